@@ -1,0 +1,1 @@
+"""hloscope: which elements of which tensors an HLO or StableHLO instruction touches."""

@@ -1,0 +1,53 @@
+"""Every exception the package raises on purpose.  Catch `HloscopeError` to catch them all."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from hloscope.source import Span
+
+
+class HloscopeError(Exception):
+    """Base class: a message, the place it is about, and the rule that was broken.
+
+    `exit_code` is what the command returns for it: 1 a check failed, 2 usage, 3 the input does
+    not parse or verify, 4 undecided, 5 a proof disagrees.
+    """
+
+    exit_code: ClassVar[int] = 3
+
+    def __init__(self, message: str, *, span: Span | None = None, rule: str = "") -> None:
+        super().__init__(message)  # args = (message,): the exception survives pickling
+        self.message, self.span, self.rule = message, span, rule
+
+    def __str__(self) -> str:
+        tag = f" [{self.rule}]" if self.rule else ""
+        if self.span is None:
+            return f"error: {self.message}{tag}"
+        line, col = self.span.line_col
+        where = f"{self.span.source.name}:{line}:{col}"
+        return f"{where}: error: {self.message}{tag}\n{self.span.render()}"
+
+
+class ParseError(HloscopeError):
+    """The text is not in the grammar, or names something that does not exist."""
+
+
+class VerifyError(HloscopeError):
+    """The program breaks a rule of the specification; `rule` is its label, e.g. `slice_c3`."""
+
+
+class InputError(HloscopeError):
+    """A file cannot be read: it is missing, a directory, empty, binary, not UTF-8."""
+
+
+class LookupFailed(HloscopeError):
+    """No instruction, computation or operand of that name or number."""
+
+    exit_code = 2
+
+
+class UnsupportedError(HloscopeError):
+    """Valid input this package cannot handle yet.  Never means `wrong input`."""
+
+    exit_code = 4

@@ -1,0 +1,168 @@
+"""The program graph shared by the HLO text and the StableHLO front ends.
+
+One kind of node: an `Instruction` is its own value.  An op with several results (StableHLO) has a
+tuple type, and `ops.control.Result` nodes project the parts, as HLO's get-tuple-element does.
+Function and region arguments are instructions too (`ops.control.Parameter`).
+
+Nodes compare by identity, types and ops by value.  Everything is immutable after construction: a
+pass returns a new module.  There are no parent or use pointers to keep in step; `ir.views`
+computes them when an analysis asks.  Bodies and ops may be read from the text on first use, which
+no reader can tell from having been there all along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from hloscope.ir.op import Op
+    from hloscope.ir.types import Type
+    from hloscope.source import Span
+
+
+class Instruction:
+    """One operation and its value.
+
+    Attributes:
+        name: Unique in its computation, without `%`.
+        type: Type of the value; a `TupleType` for several results.
+        op: What is computed; shared between equal instructions.
+        operands: Values read, in order.
+        calls: Called computations (`to_apply`, `body`, `calls` …) in the order of the op's
+            definition; StableHLO regions.
+        extras: `(name, text)` of everything kept as written: metadata, sharding, backend_config,
+            frontend_attributes, unknown attributes.
+        control_predecessors: Instructions that must run before this one.
+        span: Where it stands in the source.
+    """
+
+    __slots__ = (
+        "calls",
+        "control_predecessors",
+        "extras",
+        "name",
+        "op",
+        "operands",
+        "span",
+        "type",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        type: Type,  # noqa: A002 (the field's own name)
+        op: Op,
+        operands: tuple[Instruction, ...] = (),
+        calls: tuple[Computation, ...] = (),
+        extras: tuple[tuple[str, str], ...] = (),
+        control_predecessors: tuple[Instruction, ...] = (),
+        span: Span | None = None,
+    ) -> None:
+        self.name: Final = name
+        self.type: Final = type
+        self.op: Final = op
+        self.operands: Final = operands
+        self.calls: Final = calls
+        self.extras: Final = extras
+        self.control_predecessors: Final = control_predecessors
+        self.span: Final = span
+
+    def __repr__(self) -> str:
+        operands = ", ".join(o.name for o in self.operands)
+        return f"<{self.name} = {self.op.name}({operands})>"
+
+
+class Body:
+    """What a computation holds: its instructions in text order, definitions before uses."""
+
+    __slots__ = ("by_name", "instructions", "parameters", "root")
+
+    def __init__(
+        self,
+        instructions: tuple[Instruction, ...],
+        parameters: tuple[Instruction, ...],
+        root: Instruction,
+    ) -> None:
+        self.instructions: Final = instructions
+        self.parameters: Final = parameters
+        self.root: Final = root
+        self.by_name: Final = {i.name: i for i in instructions}
+
+
+class Computation:
+    """Straight-line code: an HLO computation, a StableHLO function or a single-block region.
+
+    The body may be given, or a function that reads it when it is first asked for.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        body: Body | Callable[[], Body],
+        *,
+        extras: tuple[tuple[str, str], ...] = (),
+        span: Span | None = None,
+    ) -> None:
+        self.name: Final = name
+        self.extras: Final = extras
+        self.span: Final = span
+        self._load = body
+
+    @cached_property
+    def body(self) -> Body:
+        """Instructions, parameters and root."""
+        return self._load if isinstance(self._load, Body) else self._load()
+
+    @property
+    def instructions(self) -> tuple[Instruction, ...]:
+        """All instructions in text order, definitions before uses."""
+        return self.body.instructions
+
+    @property
+    def parameters(self) -> tuple[Instruction, ...]:
+        """Parameters by number."""
+        return self.body.parameters
+
+    @property
+    def root(self) -> Instruction:
+        """The instruction whose value the computation returns."""
+        return self.body.root
+
+    def __iter__(self) -> Iterator[Instruction]:
+        return iter(self.body.instructions)
+
+    def __len__(self) -> int:
+        return len(self.body.instructions)
+
+    def __getitem__(self, name: str) -> Instruction:
+        return self.body.by_name[name]
+
+    def __repr__(self) -> str:
+        return f"<computation {self.name}>"
+
+
+class Module:
+    """A program: computations by name, one of them the entry."""
+
+    def __init__(
+        self,
+        name: str,
+        computations: Mapping[str, Computation],
+        entry: Computation,
+        *,
+        extras: tuple[tuple[str, str], ...] = (),
+        preamble: str = "",
+    ) -> None:
+        self.name: Final = name
+        self.computations: Final = computations
+        self.entry: Final = entry
+        self.extras: Final = extras
+        self.preamble: Final = preamble
+
+    def __iter__(self) -> Iterator[Computation]:
+        return iter(self.computations.values())
+
+    def __repr__(self) -> str:
+        return f"<module {self.name}: {len(self.computations)} computations>"

@@ -1,0 +1,168 @@
+"""Types of values.  All compare by value and are immutable.
+
+Element types are named as HLO spells them (`f32`, `pred`, `s4`, `f8e4m3fn`); the StableHLO
+spelling is a table in that front end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Final, TypeAlias
+
+Dims: TypeAlias = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ElementType:
+    """Type of one element: its HLO name, width in bits, kind and numpy (or ml_dtypes) name."""
+
+    name: str
+    bits: int
+    kind: str  # pred | signed | unsigned | float | complex | token | opaque | tuple
+    numpy: str = ""
+
+    def __str__(self) -> str:
+        return self.name
+
+
+_ELEMENT_ROWS: Final = """
+    pred        8   pred      bool
+    s1          1   signed    int1
+    s2          2   signed    int2
+    s4          4   signed    int4
+    s8          8   signed    int8
+    s16         16  signed    int16
+    s32         32  signed    int32
+    s64         64  signed    int64
+    u1          1   unsigned  uint1
+    u2          2   unsigned  uint2
+    u4          4   unsigned  uint4
+    u8          8   unsigned  uint8
+    u16         16  unsigned  uint16
+    u32         32  unsigned  uint32
+    u64         64  unsigned  uint64
+    f4e2m1fn    4   float     float4_e2m1fn
+    f6e2m3fn    6   float     float6_e2m3fn
+    f6e3m2fn    6   float     float6_e3m2fn
+    f8e3m4      8   float     float8_e3m4
+    f8e4m3      8   float     float8_e4m3
+    f8e4m3b11fnuz 8 float     float8_e4m3b11fnuz
+    f8e4m3fn    8   float     float8_e4m3fn
+    f8e4m3fnuz  8   float     float8_e4m3fnuz
+    f8e5m2      8   float     float8_e5m2
+    f8e5m2fnuz  8   float     float8_e5m2fnuz
+    f8e8m0fnu   8   float     float8_e8m0fnu
+    bf16        16  float     bfloat16
+    f16         16  float     float16
+    f32         32  float     float32
+    f64         64  float     float64
+    c64         64  complex   complex64
+    c128        128 complex   complex128
+"""
+
+ELEMENT_TYPES: Final[dict[str, ElementType]] = {
+    name: ElementType(name, int(bits), kind, numpy)
+    for name, bits, kind, numpy in (row.split() for row in _ELEMENT_ROWS.strip().splitlines())
+}
+"""Every element type of HLO and StableHLO by its HLO name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Physical order of an array: `minor_to_major[0]` is the fastest-varying dimension.
+
+    Attributes:
+        minor_to_major: Logical dimensions from the fastest to the slowest varying.
+        tiles: Tile sizes in elements, outermost tiling first (`T(8,128)(2,1)`).
+        memory_space: `S(n)`; 0 is the default space.
+        element_bits: `E(n)`; 0 means the natural width of the element type.
+        extras: Parts kept as written (`D(..)`, `L(..)`, `P(..)`, `SC(..)`), in text order.
+    """
+
+    minor_to_major: Dims
+    tiles: tuple[Dims, ...] = ()
+    memory_space: int = 0
+    element_bits: int = 0
+    extras: tuple[str, ...] = ()
+
+    @property
+    def major_to_minor(self) -> Dims:
+        """Logical dimensions from the slowest to the fastest varying."""
+        return self.minor_to_major[::-1]
+
+    @property
+    def is_row_major(self) -> bool:
+        """Is the last dimension the fastest-varying, and so on down?"""
+        return self.minor_to_major == tuple(range(len(self.minor_to_major) - 1, -1, -1))
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """An array type.
+
+    A size is `None` where it is only known at run time (HLO `<=8` and `?`, StableHLO `?`);
+    `bounds` then holds its upper bound, or `None` where it has none.  `bounds` is empty when no
+    dimension is dynamic.
+    """
+
+    element: ElementType
+    sizes: tuple[int | None, ...]
+    layout: Layout | None = None
+    bounds: tuple[int | None, ...] = ()
+
+    @property
+    def rank(self) -> int:
+        """Number of dimensions."""
+        return len(self.sizes)
+
+    @property
+    def is_static(self) -> bool:
+        """Are all sizes known?"""
+        return None not in self.sizes
+
+    @property
+    def shape(self) -> Dims:
+        """The sizes in elements, a bounded dynamic size by its bound.
+
+        Raises:
+            ValueError: A dimension has neither size nor bound.
+        """
+        if None not in self.sizes:
+            return self.sizes  # type: ignore[return-value]
+        shape = tuple(b if s is None else s for s, b in zip(self.sizes, self.bounds, strict=True))
+        if None in shape:
+            raise ValueError(f"dimension {shape.index(None)} has no bound")
+        return shape  # type: ignore[return-value]
+
+    @property
+    def num_elements(self) -> int:
+        """Number of elements, bounded dynamic sizes by their bounds."""
+        return prod(self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class TupleType:
+    """A tuple of types, possibly nested and possibly empty."""
+
+    elements: tuple[Type, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenType:
+    """Ordering token (`token[]`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpaqueType:
+    """A value nothing is known about (`opaque[]`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class BufferType:
+    """A mutable buffer of an array (`b(f32[8])`)."""
+
+    element: TensorType
+
+
+Type: TypeAlias = TensorType | TupleType | TokenType | OpaqueType | BufferType

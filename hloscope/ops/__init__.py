@@ -1,0 +1,1 @@
+"""What each operation is: one class per op, in files named after the op families."""

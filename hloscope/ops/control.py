@@ -1,0 +1,198 @@
+"""Structure: parameters, tuples, calls, fusions, branches, loops, async pairs, tokens, custom calls."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hloscope.ops.base import Op, op
+
+
+@op("parameter")
+@dataclass(frozen=True, slots=True)
+class Parameter(Op):
+    """Argument `number` of the computation."""
+
+    number: int
+    settings: tuple[tuple[str, str], ...] = ()  # parameter_replication …
+
+
+@op("tuple")
+@dataclass(frozen=True, slots=True)
+class Tuple(Op):
+    """A tuple of the operands."""
+
+
+@op("get_tuple_element")
+@dataclass(frozen=True, slots=True)
+class GetTupleElement(Op):
+    """Element `index` of a tuple."""
+
+    index: int
+
+
+@op("result")
+@dataclass(frozen=True, slots=True)
+class Result(GetTupleElement):
+    """Result `index` of a StableHLO op with several; not an operation of its own (`%0#1`)."""
+
+
+@op("call")
+@dataclass(frozen=True, slots=True)
+class Call(Op):
+    """Calls a computation (HLO `call`, StableHLO `func.call`)."""
+
+    settings: tuple[tuple[str, str], ...] = ()
+
+
+@op("fusion")
+@dataclass(frozen=True, slots=True)
+class Fusion(Op):
+    """A fused computation, run as one kernel (HLO).
+
+    Attributes:
+        kind: `kLoop`, `kInput`, `kOutput`, `kCustom`.
+        settings: `output_to_operand_aliasing` and the like, as written.
+    """
+
+    kind: str
+    settings: tuple[tuple[str, str], ...] = ()
+
+
+@op("while")
+@dataclass(frozen=True, slots=True)
+class While(Op):
+    """Loop.  Calls: condition, body."""
+
+
+@op("case")
+@dataclass(frozen=True, slots=True)
+class Case(Op):
+    """One of several branches by operand 0; HLO `conditional` too.  Calls: the branches.
+
+    HLO gives each branch its own operand (operands 1…); StableHLO's branches read outer values.
+
+    Attributes:
+        predicated: Operand 0 is a predicate; calls are (true branch, false branch).
+    """
+
+    predicated: bool = False
+
+
+@op("async_start")
+@dataclass(frozen=True, slots=True)
+class AsyncStart(Op):
+    """Begins an asynchronous computation (`async-start`, or `<op>-start` for any op).
+
+    Attributes:
+        wrapped: The op itself in the sugared form `<op>-start`, `None` where it calls a
+            computation.
+        settings: `async_execution_thread` and the like, as written.
+    """
+
+    wrapped: Op | None = None
+    settings: tuple[tuple[str, str], ...] = ()
+
+
+@op("async_update")
+@dataclass(frozen=True, slots=True)
+class AsyncUpdate(Op):
+    """A step of an asynchronous computation; `wrapped_name` for the sugared spelling."""
+
+    wrapped_name: str = ""
+    settings: tuple[tuple[str, str], ...] = ()
+
+
+@op("async_done")
+@dataclass(frozen=True, slots=True)
+class AsyncDone(Op):
+    """Ends an asynchronous computation; `wrapped_name` for the sugared spelling."""
+
+    wrapped_name: str = ""
+    settings: tuple[tuple[str, str], ...] = ()
+
+
+@op("copy-start")
+@dataclass(frozen=True, slots=True)
+class CopyStart(Op):
+    """Begins a copy (HLO); returns (target, source, context)."""
+
+    settings: tuple[tuple[str, str], ...] = ()
+
+
+@op("copy-done")
+@dataclass(frozen=True, slots=True)
+class CopyDone(Op):
+    """Ends a copy (HLO)."""
+
+
+@op("after_all")
+@dataclass(frozen=True, slots=True)
+class AfterAll(Op):
+    """A token that waits for the operands; HLO's `create-token` has none."""
+
+
+@op("create_token")
+@dataclass(frozen=True, slots=True)
+class CreateToken(Op):
+    """StableHLO's old `create_token`."""
+
+
+@op("add-dependency")
+@dataclass(frozen=True, slots=True)
+class AddDependency(Op):
+    """Operand 0, after operand 1 (HLO)."""
+
+
+@op("optimization_barrier")
+@dataclass(frozen=True, slots=True)
+class OptimizationBarrier(Op):
+    """The operands, unmoved by the optimizer."""
+
+
+@op("domain")
+@dataclass(frozen=True, slots=True)
+class Domain(Op):
+    """Boundary between domains such as shardings (HLO)."""
+
+    settings: tuple[tuple[str, str], ...] = ()
+
+
+@op("custom_call")
+@dataclass(frozen=True, slots=True)
+class CustomCall(Op):
+    """A call out of the language.
+
+    Attributes:
+        call_target_name: Name of the target.
+        has_side_effect: May not be removed.
+        settings: Everything else, as written (window, dim_labels, schedules, constraints …).
+    """
+
+    call_target_name: str
+    has_side_effect: bool = False
+    settings: tuple[tuple[str, str], ...] = ()
+
+
+@op("composite")
+@dataclass(frozen=True, slots=True)
+class Composite(Op):
+    """A named op with a decomposition.  Calls: the decomposition."""
+
+    composite_name: str
+    version: int = 0
+    settings: tuple[tuple[str, str], ...] = ()
+
+
+@op("return")
+@dataclass(frozen=True, slots=True)
+class Return(Op):
+    """StableHLO's terminator: a computation's root with the values it returns as operands."""
+
+
+@op("unknown")
+@dataclass(frozen=True, slots=True)
+class UnknownOp(Op):
+    """An op nothing is known about, kept as written."""
+
+    opcode: str
+    settings: tuple[tuple[str, str], ...] = ()

@@ -1,0 +1,79 @@
+"""Modules import each other at the top, in the order of the rooms, and nowhere else."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "hloscope"
+ROOMS = [
+    "source", "errors", "affine", "simplifier", "ir", "ops", "hlo_parser", "stablehlo", "indexing",
+    "fusion", "tiling", "memory", "verifier", "interpreter", "vhlo", "bytecode", "dynamism",
+    "api", "display", "", "cli",
+]  # fmt: skip
+"""The order of DESIGN.md, section 1; imports go from right to left.  "" is the package itself."""
+HEAVY = {"islpy", "sympy", "networkx", "matplotlib", "ml_dtypes", "numpy", "click", "rich"}
+"""Third-party libraries that may be loaded on first use, inside a function."""
+
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+
+def name_of(path: Path) -> str:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts).removesuffix(".__init__")
+
+
+def imported(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def room_of(module: str) -> str:
+    return (module.split(".") + [""])[1]
+
+
+def is_type_checking(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_imports_go_upwards_only(path: Path) -> None:
+    here = ROOMS.index(room_of(name_of(path)))
+    for module in imported(ast.parse(path.read_text())):
+        if module.split(".")[0] == "hloscope":
+            assert ROOMS.index(room_of(module)) <= here, f"{name_of(path)} imports {module}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_no_import_is_hidden(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.If) and not is_type_checking(node):
+            hidden = {m for m in imported(node) if m.split(".")[0] not in HEAVY}
+            assert not hidden, f"{name_of(path)}:{node.lineno}: {hidden} imported below the top"
+
+
+def test_imports_form_a_dag() -> None:
+    graph = {
+        name_of(p): set(imported(ast.parse(p.read_text()))) & set(map(name_of, FILES))
+        for p in FILES
+    }
+    TopologicalSorter(graph).prepare()  # raises CycleError
+
+
+def test_a_heavy_library_is_loaded_lazily_in_one_place_each() -> None:
+    for library in HEAVY - {"numpy", "click", "rich", "ml_dtypes"}:
+        places = {
+            name_of(path)
+            for path in FILES
+            for module in imported(ast.parse(path.read_text()))
+            if module.split(".")[0] == library
+        }
+        assert len(places) <= 1, f"{library} is imported in {places}"
