@@ -36,7 +36,7 @@ def imported(tree: ast.AST) -> Iterator[str]:
 
 
 def room_of(module: str) -> str:
-    return (module.split(".") + [""])[1]
+    return ([*module.split("."), ""])[1]
 
 
 def is_type_checking(node: ast.AST) -> bool:

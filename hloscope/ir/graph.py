@@ -52,7 +52,7 @@ class Instruction:
     def __init__(
         self,
         name: str,
-        type: Type,  # noqa: A002 (the field's own name)
+        type: Type,
         op: Op,
         operands: tuple[Instruction, ...] = (),
         calls: tuple[Computation, ...] = (),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hloscope.ops.base import Dims, Op, Pairs, op
+from hloscope.ops.base import Op, Pairs, op
 
 
 @dataclass(frozen=True, slots=True)

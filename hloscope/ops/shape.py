@@ -53,7 +53,7 @@ class Bitcast(Op):
 @op("bitcast_convert")
 @dataclass(frozen=True, slots=True)
 class BitcastConvert(Op):
-    """Same bits as another element type; a narrower type adds a last dimension, a wider drops it."""
+    """Same bits as another element type; a narrower one adds a last dimension."""
 
 
 @op("iota")
