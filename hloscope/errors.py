@@ -41,7 +41,7 @@ class InputError(HloscopeError):
     """A file cannot be read: it is missing, a directory, empty, binary, not UTF-8."""
 
 
-class LookupFailed(HloscopeError):
+class UnknownNameError(HloscopeError):
     """No instruction, computation or operand of that name or number."""
 
     exit_code = 2

@@ -1,4 +1,4 @@
-"""Structure: parameters, tuples, calls, fusions, branches, loops, async pairs, tokens, custom calls."""
+"""Structure: parameters, tuples, calls, fusions, branches, loops, async pairs, custom calls."""
 
 from __future__ import annotations
 
