@@ -39,6 +39,12 @@ class AllReduce(Collective):
     """Reduces the operands of a group element by element.  Calls: the body."""
 
 
+@op("collective_reduce")
+@dataclass(frozen=True, slots=True)
+class CollectiveReduce(Collective):
+    """`all_reduce` whose result only one member of each group keeps.  Calls: the body."""
+
+
 @op("reduce_scatter")
 @dataclass(frozen=True, slots=True)
 class ReduceScatter(Collective):

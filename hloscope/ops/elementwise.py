@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, make_dataclass
 from typing import ClassVar, Final
 
-from hloscope.ops.base import Op, op
+from hloscope.ops.base import Dims, Op, op
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,7 @@ _ROWS: Final = """
     chlo.erfc 1           | chlo.is_inf 1         | chlo.is_neg_inf 1
     chlo.is_pos_inf 1     | chlo.lgamma 1         | chlo.next_after 2
     chlo.polygamma 2      | chlo.sinh 1           | chlo.square 1    | chlo.zeta 2
+    chlo.mulhi 2          | chlo.constant_like 1 value               | chlo._asin_acos_kernel 1
 """
 
 
@@ -69,3 +70,39 @@ ELEMENTWISE: Final[dict[str, type[Elementwise]]] = {
     )
 }
 """Every element-wise op class by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImplicitBroadcast(Op):
+    """Base of CHLO's `broadcast_*`: element-wise after broadcasting the smaller operand.
+
+    Attributes:
+        applies: Name of the element-wise op.
+        broadcast_dimensions: Where the smaller operand's dimensions go; `None` aligns them at
+            the end, as numpy does.
+    """
+
+    applies: ClassVar[str] = ""
+    broadcast_dimensions: Dims | None = None
+    settings: tuple[tuple[str, str], ...] = ()
+
+
+def _broadcasting(name: str) -> type[ImplicitBroadcast]:
+    short = name.removeprefix("chlo.")
+    camel = "Broadcast" + "".join(part.capitalize() for part in short.split("_"))
+    namespace = {"applies": name, "__module__": __name__, "__doc__": f"broadcast_{short}"}
+    cls = make_dataclass(
+        camel, [], bases=(ImplicitBroadcast,), namespace=namespace, frozen=True, slots=True
+    )
+    return op(f"chlo.broadcast_{short}")(cls)
+
+
+IMPLICIT_BROADCAST: Final[dict[str, type[ImplicitBroadcast]]] = {
+    name: _broadcasting(name)
+    for name in """
+        add and atan2 compare complex divide maximum minimum multiply chlo.next_after or
+        chlo.polygamma power remainder select shift_left shift_right_arithmetic
+        shift_right_logical subtract xor chlo.zeta
+    """.split()
+}
+"""Every `chlo.broadcast_*` class by the name of the op it applies."""

@@ -18,6 +18,14 @@ class BroadcastInDim(Op):
     broadcast_dimensions: Dims
 
 
+@op("broadcast")
+@dataclass(frozen=True, slots=True)
+class Broadcast(Op):
+    """StableHLO's old `broadcast`: adds `broadcast_sizes` as new leading dimensions."""
+
+    broadcast_sizes: Dims
+
+
 @op("reshape")
 @dataclass(frozen=True, slots=True)
 class Reshape(Op):
