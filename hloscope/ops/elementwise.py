@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, make_dataclass
-from typing import ClassVar, Final
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Final, TypeVar
 
 from hloscope.ops.base import Dims, Op, op
+
+_O = TypeVar("_O", bound=Op)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +57,15 @@ _ROWS: Final = """
 """
 
 
+def _subclass(name: str, base: type[_O], doc: str, fields: Mapping[str, object]) -> type[_O]:
+    """A subclass that adds class variables only, so the base's generated methods serve it."""
+    return type(name, (base,), {"__slots__": (), "__module__": __name__, "__doc__": doc, **fields})
+
+
 def _class(name: str, arity: int, parameters: tuple[str, ...]) -> type[Elementwise]:
     camel = "".join(part.capitalize() for part in name.removeprefix("chlo.").split("_"))
-    namespace = {"arity": arity, "parameters": parameters, "__module__": __name__, "__doc__": name}
-    cls = make_dataclass(
-        camel, [], bases=(Elementwise,), namespace=namespace, frozen=True, slots=True
-    )
-    return op(name)(cls)
+    fields = {"arity": arity, "parameters": parameters}
+    return op(name)(_subclass(camel, Elementwise, name, fields))
 
 
 ELEMENTWISE: Final[dict[str, type[Elementwise]]] = {
@@ -90,10 +95,7 @@ class ImplicitBroadcast(Op):
 def _broadcasting(name: str) -> type[ImplicitBroadcast]:
     short = name.removeprefix("chlo.")
     camel = "Broadcast" + "".join(part.capitalize() for part in short.split("_"))
-    namespace = {"applies": name, "__module__": __name__, "__doc__": f"broadcast_{short}"}
-    cls = make_dataclass(
-        camel, [], bases=(ImplicitBroadcast,), namespace=namespace, frozen=True, slots=True
-    )
+    cls = _subclass(camel, ImplicitBroadcast, f"broadcast_{short}", {"applies": name})
     return op(f"chlo.broadcast_{short}")(cls)
 
 
