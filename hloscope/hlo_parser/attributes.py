@@ -1,0 +1,169 @@
+"""Splitting the attribute list of an instruction, header or nested group; errors with offsets.
+
+Nothing here knows what an attribute means: a value ends at the first comma outside brackets and
+strings.  Offsets are counted from the start of the given text; the reader that knows where the
+text stands in the file moves them (`moved`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final, NoReturn
+
+from hloscope.errors import ParseError
+from hloscope.source import Source, Span
+
+Attribute = tuple[str, str, int]
+"""Name, text of the value, offset of the name."""
+
+_NAME: Final = re.compile(r"[\s,]*([A-Za-z_][\w.-]*)\s*=\s*")
+_SIMPLE: Final = re.compile(r'(?:[^\s,{}()\[\]"/]+|\{[^{}()\[\]"/]*\})(?=\s*(?:,|$))')
+_STRUCTURE: Final = re.compile(
+    r'"(?:[^"\\]|\\.)*"'  # strings hide brackets
+    r"|/\*.*?\*/"
+    r'|[{}()\[\],"]',
+    re.DOTALL,
+)
+_CLOSES: Final = {"}": "{", ")": "(", "]": "["}
+
+
+def fail(message: str, text: str, start: int, end: int | None = None) -> NoReturn:
+    """Raise a `ParseError` about `text[start:end]`."""
+    stop = min(start + 1, len(text)) if end is None else end
+    raise ParseError(message, span=Span(Source("<text>", text), start, max(stop, start)))
+
+
+def moved(error: ParseError, source: Source, base: int) -> ParseError:
+    """Return `error`, raised about a part of `source` that starts at `base`, placed in `source`."""
+    span = error.span
+    placed = (
+        Span(source, base, base)
+        if span is None
+        else Span(source, base + span.start, base + span.end)
+    )
+    return type(error)(error.message, span=placed, rule=error.rule)
+
+
+def value_end(text: str, start: int, *, stop_at_comma: bool = True) -> int:
+    """Return where the value that starts at `start` ends: a comma outside brackets, or the end.
+
+    Without `stop_at_comma` it ends with the bracket that opened first.
+
+    >>> value_end('{1, "}"}, b=2', 0)
+    8
+
+    Raises:
+        ParseError: A bracket or string is not closed, or closes nothing.
+    """
+    open_: list[tuple[str, int]] = []
+    for found in _STRUCTURE.finditer(text, start):
+        mark = found.group()
+        if mark == ",":
+            if not open_ and stop_at_comma:
+                return found.start()
+        elif mark in "{([":
+            open_.append((mark, found.start()))
+        elif mark in _CLOSES:
+            if not open_:
+                if stop_at_comma:
+                    fail(f"`{mark}` closes nothing", text, found.start())
+                return found.start()
+            opening, at = open_.pop()
+            if opening != _CLOSES[mark]:
+                fail(f"`{mark}` closes `{opening}` at offset {at}", text, found.start())
+            if not open_ and not stop_at_comma:
+                return found.end()
+        elif mark == '"':
+            fail("string is not closed", text, found.start())
+    if open_:
+        opening, at = open_[-1]
+        fail(f"`{opening}` is not closed", text, at)
+    return len(text)
+
+
+def split_attributes(text: str) -> list[Attribute]:
+    """Return `(name, text of the value, offset of the name)` of a list `a=1, b={2, 3}`.
+
+    A leading comma is allowed, so that what follows an operand list can be given as it stands.
+
+    >>> split_attributes(', dimensions={0,1}, to_apply=add')
+    [('dimensions', '{0,1}', 2), ('to_apply', 'add', 20)]
+
+    Raises:
+        ParseError: Something is not `name=value`, or a bracket is not closed.
+    """
+    attributes: list[Attribute] = []
+    at, end = 0, len(text)
+    while at < end:
+        name = _NAME.match(text, at)
+        if name is None:
+            rest = text[at:].strip(", \t\r\n")
+            if not rest:
+                break
+            start = text.index(rest[0], at)
+            fail(f"expected `name=value`, found `{shortened(rest)}`", text, start, end)
+        start = name.end()
+        simple = _SIMPLE.match(text, start)
+        at = simple.end() if simple else value_end(text, start)
+        value = text[start:at].rstrip()
+        if not value:
+            fail(f"attribute `{name.group(1)}` has no value", text, name.start(1), name.end(1))
+        attributes.append((name.group(1), value, name.start(1)))
+    return attributes
+
+
+def split_list(text: str, start: int = 0, end: int | None = None) -> list[tuple[str, int]]:
+    """Return the comma-separated parts of `text[start:end]` and their offsets; `""` has none.
+
+    >>> split_list('{0,1},{2,3}')
+    [('{0,1}', 0), ('{2,3}', 6)]
+    """
+    text = text[: len(text) if end is None else end]
+    parts: list[tuple[str, int]] = []
+    at = start
+    while at < len(text):
+        stop = value_end(text, at)
+        part = text[at:stop]
+        parts.append((part.strip(), at + len(part) - len(part.lstrip())))
+        at = stop + 1
+    if len(parts) == 1 and not parts[0][0]:
+        return []
+    return parts
+
+
+def inside(text: str, opening: str = "{", closing: str = "}") -> str:
+    """Return what stands between the outer brackets of `text`.
+
+    Raises:
+        ParseError: `text` is not in these brackets.
+    """
+    if not (text.startswith(opening) and text.endswith(closing) and len(text) >= 2):
+        fail(f"expected `{opening}…{closing}`, found `{shortened(text)}`", text, 0, len(text))
+    return text[1:-1]
+
+
+def shortened(text: str, limit: int = 40) -> str:
+    """Return `text` cut to `limit` characters for a message."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def near(name: str, known: Iterable[str], most: int = 2) -> str | None:
+    """Return the known name within edit distance `most` of `name`, the nearest one, if any.
+
+    >>> near("dimension", ["dimensions", "to_apply"])
+    'dimensions'
+    """
+    allowed = min(most, (len(name) - 1) // 2)
+    best = min(((distance(name, other), other) for other in known), default=(allowed + 1, ""))
+    return best[1] if best[0] <= allowed else None
+
+
+def distance(a: str, b: str) -> int:
+    """Return the number of insertions, deletions and replacements that turn `a` into `b`."""
+    row = list(range(len(b) + 1))
+    for i, x in enumerate(a, 1):
+        previous, row[0] = row[0], i
+        for j, y in enumerate(b, 1):
+            previous, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, previous + (x != y))
+    return row[-1]

@@ -1,0 +1,331 @@
+"""HLO type text ⇄ types: `f32[8,<=16]{1,0:T(8,128)S(1)}`, `(f32[], s32[2])`, `token[]`.
+
+Types are cached by their text, so that equal texts give the same object.
+Source: XLA docs "Shapes and layout", "Tiled layout".
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from hloscope.hlo_parser.attributes import fail, near, shortened, value_end
+from hloscope.ir.types import (
+    ELEMENT_TYPES,
+    BufferType,
+    Dims,
+    Layout,
+    OpaqueType,
+    TensorType,
+    TokenType,
+    TupleType,
+    Type,
+)
+
+_ARRAY: Final = re.compile(r"([a-zA-Z]\w*)\s*\[([^\[\]{}]*)\]")
+_LAYOUT: Final = re.compile(r"\s*(\{(?:[^{}]|\{[^{}]*\})*\})")
+_TUPLE_MARK: Final = re.compile(r"\s*(\(|\)|,|/\*.*?\*/)", re.DOTALL)
+_SPACE: Final = re.compile(r"(?:\s+|/\*.*?\*/)*", re.DOTALL)
+_PAREN: Final = re.compile(r"[()]")
+_GROUP: Final = re.compile(r"\(([^()]*)\)")
+_LAYOUT_PART: Final = re.compile(r"([A-Z#*]+)(?=\()")
+
+_CACHE: Final[dict[str, Type]] = {}
+_PRINTED: Final[dict[tuple[Type, bool], str]] = {}
+_MOST: Final = 1 << 16
+_TOKEN: Final = TokenType()
+_OPAQUE: Final = OpaqueType()
+COMBINED: Final = -1
+"""Tile size written `*`: the dimension is combined with the next more minor one."""
+
+
+def parse_type(text: str) -> Type:
+    """Return the type written in `text`.
+
+    >>> parse_type("f32[2,3]{1,0}").layout
+    Layout(minor_to_major=(1, 0), tiles=(), memory_space=0, element_bits=0, extras=())
+
+    Raises:
+        ParseError: With the offset in `text`.
+    """
+    found = _CACHE.get(text)
+    if found is None:
+        found, end = read_type(text, _skip(text, 0))
+        end = _skip(text, end)
+        if end != len(text):
+            fail(f"expected the end of the type, found `{shortened(text[end:])}`", text, end)
+        if len(_CACHE) >= _MOST:
+            _CACHE.clear()
+        _CACHE[text] = found
+    return found
+
+
+def read_type(text: str, start: int) -> tuple[Type, int]:
+    """Return the type that begins at `start`, and where it ends.  Nesting needs no recursion.
+
+    >>> read_type("(f32[], (s8[2])) tuple(a, b)", 0)[1]
+    16
+    """
+    if not text.startswith("(", start):
+        return _read_leaf(text, start)
+    stack: list[list[Type]] = [[]]
+    opened = [start]
+    at = start + 1
+    while True:
+        at = _skip(text, at)
+        if text.startswith("(", at):
+            stack.append([])
+            opened.append(at)
+            at += 1
+            continue
+        if text.startswith(")", at):
+            value: Type = TupleType(tuple(stack.pop()))
+            opened.pop()
+            at += 1
+            if not stack:
+                return value, at
+        else:
+            if at >= len(text):
+                fail("tuple type is not closed", text, opened[-1])
+            value, at = _read_leaf(text, at)
+        stack[-1].append(value)
+        at = _skip(text, at)
+        if text.startswith(",", at):
+            at += 1
+        elif not text.startswith(")", at):
+            if at >= len(text):
+                fail("tuple type is not closed", text, opened[-1])
+            fail(f"expected `,` or `)`, found `{shortened(text[at:])}`", text, at)
+
+
+def type_end(text: str, start: int) -> int:
+    """Return where the type that begins at `start` ends, without reading it.
+
+    >>> type_end("(f32[2]{0:T(8)}, s8[]) tuple(a, b)", 0)
+    22
+    """
+    if text.startswith("(", start):
+        depth = 0
+        for mark in _PAREN.finditer(text, start):
+            depth += 1 if mark.group() == "(" else -1
+            if not depth:
+                return mark.end()
+        fail("tuple type is not closed", text, start)
+    if text.startswith("b(", start):
+        return value_end(text, start + 1, stop_at_comma=False)
+    array = _ARRAY.match(text, start)
+    if array is None:
+        fail(f"expected a type, found `{shortened(text[start:])}`", text, start)
+    layout = _LAYOUT.match(text, array.end())
+    return layout.end() if layout else array.end()
+
+
+def _skip(text: str, at: int) -> int:
+    space = _SPACE.match(text, at)
+    return space.end() if space else at
+
+
+def _read_leaf(text: str, start: int) -> tuple[Type, int]:
+    if text.startswith("b(", start):
+        inner, end = _read_leaf(text, start + 2)
+        if not isinstance(inner, TensorType):
+            fail("a buffer holds an array", text, start + 2, end)
+        if not text.startswith(")", end):
+            fail("expected `)` after the buffer's type", text, min(end, len(text)))
+        return BufferType(inner), end + 1
+    array = _ARRAY.match(text, start)
+    if array is None:
+        fail(f"expected a type, found `{shortened(text[start:])}`", text, start)
+    layout = _LAYOUT.match(text, array.end())
+    end = layout.end() if layout else array.end()
+    key = text[start:end]
+    found = _CACHE.get(key)
+    if found is None:
+        found = _CACHE[key] = _leaf(text, array, layout)
+    return found, end
+
+
+def _leaf(text: str, array: re.Match[str], layout: re.Match[str] | None) -> Type:
+    name = array.group(1)
+    element = ELEMENT_TYPES.get(name) or ELEMENT_TYPES.get(name.lower())
+    if element is None:
+        if name in ("token", "opaque"):
+            if array.group(2).strip():
+                fail(f"`{name}` has no dimensions", text, array.start(2), array.end(2))
+            return _TOKEN if name == "token" else _OPAQUE
+        hint = near(name, [*ELEMENT_TYPES, "token", "opaque"])
+        also = f"; did you mean `{hint}`?" if hint else ""
+        fail(f"unknown element type `{name}`{also}", text, array.start(1), array.end(1))
+    sizes, bounds = _read_sizes(text, array)
+    written = read_layout(layout.group(1), len(sizes)) if layout else None
+    if written is not None and not sizes and written == Layout(()):
+        written = None  # `f32[]{}` is `f32[]`
+    return TensorType(element, sizes, written, bounds)
+
+
+def _read_sizes(
+    text: str, array: re.Match[str]
+) -> tuple[tuple[int | None, ...], tuple[int | None, ...]]:
+    inner = array.group(2)
+    if not inner.strip():
+        return (), ()
+    if inner.isdecimal():  # the common rank 1
+        return (int(inner),), ()
+    sizes: list[int | None] = []
+    bounds: list[int | None] = []
+    at = array.start(2)
+    for part in inner.split(","):
+        size = part.strip()
+        if size.isdecimal():
+            sizes.append(int(size))
+            bounds.append(None)
+        elif size == "?":
+            sizes.append(None)
+            bounds.append(None)
+        elif size.startswith("<=") and size[2:].strip().isdecimal():
+            sizes.append(None)
+            bounds.append(int(size[2:]))
+        else:
+            fail(f"expected a size, found `{size}`", text, at, at + max(1, len(part)))
+        at += len(part) + 1
+    return tuple(sizes), tuple(bounds) if None in sizes else ()
+
+
+def read_layout(text: str, rank: int | None = None) -> Layout:
+    """Return the layout written `{minor_to_major:parts}`.
+
+    >>> read_layout("{1,0:T(8,128)(2,1)S(1)}").tiles
+    ((8, 128), (2, 1))
+
+    Raises:
+        ParseError: It is not a permutation of `rank` dimensions, or a part cannot be read.
+    """
+    order, _, rest = text[1:-1].partition(":")
+    at = 1 + len(order) + 1
+    minor_to_major = _read_ints(text, order, 1)
+    if sorted(minor_to_major) != list(range(len(minor_to_major))) or (
+        rank is not None and len(minor_to_major) not in (rank, 0)
+    ):
+        want = len(minor_to_major) if rank is None else rank
+        fail(f"layout is not a permutation of {want} dimensions", text, 1, 1 + len(order))
+    if not rest:
+        return Layout(minor_to_major)
+    tiles: list[Dims] = []
+    memory_space = element_bits = 0
+    extras: list[str] = []
+    end = len(text) - 1
+    while at < end:
+        part = _LAYOUT_PART.match(text, at)
+        if part is None:
+            fail(f"unknown part of a layout: `{shortened(text[at:end])}`", text, at, end)
+        kind, at = part.group(1), part.end()
+        if kind == "T":
+            while (tile := _GROUP.match(text, at)) is not None:
+                tiles.append(_read_ints(text, tile.group(1), at + 1))
+                at = tile.end()
+        elif kind in ("S", "E"):
+            stop = value_end(text, at, stop_at_comma=False)
+            (number,) = _read_ints(text, text[at + 1 : stop - 1], at + 1) or (0,)
+            if kind == "S":
+                memory_space = number
+            else:
+                element_bits = number
+            at = stop
+        else:
+            while text.startswith("(", at):
+                at = value_end(text, at, stop_at_comma=False)
+            extras.append(text[part.start() : at])
+    return Layout(minor_to_major, tuple(tiles), memory_space, element_bits, tuple(extras))
+
+
+def _read_ints(text: str, part: str, at: int) -> Dims:
+    if not part.strip():
+        return ()
+    values: list[int] = []
+    for number in part.split(","):
+        stripped = number.strip()
+        if stripped == "*":
+            values.append(COMBINED)
+        elif stripped.isdecimal():
+            values.append(int(stripped))
+        else:
+            fail(f"expected a number, found `{stripped}`", text, at, at + max(1, len(number)))
+        at += len(number) + 1
+    return tuple(values)
+
+
+def print_type(type_: Type, *, layout: bool = True) -> str:
+    """Return the text of a type as XLA writes it, with or without layouts.
+
+    >>> print_type(parse_type("(f32[2, 3]{1, 0}, token[])"))
+    '(f32[2,3]{1,0}, token[])'
+    """
+    key = (type_, layout)
+    text = _PRINTED.get(key)
+    if text is None:
+        if len(_PRINTED) >= _MOST:
+            _PRINTED.clear()
+        text = _PRINTED[key] = _printed(type_, layout)
+    return text
+
+
+def _printed(type_: Type, layout: bool) -> str:
+    """Print without recursion: `work` holds texts and types still to be printed, last first."""
+    out: list[str] = []
+    work: list[Type | str] = [type_]
+    while work:
+        item = work.pop()
+        match item:
+            case str():
+                out.append(item)
+            case TensorType():
+                out.append(print_array(item, layout))
+            case TupleType(elements):
+                parts: list[Type | str] = ["("]
+                for number, element in enumerate(elements):
+                    if number:
+                        parts.append(f", /*index={number}*/" if number % 5 == 0 else ", ")
+                    parts.append(element)
+                parts.append(")")
+                work += reversed(parts)
+            case TokenType():
+                out.append("token[]")
+            case OpaqueType():
+                out.append("opaque[]")
+            case BufferType(element):
+                out.append(f"b({print_array(element, layout)})")
+    return "".join(out)
+
+
+def print_array(type_: TensorType, layout: bool = True) -> str:
+    """Return the text of an array type."""
+    if type_.bounds:
+        sizes = ",".join(
+            str(size) if size is not None else "?" if bound is None else f"<={bound}"
+            for size, bound in zip(type_.sizes, type_.bounds, strict=True)
+        )
+    else:
+        sizes = ",".join(map(str, type_.sizes))
+    tail = print_layout(type_.layout) if layout and type_.layout is not None else ""
+    return f"{type_.element.name}[{sizes}]{tail}"
+
+
+def print_layout(layout: Layout) -> str:
+    """Return the text of a layout, its parts in XLA's order.
+
+    >>> print_layout(Layout((1, 0), ((8, 128),), memory_space=1))
+    '{1,0:T(8,128)S(1)}'
+    """
+    order = ",".join(map(str, layout.minor_to_major))
+    extras = layout.extras
+    parts = [part for part in extras if part.startswith("D(")]
+    if layout.tiles:
+        tiles = (",".join("*" if n == COMBINED else str(n) for n in t) for t in layout.tiles)
+        parts.append("T" + "".join(f"({tile})" for tile in tiles))
+    parts += [part for part in extras if part[0] in "L#*"]
+    if layout.element_bits:
+        parts.append(f"E({layout.element_bits})")
+    if layout.memory_space:
+        parts.append(f"S({layout.memory_space})")
+    parts += [part for part in extras if part[0] not in "L#*" and not part.startswith("D(")]
+    return f"{{{order}:{''.join(parts)}}}" if parts else f"{{{order}}}"
