@@ -1,0 +1,52 @@
+# `make demo` and `make test` are all the set-up there is: each makes .venv, an environment of its
+# own, from nothing but python3 (3.11 or newer, with its venv module).
+PYTHON ?= python3
+BIN    := .venv/bin
+PYTEST := $(BIN)/python -m pytest
+
+.PHONY: help demo test test-full check format docs status clean
+
+help: ## List what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' Makefile
+
+demo: .venv/command ## Install the command and ask it about a softmax
+	$(BIN)/hloscope index examples/softmax.hlo
+
+test: .venv/develop ## Install everything and run the test suite
+	$(PYTEST) -q -n auto
+
+test-full: .venv/develop ## The same with every case instead of a sample
+	$(PYTEST) -q -n auto --full
+
+check: .venv/develop ## Format, lint and types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: .venv/develop ## Format the code and mend what the linter can
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+docs: .venv/develop ## Write the generated parts of README.md and docs/ anew
+	$(BIN)/python docs/refresh.py
+
+status: .venv/develop ## Measure everything and write docs/status.md
+	$(BIN)/python benchmarks/status.py
+
+clean: ## Remove the environment and caches
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "hloscope needs Python 3.11 or newer; say which: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@$(PYTHON) -m venv .venv || \
+	  { rm -rf .venv; echo "$(PYTHON) has no venv module (Debian: apt install python3-venv)" >&2; exit 1; }
+
+.venv/command: .venv/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+.venv/develop: .venv/bin/python pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@ .venv/command
