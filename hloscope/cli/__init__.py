@@ -1,1 +1,21 @@
-"""Placeholder."""
+"""The command `hloscope`.  The only room that imports click and rich."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+from hloscope import __version__
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command with the arguments of the process, and end the process.
+
+    `--version` is answered before anything is loaded; a prompt may ask for it often.
+    """
+    if sys.argv[1:] == ["--version"]:
+        print(f"hloscope {__version__}")
+        return
+    import_module("hloscope.cli.app").app(prog_name="hloscope")

@@ -1,0 +1,107 @@
+"""The group of commands: what exists, and how every one of them ends.
+
+Results go to the standard output, everything else to the standard error.  Exit codes: 0 fine, 1 a
+check failed, 2 usage, 3 the input does not parse or verify, 4 undecided or not supported, 5 our own
+bug; 130 and 141 as the shell has them for an interrupt and a reader that went away.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import Any, Final
+
+import click
+
+from hloscope import __version__
+from hloscope.cli.common import DEBUG, debug_option
+from hloscope.cli.near import suggestion
+from hloscope.errors import HloscopeError
+
+USAGE, OUR_BUG, INTERRUPTED, NO_READER = 2, 5, 130, 141
+
+COMMANDS: Final = {
+    "ls": ("ls", "List the instructions or the fusions of a program."),
+    "show": ("show", "Print an instruction and its neighbourhood."),
+    "index": ("index", "Tell which elements of its operands an instruction reads."),
+    "simplify": ("maps", "Simplify an indexing map."),
+    "compose": ("maps", "Compose two indexing maps."),
+    "ops": ("ops", "Tell which ops have indexing rules, and how exact they are."),
+}
+"""Each command's module in this room, loaded when the command is used, and its one-line help."""
+
+
+class App(click.Group):
+    """A group that loads a command when it is asked for, and answers errors in our own words."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All commands, in the order of `COMMANDS`."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name; loads its module."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, _ = COMMANDS[cmd_name]
+        command: click.Command = getattr(import_module(f"hloscope.cli.{module}"), cmd_name)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command the first argument names."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            ctx.fail(f"no command `{args[0]}`{suggestion(args[0], COMMANDS)}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands in `--help` without loading any."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; every way it can end has its message and exit code."""
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except (click.ClickException, click.exceptions.Exit):
+            raise
+        except KeyboardInterrupt:
+            end(ctx, "\ninterrupted", INTERRUPTED)
+        except BrokenPipeError:
+            _drop_output()
+            ctx.exit(NO_READER)
+        except HloscopeError as error:
+            end(ctx, str(error), error.exit_code)
+        except Exception as error:  # whatever else comes out of the library is a bug of ours
+            if ctx.meta.get(DEBUG):
+                raise
+            what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            end(ctx, f"internal error: {what}\nrun again with --debug to see where", OUR_BUG)
+        return result
+
+
+def end(ctx: click.Context, message: str, code: int) -> None:
+    """Say why on the standard error, and end with the exit code."""
+    click.echo(message, err=True)
+    ctx.exit(code)
+
+
+def _drop_output() -> None:
+    """Forget what is not written yet: the reader (`head`, say) has gone."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+@click.group(
+    cls=App,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    no_args_is_help=True,
+)
+@click.version_option(__version__, message="hloscope %(version)s")
+@debug_option
+def app() -> None:
+    """Tell which elements of which tensors an HLO instruction or fusion touches.
+
+    FILE is HLO text, or `-` for the standard input.
+    """

@@ -1,0 +1,131 @@
+"""`simplify` and `compose`: commands on the text of maps."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from typing import Any, Final
+
+import click
+
+from hloscope.cli.common import debug_option, json_option, print_json
+from hloscope.cli.near import suggestion
+from hloscope.errors import HloscopeError, InputError, ParseError
+from hloscope.indexing import IndexingMap
+from hloscope.simplifier import Trace
+
+MAP_SCHEMA: Final = "hloscope.map/1"
+COMPOSE_SCHEMA: Final = "hloscope.compose/1"
+LINE_KEYS: Final = {"map": str, "point_dimensions": bool, "id": object}
+"""What an object of `simplify --lines` may hold; `id` comes back as it was."""
+
+
+@click.command
+@click.argument("map", metavar="MAP|-")
+@click.option("--lines", is_flag=True, help='Read JSON lines {"map": ..}, print one line for each.')
+@click.option("--trace", is_flag=True, help="Print each step with its law on the standard error.")
+@click.option(
+    "--keep-points", is_flag=True, help="Leave variables that have only one value where they are."
+)
+@json_option
+@debug_option
+def simplify(map: str, lines: bool, trace: bool, keep_points: bool, as_json: bool) -> None:
+    """Simplify an indexing map, given as text or read from the standard input (`-`).
+
+    \b
+    hloscope simplify '(d0) -> (d0 * 8 / 4), domain: d0 in [0, 9]'
+    """
+    if lines:
+        if trace:
+            raise click.UsageError("--trace explains one map; it can't go with --lines")
+        if map != "-":
+            raise click.UsageError("--lines reads the standard input: give `-` for MAP")
+        _simplify_lines(keep_points)
+        return
+    steps = Trace() if trace else None
+    before = read_map(map)
+    after = before.simplify(replace_points=not keep_points, trace=steps)
+    if steps is not None:
+        for step in steps:
+            click.echo(str(step), err=True)
+    if as_json:
+        print_json(simplified(before, after))
+    else:
+        click.echo(str(after))
+
+
+@click.command
+@click.argument("first", metavar="MAP")
+@click.argument("second", metavar="MAP")
+@json_option
+@debug_option
+def compose(first: str, second: str, as_json: bool) -> None:
+    """Compose two maps: apply the first MAP, then the second to its results, and simplify.
+
+    One of the two may be `-`, the standard input.
+    """
+    if first == second == "-":
+        raise click.UsageError("only one of the two maps can come from the standard input")
+    composed = read_map(first).compose(read_map(second)).simplify()
+    if as_json:
+        print_json({"schema": COMPOSE_SCHEMA, "map": str(composed)})
+    else:
+        click.echo(str(composed))
+
+
+def read_map(text: str) -> IndexingMap:
+    """The map that a command's argument says, or the standard input for `-`."""
+    if text == "-":
+        text = _decoded(sys.stdin.buffer.read())
+        if not text.strip():
+            raise InputError("the standard input is empty; expected an indexing map")
+    return IndexingMap.parse(text.strip())
+
+
+def _decoded(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"the standard input is not UTF-8 text: {error}") from None
+
+
+def simplified(before: IndexingMap, after: IndexingMap) -> dict[str, Any]:
+    """What `simplify --json` prints."""
+    return {"schema": MAP_SCHEMA, "map": str(after), "changed": str(after) != str(before)}
+
+
+def _simplify_lines(keep_points: bool) -> None:
+    """One line out for each line in, an error for a bad one; exit code 3 if there was any."""
+    failed = False
+    for number, line in _input_lines():
+        try:
+            print_json(_simplify_line(line, keep_points), lines=True)
+        except HloscopeError as error:
+            failed = True
+            print_json({"schema": MAP_SCHEMA, "line": number, "error": str(error)}, lines=True)
+    if failed:
+        click.get_current_context().exit(ParseError.exit_code)
+
+
+def _input_lines() -> Iterator[tuple[int, str]]:
+    for number, data in enumerate(sys.stdin.buffer, 1):
+        if data.strip():
+            yield number, data.decode(errors="replace")
+
+
+def _simplify_line(line: str, keep_points: bool) -> dict[str, Any]:
+    try:
+        given = json.loads(line)
+    except ValueError as error:
+        raise ParseError(f"not JSON: {error}") from None
+    if not isinstance(given, dict) or "map" not in given:
+        raise ParseError('expected an object with "map"')
+    for key, value in given.items():
+        if key not in LINE_KEYS:
+            raise ParseError(f"unknown key `{key}`{suggestion(key, LINE_KEYS)}")
+        if not isinstance(value, LINE_KEYS[key]):
+            raise ParseError(f"`{key}` must be a {LINE_KEYS[key].__name__}, not {value!r}")
+    before = IndexingMap.parse(given["map"])
+    after = before.simplify(replace_points=given.get("point_dimensions", not keep_points))
+    return simplified(before, after) | ({"id": given["id"]} if "id" in given else {})
