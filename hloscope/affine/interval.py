@@ -1,0 +1,216 @@
+"""Closed integer intervals.  -2^63 and 2^63 - 1 act as infinities, as in XLA."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+NEG_INF: Final = -(2**63)
+POS_INF: Final = 2**63 - 1
+
+
+def _saturate(x: int) -> int:
+    return NEG_INF if x <= NEG_INF else POS_INF if x >= POS_INF else x
+
+
+def _add(x: int, y: int, infinity: int) -> int:
+    """`x + y`; an infinity absorbs, two opposite ones give `infinity`, the careful side."""
+    if x in (NEG_INF, POS_INF) or y in (NEG_INF, POS_INF):
+        found = {v for v in (x, y) if v in (NEG_INF, POS_INF)}
+        return found.pop() if len(found) == 1 else infinity
+    return _saturate(x + y)
+
+
+def _mul(x: int, y: int) -> int:
+    if x == 0 or y == 0:
+        return 0
+    if x in (NEG_INF, POS_INF) or y in (NEG_INF, POS_INF):
+        return POS_INF if (x > 0) == (y > 0) else NEG_INF
+    return _saturate(x * y)
+
+
+def _div(x: int, y: int) -> int:
+    """Floor division of end points; `y` is not zero."""
+    if x in (NEG_INF, POS_INF):
+        return x if y > 0 else -1 - x
+    if y in (NEG_INF, POS_INF):
+        return 0 if x == 0 or (x > 0) == (y > 0) else -1
+    return _saturate(x // y)
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """The integers `lo..hi`, both included; empty if `lo > hi`.
+
+    `x < y` and the other comparisons (`lt`, `le`, `gt`, `ge`, `eq`, `ne`) have three values:
+    always true, always false, or None.
+
+    >>> Interval(0, 9) + Interval(1, 1), Interval(0, 9) & Interval(5, 20)
+    (Interval(lo=1, hi=10), Interval(lo=5, hi=9))
+    >>> Interval(0, 3).lt(Interval(4, 9)), Interval(0, 3).lt(Interval(2, 9))
+    (True, None)
+    """
+
+    lo: int
+    hi: int
+    EMPTY: ClassVar[Interval]
+    EVERYTHING: ClassVar[Interval]
+
+    @classmethod
+    def point(cls, value: int) -> Interval:
+        """The interval of one value."""
+        return cls(value, value)
+
+    @classmethod
+    def of_size(cls, size: int) -> Interval:
+        """`[0, size - 1]`: the indices of a dimension."""
+        return cls(0, size - 1)
+
+    @property
+    def is_empty(self) -> bool:
+        return self.lo > self.hi
+
+    @property
+    def is_point(self) -> bool:
+        return self.lo == self.hi
+
+    @property
+    def is_finite(self) -> bool:
+        return self.lo > NEG_INF and self.hi < POS_INF
+
+    @property
+    def size(self) -> int:
+        """The number of values (of an unbounded one: as if it ended at int64's limits)."""
+        return max(0, self.hi - self.lo + 1)
+
+    def __contains__(self, value: int) -> bool:
+        return self.lo <= value <= self.hi
+
+    def contains(self, other: Interval | int) -> bool:
+        """Does it hold the value, or every value of the other interval?"""
+        if isinstance(other, Interval):
+            return other.is_empty or (self.lo <= other.lo and other.hi <= self.hi)
+        return self.lo <= other <= self.hi
+
+    def within(self, start: int, stop: int) -> bool:
+        """Does every value lie in the half-open `[start, stop)`?"""
+        return start <= self.lo and self.hi < stop
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(self.lo, self.hi + 1))
+
+    def __str__(self) -> str:
+        return f"[{self.lo}, {self.hi}]"
+
+    def __add__(self, other: Interval | int) -> Interval:
+        b = _interval(other)
+        if self.is_empty or b.is_empty:
+            return Interval.EMPTY
+        return Interval(_add(self.lo, b.lo, NEG_INF), _add(self.hi, b.hi, POS_INF))
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Interval:
+        return self * -1
+
+    def __sub__(self, other: Interval | int) -> Interval:
+        return self + -_interval(other)
+
+    def __mul__(self, other: Interval | int) -> Interval:
+        b = _interval(other)
+        if self.is_empty or b.is_empty:
+            return Interval.EMPTY
+        ends = [_mul(x, y) for x in (self.lo, self.hi) for y in (b.lo, b.hi)]
+        return Interval(min(ends), max(ends))
+
+    __rmul__ = __mul__
+
+    def __and__(self, other: Interval) -> Interval:
+        """The values in both."""
+        lo, hi = max(self.lo, other.lo), min(self.hi, other.hi)
+        return Interval(lo, hi) if lo <= hi else Interval.EMPTY
+
+    def __or__(self, other: Interval) -> Interval:
+        """The smallest interval around both."""
+        if self.is_empty or other.is_empty:
+            return self if other.is_empty else other
+        return Interval(min(self.lo, other.lo), max(self.hi, other.hi))
+
+    def floordiv(self, other: Interval | int) -> Interval:
+        """All `floor(x / y)`; a zero in `other` is left out, as it gives no value."""
+        b = _interval(other)
+        ends = [
+            _div(x, y)
+            for part in (b & _NEGATIVE, b & _POSITIVE)
+            if not (part.is_empty or self.is_empty)
+            for x in (self.lo, self.hi)
+            for y in (part.lo, part.hi)
+        ]
+        return Interval(min(ends), max(ends)) if ends else Interval.EMPTY
+
+    def ceildiv(self, other: Interval | int) -> Interval:
+        """All `ceil(x / y)`, which is `-floor(-x / y)`."""
+        return -(-self).floordiv(other)
+
+    def mod(self, other: Interval | int) -> Interval:
+        """All `x mod |y|`; exact where a constant `y` does not wrap within the interval."""
+        b = _interval(other)
+        if self.is_empty or b.is_empty or (b.lo == b.hi == 0):
+            return Interval.EMPTY
+        largest = max(abs(b.lo), abs(b.hi))
+        if b.is_point and self.is_finite and self.lo // largest == self.hi // largest:
+            return Interval(self.lo % largest, self.hi % largest)
+        smallest = min(abs(b.lo), abs(b.hi)) if (b.lo > 0 or b.hi < 0) else 1
+        if self.lo >= 0 and self.hi < smallest:
+            return self
+        top = _saturate(largest - 1)
+        return Interval(0, min(top, self.hi) if self.lo >= 0 else top)
+
+    def minimum(self, other: Interval | int) -> Interval:
+        b = _interval(other)
+        if self.is_empty or b.is_empty:
+            return Interval.EMPTY
+        return Interval(min(self.lo, b.lo), min(self.hi, b.hi))
+
+    def maximum(self, other: Interval | int) -> Interval:
+        b = _interval(other)
+        if self.is_empty or b.is_empty:
+            return Interval.EMPTY
+        return Interval(max(self.lo, b.lo), max(self.hi, b.hi))
+
+    def lt(self, other: Interval | int) -> bool | None:
+        b = _interval(other)
+        return True if self.hi < b.lo else False if self.lo >= b.hi else None
+
+    def gt(self, other: Interval | int) -> bool | None:
+        return _interval(other).lt(self)
+
+    def le(self, other: Interval | int) -> bool | None:
+        return _not(self.gt(other))
+
+    def ge(self, other: Interval | int) -> bool | None:
+        return _not(self.lt(other))
+
+    def eq(self, other: Interval | int) -> bool | None:
+        b = _interval(other)
+        if self.hi < b.lo or self.lo > b.hi:
+            return False
+        return True if self.lo == self.hi == b.lo == b.hi else None
+
+    def ne(self, other: Interval | int) -> bool | None:
+        return _not(self.eq(other))
+
+
+def _not(value: bool | None) -> bool | None:
+    return None if value is None else not value
+
+
+def _interval(x: Interval | int) -> Interval:
+    return x if isinstance(x, Interval) else Interval(x, x)
+
+
+Interval.EMPTY = Interval(POS_INF, NEG_INF)
+Interval.EVERYTHING = Interval(NEG_INF, POS_INF)
+_NEGATIVE: Final = Interval(NEG_INF, -1)
+_POSITIVE: Final = Interval(1, POS_INF)

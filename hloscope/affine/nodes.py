@@ -1,0 +1,601 @@
+"""Expression nodes: exact, immutable, one live object per value, in one normal form.
+
+`Const`, the variables `Dim`, `Range`, `Runtime`, and `Sum`, `Product`, `FloorDiv`, `CeilDiv`,
+`Mod`, `Min`, `Max`.  Equal expressions are the same object, so `==` and `hash` are identity and
+cost nothing.  Expressions are built with operators, which bring them into normal form:
+
+    >>> d0, s0 = Dim(0), Range(0)
+    >>> (d0 * 2 + s0) * 3 - d0 is 5 * d0 + s0 * 3
+    True
+    >>> print((d0 * 8 + s0) // 4 % 2)
+    ((d0 * 8 + s0) / 4) mod 2
+
+The class constructors intern but do not normalise; only this module and `build` call them.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from functools import cmp_to_key
+from math import gcd as _gcd
+from threading import RLock
+from typing import Any, ClassVar, Final, SupportsIndex, TypeAlias, TypeVar, final
+from weakref import ref
+
+_N = TypeVar("_N", bound="Node")
+OrderKey: TypeAlias = tuple[Any, ...]
+"""Nested tuples that sort as the printed expression does; see `order_key`."""
+
+_LOCK: Final = RLock()
+_set: Final = object.__setattr__
+
+
+class _Ref(ref[Any]):
+    """A table entry that knows its key, so that a dying node can remove it."""
+
+    __slots__ = ("key", "table")
+    key: object
+    table: dict[Any, _Ref]
+
+    def __new__(cls, node: Node, table: dict[Any, _Ref], key: object) -> _Ref:
+        self = ref.__new__(cls, node, _forget)
+        self.key, self.table = key, table
+        return self
+
+    def __init__(self, node: Node, table: dict[Any, _Ref], key: object) -> None:
+        super().__init__(node, _forget)  # type: ignore[call-arg]
+
+
+def _forget(entry: Any) -> None:
+    if entry.table.get(entry.key) is entry:
+        del entry.table[entry.key]
+
+
+class Node:
+    """Base of all expressions: operators, interning, order.  Not for subclassing elsewhere."""
+
+    __slots__ = ("__weakref__", "_key")
+    _key: OrderKey | None
+    _live: ClassVar[dict[Any, _Ref]]
+    text_of: ClassVar[Callable[[Any], str]]
+
+    def __init_subclass__(cls) -> None:
+        cls._live = {}
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"expressions are immutable: cannot set {name!r}")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"expressions are immutable: cannot delete {name!r}")
+
+    def __reduce__(self) -> tuple[Any, ...]:  # copy and pickle re-intern
+        cls: Any = type(self)
+        return cls, tuple(getattr(self, name) for name in cls.__match_args__)
+
+    def __copy__(self: _N) -> _N:
+        return self
+
+    def __deepcopy__(self: _N, memo: object) -> _N:
+        return self
+
+    def __str__(self) -> str:
+        return Node.text_of(self)
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
+    def __lt__(self, other: Node) -> bool:
+        """The order of printing: `sorted(expressions)` never depends on the run."""
+        return compare(self, other) < 0
+
+    def __add__(self, other: ExprLike) -> Expr:
+        return linear((self, 1), (other, 1))
+
+    def __radd__(self, other: SupportsIndex) -> Expr:
+        return linear((self, 1), (other, 1))
+
+    def __sub__(self, other: ExprLike) -> Expr:
+        return linear((self, 1), (other, -1))
+
+    def __rsub__(self, other: SupportsIndex) -> Expr:
+        return linear((self, -1), (other, 1))
+
+    def __neg__(self) -> Expr:
+        return linear((self, -1))
+
+    def __pos__(self) -> Expr:
+        return self  # type: ignore[return-value]  # every Node is one of the union
+
+    def __mul__(self, other: ExprLike) -> Expr:
+        return product(self, other)
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: ExprLike) -> Expr:
+        return floordiv(self, other)
+
+    def __rfloordiv__(self, other: SupportsIndex) -> Expr:
+        return floordiv(other, self)
+
+    def __mod__(self, other: ExprLike) -> Expr:
+        return mod(self, other)
+
+    def __rmod__(self, other: SupportsIndex) -> Expr:
+        return mod(other, self)
+
+
+def _enter(cls: type[_N], key: Any, *fields: tuple[str, object]) -> _N:
+    """Make the node of a key that is not in the table (or lost a race to another thread)."""
+    live = cls._live
+    with _LOCK:
+        entry = live.get(key)
+        node = entry() if entry is not None else None
+        if node is None:
+            node = object.__new__(cls)
+            for name, value in fields:
+                _set(node, name, value)
+            _set(node, "_key", None)
+            live[key] = _Ref(node, live, key)
+    return node
+
+
+def plain_int(x: SupportsIndex) -> int:
+    """Accept Python and numpy integers, turn bool into int, refuse floats."""
+    return int(operator.index(x))
+
+
+def expr(x: ExprLike) -> Expr:
+    """`x` itself, or the constant of an integer."""
+    if isinstance(x, Node):
+        return x  # type: ignore[return-value]
+    return Const(operator.index(x))
+
+
+@final
+class Const(Node):
+    """An integer."""
+
+    __slots__ = ("value",)
+    __match_args__ = ("value",)
+    value: int
+
+    def __new__(cls, value: SupportsIndex) -> Const:
+        if type(value) is not int:  # True == 1 would share this node: keep plain ints only
+            value = plain_int(value)
+        entry = cls._live.get(value)
+        if entry is not None and (node := entry()) is not None:
+            return node  # type: ignore[no-any-return]
+        return _enter(cls, value, ("value", value))
+
+
+class Variable(Node):
+    """Base of the three kinds of variables, numbered by position in their map."""
+
+    __slots__ = ("index",)
+    __match_args__ = ("index",)
+    index: int
+
+    def __new__(cls: type[_N], index: SupportsIndex) -> _N:
+        if type(index) is not int:
+            index = plain_int(index)
+        entry = cls._live.get(index)
+        if entry is not None and (node := entry()) is not None:
+            return node  # type: ignore[no-any-return]
+        if index < 0:
+            raise ValueError(f"a variable's position cannot be negative, got {index}")
+        return _enter(cls, index, ("index", index))
+
+
+@final
+class Dim(Variable):
+    """A dimension variable, `d0`: given by whoever asks."""
+
+    __slots__ = ()
+
+
+@final
+class Range(Variable):
+    """A range variable, `s0`: runs over its interval."""
+
+    __slots__ = ()
+
+
+@final
+class Runtime(Variable):
+    """A runtime variable, `rt0`: a value read from a tensor."""
+
+    __slots__ = ()
+
+
+@final
+class Sum(Node):
+    """`t0*c0 + t1*c1 + ... + const`; terms sorted and distinct, coefficients nonzero.
+
+    No term is a sum or a constant.  A scaled term `t * c` is a sum of one term.
+    """
+
+    __slots__ = ("const", "terms")
+    __match_args__ = ("terms", "const")
+    terms: tuple[tuple[Expr, int], ...]
+    const: int
+
+    def __new__(cls, terms: tuple[tuple[Expr, int], ...], const: int) -> Sum:
+        key = (terms, const)
+        entry = cls._live.get(key)
+        if entry is not None and (node := entry()) is not None:
+            return node  # type: ignore[no-any-return]
+        return _enter(cls, key, ("terms", terms), ("const", const))
+
+
+class _Args(Node):
+    """Base of nodes with a tuple of operands."""
+
+    __slots__ = ()
+
+    @classmethod
+    def _of(cls: type[_N], name: str, args: tuple[Expr, ...]) -> _N:
+        entry = cls._live.get(args)
+        if entry is not None and (node := entry()) is not None:
+            return node  # type: ignore[no-any-return]
+        return _enter(cls, args, (name, args))
+
+
+@final
+class Product(_Args):
+    """The product of at least two factors, sorted, none of them a constant."""
+
+    __slots__ = ("factors",)
+    __match_args__ = ("factors",)
+    factors: tuple[Expr, ...]
+
+    def __new__(cls, factors: tuple[Expr, ...]) -> Product:
+        return cls._of("factors", factors)
+
+
+@final
+class Min(_Args):
+    """The smallest of at least two operands, sorted and distinct."""
+
+    __slots__ = ("args",)
+    __match_args__ = ("args",)
+    args: tuple[Expr, ...]
+
+    def __new__(cls, args: tuple[Expr, ...]) -> Min:
+        return cls._of("args", args)
+
+
+@final
+class Max(_Args):
+    """The largest of at least two operands, sorted and distinct."""
+
+    __slots__ = ("args",)
+    __match_args__ = ("args",)
+    args: tuple[Expr, ...]
+
+    def __new__(cls, args: tuple[Expr, ...]) -> Max:
+        return cls._of("args", args)
+
+
+class _Division(Node):
+    """Base of nodes with a numerator and a denominator."""
+
+    __slots__ = ("den", "num")
+    __match_args__ = ("num", "den")
+    num: Expr
+    den: Expr
+
+    def __new__(cls: type[_N], num: ExprLike, den: ExprLike) -> _N:
+        key = (num, den)
+        entry = cls._live.get(key)
+        if entry is not None and (node := entry()) is not None:
+            return node  # type: ignore[no-any-return]
+        if not (isinstance(num, Node) and isinstance(den, Node)):
+            num, den = expr(num), expr(den)
+            key = (num, den)
+        return _enter(cls, key, ("num", num), ("den", den))
+
+
+@final
+class FloorDiv(_Division):
+    """`num / den` rounded towards minus infinity."""
+
+    __slots__ = ()
+
+
+@final
+class CeilDiv(_Division):
+    """`num / den` rounded towards plus infinity."""
+
+    __slots__ = ()
+
+
+@final
+class Mod(_Division):
+    """`num - |den| * floor(num / |den|)`: in `[0, |den|)`, whatever the signs."""
+
+    __slots__ = ()
+
+
+Var: TypeAlias = Dim | Range | Runtime
+Expr: TypeAlias = (
+    Const | Dim | Range | Runtime | Sum | Product | FloorDiv | CeilDiv | Mod | Min | Max
+)
+ExprLike: TypeAlias = "Node | SupportsIndex"
+ZERO: Final[Expr] = Const(0)
+ONE: Final[Expr] = Const(1)
+
+# ------------------------------------------------------------------------------------- order
+
+_KIND: Final[dict[type[Node], int]] = {
+    Sum: 0, Product: 1, FloorDiv: 2, CeilDiv: 3, Mod: 4, Max: 5, Min: 6,
+    Dim: 7, Range: 7, Runtime: 7, Const: 8,
+}  # fmt: skip
+_VARIABLE: Final[dict[type[Node], int]] = {Dim: 0, Range: 1, Runtime: 2}
+
+
+def children(e: Expr) -> tuple[Expr, ...]:
+    """The expressions that `e` is directly made of, in printing order.
+
+    >>> children(Dim(0) // 4)
+    (<d0>, <4>)
+    """
+    cls = type(e)
+    if cls is Sum:
+        return tuple([t for t, _ in e.terms])  # type: ignore[union-attr]
+    if cls is FloorDiv or cls is Mod or cls is CeilDiv:
+        return e.num, e.den  # type: ignore[union-attr]
+    if cls is Product:
+        return e.factors  # type: ignore[union-attr]
+    if cls is Min or cls is Max:
+        return e.args  # type: ignore[union-attr]
+    return ()
+
+
+def order_key(e: Expr) -> OrderKey:
+    """A key that sorts expressions in the order in which XLA prints summands.
+
+    An expression is looked at as a tree of binary operations, associated to the left.  Trees
+    compare by kind (sum, product, floordiv, ceildiv, mod, max, min, variable, constant), then by
+    left operand, then by right operand; dims come before ranges before runtime variables.
+    """
+    key = e._key
+    if key is not None:
+        return key
+    stack = [e]
+    while stack:  # not recursive: expressions may be thousands of levels deep
+        top = stack[-1]
+        if top._key is None:
+            missing = [x for x in children(top) if x._key is None]
+            if missing:
+                stack += missing
+                continue
+            _set(top, "_key", _make_key(top))
+        stack.pop()
+    assert e._key is not None
+    return e._key
+
+
+def _make_key(e: Expr) -> OrderKey:
+    """The key of a node whose children have theirs."""
+    key: OrderKey
+    match e:
+        case Const(value):
+            return 8, value
+        case Dim(index) | Range(index) | Runtime(index):
+            return 7, _VARIABLE[type(e)], index
+        case Sum(terms, const):
+            keys = [t._key if c == 1 else (1, t._key, (8, c)) for t, c in terms]
+            if const:
+                keys.append((8, const))
+        case FloorDiv(num, den) | CeilDiv(num, den) | Mod(num, den):
+            return _KIND[type(e)], num._key, den._key
+        case Product(args) | Min(args) | Max(args):
+            keys = [x._key for x in args]
+    key, kind = keys[0] or (), _KIND[type(e)]
+    for right in keys[1:]:
+        key = kind, key, right
+    return key
+
+
+def compare(a: Expr | Node, b: Expr | Node) -> int:
+    """Negative, zero or positive, as `a` is printed before, is, or is printed after `b`."""
+    left, right = order_key(a), order_key(b)  # type: ignore[arg-type]
+    return _compare_keys(left, right)
+
+
+def _compare_keys(left: OrderKey, right: OrderKey) -> int:
+    """Compare keys of any depth; tuples' own comparison is limited by the C stack."""
+    todo: list[tuple[Any, Any]] = [(left, right)]
+    while todo:
+        x, y = todo.pop()
+        if x is y:
+            continue
+        if isinstance(x, tuple):
+            todo.extend(reversed(list(zip(x, y, strict=False))))
+        elif x != y:
+            return -1 if x < y else 1
+    return 0
+
+
+_BY_KEY: Final = cmp_to_key(_compare_keys)
+
+
+def _term_key(term: tuple[Expr, int]) -> OrderKey:
+    e, c = term
+    key = e._key or order_key(e)
+    return key if c == 1 else (1, key, (8, c))
+
+
+def _sorted(items: list[Any], key: Callable[[Any], OrderKey]) -> tuple[Any, ...]:
+    try:
+        items.sort(key=key)
+    except RecursionError:
+        items.sort(key=lambda x: _BY_KEY(key(x)))
+    return tuple(items)
+
+
+# ---------------------------------------------------------------------------- normal forms
+
+
+def linear(*parts: tuple[ExprLike, int]) -> Expr:
+    """The normal form of the sum of `coefficient * expression` over all parts.
+
+    >>> print(linear((Dim(0), 2), (Dim(1) + 1, 3), (5, -1)))
+    d0 * 2 + d1 * 3 - 2
+    """
+    coeffs: dict[Expr, int] = {}
+    const = 0
+    get = coeffs.get
+    for part, k in parts:
+        if type(part) is Sum:
+            const += k * part.const
+            for term, c in part.terms:
+                coeffs[term] = get(term, 0) + k * c
+        elif isinstance(part, Node):
+            if type(part) is Const:
+                const += k * part.value
+            else:
+                coeffs[part] = get(part, 0) + k  # type: ignore[index, call-overload]
+        else:
+            const += k * plain_int(part)
+    return from_terms([item for item in coeffs.items() if item[1]], const)
+
+
+def from_terms(terms: list[tuple[Expr, int]], const: int) -> Expr:
+    """The sum of distinct terms (no sums, no constants) with nonzero coefficients."""
+    if not terms:
+        return Const(const)
+    if len(terms) == 1:
+        if const == 0 and terms[0][1] == 1:
+            return terms[0][0]
+        return Sum((terms[0],), const)
+    return Sum(_sorted(terms, _term_key), const)
+
+
+def product(*factors: ExprLike) -> Expr:
+    """The product; constants go into the coefficients, common factors of sums come out.
+
+    >>> print(product(Dim(0), 2, Dim(1)), "|", product(Dim(0) * 2 + 4, Dim(1)))
+    d0 * d1 * 2 | (d0 + 2) * d1 * 2
+    """
+    scale = 1
+    rest: list[Expr] = []
+    for factor in factors:
+        e = expr(factor)
+        match e:
+            case Const(value):
+                scale *= value
+            case Product(parts):
+                rest += parts
+            case _:
+                rest.append(e)
+    if len(rest) > 1:
+        flat: list[Expr] = []
+        for e in rest:
+            if type(e) is Sum:
+                content, e = primitive(e)
+                scale *= content
+            flat += e.factors if type(e) is Product else (e,)
+        return linear((Product(_sorted(flat, order_key)), scale)) if scale else ZERO
+    return linear((rest[0], scale)) if rest else Const(scale)
+
+
+def primitive(e: Sum) -> tuple[int, Expr]:
+    """Write `e = content * rest` with the largest content; the first coefficient is positive."""
+    content = abs(e.const)
+    for _, c in e.terms:
+        content = _gcd(content, c)
+    if e.terms[0][1] < 0:
+        content = -content
+    if content == 1:
+        return 1, e
+    return content, from_terms([(t, c // content) for t, c in e.terms], e.const // content)
+
+
+def floordiv(num: ExprLike, den: ExprLike) -> Expr:
+    """`num / den` rounded down; a division by zero stays and has no value.
+
+    >>> print(floordiv(Dim(0), 8), floordiv(-7, 2), floordiv(Dim(0), -1))
+    d0 / 8 -4 -d0
+    """
+    num, den = expr(num), expr(den)
+    if type(den) is Const and (d := den.value):
+        if type(num) is Const:
+            return Const(num.value // d)
+        if d == 1 or d == -1:
+            return linear((num, d))
+    return FloorDiv(num, den)
+
+
+def ceildiv(num: ExprLike, den: ExprLike) -> Expr:
+    """`num / den` rounded up.
+
+    >>> print(ceildiv(Dim(0), 8), ceildiv(7, 2))
+    d0 ceildiv 8 4
+    """
+    num, den = expr(num), expr(den)
+    if type(den) is Const and (d := den.value):
+        if type(num) is Const:
+            return Const(-(-num.value // d))
+        if d == 1 or d == -1:
+            return linear((num, d))
+    return CeilDiv(num, den)
+
+
+def mod(num: ExprLike, den: ExprLike) -> Expr:
+    """`num` modulo `|den|`, in `[0, |den|)`.
+
+    >>> print(mod(Dim(0), 8), mod(-7, 4), mod(-7, -4))
+    d0 mod 8 1 1
+    """
+    num, den = expr(num), expr(den)
+    if type(den) is Const and (d := den.value):
+        if type(num) is Const:
+            return Const(num.value % abs(d))
+        if d == 1 or d == -1:
+            return ZERO
+    return Mod(num, den)
+
+
+def _extremum(kind: type[Min] | type[Max], parts: tuple[ExprLike, ...]) -> Expr:
+    """Flatten, drop repetitions, and keep the best constant offset of each linear part."""
+    if not parts:
+        raise ValueError(f"{kind.__name__.lower()} of nothing")
+    pick: Callable[[int, int], int] = min if kind is Min else max
+    best: dict[Expr, int] = {}  # part without its constant -> constant
+    for part in parts:
+        e = expr(part)
+        for x in e.args if isinstance(e, kind) else (e,):
+            if type(x) is Const:
+                base, offset = ZERO, x.value
+            elif type(x) is Sum and x.const:
+                base, offset = from_terms(list(x.terms), 0), x.const
+            else:
+                base, offset = x, 0
+            best[base] = pick(best[base], offset) if base in best else offset
+    args = [linear((base, 1), (offset, 1)) for base, offset in best.items()]
+    return args[0] if len(args) == 1 else kind(_sorted(args, order_key))
+
+
+def minimum(*parts: ExprLike) -> Expr:
+    """The smallest of the parts.
+
+    >>> print(minimum(Dim(0), 3, Dim(0) + 1))
+    min(d0, 3)
+    """
+    return _extremum(Min, parts)
+
+
+def maximum(*parts: ExprLike) -> Expr:
+    """The largest of the parts.
+
+    >>> print(maximum(Dim(0), 3, Dim(0) + 1))
+    max(d0 + 1, 3)
+    """
+    return _extremum(Max, parts)
+
+
+def const(value: SupportsIndex) -> Const:
+    """The constant; `const(3)` is `Const(3)`."""
+    return Const(value)

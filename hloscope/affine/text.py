@@ -1,0 +1,330 @@
+"""Expressions as text: XLA's notation, and MLIR's.
+
+Grammar: `expr := term {(+|-) term}`, `term := factor {(*|/|mod|ceildiv|floordiv) factor}` with one
+precedence level, associated to the left, `factor := int | name | -factor | (expr) |
+min(expr, expr) | max(expr, expr)`.  `/` and `floordiv` both round down.
+
+Source: XLA's indexing maps as printed, docs/indexing.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from typing import Final, Literal, NoReturn, TypeAlias
+
+from hloscope.affine.nodes import (
+    CeilDiv,
+    Const,
+    Dim,
+    Expr,
+    FloorDiv,
+    Max,
+    Min,
+    Mod,
+    Node,
+    Product,
+    Range,
+    Runtime,
+    Sum,
+    Var,
+    ceildiv,
+    children,
+    floordiv,
+    linear,
+    maximum,
+    minimum,
+    mod,
+    product,
+)
+from hloscope.errors import ParseError
+from hloscope.source import Source, Span
+
+Style: TypeAlias = Literal["xla", "mlir"]
+
+# ------------------------------------------------------------------------------------ printing
+
+_PREFIX: Final[dict[type[Node], str]] = {Dim: "d", Range: "s", Runtime: "rt"}
+_SYMBOL: Final[dict[Style, dict[type[Node], str]]] = {
+    "xla": {FloorDiv: "/", CeilDiv: "ceildiv", Mod: "mod"},
+    "mlir": {FloorDiv: "floordiv", CeilDiv: "ceildiv", Mod: "mod"},
+}
+
+
+def default_name(v: Var) -> str:
+    """`d0`, `s0` or `rt0`."""
+    return f"{_PREFIX[type(v)]}{v.index}"
+
+
+def to_text(e: Expr, names: Mapping[Var, str] | None = None, style: Style = "xla") -> str:
+    """The expression in XLA's notation, or with `floordiv` for `/` in style "mlir".
+
+    >>> d0, s0 = Dim(0), Range(0)
+    >>> to_text(s0 - d0 // 8 * 2, {s0: "tid"})
+    '(d0 / 8) * -2 + tid'
+    >>> to_text(-(d0 % 8) // 3, style="mlir")
+    '-(d0 mod 8) floordiv 3'
+    """
+    symbols = _SYMBOL[style]
+    done: dict[Expr, str] = {}
+    stack = [e]
+    while stack:
+        x = stack[-1]
+        if x not in done:
+            missing = [y for y in children(x) if y not in done]
+            if missing:
+                stack += missing
+                continue
+            done[x] = _text_of_node(x, done, names, symbols)
+        stack.pop()
+    return done[e]
+
+
+def _text_of_node(
+    x: Expr, done: dict[Expr, str], names: Mapping[Var, str] | None, symbols: dict[type[Node], str]
+) -> str:
+    match x:
+        case Const(value):
+            return str(value)
+        case Dim() | Range() | Runtime():
+            return (names and names.get(x)) or default_name(x)
+        case Sum(terms, const):
+            return _text_of_sum(terms, const, done)
+        case Product(factors):
+            return " * ".join([_operand(f, done) for f in factors])
+        case FloorDiv(num, den) | CeilDiv(num, den) | Mod(num, den):
+            negated = isinstance(num, Sum) and len(num.terms) == 1 and num.terms[0][1] == -1
+            plain = type(num) is type(x) or (negated and not num.const)  # type: ignore[union-attr]
+            left = done[num] if plain else _operand(num, done)
+            return f"{left} {symbols[type(x)]} {_operand(den, done)}"
+        case Min(args) | Max(args):
+            name = "min" if isinstance(x, Min) else "max"
+            text = done[args[0]]
+            for a in args[1:]:
+                text = f"{name}({text}, {done[a]})"
+            return text
+
+
+def _operand(x: Expr, done: dict[Expr, str]) -> str:
+    """In parentheses if it is a binary operation."""
+    return f"({done[x]})" if isinstance(x, Sum | Product | FloorDiv | CeilDiv | Mod) else done[x]
+
+
+def _text_of_sum(terms: tuple[tuple[Expr, int], ...], const: int, done: dict[Expr, str]) -> str:
+    parts: list[str] = []
+    for t, c in terms:
+        size = c if not parts else abs(c)
+        if size == 1:
+            text = done[t]
+        elif size == -1:
+            text = f"-{_operand(t, done)}"
+        else:
+            text = f"{done[t] if isinstance(t, Product) else _operand(t, done)} * {size}"
+        parts.append(text if not parts else f" + {text}" if c > 0 else f" - {text}")
+    if const:
+        parts.append(f" + {const}" if const > 0 else f" - {-const}")
+    return "".join(parts)
+
+
+Node.text_of = staticmethod(to_text)
+
+# ------------------------------------------------------------------------------------- parsing
+
+_TOKEN: Final = re.compile(r"\s*(?:(\d+)|([A-Za-z_]\w*)|(//|[-+*/%(),]))")
+_WORDS: Final = {
+    "mod": "mod", "%": "mod", "/": "/", "//": "/", "floordiv": "/", "floorDiv": "/",
+    "ceildiv": "ceildiv", "ceilDiv": "ceildiv", "*": "*",
+}  # fmt: skip
+_DEFAULT_NAME: Final = re.compile(r"(d|s|rt)(\d+)")
+_KINDS: Final[dict[str, type[Dim] | type[Range] | type[Runtime]]] = {
+    "d": Dim, "s": Range, "rt": Runtime,
+}  # fmt: skip
+_BINARY: Final[dict[str, Callable[[Expr, Expr], Expr]]] = {
+    "*": product, "/": floordiv, "ceildiv": ceildiv, "mod": mod,
+}  # fmt: skip
+
+
+class _Level:
+    """What has been read of one expression: a sum so far, and the term being read."""
+
+    __slots__ = ("negated", "opened", "operator", "parts", "pending", "sign", "term", "word")
+
+    def __init__(self, word: str, opened: int, negated: bool) -> None:
+        self.word, self.opened = word, opened  # "", "(", "min" or "max", and where it began
+        self.negated = negated
+        self.pending: list[Expr] = []  # earlier arguments of min and max
+        self.start()
+
+    def start(self) -> None:
+        self.parts: list[tuple[Expr, int]] = []
+        self.sign = 1  # of the term
+        self.term: Expr | None = None
+        self.operator = ""  # between the term and the next factor
+
+    def take(self, factor: Expr) -> None:
+        self.term = factor if self.term is None else _BINARY[self.operator](self.term, factor)
+
+    def next_term(self, sign: int) -> None:
+        assert self.term is not None
+        self.parts.append((self.term, self.sign))
+        self.term, self.sign = None, sign
+
+    def value(self) -> Expr:
+        assert self.term is not None
+        if not self.parts and self.sign == 1:
+            return self.term
+        return linear(*self.parts, (self.term, self.sign))
+
+
+class _Reader:
+    """Reads one expression with an explicit stack: nesting has no limit."""
+
+    def __init__(self, source: Source, start: int, names: Mapping[str, Var] | None) -> None:
+        self.source, self.text, self.at, self.names = source, source.text, start, names
+
+    def fail(self, message: str, start: int, stop: int = -1) -> NoReturn:
+        raise ParseError(message, span=Span(self.source, start, max(stop, start + 1)))
+
+    def expected(self, what: str) -> NoReturn:
+        """Complain about what stands here."""
+        start = self.at
+        while start < len(self.text) and self.text[start].isspace():
+            start += 1
+        if start >= len(self.text):
+            self.fail(f"expected {what}, found the end", len(self.text.rstrip()))
+        token = _TOKEN.match(self.text, start)
+        stop = token.end() if token else start + 1
+        self.fail(f"expected {what}, found {self.text[start:stop]!r}", start, stop)
+
+    def variable(self, name: str, start: int, stop: int) -> Expr:
+        if self.names is None:
+            if known := _DEFAULT_NAME.fullmatch(name):
+                return _KINDS[known[1]](int(known[2]))
+            self.fail(f"unknown variable {name!r}: expected a name like d0, s0 or rt0", start, stop)
+        if name in self.names:
+            return self.names[name]
+        near = get_close_matches(name, self.names, 3)
+        hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        self.fail(f"unknown variable {name!r}{hint}", start, stop)
+
+    def read(self) -> Expr:
+        """Read the longest expression from here; `self.at` is where it stopped."""
+        levels = [_Level("", self.at, negated=False)]
+        while True:
+            factor = self.open_or_factor(levels)
+            while factor is not None:
+                level = levels[-1]
+                level.take(factor)
+                if self.operator(level):
+                    break
+                if len(levels) == 1:
+                    return level.value()
+                factor = self.close(levels)
+
+    def open_or_factor(self, levels: list[_Level]) -> Expr | None:
+        """Read signs and a factor; or open a parenthesis and return None."""
+        minus = False
+        while True:
+            token = _TOKEN.match(self.text, self.at)
+            if token is None:
+                self.expected(_FACTOR)
+            number, name, mark = token.groups()
+            if mark == "-":
+                minus = not minus
+            elif number is not None:
+                value = Const(int(number))
+                self.at = token.end()
+                return -value if minus else value
+            elif mark == "(" or name in ("min", "max"):
+                levels.append(_Level(name or mark, token.start(token.lastindex or 0), minus))
+                if name is not None:
+                    self.at = token.end()
+                    token = _TOKEN.match(self.text, self.at)
+                    if token is None or token[3] != "(":
+                        self.expected(f"'(' after {name}")
+                self.at = token.end()
+                return None
+            elif name is not None and name not in _WORDS:
+                variable = self.variable(name, token.start(2), token.end())
+                self.at = token.end()
+                return -variable if minus else variable
+            else:
+                self.expected(_FACTOR)
+            self.at = token.end()
+
+    def operator(self, level: _Level) -> bool:
+        """Read a binary operator, if one stands here."""
+        token = _TOKEN.match(self.text, self.at)
+        word = token[2] or token[3] if token else None
+        if token is None or word is None:
+            return False
+        if word in _WORDS:
+            level.operator = _WORDS[word]
+        elif word in "+-":
+            level.next_term(1 if word == "+" else -1)
+        else:
+            return False
+        self.at = token.end()
+        return True
+
+    def close(self, levels: list[_Level]) -> Expr | None:
+        """Read what must follow a nested expression: the closed one, or None after a comma."""
+        level = levels[-1]
+        token = _TOKEN.match(self.text, self.at)
+        mark = token[3] if token else None
+        if token is not None and mark == "," and level.word != "(":
+            self.at = token.end()
+            level.pending.append(level.value())
+            level.start()
+            return None
+        if token is None or mark != ")" or (level.word != "(" and not level.pending):
+            line, column = Span(self.source, level.opened, level.opened + 1).line_col
+            opened = f"{level.word!r} opened at {line}:{column}"
+            closer = "','" if level.word != "(" and not level.pending else "')'"
+            self.expected(f"an operator or {closer} for {opened}")
+        self.at = token.end()
+        levels.pop()
+        value = level.value()
+        if level.word != "(":
+            value = (minimum if level.word == "min" else maximum)(*level.pending, value)
+        return -value if level.negated else value
+
+
+_FACTOR: Final = "a number, a variable or '('"
+
+
+def parse_prefix(
+    source: Source | str, start: int = 0, names: Mapping[str, Var] | None = None
+) -> tuple[Expr, int]:
+    """The longest expression that begins at `start`, and the position after it.
+
+    For readers of larger texts: errors point into `source`.
+
+    >>> parse_prefix("(d0 + 1, d1)", 1)
+    (<d0 + 1>, 7)
+    """
+    whole = source if isinstance(source, Source) else Source("<string>", source)
+    reader = _Reader(whole, start, names)
+    return reader.read(), reader.at
+
+
+def parse_expr(text: str, names: Mapping[str, Var] | None = None) -> Expr:
+    """Read an expression.
+
+    Args:
+        text: XLA's or MLIR's notation.
+        names: The variables by name; without it `d0`, `s0`, `rt0` and so on are known.
+
+    Raises:
+        ParseError: The text is not an expression, or uses an unknown name.
+
+    >>> parse_expr("(d0 floordiv 2) * 4 + tid mod 8", {"d0": Dim(0), "tid": Dim(1)})
+    <(d0 / 2) * 4 + d1 mod 8>
+    """
+    source = Source("<string>", text)
+    reader = _Reader(source, 0, names)
+    e = reader.read()
+    if text[reader.at :].strip():
+        reader.expected("an operator or the end")
+    return e
