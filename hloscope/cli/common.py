@@ -51,7 +51,9 @@ def print_json(value: Mapping[str, Any], *, lines: bool = False) -> None:
     click.echo(json.dumps(value, ensure_ascii=False, indent=None if lines else 1))
 
 
-def print_table(header: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[int] = ()) -> None:
+def print_table(
+    header: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[int] = ()
+) -> None:
     """A ruled table on a terminal; plain aligned columns for a pipe or a file."""
     if sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
         _print_ruled(header, rows, right)
@@ -59,7 +61,9 @@ def print_table(header: Sequence[str], rows: Iterable[Sequence[str]], right: Seq
         click.echo(columns([header, *rows], right=right))
 
 
-def _print_ruled(header: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[int]) -> None:
+def _print_ruled(
+    header: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[int]
+) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table

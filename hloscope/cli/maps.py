@@ -31,7 +31,7 @@ LINE_KEYS: Final = {"map": str, "point_dimensions": bool, "id": object}
 @json_option
 @debug_option
 def simplify(map: str, lines: bool, trace: bool, keep_points: bool, as_json: bool) -> None:
-    """Simplify an indexing map, given as text or read from the standard input (`-`).
+    r"""Simplify an indexing map, given as text or read from the standard input (`-`).
 
     \b
     hloscope simplify '(d0) -> (d0 * 8 / 4), domain: d0 in [0, 9]'
