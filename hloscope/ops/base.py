@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from hloscope.ir.op import Op
-from hloscope.ir.types import Dims
+from hloscope.ir.op import Callee, Op
+from hloscope.ir.types import Dims, Type
 
 OPS: Final[dict[str, type[Op]]] = {}
 """Every op class by its name."""
@@ -29,4 +29,4 @@ def op(name: str) -> Callable[[_O], _O]:
 Pairs = tuple[tuple[int, int], ...]
 """(low, high) per dimension, (source, target) pairs and the like."""
 
-__all__ = ["OPS", "Dims", "Op", "Pairs", "op"]
+__all__ = ["OPS", "Callee", "Dims", "Op", "Pairs", "Type", "op"]

@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hloscope.ops.base import Op, Pairs, op
+from hloscope.errors import VerifyError
+from hloscope.ir.types import TensorType, TokenType, TupleType
+from hloscope.ops.base import Callee, Op, Pairs, Type, op
+from hloscope.ops.infer_util import (
+    U32,
+    array,
+    bare,
+    count,
+    extents,
+    kind,
+    packed,
+    require,
+    resized,
+    tensors,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +52,17 @@ class AllGather(Collective):
 class AllReduce(Collective):
     """Reduces the operands of a group element by element.  Calls: the body."""
 
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        return packed(tensors(self.name, operands))
+
 
 @op("collective_reduce")
 @dataclass(frozen=True, slots=True)
 class CollectiveReduce(Collective):
     """`all_reduce` whose result only one member of each group keeps.  Calls: the body."""
+
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        return packed(tensors(self.name, operands))
 
 
 @op("reduce_scatter")
@@ -65,11 +85,38 @@ class AllToAll(Collective):
     concat_dimension: int | None = None
     split_count: int | None = None
 
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        types = tensors(self.name, operands)
+        if self.split_dimension is None or len(types) != 1:
+            return packed(types)
+        (t,), split = types, self.split_dimension
+        concat = split if self.concat_dimension is None else self.concat_dimension
+        for d, rule in ((split, "all_to_all_c1"), (concat, "all_to_all_c3")):
+            require(0 <= d < t.rank, rule, f"dimension {d} is not in [0, {t.rank})")
+        dims, number = extents(t), self.split_count
+        if number is None:
+            if concat != split:
+                return Op.infer(self, operands, calls)
+            return bare(t)
+        require(number > 0, "all_to_all_c4", f"split_count {number}, needs at least 1")
+        size = dims[split][0]
+        require(
+            size is None or size % number == 0,
+            "all_to_all_c2",
+            f"dimension {split}: size {size} is no multiple of {number}",
+        )
+        dims[split] = resized(dims[split], lambda n: n // number)
+        dims[concat] = resized(dims[concat], lambda n: n * number)
+        return array(t.element, dims)
+
 
 @op("collective_broadcast")
 @dataclass(frozen=True, slots=True)
 class CollectiveBroadcast(Collective):
     """The first member's value for all."""
+
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        return packed(tensors(self.name, operands))
 
 
 @op("collective_permute")
@@ -79,11 +126,22 @@ class CollectivePermute(Collective):
 
     source_target_pairs: Pairs = ()
 
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        if len(operands) == 4 and not any(
+            isinstance(t, TensorType) and t.rank for t in operands[2:]
+        ):
+            return bare(operands[1])  # HLO's form in place: input, output and their offsets
+        return packed(tensors(self.name, operands))
+
 
 @op("ragged_all_to_all")
 @dataclass(frozen=True, slots=True)
 class RaggedAllToAll(Collective):
     """`all_to_all` with sizes and offsets given at run time."""
+
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        count(self.name, operands, 6)
+        return bare(operands[1])
 
 
 @op("partition_id")
@@ -91,11 +149,19 @@ class RaggedAllToAll(Collective):
 class PartitionId(Op):
     """Number of this partition."""
 
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        count(self.name, operands, 0)
+        return array(U32, ())
+
 
 @op("replica_id")
 @dataclass(frozen=True, slots=True)
 class ReplicaId(Op):
     """Number of this replica."""
+
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        count(self.name, operands, 0)
+        return array(U32, ())
 
 
 @op("cross-replica-sum")
@@ -104,6 +170,9 @@ class CrossReplicaSum(Op):
     """StableHLO's old `cross-replica-sum`."""
 
     replica_groups: str = ""
+
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        return packed(tensors(self.name, operands))
 
 
 @op("send")
@@ -115,6 +184,10 @@ class Send(Op):
     is_host_transfer: bool = False
     settings: tuple[tuple[str, str], ...] = ()
 
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        count(self.name, operands, 2)
+        return TupleType((bare(operands[0]), array(U32, ()), TokenType()))
+
 
 @op("send-done")
 @dataclass(frozen=True, slots=True)
@@ -124,6 +197,10 @@ class SendDone(Op):
     channel_id: int | None = None
     is_host_transfer: bool = False
     settings: tuple[tuple[str, str], ...] = ()
+
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        count(self.name, operands, 1)
+        return TokenType()
 
 
 @op("recv")
@@ -145,6 +222,16 @@ class RecvDone(Op):
     is_host_transfer: bool = False
     settings: tuple[tuple[str, str], ...] = ()
 
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        count(self.name, operands, 1)
+        match bare(operands[0]):
+            case TupleType((data, _, token)):
+                return TupleType((data, token))
+            case other:
+                raise VerifyError(
+                    f"the operand of `recv-done` is a {kind(other)}, needs a recv's tuple"
+                )
+
 
 @op("infeed")
 @dataclass(frozen=True, slots=True)
@@ -162,3 +249,7 @@ class Outfeed(Op):
 
     outfeed_config: str = ""
     settings: tuple[tuple[str, str], ...] = ()
+
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        count(self.name, operands, 1, at_least=True)
+        return TokenType()

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hloscope.ops.base import Op, op
+from hloscope.errors import VerifyError
+from hloscope.ir.types import TokenType, TupleType
+from hloscope.ops.base import Callee, Op, Type, op
+from hloscope.ops.infer_util import U32, array, bare, count, kind, packed, require, returned
 
 
 @op("parameter")
@@ -21,6 +24,9 @@ class Parameter(Op):
 class Tuple(Op):
     """A tuple of the operands."""
 
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        return TupleType(tuple(map(bare, operands)))
+
 
 @op("get_tuple_element")
 @dataclass(frozen=True, slots=True)
@@ -28,6 +34,19 @@ class GetTupleElement(Op):
     """Element `index` of a tuple."""
 
     index: int
+
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        count(self.name, operands, 1)
+        whole = operands[0]
+        if not isinstance(whole, TupleType):
+            raise VerifyError(f"the operand of `{self.name}` is a {kind(whole)}, needs a tuple")
+        size = len(whole.elements)
+        require(
+            0 <= self.index < size,
+            "get_tuple_element_c1",
+            f"index {self.index} is not in [0, {size})",
+        )
+        return bare(whole.elements[self.index])
 
 
 @op("result")
@@ -43,6 +62,9 @@ class Call(Op):
 
     settings: tuple[tuple[str, str], ...] = ()
 
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        return returned(self.name, calls)
+
 
 @op("fusion")
 @dataclass(frozen=True, slots=True)
@@ -57,11 +79,18 @@ class Fusion(Op):
     kind: str
     settings: tuple[tuple[str, str], ...] = ()
 
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        return returned(self.name, calls)
+
 
 @op("while")
 @dataclass(frozen=True, slots=True)
 class While(Op):
     """Loop.  Calls: condition, body."""
+
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        count(self.name, operands, 1, at_least=True)
+        return packed(operands)
 
 
 @op("case")
@@ -76,6 +105,17 @@ class Case(Op):
     """
 
     predicated: bool = False
+
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        count(self.name, operands, 1, at_least=True)
+        result = returned(self.name, calls)
+        for i, branch in enumerate(calls):
+            require(
+                bare(branch.root.type) == result,
+                "case_c3",
+                f"branch {i} returns another type than 0",
+            )
+        return result
 
 
 @op("async_start")
@@ -92,6 +132,16 @@ class AsyncStart(Op):
     wrapped: Op | None = None
     settings: tuple[tuple[str, str], ...] = ()
 
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        result = self.wrapped.infer(operands, calls) if self.wrapped else returned(self.name, calls)
+        match self.wrapped.name if self.wrapped else "":
+            case "all_reduce":
+                return result
+            case "all_gather" | "collective_permute":
+                return TupleType((packed(operands), result))
+            case _:
+                return TupleType((TupleType(tuple(map(bare, operands))), result))
+
 
 @op("async_update")
 @dataclass(frozen=True, slots=True)
@@ -100,6 +150,10 @@ class AsyncUpdate(Op):
 
     wrapped_name: str = ""
     settings: tuple[tuple[str, str], ...] = ()
+
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        count(self.name, operands, 1, at_least=True)
+        return bare(operands[0])
 
 
 @op("async_done")
@@ -110,6 +164,17 @@ class AsyncDone(Op):
     wrapped_name: str = ""
     settings: tuple[tuple[str, str], ...] = ()
 
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        count(self.name, operands, 1)
+        match bare(operands[0]):
+            case TupleType((_, result, *_)) if self.wrapped_name not in (
+                "all-reduce",
+                "all_reduce",
+            ):
+                return result
+            case other:
+                return other  # all-reduce-start has the type of all-reduce
+
 
 @op("copy-start")
 @dataclass(frozen=True, slots=True)
@@ -118,11 +183,26 @@ class CopyStart(Op):
 
     settings: tuple[tuple[str, str], ...] = ()
 
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        count(self.name, operands, 1)
+        t = bare(operands[0])
+        return TupleType((t, t, array(U32, ())))
+
 
 @op("copy-done")
 @dataclass(frozen=True, slots=True)
 class CopyDone(Op):
     """Ends a copy (HLO)."""
+
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        count(self.name, operands, 1)
+        match bare(operands[0]):
+            case TupleType((target, *_)):
+                return target
+            case other:
+                raise VerifyError(
+                    f"the operand of `copy-done` is a {kind(other)}, needs a copy-start's tuple"
+                )
 
 
 @op("after_all")
@@ -130,11 +210,17 @@ class CopyDone(Op):
 class AfterAll(Op):
     """A token that waits for the operands; HLO's `create-token` has none."""
 
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        return TokenType()
+
 
 @op("create_token")
 @dataclass(frozen=True, slots=True)
 class CreateToken(Op):
     """StableHLO's old `create_token`."""
+
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        return TokenType()
 
 
 @op("add-dependency")
@@ -142,11 +228,18 @@ class CreateToken(Op):
 class AddDependency(Op):
     """Operand 0, after operand 1 (HLO)."""
 
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        count(self.name, operands, 2)
+        return bare(operands[0])
+
 
 @op("optimization_barrier")
 @dataclass(frozen=True, slots=True)
 class OptimizationBarrier(Op):
     """The operands, unmoved by the optimizer."""
+
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        return packed(operands)
 
 
 @op("domain")
@@ -155,6 +248,10 @@ class Domain(Op):
     """Boundary between domains such as shardings (HLO)."""
 
     settings: tuple[tuple[str, str], ...] = ()
+
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        count(self.name, operands, 1)
+        return bare(operands[0])
 
 
 @op("custom_call")
@@ -182,11 +279,17 @@ class Composite(Op):
     version: int = 0
     settings: tuple[tuple[str, str], ...] = ()
 
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        return returned(self.name, calls)
+
 
 @op("return")
 @dataclass(frozen=True, slots=True)
 class Return(Op):
     """StableHLO's terminator: a computation's root with the values it returns as operands."""
+
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        return packed(operands)
 
 
 @op("unknown")

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hloscope.ops.base import Dims, Op, op
+from hloscope.ops.base import Callee, Dims, Op, Type, op
+from hloscope.ops.infer_util import S32, array, count, extents, require, scalar, tensor
+
+
+def _check_dimension(op: str, d: int, rank: int) -> None:
+    require(0 <= d < rank, f"{op}_c1", f"dimension {d} is not in [0, {rank})")
 
 
 @op("dynamic_reshape")
@@ -44,6 +49,12 @@ class GetDimensionSize(Op):
 
     dimension: int
 
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        count(self.name, operands, 1)
+        t = tensor(self.name, operands[0], "the operand")
+        _check_dimension(self.name, self.dimension, t.rank)
+        return array(S32, ())
+
 
 @op("set_dimension_size")
 @dataclass(frozen=True, slots=True)
@@ -51,3 +62,13 @@ class SetDimensionSize(Op):
     """The operand with a dimension's run-time size set."""
 
     dimension: int
+
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        count(self.name, operands, 2)
+        t = tensor(self.name, operands[0], "the operand")
+        scalar(self.name, operands[1], "the size", "")
+        _check_dimension(self.name, self.dimension, t.rank)
+        dims = extents(t)
+        size, bound = dims[self.dimension]
+        dims[self.dimension] = (None, bound if size is None else size)
+        return array(t.element, dims)

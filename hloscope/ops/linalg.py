@@ -4,7 +4,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hloscope.ops.base import Dims, Op, op
+from hloscope.ir.types import TensorType
+from hloscope.ops.base import Callee, Dims, Op, Type, op
+from hloscope.ops.infer_util import (
+    array,
+    bare,
+    common_element,
+    complex_of,
+    count,
+    extents,
+    may_equal,
+    real_part,
+    require,
+    tensor,
+    tensors,
+)
+
+
+def _check_square(op: str, t: TensorType, rank: str, square: str) -> None:
+    require(t.rank >= 2, rank, f"operand 0 of `{op}` has rank {t.rank}, needs at least 2")
+    rows, columns = extents(t)[-2:]
+    require(may_equal(rows, columns), square, f"operand 0 of `{op}` is {rows[0]} by {columns[0]}")
 
 
 @op("cholesky")
@@ -13,6 +33,12 @@ class Cholesky(Op):
     """Cholesky factor of each matrix of a batch; reads the lower or the upper triangle."""
 
     lower: bool = False
+
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        count(self.name, operands, 1)
+        t = tensor(self.name, operands[0], "the operand")
+        _check_square(self.name, t, "cholesky_c2", "cholesky_c3")
+        return bare(t)
 
 
 @op("triangular_solve")
@@ -25,6 +51,21 @@ class TriangularSolve(Op):
     unit_diagonal: bool
     transpose_a: str
 
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        count(self.name, operands, 2)
+        a, b = tensors(self.name, operands)
+        _check_square(self.name, a, "triangular_solve_c2", "triangular_solve_c3")
+        require(
+            a.rank == b.rank, "triangular_solve_c2", f"b has rank {b.rank}, needs {a.rank} as a has"
+        )
+        d = a.rank - (2 if self.left_side else 1)
+        require(
+            may_equal(extents(b)[d], extents(a)[-1]),
+            "triangular_solve_c3",
+            f"dimension {d} of b has size {b.sizes[d]}, needs {a.sizes[-1]}",
+        )
+        return array(common_element(self.name, (a, b), "triangular_solve_c1"), extents(b))
+
 
 @op("fft")
 @dataclass(frozen=True, slots=True)
@@ -33,3 +74,30 @@ class Fft(Op):
 
     fft_type: str
     fft_length: Dims
+
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        count(self.name, operands, 1)
+        t = tensor(self.name, operands[0], "the operand")
+        lengths = self.fft_length
+        require(len(lengths) <= t.rank, "fft_c1", f"{len(lengths)} lengths for rank {t.rank}")
+        require(1 <= len(lengths) <= 3, "fft_c3", f"{len(lengths)} lengths, needs 1 to 3")
+        kind, dims = (
+            self.fft_type.removeprefix("#stablehlo<fft_type ").upper().rstrip(">"),
+            extents(t),
+        )
+        given = list(lengths)
+        if kind == "IRFFT":
+            given[-1] = given[-1] // 2 + 1 if given[-1] else 0
+        for i, (needed, found) in enumerate(zip(given, dims[-len(given) :], strict=True)):
+            d = t.rank - len(given) + i
+            require(
+                found[0] in (None, needed),
+                "fft_c4" if kind == "RFFT" else "fft_c5",
+                f"dimension {d}: size {found[0]}, needs {needed}",
+            )
+        if kind == "RFFT":
+            half = lengths[-1] // 2 + 1 if lengths[-1] else 0
+            return array(complex_of(t.element), [*dims[:-1], (half, None)])
+        if kind == "IRFFT":
+            return array(real_part(t.element), [*dims[:-1], (lengths[-1], None)])
+        return bare(t)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hloscope.ops.base import Op, op
+from hloscope.ir.types import ELEMENT_TYPES
+from hloscope.ops.base import Callee, Op, Type, op
+from hloscope.ops.infer_util import array, count, static
 
 
 @op("rng")
@@ -29,3 +31,7 @@ class RngGetAndUpdateState(Op):
     """Reads and advances the global state (HLO)."""
 
     delta: int
+
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        count(self.name, operands, 0)
+        return array(ELEMENT_TYPES["u64"], static((2,)))

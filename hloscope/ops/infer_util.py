@@ -1,0 +1,242 @@
+"""What typings share: checks with labels, sizes that may be unknown, tuples of results.
+
+A size is an `Extent`, a pair of the size (`None`: known at run time only) and its bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
+
+from hloscope.errors import VerifyError
+from hloscope.ir.op import Callee
+from hloscope.ir.types import (
+    ELEMENT_TYPES,
+    BufferType,
+    Dims,
+    ElementType,
+    TensorType,
+    TupleType,
+    Type,
+)
+
+Extent: TypeAlias = tuple[int | None, int | None]
+
+PRED = ELEMENT_TYPES["pred"]
+S32 = ELEMENT_TYPES["s32"]
+U32 = ELEMENT_TYPES["u32"]
+_PART_OF = {"c64": ELEMENT_TYPES["f32"], "c128": ELEMENT_TYPES["f64"]}
+_COMPLEX_OF = {"f32": ELEMENT_TYPES["c64"], "f64": ELEMENT_TYPES["c128"]}
+
+
+def require(condition: bool, rule: str, message: str) -> None:
+    """Raise `VerifyError` with the label `rule` unless `condition` holds."""
+    if not condition:
+        raise VerifyError(message, rule=rule)
+
+
+def count(op: str, operands: Sequence[object], needed: int, *, at_least: bool = False) -> None:
+    """Check the number of operands."""
+    found = len(operands)
+    if found != needed and not (at_least and found > needed):
+        more = " or more" if at_least else ""
+        raise VerifyError(f"`{op}` has {found} operands, needs {needed}{more}")
+
+
+def tensor(op: str, type_: Type, what: str) -> TensorType:
+    """`type_` itself; it has to be an array."""
+    if isinstance(type_, BufferType):
+        return type_.element
+    if not isinstance(type_, TensorType):
+        raise VerifyError(f"{what} of `{op}` is a {kind(type_)}, needs an array")
+    return type_
+
+
+def tensors(op: str, types: Iterable[Type]) -> list[TensorType]:
+    """All operands; they have to be arrays."""
+    return [tensor(op, t, f"operand {i}") for i, t in enumerate(types)]
+
+
+def kind(type_: Type) -> str:
+    """`tuple`, `token`, `opaque` … for messages."""
+    return type(type_).__name__.removesuffix("Type").lower()
+
+
+def scalar(op: str, type_: Type, what: str, rule: str) -> TensorType:
+    """`type_` itself; it has to be an array of rank 0."""
+    array = tensor(op, type_, what)
+    require(array.rank == 0, rule, f"{what} has rank {array.rank}, needs 0")
+    return array
+
+
+def bare(type_: Type) -> Type:
+    """`type_` without layouts.
+
+    >>> from hloscope.ir.types import Layout
+    >>> bare(TensorType(S32, (2, 3), Layout((0, 1)))) == TensorType(S32, (2, 3))
+    True
+    """
+    match type_:
+        case TensorType():
+            return TensorType(type_.element, type_.sizes, None, type_.bounds)
+        case TupleType():
+            return TupleType(tuple(map(bare, type_.elements)))
+        case BufferType():
+            return BufferType(
+                TensorType(type_.element.element, type_.element.sizes, None, type_.element.bounds)
+            )
+        case _:
+            return type_
+
+
+def packed(types: Iterable[Type]) -> Type:
+    """The type of an op with these results: one as it is, several as a tuple.  No layouts."""
+    bares = tuple(map(bare, types))
+    return bares[0] if len(bares) == 1 else TupleType(bares)
+
+
+def leaves(type_: Type) -> tuple[Type, ...]:
+    """The results packed in `type_`."""
+    return type_.elements if isinstance(type_, TupleType) else (type_,)
+
+
+def returned(op: str, calls: Sequence[Callee], index: int = 0) -> Type:
+    """Type that a called computation returns."""
+    if index >= len(calls):
+        raise VerifyError(f"`{op}` calls {len(calls)} computations, needs {index + 1}")
+    return bare(calls[index].root.type)
+
+
+# --- element types --------------------------------------------------------------------------
+
+
+def real_part(element: ElementType) -> ElementType:
+    """Element type of the parts of a complex type; of a real type itself."""
+    return _PART_OF.get(element.name, element)
+
+
+def complex_of(element: ElementType) -> ElementType:
+    """The complex type with parts of this type."""
+    if element.name not in _COMPLEX_OF:
+        raise VerifyError(f"element type {element} has no complex type, needs f32 or f64")
+    return _COMPLEX_OF[element.name]
+
+
+def common_element(op: str, types: Sequence[TensorType], rule: str = "") -> ElementType:
+    """The element type of all; of two floating-point types (HLO may mix them) the wider one."""
+    best = types[0].element
+    for i, t in enumerate(types):
+        if t.element != best:
+            mixed = {t.element.kind, best.kind} in ({"float"}, {"complex"})
+            require(
+                mixed, rule, f"operand {i} of `{op}` has element type {t.element}, needs {best}"
+            )
+            best = max(best, t.element, key=lambda e: e.bits)
+    return best
+
+
+# --- sizes ----------------------------------------------------------------------------------
+
+
+def extents(type_: TensorType) -> list[Extent]:
+    """Size and bound of every dimension."""
+    bounds = type_.bounds or (None,) * type_.rank
+    return list(zip(type_.sizes, bounds, strict=True))
+
+
+def array(element: ElementType, dims: Iterable[Extent]) -> TensorType:
+    """The array type of these dimensions, without layout.
+
+    >>> array(S32, [(2, None), (None, 8)]).sizes
+    (2, None)
+    """
+    dims = tuple(dims)
+    sizes = tuple(size for size, _ in dims)
+    bounds = tuple(bound for _, bound in dims) if None in sizes else ()
+    return TensorType(element, sizes, None, bounds)
+
+
+def static(sizes: Iterable[int]) -> list[Extent]:
+    """Extents of known sizes."""
+    return [(size, None) for size in sizes]
+
+
+def resized(extent: Extent, change: Callable[[int], int]) -> Extent:
+    """`change` applied to what is known of a size."""
+    size, bound = extent
+    return (
+        None if size is None else change(size),
+        None if bound is None else change(bound),
+    )
+
+
+def may_equal(a: Extent, b: Extent) -> bool:
+    """Can both be sizes of the same dimension?"""
+    return None in (a[0], b[0]) or a[0] == b[0]
+
+
+def merged(a: Extent, b: Extent) -> Extent:
+    """What two equal dimensions together say; a bounded size stays bounded, as in HLO."""
+    if a[0] is not None:
+        a, b = b, a
+    if a[0] is not None:
+        return a
+    if b[0] is not None:
+        return b if a[1] is None else (None, min(a[1], b[0]))
+    return (None, min((x[1] for x in (a, b) if x[1] is not None), default=None))
+
+
+def same_sizes(op: str, types: Sequence[TensorType], rule: str = "") -> list[Extent]:
+    """The common sizes of all `types`."""
+    result = extents(types[0])
+    for i, t in enumerate(types[1:], 1):
+        require(
+            t.rank == len(result),
+            rule,
+            f"operand {i} of `{op}` has rank {t.rank}, needs {len(result)}",
+        )
+        for d, (mine, other) in enumerate(zip(extents(t), result, strict=True)):
+            require(
+                may_equal(mine, other),
+                rule,
+                f"dimension {d}: operand {i} of `{op}` has size {mine[0]}, needs {other[0]}",
+            )
+            result[d] = merged(mine, other)
+    return result
+
+
+def check_dims(dims: Dims, rank: int, what: str, *, unique: str, inside: str) -> None:
+    """Dimension numbers: no duplicates (label `unique`), each in `[0, rank)` (`inside`)."""
+    require(len(set(dims)) == len(dims), unique, f"{what} {list(dims)} has duplicates")
+    for d in dims:
+        require(0 <= d < rank, inside, f"{what}: dimension {d} is not in [0, {rank})")
+
+
+def without(items: Sequence[Extent], dims: Iterable[int]) -> list[Extent]:
+    """The dimensions of `items` that are not in `dims`."""
+    dropped = set(dims)
+    return [x for i, x in enumerate(items) if i not in dropped]
+
+
+def reduced_result(
+    op: str, arrays: Sequence[TensorType], inits: Sequence[TensorType], calls: Sequence[Callee]
+) -> list[ElementType]:
+    """Element types of a reduction's results: what the body returns, or without it the inits'."""
+    if not calls:
+        return [t.element for t in inits]
+    types = tensors(op, leaves(returned(op, calls)))
+    require(
+        len(types) == len(arrays),
+        f"{op}_c6" if op == "reduce" else f"{op}_c13",
+        f"the body of `{op}` returns {len(types)} values, needs {len(arrays)}",
+    )
+    return [t.element for t in types]
+
+
+def halves(op: str, operands: tuple[Type, ...]) -> tuple[list[TensorType], list[TensorType]]:
+    """The N inputs and the N initial values of a reduction."""
+    if not operands or len(operands) % 2:
+        raise VerifyError(f"`{op}` has {len(operands)} operands, needs as many inputs as inits")
+    types = tensors(op, operands)
+    middle = len(types) // 2
+    return types[:middle], types[middle:]
