@@ -1,1 +1,16 @@
-"""Placeholder."""
+"""Indexing maps and the rules that give each operation's maps, in both directions."""
+
+from hloscope.indexing.access import Access, Accesses, Precision
+from hloscope.indexing.map import IndexingMap
+from hloscope.indexing.variables import Constraint, RuntimeVariable, Variable, VariableKind
+
+__all__ = [
+    "Access",
+    "Accesses",
+    "Constraint",
+    "IndexingMap",
+    "Precision",
+    "RuntimeVariable",
+    "Variable",
+    "VariableKind",
+]

@@ -1,0 +1,52 @@
+"""What an instruction reads or influences: maps, each with its claim of precision."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+from hloscope.indexing.map import IndexingMap
+
+
+class Precision(StrEnum):
+    """How a map relates to what is really touched."""
+
+    EXACT = "exact"
+    """Precisely the elements touched."""
+    OVER = "over"
+    """All elements touched and perhaps more; the reason says which."""
+    UNKNOWN = "unknown"
+    """Nothing is known: any element may be touched."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One way in which a tensor is touched.
+
+    Attributes:
+        map: From the index asked about to the indices touched; `None` iff nothing is known.
+        precision: What the map claims.
+        reason: Why the map is not exact; empty for exact maps.
+        replica: From the same variables to the position in the replica group (collectives).
+        leaf: Which array of a tuple-typed operand the map is about, leaves numbered in order.
+    """
+
+    map: IndexingMap | None
+    precision: Precision = Precision.EXACT
+    reason: str = ""
+    replica: IndexingMap | None = None
+    leaf: int = 0
+
+    @classmethod
+    def unknown(cls, reason: str) -> Access:
+        """An access nothing is known about.
+
+        >>> Access.unknown("custom-call `f`").precision
+        <Precision.UNKNOWN: 'unknown'>
+        """
+        return cls(None, Precision.UNKNOWN, reason)
+
+
+Accesses: TypeAlias = tuple[Access, ...]
+"""All accesses of one tensor: their union.  `()` means the tensor is never touched."""

@@ -1,0 +1,288 @@
+"""The data of a map, kept in canonical form.  `map.IndexingMap` adds the operations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any, Final, Self, TypeVar
+
+from hloscope.affine import (
+    ZERO,
+    Const,
+    Dim,
+    Expr,
+    Interval,
+    Range,
+    Runtime,
+    Var,
+    substitute,
+    to_text,
+    variables,
+)
+from hloscope.indexing.variables import (
+    Constraint,
+    RuntimeVariable,
+    Variable,
+    printed_names,
+)
+
+NEVER: Final[tuple[Constraint, ...]] = ((ZERO, Interval.EMPTY),)
+"""The constraints of a map that is known to be empty."""
+
+_Dims = tuple[Variable, ...]
+_Runtime = tuple[RuntimeVariable, ...]
+_set: Final = object.__setattr__
+
+
+class MapBase:
+    """Variables, results and constraints of a map.  Immutable; compares by structure.
+
+    The constructor brings the fields into one canonical form: a constraint on a bare variable
+    becomes its bounds, one on a constant is decided, several on one expression are intersected,
+    the rest is ordered by text.  An empty interval anywhere makes the whole map known to be empty.
+
+    Attributes:
+        dims: Dimension variables, `Dim(i)` by position: the index asked about.
+        ranges: Range variables, `Range(i)`: they run over their intervals.
+        runtime: Runtime variables, `Runtime(i)`.
+        results: The index touched, one expression per dimension of the other tensor.
+        constraints: `(expression, interval)` pairs that all hold.
+        is_undefined: Is this the map that says nothing?
+    """
+
+    __slots__ = (
+        "_box",
+        "_hash",
+        "constraints",
+        "dims",
+        "is_undefined",
+        "ranges",
+        "results",
+        "runtime",
+    )
+
+    dims: tuple[Variable, ...]
+    ranges: tuple[Variable, ...]
+    runtime: tuple[RuntimeVariable, ...]
+    results: tuple[Expr, ...]
+    constraints: tuple[Constraint, ...]
+    is_undefined: bool
+    _box: dict[Var, Interval]
+    _hash: int
+
+    def __init__(
+        self,
+        dims: Sequence[Variable] = (),
+        ranges: Sequence[Variable] = (),
+        runtime: Sequence[RuntimeVariable] = (),
+        results: Sequence[Expr | int] = (),
+        constraints: Iterable[Constraint] = (),
+        *,
+        is_undefined: bool = False,
+    ) -> None:
+        dims, ranges, runtime = tuple(dims), tuple(ranges), tuple(runtime)
+        exprs = tuple([Const(r) if isinstance(r, int) else r for r in results])
+        constraints = tuple(constraints)
+        if constraints:
+            dims, ranges, runtime, constraints = _canonical(dims, ranges, runtime, constraints)
+        if constraints == NEVER or _some_interval_is_empty(dims, ranges, runtime):
+            dims = (Variable(Interval.EMPTY),) * len(dims)
+            ranges = (Variable(Interval.EMPTY),) * len(ranges)
+            runtime = (RuntimeVariable(Interval.EMPTY),) * len(runtime)
+            exprs, constraints = (ZERO,) * len(exprs), NEVER
+        _set(self, "dims", dims)
+        _set(self, "ranges", ranges)
+        _set(self, "runtime", runtime)
+        _set(self, "results", exprs)
+        _set(self, "constraints", constraints)
+        _set(self, "is_undefined", is_undefined)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"cannot assign to `{name}`: a map is immutable")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"cannot delete `{name}`: a map is immutable")
+
+    def _key(self) -> tuple[Any, ...]:
+        return (
+            self.results,
+            self.dims,
+            self.ranges,
+            self.runtime,
+            self.constraints,
+            self.is_undefined,
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, MapBase):
+            return NotImplemented
+        return self._key() == other._key()
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            value = hash(self._key())
+            _set(self, "_hash", value)
+            return value
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        fields = self.dims, self.ranges, self.runtime, self.results, self.constraints
+        return _rebuild, (type(self), fields, self.is_undefined)
+
+    def with_(
+        self,
+        *,
+        dims: Sequence[Variable] | None = None,
+        ranges: Sequence[Variable] | None = None,
+        runtime: Sequence[RuntimeVariable] | None = None,
+        results: Sequence[Expr | int] | None = None,
+        constraints: Iterable[Constraint] | None = None,
+    ) -> Self:
+        """The same map with some fields replaced."""
+        return type(self)(
+            self.dims if dims is None else dims,
+            self.ranges if ranges is None else ranges,
+            self.runtime if runtime is None else runtime,
+            self.results if results is None else results,
+            self.constraints if constraints is None else constraints,
+            is_undefined=self.is_undefined,
+        )
+
+    @property
+    def is_known_empty(self) -> bool:
+        """Is the domain known to be empty?  `simplify` finds more of them."""
+        return self.constraints == NEVER
+
+    @property
+    def has_domain(self) -> bool:
+        """Is anything bounded?  A symbolic map, `(d0) -> (d0 / 2)`, has no domain."""
+        every = Interval.EVERYTHING
+        return bool(self.constraints) or any(i != every for i in self.box.values())
+
+    @property
+    def box(self) -> dict[Var, Interval]:
+        """The interval of each variable."""
+        try:
+            return self._box
+        except AttributeError:
+            box: dict[Var, Interval] = {Dim(i): v.interval for i, v in enumerate(self.dims)}
+            box |= {Range(i): v.interval for i, v in enumerate(self.ranges)}
+            box |= {Runtime(i): v.interval for i, v in enumerate(self.runtime)}
+            _set(self, "_box", box)
+            return box
+
+    @property
+    def names(self) -> dict[Var, str]:
+        """The printed name of each variable."""
+        return printed_names(self.dims, self.ranges, self.runtime)
+
+    def expressions(self) -> Iterable[Expr]:
+        """Every expression in the map: results, constraints, indices of runtime variables."""
+        yield from self.results
+        for expr, _ in self.constraints:
+            yield expr
+        for variable in self.runtime:
+            yield from variable.index
+
+    def verify(self) -> list[str]:
+        """What is wrong with the map; empty for a well-formed one.
+
+        Maps from `parse` and the operations are well-formed; one built by hand may use a variable
+        it does not have.
+        """
+        messages = []
+        for expr in dict.fromkeys(self.expressions()):
+            unknown = sorted(to_text(v) for v in variables(expr) if v not in self.box)
+            if unknown:
+                messages.append(f"`{to_text(expr)}` uses undeclared {', '.join(unknown)}")
+        needs = {i: set().union(*map(variables, v.index)) for i, v in enumerate(self.runtime)}
+        while ready := {
+            i for i, used in needs.items() if not any(Runtime(j) in used for j in needs)
+        }:
+            needs = {i: used for i, used in needs.items() if i not in ready}
+        if needs:
+            circle = ", ".join(f"rt{i}" for i in needs)
+            messages.append(f"the indices of {circle} depend on each other in a circle")
+        return messages
+
+
+M = TypeVar("M", bound=MapBase)
+
+
+def _rebuild(cls: type[M], fields: tuple[Any, ...], is_undefined: bool) -> M:
+    return cls(*fields, is_undefined=is_undefined)
+
+
+def _some_interval_is_empty(dims: _Dims, ranges: _Dims, runtime: _Runtime) -> bool:
+    every: tuple[Variable | RuntimeVariable, ...] = (*dims, *ranges, *runtime)
+    return any([v.interval.lo > v.interval.hi for v in every])
+
+
+_text: Final = lru_cache(maxsize=1 << 14)(to_text)
+
+
+def _canonical(
+    dims: _Dims, ranges: _Dims, runtime: _Runtime, constraints: tuple[Constraint, ...]
+) -> tuple[_Dims, _Dims, _Runtime, tuple[Constraint, ...]]:
+    """Constraints in canonical order, without those on constants and bare variables."""
+    kept: dict[Expr, Interval] = {}
+    bounds: dict[Var, Interval] = {}
+    for expr, interval in constraints:
+        match expr:
+            case Const(value):
+                if not interval.lo <= value <= interval.hi:
+                    return dims, ranges, runtime, NEVER
+                continue
+            case Dim() if expr.index < len(dims):
+                table: dict[Any, Interval] = bounds
+            case Range() if expr.index < len(ranges):
+                table = bounds
+            case Runtime() if expr.index < len(runtime):
+                table = bounds
+            case _:
+                table = kept
+        if expr in table:
+            interval = table[expr] & interval
+        if interval.lo > interval.hi:
+            return dims, ranges, runtime, NEVER
+        table[expr] = interval
+    if bounds:
+        dims = _narrowed(dims, Dim, bounds)
+        ranges = _narrowed(ranges, Range, bounds)
+        runtime = _narrowed(runtime, Runtime, bounds)
+    rest = [(e, i) for e, i in kept.items() if i != Interval.EVERYTHING]
+    if len(rest) > 1:
+        rest.sort(key=lambda constraint: _text(constraint[0]))
+    return dims, ranges, runtime, tuple(rest)
+
+
+V = TypeVar("V", Variable, RuntimeVariable)
+
+
+def _narrowed(old: tuple[V, ...], kind: type[Var], bounds: dict[Var, Interval]) -> tuple[V, ...]:
+    return tuple(
+        [
+            replace_interval(v, v.interval & bounds[kind(i)]) if kind(i) in bounds else v
+            for i, v in enumerate(old)
+        ]
+    )
+
+
+def replace_interval(variable: V, interval: Interval) -> V:
+    """The same variable with another interval."""
+    if interval == variable.interval:
+        return variable
+    if isinstance(variable, RuntimeVariable):
+        return RuntimeVariable(interval, variable.name, variable.origin, variable.index)
+    return Variable(interval, variable.name)
+
+
+def renamed(variable: RuntimeVariable, new: dict[Var, Expr]) -> RuntimeVariable:
+    """The runtime variable with the variables of its index replaced."""
+    if not variable.index or not new:
+        return variable
+    index = tuple([substitute(e, new) for e in variable.index])
+    return RuntimeVariable(variable.interval, variable.name, variable.origin, index)

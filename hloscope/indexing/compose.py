@@ -1,0 +1,94 @@
+"""Composition: apply one map, then another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hloscope.affine import Dim, Expr, Range, Runtime, Var, substitute
+from hloscope.indexing.base import NEVER, M, renamed
+from hloscope.indexing.variables import Constraint, RuntimeVariable
+
+
+def compose(first: M, second: M) -> M:
+    """`second` after `first`: the dimensions of `first`, the results of `second`.
+
+    Range variables of `second` come before those of `first`, runtime variables too.  The bounds
+    of the dimensions of `second` become constraints on the results of `first`.
+
+    Source: XLA `ComposeIndexingMaps` (order of variables).
+
+    Raises:
+        ValueError: `first` has another number of results than `second` has dimensions.
+    """
+    if first.is_undefined or second.is_undefined:
+        return type(first)(is_undefined=True)
+    if len(first.results) != len(second.dims):
+        raise ValueError(
+            f"cannot compose: the first map has {len(first.results)} results, "
+            f"the second {len(second.dims)} dimensions"
+        )
+    n_ranges, n_runtime = len(second.ranges), len(second.runtime)
+    shift: dict[Var, Expr] = {}
+    if n_ranges:
+        shift |= {Range(i): Range(i + n_ranges) for i in range(len(first.ranges))}
+    if n_runtime:
+        shift |= {Runtime(i): Runtime(i + n_runtime) for i in range(len(first.runtime))}
+    middle = _all(first.results, shift)
+    inward: dict[Var, Expr] = {Dim(i): e for i, e in enumerate(middle) if e is not Dim(i)}
+
+    runtime = [renamed(v, inward) for v in second.runtime]
+    runtime += [renamed(v, shift) for v in first.runtime]
+    if first.is_known_empty or second.is_known_empty:
+        constraints: list[Constraint] = [*NEVER]
+    else:
+        constraints = _constraints(second.constraints, inward)
+        constraints += _constraints(first.constraints, shift)
+        constraints += [(e, v.interval) for e, v in zip(middle, second.dims, strict=True)]
+    composed = first.with_(
+        ranges=second.ranges + first.ranges,
+        runtime=runtime,
+        results=_all(second.results, inward),
+        constraints=constraints,
+    )
+    return merge_runtime(composed) if runtime else composed
+
+
+def _all(exprs: Sequence[Expr], new: dict[Var, Expr]) -> Sequence[Expr]:
+    return [substitute(e, new) for e in exprs] if new else exprs
+
+
+def _constraints(constraints: Sequence[Constraint], new: dict[Var, Expr]) -> list[Constraint]:
+    return [(substitute(e, new) if new else e, interval) for e, interval in constraints]
+
+
+def merge_runtime(m: M) -> M:
+    """The map with equal runtime variables made one.
+
+    Two are equal if they read the same element of the same instruction and have the same bounds
+    (a value that is clamped to other bounds is another value).
+    """
+    while True:
+        first_of: dict[RuntimeVariable, int] = {}
+        same: dict[int, int] = {}
+        for i, variable in enumerate(m.runtime):
+            if variable.origin is not None:
+                key = RuntimeVariable(variable.interval, "", variable.origin, variable.index)
+                if (k := first_of.setdefault(key, i)) != i:
+                    same[i] = k
+        if not same:
+            return m
+        m = drop_runtime(m, same)
+
+
+def drop_runtime(m: M, same: dict[int, int]) -> M:
+    """The map without the runtime variables `same`, each replaced by the one it is equal to."""
+    kept = [i for i in range(len(m.runtime)) if i not in same]
+    position = {old: new for new, old in enumerate(kept)}
+    new: dict[Var, Expr] = {
+        Runtime(i): Runtime(position[same.get(i, i)]) for i in range(len(m.runtime))
+    }
+    return m.with_(
+        runtime=[renamed(m.runtime[i], new) for i in kept],
+        results=_all(m.results, new),
+        constraints=_constraints(m.constraints, new),
+    )

@@ -1,0 +1,156 @@
+"""Values of a map at points: one point, numpy arrays of points, sets of results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from math import prod
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hloscope import affine
+from hloscope.affine import Dim, Range, Runtime, Var
+from hloscope.indexing.base import MapBase
+
+Ints: TypeAlias = Sequence[int]
+Arrays: TypeAlias = Sequence["NDArray[np.int64] | int"]
+Point: TypeAlias = tuple[int, ...]
+
+CHUNK: Final = 1 << 16
+"""Points evaluated at once; keeps memory small however many there are."""
+
+
+def _at(m: MapBase, dims: Ints, ranges: Ints, runtime: Ints) -> dict[Var, int]:
+    _check_counts(m, dims, ranges, runtime)
+    at: dict[Var, int] = {Dim(i): int(v) for i, v in enumerate(dims)}
+    at |= {Range(i): int(v) for i, v in enumerate(ranges)}
+    return at | {Runtime(i): int(v) for i, v in enumerate(runtime)}
+
+
+def _check_counts(
+    m: MapBase, dims: Sequence[object], ranges: Sequence[object], runtime: Sequence[object]
+) -> None:
+    given = len(dims), len(ranges), len(runtime)
+    needed = len(m.dims), len(m.ranges), len(m.runtime)
+    for count, need, kind in zip(given, needed, ("dimension", "range", "runtime"), strict=True):
+        if count != need:
+            raise ValueError(f"{count} values for {need} {kind} variables")
+
+
+def evaluate(m: MapBase, dims: Ints, ranges: Ints = (), runtime: Ints = ()) -> Point:
+    """The results at one point, whether it lies in the domain or not."""
+    at = _at(m, dims, ranges, runtime)
+    return tuple([affine.evaluate(e, at) for e in m.results])
+
+
+def evaluate_array(
+    m: MapBase, dims: Arrays, ranges: Arrays = (), runtime: Arrays = ()
+) -> tuple[NDArray[np.int64], ...]:
+    """The results at many points: an array for each variable, shapes broadcast together."""
+    at = _arrays(m, dims, ranges, runtime)
+    shape = np.broadcast_shapes(*(a.shape for a in at.values())) if at else ()
+    return tuple([np.broadcast_to(affine.evaluate_array(e, at), shape) for e in m.results])
+
+
+def satisfies_array(
+    m: MapBase,
+    dims: Arrays,
+    ranges: Arrays = (),
+    runtime: Arrays = (),
+    *,
+    check_bounds: bool = True,
+) -> NDArray[np.bool_]:
+    """Which of many points lie in the domain."""
+    return _satisfied(m, _arrays(m, dims, ranges, runtime), check_bounds=check_bounds)
+
+
+def _arrays(
+    m: MapBase, dims: Arrays, ranges: Arrays, runtime: Arrays
+) -> dict[Var, NDArray[np.int64]]:
+    _check_counts(m, dims, ranges, runtime)
+    at: dict[Var, NDArray[np.int64]] = {}
+    for kind, values in ((Dim, dims), (Range, ranges), (Runtime, runtime)):
+        at |= {kind(i): np.asarray(v, dtype=np.int64) for i, v in enumerate(values)}
+    return at
+
+
+def _satisfied(
+    m: MapBase, at: dict[Var, NDArray[np.int64]], *, check_bounds: bool = True
+) -> NDArray[np.bool_]:
+    shape = np.broadcast_shapes(*(a.shape for a in at.values())) if at else ()
+    ok = np.ones(shape, dtype=np.bool_)
+    if check_bounds:
+        for variable, interval in m.box.items():
+            ok &= (at[variable] >= interval.lo) & (at[variable] <= interval.hi)
+    for expr, interval in m.constraints:
+        value = affine.evaluate_array(expr, at)
+        ok &= (value >= interval.lo) & (value <= interval.hi)
+    return ok
+
+
+def satisfies(
+    m: MapBase,
+    dims: Ints,
+    ranges: Ints = (),
+    runtime: Ints = (),
+    *,
+    check_bounds: bool = True,
+) -> bool:
+    """Does one point lie in the domain?  Without `check_bounds`: do the constraints hold?"""
+    at = _at(m, dims, ranges, runtime)
+    if check_bounds and not all(i.lo <= at[v] <= i.hi for v, i in m.box.items()):
+        return False
+    return all(i.lo <= affine.evaluate(e, at) <= i.hi for e, i in m.constraints)
+
+
+def points(m: MapBase, dims: Ints, runtime: Ints = (), *, limit: int = 1 << 24) -> set[Point]:
+    """Every index touched from one index, as the range variables run over their intervals.
+
+    Raises:
+        ValueError: The range variables have more than `limit` values together.
+    """
+    sizes = [max(0, v.interval.hi - v.interval.lo + 1) for v in m.ranges]
+    if prod(sizes) > limit:
+        raise ValueError(f"{prod(sizes)} values of the range variables are more than {limit}")
+    fixed = _at(m, dims, (0,) * len(sizes), runtime)
+    touched: set[Point] = set()
+    for ranges in _chunks(m, sizes):
+        at: dict[Var, NDArray[np.int64]] = {v: np.asarray(k, np.int64) for v, k in fixed.items()}
+        at |= {Range(i): values for i, values in enumerate(ranges)}
+        ok = _satisfied(m, at)
+        shape = ok.shape
+        columns = [
+            np.broadcast_to(affine.evaluate_array(e, at), shape)[ok].tolist() for e in m.results
+        ]
+        if columns:
+            touched.update(zip(*columns, strict=True))
+        elif ok.any():
+            touched.add(())
+    return touched
+
+
+def _chunks(m: MapBase, sizes: list[int]) -> Iterator[list[NDArray[np.int64]]]:
+    """Values of all range variables, row-major, at most `CHUNK` of them at once."""
+    total = prod(sizes)
+    for start in range(0, total, CHUNK):
+        flat = np.arange(start, min(start + CHUNK, total))
+        unraveled = np.unravel_index(flat, sizes) if sizes else ()
+        yield [u + v.interval.lo for u, v in zip(unraveled, m.ranges, strict=True)]
+
+
+def domain_points(m: MapBase, *, limit: int = 1 << 20) -> Iterator[Point]:
+    """Points of the domain: values of all dims, ranges and runtime variables.
+
+    Raises:
+        ValueError: The box has more than `limit` points.
+    """
+    intervals = list(m.box.values())
+    size = prod(max(0, i.hi - i.lo + 1) for i in intervals)
+    if size > limit:
+        raise ValueError(f"a box of {size} points has more than {limit}")
+    n, k = len(m.dims), len(m.dims) + len(m.ranges)
+    for point in product(*(range(i.lo, i.hi + 1) for i in intervals)):
+        if satisfies(m, point[:n], point[n:k], point[k:]):
+            yield point

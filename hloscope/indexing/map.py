@@ -1,0 +1,179 @@
+"""Indexing maps: which elements of one tensor belong to an element of another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from hloscope.affine import Dim, Expr, Interval, Style, bounds
+from hloscope.indexing.base import MapBase
+from hloscope.indexing.compose import compose
+from hloscope.indexing.evaluate import (
+    Arrays,
+    Ints,
+    Point,
+    evaluate,
+    evaluate_array,
+    points,
+    satisfies,
+    satisfies_array,
+)
+from hloscope.indexing.text import parse_map, print_map
+from hloscope.indexing.variables import Constraint, RuntimeVariable, below
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class IndexingMap(MapBase):
+    """The relation `dims -> results`, as range variables run and constraints hold.
+
+    Runtime variables stand for integers read from tensors while the program runs.  Immutable,
+    hashable; `==` compares structure, `equals` compares meaning.
+
+    >>> m = IndexingMap.parse("(d0, d1)[s0] -> (d0 / 2 + s0, d1), domain: d0 in [0, 9], "
+    ...                       "d1 in [0, 3], s0 in [0, 1]")
+    >>> sorted(m.points((4, 1)))
+    [(2, 1), (3, 1)]
+    >>> m.results[0]
+    <d0 / 2 + s0>
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def of_sizes(
+        cls,
+        dim_sizes: Sequence[int],
+        range_sizes: Sequence[int] = (),
+        results: Sequence[Expr | int] = (),
+        constraints: Iterable[Constraint] = (),
+        runtime: Sequence[RuntimeVariable] = (),
+    ) -> Self:
+        """The map whose dimension and range variables run over `[0, size)`.
+
+        >>> from hloscope.affine import Range
+        >>> print(IndexingMap.of_sizes((4, 6), (3,), (Dim(0), Range(0))))
+        (d0, d1)[s0] -> (d0, s0), domain: d0 in [0, 3], d1 in [0, 5], s0 in [0, 2]
+        """
+        dims, ranges = map(below, dim_sizes), map(below, range_sizes)
+        return cls(tuple(dims), tuple(ranges), runtime, results, constraints)
+
+    @classmethod
+    def identity(cls, sizes: Sequence[int]) -> Self:
+        """Every index to itself.
+
+        >>> print(IndexingMap.identity((4, 6)))
+        (d0, d1) -> (d0, d1), domain: d0 in [0, 3], d1 in [0, 5]
+        """
+        return cls.of_sizes(sizes, (), [Dim(i) for i in range(len(sizes))])
+
+    @classmethod
+    def undefined(cls) -> Self:
+        """The map that says nothing."""
+        return cls(is_undefined=True)
+
+    # ------------------------------------------------------------------------------------ text
+
+    @classmethod
+    def parse(cls, text: str, *, name: str = "<map>") -> Self:
+        """Read XLA's text of a map.
+
+        Args:
+            text: For example `(d0)[s0] -> (d0 * 2 + s0), domain: d0 in [0, 4], s0 in [0, 1]`.
+            name: What error messages call the text.
+
+        Raises:
+            ParseError: The text is not a map; the message points at the place.
+
+        >>> print(IndexingMap.parse("(pid) -> (pid floordiv 8), domain: pid in [0, 63]"))
+        (pid) -> (pid / 8), domain: pid in [0, 63]
+        """
+        return parse_map(cls, text, name=name)
+
+    def text(self, style: Style = "xla") -> str:
+        """The map as XLA prints it; with `style="mlir"`, `floordiv` for `/`."""
+        return print_map(self, style)
+
+    def __str__(self) -> str:
+        return print_map(self)
+
+    def __repr__(self) -> str:
+        return f"<{print_map(self)}>"
+
+    # -------------------------------------------------------------------------------- questions
+
+    @property
+    def is_identity(self) -> bool:
+        """Is every index mapped to itself, with no condition but the bounds?"""
+        identity = tuple([Dim(i) for i in range(len(self.dims))])
+        return self.results == identity and not self.constraints and not self.is_undefined
+
+    def evaluate(self, dims: Ints, ranges: Ints = (), runtime: Ints = ()) -> Point:
+        """The results at one point, whether it lies in the domain or not.
+
+        >>> IndexingMap.parse("(d0)[s0] -> (d0 / 2, s0)").evaluate((7,), (1,))
+        (3, 1)
+        """
+        return evaluate(self, dims, ranges, runtime)
+
+    def evaluate_array(
+        self, dims: Arrays, ranges: Arrays = (), runtime: Arrays = ()
+    ) -> tuple[NDArray[np.int64], ...]:
+        """The results at many points: an array for each variable, shapes broadcast together.
+
+        >>> IndexingMap.parse("(d0) -> (d0 / 2)").evaluate_array([range(4)])
+        (array([0, 0, 1, 1]),)
+        """
+        return evaluate_array(self, dims, ranges, runtime)
+
+    def satisfies(
+        self, dims: Ints, ranges: Ints = (), runtime: Ints = (), *, check_bounds: bool = True
+    ) -> bool:
+        """Does the point lie in the domain?  Without `check_bounds`: do the constraints hold?"""
+        return satisfies(self, dims, ranges, runtime, check_bounds=check_bounds)
+
+    def satisfies_array(
+        self, dims: Arrays, ranges: Arrays = (), runtime: Arrays = (), *, check_bounds: bool = True
+    ) -> NDArray[np.bool_]:
+        """Which of many points lie in the domain."""
+        return satisfies_array(self, dims, ranges, runtime, check_bounds=check_bounds)
+
+    def points(self, dims: Ints, runtime: Ints = ()) -> set[Point]:
+        """Every index touched from one index, as the range variables run.
+
+        Raises:
+            ValueError: The range variables have more than 16 million values together.
+        """
+        return points(self, dims, runtime)
+
+    def range_of(self, expr: Expr) -> Interval:
+        """An interval around all values of an expression over the domain.
+
+        >>> IndexingMap.identity((10,)).range_of(Dim(0) * 2 + 1)
+        Interval(lo=1, hi=19)
+        """
+        return bounds(expr, self.box)
+
+    # ------------------------------------------------------------------------------- operations
+
+    def compose(self, second: Self) -> Self:
+        """Apply this map first, then `second`.
+
+        Raises:
+            ValueError: This map has another number of results than `second` has dimensions.
+
+        >>> halves = IndexingMap.parse("(d0) -> (d0 / 2), domain: d0 in [0, 9]")
+        >>> print(halves.compose(halves))
+        (d0) -> (d0 / 2 / 2), domain: d0 in [0, 9], d0 / 2 in [0, 9]
+        """
+        return compose(self, second)
+
+    def simplify(self, *, replace_points: bool = True, trace: Any = None) -> Self:
+        """The same relation, simpler."""
+        return self
+
+    def add_constraint(self, expr: Expr, interval: Interval) -> Self:
+        """The map where also `expr in interval` holds."""
+        return self.with_(constraints=(*self.constraints, (expr, interval)))

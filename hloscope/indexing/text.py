@@ -1,0 +1,234 @@
+"""The text of maps, in XLA's grammar.
+
+    (d0, pid)[s0]{rt0} -> (d0 / 8 + s0, rt0), domain: d0 in [0, 9], …, d0 + s0 in [0, 5]
+
+Bounds are inclusive; `/` is floor division and `floordiv` is read too.  A map whose domain is
+empty is `KNOWN EMPTY`, the map that says nothing `UNDEFINED`.  White space does not matter.
+
+Source: XLA docs `indexing.md`; the printed maps of its tests.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NoReturn
+
+from hloscope.affine import (
+    NEG_INF,
+    POS_INF,
+    Dim,
+    Expr,
+    Interval,
+    Range,
+    Runtime,
+    Style,
+    Var,
+    parse_prefix,
+    to_text,
+)
+from hloscope.errors import ParseError
+from hloscope.indexing.base import NEVER, M, MapBase
+from hloscope.indexing.variables import Constraint, RuntimeVariable, Variable, own_name
+from hloscope.source import Source, Span
+
+KNOWN_EMPTY: Final = "KNOWN EMPTY"
+UNDEFINED: Final = "UNDEFINED"
+
+_SPACE: Final = re.compile(r"\s*")
+_NAME: Final = re.compile(r"[A-Za-z_][\w.]*")
+_INT: Final = re.compile(r"-?\s*\d+")
+_WRAPPER: Final = re.compile(
+    r'\s*#?(?:xla\.indexing_map|affine_map)\s*<\s*"?(.*?)"?\s*>\s*', re.DOTALL
+)
+_TAIL: Final = re.compile(r",?\s*is_simplified\s*:\s*(?:true|false)\s*\Z")
+
+
+def print_map(m: MapBase, style: Style = "xla") -> str:
+    """The text of a map; `style="mlir"` writes `floordiv` for `/`."""
+    if m.is_undefined:
+        return UNDEFINED
+    if m.is_known_empty:
+        return KNOWN_EMPTY
+    names = m.names
+    all_names = list(names.values())
+    n_dims, n_ranges = len(m.dims), len(m.ranges)
+    head = f"({', '.join(all_names[:n_dims])})"
+    if m.ranges:
+        head += f"[{', '.join(all_names[n_dims : n_dims + n_ranges])}]"
+    if m.runtime:
+        head += f"{{{', '.join(all_names[n_dims + n_ranges :])}}}"
+    results = ", ".join([to_text(e, names, style) for e in m.results])
+    text = f"{head} -> ({results})"
+    if not m.has_domain:
+        return text
+    bounds = [_in(names[v], interval) for v, interval in m.box.items()]
+    constraints = sorted([_in(to_text(e, names, style), i) for e, i in m.constraints])
+    return f"{text}, domain: {', '.join(bounds + constraints)}"
+
+
+def _in(what: str, interval: Interval) -> str:
+    return f"{what} in [{interval.lo}, {interval.hi}]"
+
+
+def parse_map(cls: type[M], text: str, *, name: str = "<map>") -> M:
+    """The map a text stands for; `name` is what messages call the text.
+
+    Raises:
+        ParseError: The text is not in the grammar; the message points at the place.
+    """
+    start, end = 0, len(text)
+    if wrapped := _WRAPPER.fullmatch(text):
+        start, end = wrapped.span(1)
+    if tail := _TAIL.search(text, start, end):
+        end = tail.start()
+    return _Reader(Source(name, text), start, end).map(cls)
+
+
+class _Reader:
+    """Reads one map from `text[at:end]`."""
+
+    def __init__(self, source: Source, start: int, end: int) -> None:
+        self.source, self.text, self.at = source, source.text, start
+        self.end = start + len(self.text[start:end].rstrip())
+        self.names: dict[str, Var] = {}
+
+    def fail(self, message: str, start: int | None = None, end: int | None = None) -> NoReturn:
+        start = self.at if start is None else start
+        raise ParseError(message, span=Span(self.source, start, start + 1 if end is None else end))
+
+    def skip(self) -> None:
+        self.at = _SPACE.match(self.text, self.at, self.end).end()  # type: ignore[union-attr]
+
+    def accept(self, token: str) -> bool:
+        self.skip()
+        if found := self.text.startswith(token, self.at, self.end):
+            self.at += len(token)
+        return found
+
+    def expect(self, token: str, after: str) -> None:
+        if not self.accept(token):
+            self.fail(f"expected `{token}` {after}, found {self.found()}")
+
+    def found(self) -> str:
+        """What stands here, for messages."""
+        if self.at >= self.end:
+            return "the end"
+        word = _NAME.match(self.text, self.at, self.end)
+        return f"`{word.group() if word else self.text[self.at]}`"
+
+    def map(self, cls: type[M]) -> M:
+        self.skip()
+        whole = " ".join(self.text[self.at : self.end].split())
+        if whole == KNOWN_EMPTY:
+            return cls(constraints=NEVER)
+        if whole == UNDEFINED:
+            return cls(is_undefined=True)
+        self.expect("(", "before the dimension variables")
+        dims = self.variables(Dim, ")")
+        ranges = self.variables(Range, "]") if self.accept("[") else []
+        runtime = self.variables(Runtime, "}") if self.accept("{") else []
+        self.expect("->", "after the variables")
+        self.expect("(", "before the results")
+        results = self.results()
+        constraints: list[Constraint] = []
+        bounds: dict[Var, Interval] = {}
+        self.accept(",")
+        self.skip()
+        if self.at < self.end:
+            self.expect("domain", "after the results")
+            self.expect(":", "after `domain`")
+            bounds, constraints = self.domain()
+
+        def variables(kind: type[Dim] | type[Range], names: list[str]) -> list[Variable]:
+            return [
+                Variable(bounds.get(kind(i), Interval.EVERYTHING), own_name(n, kind))
+                for i, n in enumerate(names)
+            ]
+
+        rts = [
+            RuntimeVariable(bounds.get(Runtime(i), Interval.EVERYTHING), own_name(n, Runtime))
+            for i, n in enumerate(runtime)
+        ]
+        return cls(variables(Dim, dims), variables(Range, ranges), rts, results, constraints)
+
+    def variables(self, kind: type[Dim | Range | Runtime], close: str) -> list[str]:
+        """Variable names up to and with the closing bracket."""
+        names: list[str] = []
+        if self.accept(close):
+            return names
+        while True:
+            self.skip()
+            match = _NAME.match(self.text, self.at, self.end)
+            if match is None:
+                self.fail(f"expected the name of a variable, found {self.found()}")
+            name = match.group()
+            if name in self.names:
+                self.fail(f"variable `{name}` is declared twice", *match.span())
+            if name in _RESERVED:
+                self.fail(f"`{name}` cannot be the name of a variable", *match.span())
+            self.names[name] = kind(len(names))
+            names.append(name)
+            self.at = match.end()
+            if self.accept(close):
+                return names
+            self.expect(",", f"or `{close}` after `{name}`")
+
+    def results(self) -> list[Expr]:
+        """Expressions up to and with the closing parenthesis."""
+        results: list[Expr] = []
+        if self.accept(")"):
+            return results
+        while True:
+            results.append(self.expr())
+            if self.accept(")"):
+                return results
+            self.expect(",", f"or `)` after result {len(results) - 1}")
+
+    def domain(self) -> tuple[dict[Var, Interval], list[Constraint]]:
+        """Bounds of all variables, and constraints."""
+        bounds: dict[Var, Interval] = {}
+        constraints: list[Constraint] = []
+        self.skip()
+        while self.at < self.end:
+            expr = self.expr()
+            self.expect("in", "after the expression")
+            self.expect("[", "before the bounds")
+            interval = self.interval()
+            if isinstance(expr, Dim | Range | Runtime) and expr not in bounds:
+                bounds[expr] = interval
+            else:
+                constraints.append((expr, interval))
+            self.skip()
+            if self.at < self.end:
+                self.expect(",", "between the parts of the domain")
+        missing = [f"`{n}`" for n, v in self.names.items() if v not in bounds]
+        if missing:
+            n = len(self.names)
+            self.fail(f"no bounds for {', '.join(missing)}: {n - len(missing)} of {n} given")
+        return bounds, constraints
+
+    def interval(self) -> Interval:
+        low = self.integer("the low bound")
+        self.expect(",", "after the low bound")
+        high = self.integer("the high bound")
+        self.expect("]", "after the high bound")
+        return Interval(low, high)
+
+    def integer(self, what: str) -> int:
+        self.skip()
+        match = _INT.match(self.text, self.at, self.end)
+        if match is None:
+            self.fail(f"expected an integer as {what}, found {self.found()}")
+        value = int(match.group().replace(" ", ""))
+        if not NEG_INF <= value <= POS_INF:
+            self.fail(f"{value} does not fit into 64 bits", *match.span())
+        self.at = match.end()
+        return value
+
+    def expr(self) -> Expr:
+        """The longest expression that begins here."""
+        value, self.at = parse_prefix(self.source, self.at, self.names)
+        return value
+
+
+_RESERVED: Final = frozenset({"mod", "floordiv", "ceildiv", "min", "max", "in", "domain"})

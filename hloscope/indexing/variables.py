@@ -1,0 +1,130 @@
+"""Variables of a map: their intervals, names and, at run time, where their values come from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import lru_cache
+from typing import Final, TypeAlias
+
+from hloscope.affine import Dim, Expr, Interval, Range, Runtime, Var
+from hloscope.ir.graph import Instruction
+
+Constraint: TypeAlias = tuple[Expr, Interval]
+"""`expr in interval`; a map's constraints hold together."""
+
+
+class VariableKind(StrEnum):
+    """What a variable stands for in a GPU program, told by its name."""
+
+    DEFAULT = "default"
+    THREAD_X = "th_x"
+    THREAD_Y = "th_y"
+    THREAD_Z = "th_z"
+    BLOCK_X = "bl_x"
+    BLOCK_Y = "bl_y"
+    BLOCK_Z = "bl_z"
+    WARP = "warp"
+    WARP_THREAD = "th_w"
+
+    @classmethod
+    def of_name(cls, name: str) -> VariableKind:
+        """The kind a name stands for.
+
+        >>> VariableKind.of_name("th_x"), VariableKind.of_name("pid")
+        (<VariableKind.THREAD_X: 'th_x'>, <VariableKind.DEFAULT: 'default'>)
+        """
+        return _KINDS.get(name, cls.DEFAULT)
+
+
+_KINDS: Final = {str(kind): kind for kind in VariableKind}
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A dimension or range variable: the integers it runs over, and its name.
+
+    A variable without a name is printed by its position: `d0`, `s0`.
+    """
+
+    interval: Interval
+    name: str = ""
+
+    @property
+    def kind(self) -> VariableKind:
+        """What the name says the variable is."""
+        return VariableKind.of_name(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeVariable:
+    """An integer read from a tensor when the program runs.
+
+    Attributes:
+        interval: Values it can have.
+        name: Printed name; `rt0` by position where empty.
+        origin: The instruction whose value is read; `None` where nobody knows.
+        index: Which element of the origin is read: expressions over the variables of the map, also
+            over other runtime variables, never in a circle.
+    """
+
+    interval: Interval
+    name: str = ""
+    origin: Instruction | None = None
+    index: tuple[Expr, ...] = ()
+
+    @property
+    def kind(self) -> VariableKind:
+        """What the name says the variable is."""
+        return VariableKind.of_name(self.name)
+
+
+@lru_cache(maxsize=4096)
+def below(size: int) -> Variable:
+    """The variable without name that runs over `[0, size)`.
+
+    >>> below(8).interval
+    Interval(lo=0, hi=7)
+    """
+    return Variable(Interval(0, size - 1))
+
+
+PREFIXES: Final[dict[type[Var], str]] = {Dim: "d", Range: "s", Runtime: "rt"}
+"""How variables without a name are printed, before their position."""
+_DEFAULT_NAME: Final = {kind: re.compile(rf"{p}\d+") for kind, p in PREFIXES.items()}
+
+
+def own_name(name: str, kind: type[Var]) -> str:
+    """`name`, or "" if it is one of those that positions give (`d3` for a dimension).
+
+    >>> own_name("d3", Dim), own_name("d3", Range), own_name("pid", Dim)
+    ('', 'd3', 'pid')
+    """
+    return "" if _DEFAULT_NAME[kind].fullmatch(name) else name
+
+
+def printed_names(
+    dims: Iterable[Variable], ranges: Iterable[Variable], runtime: Iterable[RuntimeVariable]
+) -> dict[Var, str]:
+    """A printed name for each variable; all different.
+
+    A name that is taken gets a suffix: two maps that both call a range `tile` may be composed.
+    """
+    names: dict[Var, str] = {}
+    taken: set[str] = set()
+    groups: tuple[tuple[type[Var], Iterable[Variable | RuntimeVariable]], ...] = (
+        (Dim, dims),
+        (Range, ranges),
+        (Runtime, runtime),
+    )
+    for kind, variables in groups:
+        for i, variable in enumerate(variables):
+            stem = name = variable.name or f"{PREFIXES[kind]}{i}"
+            k = 0
+            while name in taken:
+                name, k = f"{stem}_{k}", k + 1
+            taken.add(name)
+            names[kind(i)] = name
+    return names
