@@ -1,0 +1,338 @@
+"""Opcode and attribute text → op, and back, by the table in `opcodes`.
+
+Reading is memoised on the opcode and the attributes that make the op: a dump repeats a few
+hundred of them thousands of times, only metadata and the like differ.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, TypeAlias
+
+from hloscope.errors import ParseError, UnsupportedError
+from hloscope.hlo_parser.attributes import Attribute as Part
+from hloscope.hlo_parser.attributes import fail, moved, near, split_attributes
+from hloscope.hlo_parser.opcodes import COMMON, GROUPS, OPCODES, SPELLINGS, Attribute, Spelling
+from hloscope.hlo_parser.values import read_call, read_calls
+from hloscope.ir.graph import Instruction
+from hloscope.ops.base import Op
+from hloscope.ops.control import (
+    AsyncDone,
+    AsyncStart,
+    AsyncUpdate,
+    Case,
+    CustomCall,
+    Parameter,
+    UnknownOp,
+)
+from hloscope.ops.shape import Constant
+from hloscope.source import Source
+
+Pairs: TypeAlias = tuple[tuple[str, str], ...]
+"""`(name, text)` of attributes kept as written."""
+
+Read: TypeAlias = tuple[Op, tuple[str, ...], tuple[str, ...], Pairs]
+"""Op, called computations, control predecessors, extras."""
+
+_COMMON: Final = re.compile(rf", (?:{'|'.join(map(re.escape, COMMON))})=")
+Built: TypeAlias = tuple[Op, tuple[str, ...], Pairs]
+
+_MEMO: Final[dict[tuple[str, str, str], Built]] = {}
+_MOST: Final = 1 << 17
+_SUGAR: Final = re.compile(r"(.+)-(start|update|done)")
+_ASYNC: Final = {
+    "start": ("async_execution_thread", "output_to_operand_aliasing"),
+    "update": ("async_execution_thread",),
+    "done": ("async_execution_thread",),
+}
+"""Attributes of the asynchronous wrapper itself."""
+
+
+def read_op(opcode: str, attributes: str = "", inside: str = "") -> Read:
+    """Return op, called computations, control predecessors and extras of an instruction.
+
+    Names come without `%`; a computation written inline is returned as its text, `{…}`.
+
+    Args:
+        opcode: As written, `add`, `all-gather-start`.
+        attributes: What follows the operand list: `, dimensions={0}, metadata={…}`.
+        inside: What stands between the parentheses of `parameter(0)` and `constant({1, 2})`.
+
+    >>> read_op("reduce", ", dimensions={1}, to_apply=%add, metadata={}")
+    (Reduce(dimensions=(1,)), ('add',), (), (('metadata', '{}'),))
+
+    Raises:
+        ParseError: With offsets in `attributes` (in `opcode` or `inside` where it is about them).
+    """
+    common = _COMMON.search(attributes)
+    head = attributes if common is None else attributes[: common.start()]
+    key = (opcode, head, inside if opcode in ("parameter", "constant") else "")
+    known = _MEMO.get(key)
+    if known is None:
+        try:
+            known = _build(opcode, split_attributes(head), head, inside)
+        except ParseError:
+            if common is None:
+                raise
+            return _read_all(opcode, attributes, inside)  # the comma was inside brackets
+        if len(_MEMO) >= _MOST:
+            _MEMO.clear()
+        _MEMO[key] = known
+    op, calls, extras = known
+    if common is None:
+        return op, calls, (), extras
+    tail = split_attributes(attributes[common.start() :])
+    if any(name not in COMMON for name, _, _ in tail):
+        return _read_all(opcode, attributes, inside)
+    predecessors, more = _read_common(tail, attributes)
+    return op, calls, predecessors, extras + more
+
+
+def read_unknown(opcode: str, attributes: str = "") -> Read:
+    """Return an `UnknownOp` that keeps everything as written."""
+    parts = split_attributes(attributes)
+    own = tuple((name, value) for name, value, _ in parts if name not in COMMON)
+    common = [part for part in parts if part[0] in COMMON]
+    predecessors, extras = _read_common(common, attributes)
+    return UnknownOp(opcode, own), (), predecessors, extras
+
+
+def is_opcode(opcode: str) -> bool:
+    """Is there an HLO instruction of that name?
+
+    >>> is_opcode("add"), is_opcode("all-gather-start"), is_opcode("sclie")
+    (True, True, False)
+    """
+    return opcode in SPELLINGS or _sugared(opcode) is not None
+
+
+def _sugared(opcode: str) -> tuple[str, str] | None:
+    """Return `all-gather` and `start` for `all-gather-start`."""
+    found = _SUGAR.fullmatch(opcode)
+    return (found[1], found[2]) if found and found[1] in SPELLINGS else None
+
+
+def _read_all(opcode: str, attributes: str, inside: str) -> Read:
+    parts = split_attributes(attributes)
+    own = [part for part in parts if part[0] not in COMMON]
+    common = [part for part in parts if part[0] in COMMON]
+    op, calls, extras = _build(opcode, own, attributes, inside)
+    predecessors, more = _read_common(common, attributes)
+    return op, calls, predecessors, extras + more
+
+
+def _read_common(parts: list[Part], text: str) -> tuple[tuple[str, ...], Pairs]:
+    predecessors: tuple[str, ...] = ()
+    extras: list[tuple[str, str]] = []
+    seen: set[str] = set()
+    for name, value, _ in parts:
+        if name in seen:
+            at = text.rindex(name)
+            fail(f"attribute `{name}` is given twice", text, at, at + len(name))
+        seen.add(name)
+        if name == "control-predecessors":
+            predecessors = read_calls(value)
+        else:
+            extras.append((name, value))
+    return predecessors, tuple(extras)
+
+
+def _build(opcode: str, parts: list[Part], text: str, inside: str) -> Built:
+    spelling = SPELLINGS.get(opcode)
+    if spelling is not None:
+        return _build_plain(spelling, parts, text, inside)
+    sugared = _sugared(opcode)
+    if sugared is None:
+        hint = near(opcode, SPELLINGS, 3)
+        also = f"; did you mean `{hint}`?" if hint else ""
+        fail(f"unknown opcode `{opcode}`{also}", opcode, 0, len(opcode))
+    base, step = sugared
+    spelling = SPELLINGS[base]
+    names = [name for name in _ASYNC[step] if name not in spelling.attributes]
+    settings = tuple((name, value) for name, value, _ in parts if name in names)
+    rest = [part for part in parts if part[0] not in names]
+    if step == "start":
+        op, calls, extras = _build_plain(spelling, rest, text, inside)
+        return AsyncStart(op, settings), calls, extras
+    extras = tuple((name, value) for name, value, _ in rest)
+    cls = AsyncUpdate if step == "update" else AsyncDone
+    return cls(base, settings), (), extras
+
+
+def _build_plain(spelling: Spelling, parts: list[Part], text: str, inside: str) -> Built:
+    given: dict[str, tuple[str, int]] = {}
+    extras: list[tuple[str, str]] = []
+    for name, value, at in parts:
+        if name in given:
+            fail(f"attribute `{name}` is given twice", text, at, at + len(name))
+        if name in spelling.attributes:
+            given[name] = value, at
+            continue
+        hint = near(name, [*spelling.attributes, *COMMON])
+        if hint is not None and hint not in given:
+            message = f"`{spelling.opcode}` has no attribute `{name}`; did you mean `{hint}`?"
+            fail(message, text, at, at + len(name))
+        extras.append((name, value))
+    for attribute in spelling.attributes.values():
+        if attribute.required and attribute.name not in given:
+            fail(f"`{spelling.opcode}` needs attribute `{attribute.name}`", text, 0, len(text))
+    op, calls = _make(spelling, given, text, inside)
+    return op, calls, tuple(extras)
+
+
+def _make(
+    spelling: Spelling, given: dict[str, tuple[str, int]], text: str, inside: str
+) -> tuple[Op, tuple[str, ...]]:
+    values: dict[str, Any] = _first_fields(spelling, given, text, inside)
+    groups: dict[str, dict[str, Any]] = {}
+    settings: list[tuple[str, str]] = []
+    calls: list[str] = []
+    for attribute in spelling.attributes.values():
+        name = attribute.name
+        if name not in given:
+            if attribute.kind in ("call", "calls", "setting"):
+                continue
+            value = attribute.default
+        else:
+            written, at = given[name]
+            value = _read_value(attribute, written, text, at)
+            if attribute.kind in ("call", "calls"):
+                calls += value
+                continue
+            if attribute.kind == "setting":
+                settings.append((attribute.fields[0], written))
+                continue
+        if len(attribute.fields) > 1:
+            values.update(zip(attribute.fields, value, strict=True))
+        else:
+            into = groups.setdefault(attribute.group, {}) if attribute.group else values
+            into[attribute.fields[0]] = value
+    for group, fields in groups.items():
+        values[group] = GROUPS[group](**fields)
+    if settings:
+        values["settings"] = tuple(settings)
+    return spelling.op(**values), tuple(calls)
+
+
+def _first_fields(
+    spelling: Spelling, given: dict[str, tuple[str, int]], text: str, inside: str
+) -> dict[str, Any]:
+    """Return the fields that no attribute gives, and check what holds between attributes."""
+    if spelling.op is Parameter:
+        if not inside.strip().isdecimal():
+            fail(f"expected a parameter number, found `{inside}`", inside, 0, len(inside))
+        return {"number": int(inside)}
+    if spelling.op is Constant:
+        return {"literal": inside.strip()}
+    if spelling.op is Case:
+        branches = {"true_computation", "false_computation"} & given.keys()
+        if len(branches) == 1 or bool(branches) == ("branch_computations" in given):
+            message = "`conditional` needs `true_computation` and `false_computation`, or"
+            fail(f"{message} `branch_computations`", text, 0, len(text))
+        return {"predicated": bool(branches)}
+    return {}
+
+
+def _read_value(attribute: Attribute, written: str, text: str, at: int) -> Any:
+    try:
+        if attribute.kind == "call":
+            return read_call(written)
+        if attribute.kind == "calls":
+            return read_calls(written) if written.startswith("{") else read_call(written)
+        return written if attribute.grammar is None else attribute.grammar.read(written)
+    except ParseError as error:
+        base = text.index("=", at) + 1
+        base += len(text[base:]) - len(text[base:].lstrip())
+        raise moved(error, Source("<attributes>", text), base) from None
+
+
+# ----------------------------------------------------------------------------------- writing
+
+Template: TypeAlias = tuple[str, tuple[str, ...]]
+"""Opcode, and attribute texts in which `\0` stands for the next called computation."""
+
+_TEMPLATES: Final[dict[tuple[type[Op], Op, int], Template]] = {}
+
+
+def write_op(ins: Instruction, percent: str = "%") -> tuple[str, list[str]]:
+    """Return opcode and attribute texts of an instruction, without its extras.
+
+    Raises:
+        UnsupportedError: HLO has no such op.
+    """
+    opcode, texts = template(ins.op, len(ins.calls))
+    if not ins.calls:
+        return opcode, list(texts)
+    names = iter(ins.calls)
+    filled = [
+        re.sub("\0", lambda _: percent + next(names).name, text) if "\0" in text else text
+        for text in texts
+    ]
+    return opcode, filled
+
+
+def template(op: Op, calls: int) -> Template:
+    """Return opcode and attribute texts of an op that calls `calls` computations."""
+    key = (type(op), op, calls)
+    known = _TEMPLATES.get(key)
+    if known is None:
+        if len(_TEMPLATES) >= _MOST:
+            _TEMPLATES.clear()
+        known = _TEMPLATES[key] = _write(op, calls)
+    return known
+
+
+def _write(op: Op, calls: int) -> Template:
+    if isinstance(op, UnknownOp):
+        return op.opcode, tuple(f"{name}={value}" for name, value in op.settings)
+    if isinstance(op, AsyncStart) and op.wrapped is not None:
+        opcode, texts = template(op.wrapped, calls)
+        return f"{opcode}-start", texts + tuple(f"{name}={text}" for name, text in op.settings)
+    if isinstance(op, AsyncUpdate | AsyncDone) and op.wrapped_name:
+        step = "update" if isinstance(op, AsyncUpdate) else "done"
+        settings = tuple(f"{name}={text}" for name, text in op.settings)
+        return f"{op.wrapped_name}-{step}", settings
+    opcode = OPCODES.get(type(op), "")
+    if not opcode:
+        raise UnsupportedError(f"HLO text has no op `{op.name}`")
+    settings_of = dict(getattr(op, "settings", ()))
+    texts_: list[str] = []
+    for attribute in SPELLINGS[opcode].attributes.values():
+        written = _write_attribute(op, attribute, settings_of, calls)
+        if written is not None:
+            texts_.append(f"{attribute.name}={written}")
+    texts_ += (f"{name}={text}" for name, text in settings_of.items())
+    return opcode, tuple(texts_)
+
+
+def _write_attribute(
+    op: Op, attribute: Attribute, settings: dict[str, str], calls: int
+) -> str | None:
+    """Return the text of one attribute, or `None` where it is left out; uses up `settings`."""
+    kind = attribute.kind
+    if kind in ("call", "calls"):
+        return _write_call(op, attribute, calls)
+    if kind == "setting":
+        return settings.pop(attribute.fields[0], None)
+    owner: Any = getattr(op, attribute.group) if attribute.group else op
+    value: Any = tuple(getattr(owner, name) for name in attribute.fields)
+    if len(attribute.fields) == 1:
+        (value,) = value
+    if value == attribute.default and not attribute.always:
+        return None
+    assert attribute.grammar is not None
+    return attribute.grammar.write(value)
+
+
+def _write_call(op: Op, attribute: Attribute, calls: int) -> str | None:
+    if isinstance(op, Case):
+        if op.predicated == (attribute.kind == "calls"):
+            return None
+    elif isinstance(op, CustomCall):
+        if attribute.name == "to_apply" or not calls:
+            return None
+    elif calls == 0:
+        return None
+    if attribute.kind == "call":
+        return "\0"
+    return "{" + ", ".join(["\0"] * calls) + "}"

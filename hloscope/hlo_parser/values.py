@@ -1,0 +1,392 @@
+"""Values of attributes: text ⇄ Python.  One `Kind` per grammar, used by the rows of `spelling`.
+
+A reader takes the text of one value and raises `ParseError` with offsets in that text; a writer
+returns the text as XLA prints it.
+Source: XLA docs "Operation semantics"; StableHLO spec for the names of enumerations.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hloscope.hlo_parser.attributes import fail, inside, split_list
+from hloscope.ops.base import Dims, Pairs
+from hloscope.ops.windows import ConvDimensions, Window
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How values of one grammar are read and written."""
+
+    read: Callable[[str], Any]
+    write: Callable[[Any], str]
+
+
+# ------------------------------------------------------------------------------ numbers, words
+
+
+def read_int(text: str) -> int:
+    """Return the integer written in `text`."""
+    try:
+        return int(text)
+    except ValueError:
+        fail(f"expected an integer, found `{text}`", text, 0, len(text))
+
+
+def read_float(text: str) -> float:
+    """Return the number written in `text` (also `inf`, `nan`)."""
+    try:
+        return float(text)
+    except ValueError:
+        fail(f"expected a number, found `{text}`", text, 0, len(text))
+
+
+def read_bool(text: str) -> bool:
+    """Return `true` or `false` (also `1`, `0`)."""
+    if text in ("true", "1"):
+        return True
+    if text not in ("false", "0"):
+        fail(f"expected `true` or `false`, found `{text}`", text, 0, len(text))
+    return False
+
+
+def write_bool(value: bool) -> str:
+    """Return `true` or `false`."""
+    return "true" if value else "false"
+
+
+def one_of(*words: str) -> Kind:
+    """One of a few words, kept as it is."""
+
+    def read(text: str) -> str:
+        if text not in words:
+            fail(f"expected one of {', '.join(words)}, found `{text}`", text, 0, len(text))
+        return text
+
+    return Kind(read, str)
+
+
+def renamed(names: dict[str, str]) -> Kind:
+    """A word whose HLO spelling differs: HLO's word → the op's word."""
+    back = {value: key for key, value in names.items()}
+
+    def read(text: str) -> str:
+        word = names.get(text)
+        if word is None:
+            fail(f"expected one of {', '.join(names)}, found `{text}`", text, 0, len(text))
+        return word
+
+    return Kind(read, back.__getitem__)
+
+
+_ESCAPE: Final = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,2})|(.))", re.DOTALL)
+_NAMED: Final = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+_ESCAPED: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "'": "\\'", "\\": "\\\\"}
+_SPECIAL: Final = re.compile(r"[\x00-\x1f\"'\\\x7f-\U0010ffff]")
+
+
+def unquote(text: str) -> str:
+    r"""Return the string in a double-quoted C-style literal; other text as it is.
+
+    >>> unquote('"a\\"b\\303\\251"')
+    'a"bé'
+    """
+    if not (len(text) >= 2 and text[0] == text[-1] == '"'):
+        return text
+    body = text[1:-1]
+    if "\\" not in body:
+        return body
+    out = bytearray()
+    at = 0
+    for escape in _ESCAPE.finditer(body):
+        out += body[at : escape.start()].encode()
+        octal, hexa, char = escape.groups()
+        if octal or hexa:
+            out.append(int(octal, 8) & 255 if octal else int(hexa, 16))
+        else:
+            out += _NAMED.get(char, char).encode()
+        at = escape.end()
+    out += body[at:].encode()
+    return out.decode("utf-8", "surrogateescape")
+
+
+def quote(value: str) -> str:
+    r"""Return a double-quoted literal of `value` with C escapes, as XLA writes them.
+
+    >>> print(quote("it's"))
+    "it\'s"
+    """
+
+    def escape(found: re.Match[str]) -> str:
+        char = found.group()
+        known = _ESCAPED.get(char)
+        if known is not None:
+            return known
+        return "".join(f"\\{byte:03o}" for byte in char.encode("utf-8", "surrogateescape"))
+
+    return f'"{_SPECIAL.sub(escape, value)}"'
+
+
+def read_string(text: str) -> str:
+    """Return the string of a quoted literal."""
+    if not text.startswith('"'):
+        fail(f"expected a string, found `{text}`", text, 0, len(text))
+    return unquote(text)
+
+
+# ------------------------------------------------------------------------------------- lists
+
+
+def read_dims(text: str) -> Dims:
+    """Return the integers of `{0,1}`; a bare integer counts as a list of one."""
+    inner = text[1:-1] if text.startswith("{") and text.endswith("}") else text
+    if not inner or inner.isspace():
+        if text[:1] != "{":
+            fail("expected `{…}`", text, 0, len(text))
+        return ()
+    try:
+        return tuple(map(int, inner.split(",")))
+    except ValueError:
+        fail(f"expected a list of integers, found `{text}`", text, 0, len(text))
+
+
+def write_dims(values: Dims) -> str:
+    """Return `{0,1}`."""
+    return f"{{{','.join(map(str, values))}}}"
+
+
+def read_dim(text: str) -> int:
+    """Return the only integer of `{1}`."""
+    values = read_dims(text)
+    if len(values) != 1:
+        fail(f"expected one dimension, found {len(values)}", text, 0, len(text))
+    return values[0]
+
+
+def read_pairs(text: str) -> Pairs:
+    """Return the pairs of `{{0,1},{1,2}}`."""
+    pairs: list[tuple[int, int]] = []
+    for part, at in split_list(inside(text)):
+        values = read_dims(part)
+        if len(values) != 2:
+            fail(f"expected a pair, found `{part}`", text, 1 + at, 1 + at + len(part))
+        pairs.append((values[0], values[1]))
+    return tuple(pairs)
+
+
+def write_pairs(pairs: Pairs) -> str:
+    """Return `{{0,1},{1,2}}`."""
+    return f"{{{','.join(map(write_dims, pairs))}}}"
+
+
+# --------------------------------------------------------------------- slices, padding, windows
+
+_RANGE: Final = re.compile(r"\s*\[\s*(-?\d+)\s*:\s*(-?\d+)\s*(?::\s*(-?\d+)\s*)?\]\s*")
+
+
+def read_ranges(text: str) -> tuple[Dims, Dims, Dims]:
+    """Return starts, limits and strides of `{[0:8], [2:10:4]}`."""
+    rows: list[tuple[int, int, int]] = []
+    for part, at in split_list(inside(text)):
+        found = _RANGE.fullmatch(part)
+        if found is None:
+            fail(
+                f"expected `[start:limit:stride]`, found `{part}`", text, at + 1, at + 1 + len(part)
+            )
+        start, limit, stride = found.groups(default="1")
+        rows.append((int(start), int(limit), int(stride)))
+    starts, limits, strides = zip(*rows, strict=True) if rows else ((), (), ())
+    return starts, limits, strides
+
+
+def write_ranges(value: tuple[Dims, Dims, Dims]) -> str:
+    """Return `{[0:8], [2:10:4]}`; a stride of 1 is left out."""
+    parts = (
+        f"[{start}:{limit}]" if stride == 1 else f"[{start}:{limit}:{stride}]"
+        for start, limit, stride in zip(*value, strict=True)
+    )
+    return f"{{{', '.join(parts)}}}"
+
+
+def read_padding(text: str) -> tuple[Dims, Dims, Dims]:
+    """Return low, high and interior padding of `0_1x2_3_1`; `""` has no dimensions."""
+    rows: list[tuple[int, int, int]] = []
+    for part in unquote(text).split("x") if text not in ('""', "") else ():
+        try:
+            low, high, *rest = map(int, part.split("_"))
+            (interior,) = rest or (0,)
+        except ValueError:
+            fail(f"expected `low_high` or `low_high_interior`, found `{part}`", text, 0, len(text))
+        rows.append((low, high, interior))
+    lows, highs, interiors = zip(*rows, strict=True) if rows else ((), (), ())
+    return lows, highs, interiors
+
+
+def write_padding(value: tuple[Dims, Dims, Dims]) -> str:
+    """Return `0_1x2_3`; interior padding where any dimension has it."""
+    inner = any(value[2])
+    parts = (
+        f"{low}_{high}_{interior}" if inner else f"{low}_{high}"
+        for low, high, interior in zip(*value, strict=True)
+    )
+    return "x".join(parts) or '""'
+
+
+_WINDOW_FIELD: Final = re.compile(r"\s*([a-z_]+)\s*=\s*([-\dx_]+)")
+_WINDOW_FIELDS: Final = ("size", "stride", "pad", "lhs_dilate", "rhs_dilate", "rhs_reversal")
+
+
+def read_window(text: str) -> Window:
+    """Return the window `{size=3x3 stride=2x2 pad=0_1x0_1}`."""
+    inner = inside(text)
+    fields: dict[str, str] = {}
+    at = 0
+    while (found := _WINDOW_FIELD.match(inner, at)) is not None:
+        name = found.group(1)
+        if name not in _WINDOW_FIELDS:
+            known = ", ".join(_WINDOW_FIELDS)
+            fail(f"unknown window field `{name}`; known: {known}", text, 1 + found.start(1))
+        if name in fields:
+            fail(f"window field `{name}` occurs twice", text, 1 + found.start(1))
+        fields[name] = found.group(2)
+        at = found.end()
+    if inner[at:].strip():
+        fail(f"expected `field=values`, found `{inner[at:].strip()}`", text, 1 + at, len(text) - 1)
+    try:
+        columns = {
+            name: tuple(map(int, values.split("x")))
+            for name, values in fields.items()
+            if name != "pad"
+        }
+        padding: Pairs = tuple(
+            (int(low), int(high))
+            for low, high in (p.split("_") for p in fields.get("pad", "").split("x") if p)
+        )
+    except ValueError:
+        fail(f"window field is not a list of integers in `{text}`", text, 0, len(text))
+    rank = len(columns.get("size", ()))
+    for name in fields:
+        length = len(padding) if name == "pad" else len(columns[name])
+        if length != rank:
+            fail(
+                f"window field `{name}` has {length} entries, `size` has {rank}", text, 0, len(text)
+            )
+    ones = (1,) * rank
+    return Window(
+        columns.get("size", ()),
+        columns.get("stride", ones),
+        padding or ((0, 0),) * rank,
+        columns.get("lhs_dilate", ones),
+        columns.get("rhs_dilate", ones),
+        tuple(bool(flag) for flag in columns.get("rhs_reversal", (0,) * rank)),
+    )
+
+
+def write_window(window: Window) -> str:
+    """Return the window's text; fields at their defaults are left out."""
+    parts: list[str] = []
+
+    def field(name: str, values: Dims, default: int) -> None:
+        if any(value != default for value in values):
+            parts.append(f"{name}={'x'.join(map(str, values))}")
+
+    if window.sizes:
+        parts.append(f"size={'x'.join(map(str, window.sizes))}")
+    field("stride", window.strides, 1)
+    if any(pair != (0, 0) for pair in window.padding):
+        parts.append(f"pad={'x'.join(f'{low}_{high}' for low, high in window.padding)}")
+    field("lhs_dilate", window.base_dilations, 1)
+    field("rhs_dilate", window.window_dilations, 1)
+    field("rhs_reversal", tuple(map(int, window.reversal)), 0)
+    return f"{{{' '.join(parts)}}}"
+
+
+_LABELS: Final = re.compile(r"([bf\d?]*)_([io\d?]*)->([bf\d?]*)")
+
+
+def read_dim_labels(text: str) -> ConvDimensions:
+    """Return the dimension numbers of `b01f_01io->b01f`; `?` marks a dimension without a role."""
+    found = _LABELS.fullmatch(unquote(text))
+    if found is None:
+        fail(f"expected `input_kernel->output`, found `{text}`", text, 0, len(text))
+    sides: list[tuple[int, int, Dims]] = []
+    for number, (labels, first, second) in enumerate(
+        zip(found.groups(), "bib", "fof", strict=True), 1
+    ):
+        digits = sorted((int(c), at) for at, c in enumerate(labels) if c.isdecimal())
+        whole = labels.count(first) == labels.count(second) == 1
+        if not whole or [digit for digit, _ in digits] != list(range(len(digits))):
+            fail(
+                f"expected `{first}`, `{second}` and each spatial digit once in `{labels}`",
+                text,
+                found.start(number),
+                found.end(number),
+            )
+        spatial = tuple(at for _, at in digits)
+        sides.append((labels.index(first), labels.index(second), spatial))
+    counts = {len(side[2]) for side in sides}
+    if len(counts) != 1:
+        fail("input, kernel and output differ in their spatial dimensions", text, 0, len(text))
+    (input_, kernel, output) = sides
+    return ConvDimensions(*input_, *kernel, *output)
+
+
+def write_dim_labels(dims: ConvDimensions) -> str:
+    """Return `b01f_01io->b01f`; positions nothing is said about are `?`."""
+
+    def side(first: str, at: int, second: str, other: int, spatial: Dims) -> str:
+        labels = dict(zip(spatial, map(str, range(len(spatial))), strict=True))
+        labels |= {at: first, other: second}
+        return "".join(labels.get(i, "?") for i in range(max(labels) + 1))
+
+    input_ = side("b", dims.input_batch, "f", dims.input_feature, dims.input_spatial)
+    kernel = side(
+        "i", dims.kernel_input_feature, "o", dims.kernel_output_feature, dims.kernel_spatial
+    )
+    output = side("b", dims.output_batch, "f", dims.output_feature, dims.output_spatial)
+    return f"{input_}_{kernel}->{output}"
+
+
+# ------------------------------------------------------------------------------- called names
+
+
+def read_call(text: str) -> tuple[str, ...]:
+    """Return the name of one computation; one written inline, `{…}`, is returned as it stands."""
+    return (text.removeprefix("%"),)
+
+
+def read_calls(text: str) -> tuple[str, ...]:
+    """Return the names of `{%a, %b}`."""
+    return tuple(part.removeprefix("%") for part, _ in split_list(inside(text)))
+
+
+KINDS: Final[dict[str, Kind]] = {
+    "int": Kind(read_int, str),
+    "float": Kind(
+        read_float, lambda value: f"{value:g}" if value == float(f"{value:g}") else repr(value)
+    ),
+    "bool": Kind(read_bool, write_bool),
+    "word": Kind(str, str),
+    "string": Kind(read_string, quote),
+    "dims": Kind(read_dims, write_dims),
+    "dim": Kind(read_dim, lambda value: f"{{{value}}}"),
+    "dim2": Kind(lambda text: (read_dim(text),) * 2, lambda pair: f"{{{pair[0]}}}"),
+    "pairs": Kind(read_pairs, write_pairs),
+    "ranges": Kind(read_ranges, write_ranges),
+    "padding": Kind(read_padding, write_padding),
+    "window": Kind(read_window, write_window),
+    "dim_labels": Kind(read_dim_labels, write_dim_labels),
+    "fusion_kind": one_of("kLoop", "kInput", "kOutput", "kCustom"),
+    "direction": one_of("EQ", "NE", "GE", "GT", "LE", "LT"),
+    "compare_type": one_of("FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED"),
+    "transpose_a": one_of("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT", "TRANSPOSE_INVALID"),
+    "fft_type": one_of("FFT", "IFFT", "RFFT", "IRFFT"),
+    "distribution": renamed({"rng_uniform": "UNIFORM", "rng_normal": "NORMAL"}),
+    "rng_algorithm": renamed(
+        {"rng_default": "DEFAULT", "rng_three_fry": "THREE_FRY", "rng_philox": "PHILOX"}
+    ),
+}
+"""Every grammar by the name the rows of `spelling` use."""
