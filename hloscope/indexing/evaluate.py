@@ -10,8 +10,9 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hloscope import affine
 from hloscope.affine import Dim, Range, Runtime, Var
+from hloscope.affine import evaluate as value_of
+from hloscope.affine import evaluate_array as values_of
 from hloscope.indexing.base import MapBase
 
 Ints: TypeAlias = Sequence[int]
@@ -42,7 +43,7 @@ def _check_counts(
 def evaluate(m: MapBase, dims: Ints, ranges: Ints = (), runtime: Ints = ()) -> Point:
     """The results at one point, whether it lies in the domain or not."""
     at = _at(m, dims, ranges, runtime)
-    return tuple([affine.evaluate(e, at) for e in m.results])
+    return tuple([value_of(e, at) for e in m.results])
 
 
 def evaluate_array(
@@ -51,7 +52,7 @@ def evaluate_array(
     """The results at many points: an array for each variable, shapes broadcast together."""
     at = _arrays(m, dims, ranges, runtime)
     shape = np.broadcast_shapes(*(a.shape for a in at.values())) if at else ()
-    return tuple([np.broadcast_to(affine.evaluate_array(e, at), shape) for e in m.results])
+    return tuple([np.broadcast_to(values_of(e, at), shape) for e in m.results])
 
 
 def satisfies_array(
@@ -85,7 +86,7 @@ def _satisfied(
         for variable, interval in m.box.items():
             ok &= (at[variable] >= interval.lo) & (at[variable] <= interval.hi)
     for expr, interval in m.constraints:
-        value = affine.evaluate_array(expr, at)
+        value = values_of(expr, at)
         ok &= (value >= interval.lo) & (value <= interval.hi)
     return ok
 
@@ -102,7 +103,7 @@ def satisfies(
     at = _at(m, dims, ranges, runtime)
     if check_bounds and not all(i.lo <= at[v] <= i.hi for v, i in m.box.items()):
         return False
-    return all(i.lo <= affine.evaluate(e, at) <= i.hi for e, i in m.constraints)
+    return all(i.lo <= value_of(e, at) <= i.hi for e, i in m.constraints)
 
 
 def points(m: MapBase, dims: Ints, runtime: Ints = (), *, limit: int = 1 << 24) -> set[Point]:
@@ -121,9 +122,7 @@ def points(m: MapBase, dims: Ints, runtime: Ints = (), *, limit: int = 1 << 24) 
         at |= {Range(i): values for i, values in enumerate(ranges)}
         ok = _satisfied(m, at)
         shape = ok.shape
-        columns = [
-            np.broadcast_to(affine.evaluate_array(e, at), shape)[ok].tolist() for e in m.results
-        ]
+        columns = [np.broadcast_to(values_of(e, at), shape)[ok].tolist() for e in m.results]
         if columns:
             touched.update(zip(*columns, strict=True))
         elif ok.any():
