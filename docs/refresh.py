@@ -1,0 +1,97 @@
+"""Write the generated parts of README.md and docs/ anew.
+
+Generated are the outputs in ```console blocks (each line that begins with `$ hloscope` is run), the
+picture of README.md, and docs/ops.md.  `tests/test_docs.py` fails where one is out of date.
+
+    python docs/refresh.py
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from click.testing import CliRunner
+
+from hloscope.cli.app import app
+
+ROOT: Final = Path(__file__).parents[1]
+PAGES: Final = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PICTURES: Final = {
+    "docs/softmax.svg": "hloscope index examples/softmax.hlo --format svg --at 3,7,12",
+}
+"""Files that a command prints."""
+_BLOCK: Final = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_OPS_HEAD: Final = """\
+# Which ops have indexing rules
+
+Made by `hloscope ops` through `python docs/refresh.py`; not edited by hand.
+
+```
+"""
+
+
+def run(command: str) -> str:
+    """What a command line prints, both streams, started in the repository's folder."""
+    before = Path.cwd()
+    os.chdir(ROOT)
+    try:
+        if "|" in shlex.split(command, comments=True) or " < " in command:
+            return _run_in_shell(command)
+        _, *arguments = shlex.split(command, comments=True)
+        return CliRunner().invoke(app, arguments, prog_name="hloscope").output
+    finally:
+        os.chdir(before)
+
+
+def _run_in_shell(command: str) -> str:
+    define = f'hloscope() {{ {shlex.quote(sys.executable)} -m hloscope "$@"; }}\n'
+    done = subprocess.run(
+        ["bash", "-c", define + command], text=True, check=False, capture_output=True
+    )
+    return done.stdout + done.stderr
+
+
+def blocks(text: str) -> Iterator[tuple[str, str]]:
+    """Each console block of a page as it stands, and as it should be."""
+    for block in _BLOCK.finditer(text):
+        yield block.group(1), _renewed(block.group(1))
+
+
+def _renewed(block: str) -> str:
+    commands = [line for line in block.splitlines() if line.startswith("$ ")]
+    return "".join(
+        f"{line}\n{run(line[2:])}" if "hloscope" in line else f"{line}\n" for line in commands
+    )
+
+
+def renewed(text: str) -> str:
+    """The text of a page with the output of every command as it is today."""
+    return _BLOCK.sub(lambda block: f"```console\n{_renewed(block.group(1))}```", text)
+
+
+def generated() -> Iterator[tuple[Path, str]]:
+    """The files that are generated as a whole."""
+    for name, command in PICTURES.items():
+        yield ROOT / name, run(command)
+    yield ROOT / "docs/ops.md", f"{_OPS_HEAD}{run('hloscope ops')}```\n"
+
+
+def main() -> None:
+    """Write whatever differs."""
+    whole = dict(generated())
+    pages = {p: renewed(p.read_text()) for p in PAGES if p not in whole}
+    for path, text in (whole | pages).items():
+        if not path.exists() or path.read_text() != text:
+            path.write_text(text)
+            print(f"wrote {path.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()
