@@ -17,11 +17,24 @@ from hloscope.source import Source, Span
 Attribute = tuple[str, str, int]
 """Name, text of the value, offset of the name."""
 
+_STRING: Final = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_LOOSE: Final = rf'[^"{{}}/]*+(?:{_STRING}[^"{{}}/]*+)*+'
+
+
+def _nested(depth: int) -> str:
+    """Pattern of `{…}` with at most `depth` further levels of braces; strings hide brackets."""
+    inner = rf"(?:{_nested(depth - 1)}{_LOOSE})*+" if depth else ""
+    return rf"\{{{_LOOSE}{inner}\}}"
+
+
 _NAME: Final = re.compile(r"[\s,]*([A-Za-z_][\w.-]*)\s*=\s*")
-_SIMPLE: Final = re.compile(r'(?:[^\s,{}()\[\]"/]+|\{[^{}()\[\]"/]*\})(?=\s*(?:,|$))')
+_COMMON: Final = re.compile(
+    r"[\s,]*([A-Za-z_][\w.-]*)\s*=\s*"
+    rf"({_nested(5)}|{_STRING}|[^\s,{{}}()\[\]\"/]+)(?=\s*(?:,|$))",
+    re.DOTALL,
+)
 _STRUCTURE: Final = re.compile(
-    r'"(?:[^"\\]|\\.)*"'  # strings hide brackets
-    r"|/\*.*?\*/"
+    rf"{_STRING}|/\*.*?\*/"
     r'|[{}()\[\],"]',
     re.DOTALL,
 )
@@ -96,6 +109,11 @@ def split_attributes(text: str) -> list[Attribute]:
     attributes: list[Attribute] = []
     at, end = 0, len(text)
     while at < end:
+        common = _COMMON.match(text, at)
+        if common is not None:
+            attributes.append((common[1], common[2], common.start(1)))
+            at = common.end()
+            continue
         name = _NAME.match(text, at)
         if name is None:
             rest = text[at:].strip(", \t\r\n")
@@ -104,8 +122,7 @@ def split_attributes(text: str) -> list[Attribute]:
             start = text.index(rest[0], at)
             fail(f"expected `name=value`, found `{shortened(rest)}`", text, start, end)
         start = name.end()
-        simple = _SIMPLE.match(text, start)
-        at = simple.end() if simple else value_end(text, start)
+        at = value_end(text, start)
         value = text[start:at].rstrip()
         if not value:
             fail(f"attribute `{name.group(1)}` has no value", text, name.start(1), name.end(1))
