@@ -1,0 +1,282 @@
+"""Result types of ops: what follows from the operands, and what is refused with which label."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from hloscope.errors import VerifyError
+from hloscope.hlo_parser.types import parse_type, print_type
+from hloscope.ir.op import Callee, Op
+from hloscope.ir.types import Type
+from hloscope.ops.base import OPS
+from hloscope.ops.collectives import AllReduce, AllToAll, CollectivePermute, RecvDone, Send
+from hloscope.ops.contraction import Dot, DotDimensions, DotGeneral, RaggedDot
+from hloscope.ops.control import (
+    AsyncDone,
+    AsyncStart,
+    Case,
+    CopyDone,
+    CopyStart,
+    Fusion,
+    GetTupleElement,
+    Tuple,
+    While,
+)
+from hloscope.ops.dynamic import GetDimensionSize, SetDimensionSize
+from hloscope.ops.elementwise import ELEMENTWISE, IMPLICIT_BROADCAST
+from hloscope.ops.gather_scatter import Gather, Scatter
+from hloscope.ops.linalg import Cholesky, Fft, TriangularSolve
+from hloscope.ops.reduction import Map, Reduce, Scan, Sort, TopK
+from hloscope.ops.shape import Concatenate, Iota, Pad, Reshape, Reverse, Transpose
+from hloscope.ops.slicing import DynamicSlice, DynamicUpdateSlice, Slice
+from hloscope.ops.windows import (
+    ConvDimensions,
+    Convolution,
+    ReduceWindow,
+    SelectAndScatter,
+    Window,
+)
+
+
+def calling(*roots: str) -> tuple[Callee, ...]:
+    return tuple(SimpleNamespace(root=SimpleNamespace(type=parse_type(r))) for r in roots)
+
+
+def window(
+    sizes: tuple[int, ...],
+    strides: tuple[int, ...] = (),
+    padding: tuple[tuple[int, int], ...] = (),
+    base: tuple[int, ...] = (),
+    dilations: tuple[int, ...] = (),
+) -> Window:
+    ones = (1,) * len(sizes)
+    return Window(
+        sizes,
+        strides or ones,
+        padding or ((0, 0),) * len(sizes),
+        base or ones,
+        dilations or ones,
+        (False,) * len(sizes),
+    )
+
+
+def e(name: str) -> Op:
+    return ELEMENTWISE[name]()
+
+
+ROWS = DotDimensions((), (), (1,), (0,))
+BATCHED = DotDimensions((0,), (0,), (2,), (1,))
+NHWC = ConvDimensions(0, 3, (1, 2), 2, 3, (0, 1), 0, 3, (1, 2))
+GATHER = Gather((1, 2), (0,), (), (), (0,), 1, (1, 4, 2))
+BATCH_GATHER = Gather((2,), (1,), (0,), (0,), (1,), 2, (1, 1, 5))
+SCATTER = Scatter((1,), (0,), (), (), (0,), 1)
+
+CASES: list[tuple[Op, str, str, tuple[Callee, ...]]] = [
+    (e("abs"), "f32[2,3]{0,1}", "f32[2,3]", ()),
+    (e("abs"), "c64[2]", "f32[2]", ()),
+    (e("real"), "c128[2]", "f64[2]", ()),
+    (e("imag"), "f32[2]", "f32[2]", ()),
+    (e("complex"), "f32[2]; f32[2]", "c64[2]", ()),
+    (e("is_finite"), "bf16[2]", "pred[2]", ()),
+    (e("compare"), "s32[4]; s32[4]", "pred[4]", ()),
+    (e("add"), "bf16[4]; f32[4]", "f32[4]", ()),
+    (e("add"), "f32[<=4]; f32[<=4]", "f32[<=4]", ()),
+    (e("add"), "f32[<=4]; f32[4]", "f32[<=4]", ()),
+    (e("add"), "f32[?]; f32[4]", "f32[4]", ()),
+    (e("select"), "pred[]; s32[4]; s32[4]", "s32[4]", ()),
+    (e("select"), "pred[4]; s32[4]; s32[4]", "s32[4]", ()),
+    (e("clamp"), "f32[]; f32[4]; f32[4]", "f32[4]", ()),
+    (e("copy"), "(f32[2]{0}, token[])", "(f32[2], token[])", ()),
+    (IMPLICIT_BROADCAST["add"](), "f32[3,1]; f32[4]", "f32[3,4]", ()),
+    (IMPLICIT_BROADCAST["compare"]((0,)), "f32[3]; f32[3,4]", "pred[3,4]", ()),
+    (Transpose((2, 0, 1)), "f32[2,3,4]", "f32[4,2,3]", ()),
+    (Reverse((0,)), "f32[2,3]", "f32[2,3]", ()),
+    (Concatenate(1), "f32[2,3]; f32[2,5]", "f32[2,8]", ()),
+    (Concatenate(0), "f32[<=3]; f32[5]", "f32[<=8]", ()),
+    (Pad((1, -1), (2, 0), (1, 0)), "f32[3,4]; f32[]", "f32[8,3]", ()),
+    (Pad((1,), (1,), (3,)), "f32[0]; f32[]", "f32[2]", ()),
+    (Slice((1, 0), (5, 3), (2, 3)), "f32[8,3]", "f32[2,1]", ()),
+    (DynamicSlice((2, 1)), "f32[4,3]; s32[]; s32[]", "f32[2,1]", ()),
+    (DynamicSlice((2, 1)), "f32[4,3]; s32[2]", "f32[2,1]", ()),
+    (DynamicUpdateSlice(), "f32[4]; f32[2]; u8[]", "f32[4]", ()),
+    (Reduce((1,)), "f32[2,3]; f32[]", "f32[2]", ()),
+    (Reduce((0,)), "f32[3]; s32[3]; f32[]; s32[]", "(f32[], s32[])", calling("(f32[], s32[])")),
+    (Reduce((0,)), "bf16[3]; bf16[]", "f32[]", calling("f32[]")),
+    (Map((0,)), "f32[3]; f32[3]", "pred[3]", calling("pred[]")),
+    (Sort(1), "f32[2,3]; s32[2,3]", "(f32[2,3], s32[2,3])", ()),
+    (Sort(0), "f32[3]", "f32[3]", ()),
+    (TopK(2), "bf16[5,4]", "(bf16[5,2], s32[5,2])", ()),
+    (Scan(1, 1), "f32[2,9]; f32[2]", "(f32[2,9], f32[2])", calling("(f32[2], f32[2])")),
+    (ReduceWindow(window((2, 3), (1, 2), ((1, 1), (0, 0)))), "f32[4,9]; f32[]", "f32[5,4]", ()),
+    (ReduceWindow(window((3,), base=(2,), dilations=(2,))), "f32[5]; f32[]", "f32[5]", ()),
+    (ReduceWindow(window((7,))), "f32[5]; f32[]", "f32[0]", ()),
+    (SelectAndScatter(window((2,), (2,))), "f32[4]; f32[2]; f32[]", "f32[4]", ()),
+    (
+        Convolution(window((3, 3), (2, 1), ((1, 1), (0, 0))), NHWC),
+        "f32[5,8,8,6]; f32[3,3,6,4]",
+        "f32[5,4,6,4]",
+        (),
+    ),
+    (
+        Convolution(window((1, 1)), NHWC, feature_group_count=3),
+        "f32[5,8,8,6]; f32[1,1,2,9]",
+        "f32[5,8,8,9]",
+        (),
+    ),
+    (
+        Convolution(window((1, 1)), NHWC, batch_group_count=5),
+        "f32[5,8,8,6]; f32[1,1,6,10]",
+        "f32[1,8,8,10]",
+        (),
+    ),
+    (DotGeneral(ROWS), "f32[2,3]; f32[3,4]", "f32[2,4]", ()),
+    (DotGeneral(BATCHED), "bf16[7,2,3]; bf16[7,3,4]", "bf16[7,2,4]", ()),
+    (Dot(), "f32[3]; f32[3,4]", "f32[4]", ()),
+    (RaggedDot(ROWS, (0,), ()), "f32[2,3]; f32[3,4]; s32[5]", "f32[2,4]", ()),
+    (
+        RaggedDot(DotDimensions((), (), (1,), (1,)), (0,), (0,)),
+        "f32[2,3]; f32[5,3,4]; s32[5]",
+        "f32[2,4]",
+        (),
+    ),
+    (RaggedDot(ROWS, (1,), ()), "f32[2,3]; f32[3,4]; s32[5]", "f32[5,2,4]", ()),
+    (GATHER, "f32[9,4,6]; s32[7,1]", "f32[7,4,2]", ()),
+    (BATCH_GATHER, "f32[3,8,5]; s32[3,6,1]", "f32[3,6,5]", ()),
+    (SCATTER, "f32[9,4]; s32[7,1]; f32[7,4]", "f32[9,4]", calling("f32[]")),
+    (Cholesky(), "f32[2,3,3]", "f32[2,3,3]", ()),
+    (
+        TriangularSolve(True, True, False, "NO_TRANSPOSE"),
+        "f32[3,3]; f32[3,5]",
+        "f32[3,5]",
+        (),
+    ),
+    (Fft("RFFT", (8,)), "f32[2,8]", "c64[2,5]", ()),
+    (Fft("IRFFT", (8,)), "c64[2,5]", "f32[2,8]", ()),
+    (Fft("FFT", (4, 8)), "c64[4,8]", "c64[4,8]", ()),
+    (GetDimensionSize(0), "f32[3]", "s32[]", ()),
+    (SetDimensionSize(1), "f32[3,5]; s32[]", "f32[3,<=5]", ()),
+    (Tuple(), "f32[3]{0}; token[]", "(f32[3], token[])", ()),
+    (GetTupleElement(1), "(f32[3], (s32[], token[]))", "(s32[], token[])", ()),
+    (Fusion("kLoop"), "f32[3]", "(f32[3], f32[])", calling("(f32[3]{0}, f32[])")),
+    (While(), "(s32[], f32[3])", "(s32[], f32[3])", calling("pred[]", "(s32[], f32[3])")),
+    (Case(), "s32[]; f32[3]; f32[3]", "f32[3]", calling("f32[3]", "f32[3]{0}")),
+    (CopyStart(), "f32[3]", "(f32[3], f32[3], u32[])", ()),
+    (CopyDone(), "(f32[3], f32[3], u32[])", "f32[3]", ()),
+    (AsyncStart(e("abs")), "f32[3]", "((f32[3]), f32[3])", ()),
+    (AsyncStart(AllReduce()), "f32[3]; s32[]", "(f32[3], s32[])", ()),
+    (AsyncDone(), "((f32[3]), s32[7], u32[])", "s32[7]", ()),
+    (AsyncDone("all-reduce"), "(f32[3], s32[])", "(f32[3], s32[])", ()),
+    (AllReduce(), "f32[3]; s32[4]", "(f32[3], s32[4])", ()),
+    (AllToAll(split_dimension=0, concat_dimension=1, split_count=2), "f32[4,3]", "f32[2,6]", ()),
+    (AllToAll(), "f32[4]; f32[4]", "(f32[4], f32[4])", ()),
+    (CollectivePermute(), "f32[4]", "f32[4]", ()),
+    (Send(), "f32[4]; token[]", "(f32[4], u32[], token[])", ()),
+    (RecvDone(), "(f32[4], u32[], token[])", "(f32[4], token[])", ()),
+]
+
+
+def types(texts: str) -> tuple[Type, ...]:
+    return tuple(parse_type(t.strip()) for t in texts.split(";"))
+
+
+@pytest.mark.parametrize(
+    ("op", "operands", "result", "calls"), CASES, ids=[f"{c[0].name}({c[1]})" for c in CASES]
+)
+def test_type_follows_from_operands(
+    op: Op, operands: str, result: str, calls: tuple[Callee, ...]
+) -> None:
+    assert print_type(op.infer(types(operands), calls), layout=False) == result
+
+
+REFUSED: list[tuple[Op, str, str, str]] = [
+    (e("add"), "f32[3]; f32[4]", "add_c1", "dimension 0: operand 1 of `add` has size 4, needs 3"),
+    (e("add"), "f32[3]; s32[3]", "", "operand 1 of `add` has element type s32, needs f32"),
+    (e("add"), "f32[3]; f32[]", "add_c1", "rank 0, needs 1"),
+    (e("add"), "f32[3]", "", "`add` has 1 operands, needs 2"),
+    (e("add"), "f32[3]; token[]", "", "operand 1 of `add` is a token, needs an array"),
+    (e("select"), "s32[]; s32[4]; s32[4]", "select_i1", "needs pred"),
+    (e("select"), "pred[3]; s32[4]; s32[4]", "select_c1", "dimension 0"),
+    (e("complex"), "s32[4]; s32[4]", "", "element type s32 has no complex type"),
+    (Transpose((0, 0)), "f32[2,3]", "transpose_c2", "permutation [0, 0]"),
+    (Reverse((2,)), "f32[2,3]", "reverse_c3", "dimension 2 is not in [0, 2)"),
+    (Reverse((1, 1)), "f32[2,3]", "reverse_c2", "duplicates"),
+    (Concatenate(2), "f32[2,3]", "concatenate_c4", "dimension 2 is not in [0, 2)"),
+    (Concatenate(1), "f32[2,3]; f32[3,3]", "concatenate_c2", "dimension 0"),
+    (Pad((0,), (0,), (0,)), "f32[2,3]; f32[]", "pad_c2", "1 dimensions, needs 2"),
+    (Pad((0,), (0,), (-1,)), "f32[2]; f32[]", "pad_c3", "dimension 0: interior padding -1 < 0"),
+    (Pad((-1,), (-2,), (0,)), "f32[2]; f32[]", "pad_c4", "dimension 0: size -1"),
+    (Slice((0,), (3,), (1,)), "f32[2,3]", "slice_c2", "1 starts for 2 dimensions"),
+    (Slice((0, 0), (2, 5), (1, 1)), "f32[2,4]", "slice_c3", "dimension 1: limit 5 > size 4"),
+    (Slice((0, 3), (2, 2), (1, 1)), "f32[2,4]", "slice_c3", "dimension 1: start 3 > limit 2"),
+    (Slice((-1,), (2,), (1,)), "f32[2]", "slice_c3", "dimension 0: start -1 < 0"),
+    (Slice((0,), (2,), (0,)), "f32[2]", "slice_c4", "dimension 0: stride 0"),
+    (DynamicSlice((5,)), "f32[4]; s32[]", "dynamic_slice_c4", "5 is not in [0, 4]"),
+    (DynamicSlice((2,)), "f32[4]; s32[]; s32[]", "dynamic_slice_c2", "2 starts for 1"),
+    (DynamicUpdateSlice(), "f32[4]; f32[5]; s32[]", "dynamic_update_slice_c6", "size 5"),
+    (DynamicUpdateSlice(), "f32[4]; f32[]; s32[]", "dynamic_update_slice_c3", "rank 0"),
+    (Reduce((2,)), "f32[2,3]; f32[]", "reduce_c4", "dimension 2 is not in [0, 2)"),
+    (Reduce((1, 1)), "f32[2,3]; f32[]", "reduce_c5", "duplicates"),
+    (Reduce((0,)), "f32[2]; f32[2]; f32[]", "", "as many inputs as inits"),
+    (Reduce((0,)), "f32[2]; f32[3]; f32[]; f32[]", "reduce_c1", "dimension 0"),
+    (Sort(2), "f32[2]", "sort_c4", "dimension 2 is not in [-1, 1)"),
+    (ReduceWindow(window((2,))), "f32[4,4]; f32[]", "reduce_window_c4", "needs 2"),
+    (ReduceWindow(window((0,))), "f32[4]; f32[]", "reduce_window_c5", "at least 1"),
+    (SelectAndScatter(window((2,))), "f32[4]; f32[2]; f32[]", "select_and_scatter_c2", "needs 3"),
+    (
+        Convolution(window((1, 1)), NHWC),
+        "f32[5,8,8,6]; f32[1,1,5,4]",
+        "convolution_c14",
+        "6 input features in 1 groups",
+    ),
+    (
+        Convolution(window((2, 1)), NHWC),
+        "f32[5,8,8,6]; f32[1,1,6,4]",
+        "convolution_c2",
+        "window dimension 0: size 2, the kernel has 1",
+    ),
+    (DotGeneral(ROWS), "f32[2,3]; f32[4,4]", "dot_general_c10", "size 3, 0 of rhs 4"),
+    (DotGeneral(BATCHED), "f32[6,2,3]; f32[7,3,4]", "dot_general_c9", "size 6, 0 of rhs 7"),
+    (GATHER, "f32[9,3,6]; s32[7,1]", "gather_c21", "slice size 4 is not in [0, 3]"),
+    (SCATTER, "f32[9,4]; s32[7,1]; f32[7]", "scatter_c4", "rank 1, need 2"),
+    (Cholesky(), "f32[3,4]", "cholesky_c3", "3 by 4"),
+    (Cholesky(), "f32[3]", "cholesky_c2", "rank 1"),
+    (Fft("RFFT", (8,)), "f32[2,7]", "fft_c4", "dimension 1: size 7, needs 8"),
+    (GetTupleElement(2), "(f32[3], s32[])", "get_tuple_element_c1", "index 2 is not in [0, 2)"),
+    (GetTupleElement(0), "f32[3]", "", "is a tensor, needs a tuple"),
+    (Fusion("kLoop"), "f32[3]", "", "calls 0 computations, needs 1"),
+]
+
+
+@pytest.mark.parametrize(
+    ("op", "operands", "rule", "message"), REFUSED, ids=[f"{r[0].name}({r[1]})" for r in REFUSED]
+)
+def test_broken_constraint_is_named(op: Op, operands: str, rule: str, message: str) -> None:
+    with pytest.raises(VerifyError) as caught:
+        op.infer(types(operands))
+    assert caught.value.rule == rule
+    assert message in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("op", "operands"),
+    [(Reshape(), "f32[4]"), (Iota(0), "f32[]"), (e("convert"), "f32[4]")],
+    ids=["reshape", "iota", "convert"],
+)
+def test_type_that_must_be_written_is_asked_for(op: Op, operands: str) -> None:
+    with pytest.raises(VerifyError, match="write it before the op"):
+        op.infer(types(operands))
+
+
+WRITTEN = """
+    all_gather bitcast bitcast_convert broadcast_in_dim constant custom_call
+    dynamic_broadcast_in_dim dynamic_conv dynamic_gather dynamic_iota dynamic_pad dynamic_reshape
+    einsum infeed iota parameter real_dynamic_slice recv reduce_scatter reshape rng
+    rng_bit_generator torch_index_select unary_einsum unknown
+""".split()
+"""Ops whose result type is part of the program."""
+
+
+def test_every_op_infers_or_is_listed() -> None:
+    assert {name for name, cls in OPS.items() if cls.infer is Op.infer} == set(WRITTEN)
