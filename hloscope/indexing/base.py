@@ -15,16 +15,18 @@ from hloscope.affine import (
     Range,
     Runtime,
     Var,
-    substitute,
     to_text,
     variables,
 )
 from hloscope.indexing.variables import (
     Constraint,
     RuntimeVariable,
+    V,
     Variable,
     printed_names,
+    replace_interval,
 )
+from hloscope.simplifier import Domain
 
 NEVER: Final[tuple[Constraint, ...]] = ((ZERO, Interval.EMPTY),)
 """The constraints of a map that is known to be empty."""
@@ -52,6 +54,7 @@ class MapBase:
 
     __slots__ = (
         "_box",
+        "_domain",
         "_hash",
         "constraints",
         "dims",
@@ -68,6 +71,7 @@ class MapBase:
     constraints: tuple[Constraint, ...]
     is_undefined: bool
     _box: dict[Var, Interval]
+    _domain: Domain
     _hash: int
 
     def __init__(
@@ -175,6 +179,16 @@ class MapBase:
             return box
 
     @property
+    def domain(self) -> Domain:
+        """Box and constraints, with the memo tables of the simplifier."""
+        try:
+            return self._domain
+        except AttributeError:
+            domain = Domain(self.box, self.constraints)
+            _set(self, "_domain", domain)
+            return domain
+
+    @property
     def names(self) -> dict[Var, str]:
         """The printed name of each variable."""
         return printed_names(self.dims, self.ranges, self.runtime)
@@ -259,9 +273,6 @@ def _canonical(
     return dims, ranges, runtime, tuple(rest)
 
 
-V = TypeVar("V", Variable, RuntimeVariable)
-
-
 def _narrowed(old: tuple[V, ...], kind: type[Var], bounds: dict[Var, Interval]) -> tuple[V, ...]:
     return tuple(
         [
@@ -269,20 +280,3 @@ def _narrowed(old: tuple[V, ...], kind: type[Var], bounds: dict[Var, Interval]) 
             for i, v in enumerate(old)
         ]
     )
-
-
-def replace_interval(variable: V, interval: Interval) -> V:
-    """The same variable with another interval."""
-    if interval == variable.interval:
-        return variable
-    if isinstance(variable, RuntimeVariable):
-        return RuntimeVariable(interval, variable.name, variable.origin, variable.index)
-    return Variable(interval, variable.name)
-
-
-def renamed(variable: RuntimeVariable, new: dict[Var, Expr]) -> RuntimeVariable:
-    """The runtime variable with the variables of its index replaced."""
-    if not variable.index or not new:
-        return variable
-    index = tuple([substitute(e, new) for e in variable.index])
-    return RuntimeVariable(variable.interval, variable.name, variable.origin, index)

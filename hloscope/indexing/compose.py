@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hloscope.affine import Dim, Expr, Range, Runtime, Var, substitute
-from hloscope.indexing.base import NEVER, M, renamed
-from hloscope.indexing.variables import Constraint, RuntimeVariable
+from hloscope.indexing.base import NEVER, M
+from hloscope.indexing.variables import Constraint, RuntimeVariable, renamed
 
 
 def compose(first: M, second: M) -> M:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-from hloscope.affine import Dim, Expr, Interval, Style, bounds
+from hloscope.affine import Dim, Expr, Interval, Style, Var
 from hloscope.indexing.base import MapBase
 from hloscope.indexing.compose import compose
 from hloscope.indexing.evaluate import (
@@ -18,7 +18,16 @@ from hloscope.indexing.evaluate import (
     satisfies,
     satisfies_array,
 )
+from hloscope.indexing.simplify import simplify
 from hloscope.indexing.text import parse_map, print_map
+from hloscope.indexing.transform import (
+    bounded,
+    ranges_to_dims,
+    remove_unused,
+    rescale,
+    symbols_to_dims,
+    unused_variables,
+)
 from hloscope.indexing.variables import Constraint, RuntimeVariable, below
 
 if TYPE_CHECKING:
@@ -154,7 +163,7 @@ class IndexingMap(MapBase):
         >>> IndexingMap.identity((10,)).range_of(Dim(0) * 2 + 1)
         Interval(lo=1, hi=19)
         """
-        return bounds(expr, self.box)
+        return self.domain.bounds(expr)
 
     # ------------------------------------------------------------------------------- operations
 
@@ -171,9 +180,68 @@ class IndexingMap(MapBase):
         return compose(self, second)
 
     def simplify(self, *, replace_points: bool = True, trace: Any = None) -> Self:
-        """The same relation, simpler."""
-        return self
+        """The same relation with simpler constraints, tighter bounds and simpler results.
+
+        >>> print(IndexingMap.parse("(d0) -> (d0 mod 8), domain: d0 in [0, 99], d0 / 8 in [2, 2]")
+        ...       .simplify())
+        (d0) -> (d0 - 16), domain: d0 in [16, 23]
+        """
+        return simplify(self)
 
     def add_constraint(self, expr: Expr, interval: Interval) -> Self:
         """The map where also `expr in interval` holds."""
         return self.with_(constraints=(*self.constraints, (expr, interval)))
+
+    def unused_variables(self) -> set[Var]:
+        """Variables that `remove_unused_vars` would remove."""
+        return unused_variables(self)
+
+    def remove_unused_vars(self) -> Self:
+        """The map without the variables that make no difference; the others are renumbered."""
+        return remove_unused(self, dims=True)
+
+    def remove_unused_symbols(self) -> Self:
+        """The same relation without the range and runtime variables that make no difference.
+
+        >>> print(IndexingMap.of_sizes((4,), (8,), [Dim(0)]).remove_unused_symbols())
+        (d0) -> (d0), domain: d0 in [0, 3]
+        """
+        return remove_unused(self, dims=False)
+
+    def rescale_symbols(self) -> Self:
+        """The same relation, range variables with `s mod c = r` replaced by `s * c + r`.
+
+        >>> print(IndexingMap.parse("()[s0] -> (s0 / 2), domain: s0 in [0, 9], s0 mod 4 in [1, 1]")
+        ...       .rescale_symbols())
+        ()[s0] -> ((s0 * 4 + 1) / 2), domain: s0 in [0, 2]
+        """
+        return rescale(self)
+
+    def symbols_to_dims(self) -> Self:
+        """The map where range and runtime variables are dimensions, after the others."""
+        return symbols_to_dims(self)
+
+    def ranges_to_dims(self, indices: Sequence[int]) -> Self:
+        """The map where some range variables are dimensions, after the others."""
+        return ranges_to_dims(self, indices)
+
+    def sub_map(self, indices: Iterable[int]) -> Self:
+        """The map to some of the results.
+
+        >>> print(IndexingMap.identity((4, 6)).sub_map([1]))
+        (d0, d1) -> (d1), domain: d0 in [0, 3], d1 in [0, 5]
+        """
+        return self.with_(results=[self.results[i] for i in indices])
+
+    def bounded(
+        self,
+        dims: Sequence[Interval | int],
+        ranges: Sequence[Interval | int] = (),
+        runtime: Sequence[Interval | int] = (),
+    ) -> Self:
+        """The map with other bounds; an integer is a size.
+
+        Raises:
+            ValueError: Their number is not that of the variables.
+        """
+        return bounded(self, dims, ranges, runtime)

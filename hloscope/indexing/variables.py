@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
-from hloscope.affine import Dim, Expr, Interval, Range, Runtime, Var
+from hloscope.affine import Dim, Expr, Interval, Range, Runtime, Var, substitute
 from hloscope.ir.graph import Instruction
 
 Constraint: TypeAlias = tuple[Expr, Interval]
@@ -89,6 +89,26 @@ def below(size: int) -> Variable:
     Interval(lo=0, hi=7)
     """
     return Variable(Interval(0, size - 1))
+
+
+V = TypeVar("V", Variable, RuntimeVariable)
+
+
+def replace_interval(variable: V, interval: Interval) -> V:
+    """The same variable with another interval."""
+    if interval == variable.interval:
+        return variable
+    if isinstance(variable, RuntimeVariable):
+        return RuntimeVariable(interval, variable.name, variable.origin, variable.index)
+    return Variable(interval, variable.name)
+
+
+def renamed(variable: RuntimeVariable, new: dict[Var, Expr]) -> RuntimeVariable:
+    """The runtime variable with the variables of its index replaced."""
+    if not variable.index or not new:
+        return variable
+    index = tuple([substitute(e, new) for e in variable.index])
+    return RuntimeVariable(variable.interval, variable.name, variable.origin, index)
 
 
 PREFIXES: Final[dict[type[Var], str]] = {Dim: "d", Range: "s", Runtime: "rt"}

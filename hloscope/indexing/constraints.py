@@ -1,0 +1,210 @@
+"""Constraints `expr in [lo, hi]`: solved for simpler expressions, merged, decided.
+
+Every step keeps the set of points that satisfy all constraints within the box.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import gcd
+from typing import TypeAlias
+
+from hloscope.affine import (
+    NEG_INF,
+    POS_INF,
+    CeilDiv,
+    Const,
+    Dim,
+    Expr,
+    FloorDiv,
+    Interval,
+    Mod,
+    Range,
+    Runtime,
+    Sum,
+    Var,
+    from_terms,
+)
+from hloscope.simplifier import Domain
+
+Table: TypeAlias = dict[Expr, Interval]
+"""Constraints that all hold, by expression."""
+
+NOWHERE = Interval.EMPTY
+
+
+class EmptyDomainError(Exception):
+    """The constraints hold nowhere; never leaves this package."""
+
+
+def settle(box: dict[Var, Interval], constraints: Iterable[tuple[Expr, Interval]]) -> Table:
+    """Simplify constraints to a fixpoint; what they say about single variables goes into `box`.
+
+    Raises:
+        EmptyDomainError: No point satisfies them.
+    """
+    table = _table(constraints)
+    while True:
+        domain = Domain(box)
+        before, size = table, dict(box)
+        table = {}
+        for expr, interval in before.items():
+            _settle_one(expr, interval, domain, box, table)
+        merge_mods(box, table)
+        if table == before and box == size:
+            return table
+
+
+def _table(constraints: Iterable[tuple[Expr, Interval]]) -> Table:
+    table: Table = {}
+    for expr, interval in constraints:
+        _meet(table, expr, interval)
+    return table
+
+
+def _meet(table: Table, expr: Expr, interval: Interval) -> None:
+    """Add a constraint to those that already hold."""
+    interval = table[expr] & interval if expr in table else interval
+    if interval.is_empty:
+        raise EmptyDomainError
+    table[expr] = interval
+
+
+def _settle_one(
+    expr: Expr, interval: Interval, domain: Domain, box: dict[Var, Interval], table: Table
+) -> None:
+    expr = domain.simplify(expr)
+    while (solved := solve(expr, interval, domain)) is not None:
+        expr, interval = solved
+        if interval.is_empty:
+            raise EmptyDomainError
+        expr = domain.simplify(expr)
+    values = domain.bounds(expr)
+    if interval.contains(values):
+        return
+    if (interval & values).is_empty:
+        raise EmptyDomainError
+    if isinstance(expr, Dim | Range | Runtime) and expr in box:
+        box[expr] = box[expr] & interval
+        if box[expr].is_empty:
+            raise EmptyDomainError
+    else:
+        _meet(table, expr, interval)
+
+
+def solve(expr: Expr, interval: Interval, domain: Domain) -> tuple[Expr, Interval] | None:
+    """One step towards a simpler expression; `None` where there is none.
+
+    >>> from hloscope.affine import Dim
+    >>> solve(Dim(0) // -3, Interval(-11, -5), Domain({}))
+    (<d0>, Interval(lo=13, hi=33))
+    """
+    match expr:
+        case Sum(terms, const) if const:
+            return from_terms(list(terms), 0), interval + -const
+        case Sum(((term, factor),), 0):
+            return term, divided(interval, factor)
+        case Sum(terms, 0):
+            return _without_low_part(expr, interval, domain)
+        case FloorDiv(num, Const(den)) if den:
+            return num, of_quotient(interval, den)
+        case CeilDiv(num, Const(den)) if den:  # ceil(x / d) = -floor(x / -d)
+            return num, of_quotient(-interval, -den)
+    return None
+
+
+def divided(interval: Interval, factor: int) -> Interval:
+    """All integers `x` with `x * factor` in the interval.
+
+    >>> divided(Interval(14, 33), 8), divided(Interval(-11, -5), -3)
+    (Interval(lo=2, hi=4), Interval(lo=2, hi=3))
+    """
+    lo, hi = (interval.lo, interval.hi) if factor > 0 else _negated(interval)
+    size = abs(factor)
+    low = lo if lo == NEG_INF else -(-lo // size)
+    high = hi if hi == POS_INF else hi // size
+    return Interval(low, high)
+
+
+def _negated(interval: Interval) -> tuple[int, int]:
+    negated = -interval
+    return negated.lo, negated.hi
+
+
+def of_quotient(interval: Interval, den: int) -> Interval:
+    """All integers `x` with `floor(x / den)` in the interval.
+
+    >>> of_quotient(Interval(-11, -5), 3), of_quotient(Interval(-11, -5), -3)
+    (Interval(lo=-33, hi=-13), Interval(lo=13, hi=33))
+    """
+    lo, hi = interval.lo, interval.hi
+    if den > 0:
+        low = lo if lo == NEG_INF else lo * den
+        high = hi if hi == POS_INF else hi * den + den - 1
+    else:
+        low = NEG_INF if hi == POS_INF else (hi + 1) * den + 1
+        high = POS_INF if lo == NEG_INF else lo * den
+    return Interval(max(low, NEG_INF), min(high, POS_INF))
+
+
+def _without_low_part(
+    expr: Sum, interval: Interval, domain: Domain
+) -> tuple[Expr, Interval] | None:
+    """Drop the part of a sum that cannot change the answer.
+
+    In `g * a + b in [lo, hi]` each of the two comparisons has one answer for every `b` in
+    `[b.lo, b.hi]` if the quotients `(lo - b) / g`, rounded up, and `(hi - b) / g`, rounded down,
+    are the same at both ends.
+    """
+    for g in sorted({abs(c) for _, c in expr.terms} - {1}, reverse=True):
+        high = [(t, c // g) for t, c in expr.terms if c % g == 0]
+        low = domain.bounds(from_terms([(t, c) for t, c in expr.terms if c % g], 0))
+        if not low.is_finite:
+            continue
+        new = [divided(interval + -b, g) for b in (low.lo, low.hi)]
+        if new[0] == new[1]:
+            return from_terms(high, 0), new[0]
+    return None
+
+
+def merge_mods(box: dict[Var, Interval], table: Table) -> None:
+    """Join `x mod m = r` and `x mod n = q` into one; bounds of `x` snap to the remainder.
+
+    >>> from hloscope.affine import Dim
+    >>> box, table = {Dim(0): Interval(-5, 10)}, {Dim(0) % 6: Interval(1, 1)}
+    >>> merge_mods(box, table)
+    >>> print(box[Dim(0)])
+    [-5, 7]
+    """
+    found: dict[Expr, tuple[int, int]] = {}
+    merged: dict[Expr, list[Expr]] = {}
+    for expr, interval in table.items():
+        match expr:
+            case Mod(num, Const(m)) if m and interval.is_point:
+                old = found.get(num)
+                pair = interval.lo, abs(m)
+                new = pair if old is None else _both(*old, *pair)
+                found[num] = new
+                merged.setdefault(num, []).append(expr)
+    for num, (r, m) in found.items():
+        if len(merged[num]) > 1:
+            for expr in merged[num]:
+                del table[expr]
+            _meet(table, num % m, Interval(r, r))
+        if isinstance(num, Dim | Range | Runtime) and num in box:
+            lo, hi = box[num].lo, box[num].hi
+            lo = lo if lo == NEG_INF else lo + (r - lo) % m
+            hi = hi if hi == POS_INF else hi - (hi - r) % m
+            if lo > hi:
+                raise EmptyDomainError
+            box[num] = Interval(lo, hi)
+
+
+def _both(r: int, m: int, q: int, n: int) -> tuple[int, int]:
+    """The remainder and modulus of the numbers that leave `r` modulo `m` and `q` modulo `n`."""
+    g = gcd(m, n)
+    if (q - r) % g:
+        raise EmptyDomainError
+    lcm = m // g * n
+    k = (q - r) // g * pow(m // g, -1, n // g) % (n // g)
+    return (r + k * m) % lcm, lcm

@@ -1,0 +1,246 @@
+"""Maps with other variables: unused ones removed, rescaled, turned into dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from itertools import islice, product
+from typing import Final
+
+from hloscope.affine import (
+    Const,
+    Dim,
+    Expr,
+    Interval,
+    Mod,
+    Range,
+    Runtime,
+    Var,
+    evaluate,
+    substitute,
+    variables,
+)
+from hloscope.indexing.base import NEVER, M, MapBase
+from hloscope.indexing.constraints import EmptyDomainError, Table, divided, merge_mods, settle
+from hloscope.indexing.variables import (
+    Constraint,
+    RuntimeVariable,
+    Variable,
+    renamed,
+    replace_interval,
+)
+
+WITNESS_BUDGET: Final = 4096
+"""Points tried to see that constraints can hold."""
+
+
+def used_variables(m: MapBase) -> set[Var]:
+    """Variables the results depend on, also through the indices of runtime variables."""
+    return _with_indices(m, set(variables(*m.results)))
+
+
+def _with_indices(m: MapBase, used: set[Var]) -> set[Var]:
+    """The variables and those that the indices of runtime variables among them depend on."""
+    todo = [v for v in used if isinstance(v, Runtime)]
+    while todo:
+        new = variables(*m.runtime[todo.pop().index].index) - used
+        used |= new
+        todo += [v for v in new if isinstance(v, Runtime)]
+    return used
+
+
+def unused_variables(m: MapBase, *, dims: bool = True) -> set[Var]:
+    """Variables that can go: neither the results nor constraints that matter depend on them.
+
+    A group of variables tied together by constraints goes as a whole, if it has no other ties and
+    its constraints are known to hold somewhere.  Without `dims`, dimensions stay.
+    """
+    used = used_variables(m)
+    if not dims:
+        used |= {Dim(i) for i in range(len(m.dims))}
+    free = set(m.box) - used
+    if not free:
+        return free
+    ties = [variables(e) for e, _ in m.constraints]
+    while new := [t for t in ties if t & used and not t <= used]:
+        used |= set().union(*new)
+        _with_indices(m, used)
+    loose = [c for c, t in zip(m.constraints, ties, strict=True) if not t & used]
+    while unsure := [c for c in _groups(loose) if _can_hold(m, c) is None]:
+        for group in unsure:
+            used.update(*(variables(e) for e, _ in group))
+            _with_indices(m, used)
+        loose = [(e, i) for e, i in loose if not variables(e) & used]
+    return set(m.box) - used
+
+
+def _groups(constraints: Sequence[Constraint]) -> list[list[Constraint]]:
+    """Constraints that share variables, together."""
+    groups: list[tuple[set[Var], list[Constraint]]] = []
+    for constraint in constraints:
+        tied, members = set(variables(constraint[0])), [constraint]
+        apart = []
+        for group in groups:
+            if group[0] & tied:
+                tied |= group[0]
+                members = group[1] + members
+            else:
+                apart.append(group)
+        groups = [*apart, (tied, members)]
+    return [members for _, members in groups]
+
+
+def _can_hold(m: MapBase, constraints: Sequence[Constraint]) -> bool | None:
+    """Is there a point where the constraints hold?  `None`: not found out."""
+    tied = sorted(set().union(*(variables(e) for e, _ in constraints)))
+    box = {v: m.box[v] for v in tied}
+    try:
+        settled = settle(box, constraints)
+    except EmptyDomainError:
+        return False
+    if not settled:
+        return True
+    intervals = [box[v] for v in tied]
+    tried = 0
+    for values in islice(product(*map(iter, intervals)), WITNESS_BUDGET):
+        tried += 1
+        at = dict(zip(tied, values, strict=True))
+        if all(evaluate(e, at) in interval for e, interval in settled.items()):
+            return True
+    return None if tried == WITNESS_BUDGET else False
+
+
+def remove_unused(m: M, *, dims: bool) -> M:
+    """The map without its unused range and runtime variables, and `dims` too if asked."""
+    if m.is_known_empty or m.is_undefined:
+        return m
+    gone = unused_variables(m, dims=dims)
+    if not gone:
+        return m
+    loose = [c for c in m.constraints if variables(c[0]) <= gone]
+    if any(_can_hold(m, group) is False for group in _groups(loose)):
+        return m.with_(constraints=NEVER)
+    return without(m, gone)
+
+
+def without(m: M, gone: Collection[Var]) -> M:
+    """The map without some variables, and without the constraints that are only about them."""
+    new: dict[Var, Expr] = {}
+    kept: dict[type[Var], list[int]] = {}
+    for kind, count in ((Dim, len(m.dims)), (Range, len(m.ranges)), (Runtime, len(m.runtime))):
+        kept[kind] = [i for i in range(count) if kind(i) not in gone]
+        new |= {kind(old): kind(i) for i, old in enumerate(kept[kind]) if i != old}
+    constraints = [c for c in m.constraints if not variables(c[0]) & set(gone)]
+    return m.with_(
+        dims=[m.dims[i] for i in kept[Dim]],
+        ranges=[m.ranges[i] for i in kept[Range]],
+        runtime=[renamed(m.runtime[i], new) for i in kept[Runtime]],
+        results=_all(m.results, new),
+        constraints=_constraints(constraints, new),
+    )
+
+
+def _all(exprs: Sequence[Expr], new: dict[Var, Expr]) -> Sequence[Expr]:
+    return [substitute(e, new) for e in exprs] if new else exprs
+
+
+def _constraints(constraints: Sequence[Constraint], new: dict[Var, Expr]) -> list[Constraint]:
+    return [(substitute(e, new) if new else e, interval) for e, interval in constraints]
+
+
+def replaced(
+    m: M,
+    new: dict[Var, Expr],
+    *,
+    dims: Sequence[Variable],
+    ranges: Sequence[Variable],
+    runtime: Sequence[RuntimeVariable],
+) -> M:
+    """The map in other variables: each old variable by an expression over the new ones."""
+    return m.with_(
+        dims=dims,
+        ranges=ranges,
+        runtime=[renamed(v, new) for v in runtime],
+        results=_all(m.results, new),
+        constraints=_constraints(m.constraints, new),
+    )
+
+
+def rescale(m: M) -> M:
+    """Range variables with `s mod c = r` replaced by `s * c + r`; results are the same.
+
+    Source: XLA `RescaleSymbols`.
+    """
+    table: Table = dict(m.constraints)
+    box = dict(m.box)
+    try:
+        merge_mods(box, table)
+    except EmptyDomainError:
+        return m.with_(constraints=NEVER)
+    new: dict[Var, Expr] = {}
+    for expr, interval in [*table.items()]:
+        match expr:
+            case Mod(Range() as s, Const(c)) if c and interval.is_point and s not in new:
+                c, r = abs(c), interval.lo
+                new[s] = s * c + r
+                box[s] = divided(box[s] + -r, c)
+                del table[expr]
+    if not new:
+        return m
+    scaled = m.with_(
+        ranges=[replace_interval(v, box[Range(i)]) for i, v in enumerate(m.ranges)],
+        constraints=tuple(table.items()),
+    )
+    return replaced(scaled, new, dims=m.dims, ranges=scaled.ranges, runtime=m.runtime)
+
+
+def ranges_to_dims(m: M, indices: Sequence[int]) -> M:
+    """The map where some range variables are dimensions, after the others, in the order given."""
+    moved = list(indices)
+    stay = [i for i in range(len(m.ranges)) if i not in moved]
+    new: dict[Var, Expr] = {Range(i): Dim(len(m.dims) + k) for k, i in enumerate(moved)}
+    new |= {Range(i): Range(k) for k, i in enumerate(stay)}
+    return replaced(
+        m,
+        new,
+        dims=m.dims + tuple(m.ranges[i] for i in moved),
+        ranges=[m.ranges[i] for i in stay],
+        runtime=m.runtime,
+    )
+
+
+def symbols_to_dims(m: M) -> M:
+    """The map where all range variables, then all runtime variables, are dimensions."""
+    new: dict[Var, Expr] = {Range(i): Dim(len(m.dims) + i) for i in range(len(m.ranges))}
+    start = len(m.dims) + len(m.ranges)
+    new |= {Runtime(i): Dim(start + i) for i in range(len(m.runtime))}
+    runtime = tuple([Variable(v.interval, v.name) for v in m.runtime])
+    return replaced(m, new, dims=m.dims + m.ranges + runtime, ranges=(), runtime=())
+
+
+def bounded(
+    m: M,
+    dims: Sequence[Interval | int],
+    ranges: Sequence[Interval | int] = (),
+    runtime: Sequence[Interval | int] = (),
+) -> M:
+    """The map with other intervals; an integer is a size.
+
+    Raises:
+        ValueError: Their number is not that of the variables.
+    """
+    for kind, given, old in (
+        ("dimension", dims, m.dims),
+        ("range", ranges, m.ranges),
+        ("runtime", runtime, m.runtime),
+    ):
+        if len(given) != len(old):
+            raise ValueError(f"{len(given)} bounds for {len(old)} {kind} variables")
+    new = [
+        [i if isinstance(i, Interval) else Interval.of_size(i) for i in given]
+        for given in (dims, ranges, runtime)
+    ]
+    return m.with_(
+        dims=[replace_interval(v, i) for v, i in zip(m.dims, new[0], strict=True)],
+        ranges=[replace_interval(v, i) for v, i in zip(m.ranges, new[1], strict=True)],
+        runtime=[replace_interval(v, i) for v, i in zip(m.runtime, new[2], strict=True)],
+    )
