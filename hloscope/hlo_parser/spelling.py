@@ -248,8 +248,11 @@ def _read_value(attribute: Attribute, written: str, text: str, at: int) -> Any:
 
 # ----------------------------------------------------------------------------------- writing
 
+CALL: Final = "\0"
+"""Stands for the next called computation in the texts of `template`."""
+
 Template: TypeAlias = tuple[str, tuple[str, ...]]
-"""Opcode, and attribute texts in which `\0` stands for the next called computation."""
+"""Opcode and attribute texts."""
 
 _TEMPLATES: Final[dict[tuple[type[Op], Op, int], Template]] = {}
 
@@ -261,14 +264,8 @@ def write_op(ins: Instruction, percent: str = "%") -> tuple[str, list[str]]:
         UnsupportedError: HLO has no such op.
     """
     opcode, texts = template(ins.op, len(ins.calls))
-    if not ins.calls:
-        return opcode, list(texts)
     names = iter(ins.calls)
-    filled = [
-        re.sub("\0", lambda _: percent + next(names).name, text) if "\0" in text else text
-        for text in texts
-    ]
-    return opcode, filled
+    return opcode, [re.sub(CALL, lambda _: percent + next(names).name, text) for text in texts]
 
 
 def template(op: Op, calls: int) -> Template:
@@ -334,5 +331,5 @@ def _write_call(op: Op, attribute: Attribute, calls: int) -> str | None:
     elif calls == 0:
         return None
     if attribute.kind == "call":
-        return "\0"
-    return "{" + ", ".join(["\0"] * calls) + "}"
+        return CALL
+    return "{" + ", ".join([CALL] * calls) + "}"

@@ -31,7 +31,6 @@ _GROUP: Final = re.compile(r"\(([^()]*)\)")
 _LAYOUT_PART: Final = re.compile(r"([A-Z#*]+)(?=\()")
 
 _CACHE: Final[dict[str, Type]] = {}
-_PRINTED: Final[dict[tuple[Type, bool], str]] = {}
 _MOST: Final = 1 << 16
 _TOKEN: Final = TokenType()
 _OPAQUE: Final = OpaqueType()
@@ -260,19 +259,10 @@ def print_type(type_: Type, *, layout: bool = True) -> str:
     >>> print_type(parse_type("(f32[2, 3]{1, 0}, token[])"))
     '(f32[2,3]{1,0}, token[])'
     """
-    key = (type_, layout)
-    text = _PRINTED.get(key)
-    if text is None:
-        if len(_PRINTED) >= _MOST:
-            _PRINTED.clear()
-        text = _PRINTED[key] = _printed(type_, layout)
-    return text
-
-
-def _printed(type_: Type, layout: bool) -> str:
-    """Print without recursion: `work` holds texts and types still to be printed, last first."""
+    if isinstance(type_, TensorType):
+        return print_array(type_, layout)
     out: list[str] = []
-    work: list[Type | str] = [type_]
+    work: list[Type | str] = [type_]  # printed from the end: nesting needs no recursion
     while work:
         item = work.pop()
         match item:

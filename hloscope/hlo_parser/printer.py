@@ -1,0 +1,230 @@
+"""Modules → HLO text as XLA prints it.
+
+Everything read is printed: attributes an op does not know, headers and tables as they were
+written.  Printing what was read from a print gives the same text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from hloscope.hlo_parser.spelling import CALL, template
+from hloscope.hlo_parser.types import print_type
+from hloscope.ir.graph import Computation, Instruction, Module
+from hloscope.ir.op import Op
+from hloscope.ir.types import TensorType, Type
+from hloscope.ops.control import Parameter
+from hloscope.ops.shape import Constant
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """What is printed, and how; the defaults are XLA's long form.
+
+    Attributes:
+        percent: Names begin with `%`.
+        signature: Computations show the types of parameters and result.
+        operand_types: Operands show their types.
+        layouts: Types of instructions show their layouts.
+        metadata: Instructions show their metadata, the module its stack frame tables.
+        backend_config: Instructions show the backend's data.
+        control: Instructions show their control predecessors.
+        operand_index: Every fifth operand shows its number.
+        large_constants: Constants of more than ten elements are written out.
+        canonical: Instructions are named `tmp_0`, `tmp_1` …; called computations are printed where
+            they are called, too.
+    """
+
+    percent: bool = True
+    signature: bool = True
+    operand_types: bool = False
+    layouts: bool = True
+    metadata: bool = True
+    backend_config: bool = True
+    control: bool = True
+    operand_index: bool = True
+    large_constants: bool = True
+    canonical: bool = False
+
+
+_SHORT: Final = Style(
+    percent=False, signature=False, metadata=False, control=False, operand_index=False
+)
+STYLES: Final[dict[str, Style]] = {
+    "default": Style(),
+    "verbose": Style(operand_types=True),
+    "short": _SHORT,
+    "canonical": replace(_SHORT, operand_types=True, backend_config=False, canonical=True),
+}
+"""The styles of XLA's printer by name."""
+
+_MOST_ELEMENTS: Final = 10
+"""Constants with more elements count as large."""
+
+_LAST: Final = ("statistics", "metadata", "backend_config")
+"""Extras that follow the control predecessors."""
+
+
+def print_hlo(module: Module, *, style: str | Style = "default", metadata: bool = True) -> str:
+    """Return the HLO text of a module.
+
+    Args:
+        module: What to print.
+        style: A `Style`, or the name of one of XLA's: `default`, `short` (no `%`, no signatures,
+            no metadata), `canonical` (`short` with operand types, renumbered names and inlined
+            bodies), `verbose` (`default` with operand types).
+        metadata: Without it metadata and the tables it refers to are left out.
+
+    Raises:
+        UnsupportedError: An op cannot be written in HLO text.
+        ValueError: No such style.
+    """
+    if isinstance(style, str):
+        if style not in STYLES:
+            raise ValueError(f"no style `{style}`; there are {', '.join(STYLES)}")
+        style = STYLES[style]
+    if not metadata:
+        style = replace(style, metadata=False)
+    return "".join(_Printer(module, style).chunks())
+
+
+def print_instruction(ins: Instruction, *, style: str | Style = "default") -> str:
+    """Return the line of one instruction, without indentation and `ROOT`."""
+    style = STYLES[style] if isinstance(style, str) else style
+    return _Printer(None, replace(style, canonical=False)).line(ins)
+
+
+def joined(parts: list[str]) -> str:
+    """Return `a, b, c, d, e, /*index=5*/f`."""
+    if len(parts) <= 5:
+        return ", ".join(parts)
+    marked = (f"/*index={i}*/{part}" if i and i % 5 == 0 else part for i, part in enumerate(parts))
+    return ", ".join(marked)
+
+
+class _Printer:
+    """One print; remembers texts of shared types and ops by identity."""
+
+    def __init__(self, module: Module | None, style: Style) -> None:
+        self.module = module
+        self.style = style
+        self.sign = "%" if style.percent else ""
+        self.types: dict[int, str] = {}
+        self.names: dict[int, str] = {}
+        """Canonical names by identity of the instruction."""
+        self.attributes: dict[int, tuple[str, str]] = {}
+        """Opcode and attributes by identity of an op without calls."""
+        self.alive: list[Type | Op] = []
+        """What the tables know by identity; nothing else may get its identity meanwhile."""
+
+    def chunks(self) -> Iterator[str]:
+        module, style = self.module, self.style
+        assert module is not None
+        header = [module.name, *(f"{name}={value}" for name, value in module.extras)]
+        yield f"HloModule {', '.join(header)}\n\n"
+        if module.preamble.strip() and style.metadata:
+            yield f"{module.preamble.strip()}\n\n\n"
+        for computation in module:
+            if computation is module.entry:
+                yield "ENTRY "
+            yield f"{self.sign}{computation.name} "
+            if style.signature:
+                yield f"{self.signature(computation)} "
+            yield from self.body(computation, "")
+            yield "\n\n"
+
+    def signature(self, computation: Computation) -> str:
+        parameters = [
+            f"{p.name}: {print_type(p.type, layout=False)}" for p in computation.parameters
+        ]
+        return f"({', '.join(parameters)}) -> {print_type(computation.root.type, layout=False)}"
+
+    def body(self, computation: Computation, indent: str) -> Iterator[str]:
+        """The instructions in braces, and the computation's attributes."""
+        if self.style.canonical:
+            self.names |= {id(ins): f"tmp_{i}" for i, ins in enumerate(computation)}
+        root = computation.root
+        yield "{\n"
+        for ins in computation:
+            yield f"{indent}  ROOT " if ins is root else f"{indent}  "
+            yield self.line(ins, indent)
+            yield "\n"
+        yield f"{indent}}}"
+        for name, value in computation.extras:
+            yield f", {name}={value}"
+
+    def line(self, ins: Instruction, indent: str = "") -> str:
+        op = ins.op
+        known = self.attributes.get(id(op))
+        if known is not None and not ins.calls:
+            opcode, attributes = known
+        else:
+            opcode, texts = template(op, len(ins.calls))
+            attributes = "".join(f", {text}" for text in texts)
+            if ins.calls:
+                attributes = self.filled(attributes, ins.calls, indent)
+            else:
+                self.attributes[id(op)] = opcode, attributes
+                self.alive.append(op)
+        type_ = self.types.get(id(ins.type)) or self.type_text(ins.type)
+        if ins.operands:
+            inside = self.operands(ins.operands)
+        elif isinstance(op, Constant):
+            inside = self.literal(op, ins.type)
+        else:
+            inside = str(op.number) if isinstance(op, Parameter) else ""
+        if ins.extras or ins.control_predecessors:
+            attributes += self.extras(ins)
+        return f"{self.sign}{self.name(ins)} = {type_} {opcode}({inside}){attributes}"
+
+    def name(self, ins: Instruction) -> str:
+        return self.names.get(id(ins), ins.name) if self.style.canonical else ins.name
+
+    def type_text(self, type_: Type) -> str:
+        text = self.types[id(type_)] = print_type(type_, layout=self.style.layouts)
+        self.alive.append(type_)
+        return text
+
+    def operands(self, operands: tuple[Instruction, ...]) -> str:
+        style, sign = self.style, self.sign
+        if style.operand_types:
+            types = self.types
+            parts = [
+                f"{types.get(id(o.type)) or self.type_text(o.type)} {sign}{self.name(o)}"
+                for o in operands
+            ]
+        else:
+            parts = [sign + o.name for o in operands]
+        return joined(parts) if style.operand_index else ", ".join(parts)
+
+    def literal(self, op: Constant, type_: Type) -> str:
+        if self.style.large_constants or not isinstance(type_, TensorType):
+            return op.literal
+        return op.literal if type_.num_elements <= _MOST_ELEMENTS else "{...}"
+
+    def extras(self, ins: Instruction) -> str:
+        style = self.style
+        parts: list[str] = []
+        last: list[str] = []
+        for name, value in ins.extras:
+            if name == "metadata" and not style.metadata:
+                continue
+            if name == "backend_config" and not style.backend_config:
+                continue
+            (last if last or name in _LAST else parts).append(f", {name}={value}")
+        if ins.control_predecessors and style.control:
+            names = ", ".join(self.sign + self.name(p) for p in ins.control_predecessors)
+            parts.append(f", control-predecessors={{{names}}}")
+        return "".join(parts + last)
+
+    def filled(self, attributes: str, calls: tuple[Computation, ...], indent: str) -> str:
+        """Return attributes with the called computations in their places."""
+        if self.style.canonical:
+            inner = indent + "  "
+            texts = [f"\n{inner}" + "".join(self.body(call, inner)) for call in calls]
+        else:
+            texts = [self.sign + call.name for call in calls]
+        first, *pieces = attributes.split(CALL)
+        return first + "".join(text + piece for text, piece in zip(texts, pieces, strict=True))
