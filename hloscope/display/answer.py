@@ -1,0 +1,115 @@
+"""The answer of an indexing question, as the forms of this room take it: data, and its JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
+
+from hloscope.display.parts import runtime_map
+from hloscope.hlo_parser import print_type
+from hloscope.indexing import Access, Accesses, IndexingMap
+from hloscope.ir.graph import Instruction
+from hloscope.ir.types import Dims, TensorType, Type
+
+SCHEMA: Final = "hloscope.index/1"
+Direction: TypeAlias = Literal["output_to_input", "input_to_output"]
+
+
+@dataclass(frozen=True, slots=True)
+class OperandAnswer:
+    """What is touched of one operand; in the other direction, what an operand's element touches."""
+
+    number: int
+    name: str
+    type: Type
+    accesses: Accesses
+
+
+@dataclass(frozen=True, slots=True)
+class OutputAnswer:
+    """One output of the instruction, with the operands asked about."""
+
+    number: int
+    type: Type
+    operands: Sequence[OperandAnswer]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one instruction touches.
+
+    Attributes:
+        instruction: The instruction asked about.
+        opcode: Its opcode as HLO spells it.
+        direction: From output elements to operand elements, or the other way.
+        outputs: One for each output asked about.
+        physical: Indices are positions in memory order, not logical indices.
+    """
+
+    instruction: Instruction
+    opcode: str
+    direction: Direction
+    outputs: Sequence[OutputAnswer]
+    physical: bool = False
+
+
+def shape_text(type: Type) -> str:
+    """A type without layouts, `f32[8,128]`."""
+    return print_type(type, layout=False)
+
+
+def sizes_of(type: Type) -> Dims:
+    """The sizes that dimension variables run over; none where they are unknown."""
+    return type.shape if isinstance(type, TensorType) else ()
+
+
+def to_json(answer: Answer, file: str) -> dict[str, Any]:
+    """The answer as an object of schema `hloscope.index/1`."""
+    return {
+        "schema": SCHEMA,
+        "file": file,
+        "instruction": answer.instruction.name,
+        "opcode": answer.opcode,
+        "direction": answer.direction,
+        "outputs": [
+            {
+                "output": output.number,
+                "operands": [
+                    {
+                        "operand": operand.number,
+                        "name": operand.name,
+                        "shape": shape_text(operand.type),
+                        "maps": [access_json(access) for access in operand.accesses],
+                    }
+                    for operand in output.operands
+                ],
+            }
+            for output in answer.outputs
+        ],
+    }
+
+
+def access_json(access: Access) -> dict[str, Any]:
+    """One map of an answer; `leaf` is there for an array inside a tuple other than the first."""
+    m = access.map
+    return {
+        "map": None if m is None else str(m),
+        "precision": str(access.precision),
+        "reason": access.reason or None,
+        "runtime_variables": [] if m is None else _runtime_json(m),
+        "replica_id_map": None if access.replica is None else str(access.replica),
+        **({"leaf": access.leaf} if access.leaf else {}),
+    }
+
+
+def _runtime_json(m: IndexingMap) -> list[dict[str, Any]]:
+    names = list(m.names.values())[len(m.dims) + len(m.ranges) :]
+    return [
+        {
+            "name": name,
+            "origin": None if variable.origin is None else variable.origin.name,
+            "map": runtime_map(m, variable),
+        }
+        for name, variable in zip(names, m.runtime, strict=True)
+    ]

@@ -1,0 +1,72 @@
+"""An answer as one HTML page or fragment: no scripts, no links, everything escaped."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Final
+
+from hloscope.display.answer import Answer, shape_text, sizes_of
+from hloscope.display.parts import access_parts
+from hloscope.display.picture import Index
+from hloscope.display.reads import to_svg
+from hloscope.display.text import headline
+from hloscope.indexing import Access, Precision
+
+_STYLE: Final = """\
+.hloscope{font:14px/1.5 system-ui,sans-serif;color:#1c2733;background:#fff;max-width:75em}
+.hloscope code{font:12.5px ui-monospace,Menlo,Consolas,monospace;white-space:pre-wrap}
+.hloscope table{border-collapse:collapse;margin:1em 0}
+.hloscope td,.hloscope th{text-align:left;vertical-align:top;padding:.3em 1.2em .3em 0;
+border-bottom:1px solid #e4e8ee}
+.hloscope th{color:#66717f;font-weight:500}
+.hloscope .exact{color:#2b8a3e}.hloscope .over{color:#b35c00}.hloscope .unknown{color:#c92a2a}
+.hloscope svg{max-width:100%;height:auto}
+"""
+_HEADS: Final = ("output", "operand", "shape", "map", "where", "precision")
+
+
+def to_html(answer: Answer, at: Index | None = None) -> str:
+    """A complete page: the instruction, the picture, the table of maps."""
+    title = escape(headline(answer.instruction, answer.opcode))
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
+        f"</head>\n<body>\n{html_fragment(answer, at)}</body></html>\n"
+    )
+
+
+def html_fragment(answer: Answer, at: Index | None = None, *, picture: bool = True) -> str:
+    """The same for the inside of a page or a notebook's cell."""
+    rows = "\n".join(
+        f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in _rows(answer)
+    )
+    heads = "".join(f"<th>{head}</th>" for head in _HEADS)
+    drawn = to_svg(answer, at) if picture and answer.outputs else ""
+    return (
+        f'<style>\n{_STYLE}</style>\n<div class="hloscope">\n'
+        f"<p><code>{escape(headline(answer.instruction, answer.opcode))}</code></p>\n"
+        f"{drawn}<table>\n<tr>{heads}</tr>\n{rows}\n</table>\n</div>\n"
+    )
+
+
+def _rows(answer: Answer) -> list[list[str]]:
+    rows = []
+    for output in answer.outputs:
+        for operand in output.operands:
+            asked = output.type if answer.direction == "output_to_input" else operand.type
+            name = f"{operand.number} <code>{escape(operand.name)}</code>"
+            head = [str(output.number), name, f"<code>{escape(shape_text(operand.type))}</code>"]
+            for access in operand.accesses:
+                rows.append([*head, *_cells(access, sizes_of(asked))])
+                head = ["", "", ""]
+            if not operand.accesses:
+                rows.append([*head, "not touched", "", ""])
+    return rows
+
+
+def _cells(access: Access, sizes: tuple[int, ...]) -> list[str]:
+    parts = access_parts(access, sizes)
+    where = "<br>".join(f"<code>{escape(t)}</code>" for t in (*parts.where, *parts.origins))
+    claim = f'<span class="{access.precision}">{access.precision}</span>'
+    if access.precision is not Precision.EXACT:
+        claim += f"<br>{escape(access.reason)}"
+    return [f"<code>{escape(parts.arrow)}</code>", where, claim]

@@ -1,0 +1,102 @@
+"""The parts of an access as short texts; the other files of this room arrange them.
+
+A map's text states the bounds of every dimension variable, though they are nearly always those of
+the tensor asked about.  People read the parts below: what is touched, and when.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hloscope.affine import Dim, Interval, Range, Runtime, Var, to_text, variables
+from hloscope.indexing import Access, IndexingMap, RuntimeVariable
+
+
+@dataclass(frozen=True, slots=True)
+class AccessParts:
+    """Texts about one access.
+
+    Attributes:
+        arrow: The map without its domain, `(d0)[s0] -> (d0, s0)`.
+        element: What is touched, `(d0, s0)`.
+        where: Bounds and constraints beyond those of the tensor asked about, one text each.
+        origins: For each runtime variable, `rt0 = %start[d0]`.
+        claim: `exact`, or the precision and its reason.
+    """
+
+    arrow: str
+    element: str
+    where: tuple[str, ...]
+    origins: tuple[str, ...]
+    claim: str
+
+
+def access_parts(access: Access, sizes: Sequence[int]) -> AccessParts:
+    """The texts about an access of a tensor, asked from a tensor with these sizes.
+
+    >>> m = IndexingMap.parse("(d0, d1)[s0] -> (d0, s0), domain: d0 in [0, 7], d1 in [1, 3], "
+    ...                       "s0 in [0, 9], d1 + s0 in [0, 9]")
+    >>> parts = access_parts(Access(m), [8, 4])
+    >>> parts.arrow
+    '(d0, d1)[s0] -> (d0, s0)'
+    >>> parts.where
+    ('d1 in [1, 3]', 's0 in [0, 9]', 'd1 + s0 in [0, 9]')
+    """
+    claim = str(access.precision)
+    if access.reason:
+        claim += f": {access.reason}"
+    m = access.map
+    if m is None:
+        return AccessParts("anything", "anything", (), (), claim)
+    arrow = str(m).split(", domain: ")[0]
+    element = arrow.partition(" -> ")[2] or arrow
+    if access.replica is not None:
+        replica = str(access.replica).split(", domain: ")[0].partition(" -> ")[2]
+        arrow += f" on replica {replica}"
+        element += f" on replica {replica}"
+    return AccessParts(arrow, element, _where(m, sizes), runtime_origins(m), claim)
+
+
+def _where(m: IndexingMap, sizes: Sequence[int]) -> tuple[str, ...]:
+    if m.is_known_empty or m.is_undefined:
+        return ()
+    names = m.names
+    implied: dict[Var, Interval] = {Dim(i): Interval(0, size - 1) for i, size in enumerate(sizes)}
+    bounds = [(names[v], interval) for v, interval in m.box.items() if implied.get(v) != interval]
+    constraints = [(to_text(e, names), interval) for e, interval in m.constraints]
+    return tuple(f"{what} in [{i.lo}, {i.hi}]" for what, i in [*bounds, *constraints])
+
+
+def runtime_origins(m: IndexingMap) -> tuple[str, ...]:
+    """Where each runtime variable's value comes from, `rt0 = start[d0]`."""
+    names = m.names
+    own = list(names.values())[len(m.dims) + len(m.ranges) :]
+    return tuple(
+        f"{name} = {variable.origin.name if variable.origin else '?'}{_subscript(m, variable)}"
+        for name, variable in zip(own, m.runtime, strict=True)
+    )
+
+
+def _subscript(m: IndexingMap, variable: RuntimeVariable) -> str:
+    index = ", ".join(to_text(e, m.names) for e in variable.index)
+    return f"[{index}]" if index else ""
+
+
+def runtime_map(m: IndexingMap, variable: RuntimeVariable) -> str:
+    """From the map's variables to the element of the origin that holds the value, as text.
+
+    >>> m = IndexingMap.parse("(d0, d1){rt0} -> (d0 + rt0), domain: d0 in [0, 7], d1 in [0, 3], "
+    ...                       "rt0 in [0, 2]")
+    >>> runtime_map(m, RuntimeVariable(Interval(0, 2), index=(Dim(1),)))
+    '(d0, d1) -> (d1), domain: d0 in [0, 7], d1 in [0, 3]'
+    """
+    used = frozenset().union(*map(variables, variable.index))
+    return str(
+        m.with_(
+            ranges=m.ranges if any(isinstance(v, Range) for v in used) else (),
+            runtime=m.runtime if any(isinstance(v, Runtime) for v in used) else (),
+            results=variable.index,
+            constraints=(),
+        )
+    )
