@@ -1,0 +1,76 @@
+"""A command loads what it needs and no more: starting is most of what a short question costs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+HEAVY = {
+    "numpy",
+    "ml_dtypes",
+    "islpy",
+    "sympy",
+    "networkx",
+    "matplotlib",
+    "rich",
+    "importlib.metadata",
+}
+MAP = "(d0)[s0] -> (d0 * 8 / 4 + s0), domain: d0 in [0, 9], s0 in [0, 3]"
+COMMANDS = {
+    "ls": ["ls", "examples/softmax.hlo"],
+    "ls --fusions": ["ls", "--fusions", "examples/softmax.hlo"],
+    "show": ["show", "examples/softmax.hlo", "softmax", "--around", "1"],
+    "index": ["index", "examples/softmax.hlo"],
+    "index --from-operand": ["index", "examples/softmax.hlo", "--from-operand", "0"],
+    "index --json": ["index", "examples/softmax.hlo", "--json"],
+    "index --physical": ["index", "examples/transpose.hlo", "transpose_fusion", "--physical"],
+    "simplify": ["simplify", MAP],
+    "compose": ["compose", MAP, "(d0) -> (d0 mod 3), domain: d0 in [0, 99]"],
+    "ops": ["ops"],
+    "--help": ["--help"],
+}
+PROGRAM = """
+import sys
+from hloscope.cli import main
+try:
+    main()
+finally:
+    sys.stderr.write("\\n".join(sys.modules))
+"""
+
+
+def modules_loaded_by(arguments: list[str]) -> set[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *arguments], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+    return set(done.stderr.split())
+
+
+@pytest.mark.parametrize("arguments", COMMANDS.values(), ids=list(COMMANDS))
+def test_a_command_loads_no_heavy_library(arguments: list[str]) -> None:
+    assert not modules_loaded_by(arguments) & HEAVY
+
+
+def test_the_version_is_told_before_anything_is_loaded() -> None:
+    loaded = modules_loaded_by(["--version"])
+    assert "click" not in loaded
+    assert {name for name in loaded if name.startswith("hloscope")} == {"hloscope", "hloscope.cli"}
+
+
+def test_maps_are_simplified_without_reading_programs() -> None:
+    loaded = modules_loaded_by(["simplify", MAP])
+    assert not [name for name in loaded if name.startswith("hloscope.hlo_parser")]
+
+
+def test_importing_the_package_loads_no_heavy_library() -> None:
+    program = "import hloscope, sys; sys.stdout.write('\\n'.join(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert not set(done.stdout.split()) & HEAVY
