@@ -1,0 +1,353 @@
+"""Literal text ⇄ numpy arrays: `{ { 1, 2 }, { 3, -inf } }`, `(1, 2)`, `nan(0x7)`, tuples.
+
+Numpy and ml_dtypes are loaded when the first value is asked for.  Sizes are checked against the
+text before anything is allocated.
+Source: XLA docs "Operation semantics", `Constant`; the number formats are those of HLO text.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from itertools import chain
+from math import ceil, log10, prod
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
+
+from hloscope.errors import UnsupportedError
+from hloscope.hlo_parser.attributes import fail, inside, shortened, split_list
+from hloscope.hlo_parser.types import parse_type
+from hloscope.ir.types import ELEMENT_TYPES, Dims, ElementType, TensorType, TupleType, Type
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Array: TypeAlias = npt.NDArray[Any]
+
+    Value: TypeAlias = "Array | tuple[Value, ...]"
+
+_COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
+_PAIR: Final = re.compile(r"\(\s*([^(),\s]+)\s*,\s*([^(),\s]+)\s*\)")
+_NOT_SHAPE: Final = re.compile(r"[^{},]+")
+_SEPARATOR: Final = re.compile(r"[{},\s]+")
+_NAN: Final = re.compile(r"(-?)nan(?:\(0x([0-9a-fA-F]+)\))?")
+_TYPED: Final = re.compile(r"([a-z]\w*\[[^\[\]]*\](?:\{[^{}]*\})?)\s+")
+_BOOLS: Final = {"true": True, "false": False, "1": True, "0": False}
+_IEEE: Final = frozenset(("f8e3m4", "f8e4m3", "f8e5m2", "bf16", "f16", "f32", "f64"))
+"""Element types whose NaNs have a payload."""
+
+
+def numpy() -> Any:
+    """Return the numpy module."""
+    import numpy
+
+    return numpy
+
+
+@cache
+def numpy_dtype(element: ElementType) -> np.dtype[Any]:
+    """Return the numpy (or ml_dtypes) type of an element type.
+
+    Raises:
+        ValueError: Tokens and opaque values have none.
+    """
+    np = numpy()
+    if not element.numpy:
+        raise ValueError(f"elements of type {element.name} have no value")
+    if hasattr(np, element.numpy) and element.numpy != "bool":
+        return np.dtype(element.numpy)  # type: ignore[no-any-return]
+    if element.numpy == "bool":
+        return np.dtype(bool)  # type: ignore[no-any-return]
+    import ml_dtypes
+
+    return np.dtype(getattr(ml_dtypes, element.numpy))  # type: ignore[no-any-return]
+
+
+# ----------------------------------------------------------------------------------- reading
+
+
+def literal_value(type_: Type, text: str) -> Value:
+    """Return the array a literal stands for, a tuple of them for a tuple type.
+
+    >>> from hloscope.hlo_parser.types import parse_type
+    >>> literal_value(parse_type("f32[2,2]"), "{ { 1, 2 }, { 3, -inf } }").tolist()
+    [[1.0, 2.0], [3.0, -inf]]
+
+    Raises:
+        ParseError: The text is not a literal of that type.
+        UnsupportedError: The value was left out (`{...}`) when the text was printed.
+    """
+    if "/*" in text:
+        text = _COMMENT.sub(lambda found: " " * len(found.group()), text)
+    if isinstance(type_, TupleType):
+        return _tuple_value(type_, text)
+    if not isinstance(type_, TensorType):
+        fail("tokens and opaque values have no literals", text, 0, len(text))
+    return _array_value(type_, _without_type(type_, text))
+
+
+def _tuple_value(type_: TupleType, text: str) -> Value:
+    stripped = text.strip()
+    parts = split_list(inside(stripped, "(", ")"))
+    if len(parts) != len(type_.elements):
+        message = f"expected {len(type_.elements)} elements of a tuple, found {len(parts)}"
+        fail(message, text, 0, len(text))
+    return tuple(
+        literal_value(element, part)
+        for element, (part, _) in zip(type_.elements, parts, strict=True)
+    )
+
+
+def _without_type(type_: TensorType, text: str) -> str:
+    """Drop the type in front of an older text's literal, `f32[2] {1, 2}`."""
+    text = text.strip()
+    typed = _TYPED.match(text)
+    if typed is not None:
+        written = parse_type(typed[1])
+        if not isinstance(written, TensorType) or (written.element, written.sizes) != (
+            type_.element,
+            type_.sizes,
+        ):
+            fail("the literal is of another type", text, 0, typed.end(1))
+        text = text[typed.end() :]
+    return text
+
+
+def _array_value(type_: TensorType, text: str) -> Array:
+    if "..." in text:
+        raise UnsupportedError("the value of this constant was left out when it was printed")
+    flat = _PAIR.sub(r"\1;\2", text) if type_.element.kind == "complex" else text
+    shape = type_.shape
+    found = _NOT_SHAPE.sub("", flat)
+    if type_.num_elements > len(text) or found != _skeleton(shape):
+        _explain_shape(shape, text, found)
+    words = _SEPARATOR.sub(" ", flat).split()
+    if len(words) != type_.num_elements:
+        fail(f"expected {type_.num_elements} numbers, found {len(words)}", text, 0, len(text))
+    return _numbers(type_.element, words, text).reshape(shape)
+
+
+def _skeleton(shape: Dims) -> str:
+    """Return braces and commas of a literal of `shape`.
+
+    >>> _skeleton((2, 3))
+    '{{,,},{,,}}'
+    """
+    if not shape:
+        return ""
+    part = "{" + "," * (shape[-1] - 1) + "}"
+    for size in shape[-2::-1]:
+        part = "{" + ",".join([part] * size) + "}"
+    return part
+
+
+def _explain_shape(shape: Dims, text: str, found: str) -> NoReturn:
+    """Raise an error with the first place where the nesting differs from `shape`."""
+    counts = [0] * (len(shape) + 1)
+    depth = 0
+    for mark in re.finditer(r"[{},]", text):
+        char, at = mark.group(), mark.start()
+        if char == "{":
+            depth += 1
+            if depth > len(shape):
+                fail(f"expected {len(shape)} levels of braces, found more", text, at)
+            counts[depth] = 0
+        elif char == "}":
+            want, empty = shape[depth - 1] if depth else 0, text[:at].rstrip().endswith("{")
+            have = 0 if empty else counts[depth] + 1
+            if have != want:
+                fail(f"dimension {depth - 1}: expected {want} entries, found {have}", text, at)
+            depth -= 1
+        elif depth:
+            counts[depth] += 1
+    sizes = "x".join(map(str, shape)) or "scalar"
+    fail(f"expected a literal of shape {sizes}, found `{shortened(text)}`", text, 0, len(text))
+
+
+def _numbers(element: ElementType, words: list[str], text: str) -> Array:
+    np = numpy()
+    dtype = numpy_dtype(element)
+    try:
+        match element.kind:
+            case "pred":
+                return np.array([_BOOLS[word] for word in words], dtype)  # type: ignore[no-any-return]
+            case "signed" | "unsigned":
+                return _integers(element, words)
+            case "complex":
+                half = ELEMENT_TYPES["f32" if element.bits == 64 else "f64"]
+                pairs = (word.partition(";") for word in words)
+                parts = [(real, imag or "0") for real, _, imag in pairs]
+                flat = _floats(half, list(chain.from_iterable(parts)))
+                return flat.view(dtype)
+            case _:
+                return _floats(element, words)
+    except (ValueError, KeyError, OverflowError) as error:
+        bad = next((word for word in words if not _is_number(element, word)), None)
+        if bad is None:
+            raise AssertionError(text) from error
+        at = re.search(rf"(?<![\w.+-]){re.escape(bad)}(?![\w.])", text)
+        start = at.start() if at else 0
+        fail(f"`{bad}` is no {element.name}", text, start, start + len(bad))
+
+
+def _is_number(element: ElementType, word: str) -> bool:
+    try:
+        _numbers(element, [word], word)
+    except Exception:
+        return False
+    return True
+
+
+def _integers(element: ElementType, words: list[str]) -> Array:
+    np = numpy()
+    values = [int(word) for word in words]
+    signed = element.kind == "signed"
+    low = -(1 << element.bits - 1) if signed else 0
+    high = (1 << element.bits - signed) - 1
+    if values and not low <= min(values) <= max(values) <= high:
+        raise OverflowError
+    wide = np.array(values, np.int64 if signed else np.uint64)
+    return wide.astype(numpy_dtype(element))  # type: ignore[no-any-return]
+
+
+def _floats(element: ElementType, words: list[str]) -> Array:
+    np = numpy()
+    dtype = numpy_dtype(element)
+    values = np.array([_float(word) for word in words], np.float64)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        out: Array = values.astype(dtype)
+        if (np.isinf(out.astype(np.float64)) & ~np.isinf(values)).any():
+            raise OverflowError
+    for at in np.flatnonzero(np.isnan(values)):
+        found = _NAN.fullmatch(words[at])
+        if found and (found[1] or found[2]) and element.name in _IEEE:
+            out.view(_bits(element))[at] = _nan_bits(element, bool(found[1]), found[2])
+        elif found and found[1]:
+            out[at] = np.copysign(np.float64("nan"), -1.0).astype(dtype)
+    return out
+
+
+def _float(word: str) -> float:
+    if "n" in word:
+        if word in ("inf", "-inf"):
+            return float(word)
+        if _NAN.fullmatch(word) is None:
+            raise ValueError
+        return float("nan")
+    if "x" in word:
+        return float.fromhex(word)
+    if "_" in word:  # Python's own digit separator
+        raise ValueError
+    return float(word)
+
+
+def _bits(element: ElementType) -> str:
+    return f"u{element.bits // 8}"
+
+
+def _mantissa(element: ElementType) -> int:
+    """Return the number of stored mantissa bits."""
+    known = {"bf16": 7, "f16": 10, "f32": 23, "f64": 52}
+    exponent = re.fullmatch(r"f\d+e\d+m(\d+)\w*", element.name)
+    return int(exponent[1]) if exponent else known[element.name]
+
+
+def _nan_bits(element: ElementType, negative: bool, payload: str | None) -> int:
+    mantissa = _mantissa(element)
+    value = int(payload, 16) if payload else 1 << mantissa - 1
+    if not 0 < value < 1 << mantissa:
+        raise ValueError
+    exponent = (1 << element.bits - 1 - mantissa) - 1
+    return negative << element.bits - 1 | exponent << mantissa | value
+
+
+# ----------------------------------------------------------------------------------- writing
+
+
+def print_literal(type_: Type, value: Value) -> str:
+    """Return the text of an array of `type_` as XLA prints it.
+
+    >>> import numpy as np
+    >>> from hloscope.hlo_parser.types import parse_type
+    >>> print_literal(parse_type("bf16[2,2]"), np.array([[1, 0.1], [np.nan, 3]]))
+    '{ { 1, 0.1001 }, { nan, 3 } }'
+    """
+    if isinstance(type_, TupleType):
+        assert isinstance(value, tuple)
+        parts = (print_literal(t, v) for t, v in zip(type_.elements, value, strict=True))
+        return f"( {', '.join(parts)} )"
+    if not isinstance(type_, TensorType):
+        raise ValueError("tokens and opaque values have no literals")
+    array = numpy().asarray(value).astype(numpy_dtype(type_.element))
+    if array.shape != type_.shape:
+        raise ValueError(f"expected an array of shape {type_.shape}, found {array.shape}")
+    words = _words(type_.element, array)
+    return _nested(words, array.shape) if array.ndim else words[0]
+
+
+def _words(element: ElementType, array: Array) -> list[str]:
+    flat = array.reshape(-1)
+    match element.kind:
+        case "pred":
+            names = ("false", "true") if array.ndim == 0 else ("0", "1")
+            return [names[int(item)] for item in flat]
+        case "signed" | "unsigned":
+            return [str(int(item)) for item in flat]
+        case "complex":
+            half = ELEMENT_TYPES["f32" if element.bits == 64 else "f64"]
+            words = _words(half, flat.view(numpy_dtype(half)))
+            pairs = zip(words[::2], words[1::2], strict=True)
+            return [f"({real}, {imag})" for real, imag in pairs]
+        case _:
+            return _float_words(element, flat)
+
+
+def _float_words(element: ElementType, flat: Array) -> list[str]:
+    """Print with the fewest digits that restore the value; f32 and f64 first try fewer."""
+    np = numpy()
+    digits = ceil(1 + (_mantissa(element) + 1) * log10(2))
+    short = {"f32": 6, "f64": 15}.get(element.name, digits)
+    with np.errstate(invalid="ignore"):  # signalling NaNs
+        wide = flat.astype(np.float64)
+    values: list[float] = wide.tolist()
+    words = [f"{value:.{short}g}" for value in values]
+    if short != digits:
+        again = np.array(words, np.float64).astype(flat.dtype)
+        for at in np.flatnonzero((again != flat) & ~np.isnan(wide)):
+            words[at] = f"{values[at]:.{digits}g}"
+    for at in np.flatnonzero(np.isnan(wide)):
+        words[at] = _nan_word(element, flat[at : at + 1])
+    return words
+
+
+def _nan_word(element: ElementType, item: Array) -> str:
+    bits = int(item.view(_bits(element))[0])
+    sign = "-" if bits >> element.bits - 1 and element.name != "f8e8m0fnu" else ""
+    mantissa = _mantissa(element)
+    payload = bits & (1 << mantissa) - 1
+    if element.name not in _IEEE or payload == 1 << mantissa - 1:
+        return f"{sign}nan"
+    return f"{sign}nan({payload:#x})"
+
+
+def _nested(words: list[str], shape: Dims) -> str:
+    """Put braces around `words`, level by level from the inside."""
+    if len(shape) == 1:
+        return f"{{{', '.join(words)}}}"
+    if shape[-1] > 1:
+        size = shape[-1]
+        rows = [f"{{ {', '.join(words[i : i + size])} }}" for i in range(0, len(words), size)]
+    elif shape[-1] == 1:
+        rows = [f"{{{word}}}" for word in words]
+    else:
+        rows = ["{}"] * prod(shape[:-1])
+    for depth in range(len(shape) - 2, -1, -1):
+        size = shape[depth]
+        numbered = depth > 0 and len(shape) > 3
+        grouped: list[str] = []
+        for number in range(prod(shape[:depth])):
+            part = ", ".join(rows[number * size : (number + 1) * size])
+            mark = f"/*i{depth - 1}={number % shape[depth - 1]}*/ " if numbered else ""
+            grouped.append(f"{{ {mark}{part} }}" if part or not mark else f"{{ {mark}}}")
+        rows = grouped
+    return rows[0]
