@@ -1,1 +1,36 @@
-"""Placeholder."""
+"""How each op indexes: one file per op family, one rule per op and direction.
+
+Importing the package registers all rules.
+"""
+
+from hloscope.indexing.rules import (
+    collectives,
+    contraction,
+    control,
+    dynamic,
+    elementwise,
+    gather_scatter,
+    linalg,
+    ragged,
+    random,
+    reduction,
+    shape,
+    slicing,
+    windows,
+)
+
+__all__ = [
+    "collectives",
+    "contraction",
+    "control",
+    "dynamic",
+    "elementwise",
+    "gather_scatter",
+    "linalg",
+    "ragged",
+    "random",
+    "reduction",
+    "shape",
+    "slicing",
+    "windows",
+]

@@ -1,0 +1,118 @@
+"""The indexing of one instruction, in both directions, and the table of what is known.
+
+>>> from hloscope.indexing.analysis import coverage
+>>> next(row for row in coverage() if row.op == "transpose").output_to_input.value
+'exact'
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hloscope.errors import UnsupportedError
+from hloscope.indexing import rules  # noqa: F401  (registers every rule)
+from hloscope.indexing.access import Accesses, Precision
+from hloscope.indexing.layout import physical_access
+from hloscope.indexing.rules.build import leaves, unknown
+from hloscope.indexing.rules.registry import Direction, lookup
+from hloscope.ir.graph import Instruction
+from hloscope.ops import OPS
+
+
+def number_of_outputs(ins: Instruction) -> int:
+    """How many arrays (and tokens) the value of an instruction holds."""
+    return len(leaves(ins.type))
+
+
+def output_to_input(ins: Instruction, output: int = 0) -> tuple[Accesses, ...]:
+    """What an element of an output reads: the accesses of each operand, in logical indices.
+
+    Never fails for a valid program: where nothing is known, the access says so and why.
+
+    Args:
+        ins: The instruction.
+        output: Which array of its value, counting through nested tuples.
+
+    Raises:
+        ValueError: There is no such output.
+    """
+    return _ask(Direction.OUTPUT_TO_INPUT, ins, output, len(ins.operands))
+
+
+def input_to_output(ins: Instruction, operand: int = 0) -> tuple[Accesses, ...]:
+    """Which elements of each output an element of an operand influences, in logical indices.
+
+    The exact inverse relation of `output_to_input`.
+
+    Args:
+        ins: The instruction.
+        operand: Number of the operand; of a tuple, `Access.leaf` says which array is meant.
+
+    Raises:
+        ValueError: There is no such operand.
+    """
+    return _ask(Direction.INPUT_TO_OUTPUT, ins, operand, number_of_outputs(ins))
+
+
+def _ask(direction: Direction, ins: Instruction, number: int, answers: int) -> tuple[Accesses, ...]:
+    entry = lookup(direction, type(ins.op))
+    if entry is None or entry.rule is None:
+        reason = entry.reason if entry else f"no rule for `{ins.op.name}`"
+        return (unknown(reason),) * answers
+    try:
+        return entry.rule(ins, ins.op, number)
+    except UnsupportedError as error:
+        return (unknown(error.message),) * answers
+
+
+def physical(
+    accesses: tuple[Accesses, ...], ins: Instruction, direction: Direction, number: int
+) -> tuple[Accesses, ...]:
+    """Logical accesses of an instruction as accesses in physical (major-to-minor) order.
+
+    Args:
+        accesses: The answer of `output_to_input` or `input_to_output`.
+        ins: The instruction.
+        direction: Which of the two.
+        number: The output or operand it was asked about.
+    """
+    results = leaves(ins.type)
+    answer = []
+    for k, entry in enumerate(accesses):
+        converted = []
+        for access in entry:
+            if direction is Direction.OUTPUT_TO_INPUT:
+                here, there = results[number], leaves(ins.operands[k].type)[access.leaf]
+            else:
+                here, there = leaves(ins.operands[number].type)[access.leaf], results[k]
+            converted.append(physical_access(access, here, there))
+        answer.append(tuple(converted))
+    return tuple(answer)
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """What is known about one op.
+
+    Attributes:
+        op: Name of the op.
+        output_to_input: The weakest claim made for valid programs.
+        input_to_output: The same in the other direction.
+        reason: Why a direction is not exact, or where the op is analysed instead.
+    """
+
+    op: str
+    output_to_input: Precision
+    input_to_output: Precision
+    reason: str = ""
+
+
+def coverage() -> tuple[Coverage, ...]:
+    """One row per op: what is claimed in both directions, and why not more."""
+    rows = []
+    for name, cls in sorted(OPS.items()):
+        entries = [lookup(direction, cls) for direction in Direction]
+        claims = [entry.precision if entry else Precision.UNKNOWN for entry in entries]
+        reasons = dict.fromkeys(entry.reason if entry else "no rule" for entry in entries)
+        rows.append(Coverage(name, *claims, "; ".join(filter(None, reasons))))
+    return tuple(rows)

@@ -1,0 +1,194 @@
+"""Physical order: where the elements of an array stand in memory, and maps between such places.
+
+A layout lists an array's dimensions from the slowest to the fastest varying, and may cut the
+fastest ones into tiles, which adds dimensions and padding.  What comes out, the *placed* index, is
+row-major: its linear position is the address, in elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+from math import prod
+
+from hloscope.affine import Dim, Expr, Range, Var, substitute
+from hloscope.errors import UnsupportedError
+from hloscope.indexing.access import Access
+from hloscope.indexing.map import IndexingMap
+from hloscope.indexing.reshape import linearize, reshaped
+from hloscope.indexing.variables import Constraint, Interval, below, renamed
+from hloscope.ir.types import BufferType, Dims, TensorType, Type
+
+
+def major_to_minor(type: Type) -> Dims:
+    """Logical dimensions from the slowest to the fastest varying; row-major without a layout."""
+    if isinstance(type, BufferType):
+        type = type.element
+    if not isinstance(type, TensorType):
+        return ()
+    if type.layout is None or len(type.layout.minor_to_major) != type.rank:
+        return tuple(range(type.rank))
+    return type.layout.major_to_minor
+
+
+def placed_sizes(type: TensorType) -> Dims:
+    """Sizes of the placed index: with tiles, more dimensions and perhaps padding.
+
+    >>> from hloscope.ir.types import ELEMENT_TYPES, Layout
+    >>> layout = Layout((1, 0), tiles=((8, 128),))
+    >>> placed_sizes(TensorType(ELEMENT_TYPES["f32"], (20, 100), layout))
+    (3, 1, 8, 128)
+    """
+    return tuple(_tiled_sizes([type.shape[k] for k in major_to_minor(type)], _tiles(type)))
+
+
+def _tiles(type: TensorType) -> tuple[Dims, ...]:
+    tiles = type.layout.tiles if type.layout else ()
+    if any(size <= 0 for tile in tiles for size in tile):
+        raise UnsupportedError("a tile that joins dimensions")
+    return tiles
+
+
+def _tiled_sizes(sizes: list[int], tiles: Sequence[Dims]) -> list[int]:
+    for tile in tiles:
+        sizes = [1] * (len(tile) - len(sizes)) + sizes
+        cut = len(sizes) - len(tile)
+        outer = [-(-size // t) for size, t in zip(sizes[cut:], tile, strict=True)]
+        sizes = [*sizes[:cut], *outer, *tile]
+    return sizes
+
+
+def place(index: Sequence[Expr], type: TensorType) -> list[Expr]:
+    """The placed index of a logical index."""
+    order = major_to_minor(type)
+    placed = [index[k] for k in order]
+    for tile in _tiles(type):
+        placed = [Dim(0) * 0] * (len(tile) - len(placed)) + placed
+        cut = len(placed) - len(tile)
+        tail = placed[cut:]
+        outer = [e // t if t > 1 else e for e, t in zip(tail, tile, strict=True)]
+        inner = [e % t if t > 1 else e * 0 for e, t in zip(tail, tile, strict=True)]
+        placed = [*placed[:cut], *outer, *inner]
+    return placed
+
+
+def unplace(placed: Sequence[Expr], type: TensorType) -> list[Expr]:
+    """The logical index of a placed index; it may lie in the padding of a tile."""
+    order = major_to_minor(type)
+    rest = list(placed)
+    tiles = _tiles(type)
+    for k in range(len(tiles) - 1, -1, -1):
+        tile = tiles[k]
+        before = len(_tiled_sizes([1] * len(order), tiles[:k]))
+        count = len(tile)
+        outer, inner = rest[-2 * count : -count], rest[-count:]
+        joined = [o * t + i for o, t, i in zip(outer, tile, inner, strict=True)]
+        rest = [*rest[: -2 * count], *joined][-before:] if before else []
+    return [rest[order.index(k)] for k in range(len(order))]
+
+
+def _storage_bits(here: TensorType, there: TensorType) -> tuple[int, int] | None:
+    """Bits per element in memory, such that both arrays have the same number of bytes."""
+    for packed in (False, True):
+        pair = tuple(
+            (type.layout.element_bits if type.layout else 0)
+            or (type.element.bits if packed else max(8, type.element.bits))
+            for type in (here, there)
+        )
+        total = [prod(placed_sizes(t)) * b for t, b in zip((here, there), pair, strict=True)]
+        if total[0] == total[1]:
+            return pair[0], pair[1]
+    return None
+
+
+@lru_cache(maxsize=1 << 13)
+def bitcast_map(here: TensorType, there: TensorType) -> IndexingMap | str:
+    """From an index of one array to that of the element of the other at the same address.
+
+    A wider element of `here` covers several of `there`, a range variable.  Where the types do not
+    have the same number of bytes the answer is the reason, a text.
+    """
+    variables = [below(size) for size in here.shape]
+    if prod(here.shape) == 0 or prod(there.shape) == 0:
+        return IndexingMap(variables, results=[0] * there.rank)
+    bits = _storage_bits(here, there)
+    if bits is None:
+        return "a bitcast between arrays of different size in memory"
+    placed: list[Expr] = place([Dim(k) for k in range(here.rank)], here)
+    from_sizes, to_sizes = placed_sizes(here), placed_sizes(there)
+    from_bits, to_bits = bits
+    ranges = []
+    if from_bits % to_bits and to_bits % from_bits:
+        return f"a bitcast from elements of {from_bits} to elements of {to_bits} bits"
+    parts = max(from_bits, to_bits) // min(from_bits, to_bits)
+    if from_bits > to_bits:
+        ranges.append(below(parts))
+        placed, from_sizes = [*placed, Range(0)], (*from_sizes, parts)
+    elif from_bits < to_bits:
+        to_sizes = (*to_sizes, parts)
+    same = from_sizes == to_sizes
+    moved = placed if same else reshaped(placed, from_sizes, to_sizes)
+    index = unplace(moved[:-1] if from_bits < to_bits else moved, there)
+    constraints = _inside(index, there) if _is_padded(there) else []
+    found = IndexingMap(variables, ranges, (), index, constraints)
+    tiled = bool(_tiles(here) or _tiles(there))
+    return found if same and not tiled else found.simplify().remove_unused_symbols()
+
+
+def _is_padded(type: TensorType) -> bool:
+    return prod(placed_sizes(type)) != type.num_elements
+
+
+def _inside(index: Sequence[Expr], type: TensorType) -> list[Constraint]:
+    return [(e, Interval(0, size - 1)) for e, size in zip(index, type.shape, strict=True)]
+
+
+@lru_cache(maxsize=1 << 12)
+def address_map(type: TensorType) -> IndexingMap:
+    """From a logical index to its address, in elements from the start of the array.
+
+    >>> from hloscope.ir.types import ELEMENT_TYPES, Layout
+    >>> print(address_map(TensorType(ELEMENT_TYPES["f32"], (4, 8), Layout((0, 1)))))
+    (d0, d1) -> (d1 * 4 + d0), domain: d0 in [0, 3], d1 in [0, 7]
+    """
+    variables = [below(size) for size in type.shape]
+    placed = place([Dim(k) for k in range(type.rank)], type)
+    address = linearize(placed, placed_sizes(type))
+    found = IndexingMap(variables, results=[address])
+    return found.simplify() if _tiles(type) else found
+
+
+def physical_map(found: IndexingMap, here: Type, there: Type) -> IndexingMap:
+    """The map between the physical (major-to-minor) indices of both arrays.
+
+    Args:
+        found: A map between their logical indices.
+        here: Type of the array the map's dimensions index.
+        there: Type of the array its results index.
+    """
+    found = _with_dims_in_order(found, major_to_minor(here))
+    return found.with_(results=[found.results[k] for k in major_to_minor(there)])
+
+
+def _with_dims_in_order(found: IndexingMap, order: Dims) -> IndexingMap:
+    """The map from an index whose k-th coordinate is what dimension `order[k]` was."""
+    if order == tuple(range(len(order))):
+        return found
+    new: dict[Var, Expr] = {Dim(old): Dim(k) for k, old in enumerate(order)}
+    return found.with_(
+        dims=[found.dims[k] for k in order],
+        runtime=[renamed(variable, new) for variable in found.runtime],
+        results=[substitute(e, new) for e in found.results],
+        constraints=[(substitute(e, new), interval) for e, interval in found.constraints],
+    )
+
+
+def physical_access(access: Access, here: Type, there: Type) -> Access:
+    """The access between the physical indices of both arrays; see `physical_map`."""
+    if access.map is None:
+        return access
+    replica = access.replica
+    if replica is not None:
+        replica = _with_dims_in_order(replica, major_to_minor(here))
+    return replace(access, map=physical_map(access.map, here, there), replica=replica)

@@ -1,0 +1,93 @@
+"""Row-major reshapes, taken apart into the smallest groups of dimensions that hold together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from math import prod
+
+from hloscope.affine import Const, Dim, Expr, linear
+from hloscope.indexing.map import IndexingMap
+from hloscope.indexing.variables import below
+from hloscope.ir.types import Dims
+
+
+@lru_cache(maxsize=1 << 12)
+def minimal_groups(here: Dims, there: Dims) -> tuple[tuple[slice, slice], ...]:
+    """Pairs of runs of dimensions with the same number of elements, as short as possible.
+
+    Both shapes have the same, positive number of elements.
+
+    >>> [(here.stop, there.stop) for here, there in minimal_groups((2, 4, 8), (8, 4, 2))]
+    [(2, 1), (3, 3)]
+    """
+    groups: list[tuple[slice, slice]] = []
+    i = j = 0
+    while i < len(here) and j < len(there):
+        start_i, start_j = i, j
+        a, b = here[i], there[j]
+        i, j = i + 1, j + 1
+        while a != b:
+            if a < b:
+                a, i = a * here[i], i + 1
+            else:
+                b, j = b * there[j], j + 1
+        groups.append((slice(start_i, i), slice(start_j, j)))
+    if i < len(here) or j < len(there):  # only dimensions of size 1 are left
+        last_i, last_j = groups.pop() if groups else (slice(0, 0), slice(0, 0))
+        groups.append((slice(last_i.start, len(here)), slice(last_j.start, len(there))))
+    return tuple(groups)
+
+
+def linearize(index: Sequence[Expr], shape: Dims) -> Expr:
+    """The row-major position of an index.
+
+    >>> print(linearize((Dim(0), Dim(1)), (4, 8)))
+    d0 * 8 + d1
+    """
+    terms = [(e, prod(shape[k + 1 :])) for k, e in enumerate(index) if shape[k] != 1]
+    return linear(*terms) if terms else Const(0)
+
+
+def delinearize(position: Expr, shape: Dims) -> list[Expr]:
+    """The index at a row-major position that is inside the shape.
+
+    >>> print(*delinearize(Dim(0), (4, 8)))
+    d0 / 8 d0 mod 8
+    """
+    index: list[Expr] = []
+    for k, size in enumerate(shape):
+        stride = prod(shape[k + 1 :])
+        part = position if stride == 1 else position // stride
+        if size == 1:
+            part = Const(0)
+        elif prod(shape[:k]) != 1:
+            part = part % size
+        index.append(part)
+    return index
+
+
+def reshaped(index: Sequence[Expr], here: Dims, there: Dims) -> list[Expr]:
+    """The index into `there` of the element that `index` names in `here`."""
+    results: list[Expr] = []
+    for from_, to in minimal_groups(here, there):
+        if here[from_] == there[to]:
+            results.extend(index[from_])
+        else:
+            results.extend(delinearize(linearize(index[from_], here[from_]), there[to]))
+    return results
+
+
+@lru_cache(maxsize=1 << 14)
+def reshape_map(here: Dims, there: Dims) -> IndexingMap:
+    """From an index of the one shape to that of the same element in the other; simplified.
+
+    >>> print(reshape_map((2, 4, 4), (4, 8)))
+    (d0, d1, d2) -> (d0 * 2 + d1 / 2, (d1 mod 2) * 4 + d2), domain: d0 in [0, 1], d1 in [0, 3], \
+d2 in [0, 3]
+    """
+    variables = [below(size) for size in here]
+    if prod(here) == 0:
+        return IndexingMap(variables, results=[Const(0)] * len(there))
+    index = reshaped([Dim(k) for k in range(len(here))], here, there)
+    return IndexingMap(variables, results=index).simplify()

@@ -1,0 +1,212 @@
+"""What rules share: sizes of values, a builder of maps, the maps that recur in most families."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from math import prod
+
+from hloscope.affine import Dim, Expr, Interval, Range, Runtime
+from hloscope.errors import UnsupportedError
+from hloscope.indexing.access import Access, Accesses, Precision
+from hloscope.indexing.map import IndexingMap
+from hloscope.indexing.variables import Constraint, RuntimeVariable, Variable, below
+from hloscope.ir.graph import Computation, Instruction
+from hloscope.ir.types import BufferType, Dims, TensorType, TupleType, Type
+
+NEVER: Accesses = ()
+"""The accesses of a tensor that is not touched."""
+
+
+def leaves(type: Type) -> tuple[Type, ...]:
+    """The arrays (and tokens) of a type in order; a type that is no tuple is its own leaf.
+
+    >>> from hloscope.ir.types import TokenType, TupleType
+    >>> len(leaves(TupleType((TokenType(), TupleType((TokenType(), TokenType()))))))
+    3
+    """
+    if not isinstance(type, TupleType):
+        return (type,)
+    found: list[Type] = []
+    stack: list[Type] = [type]
+    while stack:
+        match stack.pop():
+            case TupleType(elements):
+                stack.extend(reversed(elements))
+            case leaf:
+                found.append(leaf)
+    return tuple(found)
+
+
+def sizes(type: Type) -> Dims:
+    """The sizes of an array, a dynamic one by its bound; `()` for tokens and opaque values.
+
+    Raises:
+        UnsupportedError: A dimension has neither size nor bound.
+    """
+    if isinstance(type, BufferType):
+        type = type.element
+    if not isinstance(type, TensorType):
+        return ()
+    if None in type.sizes and not type.bounds:
+        raise UnsupportedError(f"dimension {type.sizes.index(None)} has no bound")
+    for k, size in enumerate(type.sizes):
+        if size is None and type.bounds[k] is None:
+            raise UnsupportedError(f"dimension {k} has no bound")
+    return type.shape
+
+
+def is_data(type: Type) -> bool:
+    """Does the type hold elements (a token and an opaque value do not)?"""
+    return isinstance(type, TensorType | BufferType)
+
+
+def rank(ins: Instruction) -> int:
+    """Number of dimensions of the value of an instruction."""
+    return len(sizes(ins.type))
+
+
+def output_sizes(ins: Instruction, output: int = 0) -> Dims:
+    """The sizes of one output."""
+    if isinstance(ins.type, TupleType):
+        return sizes(leaves(ins.type)[output])
+    return sizes(ins.type)
+
+
+def all_output_sizes(ins: Instruction) -> tuple[Dims, ...]:
+    """The sizes of every output."""
+    return tuple(sizes(leaf) for leaf in leaves(ins.type))
+
+
+class MapBuilder:
+    """Collects the variables and conditions of one map.
+
+    >>> at = MapBuilder((4, 6))
+    >>> s = at.range(3)
+    >>> at.require(Dim(1) + s, 1, 6)
+    >>> print(at.map((Dim(0), Dim(1) + s - 1)))
+    (d0, d1)[s0] -> (d0, d1 + s0 - 1), domain: d0 in [0, 3], d1 in [0, 5], s0 in [0, 2], \
+d1 + s0 in [1, 6]
+    """
+
+    __slots__ = ("constraints", "dims", "ranges", "runtime")
+
+    def __init__(self, dims: Iterable[int]) -> None:
+        self.dims = [below(size) for size in dims]
+        self.ranges: list[Variable] = []
+        self.runtime: list[RuntimeVariable] = []
+        self.constraints: list[Constraint] = []
+
+    def range(self, size: int) -> Range:
+        """A new range variable over `[0, size)`."""
+        self.ranges.append(below(size))
+        return Range(len(self.ranges) - 1)
+
+    def read(
+        self, lo: int, hi: int, origin: Instruction | None, index: Sequence[Expr] = ()
+    ) -> Runtime:
+        """A new runtime variable in `[lo, hi]`, read from `origin` at `index`."""
+        self.runtime.append(RuntimeVariable(Interval(lo, hi), "", origin, tuple(index)))
+        return Runtime(len(self.runtime) - 1)
+
+    def require(self, expr: Expr, lo: int, hi: int) -> None:
+        """Add the condition `lo <= expr <= hi`."""
+        self.constraints.append((expr, Interval(lo, hi)))
+
+    def quotient(self, value: Expr, step: int, size: int) -> Expr:
+        """The index `i` in `[0, size)` with `i * step == value`, required to exist."""
+        self.require(value, 0, (size - 1) * step)
+        if step == 1:
+            return value
+        self.require(value % step, 0, 0)
+        return value // step
+
+    def map(self, results: Iterable[Expr | int]) -> IndexingMap:
+        """The map of these variables and conditions."""
+        return IndexingMap(self.dims, self.ranges, self.runtime, tuple(results), self.constraints)
+
+    def simplified(self, results: Iterable[Expr | int]) -> IndexingMap:
+        """The map in its simplest form, without range variables it does not use."""
+        return self.map(results).simplify().remove_unused_symbols()
+
+
+def exact(*maps: IndexingMap) -> Accesses:
+    """These maps together are precisely what is touched."""
+    return tuple(Access(m) for m in maps)
+
+
+def over(reason: str, *maps: IndexingMap) -> Accesses:
+    """These maps together contain what is touched."""
+    return tuple(Access(m, Precision.OVER, reason) for m in maps)
+
+
+def unknown(reason: str) -> Accesses:
+    """Nothing is known."""
+    return (Access.unknown(reason),)
+
+
+def dims(count: int) -> list[Expr]:
+    """The first dimension variables."""
+    return [Dim(k) for k in range(count)]
+
+
+@lru_cache(maxsize=1 << 14)
+def identity_map(shape: Dims) -> IndexingMap:
+    """Each index touches the same index.
+
+    >>> print(identity_map((4, 6)))
+    (d0, d1) -> (d0, d1), domain: d0 in [0, 3], d1 in [0, 5]
+    """
+    return MapBuilder(shape).map(dims(len(shape)))
+
+
+@lru_cache(maxsize=1 << 14)
+def identity(shape: Dims) -> Accesses:
+    """Each index touches the same index."""
+    return exact(identity_map(shape))
+
+
+@lru_cache(maxsize=1 << 14)
+def everything_map(shape: Dims, target: Dims) -> IndexingMap:
+    """Each index of `shape` touches every element of `target`.
+
+    >>> print(everything_map((4,), (2, 3)))
+    (d0)[s0, s1] -> (s0, s1), domain: d0 in [0, 3], s0 in [0, 1], s1 in [0, 2]
+    >>> print(everything_map((4,), ()))
+    (d0) -> (), domain: d0 in [0, 3]
+    """
+    at = MapBuilder(shape)
+    return at.map([at.range(size) for size in target])
+
+
+@lru_cache(maxsize=1 << 14)
+def everything(shape: Dims, target: Dims) -> Accesses:
+    """Each index of `shape` touches every element of `target`; of a scalar, its one element."""
+    return exact(everything_map(shape, target))
+
+
+def everywhere(ins: Instruction, operand: int) -> tuple[Accesses, ...]:
+    """Every element of the operand influences every element of every output."""
+    source = sizes(ins.operands[operand].type)
+    return tuple(everything(source, target) for target in all_output_sizes(ins))
+
+
+def row_major_strides(shape: Dims) -> Dims:
+    """How far the linear index moves with one step of each dimension.
+
+    >>> row_major_strides((2, 3, 4))
+    (12, 4, 1)
+    """
+    return tuple(prod(shape[k + 1 :]) for k in range(len(shape)))
+
+
+@lru_cache(maxsize=1 << 12)
+def parameters_used(computation: Computation) -> frozenset[int]:
+    """Numbers of the parameters that the root of a computation depends on."""
+    stack, seen = [computation.root], {computation.root}
+    while stack:
+        for operand in stack.pop().operands:
+            if operand not in seen:
+                seen.add(operand)
+                stack.append(operand)
+    return frozenset(k for k, p in enumerate(computation.parameters) if p in seen)

@@ -1,0 +1,248 @@
+"""Ops that talk to other devices.
+
+In both directions a map relates an output element and an operand element.  `Access.replica`, from
+the same variables, says which member of the group holds the operand, by its position in the group.
+Where the position of the member that holds the output matters, it is a runtime variable without
+origin.
+"""
+
+from __future__ import annotations
+
+from hloscope.affine import Const, Dim, Expr
+from hloscope.errors import UnsupportedError
+from hloscope.indexing.access import Access, Accesses, Precision
+from hloscope.indexing.map import IndexingMap
+from hloscope.indexing.rules.build import (
+    NEVER,
+    MapBuilder,
+    all_output_sizes,
+    dims,
+    everything_map,
+    identity_map,
+    leaves,
+    output_sizes,
+    over,
+    sizes,
+)
+from hloscope.indexing.rules.registry import input_to_output, missing, output_to_input
+from hloscope.ir.graph import Instruction
+from hloscope.ir.types import Dims, TupleType
+from hloscope.ops.collectives import (
+    AllGather,
+    AllToAll,
+    CollectiveBroadcast,
+    CollectivePermute,
+    Infeed,
+    Outfeed,
+    PartitionId,
+    RaggedAllToAll,
+    Recv,
+    RecvDone,
+    ReduceScatter,
+    ReplicaId,
+    Send,
+    SendDone,
+)
+
+
+def _pairwise(ins: Instruction, number: int, found: Accesses) -> tuple[Accesses, ...]:
+    """One entry per operand: each operand has its own output."""
+    return tuple(found if k == number else NEVER for k in range(len(ins.operands)))
+
+
+def _on(at: MapBuilder, results: list[Expr], member: Expr) -> Accesses:
+    """An access of an element on a member of the group."""
+    found = at.map(results)
+    return (Access(found, replica=at.map([member])),)
+
+
+@output_to_input(AllGather)
+def _(ins: Instruction, op: AllGather, output: int) -> tuple[Accesses, ...]:
+    source = sizes(ins.operands[output].type)
+    at = MapBuilder(output_sizes(ins, output))
+    results, k = dims(len(source)), op.all_gather_dim
+    size = source[k]
+    results[k] = Dim(k) % size if size else Dim(k) * 0
+    member = Dim(k) // size if size else Dim(k) * 0
+    return _pairwise(ins, output, _on(at, results, member))
+
+
+@input_to_output(AllGather)
+def _(ins: Instruction, op: AllGather, operand: int) -> tuple[Accesses, ...]:
+    source, target = sizes(ins.operands[operand].type), all_output_sizes(ins)[operand]
+    at = MapBuilder(source)
+    results, k = dims(len(source)), op.all_gather_dim
+    member = at.range(target[k] // source[k] if source[k] else 0)
+    results[k] = member * source[k] + Dim(k)
+    return _pairwise(ins, operand, _on(at, results, member))
+
+
+@output_to_input(ReduceScatter)
+def _(ins: Instruction, op: ReduceScatter, output: int) -> tuple[Accesses, ...]:
+    """Each member of the group is read where this device's part is."""
+    source, target = sizes(ins.operands[output].type), output_sizes(ins, output)
+    at = MapBuilder(target)
+    results, k = dims(len(target)), op.scatter_dimension
+    members = source[k] // target[k] if target[k] else 0
+    results[k] = at.read(0, members - 1, None) * target[k] + Dim(k)
+    return _pairwise(ins, output, _on(at, results, at.range(members)))
+
+
+@input_to_output(ReduceScatter)
+def _(ins: Instruction, op: ReduceScatter, operand: int) -> tuple[Accesses, ...]:
+    source, target = sizes(ins.operands[operand].type), all_output_sizes(ins)[operand]
+    at = MapBuilder(source)
+    results, k = dims(len(source)), op.scatter_dimension
+    members = source[k] // target[k] if target[k] else 0
+    results[k] = Dim(k) - at.read(0, members - 1, None) * target[k]
+    at.require(results[k], 0, target[k] - 1)
+    return _pairwise(ins, operand, _on(at, results, at.range(members)))
+
+
+# All-to-all: member `q` gets part `q` of everybody, in the order of the members.
+
+
+def _group_size(op: AllToAll, source: Dims, target: Dims) -> int:
+    split, concat = op.split_dimension, op.concat_dimension
+    if op.split_count:
+        return op.split_count
+    if split is not None and concat is not None and split != concat and target[split]:
+        return source[split] // target[split]
+    first = op.replica_groups.strip("{} ").split("}")[0]
+    if not first or "[" in first or not first.replace(",", "").replace(" ", "").isdigit():
+        raise UnsupportedError(f"all-to-all over the replica groups `{op.replica_groups}`")
+    return len(first.split(","))
+
+
+def _received(op: AllToAll, target: Dims, group: int) -> Accesses:
+    """Part `i` of an output is from member `i`, from where this device's part is there."""
+    split, concat = _split_and_concat(op)
+    at = MapBuilder(target)
+    mine = at.read(0, group - 1, None)
+    results = dims(len(target))
+    part = target[concat] // group
+    results[concat] = Dim(concat) % part if part else Dim(concat) * 0
+    member = Dim(concat) // part if part else Dim(concat) * 0
+    results[split] = mine * (part if split == concat else target[split]) + results[split]
+    return _on(at, results, member)
+
+
+def _sent(op: AllToAll, source: Dims, group: int) -> Accesses:
+    """The inverse of `_received`."""
+    split, concat = _split_and_concat(op)
+    at = MapBuilder(source)
+    mine, member = at.read(0, group - 1, None), at.range(group)
+    results = dims(len(source))
+    length = source[split] // group
+    results[split] = Dim(split) - mine * length
+    at.require(results[split], 0, length - 1)
+    part = length if split == concat else source[concat]
+    results[concat] = member * part + results[concat]
+    return _on(at, results, member)
+
+
+def _split_and_concat(op: AllToAll) -> tuple[int, int]:
+    split = op.split_dimension or 0
+    return split, split if op.concat_dimension is None else op.concat_dimension
+
+
+def _is_tuple_form(ins: Instruction, op: AllToAll) -> bool:
+    return op.split_dimension is None or (isinstance(ins.type, TupleType) and len(ins.operands) > 1)
+
+
+def _member_to_member(shape: Dims, operand: int, output: int) -> Accesses:
+    """The tuple form: operand `q` of member `p` is output `p` of member `q`."""
+    at = MapBuilder(shape)
+    at.read(operand, operand, None)
+    return _on(at, dims(len(shape)), Const(output))
+
+
+@output_to_input(AllToAll)
+def _(ins: Instruction, op: AllToAll, output: int) -> tuple[Accesses, ...]:
+    target, count = output_sizes(ins, output), len(ins.operands)
+    if _is_tuple_form(ins, op):
+        return tuple(_member_to_member(target, k, output) for k in range(count))
+    group = _group_size(op, sizes(ins.operands[output].type), target)
+    return _pairwise(ins, output, _received(op, target, group))
+
+
+@input_to_output(AllToAll)
+def _(ins: Instruction, op: AllToAll, operand: int) -> tuple[Accesses, ...]:
+    source, count = sizes(ins.operands[operand].type), len(ins.operands)
+    if _is_tuple_form(ins, op):
+        return tuple(_member_to_member(source, operand, k) for k in range(count))
+    group = _group_size(op, source, all_output_sizes(ins)[operand])
+    return _pairwise(ins, operand, _sent(op, source, group))
+
+
+# Whole values from another device.
+
+
+def _from_member(shape: Dims, first: int, last: int) -> Accesses:
+    at = MapBuilder(shape)
+    member = Const(first) if first == last else at.read(first, last, None)
+    return _on(at, dims(len(shape)), member)
+
+
+def _whole_value(ins: Instruction, op: CollectiveBroadcast | CollectivePermute) -> Accesses:
+    """From the first member, or from the device that sends to this one (others have zeros)."""
+    if isinstance(op, CollectiveBroadcast):
+        return _from_member(sizes(ins.operands[0].type), 0, 0)
+    sources = [source for source, _ in op.source_target_pairs]
+    if not sources:
+        return NEVER
+    return _from_member(sizes(ins.operands[0].type), min(sources), max(sources))
+
+
+@output_to_input(CollectiveBroadcast, CollectivePermute)
+@input_to_output(CollectiveBroadcast, CollectivePermute)
+def _(
+    ins: Instruction, op: CollectiveBroadcast | CollectivePermute, number: int
+) -> tuple[Accesses, ...]:
+    return _pairwise(ins, number, _whole_value(ins, op))
+
+
+_RAGGED = "which rows are exchanged depends on sizes and offsets known at run time"
+
+
+def _rows(here: Dims, there: Dims) -> IndexingMap:
+    """Any row, at the same place within the row."""
+    at = MapBuilder(here)
+    rest = list(zip(dims(len(here))[1:], there[1:], strict=True))
+    return at.map([at.range(there[0]), *[e for e, _ in rest]])
+
+
+@output_to_input(RaggedAllToAll, precision=Precision.OVER, reason=_RAGGED)
+def _(ins: Instruction, op: RaggedAllToAll, output: int) -> tuple[Accesses, ...]:
+    """Operands: input, initial output, and four vectors of offsets and sizes."""
+    target = sizes(ins.type)
+    source, _, *vectors = ins.operands
+    return (
+        over(_RAGGED, _rows(target, sizes(source.type))),
+        over(_RAGGED, identity_map(target)),
+        *(over(_RAGGED, everything_map(target, sizes(v.type))) for v in vectors),
+    )
+
+
+@input_to_output(RaggedAllToAll, precision=Precision.OVER, reason=_RAGGED)
+def _(ins: Instruction, op: RaggedAllToAll, operand: int) -> tuple[Accesses, ...]:
+    source, target = sizes(ins.operands[operand].type), sizes(ins.type)
+    if operand == 0:
+        return (over(_RAGGED, _rows(source, target)),)
+    if operand == 1:
+        return (over(_RAGGED, identity_map(target)),)
+    return (over(_RAGGED, everything_map(source, target)),)
+
+
+@output_to_input(PartitionId, ReplicaId)
+def _(ins: Instruction, op: PartitionId | ReplicaId, output: int) -> tuple[Accesses, ...]:
+    return ()
+
+
+@input_to_output(PartitionId, ReplicaId)
+def _(ins: Instruction, op: PartitionId | ReplicaId, operand: int) -> tuple[Accesses, ...]:
+    return (NEVER,) * len(leaves(ins.type))
+
+
+missing(Infeed, Outfeed, reason="data from or to the host")
+missing(Recv, RecvDone, Send, SendDone, reason="data from or to another program")

@@ -1,0 +1,217 @@
+"""Products summed over dimensions: dot, scaled-dot, einsum.  `ragged` has ragged-dot.
+
+All are einsums: each dimension has a label, equal labels share an index.  An index of one array
+fixes its labels; the other labels run over their sizes as range variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TypeAlias
+
+from hloscope.affine import Dim, Expr
+from hloscope.errors import UnsupportedError
+from hloscope.indexing.access import Accesses
+from hloscope.indexing.rules.build import MapBuilder, everything, everywhere, exact, sizes
+from hloscope.indexing.rules.registry import input_to_output, output_to_input
+from hloscope.ir.graph import Instruction
+from hloscope.ir.types import Dims
+from hloscope.ops.contraction import (
+    Dot,
+    DotDimensions,
+    DotGeneral,
+    Einsum,
+    ScaledDot,
+    UnaryEinsum,
+)
+
+Labels: TypeAlias = Sequence[Hashable]
+
+
+def dot_labels(
+    dimensions: DotDimensions, lhs_rank: int, rhs_rank: int
+) -> tuple[list[int], list[int], list[int]]:
+    """The labels of both sides and of the result: batch, free of `lhs`, free of `rhs`.
+
+    >>> dot_labels(DotDimensions((0,), (0,), (2,), (1,)), 3, 3)
+    ([0, 1, 2], [0, 2, 5], [0, 1, 5])
+    """
+    lhs = list(range(lhs_rank))
+    rhs = list(range(lhs_rank, lhs_rank + rhs_rank))
+    for left, right in zip(
+        (*dimensions.lhs_batch, *dimensions.lhs_contracting),
+        (*dimensions.rhs_batch, *dimensions.rhs_contracting),
+        strict=True,
+    ):
+        rhs[right] = lhs[left]
+    batch = [lhs[k] for k in dimensions.lhs_batch]
+    shared = {*batch, *[lhs[k] for k in dimensions.lhs_contracting]}
+    free = [label for label in (*lhs, *rhs) if label not in shared]
+    return lhs, rhs, [*batch, *free]
+
+
+def index_by_labels(
+    at: MapBuilder, here: Labels, there: Labels, shape: Dims, order: Labels = ()
+) -> list[Expr]:
+    """The index of a `there` of the given sizes from one of `here`; new labels become ranges.
+
+    Args:
+        at: The map in the making, its dimensions labelled `here`.
+        here: Labels of the dimensions; one that is repeated must have equal indices.
+        there: Labels of the results.
+        shape: Sizes of the results.
+        order: New labels in the order of their range variables; the others follow.
+    """
+    where: dict[Hashable, Expr] = {}
+    for k, label in enumerate(here):
+        if label in where:
+            at.require(Dim(k) - where[label], 0, 0)
+        else:
+            where[label] = Dim(k)
+    extent = dict(zip(there, shape, strict=True))
+    for label in (*order, *there):
+        if label in extent and label not in where:
+            where[label] = at.range(extent[label])
+    return [where[label] for label in there]
+
+
+def _by_labels(here: Dims, there: Dims, labels: tuple[Labels, Labels, Labels]) -> Accesses:
+    from_, to, order = labels
+    at = MapBuilder(here)
+    return exact(at.map(index_by_labels(at, from_, to, there, order)))
+
+
+def check_dense(op: DotGeneral | ScaledDot, lhs: Dims, rhs: Dims) -> None:
+    """Refuse compressed operands, whose contracting sizes differ.
+
+    Raises:
+        UnsupportedError: The operands are sparse.
+    """
+    pairs = zip(op.dimensions.lhs_contracting, op.dimensions.rhs_contracting, strict=True)
+    if any(lhs[left] != rhs[right] for left, right in pairs):
+        raise UnsupportedError("a dot of compressed (sparse) operands")
+
+
+@output_to_input(DotGeneral)
+def _(ins: Instruction, op: DotGeneral, output: int) -> tuple[Accesses, ...]:
+    lhs, rhs = (sizes(operand.type) for operand in ins.operands[:2])
+    check_dense(op, lhs, rhs)
+    left, right, result = dot_labels(op.dimensions, len(lhs), len(rhs))
+    target = sizes(ins.type)
+    order = op.dimensions.lhs_contracting
+    return (
+        _by_labels(target, lhs, (result, left, order)),
+        _by_labels(target, rhs, (result, right, order)),
+    )
+
+
+@input_to_output(DotGeneral)
+def _(ins: Instruction, op: DotGeneral, operand: int) -> tuple[Accesses, ...]:
+    lhs, rhs = (sizes(operand.type) for operand in ins.operands[:2])
+    check_dense(op, lhs, rhs)
+    left, right, result = dot_labels(op.dimensions, len(lhs), len(rhs))
+    labels = left if operand == 0 else right
+    return (_by_labels((lhs, rhs)[operand], sizes(ins.type), (labels, result, ())),)
+
+
+def _old_dot(lhs: Dims, rhs: Dims) -> tuple[str, str, str]:
+    """The last dimension of `lhs` is contracted with the first of `rhs`."""
+    return {
+        (1, 1): ("k", "k", ""),
+        (2, 1): ("mk", "k", "m"),
+        (1, 2): ("k", "kn", "n"),
+        (2, 2): ("mk", "kn", "mn"),
+    }[len(lhs), len(rhs)]
+
+
+def _einsum_labels(ins: Instruction, op: Dot | Einsum | UnaryEinsum) -> tuple[str, ...]:
+    """Labels of the operands, then of the result."""
+    shapes = [sizes(operand.type) for operand in ins.operands]
+    if isinstance(op, Dot):
+        return _old_dot(*shapes)
+    inputs, _, result = op.einsum_config.replace(" ", "").partition("->")
+    labels = (*inputs.split(","), result)
+    ranks = [len(shape) for shape in (*shapes, sizes(ins.type))]
+    if [len(part) for part in labels] != ranks or not "".join(labels).isalpha():
+        raise UnsupportedError(f"the einsum `{op.einsum_config}`")
+    return labels
+
+
+@output_to_input(Dot, Einsum, UnaryEinsum)
+def _(ins: Instruction, op: Dot | Einsum | UnaryEinsum, output: int) -> tuple[Accesses, ...]:
+    *inputs, result = _einsum_labels(ins, op)
+    target = sizes(ins.type)
+    return tuple(
+        _by_labels(target, sizes(operand.type), (result, labels, ()))
+        for operand, labels in zip(ins.operands, inputs, strict=True)
+    )
+
+
+@input_to_output(Dot, Einsum, UnaryEinsum)
+def _(ins: Instruction, op: Dot | Einsum | UnaryEinsum, operand: int) -> tuple[Accesses, ...]:
+    labels, result = _einsum_labels(ins, op)[operand], _einsum_labels(ins, op)[-1]
+    source = sizes(ins.operands[operand].type)
+    return (_by_labels(source, sizes(ins.type), (labels, result, ())),)
+
+
+# Scaled dot: a scale belongs to a block of neighbouring elements of its side, per dimension.
+
+
+def _blocks(side: Dims, scale: Dims) -> Dims:
+    """How many elements of a side share a scale, per dimension.
+
+    >>> _blocks((2, 64), (2, 2))
+    (1, 32)
+    """
+    if any(n == 0 or size % n for size, n in zip(side, scale, strict=True)):
+        raise UnsupportedError(f"scales of sizes {scale} for an operand of sizes {side}")
+    return tuple(size // n for size, n in zip(side, scale, strict=True))
+
+
+@output_to_input(ScaledDot)
+def _(ins: Instruction, op: ScaledDot, output: int) -> tuple[Accesses, ...]:
+    lhs, rhs, *scales = (sizes(operand.type) for operand in ins.operands)
+    check_dense(op, lhs, rhs)
+    *sides, result = dot_labels(op.dimensions, len(lhs), len(rhs))
+    target = sizes(ins.type)
+    answer = []
+    for labels, shape in zip(sides, (lhs, rhs), strict=True):
+        answer.append(_by_labels(target, shape, (result, labels, op.dimensions.lhs_contracting)))
+    for labels, side, scale in zip(sides, (lhs, rhs), scales, strict=False):
+        if len(scale) != len(side):  # a scalar: no scale
+            answer.append(everything(target, scale))
+            continue
+        at = MapBuilder(target)
+        index = index_by_labels(at, result, labels, side, op.dimensions.lhs_contracting)
+        blocks = _blocks(side, scale)
+        scaled = [e // block if block > 1 else e for e, block in zip(index, blocks, strict=True)]
+        answer.append(exact(at.simplified(scaled)))
+    return tuple(answer)
+
+
+@input_to_output(ScaledDot)
+def _(ins: Instruction, op: ScaledDot, operand: int) -> tuple[Accesses, ...]:
+    lhs, rhs = (sizes(operand.type) for operand in ins.operands[:2])
+    check_dense(op, lhs, rhs)
+    *sides, result = dot_labels(op.dimensions, len(lhs), len(rhs))
+    labels, side, target = sides[operand % 2], (lhs, rhs)[operand % 2], sizes(ins.type)
+    source = sizes(ins.operands[operand].type)
+    if operand < 2:
+        return (_by_labels(source, target, (labels, result, ())),)
+    if len(source) != len(side):
+        return everywhere(ins, operand)
+    at = MapBuilder(source)
+    where: dict[Hashable, Expr] = {}
+    for k, block in enumerate(_blocks(side, source)):
+        if labels[k] in result:
+            where[labels[k]] = Dim(k) * block + (at.range(block) if block > 1 else 0)
+    return (exact(at.map(_index(at, where, result, target))),)
+
+
+def _index(
+    at: MapBuilder, where: Mapping[Hashable, Expr], labels: Labels, shape: Dims
+) -> list[Expr]:
+    return [
+        where[label] if label in where else at.range(size)
+        for label, size in zip(labels, shape, strict=True)
+    ]

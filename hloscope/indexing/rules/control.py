@@ -1,0 +1,193 @@
+"""Structure: parameters, tuples, tokens, barriers, copies in two halves, custom calls.
+
+A tuple is its arrays in order, its leaves: `Access.leaf` is the number of the one that is touched.
+Fusions, calls, branches, loops and asynchronous computations lead through other computations, which
+is the business of `hloscope.fusion`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hloscope.indexing.access import Accesses, Precision
+from hloscope.indexing.rules.build import (
+    NEVER,
+    identity,
+    is_data,
+    leaves,
+    sizes,
+    unknown,
+)
+from hloscope.indexing.rules.registry import (
+    Direction,
+    elsewhere,
+    input_to_output,
+    lookup,
+    missing,
+    output_to_input,
+)
+from hloscope.ir.graph import Instruction
+from hloscope.ir.op import Op
+from hloscope.ir.types import Type
+from hloscope.ops.control import (
+    AddDependency,
+    AfterAll,
+    AsyncDone,
+    AsyncStart,
+    AsyncUpdate,
+    Call,
+    Case,
+    Composite,
+    CopyDone,
+    CopyStart,
+    CreateToken,
+    CustomCall,
+    Domain,
+    Fusion,
+    GetTupleElement,
+    OptimizationBarrier,
+    Parameter,
+    Return,
+    Tuple,
+    UnknownOp,
+    While,
+)
+from hloscope.ops.reduction import TopK
+
+
+def _leaf(type: Type, number: int) -> Accesses:
+    """The same element of one leaf of a tuple."""
+    leaf = leaves(type)[number]
+    if not is_data(leaf):
+        return NEVER  # a token: nothing is read
+    return tuple([replace(access, leaf=number) for access in identity(sizes(leaf))])
+
+
+@output_to_input(Parameter, CreateToken, memo=False)
+def _(ins: Instruction, op: Parameter | CreateToken, output: int) -> tuple[Accesses, ...]:
+    return ()
+
+
+@output_to_input(AfterAll, memo=False)
+def _(ins: Instruction, op: AfterAll, output: int) -> tuple[Accesses, ...]:
+    """Tokens order, they carry no data."""
+    return (NEVER,) * len(ins.operands)
+
+
+@input_to_output(Parameter, CreateToken, AfterAll, memo=False)
+def _(
+    ins: Instruction, op: Parameter | CreateToken | AfterAll, operand: int
+) -> tuple[Accesses, ...]:
+    return (NEVER,) * len(leaves(ins.type))
+
+
+# The leaves of the operands one after the other are the leaves of the value.
+
+
+def _first_leaves(ins: Instruction) -> list[int]:
+    """The output that is the first leaf of each operand, and one past the last."""
+    firsts = [0]
+    for operand in ins.operands:
+        firsts.append(firsts[-1] + len(leaves(operand.type)))
+    return firsts
+
+
+@output_to_input(Tuple, Return, OptimizationBarrier)
+def _(ins: Instruction, op: Op, output: int) -> tuple[Accesses, ...]:
+    firsts = _first_leaves(ins)
+    return tuple(
+        _leaf(operand.type, output - firsts[k]) if firsts[k] <= output < firsts[k + 1] else NEVER
+        for k, operand in enumerate(ins.operands)
+    )
+
+
+@input_to_output(Tuple, Return, OptimizationBarrier)
+def _(ins: Instruction, op: Op, operand: int) -> tuple[Accesses, ...]:
+    first, end = _first_leaves(ins)[operand : operand + 2]
+    type = ins.operands[operand].type
+    return tuple(
+        _leaf(type, output - first) if first <= output < end else NEVER
+        for output in range(len(leaves(ins.type)))
+    )
+
+
+# Some leaves of operand 0, in order.
+
+
+def _passed(ins: Instruction) -> tuple[int, ...]:
+    """The leaf of operand 0 that each output is; -1 for none."""
+    source, outputs = ins.operands[0].type, len(leaves(ins.type))
+    match ins.op:
+        case GetTupleElement(index):
+            elements = getattr(source, "elements", ())
+            first = sum(len(leaves(element)) for element in elements[:index])
+            return tuple(range(first, first + outputs))
+        case CopyStart():  # (target, source, context)
+            count = len(leaves(source))
+            return tuple(k % count if k < 2 * count else -1 for k in range(outputs))
+        case _:
+            return tuple(range(outputs))
+
+
+@output_to_input(GetTupleElement, Domain, AddDependency, CopyStart, CopyDone, AsyncUpdate)
+def _(ins: Instruction, op: Op, output: int) -> tuple[Accesses, ...]:
+    leaf = _passed(ins)[output]
+    data = NEVER if leaf < 0 else _leaf(ins.operands[0].type, leaf)
+    return (data, *[NEVER] * (len(ins.operands) - 1))
+
+
+@input_to_output(GetTupleElement, Domain, AddDependency, CopyStart, CopyDone, AsyncUpdate)
+def _(ins: Instruction, op: Op, operand: int) -> tuple[Accesses, ...]:
+    source = ins.operands[0].type
+    return tuple(NEVER if operand > 0 or leaf < 0 else _leaf(source, leaf) for leaf in _passed(ins))
+
+
+# Custom calls whose meaning is known by their name.
+
+_IDENTITY = frozenset(
+    {
+        "Sharding",
+        "MoveToHost",
+        "MoveToDevice",
+        "annotate_device_placement",
+        "LayoutConstraint",
+        "xla.sdy.FuncResultSharding",
+    }
+)
+_NO_OPERANDS = "custom-call `{}`: may read anything"
+
+
+def _custom_call(
+    direction: Direction, ins: Instruction, number: int
+) -> tuple[Accesses, ...] | None:
+    assert isinstance(ins.op, CustomCall)
+    match ins.op.call_target_name:
+        case name if name in _IDENTITY and len(ins.operands) == 1:
+            rule = lookup(direction, Domain)
+        case "TopK" if len(ins.operands) == 1:
+            rule = lookup(direction, TopK)
+        case _:
+            return None
+    assert rule is not None
+    assert rule.rule is not None
+    return rule.rule(ins, TopK(0), number)
+
+
+@output_to_input(CustomCall)
+def _(ins: Instruction, op: CustomCall, output: int) -> tuple[Accesses, ...]:
+    known = _custom_call(Direction.OUTPUT_TO_INPUT, ins, output)
+    reason = _NO_OPERANDS.format(op.call_target_name)
+    return (unknown(reason),) * len(ins.operands) if known is None else known
+
+
+@input_to_output(CustomCall)
+def _(ins: Instruction, op: CustomCall, operand: int) -> tuple[Accesses, ...]:
+    known = _custom_call(Direction.INPUT_TO_OUTPUT, ins, operand)
+    reason = _NO_OPERANDS.format(op.call_target_name)
+    return (unknown(reason),) * len(leaves(ins.type)) if known is None else known
+
+
+missing(UnknownOp, reason="an op nothing is known about")
+_CALLED = "through the computation it calls: `hloscope.fusion`"
+elsewhere(Fusion, Call, Composite, Case, AsyncStart, AsyncDone, reason=_CALLED)
+elsewhere(While, reason=_CALLED, precision=Precision.OVER)

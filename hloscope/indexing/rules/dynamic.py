@@ -1,0 +1,102 @@
+"""Ops about sizes known only at run time; the operands that hold sizes are read by every output."""
+
+from __future__ import annotations
+
+from hloscope.errors import UnsupportedError
+from hloscope.indexing.access import Accesses
+from hloscope.indexing.reshape import reshape_map
+from hloscope.indexing.rules.build import (
+    NEVER,
+    everything,
+    everywhere,
+    exact,
+    identity,
+    sizes,
+)
+from hloscope.indexing.rules.elementwise import broadcast_read, broadcast_write
+from hloscope.indexing.rules.registry import input_to_output, missing, output_to_input
+from hloscope.ir.graph import Instruction
+from hloscope.ir.types import TensorType
+from hloscope.ops.dynamic import (
+    DynamicBroadcastInDim,
+    DynamicIota,
+    DynamicPad,
+    DynamicReshape,
+    GetDimensionSize,
+    SetDimensionSize,
+)
+
+
+def _sizes_read(ins: Instruction, first: int) -> tuple[Accesses, ...]:
+    shape = sizes(ins.type)
+    return tuple(everything(shape, sizes(operand.type)) for operand in ins.operands[first:])
+
+
+def _require_static(ins: Instruction) -> None:
+    """Refuse dynamic sizes where the row-major order depends on their values."""
+    for type in (ins.type, ins.operands[0].type):
+        if isinstance(type, TensorType) and not type.is_static:
+            raise UnsupportedError("a reshape between sizes known only at run time")
+
+
+@output_to_input(DynamicReshape)
+def _(ins: Instruction, op: DynamicReshape, output: int) -> tuple[Accesses, ...]:
+    _require_static(ins)
+    data = exact(reshape_map(sizes(ins.type), sizes(ins.operands[0].type)))
+    return (data, *_sizes_read(ins, 1))
+
+
+@input_to_output(DynamicReshape)
+def _(ins: Instruction, op: DynamicReshape, operand: int) -> tuple[Accesses, ...]:
+    if operand > 0:
+        return everywhere(ins, operand)
+    _require_static(ins)
+    return (exact(reshape_map(sizes(ins.operands[0].type), sizes(ins.type))),)
+
+
+@output_to_input(DynamicBroadcastInDim)
+def _(ins: Instruction, op: DynamicBroadcastInDim, output: int) -> tuple[Accesses, ...]:
+    source, target = sizes(ins.operands[0].type), sizes(ins.type)
+    return (broadcast_read(source, target, op.broadcast_dimensions), *_sizes_read(ins, 1))
+
+
+@input_to_output(DynamicBroadcastInDim)
+def _(ins: Instruction, op: DynamicBroadcastInDim, operand: int) -> tuple[Accesses, ...]:
+    if operand > 0:
+        return everywhere(ins, operand)
+    source, target = sizes(ins.operands[0].type), sizes(ins.type)
+    return (broadcast_write(source, target, op.broadcast_dimensions),)
+
+
+@output_to_input(DynamicIota)
+def _(ins: Instruction, op: DynamicIota, output: int) -> tuple[Accesses, ...]:
+    return _sizes_read(ins, 0)
+
+
+@input_to_output(DynamicIota)
+def _(ins: Instruction, op: DynamicIota, operand: int) -> tuple[Accesses, ...]:
+    return everywhere(ins, operand)
+
+
+@output_to_input(GetDimensionSize, memo=False)
+def _(ins: Instruction, op: GetDimensionSize, output: int) -> tuple[Accesses, ...]:
+    """Reads the size, no element."""
+    return (NEVER,)
+
+
+@input_to_output(GetDimensionSize, memo=False)
+def _(ins: Instruction, op: GetDimensionSize, operand: int) -> tuple[Accesses, ...]:
+    return (NEVER,)
+
+
+@output_to_input(SetDimensionSize)
+def _(ins: Instruction, op: SetDimensionSize, output: int) -> tuple[Accesses, ...]:
+    return (identity(sizes(ins.type)), *_sizes_read(ins, 1))
+
+
+@input_to_output(SetDimensionSize)
+def _(ins: Instruction, op: SetDimensionSize, operand: int) -> tuple[Accesses, ...]:
+    return everywhere(ins, operand) if operand else (identity(sizes(ins.type)),)
+
+
+missing(DynamicPad, reason="the padding is known only at run time")

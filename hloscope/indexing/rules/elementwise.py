@@ -1,0 +1,134 @@
+"""Element-wise ops: each output element reads the elements at its own index."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from hloscope.affine import Const, Dim, Expr
+from hloscope.indexing.access import Accesses
+from hloscope.indexing.rules.build import (
+    NEVER,
+    MapBuilder,
+    all_output_sizes,
+    everything,
+    exact,
+    identity,
+    output_sizes,
+    sizes,
+)
+from hloscope.indexing.rules.registry import input_to_output, output_to_input
+from hloscope.ir.graph import Instruction
+from hloscope.ir.types import Dims
+from hloscope.ops.collectives import AllReduce, CollectiveReduce, CrossReplicaSum
+from hloscope.ops.elementwise import ELEMENTWISE, Elementwise, ImplicitBroadcast
+from hloscope.ops.reduction import Map
+
+_SHAPE_ONLY = ELEMENTWISE["chlo.constant_like"]
+
+
+@output_to_input(Elementwise, Map, memo=False)
+def _(ins: Instruction, op: Elementwise | Map, output: int) -> tuple[Accesses, ...]:
+    return _reads(sizes(ins.type), tuple([sizes(operand.type) for operand in ins.operands]))
+
+
+@lru_cache(maxsize=1 << 14)
+def _reads(target: Dims, sources: tuple[Dims, ...]) -> tuple[Accesses, ...]:
+    """A scalar operand (select's predicate, clamp's bounds) is read by every element."""
+    return tuple(
+        identity(target) if len(source) == len(target) else everything(target, source)
+        for source in sources
+    )
+
+
+@input_to_output(Elementwise, Map, memo=False)
+def _(ins: Instruction, op: Elementwise | Map, operand: int) -> tuple[Accesses, ...]:
+    return _writes(sizes(ins.operands[operand].type), sizes(ins.type))
+
+
+@lru_cache(maxsize=1 << 14)
+def _writes(source: Dims, target: Dims) -> tuple[Accesses, ...]:
+    return (identity(source) if len(source) == len(target) else everything(source, target),)
+
+
+@output_to_input(_SHAPE_ONLY)
+def _(ins: Instruction, op: Elementwise, output: int) -> tuple[Accesses, ...]:
+    return (NEVER,) * len(ins.operands)
+
+
+@input_to_output(_SHAPE_ONLY)
+def _(ins: Instruction, op: Elementwise, operand: int) -> tuple[Accesses, ...]:
+    return (NEVER,)
+
+
+@output_to_input(AllReduce, CollectiveReduce, CrossReplicaSum)
+def _(
+    ins: Instruction, op: AllReduce | CollectiveReduce | CrossReplicaSum, output: int
+) -> tuple[Accesses, ...]:
+    """On one device: an all-reduce of several operands reduces each on its own."""
+    target = identity(output_sizes(ins, output))
+    return tuple([target if k == output else NEVER for k in range(len(ins.operands))])
+
+
+@input_to_output(AllReduce, CollectiveReduce, CrossReplicaSum)
+def _(
+    ins: Instruction, op: AllReduce | CollectiveReduce | CrossReplicaSum, operand: int
+) -> tuple[Accesses, ...]:
+    source = identity(sizes(ins.operands[operand].type))
+    return tuple([source if k == operand else NEVER for k in range(len(all_output_sizes(ins)))])
+
+
+def _places(op: ImplicitBroadcast, source: Dims, target: Dims) -> tuple[int, ...]:
+    """The dimension of the result to which each dimension of an operand belongs."""
+    if len(source) == len(target):
+        return tuple(range(len(target)))
+    if op.broadcast_dimensions is not None:
+        return op.broadcast_dimensions
+    return tuple(range(len(target) - len(source), len(target)))
+
+
+@output_to_input(ImplicitBroadcast)
+def _(ins: Instruction, op: ImplicitBroadcast, output: int) -> tuple[Accesses, ...]:
+    target = sizes(ins.type)
+    answer = []
+    for operand in ins.operands:
+        source = sizes(operand.type)
+        answer.append(broadcast_read(source, target, _places(op, source, target)))
+    return tuple(answer)
+
+
+@input_to_output(ImplicitBroadcast)
+def _(ins: Instruction, op: ImplicitBroadcast, operand: int) -> tuple[Accesses, ...]:
+    source, target = sizes(ins.operands[operand].type), sizes(ins.type)
+    return (broadcast_write(source, target, _places(op, source, target)),)
+
+
+@lru_cache(maxsize=1 << 14)
+def broadcast_read(source: Dims, target: Dims, places: Dims) -> Accesses:
+    """Dimension `k` of the source is read at dimension `places[k]`, or at 0 where it expands.
+
+    >>> print(broadcast_read((6, 1), (5, 6, 7), (1, 2))[0].map)
+    (d0, d1, d2) -> (d1, 0), domain: d0 in [0, 4], d1 in [0, 5], d2 in [0, 6]
+    """
+    at = MapBuilder(target)
+    return exact(
+        at.map(
+            Dim(place) if size == target[place] else Const(0)
+            for size, place in zip(source, places, strict=True)
+        )
+    )
+
+
+@lru_cache(maxsize=1 << 14)
+def broadcast_write(source: Dims, target: Dims, places: Dims) -> Accesses:
+    """The inverse of `broadcast_read`: new and expanding dimensions are range variables.
+
+    >>> print(broadcast_write((6, 1), (5, 6, 7), (1, 2))[0].map)
+    (d0, d1)[s0, s1] -> (s0, d0, s1), domain: d0 in [0, 5], d1 in [0, 0], s0 in [0, 4], s1 in [0, 6]
+    """
+    at = MapBuilder(source)
+    follows = {place: k for k, place in enumerate(places) if source[k] == target[place]}
+    results: list[Expr] = [
+        Dim(follows[place]) if place in follows else at.range(size)
+        for place, size in enumerate(target)
+    ]
+    return exact(at.map(results))

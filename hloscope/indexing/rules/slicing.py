@@ -1,0 +1,163 @@
+"""Slices with fixed and with run-time starts.
+
+A run-time start is clamped so that the slice fits: the runtime variable stands for the clamped
+value, its interval is `[0, size - slice size]`.  Index operands are read by every output element.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from hloscope.affine import Const, Dim, Expr
+from hloscope.indexing.access import Accesses
+from hloscope.indexing.rules.build import (
+    MapBuilder,
+    dims,
+    everything,
+    everywhere,
+    exact,
+    sizes,
+)
+from hloscope.indexing.rules.registry import input_to_output, output_to_input
+from hloscope.ir.graph import Instruction
+from hloscope.ir.types import Dims
+from hloscope.ops.slicing import DynamicSlice, DynamicUpdateSlice, RealDynamicSlice, Slice
+
+
+@output_to_input(Slice)
+def _(ins: Instruction, op: Slice, output: int) -> tuple[Accesses, ...]:
+    at = MapBuilder(sizes(ins.type))
+    steps = zip(op.start_indices, op.strides, strict=True)
+    return (exact(at.map(Dim(k) * step + start for k, (start, step) in enumerate(steps))),)
+
+
+@input_to_output(Slice)
+def _(ins: Instruction, op: Slice, operand: int) -> tuple[Accesses, ...]:
+    at = MapBuilder(sizes(ins.operands[0].type))
+    results: list[Expr] = []
+    for k, size in enumerate(sizes(ins.type)):
+        start, step = op.start_indices[k], op.strides[k]
+        at.require(Dim(k), start, start + (size - 1) * step)
+        if step == 1:
+            results.append(Dim(k) - start)
+        else:
+            at.require((Dim(k) - start) % step, 0, 0)
+            results.append((Dim(k) - start) // step)
+    return (exact(at.map(results)),)
+
+
+def starts(ins: Instruction, first: int, rank: int) -> list[tuple[Instruction, Sequence[Expr]]]:
+    """Where the start of each dimension is read: a scalar operand each, or one vector operand."""
+    operands = ins.operands[first:]
+    if len(operands) == 1 and len(sizes(operands[0].type)) == 1:
+        return [(operands[0], (Const(k),)) for k in range(rank)]
+    return [(operand, ()) for operand in operands]
+
+
+def _start(at: MapBuilder, ins: Instruction, first: int, whole: Dims, part: Dims) -> Iterator[Expr]:
+    for (origin, index), size, window in zip(
+        starts(ins, first, len(whole)), whole, part, strict=True
+    ):
+        yield at.read(0, size - window, origin, index)
+
+
+def _indices(ins: Instruction, first: int) -> tuple[Accesses, ...]:
+    """Every output element reads all of the index operands."""
+    shape = sizes(ins.type)
+    return tuple(everything(shape, sizes(operand.type)) for operand in ins.operands[first:])
+
+
+@output_to_input(DynamicSlice, memo=False)
+def _(ins: Instruction, op: DynamicSlice, output: int) -> tuple[Accesses, ...]:
+    whole, part = sizes(ins.operands[0].type), sizes(ins.type)
+    at = MapBuilder(part)
+    results = [Dim(k) + start for k, start in enumerate(_start(at, ins, 1, whole, part))]
+    return (exact(at.map(results)), *_indices(ins, 1))
+
+
+@input_to_output(DynamicSlice, memo=False)
+def _(ins: Instruction, op: DynamicSlice, operand: int) -> tuple[Accesses, ...]:
+    if operand > 0:
+        return everywhere(ins, operand)
+    whole, part = sizes(ins.operands[0].type), sizes(ins.type)
+    at = MapBuilder(whole)
+    return (exact(at.map(_within(at, ins, 1, whole, part))),)
+
+
+def _within(at: MapBuilder, ins: Instruction, first: int, whole: Dims, part: Dims) -> list[Expr]:
+    """The index inside the window of the index in the array, required to be inside."""
+    results: list[Expr] = []
+    for k, start in enumerate(_start(at, ins, first, whole, part)):
+        at.require(Dim(k) - start, 0, part[k] - 1)
+        results.append(Dim(k) - start)
+    return results
+
+
+@output_to_input(DynamicUpdateSlice, memo=False)
+def _(ins: Instruction, op: DynamicUpdateSlice, output: int) -> tuple[Accesses, ...]:
+    whole, part = (sizes(operand.type) for operand in ins.operands[:2])
+    at = MapBuilder(whole)
+    update = exact(at.map(_within(at, ins, 2, whole, part)))
+    return (_outside(ins, whole, part), update, *_indices(ins, 2))
+
+
+@input_to_output(DynamicUpdateSlice, memo=False)
+def _(ins: Instruction, op: DynamicUpdateSlice, operand: int) -> tuple[Accesses, ...]:
+    if operand > 1:
+        return everywhere(ins, operand)
+    whole, part = (sizes(operand.type) for operand in ins.operands[:2])
+    if operand == 0:
+        return (_outside(ins, whole, part),)
+    at = MapBuilder(part)
+    return (exact(at.map(Dim(k) + s for k, s in enumerate(_start(at, ins, 2, whole, part)))),)
+
+
+def _outside(ins: Instruction, whole: Dims, part: Dims) -> Accesses:
+    """The elements the update leaves alone, as disjoint pieces.
+
+    The first dimension in which an index is outside the update is before or behind it.
+    """
+    if 0 in part:
+        at = MapBuilder(whole)
+        return exact(at.map(dims(len(whole))))
+    places = starts(ins, 2, len(whole))
+    partial = [k for k, size in enumerate(whole) if part[k] < size]
+    pieces = []
+    for count, last in enumerate(partial):
+        for lo, hi in ((1 - whole[last], -1), (part[last], whole[last] - 1)):
+            at = MapBuilder(whole)
+            for k in partial[: count + 1]:
+                start = at.read(0, whole[k] - part[k], *places[k])
+                bounds = (lo, hi) if k == last else (0, part[k] - 1)
+                at.require(Dim(k) - start, *bounds)
+            pieces.append(at.map(dims(len(whole))))
+    return exact(*pieces)
+
+
+@output_to_input(RealDynamicSlice, memo=False)
+def _(ins: Instruction, op: RealDynamicSlice, output: int) -> tuple[Accesses, ...]:
+    whole = sizes(ins.operands[0].type)
+    at = MapBuilder(sizes(ins.type))
+    results: list[Expr] = []
+    for k, size in enumerate(whole):
+        start = at.read(0, max(size - 1, 0), ins.operands[1], (Const(k),))
+        step = at.read(1, max(size, 1), ins.operands[3], (Const(k),))
+        results.append(Dim(k) * step + start)
+        at.require(results[k], 0, size - 1)
+    return (exact(at.map(results)), *_indices(ins, 1))
+
+
+@input_to_output(RealDynamicSlice, memo=False)
+def _(ins: Instruction, op: RealDynamicSlice, operand: int) -> tuple[Accesses, ...]:
+    if operand > 0:
+        return everywhere(ins, operand)
+    whole, part = sizes(ins.operands[0].type), sizes(ins.type)
+    at = MapBuilder(whole)
+    results: list[Expr] = []
+    for k, size in enumerate(part):
+        start = at.read(0, max(whole[k] - 1, 0), ins.operands[1], (Const(k),))
+        step = at.read(1, max(whole[k], 1), ins.operands[3], (Const(k),))
+        position = at.range(size)
+        at.require(Dim(k) - position * step - start, 0, 0)
+        results.append(position)
+    return (exact(at.map(results)),)
