@@ -13,13 +13,15 @@ no reader can tell from having been there all along.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property
+from threading import RLock
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from hloscope.ir.op import Op
     from hloscope.ir.types import Type
     from hloscope.source import Span
+
+_READING: Final = RLock()
 
 
 class Instruction:
@@ -39,13 +41,13 @@ class Instruction:
     """
 
     __slots__ = (
+        "_extras",
+        "_span",
         "calls",
         "control_predecessors",
-        "extras",
         "name",
         "op",
         "operands",
-        "span",
         "type",
     )
 
@@ -65,9 +67,19 @@ class Instruction:
         self.op: Final = op
         self.operands: Final = operands
         self.calls: Final = calls
-        self.extras: Final = extras
+        self._extras = extras
         self.control_predecessors: Final = control_predecessors
-        self.span: Final = span
+        self._span = span
+
+    @property
+    def extras(self) -> tuple[tuple[str, str], ...]:
+        """Metadata, sharding, unknown attributes …: `(name, text)` as written."""
+        return self._extras
+
+    @property
+    def span(self) -> Span | None:
+        """Where the instruction stands in the source."""
+        return self._span
 
     def __repr__(self) -> str:
         operands = ", ".join(o.name for o in self.operands)
@@ -84,11 +96,12 @@ class Body:
         instructions: tuple[Instruction, ...],
         parameters: tuple[Instruction, ...],
         root: Instruction,
+        by_name: Mapping[str, Instruction] | None = None,
     ) -> None:
         self.instructions: Final = instructions
         self.parameters: Final = parameters
         self.root: Final = root
-        self.by_name: Final = {i.name: i for i in instructions}
+        self.by_name: Final = {i.name: i for i in instructions} if by_name is None else by_name
 
 
 class Computation:
@@ -96,6 +109,8 @@ class Computation:
 
     The body may be given, or a function that reads it when it is first asked for.
     """
+
+    __slots__ = ("_body", "_extras", "_span", "name")
 
     def __init__(
         self,
@@ -106,14 +121,37 @@ class Computation:
         span: Span | None = None,
     ) -> None:
         self.name: Final = name
-        self.extras: Final = extras
-        self.span: Final = span
-        self._load = body
+        self._extras = extras
+        self._span = span
+        self._body = body
 
-    @cached_property
+    @property
     def body(self) -> Body:
         """Instructions, parameters and root."""
-        return self._load if isinstance(self._load, Body) else self._load()
+        body = self._body
+        return body if isinstance(body, Body) else self._read()
+
+    def _read(self) -> Body:
+        with _READING:  # two threads must not make two sets of nodes
+            body = self._body
+            if not isinstance(body, Body):
+                body = self._body = body()
+            return body
+
+    @property
+    def is_read(self) -> bool:
+        """Has the body been read from the text already?"""
+        return isinstance(self._body, Body)
+
+    @property
+    def extras(self) -> tuple[tuple[str, str], ...]:
+        """Attributes of the computation, `(name, text)` as written."""
+        return self._extras
+
+    @property
+    def span(self) -> Span | None:
+        """Where the computation stands in the source."""
+        return self._span
 
     @property
     def instructions(self) -> tuple[Instruction, ...]:

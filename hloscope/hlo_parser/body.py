@@ -1,0 +1,200 @@
+"""The body of a computation: text → instructions, fast where the text is as XLA prints it.
+
+A line in printed form is taken apart by one regular expression, and what it says is looked up in
+the tables of `memo`.  Whatever does not fit (comments, other line breaks, operands that are
+instructions, computations inside attributes) and every error goes through `InstructionReader`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from hloscope.errors import ParseError
+from hloscope.hlo_parser.instruction import START, Callees, InstructionReader
+from hloscope.hlo_parser.memo import CALLING, Tails, Types, Variants, compatible, take_callees
+from hloscope.hlo_parser.nodes import TextInstruction
+from hloscope.hlo_parser.scanner import NAME, fail, skip
+from hloscope.hlo_parser.scope import Scope
+from hloscope.hlo_parser.sections import Section
+from hloscope.hlo_parser.types import print_type
+from hloscope.ir.graph import Body, Computation, Instruction
+from hloscope.source import Source
+
+_LAYOUT: Final = r"(?:\{[^{}\n]*\})?"
+_LINE: Final = re.compile(
+    rf"\s*(ROOT )?%?({NAME}) = "
+    rf"([a-z]\w*\[[^\[\]\n]*\]{_LAYOUT}|\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)) "  # type
+    r"([a-z][a-z0-9-]*)\(([^()\n]*)\)"  # opcode and operands
+    r"([^\r\n]*)\r?\n"
+)
+_OPERAND: Final = re.compile(rf"(\w+\[[^\[\]]*\]{_LAYOUT}) %?({NAME})(?:, |\Z)")
+_INDEX_COMMENT: Final = re.compile(r"/\*index=\d+\*/")
+_RESULT: Final = re.compile(r"\) -> ([^\n]*?)\s*\{\Z")
+_HOLDING_TEXT: Final = frozenset(("constant", "parameter"))
+"""Opcodes with something else than operands in parentheses."""
+
+
+class Texts:
+    """What the bodies of one module share while they are read."""
+
+    def __init__(self, source: Source) -> None:
+        self.source: Final = source
+        self.types: Final = Types()
+        self.variants: Final = Variants()
+        self.tails: Final = Tails()
+
+
+class _Doubt(Exception):  # noqa: N818  (never leaves this file)
+    """The line is not in printed form after all."""
+
+
+def read_body(texts: Texts, section: Section, callees: Callees) -> Body:
+    """Return the instructions of `section`.
+
+    Raises:
+        ParseError: With the place.
+    """
+    return _BodyReader(texts, section, callees).read()
+
+
+class _BodyReader:
+    def __init__(self, texts: Texts, section: Section, callees: Callees) -> None:
+        self._texts = texts
+        self._section = section
+        self._callees = callees
+        self._scope = Scope(section.name)
+        self._careful = InstructionReader(
+            texts.source, texts.types, self._scope, callees, section.end
+        )
+
+    def read(self) -> Body:
+        self._read_lines()
+        section, source = self._section, self._texts.source
+        body = self._scope.finish(source, section.start, section.body)
+        self._check_result(body)
+        return body
+
+    def _read_lines(self) -> None:  # noqa: C901  (one loop, unrolled for speed)
+        texts, scope = self._texts, self._scope
+        source, types, variants, accept = (
+            texts.source, texts.types, texts.variants, texts.tails.accept,
+        )  # fmt: skip
+        text, by_name, match = source.text, scope.by_name, _LINE.match
+        lookup = by_name.__getitem__
+        at, end, before = self._section.body, self._section.end, -1
+        while line := match(text, at, end) or self._odd_line(at, before):
+            if isinstance(line, int):
+                at, before = line, -1
+                continue
+            root, name, type_text, opcode, inside, rest = line.groups()
+            try:
+                if name in by_name or (root and scope.root is not None):
+                    raise _Doubt
+                cut = rest.find(", metadata={")
+                tail = ""
+                if cut >= 0:
+                    tail, rest = rest[cut:], rest[:cut]
+                    stop = tail.find("}") + 1
+                    if stop != len(tail) and not accept(tail[stop:]):
+                        raise _Doubt
+                calls: tuple[Computation, ...] = ()
+                operands: tuple[Instruction, ...] = ()
+                if opcode in _HOLDING_TEXT:
+                    variant = variants[opcode, rest, inside]
+                else:
+                    if opcode in CALLING:
+                        rest, names = take_callees(rest)
+                        variant = variants[opcode, rest]
+                        calls = self._calls(variant.calls, names)
+                    else:
+                        variant = variants[opcode, rest]
+                        if variant.calls:
+                            calls = self._calls(variant.calls, [])
+                    if inside:
+                        if "[" in inside or "/" in inside:
+                            operands = self._typed_operands(inside)
+                        else:
+                            operands = tuple(map(lookup, inside.replace("%", "").split(", ")))
+                ins = by_name[name] = TextInstruction(
+                    name,
+                    types[type_text],
+                    variant.op,
+                    operands,
+                    calls,
+                    variant.extras,
+                    tail,
+                    tuple(map(lookup, variant.control_predecessors)),
+                    source,
+                    at,
+                )
+            except (_Doubt, KeyError, ParseError):
+                at, before = self._careful.read(at), -1
+                continue
+            if root:
+                scope.root = ins
+            if opcode == "parameter":
+                scope.parameters.append(ins)
+            at, before = line.end(), at
+
+    def _odd_line(self, at: int, before: int) -> int | None:
+        """Read what is at `at` and has no printed form; return its end, or `None` at the end.
+
+        Args:
+            at: Where to read.
+            before: Start of the line before, if that was read as a complete instruction.
+        """
+        text, end = self._texts.source.text, self._section.end
+        start = skip(text, at)
+        if start >= end:
+            return None
+        if before >= 0 and not START.match(text, start):  # the line before may go on here
+            self._scope.drop_last()
+            start = before
+        return self._careful.read(start)
+
+    def _calls(self, calls: tuple[int | str, ...], names: list[str]) -> tuple[Computation, ...]:
+        found = []
+        for call in calls:
+            computation = self._callees.by_name(names[call] if isinstance(call, int) else call)
+            if computation is None:
+                raise _Doubt
+            found.append(computation)
+        return tuple(found)
+
+    def _typed_operands(self, inside: str) -> tuple[Instruction, ...]:
+        """Read operands written with their types or with `/*index=5*/`."""
+        inside = _INDEX_COMMENT.sub("", inside)
+        lookup = self._scope.by_name.__getitem__
+        if "[" not in inside:
+            return tuple(map(lookup, inside.replace("%", "").split(", ")))
+        operands = []
+        at = 0
+        while operand := _OPERAND.match(inside, at):
+            ins = lookup(operand.group(2))
+            if not compatible(self._texts.types[operand.group(1)], ins.type):
+                raise _Doubt
+            operands.append(ins)
+            at = operand.end()
+        if at != len(inside):
+            raise _Doubt
+        return tuple(operands)
+
+    def _check_result(self, body: Body) -> None:
+        """Check the type in the header against the root's."""
+        section, source = self._section, self._texts.source
+        arrow = source.text.rfind(") -> ", section.start, section.body)
+        result = _RESULT.match(source.text, arrow, section.body) if arrow >= 0 else None
+        if result is None:
+            return
+        try:
+            type_ = self._texts.types[result.group(1)]
+        except ParseError:
+            fail("expected a type", source, *result.span(1))
+        if not compatible(type_, body.root.type):
+            fail(
+                f"`{section.name}` returns {print_type(type_, layout=False)}, but its root "
+                f"`{body.root.name}` has type {print_type(body.root.type, layout=False)}",
+                source,
+                *result.span(1),
+            )

@@ -1,0 +1,351 @@
+"""One instruction in any form the grammar allows, part by part, with a place for every error."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection
+from typing import Final, NoReturn
+
+from hloscope.errors import ParseError, VerifyError
+from hloscope.hlo_parser.attributes import moved, near
+from hloscope.hlo_parser.memo import Types, compatible
+from hloscope.hlo_parser.nodes import TextInstruction
+from hloscope.hlo_parser.opcodes import SPELLINGS
+from hloscope.hlo_parser.scanner import (
+    NAME,
+    closing,
+    fail,
+    found,
+    skip,
+    type_end,
+    value_end,
+    without_comments,
+)
+from hloscope.hlo_parser.scope import Scope, nearest
+from hloscope.hlo_parser.spelling import Read, is_opcode, read_op, read_unknown
+from hloscope.hlo_parser.types import print_type
+from hloscope.ir.graph import Computation, Instruction
+from hloscope.ir.types import Type
+from hloscope.ops.control import Parameter, UnknownOp
+from hloscope.source import Source
+
+START: Final = re.compile(rf"\s*(?:(ROOT)\s+)?%?({NAME})\s*=\s*")
+"""How an instruction begins."""
+
+_NAME: Final = re.compile(rf"%?({NAME})")
+_WORD: Final = re.compile(r"[A-Za-z_][\w.-]*")
+_ATTRIBUTE: Final = re.compile(r"[A-Za-z_][\w.-]*\s*=\s*")
+_CALLERS: Final = re.compile(r"to_apply|calls|body|condition|decomposition|\w+_computations?")
+_DEEPEST: Final = 64
+_WITH_INSIDE: Final = ("parameter", "constant")
+
+Callee = Callable[[str], Computation | None]
+
+
+class Callees:
+    """Where an instruction finds the computations it calls.
+
+    Attributes:
+        by_name: Returns the computation of a name if it may be called from here.
+        known: Returns all names, for suggestions.
+        inline: Reads the computation whose braces open at an offset, in an instruction of a name.
+    """
+
+    def __init__(
+        self,
+        by_name: Callee,
+        known: Callable[[], Collection[str]],
+        inline: Callable[[int, str], Computation],
+    ) -> None:
+        self.by_name = by_name
+        self.known = known
+        self.inline = inline
+
+
+class InstructionReader:
+    """Reads instructions of one scope one at a time."""
+
+    def __init__(
+        self, source: Source, types: Types, scope: Scope, callees: Callees, end: int
+    ) -> None:
+        self._source = source
+        self._text = source.text
+        self._types = types
+        self._scope = scope
+        self._callees = callees
+        self._end = end
+        self._depth = 0
+
+    def read(self, at: int) -> int:
+        """Add the instruction at `at` to the scope and return where it ends.
+
+        Raises:
+            ParseError: With the place.
+        """
+        source, text, scope = self._source, self._text, self._scope
+        at = skip(text, at)
+        start = START.match(text, at)
+        if start is None:
+            self._explain_start(at)
+        marked, name = start.group(1), start.group(2)
+        if name in scope.by_name:
+            first = scope.by_name[name].span
+            line = first.line_col[0] if first else 0
+            fail(f"`{name}` is already defined in line {line}", source, *start.span(2))
+        if marked and scope.root is not None:
+            first = scope.root.span
+            line = first.line_col[0] if first else 0
+            message = f"second ROOT: `{scope.root.name}` in line {line} is the root already"
+            fail(message, source, *start.span(1))
+        ins, end = self._read_value(name, at, skip(text, start.end()), attributes=True)
+        scope.add(ins, is_root=marked is not None)
+        return end
+
+    def read_unnamed(self, at: int, name: str) -> int:
+        """Add the instruction `type opcode(…)` at `at` as `name` and return where it ends.
+
+        Raises:
+            ParseError: With the place.
+        """
+        ins, end = self._read_value(name, at, at, attributes=True)
+        self._scope.add(ins)
+        return end
+
+    def _explain_start(self, at: int) -> NoReturn:
+        text, source = self._text, self._source
+        name = _NAME.match(text, at)
+        if name is None:
+            fail(f"expected an instruction, found {found(text, at)}", source, at)
+        after = skip(text, name.end())
+        if name.group() == "ROOT" and _NAME.match(text, after):
+            after = skip(text, _NAME.match(text, after).end())  # type: ignore[union-attr]
+        fail(
+            f"expected `=` after the name of the instruction, found {found(text, after)}",
+            source,
+            after,
+        )
+
+    def _read_value(
+        self, name: str, start: int, at: int, *, attributes: bool
+    ) -> tuple[Instruction, int]:
+        """Read `type opcode(operands), attributes` at `at`."""
+        source, text = self._source, self._text
+        stop = type_end(source, at)
+        type_ = self._type(at, stop) if stop > at else None
+        at = skip(text, stop)
+        word = _WORD.match(text, at)
+        if word is None:
+            what = "a type or an opcode" if type_ is None else "an opcode"
+            fail(f"expected {what}, found {found(text, at)}", source, at)
+        opcode = word.group()
+        opening = skip(text, word.end())
+        if not text.startswith("(", opening):
+            if text.startswith(" ", word.end()) and _WORD.match(text, opening):
+                fail(f"expected a type such as `f32[2,3]`, found `{opcode}`", source, *word.span())
+            message = f"expected `(` after `{opcode}`, found {found(text, opening)}"
+            fail(message, source, opening)
+        end = closing(source, opening)
+        inside = (opening + 1, end - 1)
+        if end > self._end:
+            fail("`(` is never closed", source, opening)
+        where = end
+        if attributes:
+            end = self._attributes_end(end)
+        op_text = without_comments(text[where:end])
+        read = self._read_op(word, op_text, where, inside)
+        op, names, predecessors, extras = read
+        operands = () if opcode in _WITH_INSIDE else self._operands(*inside, start)
+        calls = tuple(self._call(callee, name, where, end) for callee in names)
+        control = tuple(self._predecessor(name, where, end) for name in predecessors)
+        if type_ is None:
+            type_ = self._infer(read, operands, calls, word.span())
+        ins = TextInstruction(
+            name, type_, op, operands, calls, extras, "", control, source, start, end
+        )
+        return ins, end
+
+    # ------------------------------------------------------------------------------- types
+
+    def _type(self, start: int, end: int) -> Type:
+        try:
+            return self._types[self._text[start:end]]
+        except ParseError as error:
+            raise moved(error, self._source, start) from None
+
+    def _infer(
+        self,
+        read: Read,
+        operands: tuple[Instruction, ...],
+        calls: tuple[Computation, ...],
+        place: tuple[int, int],
+    ) -> Type:
+        try:
+            return read[0].infer(tuple(operand.type for operand in operands), calls)
+        except (VerifyError, ValueError) as error:
+            reason = error.message if isinstance(error, VerifyError) else str(error)
+            opcode = self._text[slice(*place)]
+            message = f"the type of `{opcode}` is not written and cannot be inferred: {reason}"
+            fail(message, self._source, *place)
+
+    # ---------------------------------------------------------------------- op and attributes
+
+    def _attributes_end(self, at: int) -> int:
+        source, text = self._source, self._text
+        end = at
+        while text.startswith(",", comma := skip(text, end)) and comma < self._end:
+            at = skip(text, comma + 1)
+            name = _ATTRIBUTE.match(text, at)
+            if name is None or at >= self._end:
+                message = f"expected `name=value` after the comma, found {found(text, at)}"
+                fail(message, source, at)
+            end = value_end(source, name.end())
+            if end == name.end():
+                message = f"attribute `{name.group().rstrip('= ')}` has no value"
+                fail(message, source, at, end)
+        return end
+
+    def _read_op(
+        self, word: re.Match[str], attributes: str, at: int, inside: tuple[int, int]
+    ) -> Read:
+        source, opcode = self._source, word.group()
+        if not is_opcode(opcode):
+            hint = near(opcode, SPELLINGS, 3)
+            if hint is not None:
+                fail(f"unknown opcode `{opcode}`; did you mean `{hint}`?", source, *word.span())
+            return self._unknown(opcode, attributes, at)
+        arguments = without_comments(self._text[slice(*inside)]) if opcode in _WITH_INSIDE else ""
+        try:
+            return read_op(opcode, attributes, arguments)
+        except ParseError as error:
+            about = error.span.source.text if error.span else ""
+            if about == arguments and arguments:
+                at = inside[0]
+            elif not attributes and error.span:
+                fail(error.message, source, *word.span())
+            raise moved(error, source, at) from None
+
+    def _unknown(self, opcode: str, attributes: str, at: int) -> Read:
+        try:
+            op, _, predecessors, extras = read_unknown(opcode, attributes)
+        except ParseError as error:
+            raise moved(error, self._source, at) from None
+        assert isinstance(op, UnknownOp)
+        names: list[str] = []
+        for name, value in op.settings:
+            if _CALLERS.fullmatch(name):
+                listed = value[1:-1].split(",") if value.startswith("{") else [value]
+                names += [part.strip().removeprefix("%") for part in listed if "=" not in value]
+        return op, tuple(names), predecessors, extras
+
+    # ------------------------------------------------------------------------------ references
+
+    def _call(self, callee: str, name: str, at: int, end: int) -> Computation:
+        """Return the computation that instruction `name`, with attributes `[at, end)`, calls."""
+        if callee.startswith("{"):
+            blanked = without_comments(self._text[at:end])
+            return self._callees.inline(at + blanked.index(callee), name)
+        computation = self._callees.by_name(callee)
+        if computation is None:
+            self._unknown_callee(callee, at, end)
+        return computation
+
+    def _unknown_callee(self, name: str, at: int, end: int) -> NoReturn:
+        place = re.compile(rf"[=%{{, ]({re.escape(name)})(?![\w.-])").search(self._text, at, end)
+        where = place.span(1) if place else (at, end)
+        known = self._callees.known()
+        if name in known:
+            message = (
+                f"computation `{name}` cannot be called from here: it is this computation or one "
+                "further down, and computations come before their callers"
+            )
+        else:
+            hint = nearest(name, known)
+            message = f"there is no computation `{name}`"
+            message += f"; did you mean `{hint}`?" if hint else ""
+        fail(message, self._source, *where)
+
+    def _predecessor(self, name: str, at: int, end: int) -> Instruction:
+        ins = self._scope.by_name.get(name)
+        if ins is None:
+            begin = self._text.index("control-predecessors", at, end)
+            place = re.compile(rf"[%{{, ]({re.escape(name)})(?![\w.-])").search(
+                self._text, begin, end
+            )
+            span = place.span(1) if place else (at, end)
+            hint = nearest(name, self._scope.by_name)
+            also = f"; did you mean `{hint}`?" if hint else ""
+            fail(f"control predecessor `{name}` is not defined{also}", self._source, *span)
+        return ins
+
+    def _operands(self, at: int, end: int, start: int) -> tuple[Instruction, ...]:
+        """Read the operand list `[at, end)` of the instruction that begins at `start`."""
+        source, text = self._source, self._text
+        operands: list[Instruction] = []
+        at = skip(text, at)
+        while at < end:
+            operand, at = self._operand(at, end, start)
+            operands.append(operand)
+            at = skip(text, at)
+            if at >= end:
+                break
+            if text[at] != ",":
+                fail(f"expected `,` or `)`, found {found(text, at)}", source, at)
+            at = skip(text, at + 1)
+        return tuple(operands)
+
+    def _operand(self, at: int, end: int, start: int) -> tuple[Instruction, int]:
+        source, text, scope = self._source, self._text, self._scope
+        first = at
+        stop = type_end(source, at)
+        type_ = self._type(at, stop) if stop > at else None
+        at = skip(text, stop)
+        name = _NAME.match(text, at, end)
+        if name is None:
+            if type_ is not None and scope.free_parameters:
+                return self._free_parameter(f"_{len(scope.parameters)}", type_, first, stop), stop
+            fail(f"expected the name of an operand, found {found(text, at)}", source, at)
+        if text.startswith("(", skip(text, name.end())):
+            return self._nested(first, at)
+        operand = scope.by_name.get(name.group(1))
+        if operand is None:
+            if scope.free_parameters and type_ is not None:
+                new = self._free_parameter(name.group(1), type_, first, name.end())
+                return new, name.end()
+            scope.unknown(name.group(1), source, name.start(), name.end(), start)
+        if type_ is not None and not compatible(type_, operand.type):
+            fail(
+                f"operand `{operand.name}` has type {print_type(operand.type)}, "
+                f"not {print_type(type_)}",
+                source,
+                first,
+                stop,
+            )
+        return operand, name.end()
+
+    def _free_parameter(self, name: str, type_: Type, at: int, end: int) -> Instruction:
+        op = Parameter(len(self._scope.parameters))
+        ins = TextInstruction(name, type_, op, (), (), (), "", (), self._source, at, end)
+        self._scope.add(ins)
+        return ins
+
+    def _nested(self, start: int, at: int) -> tuple[Instruction, int]:
+        """Read an operand that is an instruction itself: `add(f32[2] abs(a), b)`."""
+        if self._depth >= _DEEPEST:
+            fail("operands are nested too deeply", self._source, at)
+        word = _WORD.match(self._text, at)
+        stem = word.group() if word else "instruction"
+        self._depth += 1
+        ins, end = self._read_value(self._scope.fresh(stem), start, start, attributes=False)
+        self._depth -= 1
+        if ins.name in self._scope.by_name:  # taken by an operand of its own
+            ins, end = self._renamed(ins, stem), end
+        self._scope.add(ins)
+        return ins, end
+
+    def _renamed(self, ins: Instruction, stem: str) -> Instruction:
+        span = ins.span
+        assert span is not None
+        return TextInstruction(
+            self._scope.fresh(stem), ins.type, ins.op, ins.operands, ins.calls, ins.extras, "",
+            ins.control_predecessors, self._source, span.start, span.end,
+        )  # fmt: skip

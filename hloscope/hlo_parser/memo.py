@@ -1,0 +1,125 @@
+"""What instructions have in common: types, and ops with their attributes, read once per text.
+
+The lines of a dump differ in names and metadata; of the rest there are a few hundred variants.
+Computation names are taken out of the attributes before they are looked up, as each fusion calls
+its own computation.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from hloscope.errors import ParseError
+from hloscope.hlo_parser.attributes import split_attributes
+from hloscope.hlo_parser.opcodes import COMMON, SPELLINGS
+from hloscope.hlo_parser.scanner import NAME, without_comments
+from hloscope.hlo_parser.spelling import is_opcode, read_op
+from hloscope.hlo_parser.types import parse_type
+from hloscope.ir.op import Op
+from hloscope.ir.types import TensorType, TupleType, Type
+
+_CALLS: Final = sorted(
+    {a.name for row in SPELLINGS.values() for a in row.attributes.values() if a.kind == "call"}
+)
+_CALLEE: Final = re.compile(rf"(, (?:{'|'.join(_CALLS)})=)%?({NAME})(?=,|\Z)")
+_HOLE: Final = "\0"
+
+CALLING: Final = frozenset(
+    opcode
+    for base, row in SPELLINGS.items()
+    if any(a.kind == "call" for a in row.attributes.values())
+    for opcode in (base, f"{base}-start", f"{base}-update", f"{base}-done")
+)
+"""Opcodes whose attributes may name a computation."""
+
+
+class Variant(NamedTuple):
+    """An op and what its attributes refer to.
+
+    Attributes:
+        op: The op.
+        calls: Called computations, by position in the list of names taken out, or by name.
+        control_predecessors: Names of instructions.
+        extras: Attributes kept as written.
+    """
+
+    op: Op
+    calls: tuple[int | str, ...]
+    control_predecessors: tuple[str, ...]
+    extras: tuple[tuple[str, str], ...]
+
+
+class Types(dict[str, Type]):
+    """Types by their text."""
+
+    def __missing__(self, text: str) -> Type:
+        type_ = self[text] = parse_type(without_comments(text))
+        return type_
+
+
+class Variants(dict[tuple[str, ...], Variant]):
+    """Ops by opcode, attributes without computation names, and for some what is in parentheses."""
+
+    def __missing__(self, key: tuple[str, ...]) -> Variant:
+        opcode, attributes, *inside = key
+        if not is_opcode(opcode) or (attributes and not attributes.startswith(", ")):
+            raise ParseError("not in the printed form")
+        op, names, predecessors, extras = read_op(opcode, attributes, *inside)
+        if any(name.startswith("{") for name in names):
+            raise ParseError("a computation stands inside the instruction")
+        calls = tuple(int(name[1:]) if name[0] == _HOLE else name for name in names)
+        if sum(isinstance(call, int) for call in calls) != attributes.count(_HOLE):
+            raise ParseError("a computation's name stands inside a string")
+        variant = self[key] = Variant(op, calls, predecessors, extras)
+        return variant
+
+
+class Tails(set[str]):
+    """Texts known to hold nothing but attributes kept as written."""
+
+    def accept(self, text: str) -> bool:
+        """Does `text` hold only such attributes?"""
+        if text in self:
+            return True
+        try:
+            names = [name for name, _, _ in split_attributes(text)]
+        except ParseError:
+            return False
+        if "control-predecessors" in names or not set(names) <= set(COMMON):
+            return False
+        self.add(text)
+        return True
+
+
+def take_callees(attributes: str) -> tuple[str, list[str]]:
+    r"""Return attributes with numbered holes for computation names, and the names.
+
+    >>> take_callees(", condition=%c, body=%b")
+    (', condition=\x000, body=\x001', ['c', 'b'])
+    """
+    parts = _CALLEE.split(attributes)
+    if len(parts) == 1:
+        return attributes, []
+    names = parts[2::3]
+    parts[2::3] = [f"{_HOLE}{number}" for number in range(len(names))]
+    return "".join(parts), names
+
+
+def compatible(left: Type, right: Type) -> bool:
+    """Are the types equal but for layouts?"""
+    if left is right:
+        return True
+    pairs = [(left, right)]
+    while pairs:
+        a, b = pairs.pop()
+        if isinstance(a, TensorType) and isinstance(b, TensorType):
+            if (a.element, a.sizes, a.bounds) != (b.element, b.sizes, b.bounds):
+                return False
+        elif isinstance(a, TupleType) and isinstance(b, TupleType):
+            if len(a.elements) != len(b.elements):
+                return False
+            pairs += zip(a.elements, b.elements, strict=True)
+        elif a != b:
+            return False
+    return True

@@ -1,0 +1,110 @@
+"""Graph nodes that know their text: extras and spans are worked out when somebody asks.
+
+A dump is mostly metadata, and nearly all of it is never looked at; so a node keeps the tail of its
+line as it stands.  From outside these are plain `Instruction`s and `Computation`s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hloscope.errors import ParseError
+from hloscope.hlo_parser.attributes import moved, split_attributes
+from hloscope.hlo_parser.scanner import without_comments
+from hloscope.hlo_parser.sections import Section
+from hloscope.ir.graph import Body, Computation, Instruction
+from hloscope.ir.op import Op
+from hloscope.ir.types import Type
+from hloscope.source import Source, Span
+
+Pairs = tuple[tuple[str, str], ...]
+
+
+def read_pairs(source: Source, text: str, at: int) -> Pairs:
+    """Return `(name, text)` of the attributes in `text`, which stands at `at` in `source`."""
+    try:
+        parts = split_attributes(without_comments(text))
+    except ParseError as error:
+        raise moved(error, source, at) from None
+    return tuple((name, value) for name, value, _ in parts)
+
+
+class TextInstruction(Instruction):
+    """An instruction read from text."""
+
+    __slots__ = ("_at", "_source", "_tail")
+
+    def __init__(
+        self,
+        name: str,
+        type: Type,
+        op: Op,
+        operands: tuple[Instruction, ...],
+        calls: tuple[Computation, ...],
+        extras: Pairs,
+        tail: str,
+        control_predecessors: tuple[Instruction, ...],
+        source: Source,
+        at: int,
+        end: int = -1,
+    ) -> None:
+        """Take the fields of an instruction, and where the rest of it stands.
+
+        `extras` are those read already, `tail` is the text of those that follow; the instruction
+        stands at `[at, end)` in `source`, to the end of the line if `end` is -1.
+        """
+        self.name = name  # type: ignore[misc]  # the base class says Final
+        self.type = type  # type: ignore[misc]
+        self.op = op  # type: ignore[misc]
+        self.operands = operands  # type: ignore[misc]
+        self.calls = calls  # type: ignore[misc]
+        self.control_predecessors = control_predecessors  # type: ignore[misc]
+        self._extras = extras
+        self._tail = tail
+        self._source = source
+        self._at: int | tuple[int, int] = at if end < 0 else (at, end)
+
+    @property
+    def extras(self) -> Pairs:
+        """Metadata, sharding, unknown attributes …: `(name, text)` as written."""
+        if self._tail:
+            span = self.span
+            self._extras += read_pairs(self._source, self._tail, span.end - len(self._tail))
+            self._tail = ""
+        return self._extras
+
+    @property
+    def span(self) -> Span:
+        """Where the instruction stands in the source: from its name to its last attribute."""
+        if isinstance(self._at, tuple):
+            return Span(self._source, *self._at)
+        text = self._source.text
+        start = self._at
+        while text[start] in " \t\r\n":
+            start += 1
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end
+        return Span(self._source, start, end - (text[end - 1] == "\r"))
+
+
+class TextComputation(Computation):
+    """A computation read from text."""
+
+    __slots__ = ("_section", "_source")
+
+    def __init__(self, source: Source, section: Section, body: Body | Callable[[], Body]) -> None:
+        super().__init__(section.name, body)
+        self._source = source
+        self._section = section
+
+    @property
+    def extras(self) -> Pairs:
+        """Attributes after the closing brace, such as `execution_thread`, as written."""
+        section = self._section
+        after = self._source.text[section.end + 1 : section.extras_end]
+        return read_pairs(self._source, after, section.end + 1) if after else ()
+
+    @property
+    def span(self) -> Span:
+        """Where the computation stands in the source, header and braces included."""
+        return Span(self._source, self._section.start, self._section.extras_end)

@@ -1,0 +1,157 @@
+"""Lexical facts of HLO text: names, comments, brackets, where values and types end.
+
+All functions take the whole text and absolute offsets, so that every error knows its place.
+Nothing here recurses: depth of nesting is not limited.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NoReturn
+
+from hloscope.errors import ParseError
+from hloscope.source import Source, Span
+
+NAME: Final = r"[A-Za-z0-9_.-]+"
+"""Names of instructions, computations and modules, without `%`."""
+
+_SPACE: Final = re.compile(r"(?:\s+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+_STRUCTURE: Final = re.compile(
+    r'"(?:[^"\\]|\\.)*"'  # strings and comments hide brackets
+    r"|//[^\n]*"
+    r"|/\*.*?\*/"
+    r'|[{}()\[\]"]',
+    re.DOTALL,
+)
+_VALUE: Final = re.compile(
+    r'"(?:[^"\\]|\\.)*"'
+    r"|//[^\n]*"
+    r"|/\*.*?\*/"
+    r'|[{}()\[\]",]|\s+',
+    re.DOTALL,
+)
+_COMMENT: Final = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_ARRAY: Final = re.compile(r"(?:[A-Za-z]\w*)\s*\[")
+_LAYOUT: Final = re.compile(r"\{|\s+\{(?=\s*[\d:])")
+_CONTINUES: Final = re.compile(r"[{(\[<]|T\(|device_ids\b|->|<=|unreduced\b|last_tile")
+_CLOSING: Final = {"{": "}", "(": ")", "[": "]"}
+
+
+def fail(message: str, source: Source, start: int, end: int | None = None) -> NoReturn:
+    """Raise a `ParseError` about `[start, end)` of `source` (one character by default)."""
+    stop = start + 1 if end is None else end
+    size = len(source.text)
+    raise ParseError(message, span=Span(source, min(start, size), max(start, min(stop, size))))
+
+
+def found(text: str, at: int) -> str:
+    """Return what stands at `at`, short enough for a message: a word, or the character."""
+    if at >= len(text):
+        return "the end of the text"
+    word = re.compile(r"[\w.%-]{1,40}").match(text, at)
+    shown = word.group() if word else text[at]
+    return "the end of the line" if shown in "\r\n" else f"`{shown}`"
+
+
+def skip(text: str, at: int) -> int:
+    r"""Return the offset of the first character from `at` that is no space and no comment.
+
+    >>> skip("  /* a */ // b\n c", 0)
+    16
+    """
+    space = _SPACE.match(text, at)
+    return space.end() if space else at
+
+
+def without_comments(text: str) -> str:
+    """Return `text` with comments blanked: every other character keeps its offset.
+
+    >>> without_comments('f32[2], /*index=1*/ "/*"')
+    'f32[2],             "/*"'
+    """
+    if "/" not in text:
+        return text
+    return _COMMENT.sub(lambda m: m.group() if m.group(1) else " " * len(m.group()), text)
+
+
+def closing(source: Source, at: int) -> int:
+    """Return the offset after the bracket that closes the one at `at`.
+
+    >>> closing(Source("", '({")"} /* ) */ ) + 1'), 0)
+    16
+
+    Raises:
+        ParseError: It is never closed, or closed by another kind of bracket.
+    """
+    text = source.text
+    open_ = []
+    for mark in _STRUCTURE.finditer(text, at):
+        first = mark.group()[0]
+        if first in _CLOSING:
+            open_.append(mark.start())
+        elif first in "})]":
+            opened = open_.pop()
+            if _CLOSING[text[opened]] != first:
+                line = text.count("\n", 0, opened) + 1
+                fail(
+                    f"expected `{_CLOSING[text[opened]]}` to close the `{text[opened]}` opened in "
+                    f"line {line}, found `{first}`",
+                    source,
+                    mark.start(),
+                )
+            if not open_:
+                return mark.end()
+        elif mark.group() == '"':
+            fail("the string is not closed", source, mark.start())
+    fail(f"`{text[open_[-1]]}` is never closed", source, open_[-1])
+
+
+def value_end(source: Source, at: int) -> int:
+    """Return where the attribute value at `at` ends: at a comma, a closing bracket, or a space.
+
+    After spaces a value goes on only with a bracket or a word that continues one, as in
+    `mesh['x'=2] {'x'}`.
+
+    >>> value_end(Source("", "add, x=3"), 0), value_end(Source("", "{1, 2} ROOT"), 0)
+    (3, 6)
+    """
+    text = source.text
+    start = at
+    while mark := _VALUE.search(text, at):
+        at = mark.start()
+        first = mark.group()[0]
+        if first in _CLOSING:
+            at = closing(source, at)
+        elif first in ",})]":
+            return at
+        elif mark.group() == '"':
+            fail("the string is not closed", source, at)
+        elif first == '"':
+            at = mark.end()
+        else:
+            after = skip(text, at)
+            if at != start and not _CONTINUES.match(text, after):
+                return at
+            at = after
+    return len(text)
+
+
+def type_end(source: Source, at: int) -> int:
+    """Return where the type that begins at `at` ends, or `at` if no type begins there.
+
+    >>> type_end(Source("", "(f32[2]{0:T(8)}, s8[]) tuple(a, b)"), 0)
+    22
+    >>> type_end(Source("", "tuple(a, b)"), 0)
+    0
+    """
+    text = source.text
+    if text.startswith("(", at):
+        return closing(source, at)
+    if text.startswith("b(", at):
+        return closing(source, at + 1)
+    array = _ARRAY.match(text, at)
+    if array is None:
+        return at
+    end = closing(source, array.end() - 1)
+    layout = _LAYOUT.match(text, end)
+    return closing(source, layout.end() - 1) if layout else end

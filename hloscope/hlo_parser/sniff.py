@@ -1,0 +1,102 @@
+"""What a text is when it is not HLO: the messages for files of another kind."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from hloscope.errors import ParseError
+from hloscope.hlo_parser.scanner import fail
+from hloscope.source import Source
+
+_MAGIC: Final = (
+    (b"ML\xefR", "MLIR bytecode; read it as StableHLO"),
+    (b"StableHLO_v", "a StableHLO portable artifact"),
+    (b"\x1f\x8b", "gzip-compressed; decompress it first"),
+    (b"PK\x03\x04", "a zip archive"),
+    (b"\x7fELF", "a compiled program (ELF)"),
+    (b"BZh", "bzip2-compressed; decompress it first"),
+    (b"\xfd7zXZ", "xz-compressed; decompress it first"),
+    (b"\x28\xb5\x2f\xfd", "zstd-compressed; decompress it first"),
+    (b"\xff\xfe", "UTF-16 text; HLO text is UTF-8"),
+    (b"\xfe\xff", "UTF-16 text; HLO text is UTF-8"),
+    (b"\x80\x04", "a Python pickle"),
+)
+_KINDS: Final = (
+    (re.compile(r"<(?:!DOCTYPE|html|\?xml|svg|head|body)", re.I), "HTML or XML, not HLO text"),
+    (
+        re.compile(r"(?:builtin\.)?module\b|func\.func\b|#\w+ = (?:loc|#)|\"builtin|stablehlo\."),
+        "MLIR (StableHLO), not HLO text",
+    ),
+    (
+        re.compile(r"(?:hlo_module\s*\{|name:\s*\"|computations\s*\{)"),
+        "an HloModuleProto in protobuf's text format, not HLO text",
+    ),
+    (re.compile(r"digraph\b"), "a Graphviz graph, not HLO text"),
+    (re.compile(r"[{\[]"), "JSON, not HLO text"),
+    (re.compile(r"(?:import|from|def|class)\s+\w"), "Python source, not HLO text"),
+    (re.compile(r"%?\w+:\w+\[[\d,]*\]|\{ lambda"), "a jaxpr, not HLO text"),
+)
+_PROTO: Final = re.compile(
+    rb"\n(?:[\x01-\x7f]|[\x80-\xff][\x01-\xff]{0,4}\n?.?)[\w.-]{1,200}[\x12\x1a]", re.DOTALL
+)
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0e-\x1f]")
+
+
+def decode(text: str | bytes, name: str) -> str:
+    """Return the text, decoded strictly as UTF-8; a byte order mark becomes a space.
+
+    Raises:
+        ParseError: It is binary, or another encoding.
+    """
+    if isinstance(text, bytes):
+        text = _from_utf8(text, name)
+    if text.startswith("\ufeff"):
+        text = " " + text[1:]
+    if "\0" in text:
+        at = text.index("\0")
+        kind = "this looks like a binary file"
+        if text.startswith("\n") or at < 8:
+            kind = "this looks like a binary HloModuleProto; print it as text first"
+        fail(f"{kind}: character 0 at offset {at}", Source(name, text), at)
+    return text
+
+
+def _from_utf8(data: bytes, name: str) -> str:
+    for magic, kind in _MAGIC:
+        if data.startswith(magic):
+            raise ParseError(f"{name}: this is {kind}")
+    if _PROTO.match(data):
+        raise ParseError(f"{name}: this looks like a binary HloModuleProto; print it as text first")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ParseError(
+            f"{name}: not UTF-8: byte 0x{data[error.start]:02x} at offset {error.start}, "
+            f"line {line} ({error.reason})"
+        ) from None
+
+
+def explain(source: Source, at: int) -> None:
+    """Raise what the text is, if it is recognised as something else than HLO.
+
+    Args:
+        source: The text.
+        at: Its first character that is no space or comment.
+    """
+    text = source.text
+    if at >= len(text):
+        what = "nothing but comments" if text.strip() else "empty"
+        raise ParseError(f"{source.name}: the text is {what}; expected `HloModule`")
+    control = _CONTROL.search(text, 0, 4096)
+    if control:
+        fail(
+            f"this looks like a binary file: character {ord(control.group())}",
+            source,
+            control.start(),
+        )
+    for pattern, kind in _KINDS:
+        if pattern.match(text, at):
+            line = text.find("\n", at)
+            fail(f"this is {kind}", source, at, len(text) if line < 0 else line)
