@@ -1,0 +1,146 @@
+"""Exact questions about maps, answered by isl: equality by meaning, emptiness, inverses."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+
+from hloscope.affine import ZERO, Expr, Interval, Range, Runtime, variables
+from hloscope.errors import UnsupportedError
+from hloscope.indexing.base import MapBase
+from hloscope.simplifier import isl
+from hloscope.simplifier.isl import BUDGET, PROVED, Proof, System, Verdict
+
+
+def system_of(m: MapBase) -> System:
+    """The relation of a map as isl is asked about it."""
+    return System(
+        num_dims=len(m.dims),
+        num_ranges=len(m.ranges),
+        box=m.box,
+        constraints=m.constraints,
+        results=m.results,
+        runtime=runtime_keys(m),
+    )
+
+
+def runtime_keys(m: MapBase) -> tuple[Hashable, ...]:
+    """What makes runtime variables of two maps the same one.
+
+    Those of known origin are the same if they read the same element of the same instruction;
+    others if they have the same name and position.
+    """
+    keys: list[Hashable] = []
+    for i, v in enumerate(m.runtime):
+        keys.append((i, v.name) if v.origin is None else (v.origin, _closed(m, v.index)))
+    return tuple(keys)
+
+
+def _closed(m: MapBase, index: Sequence[Expr]) -> tuple[Hashable, ...]:
+    """An index with runtime variables told by what they read, not by their position."""
+    inner = sorted({v for e in index for v in variables(e) if isinstance(v, Runtime)})
+    return (*index, *[(m.runtime[v.index].origin, *m.runtime[v.index].index) for v in inner])
+
+
+def prove_equal(
+    first: Iterable[MapBase], second: Iterable[MapBase], *, budget: int = BUDGET
+) -> Proof:
+    """Are two unions of maps the same relation, for all values of the runtime variables?
+
+    A counter-example is a pair of indices that is in one of them only.
+    """
+    a, b = [*first], [*second]
+    if any(m.is_undefined for m in a + b):
+        reason = "an undefined map says nothing"
+        return PROVED if a == b else Proof(Verdict.UNDECIDED, reason=reason)
+    a, b = (list(dict.fromkeys(m for m in side if not m.is_known_empty)) for side in (a, b))
+    if set(a) == set(b):
+        return PROVED
+    try:
+        proof = isl.prove_equal([*map(system_of, a)], [*map(system_of, b)], budget=budget)
+    except ValueError as error:
+        return Proof(Verdict.REFUTED, reason=str(error))
+    if proof.is_refuted and (runs := _running_indices(a + b)):
+        reason = f"runtime variables {runs} are read at indices that run"
+        return Proof(Verdict.UNDECIDED, reason=reason)
+    return proof
+
+
+def _running_indices(maps: Sequence[MapBase]) -> str:
+    """Runtime variables that have another value for each value of a range variable.
+
+    To isl they are constants: what it proves is true, what it refutes need not be wrong.
+    """
+    return ", ".join(
+        v.name or f"rt{i}"
+        for m in maps
+        for i, v in enumerate(m.runtime)
+        if any(isinstance(x, Range) for x in variables(*v.index))
+    )
+
+
+def prove_empty(maps: Iterable[MapBase], *, budget: int = BUDGET) -> Proof:
+    """Is the union of the maps empty?  The counter-example is a pair in it."""
+    systems = [system_of(m) for m in maps if not m.is_known_empty]
+    return isl.prove_empty(systems, budget=budget)
+
+
+def prove_within(m: MapBase, expr: Expr, interval: Interval, *, budget: int = BUDGET) -> Proof:
+    """Does an expression stay in the interval on the whole domain?"""
+    return isl.prove_within(system_of(m), expr, interval, budget=budget)
+
+
+def prove_inverse(
+    first: Iterable[MapBase], second: Iterable[MapBase], *, budget: int = BUDGET
+) -> Proof:
+    """Is the second union the first with the sides of every pair swapped?"""
+    a, b = ([system_of(m) for m in side if not m.is_known_empty] for side in (first, second))
+    if not a or not b:
+        return isl.prove_empty(a or b, budget=budget)
+    return isl.prove_inverse(a, b, budget=budget)
+
+
+def prove_composed(
+    first: Iterable[MapBase],
+    second: Iterable[MapBase],
+    composed: Iterable[MapBase],
+    *,
+    budget: int = BUDGET,
+) -> Proof:
+    """Is `composed` what `first` followed by `second` is?"""
+    sides = [
+        [system_of(m) for m in side if not m.is_known_empty] for side in (first, second, composed)
+    ]
+    if not sides[0] or not sides[1] or not sides[2]:
+        if sides[0] and sides[1]:
+            n, k = sides[0][0].num_dims, len(sides[1][0].results)
+            sides[2] = [_nothing(n, k)]
+        else:
+            return isl.prove_empty(sides[2], budget=budget)
+    return isl.prove_composed(*sides, budget=budget)
+
+
+def _nothing(num_dims: int, num_results: int) -> System:
+    never = [(ZERO, Interval.EMPTY)]
+    return System(num_dims, 0, {}, never, [ZERO] * num_results)
+
+
+def tight_bounds(m: MapBase, expr: Expr, *, budget: int = BUDGET) -> Interval | None:
+    """The smallest interval around the values of an expression over the domain.
+
+    `None` where isl cannot say.
+    """
+    if m.is_known_empty:
+        return Interval.EMPTY
+    return isl.tight_bounds(system_of(m), expr, budget=budget)
+
+
+def equals(first: MapBase, second: MapBase) -> bool:
+    """Are two maps the same relation?
+
+    Raises:
+        UnsupportedError: isl cannot say; the message says why.
+    """
+    proof = prove_equal([first], [second])
+    if proof.verdict is Verdict.UNDECIDED:
+        raise UnsupportedError(f"equality is undecided: {proof.reason}")
+    return proof.is_proved

@@ -1,0 +1,273 @@
+"""Exact answers about relations between integer tuples, by isl.
+
+A `System` is a relation `{ dims -> results : some ranges in the box satisfy the constraints }`.
+Every question is answered by a `Proof`: proved, refuted with a counter-example, or undecided with
+the reason.  isl counts its steps and gives up at the budget, so that no question hangs.
+
+Runtime variables are parameters of the relation.  Two systems of one question share a parameter
+where their keys are equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final
+
+from hloscope.affine import NEG_INF, POS_INF, Expr, Interval
+from hloscope.simplifier.isl_relations import (
+    BUDGET,
+    Builder,
+    System,
+    UndecidedError,
+    budgeted,
+    context,
+    keys_of,
+    shape_of,
+    union_of,
+)
+
+
+class Verdict(StrEnum):
+    """What is known about a claim."""
+
+    PROVED = "proved"
+    REFUTED = "refuted"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True, slots=True)
+class CounterExample:
+    """A pair that is in one relation only.
+
+    Attributes:
+        dims: The index asked about.
+        results: The index it is related to.
+        runtime: Values of runtime variables, by key.
+        only_in: Which relation has the pair: 0 is the first, 1 the second.
+    """
+
+    dims: tuple[int, ...]
+    results: tuple[int, ...]
+    runtime: tuple[tuple[Hashable, int], ...] = ()
+    only_in: int = 0
+
+    def __str__(self) -> str:
+        where = ("first", "second")[self.only_in]
+        return f"{_tuple(self.dims)} -> {_tuple(self.results)} only in the {where}"
+
+
+def _tuple(values: tuple[int, ...]) -> str:
+    return f"({', '.join(map(str, values))})"
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """The answer to a question, with a counter-example or the reason why there is no answer."""
+
+    verdict: Verdict
+    counter_example: CounterExample | None = None
+    reason: str = ""
+
+    @property
+    def is_proved(self) -> bool:
+        return self.verdict is Verdict.PROVED
+
+    @property
+    def is_refuted(self) -> bool:
+        return self.verdict is Verdict.REFUTED
+
+
+PROVED: Final = Proof(Verdict.PROVED)
+
+
+def _prove(question: Callable[[Any], Proof], budget: int) -> Proof:
+    try:
+        with budgeted(budget) as isl:
+            return question(isl)
+    except UndecidedError as error:
+        return Proof(Verdict.UNDECIDED, reason=str(error))
+
+
+def prove_subset(
+    first: Sequence[System], second: Sequence[System], *, budget: int = BUDGET
+) -> Proof:
+    """Is every pair of the first union in the second?"""
+    return _compare(first, second, budget, both=False)
+
+
+def prove_equal(
+    first: Sequence[System], second: Sequence[System], *, budget: int = BUDGET
+) -> Proof:
+    """Do two unions of relations have the same pairs, for all values of runtime variables?
+
+    >>> from hloscope.affine import Dim
+    >>> d0, box = Dim(0), {Dim(0): Interval(0, 9)}
+    >>> halves = System(1, 0, box, (), [d0 // 2])
+    >>> prove_equal([halves], [System(1, 0, box, (), [(d0 * 2 + 1) // 4])]).verdict
+    <Verdict.PROVED: 'proved'>
+    >>> print(prove_equal([halves], [System(1, 0, box, (), [d0 // 3])]).counter_example)
+    (2) -> (1) only in the first
+    """
+    return _compare(first, second, budget, both=True)
+
+
+def _compare(
+    first: Sequence[System], second: Sequence[System], budget: int, *, both: bool
+) -> Proof:
+    keys = keys_of(*first, *second)
+
+    def question(isl: Any) -> Proof:
+        shape = shape_of(*first, *second)
+        a, b = union_of(isl, first, keys, shape), union_of(isl, second, keys, shape)
+        return _same(isl, a, b, keys, shape[0], both=both)
+
+    return _prove(question, budget)
+
+
+def _same(
+    isl: Any, a: Any, b: Any, keys: Mapping[Hashable, int], num_dims: int, *, both: bool = True
+) -> Proof:
+    """Have two relations the same pairs?  Unless `both`: has the second those of the first?"""
+    differences = (a.subtract(b), b.subtract(a)) if both else (a.subtract(b),)
+    for number, difference in enumerate(differences):
+        if not difference.is_empty():
+            return Proof(Verdict.REFUTED, _sample(isl, difference, keys, num_dims, number))
+    return PROVED
+
+
+def _sample(
+    isl: Any, relation: Any, keys: Mapping[Hashable, int], num_dims: int, only_in: int = 0
+) -> CounterExample:
+    """Some pair of a relation that is not empty."""
+    point = relation.wrap().sample_point()
+
+    def coordinates(kind: Any) -> tuple[int, ...]:
+        count = point.get_space().dim(kind)
+        return tuple([int(str(point.get_coordinate_val(kind, i))) for i in range(count)])
+
+    pair, values = coordinates(isl.dim_type.set), coordinates(isl.dim_type.param)
+    runtime = tuple([(key, values[i]) for key, i in keys.items()])
+    return CounterExample(pair[:num_dims], pair[num_dims:], runtime, only_in)
+
+
+def prove_empty(systems: Sequence[System], *, budget: int = BUDGET) -> Proof:
+    """Do the relations have no pair?  The counter-example is a pair.
+
+    >>> from hloscope.affine import Dim
+    >>> d0, box = Dim(0), {Dim(0): Interval(0, 9)}
+    >>> prove_empty([System(1, 0, box, [(d0 % 4, Interval(5, 9))], [d0])]).is_proved
+    True
+    """
+    return prove_subset(systems, (), budget=budget)
+
+
+def prove_within(system: System, expr: Expr, interval: Interval, *, budget: int = BUDGET) -> Proof:
+    """Does `expr` stay in the interval on the whole domain of the relation?"""
+    keys = keys_of(system)
+
+    def question(isl: Any) -> Proof:
+        builder = Builder(isl, context(), system, keys)
+        points = builder.domain()
+        outside = points.subtract(builder.restrict(points, expr, interval))
+        if outside.is_empty():
+            return PROVED
+        relation = isl.Map.from_domain(outside).flat_range_product(builder.expr(expr).as_map())
+        relation = relation.intersect_domain(outside)
+        count = system.num_dims + system.num_ranges
+        return Proof(Verdict.REFUTED, _sample(isl, relation, keys, count))
+
+    return _prove(question, budget)
+
+
+def tight_bounds(system: System, expr: Expr, *, budget: int = BUDGET) -> Interval | None:
+    """The smallest interval around the values of `expr` on the domain; `None`: undecided.
+
+    >>> from hloscope.affine import Dim
+    >>> d0, box = Dim(0), {Dim(0): Interval(0, 9)}
+    >>> tight_bounds(System(1, 0, box, [(d0 % 4, Interval(3, 3))], []), d0)
+    Interval(lo=3, hi=7)
+    """
+    try:
+        with budgeted(budget) as isl:
+            builder = Builder(isl, context(), system, keys_of(system))
+            points = builder.domain()
+            if points.is_empty():
+                return Interval.EMPTY
+            values = builder.expr(expr).intersect_domain(points)
+            low, high = values.min_val(), values.max_val()
+            return Interval(
+                int(str(low)) if low.is_int() else NEG_INF,
+                int(str(high)) if high.is_int() else POS_INF,
+            )
+    except UndecidedError:
+        return None
+
+
+def prove_inverse(
+    first: Sequence[System], second: Sequence[System], *, budget: int = BUDGET
+) -> Proof:
+    """Is the second union the first with the two sides of every pair swapped?"""
+    if not first or not second:
+        return prove_empty(first or second, budget=budget)
+    keys = keys_of(*first, *second)
+    there, back = shape_of(*first), shape_of(*second)
+    if there != back[::-1]:
+        raise ValueError(
+            f"{there[0]} -> {there[1]} cannot be the inverse of {back[0]} -> {back[1]}"
+        )
+
+    def question(isl: Any) -> Proof:
+        a = union_of(isl, first, keys, there)
+        b = union_of(isl, second, keys, back).reverse()
+        return _same(isl, a, b, keys, there[0])
+
+    return _prove(question, budget)
+
+
+def prove_composed(
+    first: Sequence[System],
+    second: Sequence[System],
+    composed: Sequence[System],
+    *,
+    budget: int = BUDGET,
+) -> Proof:
+    """Is `composed` the relation of `first` followed by that of `second`?
+
+    Only for relations without runtime variables whose index depends on dimensions.
+    """
+    if not first or not second:
+        return prove_empty(composed, budget=budget)
+    keys = keys_of(*first, *second, *composed)
+    inner, outer = shape_of(*first), shape_of(*second)
+    whole = shape_of(*composed) if composed else (inner[0], outer[1])
+
+    def question(isl: Any) -> Proof:
+        a = union_of(isl, first, keys, inner).apply_range(union_of(isl, second, keys, outer))
+        b = union_of(isl, composed, keys, whole)
+        return _same(isl, a, b, keys, whole[0])
+
+    return _prove(question, budget)
+
+
+def prove_injective(systems: Sequence[System], *, budget: int = BUDGET) -> Proof:
+    """Does every result belong to one index only?"""
+
+    def question(isl: Any) -> Proof:
+        keys = keys_of(*systems)
+        relation = union_of(isl, systems, keys, shape_of(*systems))
+        return PROVED if relation.is_injective() else Proof(Verdict.REFUTED)
+
+    return _prove(question, budget)
+
+
+def prove_single_valued(systems: Sequence[System], *, budget: int = BUDGET) -> Proof:
+    """Has every index at most one result?"""
+
+    def question(isl: Any) -> Proof:
+        keys = keys_of(*systems)
+        relation = union_of(isl, systems, keys, shape_of(*systems))
+        return PROVED if relation.is_single_valued() else Proof(Verdict.REFUTED)
+
+    return _prove(question, budget)

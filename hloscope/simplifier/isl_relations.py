@@ -1,0 +1,264 @@
+"""Relations between integer tuples, built in isl.  The only place that loads islpy."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Any, Final, TypeAlias
+
+from hloscope.affine import (
+    NEG_INF,
+    POS_INF,
+    CeilDiv,
+    Const,
+    Dim,
+    Expr,
+    FloorDiv,
+    Interval,
+    Max,
+    Min,
+    Mod,
+    Product,
+    Range,
+    Runtime,
+    Sum,
+    Var,
+    bounds,
+    postorder,
+)
+
+BUDGET: Final = 2_000_000
+"""Steps of isl after which a question stays undecided; about a second or two."""
+CASES: Final = 64
+"""A factor or divisor with at most so many values is treated value by value."""
+
+Constraint: TypeAlias = tuple[Expr, Interval]
+_State = threading.local()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class System:
+    """A relation from `num_dims` dimension variables to `results`.
+
+    Attributes:
+        num_dims: `Dim(0)`, `Dim(1)`, …
+        num_ranges: `Range(0)`, …: the relation holds if it holds for some of their values.
+        box: The interval of each variable.
+        constraints: `(expr, interval)`; all hold.
+        results: Where a point is taken.
+        runtime: A key for each `Runtime(i)`; equal keys stand for equal values.
+    """
+
+    num_dims: int
+    num_ranges: int
+    box: Mapping[Var, Interval]
+    constraints: Sequence[Constraint]
+    results: Sequence[Expr]
+    runtime: Sequence[Hashable] = ()
+
+
+class UndecidedError(Exception):
+    """isl cannot say; the message is the reason."""
+
+
+@dataclass(slots=True)
+class Builder:
+    """Turns expressions of one system into piecewise affine functions over its variables."""
+
+    isl: Any
+    ctx: Any
+    system: System
+    keys: Mapping[Hashable, int]
+    space: Any = None
+    known: dict[Expr, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        isl, s = self.isl, self.system
+        self.space = isl.Space.set_alloc(self.ctx, len(self.keys), s.num_dims + s.num_ranges)
+        for i in range(len(self.keys)):
+            self.space = self.space.set_dim_name(isl.dim_type.param, i, f"p{i}")
+
+    def val(self, value: int) -> Any:
+        return self.isl.Val.read_from_str(self.ctx, str(value))
+
+    def place(self, v: Var) -> tuple[Any, int]:
+        """The kind and position of a variable in the space."""
+        if isinstance(v, Runtime):
+            return self.isl.dim_type.param, self.keys[self.system.runtime[v.index]]
+        offset = self.system.num_dims if isinstance(v, Range) else 0
+        return self.isl.dim_type.in_, offset + v.index
+
+    def linear(self, terms: Sequence[tuple[Expr, int]], const: int) -> Any:
+        """The sum of scaled terms; those that are variables go into one affine function."""
+        aff = self.isl.Aff.zero_on_domain(self.isl.LocalSpace.from_space(self.space))
+        aff = aff.set_constant_val(self.val(const))
+        rest = []
+        for t, c in terms:
+            if isinstance(t, Dim | Range | Runtime):
+                kind, at = self.place(t)
+                c += int(str(aff.get_coefficient_val(kind, at)))
+                aff = aff.set_coefficient_val(kind, at, self.val(c))
+            else:
+                rest.append(self.known[t].scale_val(self.val(c)))
+        return reduce(lambda a, b: a.add(b), rest, self.isl.PwAff.from_aff(aff))
+
+    def expr(self, e: Expr) -> Any:
+        for x in postorder(e):
+            if x not in self.known:
+                self.known[x] = self.node(x)
+        return self.known[e]
+
+    def node(self, x: Expr) -> Any:
+        known = self.known
+        match x:
+            case Const(value):
+                return self.linear((), value)
+            case Dim() | Range() | Runtime():
+                return self.linear(((x, 1),), 0)
+            case Sum(terms, const):
+                return self.linear(terms, const)
+            case Min(args):
+                return reduce(lambda a, b: a.min(b), [known[a] for a in args])
+            case Max(args):
+                return reduce(lambda a, b: a.max(b), [known[a] for a in args])
+            case FloorDiv(num, den):
+                return self.per_value(den, lambda c: self.quotient(known[num], c).floor())
+            case CeilDiv(num, den):
+                return self.per_value(den, lambda c: self.quotient(known[num], c).ceil())
+            case Mod(num, den):
+                return self.per_value(den, lambda c: known[num].mod_val(self.val(abs(c))))
+            case Product(factors):
+                return self.product(factors)
+
+    def quotient(self, num: Any, den: int) -> Any:
+        return num.scale_down_val(self.val(den))
+
+    def product(self, factors: Sequence[Expr]) -> Any:
+        """One factor may be anything, the others take few values."""
+        sizes = [bounds(f, self.system.box).size for f in factors]
+        widest = max(range(len(factors)), key=sizes.__getitem__)
+        value = self.known[factors[widest]]
+        for i, factor in enumerate(factors):
+            if i != widest:
+                old = value
+                value = self.per_value(factor, lambda c: old.scale_val(self.val(c)), zero=True)  # noqa: B023
+        return value
+
+    def per_value(self, x: Expr, of: Callable[[int], Any], *, zero: bool = False) -> Any:
+        """`of(c)` where `x` is `c`, for every value of `x`; not for 0 unless `zero`."""
+        if isinstance(x, Const) and x.value:
+            return of(x.value)
+        values = bounds(x, self.system.box)
+        if values.size > CASES:
+            kind = "a product" if zero else "a division"
+            raise UndecidedError(f"{kind} by `{x}` with {values} is not affine")
+        pieces = [
+            of(c).intersect_domain(self.known[x].eq_set(self.linear((), c)))
+            for c in values
+            if c or zero
+        ]
+        if not pieces:
+            raise UndecidedError(f"division by `{x}`, which is zero")
+        return reduce(lambda a, b: a.union_add(b), pieces)
+
+    def domain(self) -> Any:
+        """Points of dims and ranges in the box that satisfy the constraints."""
+        points = self.isl.Set.universe(self.space)
+        for v, interval in self.system.box.items():
+            points = self.restrict(points, v, interval)
+        for e, interval in self.system.constraints:
+            points = self.restrict(points, e, interval)
+        return points
+
+    def restrict(self, points: Any, e: Expr, interval: Interval) -> Any:
+        value = self.expr(e)
+        if interval.is_empty:
+            return self.isl.Set.empty(self.space)
+        if interval.is_point:
+            return points.intersect(value.eq_set(self.linear((), interval.lo)))
+        if interval.lo > NEG_INF:
+            points = points.intersect(value.ge_set(self.linear((), interval.lo)))
+        if interval.hi < POS_INF:
+            points = points.intersect(value.le_set(self.linear((), interval.hi)))
+        return points
+
+    def relation(self) -> Any:
+        """The relation from dims to results."""
+        s = self.system
+        points = self.domain()
+        relation = self.isl.Map.from_domain(points)
+        for e in s.results:
+            relation = relation.flat_range_product(self.expr(e).as_map())
+        return relation.project_out(self.isl.dim_type.in_, s.num_dims, s.num_ranges)
+
+
+def context() -> Any:
+    """This thread's isl context; isl is loaded here."""
+    if not hasattr(_State, "ctx"):
+        import islpy
+
+        _State.ctx, _State.isl = islpy.Context(), islpy
+    return _State.ctx
+
+
+@contextmanager
+def budgeted(steps: int) -> Iterator[Any]:
+    """Run isl within a budget; running out of it is an `UndecidedError`."""
+    ctx = context()
+    isl = _State.isl
+    ctx.reset_operations()
+    ctx.set_max_operations(steps)
+    try:
+        yield isl
+    except isl.Error as error:
+        if "maximal number of operations" in str(error):
+            raise UndecidedError(f"not decided within {steps} steps of isl") from None
+        raise UndecidedError(f"isl: {error}") from None
+    finally:
+        ctx.set_max_operations(0)
+        ctx.reset_operations()
+
+
+def keys_of(*systems: System) -> dict[Hashable, int]:
+    """A parameter number for each key."""
+    return {key: i for i, key in enumerate(dict.fromkeys(k for s in systems for k in s.runtime))}
+
+
+def union_of(
+    isl: Any, systems: Sequence[System], keys: Mapping[Hashable, int], shape: tuple[int, int]
+) -> Any:
+    """The union of relations from `shape[0]` to `shape[1]` integers."""
+    space = isl.Space.alloc(context(), len(keys), *shape)
+    for i in range(len(keys)):
+        space = space.set_dim_name(isl.dim_type.param, i, f"p{i}")
+    relations = [Builder(isl, context(), s, keys).relation() for s in systems]
+    return reduce(lambda a, b: a.union(b), relations, isl.Map.empty(space))
+
+
+def shape_of(*systems: System) -> tuple[int, int]:
+    """Number of variables and of results.
+
+    Raises:
+        ValueError: The systems differ in it.
+    """
+    shapes = {(s.num_dims, len(s.results)) for s in systems}
+    if len(shapes) > 1:
+        listed = ", ".join(f"{n} -> {k}" for n, k in sorted(shapes))
+        raise ValueError(f"numbers of variables and results differ: {listed}")
+    return shapes.pop() if shapes else (0, 0)
+
+
+def to_isl(*systems: System) -> Any:
+    """The union of the relations as an `islpy.Map`; runtime variables are `p0`, `p1`, ….
+
+    Raises:
+        ValueError: An expression is not affine.
+    """
+    try:
+        with budgeted(BUDGET) as isl:
+            return union_of(isl, systems, keys_of(*systems), shape_of(*systems))
+    except UndecidedError as error:
+        raise ValueError(str(error)) from None
