@@ -112,7 +112,7 @@ def coverage() -> tuple[Coverage, ...]:
     rows = []
     for name, cls in sorted(OPS.items()):
         entries = [lookup(direction, cls) for direction in Direction]
-        claims = [entry.precision if entry else Precision.UNKNOWN for entry in entries]
+        back, forth = [entry.precision if entry else Precision.UNKNOWN for entry in entries]
         reasons = dict.fromkeys(entry.reason if entry else "no rule" for entry in entries)
-        rows.append(Coverage(name, *claims, "; ".join(filter(None, reasons))))
+        rows.append(Coverage(name, back, forth, "; ".join(filter(None, reasons))))
     return tuple(rows)

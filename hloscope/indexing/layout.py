@@ -12,12 +12,12 @@ from dataclasses import replace
 from functools import lru_cache
 from math import prod
 
-from hloscope.affine import Dim, Expr, Range, Var, substitute
+from hloscope.affine import Dim, Expr, Interval, Range, Var, substitute
 from hloscope.errors import UnsupportedError
 from hloscope.indexing.access import Access
 from hloscope.indexing.map import IndexingMap
 from hloscope.indexing.reshape import linearize, reshaped
-from hloscope.indexing.variables import Constraint, Interval, below, renamed
+from hloscope.indexing.variables import Constraint, below, renamed
 from hloscope.ir.types import BufferType, Dims, TensorType, Type
 
 

@@ -16,8 +16,8 @@ from hloscope.indexing.access import Accesses, Precision
 from hloscope.ir.graph import Instruction
 from hloscope.ir.op import Op
 
-O = TypeVar("O", bound=Op)  # noqa: E741
-Rule: TypeAlias = Callable[[Instruction, O, int], tuple[Accesses, ...]]
+Rule: TypeAlias = Callable[[Instruction, Any, int], tuple[Accesses, ...]]
+R = TypeVar("R", bound=Callable[..., tuple[Accesses, ...]])
 MEMO_SIZE: Final = 1 << 15
 """A rule forgets its answers when it holds this many."""
 
@@ -39,7 +39,7 @@ class Entry:
         reason: Why it is not exact; empty for exact rules.
     """
 
-    rule: Rule[Any] | None
+    rule: Rule | None
     precision: Precision = Precision.EXACT
     reason: str = ""
 
@@ -49,20 +49,20 @@ RULES: Final[dict[Direction, dict[type[Op], Entry]]] = {direction: {} for direct
 
 
 def _register(
-    direction: Direction, classes: tuple[type[O], ...], memo: bool, entry: Entry
-) -> Callable[[Rule[O]], Rule[O]]:
-    def decorate(rule: Rule[O]) -> Rule[O]:
+    direction: Direction, classes: tuple[type[Op], ...], memo: bool, entry: Entry
+) -> Callable[[R], R]:
+    def decorate(rule: R) -> R:
         known = memoised(rule) if memo else rule
         for cls in classes:
             RULES[direction][cls] = Entry(known, entry.precision, entry.reason)
-        return known
+        return rule
 
     return decorate
 
 
 def output_to_input(
-    *classes: type[O], memo: bool = True, precision: Precision = Precision.EXACT, reason: str = ""
-) -> Callable[[Rule[O]], Rule[O]]:
+    *classes: type[Op], memo: bool = True, precision: Precision = Precision.EXACT, reason: str = ""
+) -> Callable[[R], R]:
     """Register a rule from the index of one output to the elements read of each operand.
 
     Args:
@@ -76,8 +76,8 @@ def output_to_input(
 
 
 def input_to_output(
-    *classes: type[O], memo: bool = True, precision: Precision = Precision.EXACT, reason: str = ""
-) -> Callable[[Rule[O]], Rule[O]]:
+    *classes: type[Op], memo: bool = True, precision: Precision = Precision.EXACT, reason: str = ""
+) -> Callable[[R], R]:
     """Register a rule from the index of one operand to the elements influenced of each output.
 
     The arguments are those of `output_to_input`; the relation is its exact inverse.
@@ -111,11 +111,11 @@ def lookup(direction: Direction, cls: type[Op]) -> Entry | None:
     return entry
 
 
-def memoised(rule: Rule[O]) -> Rule[O]:
+def memoised(rule: Rule) -> Rule:
     """The rule with a memory: equal ops on equal types get the identical answer."""
     answers: dict[tuple[Any, ...], tuple[Accesses, ...]] = {}
 
-    def remembered(ins: Instruction, op: O, number: int) -> tuple[Accesses, ...]:
+    def remembered(ins: Instruction, op: Op, number: int) -> tuple[Accesses, ...]:
         key = (op, number, ins.type, *[operand.type for operand in ins.operands])
         answer = answers.get(key)
         if answer is None:
