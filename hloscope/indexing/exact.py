@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 
-from hloscope.affine import ZERO, Expr, Interval, Range, Runtime, variables
+from hloscope.affine import Expr, Interval, Range, Runtime, variables
 from hloscope.errors import UnsupportedError
 from hloscope.indexing.base import MapBase
 from hloscope.simplifier import isl
-from hloscope.simplifier.isl import BUDGET, PROVED, Proof, System, Verdict
+from hloscope.simplifier.isl import PROVED, Proof, Verdict
+from hloscope.simplifier.isl_relations import BUDGET, System
 
 
 def system_of(m: MapBase) -> System:
@@ -21,6 +22,10 @@ def system_of(m: MapBase) -> System:
         results=m.results,
         runtime=runtime_keys(m),
     )
+
+
+def _systems(maps: Iterable[MapBase]) -> list[System]:
+    return [system_of(m) for m in maps if not m.is_known_empty]
 
 
 def runtime_keys(m: MapBase) -> tuple[Hashable, ...]:
@@ -80,8 +85,7 @@ def _running_indices(maps: Sequence[MapBase]) -> str:
 
 def prove_empty(maps: Iterable[MapBase], *, budget: int = BUDGET) -> Proof:
     """Is the union of the maps empty?  The counter-example is a pair in it."""
-    systems = [system_of(m) for m in maps if not m.is_known_empty]
-    return isl.prove_empty(systems, budget=budget)
+    return isl.prove_empty(_systems(maps), budget=budget)
 
 
 def prove_within(m: MapBase, expr: Expr, interval: Interval, *, budget: int = BUDGET) -> Proof:
@@ -93,10 +97,7 @@ def prove_inverse(
     first: Iterable[MapBase], second: Iterable[MapBase], *, budget: int = BUDGET
 ) -> Proof:
     """Is the second union the first with the sides of every pair swapped?"""
-    a, b = ([system_of(m) for m in side if not m.is_known_empty] for side in (first, second))
-    if not a or not b:
-        return isl.prove_empty(a or b, budget=budget)
-    return isl.prove_inverse(a, b, budget=budget)
+    return isl.prove_inverse(_systems(first), _systems(second), budget=budget)
 
 
 def prove_composed(
@@ -107,21 +108,8 @@ def prove_composed(
     budget: int = BUDGET,
 ) -> Proof:
     """Is `composed` what `first` followed by `second` is?"""
-    sides = [
-        [system_of(m) for m in side if not m.is_known_empty] for side in (first, second, composed)
-    ]
-    if not sides[0] or not sides[1] or not sides[2]:
-        if sides[0] and sides[1]:
-            n, k = sides[0][0].num_dims, len(sides[1][0].results)
-            sides[2] = [_nothing(n, k)]
-        else:
-            return isl.prove_empty(sides[2], budget=budget)
-    return isl.prove_composed(*sides, budget=budget)
-
-
-def _nothing(num_dims: int, num_results: int) -> System:
-    never = [(ZERO, Interval.EMPTY)]
-    return System(num_dims, 0, {}, never, [ZERO] * num_results)
+    systems = _systems(first), _systems(second), _systems(composed)
+    return isl.prove_composed(*systems, budget=budget)
 
 
 def tight_bounds(m: MapBase, expr: Expr, *, budget: int = BUDGET) -> Interval | None:

@@ -18,6 +18,7 @@ from hloscope.indexing.evaluate import (
     satisfies,
     satisfies_array,
 )
+from hloscope.indexing.exact import equals
 from hloscope.indexing.simplify import simplify
 from hloscope.indexing.text import parse_map, print_map
 from hloscope.indexing.transform import (
@@ -164,6 +165,24 @@ class IndexingMap(MapBase):
         Interval(lo=1, hi=19)
         """
         return self.domain.bounds(expr)
+
+    def always_non_negative(self, expr: Expr) -> bool:
+        """Is an expression known to be at least 0 on the whole domain?"""
+        return self.range_of(expr).lo >= 0
+
+    def equals(self, other: MapBase) -> bool:
+        """Are the two maps the same relation, whatever they look like?
+
+        Raises:
+            UnsupportedError: It is undecided (products of variables); the message says why.
+
+        >>> a = IndexingMap.parse("(d0) -> (d0 / 4), domain: d0 in [0, 7]")
+        >>> b = IndexingMap.parse("(d0)[s0] -> (s0), domain: d0 in [0, 7], s0 in [0, 9], "
+        ...                       "d0 - s0 * 4 in [0, 3]")
+        >>> a == b, a.equals(b)
+        (False, True)
+        """
+        return equals(self, other)
 
     # ------------------------------------------------------------------------------- operations
 
