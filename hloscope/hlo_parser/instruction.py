@@ -13,6 +13,7 @@ from hloscope.hlo_parser.nodes import TextInstruction
 from hloscope.hlo_parser.opcodes import SPELLINGS
 from hloscope.hlo_parser.scanner import (
     NAME,
+    SPACE,
     closing,
     fail,
     found,
@@ -29,12 +30,12 @@ from hloscope.ir.types import Type
 from hloscope.ops.control import Parameter, UnknownOp
 from hloscope.source import Source
 
-START: Final = re.compile(rf"\s*(?:(ROOT)\s+)?%?({NAME})\s*=\s*")
+START: Final = re.compile(rf"(?:(ROOT)\b{SPACE})?%?({NAME}){SPACE}={SPACE}", re.DOTALL)
 """How an instruction begins."""
 
 _NAME: Final = re.compile(rf"%?({NAME})")
 _WORD: Final = re.compile(r"[A-Za-z_][\w.-]*")
-_ATTRIBUTE: Final = re.compile(r"[A-Za-z_][\w.-]*\s*=\s*")
+_ATTRIBUTE: Final = re.compile(rf"[A-Za-z_][\w.-]*{SPACE}={SPACE}", re.DOTALL)
 _CALLERS: Final = re.compile(r"to_apply|calls|body|condition|decomposition|\w+_computations?")
 _DEEPEST: Final = 64
 _WITH_INSIDE: Final = ("parameter", "constant")

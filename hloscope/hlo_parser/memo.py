@@ -24,6 +24,7 @@ _CALLS: Final = sorted(
 )
 _CALLEE: Final = re.compile(rf"(, (?:{'|'.join(_CALLS)})=)%?({NAME})(?=,|\Z)")
 _HOLE: Final = "\0"
+_ATTRIBUTES: Final = re.compile(r", [^\n]*[^,\s]\Z")
 
 CALLING: Final = frozenset(
     opcode
@@ -63,7 +64,7 @@ class Variants(dict[tuple[str, ...], Variant]):
 
     def __missing__(self, key: tuple[str, ...]) -> Variant:
         opcode, attributes, *inside = key
-        if not is_opcode(opcode) or (attributes and not attributes.startswith(", ")):
+        if not is_opcode(opcode) or (attributes and not _ATTRIBUTES.match(attributes)):
             raise ParseError("not in the printed form")
         op, names, predecessors, extras = read_op(opcode, attributes, *inside)
         if any(name.startswith("{") for name in names):

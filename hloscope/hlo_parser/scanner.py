@@ -15,7 +15,10 @@ from hloscope.source import Source, Span
 NAME: Final = r"[A-Za-z0-9_.-]+"
 """Names of instructions, computations and modules, without `%`."""
 
-_SPACE: Final = re.compile(r"(?:\s+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+SPACE: Final = r"(?:\s+|//[^\n]*|/\*.*?\*/)*+"
+"""White space and comments; for expressions with `re.DOTALL`."""
+
+_SPACE: Final = re.compile(SPACE, re.DOTALL)
 _STRUCTURE: Final = re.compile(
     r'"(?:[^"\\]|\\.)*"'  # strings and comments hide brackets
     r"|//[^\n]*"
@@ -34,6 +37,7 @@ _COMMENT: Final = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTAL
 _ARRAY: Final = re.compile(r"(?:[A-Za-z]\w*)\s*\[")
 _LAYOUT: Final = re.compile(r"\{|\s+\{(?=\s*[\d:])")
 _CONTINUES: Final = re.compile(r"[{(\[<]|T\(|device_ids\b|->|<=|unreduced\b|last_tile")
+_LITERAL: Final = re.compile(r"[({]|-?[\d.]|(?:true|false|-?nan|-?inf)\b")
 _CLOSING: Final = {"{": "}", "(": ")", "[": "]"}
 
 
@@ -110,7 +114,7 @@ def value_end(source: Source, at: int) -> int:
     """Return where the attribute value at `at` ends: at a comma, a closing bracket, or a space.
 
     After spaces a value goes on only with a bracket or a word that continues one, as in
-    `mesh['x'=2] {'x'}`.
+    `mesh['x'=2] {'x'}`, or with the value of a typed literal, as in `s32[] 1`.
 
     >>> value_end(Source("", "add, x=3"), 0), value_end(Source("", "{1, 2} ROOT"), 0)
     (3, 6)
@@ -130,7 +134,10 @@ def value_end(source: Source, at: int) -> int:
             at = mark.end()
         else:
             after = skip(text, at)
-            if at != start and not _CONTINUES.match(text, after):
+            goes_on = _CONTINUES.match(text, after) or (
+                text[at - 1] in "]}" and "\n" not in mark.group() and _LITERAL.match(text, after)
+            )
+            if at != start and not goes_on:
                 return at
             at = after
     return len(text)

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
-from hloscope.hlo_parser.scanner import NAME, closing, fail, found, skip, type_end, value_end
+from hloscope.hlo_parser.scanner import NAME, SPACE, closing, fail, found, skip, type_end, value_end
 from hloscope.source import Source
 
 
@@ -35,14 +35,17 @@ class Section:
     extras_end: int
 
 
-_HEADER: Final = re.compile(rf"[ \t]*HloModule[ \t]+({NAME})([^\n]*)\n")
-_MODULE: Final = re.compile(rf"HloModule\b\s*({NAME})?")
+_MODULE: Final = re.compile(rf"HloModule\b{SPACE}(?:%?({NAME}):?)?", re.DOTALL)
 _TABLES: Final = re.compile(
     r"(?:\s*(?:FileNames|FunctionNames|FileLocations|StackFrames)[ \t\r]*\n(?:\d+ [^\n]*\n)*)+"
 )
-_QUICK: Final = re.compile(rf"\s*(ENTRY )?%?({NAME}) (?:\([^\n]*\) -> [^\n]*)?\{{[ \t\r]*\n")
-_AFTER: Final = re.compile(r'\}(, execution_thread="[^"\n\\]*")?[ \t\r]*(?:\n|\Z)')
-_COMPUTATION: Final = re.compile(rf"(ENTRY\b\s*)?%?({NAME})\s*(?=[({{])")
+_PRINTED: Final = re.compile(
+    rf"\s*(ENTRY )?%?({NAME}) (?:\([^\n]*\) -> [^\n]*)?(\{{)[ \t\r]*\n"  # header
+    r"(?:[ \t]+[A-Za-z%_][^\n]*[^{\r\n]\r?\n)*+"  # one instruction a line, no block opens
+    r'(\})((?:, execution_thread="[^"\n\\]*")?)[ \t\r]*(?:\n|\Z)'
+)
+_COMPUTATION: Final = re.compile(rf"(ENTRY\b{SPACE})?%?({NAME}){SPACE}(?=[({{])", re.DOTALL)
+_INSTRUCTION: Final = re.compile(rf"(ROOT\s+)?%?{NAME}\s*=")
 _MODULE_WORD: Final = re.compile(r"HloModule\b")
 
 
@@ -96,7 +99,7 @@ def read_sections(source: Source, at: int) -> tuple[list[Section], int]:
     text = source.text
     sections: list[Section] = []
     if has_plain_layout(text):
-        at = _quick_sections(text, at, sections)
+        at = _printed_sections(text, at, sections)
     while (at := skip(text, at)) < len(text) and not _MODULE_WORD.match(text, at):
         section = _careful_section(source, at)
         sections.append(section)
@@ -104,22 +107,17 @@ def read_sections(source: Source, at: int) -> tuple[list[Section], int]:
     return sections, at
 
 
-def _quick_sections(text: str, at: int, sections: list[Section]) -> int:
+def _printed_sections(text: str, at: int, sections: list[Section]) -> int:
     """Append the sections in printed form from `at`; return the offset of what is not in it."""
-    header, after = _QUICK.match, _AFTER.match
-    while opening := header(text, at):
-        body = opening.end()
-        end = text.find("\n}", body - 1) + 1
-        closed = after(text, end) if end else None
-        if closed is None:
-            break
-        quotes = text.count('"', body, end) - text.count('\\"', body, end)
-        if quotes % 2:  # a string over several lines may hide the brace
-            break
-        start = opening.start(1) if opening.group(1) else opening.start(2)
-        at = closed.end()
-        stop = closed.end(1) if closed.group(1) else end + 1
-        sections.append(Section(opening.group(2), bool(opening.group(1)), start, body, end, stop))
+    match = _PRINTED.match
+    while part := match(text, at):
+        entry, name = part.group(1, 2)
+        start = part.start(1 if entry else 2)
+        start -= text[start - 1] == "%"
+        stop = part.end(5)
+        body, end = part.end(3), part.start(4)
+        sections.append(Section(name, entry is not None, start, body, end, stop))
+        at = part.end()
     return at
 
 
@@ -153,7 +151,7 @@ def _careful_section(source: Source, at: int) -> Section:
 
 def _explain_section(source: Source, at: int) -> NoReturn:
     text = source.text
-    if re.compile(rf"(ROOT\s+)?%?{NAME}\s*=").match(text, at):
+    if _INSTRUCTION.match(text, at):
         fail("this instruction is outside of any computation", source, at, text.find("\n", at))
     if text[at] == "}":
         fail("`}` closes nothing", source, at)

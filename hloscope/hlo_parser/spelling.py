@@ -34,7 +34,7 @@ Pairs: TypeAlias = tuple[tuple[str, str], ...]
 Read: TypeAlias = tuple[Op, tuple[str, ...], tuple[str, ...], Pairs]
 """Op, called computations, control predecessors, extras."""
 
-_COMMON: Final = re.compile(rf", (?:{'|'.join(map(re.escape, COMMON))})=")
+_COMMON: Final = re.compile(rf",\s*(?:{'|'.join(map(re.escape, COMMON))})\s*=")
 Built: TypeAlias = tuple[Op, tuple[str, ...], Pairs]
 
 _MEMO: Final[dict[tuple[str, str, str], Built]] = {}
