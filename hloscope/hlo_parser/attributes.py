@@ -126,7 +126,11 @@ def split_attributes(text: str) -> list[Attribute]:
         value = text[start:at].rstrip()
         if not value:
             fail(f"attribute `{name.group(1)}` has no value", text, name.start(1), name.end(1))
-        attributes.append((name.group(1), value, name.start(1)))
+        if name[1] == "device_ids" and attributes and attributes[-1][1].startswith("mesh["):
+            group, mesh, begin = attributes.pop()  # the comma stands inside a replica group
+            attributes.append((group, f"{mesh}, device_ids={value}", begin))
+        else:
+            attributes.append((name[1], value, name.start(1)))
     return attributes
 
 
