@@ -6,11 +6,16 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from math import prod
 
-from hloscope.affine import Dim, Expr, Interval, Range, Runtime
+from hloscope.affine import NEG_INF, POS_INF, Dim, Expr, Interval, Range, Runtime
 from hloscope.errors import UnsupportedError
 from hloscope.indexing.access import Access, Accesses, Precision
 from hloscope.indexing.map import IndexingMap
-from hloscope.indexing.variables import Constraint, RuntimeVariable, Variable, below
+from hloscope.indexing.variables import (
+    Constraint,
+    RuntimeVariable,
+    Variable,
+    below,
+)
 from hloscope.ir.graph import Computation, Instruction
 from hloscope.ir.types import BufferType, Dims, TensorType, TupleType, Type
 
@@ -76,6 +81,21 @@ def output_sizes(ins: Instruction, output: int = 0) -> Dims:
 def all_output_sizes(ins: Instruction) -> tuple[Dims, ...]:
     """The sizes of every output."""
     return tuple(sizes(leaf) for leaf in leaves(ins.type))
+
+
+def integers(type: Type) -> tuple[int, int]:
+    """The least and the greatest integer that an element can be.
+
+    >>> from hloscope.ir.types import ELEMENT_TYPES
+    >>> integers(TensorType(ELEMENT_TYPES["s8"], (3,)))
+    (-128, 127)
+    """
+    if not isinstance(type, TensorType) or type.element.kind not in ("signed", "unsigned"):
+        return NEG_INF, POS_INF
+    bits = type.element.bits
+    if type.element.kind == "unsigned":
+        return 0, min((1 << bits) - 1, POS_INF)
+    return -(1 << bits - 1), (1 << bits - 1) - 1
 
 
 class MapBuilder:

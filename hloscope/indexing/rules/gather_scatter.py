@@ -1,7 +1,9 @@
 """Indexed reads and writes: gather, scatter, torch_index_select.
 
 A runtime variable stands for a coordinate read from the indices.  Gather clamps it so that the
-slice fits, scatter drops an update that does not fit: both keep it in `[0, size - slice size]`.
+slice fits: its variable is the clamped value, in `[0, size - slice size]`.  Scatter drops an update
+that does not fit: its variable may be any integer of the type, and a range variable over
+`[0, size - slice size]` must be equal to it.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from hloscope.indexing.rules.build import (
     everywhere,
     exact,
     identity,
+    integers,
     leaves,
     output_sizes,
     sizes,
@@ -78,7 +81,9 @@ class Slices:
             return tuple(row)
         return (*row[:at], vector, *row[at:])
 
-    def starts(self, at: MapBuilder, origin: Instruction, row: Sequence[Expr]) -> list[Expr]:
+    def starts(
+        self, at: MapBuilder, origin: Instruction, row: Sequence[Expr], *, clamped: bool
+    ) -> list[Expr]:
         """The first coordinate of a row's slice, per dimension of the whole."""
         found: list[Expr] = []
         for k, size in enumerate(self.whole):
@@ -87,8 +92,14 @@ class Slices:
                 found.append(row[batch])
             elif k in self.start_index_map:
                 vector = Const(self.start_index_map.index(k))
+                position = self.position(row, vector)
                 room = size - self.slice_sizes[k]
-                found.append(at.read(0, room, origin, self.position(row, vector)))
+                if clamped:
+                    found.append(at.read(0, room, origin, position))
+                else:
+                    start = at.range(room + 1)
+                    at.require(start - at.read(*integers(origin.type), origin, position), 0, 0)
+                    found.append(start)
             else:
                 found.append(Const(0))
         return found
@@ -128,7 +139,8 @@ def _to_whole(ins: Instruction, op: IndexedSlices) -> Accesses:
     slices = slices_of(ins, op)
     at = MapBuilder(slices.sliced)
     row = [Dim(k) for k in slices.row_dims]
-    index = slices.starts(at, ins.operands[_indices_at(ins, op)], row)
+    origin, clamped = ins.operands[_indices_at(ins, op)], not isinstance(op, Scatter)
+    index = slices.starts(at, origin, row, clamped=clamped)
     for k, window_dim in zip(slices.kept_dims, slices.window_dims, strict=True):
         index[k] = Dim(window_dim) + index[k]
     return exact(at.map(index))
@@ -147,7 +159,8 @@ def _to_sliced(ins: Instruction, op: IndexedSlices) -> Accesses:
     for k, e in zip(slices.row_dims, row, strict=True):
         results[k] = e
     windows = dict(zip(slices.kept_dims, slices.window_dims, strict=True))
-    start = slices.starts(at, ins.operands[_indices_at(ins, op)], row)
+    origin, clamped = ins.operands[_indices_at(ins, op)], not isinstance(op, Scatter)
+    start = slices.starts(at, origin, row, clamped=clamped)
     for k in range(len(slices.whole)):
         if k in slices.batching_dims:
             continue
