@@ -19,6 +19,7 @@ from hloscope.indexing.evaluate import (
     satisfies_array,
 )
 from hloscope.indexing.exact import equals
+from hloscope.indexing.inverse import inverse
 from hloscope.indexing.simplify import simplify
 from hloscope.indexing.text import parse_map, print_map
 from hloscope.indexing.transform import (
@@ -210,6 +211,16 @@ class IndexingMap(MapBase):
     def add_constraint(self, expr: Expr, interval: Interval) -> Self:
         """The map where also `expr in interval` holds."""
         return self.with_(constraints=(*self.constraints, (expr, interval)))
+
+    def inverse(self) -> Self:
+        """The inverse relation: from each result to the indices that lead to it.
+
+        Exact always; range variables are what a result leaves open.
+
+        >>> print(IndexingMap.parse("(d0) -> (d0 / 4), domain: d0 in [0, 39]").inverse())
+        (d0)[s0] -> (d0 * 4 + s0), domain: d0 in [0, 9], s0 in [0, 3]
+        """
+        return inverse(self).simplify().remove_unused_symbols()
 
     def unused_variables(self) -> set[Var]:
         """Variables that `remove_unused_vars` would remove."""

@@ -1,0 +1,211 @@
+"""The inverse of a map as a map: which indices lead to this one.
+
+Dimensions and range variables of the map are unknowns, its results are given.  Each step below
+replaces equations by equivalent ones, so that the inverse is exact whatever is left unsolved:
+what no step solves stays a constraint on a range variable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, TypeAlias
+
+from hloscope.affine import (
+    Const,
+    Dim,
+    Expr,
+    FloorDiv,
+    Interval,
+    Mod,
+    Range,
+    Sum,
+    Var,
+    bounds,
+    from_terms,
+    substitute,
+    variables,
+)
+from hloscope.indexing.base import M
+from hloscope.indexing.variables import Constraint, Variable, renamed
+from hloscope.simplifier import Domain
+
+Terms: TypeAlias = list[tuple[Expr, int]]
+MAX_STEPS: Final = 1000
+"""No map of a real program needs more; what is unsolved then stays a constraint."""
+
+
+def inverse(m: M) -> M:
+    """The map from results to dimensions; range variables are what the results leave open."""
+    if m.is_undefined:
+        return m
+    n, r = len(m.dims), len(m.results)
+    if m.is_known_empty:
+        return m.with_(dims=[Variable(Interval.EMPTY)] * r, ranges=(), results=[0] * n)
+    solver = _Solver(m.dims + m.ranges)
+    unknown: dict[Var, Expr] = {Dim(i): Range(i) for i in range(n)}
+    unknown |= {Range(i): Range(n + i) for i in range(len(m.ranges))}
+    for i, e in enumerate(m.results):
+        solver.box[Dim(i)] = m.domain.bounds(e)
+    for v, interval in m.box.items():
+        if v not in unknown:
+            solver.box[v] = interval
+    solver.constraints = [(substitute(e, unknown), i) for e, i in m.constraints]
+    solver.equations = [substitute(e, unknown) - Dim(i) for i, e in enumerate(m.results)]
+    solver.run()
+    return solver.map(m, unknown)
+
+
+class _Solver:
+    """Unknowns are `Range`s; everything else in an expression is known."""
+
+    def __init__(self, unknowns: Sequence[Variable]) -> None:
+        self.unknowns: list[Variable] = [*unknowns]
+        self.box: dict[Var, Interval] = {Range(i): v.interval for i, v in enumerate(unknowns)}
+        self.equations: list[Expr] = []  # each is 0
+        self.constraints: list[Constraint] = []
+        self.solved: dict[Var, Expr] = {}  # unknown -> expression without solved unknowns
+
+    def run(self) -> None:
+        """Take steps until none applies; then let constraints that are equations join."""
+        for _ in range(MAX_STEPS):
+            if not self.step() and not any(map(self.join, range(len(self.constraints)))):
+                break
+        self.constraints += [(e, Interval.point(0)) for e in self.equations]
+        self.equations = []
+
+    def join(self, i: int) -> bool:
+        """Treat one constraint as an equation if that solves something."""
+        expr, interval = self.constraints[i]
+        if not interval.is_point or not _has_unknown(expr):
+            return False
+        before, others = [*self.constraints], self.equations
+        del self.constraints[i]
+        self.equations = [expr - interval.lo]
+        done = self.step()
+        self.equations += others
+        if not done:
+            self.constraints, self.equations = before, others
+        return done
+
+    def step(self) -> bool:
+        for rule in (self.closed, self.split, self.single, self.pair, self.quotient, self.unit):
+            for k, equation in enumerate(self.equations):
+                if rule(k, *_sides(equation)):
+                    return True
+        return False
+
+    def replace(self, k: int, *new: Expr) -> bool:
+        self.equations[k : k + 1] = new
+        return True
+
+    def closed(self, k: int, left: Terms, right: Expr) -> bool:
+        """No unknown: a constraint."""
+        if left:
+            return False
+        self.constraints.append((right, Interval.point(0)))
+        return self.replace(k)
+
+    def split(self, k: int, left: Terms, right: Expr) -> bool:
+        """Split `c * a + b = r`, `b` in `[lo, lo + c)`: `a` and `b` are digits of `r`."""
+        for c in sorted({abs(c) for _, c in left} - {1}, reverse=True):
+            high = [(t, f // c) for t, f in left if f % c == 0]
+            low = from_terms([(t, f) for t, f in left if f % c], 0)
+            values = self.bounds(low)
+            if values.is_finite and values.size <= c:
+                rest = right - values.lo
+                new = [from_terms(high, 0) - rest // c, low - values.lo - rest % c]
+                return self.replace(k, *new)
+        return False
+
+    def single(self, k: int, left: Terms, right: Expr) -> bool:
+        """An unknown alone."""
+        match left:
+            case [(Range() as x, 1 | -1 as sign)]:
+                self.replace(k)
+                return self.solve(x, right * sign)
+        return False
+
+    def pair(self, k: int, left: Terms, right: Expr) -> bool:
+        """`u / c = q` and `u mod c = r`: `u = c * q + r`."""
+        match left:
+            case [(FloorDiv(u, Const(c)), 1 | -1 as sign)] if c > 0:
+                for other in self.equations:
+                    match _sides(other):
+                        case [(Mod() as t, 1 | -1 as other_sign)], remainder if t is u % c:
+                            remainder = remainder * other_sign
+                            self.constraints.append((remainder, Interval(0, c - 1)))
+                            self.equations.remove(other)
+                            k = self.equations.index(from_terms(left, 0) - right)
+                            return self.replace(k, u - right * sign * c - remainder)
+        return False
+
+    def quotient(self, k: int, left: Terms, right: Expr) -> bool:
+        """`u / c = q`: `u = c * q + w` for a new `w` below `c`; likewise `u mod c = r`."""
+        match left:
+            case [(FloorDiv(u, Const(c)), 1 | -1 as sign)] if c > 0:
+                w = self.fresh(Interval(0, c - 1))
+                return self.replace(k, u - right * sign * c - w)
+            case [(Mod(u, Const(c)), 1 | -1 as sign)] if c > 0:
+                w = self.fresh(self.bounds(u).floordiv(c))
+                self.constraints.append((right * sign, Interval(0, c - 1)))
+                return self.replace(k, u - w * c - right * sign)
+        return False
+
+    def unit(self, k: int, left: Terms, right: Expr) -> bool:
+        """An unknown with coefficient 1 or -1, by the others; a new one first, then the last."""
+        inner = variables(*(t for t, _ in left if not isinstance(t, Range)))
+        for t, c in reversed(left):
+            if isinstance(t, Range) and abs(c) == 1 and t not in inner:
+                rest = right - from_terms([(u, f) for u, f in left if u is not t], 0)
+                self.replace(k)
+                return self.solve(t, rest * c)
+        return False
+
+    def fresh(self, interval: Interval) -> Expr:
+        new = Range(len(self.unknowns))
+        self.unknowns.append(Variable(interval))
+        self.box[new] = interval
+        return new
+
+    def bounds(self, e: Expr) -> Interval:
+        return bounds(e, self.box)
+
+    def solve(self, x: Range, value: Expr) -> bool:
+        """Use `x = value` everywhere."""
+        self.constraints.append((value, self.box.pop(x)))
+        new: dict[Var, Expr] = {x: value}
+        self.solved = {v: substitute(e, new) for v, e in self.solved.items()} | new
+        domain = Domain(self.box)
+        self.equations = [domain.simplify(substitute(e, new)) for e in self.equations]
+        self.constraints = [(domain.simplify(substitute(e, new)), i) for e, i in self.constraints]
+        return True
+
+    def map(self, m: M, unknown: dict[Var, Expr]) -> M:
+        """The inverse, with the unknowns that are left as range variables."""
+        left = [i for i in range(len(self.unknowns)) if Range(i) in self.box]
+        number: dict[Var, Expr] = {Range(i): Range(k) for k, i in enumerate(left)}
+        final = number | {x: substitute(e, number) for x, e in self.solved.items()}
+        values = {v: substitute(e, final) for v, e in unknown.items()}
+        return m.with_(
+            dims=[Variable(self.box[Dim(i)]) for i in range(len(m.results))],
+            ranges=[Variable(self.box[Range(i)], self.unknowns[i].name) for i in left],
+            runtime=[renamed(v, values) for v in m.runtime],
+            results=[values[Dim(i)] for i in range(len(m.dims))],
+            constraints=[(substitute(e, number), i) for e, i in self.constraints],
+        )
+
+
+def _has_unknown(e: Expr) -> bool:
+    """Does it contain an unknown?"""
+    return any(isinstance(v, Range) for v in variables(e))
+
+
+def _sides(equation: Expr) -> tuple[Terms, Expr]:
+    """Terms with unknowns, and minus the rest; scaled down where that is possible."""
+    terms = equation.terms if isinstance(equation, Sum) else ((equation, 1),)
+    const = equation.const if isinstance(equation, Sum) else 0
+    if isinstance(equation, Const):
+        terms, const = (), equation.value
+    left = [(t, c) for t, c in terms if _has_unknown(t)]
+    right = from_terms([(t, -c) for t, c in terms if not _has_unknown(t)], -const)
+    return left, right
