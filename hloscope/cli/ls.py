@@ -9,17 +9,16 @@ from typing import Any, Final
 
 import click
 
+from hloscope.api import did_you_mean
 from hloscope.cli.common import (
     debug_option,
     file_argument,
     json_option,
-    opcode_of,
     print_json,
     print_table,
-    read_program,
 )
-from hloscope.cli.near import suggestion
-from hloscope.display.answer import shape_text
+from hloscope.cli.files import read_program
+from hloscope.display.answer import opcode_of, shape_text
 from hloscope.errors import UnknownNameError
 from hloscope.ir.graph import Computation, Instruction, Module
 from hloscope.ops.control import Fusion
@@ -36,7 +35,7 @@ SCHEMA: Final = "hloscope.ls/1"
 @debug_option
 def ls(file: str, computation: str | None, fusions: bool, everything: bool, as_json: bool) -> None:
     """List the instructions of FILE's entry computation, or of COMPUTATION."""
-    module = read_program(file)
+    module = read_program(file).module
     line_of = Lines()
     listed = list(_listed(module, computation, fusions, everything))
     if as_json:
@@ -79,7 +78,7 @@ def _computations(module: Module, name: str | None, everything: bool) -> list[Co
         return list(module) if everything else [module.entry]
     plain = name.removeprefix("%")
     if plain not in module.computations:
-        near = suggestion(plain, module.computations)
+        near = did_you_mean(plain, module.computations)
         raise UnknownNameError(f"no computation `{plain}`{near}")
     return [module.computations[plain]]
 

@@ -67,7 +67,10 @@ def compose(first: str, second: str, as_json: bool) -> None:
     """
     if first == second == "-":
         raise click.UsageError("only one of the two maps can come from the standard input")
-    composed = read_map(first).compose(read_map(second)).simplify()
+    try:
+        composed = read_map(first).compose(read_map(second)).simplify()
+    except ValueError as error:  # the one has more results than the other dimensions
+        raise click.UsageError(str(error)) from None
     if as_json:
         print_json({"schema": COMPOSE_SCHEMA, "map": str(composed)})
     else:

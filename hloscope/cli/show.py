@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import click
 
+from hloscope.api import find
 from hloscope.cli.common import (
     debug_option,
     file_argument,
     json_option,
-    opcode_of,
     print_json,
-    read_program,
 )
-from hloscope.cli.find import Found, find
-from hloscope.display.answer import shape_text
-from hloscope.hlo_parser import print_instruction
+from hloscope.cli.files import read_program
+from hloscope.display.answer import opcode_of, shape_text
+from hloscope.hlo_parser.printer import print_instruction
 from hloscope.ir.graph import Computation, Instruction
 
 SCHEMA: Final = "hloscope.show/1"
+
+
+class Found(NamedTuple):
+    """An instruction and the computation it is in."""
+
+    computation: Computation
+    instruction: Instruction
 
 
 @click.command
@@ -40,7 +46,7 @@ def show(file: str, name: str, around: int, as_json: bool) -> None:
 
     NAME may be `computation/instruction` where several computations have such an instruction.
     """
-    module = read_program(file)
+    module = read_program(file).module
     plain = name.removeprefix("%")
     if plain in module.computations and "/" not in plain:
         computation = module.computations[plain]
@@ -49,7 +55,7 @@ def show(file: str, name: str, around: int, as_json: bool) -> None:
         else:
             click.echo("\n".join(_computation_text(computation)))
         return
-    found = find(module, name)
+    found = Found(*find(module, name))
     steps = neighbourhood(found, around)
     if as_json:
         print_json({"schema": SCHEMA, "file": file, **_json(found, steps)})

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, Final, Literal, TypeAlias
 
 from hloscope.display.parts import runtime_map
-from hloscope.hlo_parser import print_type
+from hloscope.errors import UnsupportedError
+from hloscope.hlo_parser.spelling import write_op
+from hloscope.hlo_parser.types import print_type
 from hloscope.indexing import Access, Accesses, IndexingMap
+from hloscope.indexing.layout import placed_sizes
 from hloscope.ir.graph import Instruction
 from hloscope.ir.types import Dims, TensorType, Type
 
 SCHEMA: Final = "hloscope.index/1"
 Direction: TypeAlias = Literal["output_to_input", "input_to_output"]
+Order: TypeAlias = Literal["logical", "physical", "linear"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +29,9 @@ class OperandAnswer:
     name: str
     type: Type
     accesses: Accesses
+
+    def __iter__(self) -> Iterator[Access]:
+        return iter(self.accesses)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,14 +52,30 @@ class Answer:
         opcode: Its opcode as HLO spells it.
         direction: From output elements to operand elements, or the other way.
         outputs: One for each output asked about.
-        physical: Indices are positions in memory order, not logical indices.
+        order: What the indices are: logical indices; indices in memory order, slowest-varying
+            dimension first; or positions in memory, counted in elements.
     """
 
     instruction: Instruction
     opcode: str
     direction: Direction
     outputs: Sequence[OutputAnswer]
-    physical: bool = False
+    order: Order = "logical"
+
+    def sizes(self, type: Type) -> Dims:
+        """What the dimension variables run over when an element of `type` is asked about.
+
+        Empty where nobody knows.
+        """
+        if not isinstance(type, TensorType):
+            return ()
+        if self.order == "logical":
+            return type.shape
+        try:
+            placed = placed_sizes(type)
+        except UnsupportedError:
+            return ()
+        return placed if self.order == "physical" else (prod(placed),)
 
 
 def shape_text(type: Type) -> str:
@@ -59,9 +83,9 @@ def shape_text(type: Type) -> str:
     return print_type(type, layout=False)
 
 
-def sizes_of(type: Type) -> Dims:
-    """The sizes that dimension variables run over; none where they are unknown."""
-    return type.shape if isinstance(type, TensorType) else ()
+def opcode_of(ins: Instruction) -> str:
+    """The opcode as HLO spells it, `dynamic-slice`."""
+    return write_op(ins)[0]
 
 
 def to_json(answer: Answer, file: str) -> dict[str, Any]:

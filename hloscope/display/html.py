@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import Final
 
-from hloscope.display.answer import Answer, shape_text, sizes_of
+from hloscope.display.answer import Answer, shape_text
 from hloscope.display.parts import access_parts
 from hloscope.display.picture import Index
 from hloscope.display.reads import to_svg
@@ -56,7 +56,7 @@ def _rows(answer: Answer) -> list[list[str]]:
             name = f"{operand.number} <code>{escape(operand.name)}</code>"
             head = [str(output.number), name, f"<code>{escape(shape_text(operand.type))}</code>"]
             for access in operand.accesses:
-                rows.append([*head, *_cells(access, sizes_of(asked))])
+                rows.append([*head, *_cells(access, answer.sizes(asked))])
                 head = ["", "", ""]
             if not operand.accesses:
                 rows.append([*head, "not touched", "", ""])

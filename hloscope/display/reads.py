@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Final
 
-from hloscope.display.answer import Answer, shape_text, sizes_of
+from hloscope.display.answer import Answer, shape_text
 from hloscope.display.parts import access_parts
 from hloscope.display.picture import OUTPUT, READS, Index, Mark, Panel, svg
 from hloscope.indexing import Access, Accesses
@@ -39,11 +39,12 @@ def to_svg(answer: Answer, at: Index | None = None) -> str:
             for output in answer.outputs
             for operand in output.operands
         ]
-    at = element(sizes_of(asked), at)
+    sizes = answer.sizes(asked)
+    at = element(sizes, at)
     which = f"{title}{list(at)}"
     here = Mark([at], OUTPUT, f"element ({', '.join(map(str, at))})")
-    panels = [Panel(f"{title} {shape_text(asked)}", sizes_of(asked), [here])]
-    panels += [_touched(*other, sizes_of(asked), at) for other in others[:MAX_PANELS]]
+    panels = [Panel(f"{title} {shape_text(asked)}", sizes, [here])]
+    panels += [_touched(*other, answer, sizes, at) for other in others[:MAX_PANELS]]
     more = len(others) - MAX_PANELS
     caption = f"What {which} {verb}" + (f" (and {more} tensors more)" if more > 0 else "")
     return svg(panels, caption=caption)
@@ -65,7 +66,9 @@ def element(sizes: Sequence[int], at: Index | None) -> Index:
     return at
 
 
-def _touched(title: str, type: Type, accesses: Accesses, sizes: Index, at: Index) -> Panel:
+def _touched(
+    title: str, type: Type, accesses: Accesses, answer: Answer, sizes: Index, at: Index
+) -> Panel:
     """The panel of a tensor that is touched; what can't be drawn is said below it."""
     marks: list[tuple[set[Index], str]] = []
     notes: list[str] = []
@@ -79,13 +82,16 @@ def _touched(title: str, type: Type, accesses: Accesses, sizes: Index, at: Index
         if access.map is not None and access.map.runtime:
             lowest = [v.interval.lo for v in access.map.runtime]
             names = list(access.map.names.values())[-len(lowest) :]
-            notes.append(", ".join(f"{n} = {v}" for n, v in zip(names, lowest, strict=True)))
+            values = ", ".join(f"{n} = {v}" for n, v in zip(names, lowest, strict=True))
+            notes.append(f"drawn for {values}")
     if not accesses:
         notes.append("not touched")
     marks.sort(key=lambda mark: -len(mark[0]))
     colours = READS[: len(marks)][::-1] + READS[-1:] * len(marks)
     drawn = [Mark(e, c, label) for (e, label), c in zip(marks, colours, strict=False)]
-    return Panel(f"{title} {shape_text(type)}", sizes_of(type), drawn, list(dict.fromkeys(notes)))
+    return Panel(
+        f"{title} {shape_text(type)}", answer.sizes(type), drawn, list(dict.fromkeys(notes))
+    )
 
 
 def touched(access: Access, at: Index) -> set[Index] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from hloscope.affine import Dim, default_name
 from hloscope.display.answer import (
@@ -11,13 +12,15 @@ from hloscope.display.answer import (
     OutputAnswer,
     access_json,
     shape_text,
-    sizes_of,
 )
 from hloscope.display.parts import AccessParts, access_parts
 from hloscope.display.table import columns
 from hloscope.indexing import Access, Precision
 from hloscope.ir.graph import Instruction
-from hloscope.ir.types import Type
+from hloscope.ir.types import Dims
+
+WIDTH: Final = 100
+"""Where the conditions of a map would make a line longer, they stand below it."""
 
 
 def to_text(answer: Answer) -> str:
@@ -44,53 +47,61 @@ def headline(ins: Instruction, opcode: str) -> str:
 def _output(answer: Answer, output: OutputAnswer) -> Iterator[str]:
     many = len(answer.outputs) > 1 or output.number > 0
     which = f"output {output.number}" if many else "the output"
-    memory = " in memory order" if answer.physical else ""
     if answer.direction == "output_to_input":
+        sizes = answer.sizes(output.type)
         verb = "reads" if output.operands else "reads no operand"
-        yield f"{_element(output.type)} of {which}, {shape_text(output.type)},{memory} {verb}"
+        of = f"{which}, {shape_text(output.type)}"
+        yield f"{_element(answer, sizes)} of {of}, {verb}"
         for operand in output.operands:
-            yield _operand(operand, sizes_of(output.type))
+            title = f"operand {operand.number}  {shape_text(operand.type)}  {operand.name}"
+            yield _block(title, operand, sizes, "is not read")
     else:
         for operand in output.operands:
-            of = f"operand {operand.number}, {shape_text(operand.type)} {operand.name},"
-            yield f"{_element(operand.type)} of {of}{memory} reaches"
+            sizes = answer.sizes(operand.type)
+            of = f"operand {operand.number}, {shape_text(operand.type)} {operand.name}"
+            yield f"{_element(answer, sizes)} of {of}, reaches"
             title = f"{which}  {shape_text(output.type)}"
-            yield _block(title, operand, sizes_of(operand.type), "reaches nothing")
+            yield _block(title, operand, sizes, "is not reached")
 
 
-def _element(type: Type) -> str:
-    dims = [default_name(Dim(i)) for i in range(len(sizes_of(type)))]
-    return f"Element ({', '.join(dims)})" if dims else "The element"
+def _element(answer: Answer, sizes: Dims) -> str:
+    """What an element is called: by index, index in memory order, or position."""
+    dims = f" ({', '.join(default_name(Dim(i)) for i in range(len(sizes)))})" if sizes else ""
+    if answer.order == "logical":
+        return f"Element{dims}"
+    return f"Position{dims} in memory" if sizes else "The position in memory"
 
 
-def _operand(operand: OperandAnswer, sizes: tuple[int, ...]) -> str:
-    title = f"operand {operand.number}  {shape_text(operand.type)}  {operand.name}"
-    return _block(title, operand, sizes, "is not read")
-
-
-def _block(title: str, operand: OperandAnswer, sizes: tuple[int, ...], nothing: str) -> str:
+def _block(title: str, operand: OperandAnswer, sizes: Dims, nothing: str) -> str:
     if not operand.accesses:
         return f"  {title}\n    {nothing}"
-    rows: list[tuple[str, ...]] = []
-    for access in operand.accesses:
-        parts = access_parts(access, sizes)
-        arrow = f"{{{access.leaf}}} {parts.arrow}" if access.leaf else parts.arrow
-        rows.append((arrow, _where(parts), str(access.precision)))
-    if not any(where for _, where, _ in rows):
-        rows = [(arrow, claim) for arrow, _, claim in rows]
-    lines = columns(rows, indent=4, gap=3).splitlines()
+    parts = [access_parts(access, sizes) for access in operand.accesses]
+    arrows = [_arrow(access, p) for access, p in zip(operand.accesses, parts, strict=True)]
+    where = [", ".join(p.where) for p in parts]
+    claims = [str(access.precision) for access in operand.accesses]
+    beside = _lines(arrows, where, claims)
+    wide = max(map(len, beside)) > WIDTH
+    lines = _lines(arrows, claims) if wide else beside
     out = [f"  {title}"]
-    for line, access in zip(lines, operand.accesses, strict=True):
-        parts = access_parts(access, sizes)
-        out.append(line)
-        out += [f"      where {origin}" for origin in parts.origins]
+    for i, access in enumerate(operand.accesses):
+        out.append(lines[i])
+        if wide and where[i]:
+            out.append(f"      for {where[i]}")
+        out += [f"      with {origin}" for origin in parts[i].origins]
         if access.precision is not Precision.EXACT:
-            out.append(f"      {access.precision}: {access.reason}")
+            out.append(f"      {parts[i].claim}")
     return "\n".join(out)
 
 
-def _where(parts: AccessParts) -> str:
-    return ", ".join(parts.where)
+def _arrow(access: Access, parts: AccessParts) -> str:
+    """The map, after the number of the array it is about, where there are several."""
+    return f"{{{access.leaf}}} {parts.arrow}" if access.leaf else parts.arrow
+
+
+def _lines(*cells: list[str]) -> list[str]:
+    """Lines of columns; a column without any text takes no room."""
+    used = [column for column in cells if any(column)]
+    return columns(zip(*used, strict=True), indent=4, gap=3).splitlines()
 
 
 def to_print_indexing(answer: Answer) -> str:

@@ -1,0 +1,121 @@
+"""`index`: which elements an instruction touches."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+import click
+
+from hloscope.api import Indexing, InstructionView, Program
+from hloscope.cli.common import (
+    debug_option,
+    file_argument,
+    print_json,
+    with_progress,
+)
+from hloscope.cli.files import read_program
+from hloscope.display.html import to_html
+from hloscope.display.picture import Index
+from hloscope.display.reads import to_svg
+from hloscope.display.text import to_print_indexing, to_text
+from hloscope.errors import UnknownNameError
+
+FORMATS: Final = ("text", "print_indexing", "json", "html", "svg")
+
+
+def _element(_: click.Context, __: click.Parameter, value: str | None) -> Index | None:
+    """The index that `--at 3,7,12` means."""
+    if value is None:
+        return None
+    numbers = value.strip(" ()[]")
+    if not re.fullmatch(r"(-?\d+(\s*,\s*-?\d+)*)?", numbers):
+        raise click.BadParameter(f"`{value}` is not a list of integers such as 3,7,12")
+    return tuple(int(n) for n in numbers.split(",") if n)
+
+
+@click.command
+@file_argument
+@click.argument("name", required=False)
+@click.option("--output", metavar="I", type=click.IntRange(0), help="Only this output.")
+@click.option("--operand", metavar="K", type=click.IntRange(0), help="Only this operand.")
+@click.option(
+    "--from-operand",
+    metavar="K",
+    type=click.IntRange(0),
+    help="From an element of this operand to the output elements it reaches.",
+)
+@click.option("--physical", is_flag=True, help="Indices in memory order, as the layouts say.")
+@click.option("--linear", is_flag=True, help="Positions in memory, counted in elements.")
+@click.option("--all", "everything", is_flag=True, help="All instructions, a JSON line for each.")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="text", help="What to print.")
+@click.option("--at", metavar="I,J,..", callback=_element, help="The element that is drawn.")
+@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+@debug_option
+def index(
+    file: str,
+    name: str | None,
+    output: int | None,
+    operand: int | None,
+    from_operand: int | None,
+    physical: bool,
+    linear: bool,
+    everything: bool,
+    form: str,
+    at: Index | None,
+    as_json: bool,
+) -> None:
+    """Tell which elements of its operands each element of NAME in FILE reads.
+
+    NAME is an instruction, the entry computation's root if not given.  One inside another
+    computation may be given as `computation/instruction`.
+    """
+    form = "json" if as_json else form
+    if from_operand is not None and operand is not None:
+        raise click.UsageError("--operand goes with the operands read, --from-operand with outputs")
+    if at is not None and form not in ("html", "svg"):
+        raise click.UsageError("--at says what --format svg and html draw")
+
+    def answer(view: InstructionView) -> Indexing:
+        if from_operand is None:
+            return view.indexing(output, operand, physical, linear=linear)
+        return view.indexing_from(from_operand, output, physical, linear=linear)
+
+    if everything:
+        if name is not None or form not in ("text", "json"):
+            raise click.UsageError("--all prints JSON lines for the whole program")
+        _print_all(read_program(file), answer)
+        return
+    program = read_program(file)
+    found = answer(program.root if name is None else program[name])
+    if form == "json":
+        print_json(found.to_json())
+    else:
+        click.echo(_formatted(found, form, at), nl=form not in ("html", "svg"))
+
+
+def _formatted(found: Indexing, form: str, at: Index | None) -> str:
+    answer = found.answer
+    if form == "text":
+        return to_text(answer)
+    if form == "print_indexing":
+        return to_print_indexing(answer)
+    try:
+        return to_svg(answer, at) if form == "svg" else to_html(answer, at)
+    except ValueError as error:  # --at names no element
+        raise click.UsageError(str(error)) from None
+
+
+def _print_all(program: Program, answer: Callable[[InstructionView], Indexing]) -> None:
+    """A JSON line for every instruction that has operands, inside fusions too.
+
+    Instructions without the output or operand asked about are left out.
+    """
+    asked = [view for view in program if view.ir.operands]
+    for view in with_progress(asked, "indexing"):
+        try:
+            found = answer(view)
+        except UnknownNameError:
+            continue
+        print_json(found.to_json(), lines=True)

@@ -1,0 +1,59 @@
+"""The command as a process: streams, signals, readers that go away."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+from hloscope import __version__
+from tests.cli.conftest import ROOT, chain, start
+
+
+def test_the_version_is_printed() -> None:
+    out, err = start("--version").communicate()
+    assert (out, err) == (f"hloscope {__version__}\n", "")
+
+
+def test_the_standard_input_is_read_where_a_dash_stands() -> None:
+    text = (ROOT / "examples/softmax.hlo").read_text()
+    process = start("ls", "-")
+    out, err = process.communicate(text)
+    assert (process.returncode, err) == (0, "")
+    assert "softmax" in out
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    process = start("ls", "-")
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdin.write(chain(5_000))
+    process.stdin.close()
+    assert process.stdout.readline().startswith("instruction")
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    assert process.wait() == 141
+
+
+def test_an_interrupt_ends_the_command_quietly() -> None:
+    process = start("simplify", "-", "--lines")
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdin.write('{"map": "(d0) -> (d0), domain: d0 in [0, 9]"}\n')
+    process.stdin.flush()
+    assert '"changed": false' in process.stdout.readline()  # it runs, and waits for more
+    process.send_signal(signal.SIGINT)
+    out, err = process.stdout.read(), process.stderr.read()
+    assert (out, err.strip()) == ("", "interrupted")
+    assert process.wait() == 130
+
+
+def test_the_installed_command_is_the_module() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys; sys.argv = ['x', '--version']; "
+         "from hloscope.cli import main; main()"],
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout == f"hloscope {__version__}\n"
