@@ -1,0 +1,67 @@
+"""Cases of collectives: what one member of a group gets from which elements of which member."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hloscope.ops.collectives import AllGather, AllToAll, CollectiveBroadcast, ReduceScatter
+from tests.indexing.truth.generator import Gen, body, case
+from tests.indexing.truth.marks import Case, Marks, Operand
+
+
+def _per_member(operand: Operand, group: int) -> list[Marks]:
+    """The marks of the operand on each member of the group."""
+    size = operand.marks.size
+    return [operand.marks * (1 << (size * r)) for r in range(group)]
+
+
+def _group(g: Gen) -> tuple[int, int, str]:
+    """Size of the only group, the member asked about, and the group as text."""
+    group = g.int(2, 4)
+    return group, g.int(0, group - 1), f"{{{{{','.join(map(str, range(group)))}}}}}"
+
+
+@case("all_gather")
+def all_gather(g: Gen) -> Case:
+    group, member, text = _group(g)
+    shape = g.shape(1, 3, largest=4, most=30)
+    axis = g.int(0, len(shape) - 1)
+    x = g.array(shape, copies=group)
+    result = np.concatenate(_per_member(x, group), axis)
+    op = AllGather(text, all_gather_dim=axis)
+    return g.case(op, [x], result, group=group, member=member)
+
+
+@case("reduce_scatter")
+def reduce_scatter(g: Gen) -> Case:
+    group, member, text = _group(g)
+    shape = list(g.shape(1, 3, largest=3, most=30, zero=False))
+    axis = g.int(0, len(shape) - 1)
+    shape[axis] *= group
+    x = g.array(shape, copies=group)
+    total = np.bitwise_or.reduce(np.stack(_per_member(x, group)), axis=0)
+    mine = np.split(total, group, axis)[member]
+    op = ReduceScatter(text, scatter_dimension=axis)
+    return g.case(op, [x], mine, group=group, member=member, calls=(body(2, [(0, 1)]),))
+
+
+@case("all_to_all")
+def all_to_all(g: Gen) -> Case:
+    """Member `q` gets part `q` of every member."""
+    group, member, text = _group(g)
+    shape = list(g.shape(1, 3, largest=3, most=30, zero=False))
+    split, concat = g.int(0, len(shape) - 1), g.int(0, len(shape) - 1)
+    shape[split] *= group
+    x = g.array(shape, copies=group)
+    parts = [np.split(m, group, split)[member] for m in _per_member(x, group)]
+    op = AllToAll(text, split_dimension=split, concat_dimension=concat, split_count=group)
+    return g.case(op, [x], np.concatenate(parts, concat), group=group, member=member)
+
+
+@case("collective_broadcast")
+def collective_broadcast(g: Gen) -> Case:
+    group, member, text = _group(g)
+    x = g.array(g.shape(0, 2), copies=group)
+    return g.case(
+        CollectiveBroadcast(text), [x], _per_member(x, group)[0], group=group, member=member
+    )

@@ -1,0 +1,187 @@
+"""Cases of slices and of indexed reads and writes, with run-time indices in and out of range."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hloscope.ops.gather_scatter import Gather, Scatter
+from hloscope.ops.slicing import DynamicSlice, DynamicUpdateSlice, Slice
+from tests.indexing.truth.generator import Gen, body, case
+from tests.indexing.truth.marks import (
+    Case,
+    Ints,
+    Operand,
+    all_of,
+    as_marks,
+    empty,
+    indices,
+    union,
+    union_all,
+)
+
+
+@case("slice")
+def slice_(g: Gen) -> Case:
+    x = g.array(g.shape(largest=8))
+    starts, limits, strides = [], [], []
+    for n in x.marks.shape:
+        a, b = sorted((g.int(0, n), g.int(0, n)))
+        starts.append(a)
+        limits.append(b if g.chance(0.9) or a == n else max(b, a + 1))
+        strides.append(g.int(1, 3))
+    op = Slice(tuple(starts), tuple(limits), tuple(strides))
+    return g.case(op, [x], x.marks[tuple(map(slice, starts, limits, strides))])
+
+
+def _starts(g: Gen, shape: Ints) -> tuple[list[Operand], list[int]]:
+    """Run-time starts, as scalars or (old HLO) one vector; often out of range."""
+    if shape and g.chance(0.2):
+        vector = g.integers((len(shape),), -3, max(shape) + 3)
+        assert vector.values is not None
+        return [vector], [int(v) for v in vector.values]
+    scalars = [g.integers((), -3, n + 3) for n in shape]
+    return scalars, [int(s.values) for s in scalars if s.values is not None]
+
+
+def _read_all(operands: list[Operand]) -> int:
+    result = 0
+    for o in operands:
+        result |= all_of(o.marks)
+    return result
+
+
+@case("dynamic_slice")
+def dynamic_slice(g: Gen) -> Case:
+    x = g.array(g.shape(largest=6))
+    sizes = tuple(g.int(0 if g.chance(0.05) else min(n, 1), n) for n in x.marks.shape)
+    starts, values = _starts(g, x.marks.shape)
+    at = []
+    for value, size, n in zip(values, sizes, x.marks.shape, strict=True):
+        start = min(max(value, 0), n - size)
+        at.append(slice(start, start + size))
+    result = union(as_marks(x.marks[tuple(at)]), _read_all(starts))
+    return g.case(DynamicSlice(sizes), [x, *starts], result, note=f"starts {values}")
+
+
+@case("dynamic_update_slice")
+def dynamic_update_slice(g: Gen) -> Case:
+    x = g.array(g.shape(largest=5, most=60))
+    update = g.array([g.int(0 if g.chance(0.05) else min(n, 1), n) for n in x.marks.shape])
+    starts, values = _starts(g, x.marks.shape)
+    result = x.marks.copy()
+    at = []
+    for value, size, n in zip(values, update.marks.shape, x.marks.shape, strict=True):
+        start = min(max(value, 0), n - size)
+        at.append(slice(start, start + size))
+    result[tuple(at)] = update.marks
+    result = union(result, _read_all(starts))
+    return g.case(DynamicUpdateSlice(), [x, update, *starts], result, note=f"starts {values}")
+
+
+def _vector(start_indices: Operand, batch: Ints, vector_dim: int) -> tuple[list[int], int]:
+    """The index vector of one batch position and the marks of its components."""
+    marks, values = start_indices.marks, start_indices.values
+    assert values is not None
+    if vector_dim == marks.ndim:
+        return [int(values[batch])], marks[batch]
+    at = (*batch[:vector_dim], slice(None), *batch[vector_dim:])
+    return [int(v) for v in values[at]], all_of(as_marks(marks[at]))
+
+
+def _index_operand(g: Gen, batch: Ints, mapped: int, largest: int) -> tuple[Operand, int]:
+    """Index vectors of length `mapped` for each batch position, and their dimension."""
+    vector_dim = g.int(0, len(batch))
+    if mapped == 1 and g.chance(0.3):
+        vector_dim = len(batch)
+        return g.integers(batch, -2, largest + 2), vector_dim
+    shape = (*batch[:vector_dim], mapped, *batch[vector_dim:])
+    return g.integers(shape, -2, largest + 2), vector_dim
+
+
+@case("gather")
+def gather(g: Gen) -> Case:
+    """Written after the specification: one output element at a time."""
+    x = g.array(g.shape(1, 3, largest=5, most=60, zero=False))
+    shape = x.marks.shape
+    rank = len(shape)
+    batching = g.some(rank - 1)[:1] if g.chance(0.3) else ()
+    batch = list(g.shape(0, 2, largest=3, zero=False))
+    places: Ints = ()
+    for d in batching:
+        at = g.int(0, len(batch))
+        batch.insert(at, shape[d])
+        places = (at,)
+    free = [d for d in range(rank) if d not in batching]
+    mapped = tuple(free[i] for i in g.some(len(free)))
+    starts, vector_dim = _index_operand(g, tuple(batch), len(mapped), max(shape))
+    sizes = [1 if d in batching else g.int(1, n) for d, n in enumerate(shape)]
+    collapsed = tuple(d for d in sorted(g.some(rank)) if d in free and g.chance(0.7))
+    for d in collapsed:
+        sizes[d] = 1
+    window = [d for d in range(rank) if d not in collapsed and d not in batching]
+    out_rank = len(batch) + len(window)
+    offset = tuple(sorted(g.subset(out_rank, len(window))))
+    batch_dims = [d for d in range(out_rank) if d not in offset]
+    out_shape = [0] * out_rank
+    for d, n in zip(batch_dims, batch, strict=True):
+        out_shape[d] = n
+    for d, w in zip(offset, window, strict=True):
+        out_shape[d] = sizes[w]
+    spaces = tuple(p if p < vector_dim else p + 1 for p in places)
+    result = empty(out_shape)
+    for out in indices(out_shape):
+        position = tuple(out[d] for d in batch_dims)
+        vector, marks = _vector(starts, position, vector_dim)
+        at = [0] * rank
+        for d, value in zip(mapped, vector, strict=True):
+            at[d] = min(max(value, 0), shape[d] - sizes[d])
+        for d, p in zip(batching, places, strict=True):
+            at[d] = position[p]
+        for d, w in zip(offset, window, strict=True):
+            at[w] += out[d]
+        result[out] = x.marks[tuple(at)] | marks
+    op = Gather(offset, collapsed, batching, spaces, mapped, vector_dim, tuple(sizes))
+    return g.case(op, [x, starts], result, note=f"indices {starts.values}")
+
+
+@case("scatter")
+def scatter(g: Gen) -> Case:
+    """One window after the other; one that does not fit is dropped as a whole, as XLA does.
+
+    Every result element reads its input and all indices.
+    """
+    shape = g.shape(1, 3, largest=4, most=40, zero=False)
+    rank, batch = len(shape), g.shape(0, 2, largest=3, zero=False)
+    number = g.int(1, 2)
+    inputs = [g.array(shape) for _ in range(number)]
+    mapped = g.some(rank)
+    starts, vector_dim = _index_operand(g, batch, len(mapped), max(shape))
+    inserted = tuple(sorted(g.some(rank)))
+    window = [d for d in range(rank) if d not in inserted]
+    sizes = {d: g.int(1, shape[d]) for d in window}
+    up_rank = len(batch) + len(window)
+    window_dims = tuple(sorted(g.subset(up_rank, len(window))))
+    batch_dims = [d for d in range(up_rank) if d not in window_dims]
+    up_shape = [0] * up_rank
+    for d, n in zip(batch_dims, batch, strict=True):
+        up_shape[d] = n
+    for d, w in zip(window_dims, window, strict=True):
+        up_shape[d] = sizes[w]
+    updates = [g.array(up_shape) for _ in range(number)]
+    total = union_all(x.marks for x in inputs) | all_of(starts.marks)
+    given = union_all(u.marks for u in updates)
+    for up in indices(up_shape):
+        vector, _ = _vector(starts, tuple(up[d] for d in batch_dims), vector_dim)
+        at = [0] * rank
+        for d, value in zip(mapped, vector, strict=True):
+            at[d] += value
+        if not all(0 <= at[d] <= shape[d] - sizes.get(d, 1) for d in range(rank)):
+            continue
+        for d, w in zip(window_dims, window, strict=True):
+            at[w] += up[d]
+        total[tuple(at)] |= given[up]
+    op = Scatter(window_dims, inserted, (), (), mapped, vector_dim)
+    calls = (body(2 * number, [(i, number + i) for i in range(number)]),)
+    marks = (total,) * number if number > 1 else total
+    note = f"indices {np.asarray(starts.values).tolist()}"
+    return g.case(op, [*inputs, starts, *updates], marks, calls=calls, note=note)
