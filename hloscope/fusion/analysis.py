@@ -1,0 +1,226 @@
+"""Maps through graphs: what values read of others, and what they reach, each computed once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Final, TypeAlias
+
+from hloscope.fusion import loops  # noqa: F401  (fills structure.READS)
+from hloscope.fusion.blueprint import Blueprints
+from hloscope.fusion.leaves import Leaves
+from hloscope.fusion.origins import Summary, has_runtime, origins_of, with_origins
+from hloscope.fusion.pool import Pool, normal
+from hloscope.fusion.structure import READS, WRITES
+from hloscope.fusion.values import fold_runtime
+from hloscope.fusion.walk import Flow, Walk
+from hloscope.indexing import Access, Accesses
+from hloscope.indexing.analysis import input_to_output, output_to_input
+from hloscope.ir.graph import Computation, Instruction
+from hloscope.ir.types import TupleType, Type
+from hloscope.ops.control import Call, Composite, Fusion, Parameter
+
+Place: TypeAlias = tuple[int | Instruction, int]
+"""An operand (or a value that a region reads without being handed it) and one of its leaves."""
+
+INSIDE: Final = (Fusion, Call, Composite)
+"""Ops whose runtime variables are named as inside the computation they call."""
+
+
+class Analysis:
+    """Indexing of one program, with everything it remembers.
+
+    Computations of equal structure are analysed once, compositions of equal maps too.  Nothing
+    here is global: what is remembered goes with the object.
+
+    An output or operand that is a tuple has several leaves, its tensors, numbered in order.
+    """
+
+    def __init__(self) -> None:
+        self.pool: Final = Pool()
+        self._leaves = Leaves()
+        self.leaves, self.offset = self._leaves.of, self._leaves.offset
+        self._blueprints = Blueprints()
+        self._backward: dict[tuple[int, int], Summary] = {}
+        self._forward: dict[tuple[int, int, int], Summary] = {}
+        self._flows: dict[int, tuple[object, tuple[Flow, ...]]] = {}
+
+    # -------------------------------------------------------------------------------- questions
+
+    def output_to_input(self, ins: Instruction, output: int = 0) -> dict[Place, Accesses]:
+        """What an element of one output reads, by operand and leaf; what is not read is left out.
+
+        Runtime variables of a fusion or call keep the names they have inside.
+        """
+        if isinstance(ins.op, INSIDE):
+            flows: Iterable[Flow] = self.summary(ins.calls[0], output)
+        else:
+            flows = self.reads(ins, output)
+        found: dict[Place, dict[int, Access]] = {}
+        for flow in flows:
+            operand = flow.operand
+            source = ins.operands[operand] if isinstance(operand, int) else operand
+            accesses = found.setdefault((operand, flow.leaf), {})
+            for access in self._explicit(flow.accesses, source.type, flow.leaf):
+                accesses[id(access)] = access
+        return {place: tuple(accesses.values()) for place, accesses in found.items() if accesses}
+
+    def input_to_output(
+        self, ins: Instruction, operand: int = 0, leaf: int = 0
+    ) -> dict[int, Accesses]:
+        """Which elements of the outputs an element of an operand influences, by output."""
+        if isinstance(ins.op, INSIDE):
+            flows: Iterable[Flow] = self.spread(ins.calls[0], operand, leaf)
+        else:
+            flows = self.writes(ins, operand, leaf)
+        found: dict[int, dict[int, Access]] = {}
+        for flow in flows:
+            accesses = found.setdefault(flow.leaf, {})
+            for access in self._explicit(flow.accesses, ins.type, flow.leaf):
+                accesses[id(access)] = access
+        return {k: tuple(accesses.values()) for k, accesses in found.items() if accesses}
+
+    def _explicit(self, accesses: Accesses | None, type: Type, leaf: int) -> Accesses:
+        return (self.pool.identity(self.leaves(type)[leaf]),) if accesses is None else accesses
+
+    # ------------------------------------------------------------------------- one instruction
+
+    def reads(self, ins: Instruction, leaf: int) -> Iterable[Flow]:
+        """What a leaf of an instruction's value reads of its operands."""
+        entry = READS.get(type(ins.op))
+        if entry is not None:
+            return entry(self, ins, ins.op, leaf)
+        return self._ruled(ins, output_to_input(ins, leaf))
+
+    def writes(self, ins: Instruction, operand: int, leaf: int) -> Iterable[Flow]:
+        """Where a leaf of an operand goes."""
+        entry = WRITES.get(type(ins.op))
+        if entry is not None:
+            return entry(self, ins, ins.op, operand, leaf)
+        flows: list[Flow] = []
+        for k, accesses in enumerate(input_to_output(ins, operand)):
+            mine = [self._folded(ins, a) for a in accesses if a.leaf == leaf or a.map is None]
+            if mine:
+                flows.append(Flow(operand, k, self.pool.keep_all(mine)))
+        return flows
+
+    def _ruled(self, ins: Instruction, answer: tuple[Accesses, ...]) -> tuple[Flow, ...]:
+        """A rule's answer as flows, by operand and leaf."""
+        known = self._flows.get(id(answer))
+        if known is not None and known[0] is answer:
+            return known[1]
+        flows: list[Flow] = []
+        folded = False
+        for k, accesses in enumerate(answer):
+            if any(access.map is not None and access.map.runtime for access in accesses):
+                accesses, folded = tuple([self._folded(ins, a) for a in accesses]), True
+            leaves = self.leaves(ins.operands[k].type)
+            for leaf, type in enumerate(leaves):
+                mine = [a for a in accesses if a.leaf == leaf or a.map is None]
+                kept = self.pool.keep_all(mine)
+                if kept == (self.pool.identity(type),) and len(leaves) == 1:
+                    flows.append(Flow(k, leaf, None if self._is_same(ins, type) else kept))
+                elif kept:
+                    flows.append(Flow(k, leaf, kept))
+        found = tuple(flows)
+        if not folded:
+            self._flows[id(answer)] = (answer, found)
+        return found
+
+    def _is_same(self, ins: Instruction, type: Type) -> bool:
+        """Has the value of the instruction the sizes of this type?"""
+        return not isinstance(ins.type, TupleType) and (
+            self.pool.identity(ins.type) is self.pool.identity(type)
+        )
+
+    def _folded(self, ins: Instruction, access: Access) -> Access:
+        if access.map is None or not access.map.runtime:
+            return access
+        map = fold_runtime(access.map, ins.op, lambda i: output_to_input(i, 0))
+        return access if map is access.map else replace(access, map=normal(map))
+
+    # --------------------------------------------------------------------------- a computation
+
+    def summary(self, callee: Computation, leaf: int) -> tuple[Flow, ...]:
+        """What a leaf of the root reads: flows whose operands are parameter numbers.
+
+        Runtime variables are read from instructions of the computation.
+        """
+        key = (self._blueprints.number(callee), leaf)
+        known = self._backward.get(key)
+        if known is None:
+            walk = Walk(self.pool, self.leaves)
+            root = callee.root
+            walk.add(root, leaf, [self.pool.identity(self.leaves(root.type)[leaf])])
+            walk.to_producers(self.positions(callee).get, self.reads)
+            known = self._backward[key] = Summary(callee, self._ends(walk, callee))
+        return known.for_(callee)
+
+    def _ends(self, walk: Walk, callee: Computation) -> tuple[Flow, ...]:
+        """The flows to parameters in order, then those to values outside the computation."""
+        found = walk.found
+        flows = [
+            Flow(k, leaf, tuple(accesses.values()))
+            for k, parameter in enumerate(callee.parameters)
+            for leaf, accesses in sorted(found.get(parameter, {}).items())
+        ]
+        inside = self.positions(callee)
+        flows += [
+            Flow(ins, leaf, tuple(accesses.values()))
+            for ins, leaves in found.items()
+            if ins not in inside
+            for leaf, accesses in sorted(leaves.items())
+        ]
+        return tuple(flows)
+
+    def spread(self, callee: Computation, parameter: int, leaf: int) -> tuple[Flow, ...]:
+        """Which leaves of the root a leaf of a parameter reaches."""
+        key = (self._blueprints.number(callee), parameter, leaf)
+        known = self._forward.get(key)
+        if known is None:
+            walk = Walk(self.pool, self.leaves)
+            start = callee.parameters[parameter]
+            walk.add(start, leaf, [self.pool.identity(self.leaves(start.type)[leaf])])
+            walk.to_users(callee.instructions, self.writes)
+            flows = [
+                Flow(parameter, k, tuple(accesses.values()))
+                for k, accesses in sorted(walk.found.get(callee.root, {}).items())
+            ]
+            known = self._forward[key] = Summary(callee, tuple(flows))
+        return known.for_(callee)
+
+    def called(
+        self, callee: Computation, leaf: int, ins: Instruction, first: int = 0
+    ) -> tuple[Flow, ...]:
+        """`summary` as seen by the caller: parameter `k` is its operand `first + k`."""
+        flows = self.summary(callee, leaf)
+        return tuple([self._lifted(flow, ins, first) for flow in flows])
+
+    def calling(
+        self, callee: Computation, parameter: int, leaf: int, ins: Instruction, first: int = 0
+    ) -> tuple[Flow, ...]:
+        """`spread` as seen by the caller: parameter `k` is its operand `first + k`."""
+        flows = self.spread(callee, parameter, leaf)
+        return tuple([self._lifted(flow, ins, first) for flow in flows])
+
+    def _lifted(self, flow: Flow, ins: Instruction, first: int) -> Flow:
+        """The flow with the caller's operands for parameters, also as origins."""
+        operand = flow.operand + first if isinstance(flow.operand, int) else flow.operand
+        accesses = flow.accesses
+        if accesses is not None and has_runtime(accesses):
+            origins: dict[Instruction, Instruction] = {
+                origin: ins.operands[first + origin.op.number]
+                for origin in origins_of(accesses)
+                if isinstance(origin.op, Parameter)
+            }
+            accesses = tuple([self.pool.keep(with_origins(a, origins)) for a in accesses])
+        return Flow(operand, flow.leaf, accesses)
+
+    def positions(self, computation: Computation) -> Mapping[Instruction, int]:
+        """The place of each instruction in its computation."""
+        if self._positions[0] is not computation:
+            places = {ins: at for at, ins in enumerate(computation.instructions)}
+            self._positions = (computation, places)
+        return self._positions[1]
+
+    _positions: tuple[Computation | None, Mapping[Instruction, int]] = (None, {})

@@ -1,0 +1,76 @@
+"""Computations numbered by structure, so that 80 equal layers are analysed once."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from hloscope.ir.graph import Computation, Instruction
+from hloscope.ir.types import TensorType, Type
+from hloscope.ops.shape import Constant
+
+_T = TypeVar("_T")
+
+
+class Numbering:
+    """Numbers values by equality, asking for their hash once per object."""
+
+    def __init__(self) -> None:
+        self._by_value: dict[object, int] = {}
+        self._by_identity: dict[int, tuple[object, int]] = {}
+
+    def __call__(self, value: object) -> int:
+        """Number of `value`; equal values have equal numbers."""
+        known = self._by_identity.get(id(value))
+        if known is None:
+            number = self._by_value.setdefault(value, len(self._by_value))
+            known = self._by_identity[id(value)] = (value, number)
+        return known[1]
+
+
+class Blueprints:
+    """Gives every computation a number; equal numbers mean equal structure.
+
+    Structure is what indexing can depend on: ops, types with layouts, wiring, called computations.
+    Names, metadata, spans and the values of floating-point constants are no part of it.
+    """
+
+    def __init__(self) -> None:
+        self.op_number = Numbering()
+        self.type_number = Numbering()
+        self._numbers: dict[object, int] = {}
+        self._of: dict[Computation, int] = {}
+
+    def op_of(self, ins: Instruction) -> int:
+        """Number of the instruction's op; floating-point constants share one."""
+        if type(ins.op) is Constant and not _is_integer(ins.type):
+            return -1
+        return self.op_number(ins.op)
+
+    def number(self, computation: Computation) -> int:
+        """Number of the computation's structure."""
+        known = self._of.get(computation)
+        if known is None:
+            self._of[computation] = -1 - len(self._of)  # in case it calls itself
+            key = self._key(computation)
+            known = self._of[computation] = self._numbers.setdefault(key, len(self._numbers))
+        return known
+
+    def _key(self, computation: Computation) -> object:
+        position: dict[Instruction, int] = {}
+        row: list[object] = []
+        op_of, type_number = self.op_of, self.type_number
+        for at, ins in enumerate(computation.instructions):
+            position[ins] = at
+            row.append(op_of(ins))
+            row.append(type_number(ins.type))
+            for operand in ins.operands:
+                row.append(position.get(operand, operand))  # a region may read outer values
+            for callee in ins.calls:
+                row.append(~self.number(callee))  # negative: no operand
+            row.append(None)
+        row.append(position[computation.root])
+        return tuple(row)
+
+
+def _is_integer(type: Type) -> bool:
+    return isinstance(type, TensorType) and type.element.kind in ("pred", "signed", "unsigned")

@@ -1,0 +1,86 @@
+"""Where runtime variables are read from, and renaming it from one computation to another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from hloscope.fusion.walk import Flow
+from hloscope.indexing import Access, Accesses, IndexingMap
+from hloscope.ir.graph import Computation, Instruction
+
+
+def has_runtime(accesses: Accesses) -> bool:
+    """Has any of the maps a runtime variable?"""
+    return any(map.runtime for access in accesses for map in _maps(access))
+
+
+def origins_of(accesses: Accesses) -> dict[Instruction, None]:
+    """The instructions whose values the runtime variables are."""
+    return {
+        variable.origin: None
+        for access in accesses
+        for map in _maps(access)
+        for variable in map.runtime
+        if variable.origin is not None
+    }
+
+
+def _maps(access: Access) -> Iterable[IndexingMap]:
+    return [map for map in (access.map, access.replica) if map is not None]
+
+
+def with_origins(access: Access, new: Mapping[Instruction, Instruction]) -> Access:
+    """The access with some origins replaced."""
+    map, replica = (_renamed(map, new) for map in (access.map, access.replica))
+    if map is access.map and replica is access.replica:
+        return access
+    return replace(access, map=map, replica=replica)
+
+
+def _renamed(map: IndexingMap | None, new: Mapping[Instruction, Instruction]) -> IndexingMap | None:
+    if map is None or not any(variable.origin in new for variable in map.runtime):
+        return map
+    return map.with_(
+        runtime=[
+            replace(variable, origin=new.get(variable.origin, variable.origin))
+            if variable.origin is not None
+            else variable
+            for variable in map.runtime
+        ]
+    )
+
+
+class Summary:
+    """Flows through a computation, told for every computation of equal structure."""
+
+    def __init__(self, computation: Computation, flows: tuple[Flow, ...]) -> None:
+        self._computation = computation
+        self._flows = flows
+        self._has_runtime = any(has_runtime(flow.accesses or ()) for flow in flows)
+
+    def for_(self, computation: Computation) -> tuple[Flow, ...]:
+        """The flows, with runtime variables read from instructions of `computation`."""
+        if computation is self._computation or not self._has_runtime:
+            return self._flows
+        new = counterparts(self._computation, computation)
+        return tuple(
+            [
+                flow
+                if flow.accesses is None
+                else flow._replace(accesses=tuple([with_origins(a, new) for a in flow.accesses]))
+                for flow in self._flows
+            ]
+        )
+
+
+def counterparts(one: Computation, other: Computation) -> dict[Instruction, Instruction]:
+    """The instruction of `other` in the place of each of `one`, called computations included."""
+    new: dict[Instruction, Instruction] = {}
+    stack = [(one, other)]
+    while stack:
+        for here, there in zip(*stack.pop(), strict=True):
+            if here not in new:
+                new[here] = there
+                stack.extend(zip(here.calls, there.calls, strict=True))
+    return new

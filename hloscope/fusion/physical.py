@@ -1,0 +1,58 @@
+"""Accesses between places in memory instead of logical indices."""
+
+from __future__ import annotations
+
+from math import prod
+
+from hloscope.affine import Dim, Interval
+from hloscope.errors import UnsupportedError
+from hloscope.fusion.pool import compose
+from hloscope.indexing import Access, Accesses, IndexingMap, Variable
+from hloscope.indexing.layout import address_map, physical_access, placed_sizes, unplace
+from hloscope.indexing.reshape import reshaped
+from hloscope.ir.types import TensorType, Type
+
+
+def physical(accesses: Accesses, here: Type, there: Type) -> Accesses:
+    """The accesses between indices in memory order, slowest-varying dimension first.
+
+    Args:
+        accesses: From logical indices of one tensor to logical indices of another.
+        here: Type of the tensor asked about.
+        there: Type of the tensor touched.
+    """
+    return tuple([physical_access(access, here, there) for access in accesses])
+
+
+def linear(accesses: Accesses, here: Type, there: Type) -> Accesses:
+    """The accesses between linear positions in memory, counted in elements.
+
+    >>> from hloscope.hlo_parser.types import parse_type
+    >>> column = parse_type("f32[4,8]{0,1}")
+    >>> same = (Access(IndexingMap.identity((4, 8))),)
+    >>> print(linear(same, parse_type("f32[4,8]{1,0}"), column)[0].map)
+    (d0) -> ((d0 mod 8) * 4 + d0 / 8), domain: d0 in [0, 31]
+    """
+    if not isinstance(here, TensorType) or not isinstance(there, TensorType):
+        return accesses
+    try:
+        start, end = _from_address(here), address_map(there)
+    except UnsupportedError as error:
+        return (Access.unknown(error.message),)
+    found = []
+    for access in accesses:
+        both = compose(Access(start), access)
+        both = compose(both, Access(end)) if both is not None else None
+        if both is not None:
+            found.append(both)
+    return tuple(found)
+
+
+def _from_address(type: TensorType) -> IndexingMap:
+    """From the position of an element in memory to its logical index."""
+    sizes = placed_sizes(type)
+    total = prod(sizes)
+    index = unplace(reshaped([Dim(0)], (total,), sizes), type)
+    inside = [(e, Interval(0, size - 1)) for e, size in zip(index, type.shape, strict=True)]
+    constraints = inside if total != type.num_elements else ()
+    return IndexingMap((Variable(Interval(0, total - 1)),), (), (), index, constraints)

@@ -1,0 +1,193 @@
+"""Regions of a graph whose every instruction is looked at: fusions as they are or could be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from hloscope.errors import UnknownNameError
+from hloscope.fusion.analysis import Analysis
+from hloscope.fusion.walk import Found, Walk
+from hloscope.indexing import Access, Accesses
+from hloscope.ir.graph import Computation, Instruction
+from hloscope.ops.control import Call, Fusion, Parameter
+
+Grouped: TypeAlias = dict[Instruction, dict[int, Accesses]]
+"""For each value reached and each of its leaves: the accesses from where the walk began."""
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Instructions of one computation that are, or would be, fused; fusions among them are open.
+
+    Attributes:
+        inside: The instructions.  Where a walk reaches another instruction it ends.
+        root: Where walks begin unless told otherwise.
+    """
+
+    inside: frozenset[Instruction]
+    root: Instruction
+
+    @classmethod
+    def of_instruction(cls, ins: Instruction) -> Region:
+        """One instruction; a fusion with everything inside it."""
+        return cls(frozenset([ins]), ins)
+
+    @classmethod
+    def of_producer_consumer(cls, producer: Instruction, consumer: Instruction) -> Region:
+        """Two instructions as if they were fused."""
+        return cls(frozenset([producer, consumer]), consumer)
+
+    @classmethod
+    def of_computation(cls, computation: Computation) -> Region:
+        """Everything from the root of a computation back to its parameters."""
+        inside = [i for i in computation.instructions if not isinstance(i.op, Parameter)]
+        return cls(frozenset(inside), computation.root)
+
+    @classmethod
+    def of_instructions(cls, instructions: Iterable[Instruction], root: Instruction) -> Region:
+        """Any set of instructions of one computation."""
+        return cls(frozenset(instructions), root)
+
+
+def grouped(
+    analysis: Analysis, region: Region, start: Instruction | None = None, output: int = 0
+) -> Grouped:
+    """What one output of an instruction reads of every instruction in a region and at its edge.
+
+    Instructions of open fusions are listed too, their parameters as well as the operands these
+    stand for.
+
+    Args:
+        analysis: Remembers what was computed.
+        region: Where to walk.
+        start: An instruction of the region, also one inside a fusion; by default the root.
+        output: Which leaf of its value.
+    """
+    start = region.root if start is None else start
+    walk = Walk(analysis.pool, analysis.leaves)
+    if start not in region.inside:
+        found = _from_inside(analysis, region, start, output, walk)
+    else:
+        found = {}
+        identity = analysis.pool.identity(analysis.leaves(start.type)[output])
+        walk.add(start, output, [identity])
+    walk.to_producers(_order(region.inside).get, analysis.reads)
+    _merge(found, walk.found)
+    for ins, leaves in walk.found.items():
+        if ins in region.inside and _is_open(ins):
+            for leaf, accesses in leaves.items():
+                _merge(found, _composed(walk, accesses.values(), _opened(analysis, ins, leaf)))
+    return {
+        ins: {leaf: tuple(accesses.values()) for leaf, accesses in sorted(leaves.items())}
+        for ins, leaves in found.items()
+    }
+
+
+def epilogue(
+    analysis: Analysis, computation: Computation, parent: Instruction, root: Instruction
+) -> Accesses:
+    """Which elements of `root` an element of `parent` influences, inside one computation."""
+    walk = Walk(analysis.pool, analysis.leaves)
+    walk.add(parent, 0, [analysis.pool.identity(analysis.leaves(parent.type)[0])])
+    positions = analysis.positions(computation)
+    first, last = positions[parent], positions[root]
+    walk.to_users(computation.instructions[first + 1 : last + 1], analysis.writes)
+    return tuple(walk.found.get(root, {}).get(0, {}).values())
+
+
+def _is_open(ins: Instruction) -> bool:
+    return isinstance(ins.op, Fusion | Call) and bool(ins.calls)
+
+
+def _opened(analysis: Analysis, ins: Instruction, leaf: int) -> Found:
+    """What a leaf of a fusion reads of every instruction inside it."""
+    callee = ins.calls[0]
+    walk = Walk(analysis.pool, analysis.leaves)
+    root = callee.root
+    walk.add(root, leaf, [analysis.pool.identity(analysis.leaves(root.type)[leaf])])
+    return _closed(analysis, callee, walk)
+
+
+def _closed(analysis: Analysis, callee: Computation, walk: Walk) -> Found:
+    """Finish a walk inside a computation, fusions in it included."""
+    walk.to_producers(analysis.positions(callee).get, analysis.reads)
+    found: Found = {}
+    _merge(found, walk.found)
+    for ins, leaves in walk.found.items():
+        if _is_open(ins):
+            for leaf, accesses in leaves.items():
+                _merge(found, _composed(walk, accesses.values(), _opened(analysis, ins, leaf)))
+    return found
+
+
+def _from_inside(
+    analysis: Analysis, region: Region, start: Instruction, output: int, walk: Walk
+) -> Found:
+    """Walk from an instruction inside a fusion out to the fusion's operands."""
+    path = _path(region, start)
+    identity = analysis.pool.identity(analysis.leaves(start.type)[output])
+    begin: Found = {start: {output: {id(identity): identity}}}
+    found: Found = {}
+    for fusion in reversed(path):
+        inner = Walk(analysis.pool, analysis.leaves)
+        for ins, leaves in begin.items():
+            for leaf, accesses in leaves.items():
+                inner.add(ins, leaf, accesses.values())
+        callee = fusion.calls[0]
+        _merge(found, _closed(analysis, callee, inner))
+        begin = {}
+        for k, parameter in enumerate(callee.parameters):
+            if parameter in inner.found:
+                _merge(begin, {fusion.operands[k]: inner.found[parameter]})
+    for ins, leaves in begin.items():
+        for leaf, accesses in leaves.items():
+            walk.add(ins, leaf, accesses.values())
+    return found
+
+
+def _path(region: Region, start: Instruction) -> list[Instruction]:
+    """The fusions from the region down to the instruction."""
+    todo = [[ins] for ins in region.inside if _is_open(ins)]
+    while todo:
+        path = todo.pop()
+        for ins in path[-1].calls[0].instructions:
+            if ins is start:
+                return path
+            if _is_open(ins):
+                todo.append([*path, ins])
+    raise UnknownNameError(f"`{start.name}` is not in the region")
+
+
+def _composed(walk: Walk, before: Iterable[Access], further: Found) -> Found:
+    return {
+        ins: {
+            leaf: {id(a): a for a in walk.through(before, tuple(accesses.values()))}
+            for leaf, accesses in leaves.items()
+        }
+        for ins, leaves in further.items()
+    }
+
+
+def _merge(into: Found, more: Mapping[Instruction, dict[int, dict[int, Access]]]) -> None:
+    for ins, leaves in more.items():
+        mine = into.setdefault(ins, {})
+        for leaf, accesses in leaves.items():
+            mine.setdefault(leaf, {}).update(accesses)
+
+
+def _order(inside: frozenset[Instruction]) -> dict[Instruction, int]:
+    """A number for each instruction, producers before consumers."""
+    order: dict[Instruction, int] = {}
+    for first in sorted(inside, key=lambda ins: ins.name):
+        stack = [first]
+        while stack:
+            ins = stack[-1]
+            missing = [o for o in ins.operands if o in inside and o not in order]
+            if ins in order or not missing:
+                order.setdefault(ins, len(order))
+                stack.pop()
+            else:
+                stack += missing
+    return order

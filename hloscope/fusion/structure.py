@@ -1,0 +1,231 @@
+"""Ops that lead through other computations: calls, fusions, branches, asynchronous pairs.
+
+Each entry says, for one leaf of an instruction's value, which leaves of its operands it comes from
+(`READS`), or for one leaf of an operand, which leaves of the value it reaches (`WRITES`).  Other ops
+have rules in `hloscope.indexing.rules`; tuples and their elements are here as well, because a walk
+through tuples of a thousand tensors asks for one leaf at a time (a test compares both).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
+
+from hloscope.fusion.pool import Pool
+from hloscope.fusion.walk import Flow
+from hloscope.ir.graph import Computation, Instruction
+from hloscope.ir.op import Op
+from hloscope.ir.types import TupleType, Type
+from hloscope.ops.collectives import AllReduce
+from hloscope.ops.control import (
+    AsyncDone,
+    AsyncStart,
+    AsyncUpdate,
+    Call,
+    Case,
+    Composite,
+    Fusion,
+    GetTupleElement,
+    OptimizationBarrier,
+    Result,
+    Return,
+    Tuple,
+)
+
+
+class Context(Protocol):
+    """What the entries may ask for; `analysis.Analysis` is it."""
+
+    @property
+    def pool(self) -> Pool:
+        """Keeps and composes accesses."""
+
+    def leaves(self, type: Type) -> tuple[Type, ...]:
+        """Types of the leaves of a type."""
+
+    def offset(self, type: Type, index: int) -> int:
+        """Number of the first leaf of an element of a tuple."""
+
+    def reads(self, ins: Instruction, leaf: int) -> Iterable[Flow]:
+        """What a leaf of an instruction's value reads of its operands."""
+
+    def writes(self, ins: Instruction, operand: int, leaf: int) -> Iterable[Flow]:
+        """Where a leaf of an operand goes."""
+
+    def called(
+        self, callee: Computation, leaf: int, ins: Instruction, first: int = 0
+    ) -> tuple[Flow, ...]:
+        """What a leaf of the root reads; operand `first + k` is handed in as parameter `k`."""
+
+    def calling(
+        self, callee: Computation, parameter: int, leaf: int, ins: Instruction, first: int = 0
+    ) -> tuple[Flow, ...]:
+        """Which leaves of the root a leaf of a parameter reaches."""
+
+    def summary(self, callee: Computation, leaf: int) -> tuple[Flow, ...]:
+        """What a leaf of the root reads, runtime variables named inside the computation."""
+
+    def spread(self, callee: Computation, parameter: int, leaf: int) -> tuple[Flow, ...]:
+        """Which leaves a parameter reaches, runtime variables named inside the computation."""
+
+
+O = TypeVar("O", bound=Op)  # noqa: E741
+Reads: TypeAlias = Callable[[Context, Instruction, O, int], Iterable[Flow]]
+Writes: TypeAlias = Callable[[Context, Instruction, O, int, int], Iterable[Flow]]
+READS: Final[dict[type[Op], Reads[Any]]] = {}
+WRITES: Final[dict[type[Op], Writes[Any]]] = {}
+
+
+def reads(*classes: type[O]) -> Callable[[Reads[O]], Reads[O]]:
+    """Register what a leaf of the value of these ops comes from."""
+
+    def register(entry: Reads[O]) -> Reads[O]:
+        READS.update(dict.fromkeys(classes, entry))
+        return entry
+
+    return register
+
+
+def writes(*classes: type[O]) -> Callable[[Writes[O]], Writes[O]]:
+    """Register where a leaf of an operand of these ops goes."""
+
+    def register(entry: Writes[O]) -> Writes[O]:
+        WRITES.update(dict.fromkeys(classes, entry))
+        return entry
+
+    return register
+
+
+# --------------------------------------------------------------------------- tuples and the like
+
+
+@reads(Tuple, OptimizationBarrier, Return)
+def _(at: Context, ins: Instruction, op: Op, leaf: int) -> Iterator[Flow]:
+    for k, operand in enumerate(ins.operands):
+        count = len(at.leaves(operand.type))
+        if leaf < count:
+            yield Flow(k, leaf, None)
+            return
+        leaf -= count
+
+
+@writes(Tuple, OptimizationBarrier, Return)
+def _(at: Context, ins: Instruction, op: Op, operand: int, leaf: int) -> Iterator[Flow]:
+    before = sum(len(at.leaves(o.type)) for o in ins.operands[:operand])
+    yield Flow(operand, before + leaf, None)
+
+
+@reads(GetTupleElement, Result)
+def _(at: Context, ins: Instruction, op: GetTupleElement, leaf: int) -> Iterator[Flow]:
+    yield Flow(0, at.offset(ins.operands[0].type, op.index) + leaf, None)
+
+
+@writes(GetTupleElement, Result)
+def _(
+    at: Context, ins: Instruction, op: GetTupleElement, operand: int, leaf: int
+) -> Iterator[Flow]:
+    first = at.offset(ins.operands[0].type, op.index)
+    if first <= leaf < first + len(at.leaves(ins.type)):
+        yield Flow(0, leaf - first, None)
+
+
+# --------------------------------------------------------------------- calls, fusions, branches
+
+
+@reads(Fusion, Call, Composite)
+def _(at: Context, ins: Instruction, op: Op, leaf: int) -> Iterable[Flow]:
+    return at.called(ins.calls[0], leaf, ins)
+
+
+@writes(Fusion, Call, Composite)
+def _(at: Context, ins: Instruction, op: Op, operand: int, leaf: int) -> Iterable[Flow]:
+    return at.calling(ins.calls[0], operand, leaf, ins)
+
+
+@reads(Case)
+def _(at: Context, ins: Instruction, op: Case, leaf: int) -> Iterator[Flow]:
+    """The condition, and what each branch would read: as in `select`, any may be taken."""
+    yield Flow(0, 0, (at.pool.whole(at.leaves(ins.type)[leaf], ins.operands[0].type),))
+    for k, branch in enumerate(ins.calls):
+        yield from at.called(branch, leaf, ins, k + 1)
+
+
+@writes(Case)
+def _(at: Context, ins: Instruction, op: Case, operand: int, leaf: int) -> Iterator[Flow]:
+    if operand > 0:
+        yield from at.calling(ins.calls[operand - 1], 0, leaf, ins, operand)
+        return
+    for k, type in enumerate(at.leaves(ins.type)):
+        yield Flow(0, k, (at.pool.whole(ins.operands[0].type, type),))
+
+
+# -------------------------------------------------------------------------- asynchronous pairs
+
+
+def _begun(start: Instruction) -> tuple[Type, bool]:
+    """The type of the result inside an asynchronous value, and is it all of the value?
+
+    The value is (operands, result, contexts …), except for all-reduce, where it is the result.
+    """
+    op, type = start.op, start.type
+    wrapped = op.wrapped if isinstance(op, AsyncStart) else None
+    if isinstance(wrapped, AllReduce) or not isinstance(type, TupleType):
+        return type, True
+    return type.elements[1] if len(type.elements) > 1 else TupleType(()), False
+
+
+def _inner(start: Instruction) -> Instruction | None:
+    """The operation itself, as if it were not asynchronous; `None` if it calls a computation."""
+    op = start.op
+    if not isinstance(op, AsyncStart) or op.wrapped is None:
+        return None
+    return Instruction(start.name, _begun(start)[0], op.wrapped, start.operands, start.calls)
+
+
+@reads(AsyncStart)
+def _(at: Context, ins: Instruction, op: AsyncStart, leaf: int) -> Iterable[Flow]:
+    result, is_all = _begun(ins)
+    before = 0 if is_all else at.offset(ins.type, 1)
+    if leaf < before:
+        return READS[Tuple](at, ins, op, leaf)
+    if leaf - before >= len(at.leaves(result)):
+        return ()  # a context
+    inner = _inner(ins)
+    if inner is None:
+        return at.called(ins.calls[0], leaf - before, ins)
+    return at.reads(inner, leaf - before)
+
+
+@writes(AsyncStart)
+def _(at: Context, ins: Instruction, op: AsyncStart, operand: int, leaf: int) -> Iterator[Flow]:
+    _, is_all = _begun(ins)
+    before = 0 if is_all else at.offset(ins.type, 1)
+    if before:
+        yield from WRITES[Tuple](at, ins, op, operand, leaf)
+    inner = _inner(ins)
+    if inner is None:
+        flows: Iterable[Flow] = at.calling(ins.calls[0], operand, leaf, ins)
+    else:
+        flows = at.writes(inner, operand, leaf)
+    for flow in flows:
+        yield flow._replace(leaf=before + flow.leaf)
+
+
+def _result_offset(at: Context, done: Instruction) -> int:
+    """Number of the first leaf of the result inside the asynchronous value."""
+    start = done.operands[0]
+    while isinstance(start.op, AsyncUpdate):
+        start = start.operands[0]
+    return 0 if _begun(start)[1] else at.offset(start.type, 1)
+
+
+@reads(AsyncDone)
+def _(at: Context, ins: Instruction, op: AsyncDone, leaf: int) -> Iterator[Flow]:
+    yield Flow(0, _result_offset(at, ins) + leaf, None)
+
+
+@writes(AsyncDone)
+def _(at: Context, ins: Instruction, op: AsyncDone, operand: int, leaf: int) -> Iterator[Flow]:
+    first = _result_offset(at, ins)
+    if first <= leaf < first + len(at.leaves(ins.type)):
+        yield Flow(0, leaf - first, None)

@@ -1,0 +1,320 @@
+"""Integers known before the program runs: constants and iotas, and what is computed from them.
+
+Runtime variables whose value is known this way are replaced by it, clamped as the op clamps them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from math import prod
+from typing import Final, TypeAlias
+
+from hloscope.affine import (
+    Const,
+    Dim,
+    Expr,
+    Interval,
+    Runtime,
+    Var,
+    maximum,
+    minimum,
+    substitute,
+)
+from hloscope.indexing import Accesses, IndexingMap, Precision
+from hloscope.ir.graph import Instruction
+from hloscope.ir.op import Op
+from hloscope.ir.types import TensorType, Type
+from hloscope.ops.elementwise import ELEMENTWISE, Elementwise
+from hloscope.ops.gather_scatter import Gather
+from hloscope.ops.shape import (
+    Bitcast,
+    BroadcastInDim,
+    Concatenate,
+    Constant,
+    Iota,
+    Pad,
+    Reshape,
+    Reverse,
+    Transpose,
+)
+from hloscope.ops.slicing import DynamicSlice, DynamicUpdateSlice, Slice
+from hloscope.simplifier import Domain
+
+Index: TypeAlias = tuple[Expr, ...]
+Rule: TypeAlias = Callable[[Instruction], tuple[Accesses, ...]]
+"""What each operand of an instruction is read for: maps from its index."""
+
+MAX_DEPTH: Final = 64
+"""How far back a value is looked for."""
+MAX_LITERAL: Final = 1 << 20
+"""Characters of a literal that are looked at."""
+CLAMPS: Final[frozenset[type[Op]]] = frozenset({DynamicSlice, DynamicUpdateSlice, Gather})
+"""Ops that move an index that is out of bounds to the nearest valid one."""
+MOVES: Final[frozenset[type[Op]]] = frozenset(
+    {BroadcastInDim, Reshape, Transpose, Slice, Reverse, Bitcast, Concatenate, Pad}
+    | {ELEMENTWISE["copy"]}
+)
+"""Ops whose result elements are operand elements."""
+
+
+def fold_runtime(map: IndexingMap, op: Op, rule: Rule) -> IndexingMap:
+    """Replace the runtime variables whose value is known before the program runs.
+
+    Args:
+        map: A map of an instruction with this op.
+        op: Says whether an index out of bounds is clamped.
+        rule: Gives the maps of the instructions that compute the indices.
+    """
+    domain = map.domain
+    known: dict[Var, Expr] = {}
+    for i, variable in enumerate(map.runtime):
+        if variable.origin is None:
+            continue
+        value = Values(domain, rule).of(variable.origin, variable.index)
+        if value is not None:
+            value = _clamped(value, domain.bounds(value), variable.interval, op)
+        if value is not None:
+            known[Runtime(i)] = value
+    return replace_runtime(map, known) if known else map
+
+
+def _clamped(value: Expr, bounds: Interval, valid: Interval, op: Op) -> Expr | None:
+    if valid.contains(bounds):
+        return value
+    if type(op) not in CLAMPS:
+        return None
+    if bounds.hi > valid.hi:
+        value = minimum(value, valid.hi)
+    return maximum(value, valid.lo) if bounds.lo < valid.lo else value
+
+
+def replace_runtime(map: IndexingMap, new: Mapping[Var, Expr]) -> IndexingMap:
+    """Replace runtime variables by expressions over the others and renumber what is left.
+
+    >>> one = IndexingMap.parse("(d0){rt0, rt1} -> (d0 + rt0 + rt1), domain: "
+    ...     "d0 in [0, 3], rt0 in [0, 4], rt1 in [0, 9]")
+    >>> print(replace_runtime(one, {Runtime(0): Const(2)}))
+    (d0){rt0} -> (d0 + rt0 + 2), domain: d0 in [0, 3], rt0 in [0, 9]
+    """
+    left = [i for i in range(len(map.runtime)) if Runtime(i) not in new]
+    renumber: dict[Var, Expr] = {Runtime(i): Runtime(at) for at, i in enumerate(left)}
+    every = renumber | {v: substitute(e, renumber) for v, e in new.items()}
+    runtime = [
+        replace(map.runtime[i], index=tuple([substitute(e, every) for e in map.runtime[i].index]))
+        for i in left
+    ]
+    return map.with_(
+        runtime=runtime,
+        results=[substitute(e, every) for e in map.results],
+        constraints=[(substitute(e, every), interval) for e, interval in map.constraints],
+    )
+
+
+class Values:
+    """Elements of integer tensors as expressions over the variables of a domain."""
+
+    def __init__(self, domain: Domain, rule: Rule) -> None:
+        self._domain = domain
+        self._rule = rule
+        self._known: dict[tuple[Instruction, Index], Expr | None] = {}
+
+    def of(self, ins: Instruction, index: Index, depth: int = 0) -> Expr | None:
+        """The element of `ins` at `index`; `None` if it is not known, or not as one expression."""
+        key = (ins, index)
+        if key not in self._known:
+            value = self._of(ins, index, depth) if depth < MAX_DEPTH else None
+            if value is not None:
+                value = self._domain.simplify(value)
+                if not _fits(self._domain.bounds(value), ins.type):
+                    value = None
+            self._known[key] = value
+        return self._known[key]
+
+    def _of(self, ins: Instruction, index: Index, depth: int) -> Expr | None:
+        if not isinstance(ins.type, TensorType) or not ins.type.is_static:
+            return None
+        if _limits(ins.type) is None or len(index) != ins.type.rank:
+            return None
+        match ins.op:
+            case Constant(literal):
+                return _constant(literal, ins.type.shape, index)
+            case Iota(dimension):
+                return index[dimension]
+            case op if type(op) in MOVES:
+                return self._moved(ins, index, depth + 1)
+            case Elementwise() as op if op.name in ARITHMETIC:
+                known = [self._operand(o, index, depth + 1) for o in ins.operands]
+                if op.name == "select":
+                    return self._select(known)
+                if op.name == "compare":
+                    return self._compare(dict(op.settings).get("comparison_direction", ""), known)
+                if None in known:
+                    return None
+                return ARITHMETIC[op.name](self._domain, *[e for e in known if e is not None])
+            case _:
+                return None
+
+    def _operand(self, operand: Instruction, index: Index, depth: int) -> Expr | None:
+        """An operand of an element-wise op, which may also be a scalar."""
+        is_scalar = isinstance(operand.type, TensorType) and not operand.type.sizes
+        return self.of(operand, () if is_scalar else index, depth)
+
+    def _moved(self, ins: Instruction, index: Index, depth: int) -> Expr | None:
+        """The one operand element that this element is for sure."""
+        at: dict[Var, Expr] = {Dim(i): e for i, e in enumerate(index)}
+        for operand, accesses in zip(ins.operands, self._rule(ins), strict=True):
+            for access in accesses:
+                map = access.map
+                if map is None or access.precision is not Precision.EXACT:
+                    return None
+                if map.ranges or map.runtime:
+                    return None
+                match self._holds(map, index, at):
+                    case None:
+                        return None  # here and there: not one expression
+                    case True:
+                        results = tuple([substitute(e, at) for e in map.results])
+                        return self.of(operand, results, depth)
+        return None
+
+    def _holds(self, map: IndexingMap, index: Index, at: dict[Var, Expr]) -> bool | None:
+        """Is every index, or no index, in the domain of the map?"""
+        conditions = [(e, v.interval) for e, v in zip(index, map.dims, strict=True)]
+        conditions += [(substitute(e, at), interval) for e, interval in map.constraints]
+        found: bool | None = True
+        for e, interval in conditions:
+            bounds = self._domain.bounds(e)
+            if (bounds & interval).is_empty:
+                return False
+            if not interval.contains(bounds):
+                found = None
+        return found
+
+    def _select(self, known: Sequence[Expr | None]) -> Expr | None:
+        condition, on_true, on_false = known
+        match condition:
+            case Const(value):
+                return on_true if value else on_false
+            case _:
+                return on_true if on_true is on_false else None
+
+    def _compare(self, direction: str, known: Sequence[Expr | None]) -> Expr | None:
+        left, right = known
+        if left is None or right is None:
+            return None
+        difference = self._domain.bounds(self._domain.simplify(left - right))
+        zero = Interval(0, 0)
+        decided = {
+            "LT": difference.lt(zero),
+            "LE": difference.le(zero),
+            "GT": difference.gt(zero),
+            "GE": difference.ge(zero),
+            "EQ": difference.eq(zero),
+            "NE": difference.ne(zero),
+        }.get(direction)
+        return None if decided is None else Const(int(decided))
+
+
+def _product(_: Domain, x: Expr, y: Expr) -> Expr | None:
+    return x * y if isinstance(x, Const) or isinstance(y, Const) else None
+
+
+def _quotient(domain: Domain, x: Expr, y: Expr) -> Expr | None:
+    """HLO rounds towards zero, `//` downwards: they agree from zero on."""
+    is_easy = isinstance(y, Const) and y.value > 0 and domain.bounds(x).lo >= 0
+    return x // y if is_easy else None
+
+
+def _remainder(domain: Domain, x: Expr, y: Expr) -> Expr | None:
+    is_easy = isinstance(y, Const) and y.value > 0 and domain.bounds(x).lo >= 0
+    return x % y if is_easy else None
+
+
+def _absolute(domain: Domain, x: Expr) -> Expr | None:
+    bounds = domain.bounds(x)
+    return x if bounds.lo >= 0 else -x if bounds.hi <= 0 else None
+
+
+def _never(_: Domain, *__: Expr) -> None:
+    return None
+
+
+ARITHMETIC: Final[dict[str, Callable[..., Expr | None]]] = {
+    "add": lambda _, x, y: x + y,
+    "subtract": lambda _, x, y: x - y,
+    "multiply": _product,
+    "negate": lambda _, x: -x,
+    "divide": _quotient,
+    "remainder": _remainder,
+    "maximum": lambda _, x, y: maximum(x, y),
+    "minimum": lambda _, x, y: minimum(x, y),
+    "clamp": lambda _, low, x, high: minimum(maximum(x, low), high),
+    "abs": _absolute,
+    "convert": lambda _, x: x,
+    "select": _never,  # decided by the condition: `Values._select`
+    "compare": _never,  # decided by bounds: `Values._compare`
+}
+"""Element-wise ops on integers that stay expressions."""
+
+
+def _limits(type: Type) -> Interval | None:
+    """The values an element can have; `None` if it is no integer."""
+    if not isinstance(type, TensorType):
+        return None
+    match type.element.kind:
+        case "pred":
+            return Interval(0, 1)
+        case "signed":
+            half = 1 << (type.element.bits - 1)
+            return Interval(-half, half - 1)
+        case "unsigned":
+            return Interval(0, (1 << type.element.bits) - 1)
+        case _:
+            return None
+
+
+def _fits(bounds: Interval, type: Type) -> bool:
+    """Is the value represented without wrapping around?"""
+    limits = _limits(type)
+    return limits is not None and bounds.is_finite and limits.contains(bounds)
+
+
+_INTEGER: Final = re.compile(r"-?\d+|true|false")
+_WORDS: Final = {"true": "1", "false": "0"}
+
+
+@lru_cache(maxsize=256)
+def _integers(literal: str) -> tuple[int, ...] | None:
+    """The elements of an integer literal in row-major order; `None` if they are not all there."""
+    if len(literal) > MAX_LITERAL or "..." in literal or '"' in literal:
+        return None
+    words = _INTEGER.findall(literal)
+    return tuple([int(_WORDS.get(word, word)) for word in words])
+
+
+def _constant(literal: str, shape: Sequence[int], index: Index) -> Expr | None:
+    """An element of a constant: all equal, at a fixed place, or growing evenly along each axis."""
+    elements = _integers(literal)
+    if not elements:
+        return None
+    if len(set(elements)) == 1:
+        return Const(elements[0])
+    if len(elements) != prod(shape):
+        return None
+    strides = [prod(shape[i + 1 :]) for i in range(len(shape))]
+    place = sum((e * stride for e, stride in zip(index, strides, strict=True)), Const(0))
+    if isinstance(place, Const):
+        return Const(elements[place.value])
+    steps = [
+        elements[stride] - elements[0] if size > 1 else 0
+        for size, stride in zip(shape, strides, strict=True)
+    ]
+    for at, element in enumerate(elements):
+        grid = [(at // stride) % size for size, stride in zip(shape, strides, strict=True)]
+        even = elements[0] + sum(step * i for step, i in zip(steps, grid, strict=True))
+        if element != even:
+            return None
+    return sum((e * step for e, step in zip(index, steps, strict=True)), Const(elements[0]))

@@ -1,0 +1,124 @@
+"""One pass over a graph, which carries the accesses of every value reached."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from heapq import heappop, heappush
+from typing import Final, NamedTuple, TypeAlias
+
+from hloscope.fusion.pool import AccessSet, Pool
+from hloscope.fusion.widen import contains_all, everything
+from hloscope.indexing import Access, Accesses
+from hloscope.ir.graph import Instruction
+from hloscope.ir.types import Type
+
+COMPRESS_AT: Final = 64
+"""A value reached by more maps is searched for a map that contains all the others."""
+WIDEN_AT: Final = 512
+"""A value reached by more maps counts as touched everywhere."""
+
+Found: TypeAlias = dict[Instruction, dict[int, AccessSet]]
+"""For each value reached and each of its leaves: the accesses from where the walk began."""
+
+
+class Flow(NamedTuple):
+    """What a leaf of an instruction's value has to do with a leaf of one of its operands."""
+
+    operand: int | Instruction
+    """Number of the operand; the value itself where a region reads it without being handed it."""
+    leaf: int
+    """Of the operand in a walk to the producers, of the own value in a walk to the users."""
+    accesses: Accesses | None
+    """`None`: the same elements, as they are."""
+
+
+class Walk:
+    """What a walk has found so far."""
+
+    def __init__(self, pool: Pool, leaves: Callable[[Type], tuple[Type, ...]]) -> None:
+        self.found: Found = {}
+        self._pool = pool
+        self._leaves = leaves
+
+    def add(self, ins: Instruction, leaf: int, accesses: Iterable[Access]) -> bool:
+        """Record that the value is reached; true if it had not been before."""
+        leaves = self.found.get(ins)
+        is_new = leaves is None
+        if leaves is None:
+            leaves = self.found[ins] = {}
+        known = leaves.get(leaf)
+        if known is None:
+            known = leaves[leaf] = {}
+        for access in accesses:
+            known[id(access)] = access
+        if len(known) > COMPRESS_AT:
+            type = self._leaves(ins.type)[leaf]
+            fewer = contains_all(known.values(), type)
+            if fewer is None and len(known) > WIDEN_AT:
+                reason = f"touched in more than {WIDEN_AT} ways"
+                fewer = self._pool.keep_all(everything(known.values(), type, reason))
+            if fewer is not None:
+                leaves[leaf] = {id(access): access for access in fewer}
+        return is_new
+
+    def through(self, accesses: Iterable[Access], further: Accesses | None) -> Iterable[Access]:
+        """All compositions of two sets of accesses."""
+        if further is None:
+            return accesses
+        compose = self._pool.compose
+        return [
+            both
+            for first in accesses
+            for second in further
+            if (both := compose(first, second)) is not None
+        ]
+
+    def to_producers(
+        self,
+        position: Callable[[Instruction], int | None],
+        reads: Callable[[Instruction, int], Iterable[Flow]],
+    ) -> None:
+        """Go on from everything found so far to what it reads.
+
+        Consumers come first and each instruction once, when the maps of all its users are known:
+        the work is linear in the number of instructions and different maps.
+
+        Args:
+            position: Place of an instruction in the order of definition; `None` for those where
+                the walk ends.
+            reads: What leaf `i` of an instruction reads.
+        """
+        heap: list[tuple[int, Instruction]] = []
+        for ins in self.found:
+            if (at := position(ins)) is not None:
+                heappush(heap, (-at, ins))
+        while heap:
+            _, ins = heappop(heap)
+            for leaf, accesses in self.found[ins].items():
+                for operand, source, further in reads(ins, leaf):
+                    target = ins.operands[operand] if isinstance(operand, int) else operand
+                    touched = self.through(accesses.values(), further)
+                    if not touched or not self.add(target, source, touched):
+                        continue
+                    if (at := position(target)) is not None:
+                        heappush(heap, (-at, target))
+
+    def to_users(
+        self,
+        order: Iterable[Instruction],
+        writes: Callable[[Instruction, int, int], Iterable[Flow]],
+    ) -> None:
+        """Go on from everything found so far to the values that read it.
+
+        Args:
+            order: The instructions to look at, definitions before uses.
+            writes: What leaf `j` of operand `k` of an instruction reaches.
+        """
+        found = self.found
+        for ins in order:
+            for k, operand in enumerate(ins.operands):
+                for leaf, accesses in found.get(operand, {}).items():
+                    for _, target, further in writes(ins, k, leaf):
+                        touched = self.through(accesses.values(), further)
+                        if touched:
+                            self.add(ins, target, touched)
