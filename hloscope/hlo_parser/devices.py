@@ -1,0 +1,231 @@
+"""Lists of devices in their compact notations: iota `[2,4]<=[4,2]T(1,0)`, and named meshes.
+
+Source: XLA docs "Sharding" (tile assignments), Shardy docs "Sharding representation" (meshes,
+sub-axes).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from typing import Final
+
+from hloscope.hlo_parser.attributes import fail, inside, split_list
+from hloscope.hlo_parser.values import read_dims
+from hloscope.ir.types import Dims
+
+_IOTA: Final = re.compile(r"\[([\d,\s]*)\]\s*(?:T\(([\d,\s]*)\))?")
+_TILES: Final = re.compile(r"\[([\d,\s]*)\]\s*<=\s*")
+_AXIS: Final = re.compile(r"""\s*['"]([^'"]+)['"]\s*=\s*(\d+)\s*""")
+_REF: Final = re.compile(r"""['"]([^'"]+)['"](?::\((\d+)\)(\d+))?""")
+_IDS: Final = re.compile(r"\s*,\s*device_ids\s*=\s*\(")
+
+MOST_DEVICES: Final = 1 << 24
+"""Longer lists are refused before memory is allocated for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Iota:
+    """The numbers 0, 1, 2 … in an array of `source` sizes, transposed by `permutation`.
+
+    >>> Iota((2, 3), (1, 0)).values
+    (0, 3, 1, 4, 2, 5)
+    """
+
+    source: Dims
+    permutation: Dims
+
+    @property
+    def values(self) -> Dims:
+        """The numbers in row-major order of the transposed array."""
+        strides = [prod(self.source[i + 1 :]) for i in range(len(self.source))]
+        ranges = [range(0, self.source[p] * strides[p], strides[p]) for p in self.permutation]
+        return tuple(map(sum, product(*ranges)))
+
+    def __str__(self) -> str:
+        text = f"[{','.join(map(str, self.source))}]"
+        if self.permutation != tuple(range(len(self.source))):
+            text += f"T({','.join(map(str, self.permutation))})"
+        return text
+
+
+def read_iota(text: str, start: int = 0) -> tuple[Iota, int]:
+    """Return the iota `[4,2]T(1,0)` at `start`, and where it ends."""
+    found = _IOTA.match(text, start)
+    if found is None:
+        fail("expected `[sizes]` or `[sizes]T(permutation)`", text, start, len(text))
+    source = read_dims(f"{{{found[1]}}}")
+    permutation = read_dims(f"{{{found[2]}}}") if found[2] else tuple(range(len(source)))
+    if sorted(permutation) != list(range(len(source))):
+        fail(f"expected a permutation of {len(source)} dimensions", text, found.start(2))
+    _limit(prod(source), text, start, found.end())
+    return Iota(source, permutation), found.end()
+
+
+def read_tiles(text: str, start: int = 0) -> tuple[Dims, Iota, int]:
+    """Return sizes and iota of `[2,4]<=[4,2]T(1,0)` at `start`, and where it ends."""
+    found = _TILES.match(text, start)
+    if found is None:
+        fail("expected `[sizes]<=[sizes]`", text, start, len(text))
+    sizes = read_dims(f"{{{found[1]}}}")
+    iota, end = read_iota(text, found.end())
+    if prod(sizes) != prod(iota.source):
+        have = prod(iota.source)
+        fail(f"expected {prod(sizes)} devices for these sizes, found {have}", text, start, end)
+    return sizes, iota, end
+
+
+@dataclass(frozen=True, slots=True)
+class AxisRef:
+    """An axis of a mesh, or the part of it with `size` elements after `before` larger ones."""
+
+    name: str
+    before: int = 1
+    size: int | None = None
+
+    def __str__(self) -> str:
+        part = "" if self.size is None else f":({self.before}){self.size}"
+        return f"'{self.name}'{part}"
+
+
+@dataclass(frozen=True, slots=True)
+class Mesh:
+    """Named axes with their sizes, and the device at each point (in row-major order)."""
+
+    axes: tuple[tuple[str, int], ...]
+    device_ids: Iota | Dims | None = None
+
+    @property
+    def devices(self) -> Dims:
+        """The devices in row-major order of the axes."""
+        if self.device_ids is None:
+            return tuple(range(prod(size for _, size in self.axes)))
+        return self.device_ids.values if isinstance(self.device_ids, Iota) else self.device_ids
+
+    def size(self, axis: AxisRef) -> int:
+        """Return the number of devices along an axis or a part of it."""
+        return dict(self.axes)[axis.name] if axis.size is None else axis.size
+
+    def groups(self, along: Sequence[AxisRef]) -> tuple[Dims, ...]:
+        """Return the groups of devices that differ only in the axes `along`.
+
+        Within a group the first axis of `along` varies slowest.
+
+        >>> Mesh((("x", 2), ("y", 2))).groups([AxisRef("x")])
+        ((0, 2), (1, 3))
+        """
+        pieces = self._pieces(along)
+        strides = [prod(size for _, size in pieces[i + 1 :]) for i in range(len(pieces))]
+        at = {ref: (size, stride) for (ref, size), stride in zip(pieces, strides, strict=True)}
+        inner = [_steps(*at[ref]) for ref in along]
+        chosen = set(along)
+        outer = [_steps(size, stride) for ref, (size, stride) in at.items() if ref not in chosen]
+        devices = self.devices
+        members = list(map(sum, product(*inner)))
+        return tuple(
+            tuple(devices[base + step] for step in members) for base in map(sum, product(*outer))
+        )
+
+    def _pieces(self, along: Sequence[AxisRef]) -> list[tuple[AxisRef, int]]:
+        """Split the axes at the parts that `along` names; `(piece, size)`, slowest first."""
+        pieces: list[tuple[AxisRef, int]] = []
+        for name, total in self.axes:
+            refs = sorted((r for r in along if r.name == name), key=lambda ref: ref.before)
+            at = 1
+            for ref in refs:
+                if ref.before > at:
+                    pieces.append((AxisRef(name, at, ref.before // at), ref.before // at))
+                pieces.append((ref, self.size(ref)))
+                at = ref.before * self.size(ref)
+            if not refs or at < total:
+                rest = total // at
+                pieces.append((AxisRef(name, at, rest), rest))
+        return pieces
+
+    def __str__(self) -> str:
+        axes = ",".join(f"'{name}'={size}" for name, size in self.axes)
+        text = f"mesh[{axes}]"
+        if isinstance(self.device_ids, Iota):
+            text += f", device_ids=({self.device_ids})"
+        elif self.device_ids is not None:
+            text += f", device_ids=({','.join(map(str, self.device_ids))})"
+        return text
+
+
+def _steps(size: int, stride: int) -> range:
+    return range(0, size * stride, stride)
+
+
+def read_mesh(text: str, start: int = 0) -> tuple[Mesh, int]:
+    """Return the mesh `mesh['x'=2,'y'=4], device_ids=(…)` at `start`, and where it ends."""
+    if not text.startswith("mesh[", start):
+        fail("expected `mesh[…]`", text, start, len(text))
+    end = text.find("]", start)
+    if end < 0:
+        fail("`[` is not closed", text, start + 4)
+    axes: list[tuple[str, int]] = []
+    for part, at in split_list(text, start + 5, end):
+        axis = _AXIS.fullmatch(part)
+        if axis is None:
+            fail(f"expected `'axis'=size`, found `{part}`", text, at, at + len(part))
+        if axis[1] in dict(axes):
+            fail(f"axis `{axis[1]}` occurs twice", text, at, at + len(part))
+        axes.append((axis[1], int(axis[2])))
+    total = prod(size for _, size in axes)
+    _limit(total, text, start, end)
+    end += 1
+    ids = _IDS.match(text, end)
+    if ids is None:
+        return Mesh(tuple(axes)), end
+    device_ids: Iota | Dims
+    if text.startswith("[", ids.end()):
+        device_ids, end = read_iota(text, ids.end())
+        count = prod(device_ids.source)
+    else:
+        end = text.find(")", ids.end())
+        device_ids = read_dims(f"{{{text[ids.end() : end]}}}")
+        count = len(device_ids)
+    if not text.startswith(")", end):
+        fail("expected `)` after the device ids", text, ids.end(), len(text))
+    if count != total:
+        fail(f"expected {total} device ids, found {count}", text, ids.end(), end)
+    return Mesh(tuple(axes), device_ids), end + 1
+
+
+def read_axis(text: str, mesh: Mesh) -> AxisRef:
+    """Return the axis `'x'` or part of one, `'x':(2)4`, of a mesh."""
+    found = _REF.fullmatch(text.strip())
+    if found is None:
+        fail(f"expected `'axis'` or `'axis':(before)size`, found `{text}`", text, 0, len(text))
+    name = found[1]
+    total = dict(mesh.axes).get(name)
+    if total is None:
+        fail(f"the mesh has no axis `{name}`", text, 0, len(text))
+    if found[2] is None:
+        return AxisRef(name)
+    before, size = int(found[2]), int(found[3])
+    if not before or not size or total % (before * size):
+        fail(f"axis `{name}` of size {total} has no such part", text, 0, len(text))
+    return AxisRef(name, before, size)
+
+
+def read_axes(text: str, mesh: Mesh) -> tuple[AxisRef, ...]:
+    """Return the axes of `{'x', 'y':(1)2}`; no two may share a part."""
+    refs = tuple(read_axis(part, mesh) for part, _ in split_list(inside(text.strip())))
+    for number, ref in enumerate(refs):
+        for other in refs[:number]:
+            if other.name == ref.name and _overlap(mesh, ref, other):
+                fail(f"axis `{ref.name}` occurs twice", text, 0, len(text))
+    return refs
+
+
+def _overlap(mesh: Mesh, a: AxisRef, b: AxisRef) -> bool:
+    return a.before < b.before * mesh.size(b) and b.before < a.before * mesh.size(a)
+
+
+def _limit(count: int, text: str, start: int, end: int) -> None:
+    if count > MOST_DEVICES:
+        fail(f"{count} devices are more than {MOST_DEVICES}", text, start, end)

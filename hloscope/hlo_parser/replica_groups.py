@@ -1,0 +1,54 @@
+"""Replica groups of collectives, in their three notations.
+
+`{{0,1},{2,3}}` lists them; `[2,2]<=[4]` says how many there are, of what size, and in which order
+devices fill them; `mesh['x'=2,'y'=2] {'y'}` groups the devices that differ only along some axes.
+Source: XLA docs "Operation semantics" (`AllReduce`), Shardy docs "Sharding representation".
+"""
+
+from __future__ import annotations
+
+from hloscope.hlo_parser.attributes import fail, inside, split_list
+from hloscope.hlo_parser.devices import read_axes, read_mesh, read_tiles
+from hloscope.hlo_parser.values import read_dims, write_dims
+from hloscope.ir.types import Dims
+
+
+def read_replica_groups(text: str) -> tuple[Dims, ...]:
+    """Return the groups; none stands for one group of all devices.
+
+    >>> read_replica_groups("{{0,1},{2,3}}")
+    ((0, 1), (2, 3))
+    >>> read_replica_groups("[2,2]<=[2,2]T(1,0)")
+    ((0, 2), (1, 3))
+    >>> read_replica_groups("mesh['x'=2,'y'=2] {'x'}")
+    ((0, 2), (1, 3))
+
+    Raises:
+        ParseError: The text is in none of the notations.
+    """
+    text = text.strip()
+    if text.startswith("["):
+        return _iota_groups(text)
+    if text.startswith("mesh["):
+        mesh, end = read_mesh(text)
+        return mesh.groups(read_axes(text[end:], mesh))
+    return tuple(read_dims(part) for part, _ in split_list(inside(text))) if text else ()
+
+
+def _iota_groups(text: str) -> tuple[Dims, ...]:
+    sizes, iota, end = read_tiles(text)
+    if text[end:].strip():
+        fail("expected the end of the replica groups", text, end, len(text))
+    if len(sizes) != 2:
+        fail(f"expected `[groups,size]`, found {len(sizes)} sizes", text, 0, end)
+    devices, size = iota.values, sizes[1]
+    return tuple(devices[i * size : (i + 1) * size] for i in range(sizes[0]))
+
+
+def print_replica_groups(groups: tuple[Dims, ...]) -> str:
+    """Return the groups as lists.
+
+    >>> print_replica_groups(((0, 2), (1, 3)))
+    '{{0,2},{1,3}}'
+    """
+    return f"{{{','.join(map(write_dims, groups))}}}"
