@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import product
 from math import prod
-from typing import Final, TypeAlias
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from hloscope.affine import Dim, Range, Runtime, Var
 from hloscope.affine import evaluate as value_of
 from hloscope.affine import evaluate_array as values_of
 from hloscope.indexing.base import MapBase
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 Ints: TypeAlias = Sequence[int]
 Arrays: TypeAlias = Sequence["NDArray[np.int64] | int"]
@@ -50,6 +51,8 @@ def evaluate_array(
     m: MapBase, dims: Arrays, ranges: Arrays = (), runtime: Arrays = ()
 ) -> tuple[NDArray[np.int64], ...]:
     """The results at many points: an array for each variable, shapes broadcast together."""
+    import numpy as np
+
     at = _arrays(m, dims, ranges, runtime)
     shape = np.broadcast_shapes(*(a.shape for a in at.values())) if at else ()
     return tuple([np.broadcast_to(values_of(e, at), shape) for e in m.results])
@@ -70,6 +73,8 @@ def satisfies_array(
 def _arrays(
     m: MapBase, dims: Arrays, ranges: Arrays, runtime: Arrays
 ) -> dict[Var, NDArray[np.int64]]:
+    import numpy as np
+
     _check_counts(m, dims, ranges, runtime)
     at: dict[Var, NDArray[np.int64]] = {}
     for kind, values in ((Dim, dims), (Range, ranges), (Runtime, runtime)):
@@ -80,6 +85,8 @@ def _arrays(
 def _satisfied(
     m: MapBase, at: dict[Var, NDArray[np.int64]], *, check_bounds: bool = True
 ) -> NDArray[np.bool_]:
+    import numpy as np
+
     shape = np.broadcast_shapes(*(a.shape for a in at.values())) if at else ()
     ok = np.ones(shape, dtype=np.bool_)
     if check_bounds:
@@ -112,6 +119,8 @@ def points(m: MapBase, dims: Ints, runtime: Ints = (), *, limit: int = 1 << 24) 
     Raises:
         ValueError: The range variables have more than `limit` values together.
     """
+    import numpy as np
+
     sizes = [max(0, v.interval.hi - v.interval.lo + 1) for v in m.ranges]
     if prod(sizes) > limit:
         raise ValueError(f"{prod(sizes)} values of the range variables are more than {limit}")
@@ -132,6 +141,8 @@ def points(m: MapBase, dims: Ints, runtime: Ints = (), *, limit: int = 1 << 24) 
 
 def _chunks(m: MapBase, sizes: list[int]) -> Iterator[list[NDArray[np.int64]]]:
     """Values of all range variables, row-major, at most `CHUNK` of them at once."""
+    import numpy as np
+
     total = prod(sizes)
     for start in range(0, total, CHUNK):
         flat = np.arange(start, min(start + CHUNK, total))
