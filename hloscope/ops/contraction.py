@@ -10,13 +10,13 @@ from hloscope.ops.infer_util import (
     Extent,
     array,
     check_dims,
-    common_element,
     count,
     extents,
     may_equal,
     merged,
     require,
     tensors,
+    wider,
     without,
 )
 
@@ -79,7 +79,8 @@ def _contracted(
 class DotGeneral(Op):
     """`result[b, m, n] = sum over k of lhs[b, m, k] * rhs[b, k, n]`; HLO `dot` is the same op.
 
-    Result dimensions: batch, free dimensions of `lhs`, free dimensions of `rhs`.
+    Result dimensions: batch, free dimensions of `lhs`, free dimensions of `rhs`.  A program may
+    write another element type of the result than the wider one of the operands.
     Source: StableHLO spec `dot_general`.
     """
 
@@ -91,7 +92,7 @@ class DotGeneral(Op):
         lhs, rhs = tensors(self.name, operands[:2])
         sparse = any(name == "sparsity" for name, _ in self.settings)
         dims = _contracted(self.name, self.dimensions, lhs, rhs, sparse=sparse)
-        return array(common_element(self.name, (lhs, rhs), "dot_general_c13"), dims)
+        return array(wider(lhs.element, rhs.element), dims)
 
 
 @op("dot")
@@ -110,7 +111,7 @@ class Dot(Op):
             f"operands of `dot` have ranks {lhs.rank} and {rhs.rank}, need 1 or 2",
         )
         dims = _contracted(self.name, DotDimensions((), (), (lhs.rank - 1,), (0,)), lhs, rhs)
-        return array(common_element(self.name, (lhs, rhs)), dims)
+        return array(wider(lhs.element, rhs.element), dims)
 
 
 @op("scaled_dot")
@@ -125,7 +126,7 @@ class ScaledDot(Op):
         count(self.name, operands, 4)
         lhs, rhs, _, _ = tensors(self.name, operands)
         dims = _contracted(self.name, self.dimensions, lhs, rhs)
-        return array(common_element(self.name, (lhs, rhs)), dims)
+        return array(wider(lhs.element, rhs.element), dims)
 
 
 @op("ragged_dot")
@@ -156,7 +157,7 @@ class RaggedDot(Op):
         result = _contracted(self.name, group_free, lhs, one_group)
         if set(self.lhs_ragged) & set(dims.lhs_contracting):
             result = [extents(sizes)[-1], *result]
-        return array(common_element(self.name, (lhs, rhs)), result)
+        return array(wider(lhs.element, rhs.element), result)
 
 
 @op("einsum")

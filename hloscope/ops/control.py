@@ -152,7 +152,8 @@ class AsyncUpdate(Op):
     settings: tuple[tuple[str, str], ...] = ()
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
-        count(self.name, operands, 1, at_least=True)
+        if len(operands) != 1:  # it may bring further operands of the computation
+            return Op.infer(self, operands, calls)
         return bare(operands[0])
 
 

@@ -122,6 +122,12 @@ def complex_of(element: ElementType) -> ElementType:
     return _COMPLEX_OF[element.name]
 
 
+def wider(a: ElementType, b: ElementType) -> ElementType:
+    """The element type that holds more: complex, then floating point, then bits."""
+    kinds = ("pred", "unsigned", "signed", "float", "complex")
+    return max(a, b, key=lambda e: (kinds.index(e.kind), e.bits))
+
+
 def common_element(op: str, types: Sequence[TensorType], rule: str = "") -> ElementType:
     """The element type of all; of two floating-point types (HLO may mix them) the wider one."""
     best = types[0].element
@@ -131,7 +137,7 @@ def common_element(op: str, types: Sequence[TensorType], rule: str = "") -> Elem
             require(
                 mixed, rule, f"operand {i} of `{op}` has element type {t.element}, needs {best}"
             )
-            best = max(best, t.element, key=lambda e: e.bits)
+            best = wider(best, t.element)
     return best
 
 

@@ -85,15 +85,18 @@ class Fft(Op):
             self.fft_type.removeprefix("#stablehlo<fft_type ").upper().rstrip(">"),
             extents(t),
         )
-        given = list(lengths)
-        if kind == "IRFFT":
-            given[-1] = given[-1] // 2 + 1 if given[-1] else 0
-        for i, (needed, found) in enumerate(zip(given, dims[-len(given) :], strict=True)):
-            d = t.rank - len(given) + i
+        checked = {"RFFT": lengths, "IRFFT": lengths[:-1]}.get(kind, ())
+        first = t.rank - len(lengths)
+        for d, needed in enumerate(checked, first):
+            found = dims[d][0]
             require(
-                found[0] in (None, needed),
-                "fft_c4" if kind == "RFFT" else "fft_c5",
-                f"dimension {d}: size {found[0]}, needs {needed}",
+                found in (None, needed), "fft_c4", f"dimension {d}: size {found}, needs {needed}"
+            )
+        if kind == "IRFFT":
+            needed, found = (lengths[-1] // 2 + 1 if lengths[-1] else 0), dims[-1][0]
+            last = t.rank - 1
+            require(
+                found in (None, needed), "fft_c5", f"dimension {last}: size {found}, needs {needed}"
             )
         if kind == "RFFT":
             half = lengths[-1] // 2 + 1 if lengths[-1] else 0

@@ -132,7 +132,7 @@ class Map(Op):
         count(self.name, operands, 1, at_least=True)
         dims = same_sizes(self.name, tensors(self.name, operands), "map_c1")
         require(
-            self.dimensions == tuple(range(len(dims))),
+            self.dimensions in ((), tuple(range(len(dims)))),  # HLO may leave them out
             "map_c3",
             f"dimensions {list(self.dimensions)}, needs all {len(dims)} in order",
         )

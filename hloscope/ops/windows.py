@@ -23,6 +23,7 @@ from hloscope.ops.infer_util import (
     same_sizes,
     scalar,
     tensors,
+    wider,
 )
 
 
@@ -133,7 +134,7 @@ def _convolved(op: Convolution, lhs: TensorType, rhs: TensorType) -> TensorType:
             f"window dimension {d}: size {window.sizes[d]}, the kernel has {kernel[k][0]}",
         )
         out[o] = resized(base[i], partial(window.positions, d))
-    return array(common_element(op.name, (lhs, rhs), "convolution_c27"), out)
+    return array(wider(lhs.element, rhs.element), out)
 
 
 def _check_groups(op: Convolution, base: list[Extent], kernel: list[Extent]) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from hloscope.errors import VerifyError
+from hloscope.hlo_parser import parse_hlo
 from hloscope.hlo_parser.types import parse_type, print_type
 from hloscope.ir.op import Callee, Op
-from hloscope.ir.types import Type
+from hloscope.ir.types import TensorType, TupleType, Type
 from hloscope.ops.base import OPS
 from hloscope.ops.collectives import AllReduce, AllToAll, CollectivePermute, RecvDone, Send
 from hloscope.ops.contraction import Dot, DotDimensions, DotGeneral, RaggedDot
@@ -27,6 +30,7 @@ from hloscope.ops.control import (
 from hloscope.ops.dynamic import GetDimensionSize, SetDimensionSize
 from hloscope.ops.elementwise import ELEMENTWISE, IMPLICIT_BROADCAST
 from hloscope.ops.gather_scatter import Gather, Scatter
+from hloscope.ops.infer_util import bare
 from hloscope.ops.linalg import Cholesky, Fft, TriangularSolve
 from hloscope.ops.reduction import Map, Reduce, Scan, Sort, TopK
 from hloscope.ops.shape import Concatenate, Iota, Pad, Reshape, Reverse, Transpose
@@ -280,3 +284,41 @@ WRITTEN = """
 
 def test_every_op_infers_or_is_listed() -> None:
     assert {name for name, cls in OPS.items() if cls.infer is Op.infer} == set(WRITTEN)
+
+
+def mismatches(path: Path) -> list[str]:
+    """Instructions of a program whose written type is not the inferred one."""
+    found = []
+    for computation in parse_hlo(path.read_text(), name=path.name):
+        for ins in computation:
+            if type(ins.op).infer is Op.infer:
+                continue
+            try:
+                inferred = ins.op.infer(tuple(o.type for o in ins.operands), ins.calls)
+            except VerifyError as error:
+                if "write it before the op" not in error.message:
+                    found.append(f"{path.name}: {ins.name}: {error.message}")
+                continue
+            written = bare(ins.type)
+            if isinstance(ins.op, DotGeneral | Convolution) and isinstance(written, TensorType):
+                inferred = replace(inferred, element=written.element)
+            if isinstance(ins.op, AsyncStart) and isinstance(written, TupleType):
+                written = TupleType(written.elements[:2])  # contexts are the backend's
+            if inferred != written:
+                found.append(f"{path.name}: {ins.name}: {inferred}, written {written}")
+    return found
+
+
+def test_written_types_of_real_programs_are_inferred(shared: Path, full: bool) -> None:
+    paths = sorted((shared / "real" / "models").glob("*.hlo.txt"))
+    assert paths
+    found = [line for path in paths[:: 1 if full else 8] for line in mismatches(path)]
+    assert not found, "\n".join(found[:10])
+
+
+def test_type_left_out_in_the_text_is_inferred() -> None:
+    text = (
+        "ENTRY e { a = f32[2,3] parameter(0) b = transpose(a), dimensions={1,0} ROOT c = abs(b) }"
+    )
+    root = parse_hlo(text).entry.root
+    assert print_type(bare(root.type)) == "f32[3,2]"
