@@ -38,6 +38,7 @@ _STRUCTURE: Final = re.compile(
     r'|[{}()\[\],"]',
     re.DOTALL,
 )
+_SPACE: Final = re.compile(r"(?:\s+|/\*.*?\*/)*", re.DOTALL)
 _CLOSES: Final = {"}": "{", ")": "(", "]": "["}
 
 
@@ -137,16 +138,19 @@ def split_attributes(text: str) -> list[Attribute]:
 def split_list(text: str, start: int = 0, end: int | None = None) -> list[tuple[str, int]]:
     """Return the comma-separated parts of `text[start:end]` and their offsets; `""` has none.
 
-    >>> split_list('{0,1},{2,3}')
-    [('{0,1}', 0), ('{2,3}', 6)]
+    Comments before a part are skipped.
+
+    >>> split_list('{0,1}, /*index=1*/{2,3}')
+    [('{0,1}', 0), ('{2,3}', 18)]
     """
     text = text[: len(text) if end is None else end]
     parts: list[tuple[str, int]] = []
     at = start
     while at < len(text):
         stop = value_end(text, at)
-        part = text[at:stop]
-        parts.append((part.strip(), at + len(part) - len(part.lstrip())))
+        space = _SPACE.match(text, at, stop)
+        start = space.end() if space else at
+        parts.append((text[start:stop].rstrip(), start))
         at = stop + 1
     if len(parts) == 1 and not parts[0][0]:
         return []

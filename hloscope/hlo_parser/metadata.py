@@ -1,0 +1,305 @@
+"""What instructions carry beside their meaning: metadata, backend configs, origins, stack frames.
+
+Readers of single values; the graph keeps their text (`Instruction.extras`, `Module.preamble`), so
+nothing here runs until somebody asks.
+Source: XLA's `OpMetadata`, `StackFrameIndex`, as printed in HLO text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias
+
+from hloscope.hlo_parser.attributes import (
+    fail,
+    inside,
+    shortened,
+    split_attributes,
+    split_list,
+    value_end,
+)
+from hloscope.hlo_parser.values import read_dims, read_float, read_string, unquote
+from hloscope.ir.graph import Instruction, Module
+from hloscope.ir.types import Dims
+
+# ---------------------------------------------------------------------------------- metadata
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """Where an instruction comes from; 0 and `""` where nothing is said.
+
+    Attributes:
+        others: Fields not named here, as written.
+    """
+
+    op_type: str = ""
+    op_name: str = ""
+    source_file: str = ""
+    source_line: int = 0
+    source_end_line: int = 0
+    source_column: int = 0
+    source_end_column: int = 0
+    stack_frame_id: int = 0
+    scheduling_name: str = ""
+    deduplicated_name: str = ""
+    others: tuple[tuple[str, str], ...] = ()
+
+
+_TEXTS: Final = {f.name for f in fields(Metadata) if f.default == ""}
+_NUMBERS: Final = {f.name for f in fields(Metadata) if f.default == 0 and f.name not in _TEXTS}
+_FIELD: Final = re.compile(r'[\s,]*([\w.-]+)\s*=\s*("(?:[^"\\]|\\.)*"|[^\s{},"]+(?=[\s,]|$))?')
+
+
+def read_metadata(text: str) -> Metadata:
+    """Return the metadata `{op_name="a/b" source_line=3}`.
+
+    >>> read_metadata('{op_name="jit(f)/add" stack_frame_id=7}').op_name
+    'jit(f)/add'
+
+    Raises:
+        ParseError: Something is not `field=value`.
+    """
+    inner = inside(text)
+    known: dict[str, Any] = {}
+    others: list[tuple[str, str]] = []
+    at = 0
+    while inner[at:].strip():
+        found = _FIELD.match(inner, at)
+        if found is None:
+            fail(f"expected `field=value`, found `{shortened(inner[at:])}`", text, 1 + at)
+        name, value, at = found[1], found[2], found.end()
+        if value is None:  # a nested group
+            start, at = at, value_end(inner, at, stop_at_comma=False)
+            value = inner[start:at]
+        if name in _TEXTS:
+            known[name] = unquote(value)
+        elif name in _NUMBERS and value.isdecimal():
+            known[name] = int(value)
+        else:
+            others.append((name, value))
+    return Metadata(**known, others=tuple(others))
+
+
+def extra(ins: Instruction, name: str) -> str | None:
+    """Return the text of an attribute that is kept as written, `None` if there is none."""
+    return next((text for key, text in ins.extras if key == name), None)
+
+
+def metadata(ins: Instruction) -> Metadata:
+    """Return the metadata of an instruction; empty if it has none."""
+    text = extra(ins, "metadata")
+    return Metadata() if text is None else read_metadata(text)
+
+
+# --------------------------------------------------------------------------------- attributes
+
+
+def read_frontend_attributes(text: str) -> Mapping[str, str]:
+    r"""Return the attributes of `{a="b",mesh={x = 1 : i32}}`: strings, or the text of a group.
+
+    >>> read_frontend_attributes('{a="b\\"c",n={x = 1 : i32}}')["n"]
+    '{x = 1 : i32}'
+    """
+    parts = split_attributes(_comma_separated(inside(text)))
+    return MappingProxyType({name: unquote(value) for name, value, _ in parts})
+
+
+def _comma_separated(text: str) -> str:
+    """Quoted names are allowed, too."""
+    return re.sub(r'(^|,)(\s*)"([\w.-]+)"(?=\s*=)', r"\1\2\3", text)
+
+
+@dataclass(frozen=True, slots=True)
+class BackendConfig:
+    """Data for a backend.
+
+    Attributes:
+        kind: `json`, `string` (a quoted text), or `mlir` (a dictionary attribute).
+        value: What JSON says; the string; attribute texts by name.
+    """
+
+    kind: str
+    value: Any = field(hash=False)
+
+
+_LAX: Final = re.compile(r'("(?:[^"\\]|\\.)*")|([A-Za-z_]\w*)(?=\s*:)|,(?=\s*[}\]])')
+
+
+def _strict(found: re.Match[str]) -> str:
+    """Quote bare names and drop commas before a closing bracket, as JSON wants."""
+    string, name = found.groups()
+    return string or (f'"{name}"' if name else "")
+
+
+def read_backend_config(text: str) -> BackendConfig:
+    """Return a backend config.
+
+    >>> read_backend_config("{uplo = 76 : ui8}")
+    BackendConfig(kind='mlir', value={'uplo': '76 : ui8'})
+    >>> read_backend_config("{sizes:[32]}")
+    BackendConfig(kind='json', value={'sizes': [32]})
+
+    Raises:
+        ParseError: It is in none of the forms.
+    """
+    text = text.strip()
+    if text.startswith('"'):
+        return BackendConfig("string", read_string(text))
+    for form in (text, _LAX.sub(_strict, text)):
+        try:
+            return BackendConfig("json", json.loads(form))
+        except ValueError:
+            continue
+    inner = inside(text)
+    attributes: dict[str, str] = {}
+    for part, at in split_list(inner):
+        name, equals, value = part.partition("=")
+        if not re.fullmatch(r'[\w.$"-]+\s*', name):
+            fail(f"expected JSON or `name = value`, found `{shortened(part)}`", text, 1 + at)
+        attributes[unquote(name.strip())] = value.strip() if equals else "unit"
+    return BackendConfig("mlir", attributes)
+
+
+def read_statistics(text: str) -> Mapping[str, float]:
+    """Return the numbers of `{visualizing_index=1,stat-1=33}`."""
+    parts = split_attributes(inside(text))
+    return MappingProxyType({name: read_float(value) for name, value, _ in parts})
+
+
+@dataclass(frozen=True, slots=True)
+class OriginLeaf:
+    """The value of an instruction of the original program, or its part at `index`."""
+
+    name: str
+    index: Dims = ()
+
+
+Origin: TypeAlias = "OriginLeaf | tuple[Origin, ...] | None"
+"""A leaf per array of the type, nested as its tuples are; `None` where nothing is known."""
+
+_LEAF: Final = re.compile(r'\{\s*("(?:[^"\\]|\\.)*")\s*(\{[\d,\s]*\})?\s*\}')
+
+
+def read_origin(text: str) -> Origin | str:
+    """Return the origin of a value, from `origin={…}`; a marker such as `[synthetic_call]` as text.
+
+    >>> read_origin('{({"v1"}, {"v2" {1}})}')
+    (OriginLeaf(name='v1', index=()), OriginLeaf(name='v2', index=(1,)))
+    """
+    inner = inside(text).strip()
+    return inner[1:-1] if inner.startswith("[") else _origin(inner)
+
+
+def _origin(text: str) -> Origin:
+    if text.startswith("("):
+        return tuple(_origin(part) for part, _ in split_list(inside(text, "(", ")")))
+    if not text.strip("{} "):
+        return None
+    leaf = _LEAF.fullmatch(text)
+    if leaf is None:
+        fail(f"expected the origin of a value, found `{shortened(text)}`", text, 0, len(text))
+    return OriginLeaf(read_string(leaf[1]), read_dims(leaf[2]) if leaf[2] else ())
+
+
+# ------------------------------------------------------------------------------- stack frames
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A place in the source of the program: lines and columns count from 1, 0 is unknown."""
+
+    file: str
+    function: str
+    line: int = 0
+    end_line: int = 0
+    column: int = 0
+    end_column: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class StackFrames:
+    """The tables at the head of an optimised module."""
+
+    files: Mapping[int, str]
+    functions: Mapping[int, str]
+    locations: Mapping[int, Mapping[str, int]]
+    frames: Mapping[int, Mapping[str, int]]
+
+    def trace(self, frame_id: int) -> tuple[Frame, ...]:
+        """Return the frames of an id, the innermost first; none for an unknown id."""
+        trace: list[Frame] = []
+        seen: set[int] = set()
+        while frame_id in self.frames and frame_id not in seen:
+            seen.add(frame_id)
+            frame = self.frames[frame_id]
+            trace.append(self._frame(self.locations.get(frame.get("file_location_id", 0), {})))
+            frame_id = frame.get("parent_frame_id", 1) - 1  # written with 1 for `none`
+        return tuple(trace)
+
+    def _frame(self, at: Mapping[str, int]) -> Frame:
+        return Frame(
+            self.files.get(at.get("file_name_id", 0), ""),
+            self.functions.get(at.get("function_name_id", 0), ""),
+            *(at.get(name, 0) for name in ("line", "end_line", "column", "end_column")),
+        )
+
+
+_TABLE: Final = re.compile(
+    r"^(FileNames|FunctionNames|FileLocations|StackFrames)[ \t\r]*\n((?:\d+ [^\n]*\n?)*)",
+    re.MULTILINE,
+)
+_ROW: Final = re.compile(r"(\d+) ([^\n]*)")
+_ENTRY: Final = re.compile(r"(\w+)=(\d+)")
+
+
+@lru_cache(maxsize=16)
+def read_stack_frames(preamble: str) -> StackFrames:
+    """Return the tables in the text between a module's header and its first computation."""
+    tables: dict[str, dict[int, str]] = {
+        found[1]: {int(row[1]): row[2].strip() for row in _ROW.finditer(found[2])}
+        for found in _TABLE.finditer(preamble)
+    }
+
+    def strings(table: str) -> Mapping[int, str]:
+        return {key: unquote(row) for key, row in tables.get(table, {}).items()}
+
+    def numbers(table: str) -> Mapping[int, Mapping[str, int]]:
+        rows = tables.get(table, {}).items()
+        return {key: {name: int(n) for name, n in _ENTRY.findall(row)} for key, row in rows}
+
+    return StackFrames(
+        strings("FileNames"),
+        strings("FunctionNames"),
+        numbers("FileLocations"),
+        numbers("StackFrames"),
+    )
+
+
+def source_trace(ins: Instruction, module: Module) -> tuple[Frame, ...]:
+    """Return where in the program's source an instruction comes from, the innermost place first.
+
+    Empty where the module does not say.
+    """
+    data = metadata(ins)
+    trace = read_stack_frames(module.preamble).trace(data.stack_frame_id)
+    if trace or not data.source_file:
+        return trace
+    return (
+        Frame(
+            data.source_file,
+            "",
+            data.source_line,
+            data.source_end_line,
+            data.source_column,
+            data.source_end_column,
+        ),
+    )
