@@ -47,7 +47,7 @@ file_argument = click.argument("file", metavar="FILE")
 
 
 def print_json(value: Mapping[str, Any], *, lines: bool = False) -> None:
-    """Print one object; on one line where a stream of them is printed."""
+    """Print one object; on one line, at once, where a stream of them is printed."""
     click.echo(json.dumps(value, ensure_ascii=False, indent=None if lines else 1))
 
 

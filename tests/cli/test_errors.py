@@ -36,10 +36,11 @@ def test_a_directory_is_no_file(run: Any) -> None:
     [
         (b"", "empty"),
         (b"  \n\n", "empty"),
-        (b"\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00", "binary"),
+        (b"\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00", "a compiled program (ELF)"),
+        (b"HloModule m \x00\x01", "binary"),
         (b"HloModule m\nENTRY e { ROOT x = f32[] constant(0) } \xff\xfe", "UTF-8"),
     ],
-    ids=["nothing", "white space", "binary", "not UTF-8"],
+    ids=["nothing", "white space", "ELF", "binary", "not UTF-8"],
 )
 def test_what_is_no_text_is_told(run: Any, tmp_path: Path, data: bytes, message: str) -> None:
     file = tmp_path / "dump.hlo"

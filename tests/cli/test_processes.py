@@ -24,30 +24,29 @@ def test_the_standard_input_is_read_where_a_dash_stands() -> None:
 
 
 def test_a_reader_that_goes_away_is_no_error() -> None:
-    process = start("ls", "-")
-    assert process.stdin is not None
-    assert process.stdout is not None
-    assert process.stderr is not None
-    process.stdin.write(chain(5_000))
-    process.stdin.close()
-    assert process.stdout.readline().startswith("instruction")
-    process.stdout.close()
-    assert process.stderr.read() == ""
-    assert process.wait() == 141
+    with start("ls", "-") as process:
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        process.stdin.write(chain(5_000))
+        process.stdin.close()
+        assert process.stdout.readline().startswith("instruction")
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 141
 
 
 def test_an_interrupt_ends_the_command_quietly() -> None:
-    process = start("simplify", "-", "--lines")
-    assert process.stdin is not None
-    assert process.stdout is not None
-    assert process.stderr is not None
-    process.stdin.write('{"map": "(d0) -> (d0), domain: d0 in [0, 9]"}\n')
-    process.stdin.flush()
-    assert '"changed": false' in process.stdout.readline()  # it runs, and waits for more
-    process.send_signal(signal.SIGINT)
-    out, err = process.stdout.read(), process.stderr.read()
-    assert (out, err.strip()) == ("", "interrupted")
-    assert process.wait() == 130
+    with start("simplify", "-", "--lines") as process:
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        process.stdin.write('{"map": "(d0) -> (d0), domain: d0 in [0, 9]"}\n')
+        process.stdin.flush()
+        assert '"changed": false' in process.stdout.readline()  # it runs, and waits for more
+        process.send_signal(signal.SIGINT)
+        assert (process.stdout.read(), process.stderr.read().strip()) == ("", "interrupted")
+    assert process.returncode == 130
 
 
 def test_the_installed_command_is_the_module() -> None:
