@@ -1,0 +1,108 @@
+"""The maps of single instructions: their text, and that the two directions are inverse.
+
+`golden/rules.txt` holds one case per paragraph: an instruction, then its maps in both directions.
+`python -m tests.indexing.test_rules` writes the answers anew, to be read before they are committed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hloscope.indexing import Access, Precision
+from hloscope.indexing.analysis import input_to_output, number_of_outputs, output_to_input
+from hloscope.ir.graph import Instruction
+from tests.indexing.relations import Values, instruction, is_disjoint, relation
+
+GOLDEN = Path(__file__).parent / "golden" / "rules.txt"
+CASES = {
+    paragraph.partition("\n")[0]: paragraph.rstrip("\n")
+    for paragraph in GOLDEN.read_text().split("\n\n")
+    if paragraph.strip()
+}
+
+
+def describe(access: Access) -> str:
+    text = "unknown" if access.map is None else str(access.map)
+    if access.replica is not None:
+        text += f" on {str(access.replica).partition(', domain:')[0].partition('-> ')[2]}"
+    if access.leaf:
+        text += f" of leaf {access.leaf}"
+    return text if access.precision is Precision.EXACT else f"{text} [{access.precision}]"
+
+
+def answers(head: str) -> str:
+    """The paragraph of a case, as computed."""
+    ins = instruction(head)
+    lines = [head]
+    for output in range(number_of_outputs(ins)):
+        for k, accesses in enumerate(output_to_input(ins, output)):
+            lines += [f"  {output} <- {k}  {describe(access)}" for access in accesses]
+    for operand in range(len(ins.operands)):
+        for k, accesses in enumerate(input_to_output(ins, operand)):
+            lines += [f"  {operand} -> {k}  {describe(access)}" for access in accesses]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("head", CASES)
+def test_maps_print_as_written(head: str) -> None:
+    assert answers(head) == CASES[head]
+
+
+def both_ways(ins: Instruction) -> list[tuple[tuple[Access, ...], tuple[Access, ...]]]:
+    """For each output, operand and leaf of it: what is read, and what is influenced."""
+    found = []
+    for output in range(number_of_outputs(ins)):
+        for operand, reads in enumerate(output_to_input(ins, output)):
+            writes = input_to_output(ins, operand)[output]
+            for leaf in {access.leaf for access in (*reads, *writes)}:
+                found.append(
+                    (
+                        tuple(a for a in reads if a.leaf == leaf),
+                        tuple(a for a in writes if a.leaf == leaf),
+                    )
+                )
+    return found
+
+
+@pytest.mark.parametrize("head", CASES)
+def test_the_directions_are_inverse(head: str) -> None:
+    values = Values(high=4)
+    for reads, writes in both_ways(instruction(head)):
+        back = {(there, here, replica) for here, there, replica in relation(writes, values)}
+        assert relation(reads, values) == back
+
+
+@pytest.mark.parametrize("head", CASES)
+def test_several_maps_of_one_operand_are_disjoint(head: str) -> None:
+    values = Values(high=4)
+    for pair in both_ways(instruction(head)):
+        assert all(is_disjoint(accesses, values) for accesses in pair)
+
+
+def test_equal_instructions_share_their_maps() -> None:
+    head = "f32[2,3,5] dot(f32[2,3,4], f32[2,4,5]), lhs_batch_dims={0}, rhs_batch_dims={0}, "
+    head += "lhs_contracting_dims={2}, rhs_contracting_dims={1}"
+    first, second = instruction(head), instruction(head)
+    assert first is not second
+    assert output_to_input(first) is output_to_input(second)
+    assert input_to_output(first, 1) is input_to_output(second, 1)
+
+
+def test_a_runtime_variable_knows_which_operand_it_is_read_from() -> None:
+    ins = instruction(
+        "f32[6,2,3] gather(f32[7,8,9], s32[6,2]), offset_dims={1,2}, collapsed_slice_dims={0}, "
+        "start_index_map={2,0}, index_vector_dim=1, slice_sizes={1,2,3}"
+    )
+    ((access,), _) = output_to_input(ins)
+    assert access.map is not None
+    first, second = access.map.runtime
+    assert str(access.map.results[0]) == "rt0"  # the operand's dimension 0 is vector element 1
+    assert [v.origin for v in (first, second)] == [ins.operands[1]] * 2
+    assert [str(e) for e in first.index] == ["d0", "1"]
+    assert [str(e) for e in second.index] == ["d0", "0"]
+
+
+if __name__ == "__main__":
+    GOLDEN.write_text("\n\n".join(answers(head) for head in CASES) + "\n")
