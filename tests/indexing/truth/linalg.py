@@ -81,7 +81,7 @@ def scaled_dot(g: Gen) -> Case:
     return g.case(ScaledDot(dims), [a, b, sa, sb], product_of(both[0], both[1], dims))
 
 
-@case("ragged_dot", exact=False)
+@case("ragged_dot")
 def ragged_dot(g: Gen) -> Case:
     """One ragged row dimension: each row of `lhs` meets the matrix of its group."""
     m, k, n, groups = g.int(1, 4), g.int(1, 3), g.int(1, 3), g.int(1, 3)
@@ -103,7 +103,7 @@ def _batches(g: Gen) -> tuple[Ints, int]:
     return g.shape(0, 1, largest=2, zero=False), g.int(1, 4)
 
 
-@case("cholesky", exact=False)
+@case("cholesky")
 def cholesky(g: Gen) -> Case:
     """The algorithm of Cholesky and Banachiewicz, row by row."""
     (batch, n), lower = _batches(g), g.chance(0.5)
@@ -122,7 +122,7 @@ def cholesky(g: Gen) -> Case:
     return g.case(Cholesky(lower), [x], result)
 
 
-@case("triangular_solve", exact=False)
+@case("triangular_solve")
 def triangular_solve(g: Gen) -> Case:
     """Substitution, forwards or backwards."""
     batch, n = _batches(g)
@@ -151,7 +151,7 @@ def triangular_solve(g: Gen) -> Case:
     return g.case(TriangularSolve(left, lower, unit, transpose), [a, rhs], result)
 
 
-@case("fft", exact=False)
+@case("fft")
 def fft(g: Gen) -> Case:
     """Each result element sums its whole block; `irfft` reads half of it."""
     kind = g.pick(["FFT", "IFFT", "RFFT", "IRFFT"])

@@ -218,7 +218,7 @@ def select_and_scatter(g: Gen) -> Case:
     return g.case(SelectAndScatter(window), [x, source, init], result, calls=calls)
 
 
-@case("sort", exact=False)
+@case("sort")
 def sort(g: Gen) -> Case:
     """An element may come from anywhere in its line; the comparator reads the first operand."""
     shape = g.shape(1, 3)
@@ -233,7 +233,7 @@ def sort(g: Gen) -> Case:
     return g.case(Sort(axis), operands, marks if len(marks) > 1 else marks[0], calls=calls)
 
 
-@case("scan", exact=False)
+@case("scan")
 def scan(g: Gen) -> Case:
     shape = g.shape(1, 3)
     axis, backwards = g.int(0, len(shape) - 1), g.chance(0.5)
@@ -250,7 +250,7 @@ def scan(g: Gen) -> Case:
     return g.case(Scan(axis, 1, backwards), [x, init], (stacked, carry), calls=calls)
 
 
-@case("top_k", exact=False)
+@case("top_k")
 def top_k(g: Gen) -> Case:
     x = g.array(g.shape(1, 3, zero=False))
     k = g.int(1, x.marks.shape[-1])
@@ -269,7 +269,7 @@ def _along(marks: Marks, feature: int, rank: int) -> Marks:
     return marks.reshape([-1 if d == feature else 1 for d in range(rank)])
 
 
-@case("batch_norm", exact=False)
+@case("batch_norm")
 def batch_norm(g: Gen) -> Case:
     shape = g.shape(1, 3, zero=False)
     rank, feature, kind = len(shape), g.int(0, len(shape) - 1), g.int(0, 2)
