@@ -16,6 +16,7 @@ from hloscope.hlo_parser import parse_hlo
 from hloscope.indexing import Accesses, IndexingMap
 from hloscope.indexing.analysis import input_to_output, output_to_input, physical
 from hloscope.indexing.rules.registry import Direction
+from hloscope.ops.control import Parameter
 from tests.conftest import SHARED, needs_shared
 
 FOLDER = SHARED / "conformance" / "xla"
@@ -127,6 +128,7 @@ def test_runtime_variables_are_read_where_xla_reads_them() -> None:
                     assert index is not None
                     assert ", ".join(map(str, variable.index)) == index[1]
                     assert variable.origin is not None
+                    assert isinstance(variable.origin.op, Parameter)
                     assert f"parameter({variable.origin.op.number})" == known["origin"]
                     checked += 1
     assert checked >= 7
