@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from itertools import islice, product
+from math import prod
 from typing import Final
 
 from hloscope.affine import (
@@ -99,14 +99,15 @@ def _can_hold(m: MapBase, constraints: Sequence[Constraint]) -> bool | None:
         return False
     if not settled:
         return True
-    intervals = [box[v] for v in tied]
-    tried = 0
-    for values in islice(product(*map(iter, intervals)), WITNESS_BUDGET):
-        tried += 1
-        at = dict(zip(tied, values, strict=True))
+    count = prod(box[v].size for v in tied)
+    for number in range(min(count, WITNESS_BUDGET)):  # the intervals may be too long to list
+        at: dict[Var, int] = {}
+        for v in reversed(tied):
+            number, digit = divmod(number, box[v].size)
+            at[v] = box[v].lo + digit
         if all(evaluate(e, at) in interval for e, interval in settled.items()):
             return True
-    return None if tried == WITNESS_BUDGET else False
+    return None if count > WITNESS_BUDGET else False
 
 
 def remove_unused(m: M, *, dims: bool) -> M:
