@@ -2,9 +2,9 @@
 
     python benchmarks/parse.py [--runs N] [--json] [FILE …]
 
-Without files: every text of `../shared/real/big`.  All three are measured in the same run, in turns,
-so that a busy machine slows all of them; figures are medians.  XLA's parser runs in a child
-process (it may abort), if jaxlib is installed.
+Without files: every text of `../shared/real/big`.  All three are measured in the same run, in
+turns, so that a busy machine slows all of them; figures are medians.  XLA's parser runs in a
+child process (it may abort), if jaxlib is installed.
 
 * `xla`: `jaxlib`'s `hlo_module_from_text`.
 * `strict`: `parse_hlo(text, strict=True)`: every instruction with operands, type and op.
@@ -28,7 +28,6 @@ ROOT: Final = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from hloscope.hlo_parser import parse_hlo  # noqa: E402
-from hloscope.ops.control import Fusion  # noqa: E402
 
 _CHILD: Final = """
 import sys, time

@@ -11,8 +11,17 @@ import re
 from typing import Final
 
 from hloscope.errors import ParseError
+from hloscope.hlo_parser.attributes import moved
 from hloscope.hlo_parser.instruction import START, Callees, InstructionReader
-from hloscope.hlo_parser.memo import CALLING, Tails, Types, Variants, compatible, take_callees
+from hloscope.hlo_parser.memo import (
+    CALLING,
+    Calls,
+    Tails,
+    Types,
+    Variants,
+    compatible,
+    take_callees,
+)
 from hloscope.hlo_parser.nodes import TextInstruction
 from hloscope.hlo_parser.scanner import NAME, fail, skip
 from hloscope.hlo_parser.scope import Scope
@@ -30,7 +39,6 @@ _LINE: Final = re.compile(
 )
 _OPERAND: Final = re.compile(rf"(\w+\[[^\[\]]*\]{_LAYOUT}) %?({NAME})(?:, |\Z)")
 _INDEX_COMMENT: Final = re.compile(r"/\*index=\d+\*/")
-_RESULT: Final = re.compile(r"\) -> ([^\n]*?)\s*\{\Z")
 _HOLDING_TEXT: Final = frozenset(("constant", "parameter"))
 """Opcodes with something else than operands in parentheses."""
 
@@ -59,83 +67,90 @@ def read_body(texts: Texts, section: Section, callees: Callees) -> Body:
 
 
 class _BodyReader:
+    __slots__ = ("_callees", "_scope", "_section", "_texts")
+
     def __init__(self, texts: Texts, section: Section, callees: Callees) -> None:
         self._texts = texts
         self._section = section
         self._callees = callees
         self._scope = Scope(section.name)
-        self._careful = InstructionReader(
-            texts.source, texts.types, self._scope, callees, section.end
-        )
 
     def read(self) -> Body:
         self._read_lines()
         section, source = self._section, self._texts.source
         body = self._scope.finish(source, section.start, section.body)
-        self._check_result(body)
+        if section.result is not None:
+            self._check_result(section.result, body.root)
         return body
 
     def _read_lines(self) -> None:  # noqa: C901  (one loop, unrolled for speed)
         texts, scope = self._texts, self._scope
-        source, types, variants, accept = (
-            texts.source, texts.types, texts.variants, texts.tails.accept,
-        )  # fmt: skip
+        source, types, variants, tails = texts.source, texts.types, texts.variants, texts.tails
         text, by_name, match = source.text, scope.by_name, _LINE.match
         lookup = by_name.__getitem__
         at, end, before = self._section.body, self._section.end, -1
-        while line := match(text, at, end) or self._odd_line(at, before):
-            if isinstance(line, int):
-                at, before = line, -1
+        calls: tuple[Computation, ...]
+        operands: tuple[Instruction, ...]
+        while True:
+            line = match(text, at, end)
+            if line is None:
+                next_at = self._odd_line(at, before)
+                if next_at is None:
+                    return
+                at, before = next_at, -1
                 continue
             root, name, type_text, opcode, inside, rest = line.groups()
             try:
-                if name in by_name or (root and scope.root is not None):
+                if name in by_name:
                     raise _Doubt
                 cut = rest.find(", metadata={")
-                tail = ""
                 if cut >= 0:
                     tail, rest = rest[cut:], rest[:cut]
                     stop = tail.find("}") + 1
-                    if stop != len(tail) and not accept(tail[stop:]):
+                    if stop != len(tail) and not tails.accept(tail[stop:]):
                         raise _Doubt
-                calls: tuple[Computation, ...] = ()
-                operands: tuple[Instruction, ...] = ()
+                else:
+                    tail = ""
                 if opcode in _HOLDING_TEXT:
-                    variant = variants[opcode, rest, inside]
+                    op, calls, control, extras = variants[opcode, rest, inside]
+                    operands = ()
                 else:
                     if opcode in CALLING:
                         rest, names = take_callees(rest)
-                        variant = variants[opcode, rest]
-                        calls = self._calls(variant.calls, names)
+                        op, calls, control, extras = variants[opcode, rest]
+                        calls = self._calls(calls, names)
                     else:
-                        variant = variants[opcode, rest]
-                        if variant.calls:
-                            calls = self._calls(variant.calls, [])
-                    if inside:
-                        if "[" in inside or "/" in inside:
-                            operands = self._typed_operands(inside)
-                        else:
-                            operands = tuple(map(lookup, inside.replace("%", "").split(", ")))
-                ins = by_name[name] = TextInstruction(
-                    name,
-                    types[type_text],
-                    variant.op,
-                    operands,
-                    calls,
-                    variant.extras,
-                    tail,
-                    tuple(map(lookup, variant.control_predecessors)),
-                    source,
-                    at,
+                        op, calls, control, extras = variants[opcode, rest]
+                        if calls:
+                            calls = self._calls(calls, [])
+                    if not inside:
+                        operands = ()
+                    elif "[" in inside or "/" in inside:
+                        operands = self._typed_operands(inside)
+                    else:
+                        operands = tuple(map(lookup, inside.replace("%", "").split(", ")))
+                if control:
+                    control = tuple(map(lookup, control))
+                ins = TextInstruction(
+                    name, types[type_text], op, operands, calls, extras, tail, control, source, at
                 )
+                if root:
+                    if scope.root is not None:
+                        raise _Doubt
+                    scope.root = ins
             except (_Doubt, KeyError, ParseError):
-                at, before = self._careful.read(at), -1
+                at, before = self._careful().read(at), -1
                 continue
-            if root:
-                scope.root = ins
+            by_name[name] = ins
             if opcode == "parameter":
                 scope.parameters.append(ins)
-            at, before = line.end(), at
+            before, at = at, line.end()
+
+    def _careful(self) -> InstructionReader:
+        texts = self._texts
+        return InstructionReader(
+            texts.source, texts.types, self._scope, self._callees, self._section.end
+        )
 
     def _odd_line(self, at: int, before: int) -> int | None:
         """Read what is at `at` and has no printed form; return its end, or `None` at the end.
@@ -151,12 +166,12 @@ class _BodyReader:
         if before >= 0 and not START.match(text, start):  # the line before may go on here
             self._scope.drop_last()
             start = before
-        return self._careful.read(start)
+        return self._careful().read(start)
 
-    def _calls(self, calls: tuple[int | str, ...], names: list[str]) -> tuple[Computation, ...]:
+    def _calls(self, calls: Calls, names: list[str]) -> tuple[Computation, ...]:
         found = []
         for call in calls:
-            computation = self._callees.by_name(names[call] if isinstance(call, int) else call)
+            computation = self._callees.find(names[call] if isinstance(call, int) else call)
             if computation is None:
                 raise _Doubt
             found.append(computation)
@@ -180,21 +195,17 @@ class _BodyReader:
             raise _Doubt
         return tuple(operands)
 
-    def _check_result(self, body: Body) -> None:
+    def _check_result(self, place: tuple[int, int], root: Instruction) -> None:
         """Check the type in the header against the root's."""
-        section, source = self._section, self._texts.source
-        arrow = source.text.rfind(") -> ", section.start, section.body)
-        result = _RESULT.match(source.text, arrow, section.body) if arrow >= 0 else None
-        if result is None:
-            return
+        source = self._texts.source
         try:
-            type_ = self._texts.types[result.group(1)]
-        except ParseError:
-            fail("expected a type", source, *result.span(1))
-        if not compatible(type_, body.root.type):
+            type_ = self._texts.types[source.text[slice(*place)]]
+        except ParseError as error:
+            raise moved(error, source, place[0]) from None
+        if not compatible(type_, root.type):
             fail(
-                f"`{section.name}` returns {print_type(type_, layout=False)}, but its root "
-                f"`{body.root.name}` has type {print_type(body.root.type, layout=False)}",
+                f"`{self._section.name}` returns {print_type(type_, layout=False)}, but its root "
+                f"`{root.name}` has type {print_type(root.type, layout=False)}",
                 source,
-                *result.span(1),
+                *place,
             )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
-from typing import Final, NoReturn
+from collections.abc import Collection
+from typing import Final, NoReturn, Protocol
 
 from hloscope.errors import ParseError, VerifyError
 from hloscope.hlo_parser.attributes import moved, near
@@ -40,27 +40,18 @@ _CALLERS: Final = re.compile(r"to_apply|calls|body|condition|decomposition|\w+_c
 _DEEPEST: Final = 64
 _WITH_INSIDE: Final = ("parameter", "constant")
 
-Callee = Callable[[str], Computation | None]
 
+class Callees(Protocol):
+    """Where an instruction finds the computations it calls."""
 
-class Callees:
-    """Where an instruction finds the computations it calls.
+    def find(self, name: str) -> Computation | None:
+        """Return the computation of a name, if it may be called from here."""
 
-    Attributes:
-        by_name: Returns the computation of a name if it may be called from here.
-        known: Returns all names, for suggestions.
-        inline: Reads the computation whose braces open at an offset, in an instruction of a name.
-    """
+    def names(self) -> Collection[str]:
+        """Return all names, for suggestions."""
 
-    def __init__(
-        self,
-        by_name: Callee,
-        known: Callable[[], Collection[str]],
-        inline: Callable[[int, str], Computation],
-    ) -> None:
-        self.by_name = by_name
-        self.known = known
-        self.inline = inline
+    def read_inline(self, at: int, stem: str) -> Computation:
+        """Read the computation whose braces open at `at`, in an instruction called `stem`."""
 
 
 class InstructionReader:
@@ -244,8 +235,8 @@ class InstructionReader:
         """Return the computation that instruction `name`, with attributes `[at, end)`, calls."""
         if callee.startswith("{"):
             blanked = without_comments(self._text[at:end])
-            return self._callees.inline(at + blanked.index(callee), name)
-        computation = self._callees.by_name(callee)
+            return self._callees.read_inline(at + blanked.index(callee), name)
+        computation = self._callees.find(callee)
         if computation is None:
             self._unknown_callee(callee, at, end)
         return computation
@@ -253,7 +244,7 @@ class InstructionReader:
     def _unknown_callee(self, name: str, at: int, end: int) -> NoReturn:
         place = re.compile(rf"[=%{{, ]({re.escape(name)})(?![\w.-])").search(self._text, at, end)
         where = place.span(1) if place else (at, end)
-        known = self._callees.known()
+        known = self._callees.names()
         if name in known:
             message = (
                 f"computation `{name}` cannot be called from here: it is this computation or one "

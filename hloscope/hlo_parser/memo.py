@@ -8,7 +8,7 @@ its own computation.
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import Any, Final
 
 from hloscope.errors import ParseError
 from hloscope.hlo_parser.attributes import split_attributes
@@ -35,20 +35,12 @@ CALLING: Final = frozenset(
 """Opcodes whose attributes may name a computation."""
 
 
-class Variant(NamedTuple):
-    """An op and what its attributes refer to.
+Pairs = tuple[tuple[str, str], ...]
+Calls = tuple[Any, ...]
+"""Called computations: an int is a position in the list of names taken out, a str is a name."""
 
-    Attributes:
-        op: The op.
-        calls: Called computations, by position in the list of names taken out, or by name.
-        control_predecessors: Names of instructions.
-        extras: Attributes kept as written.
-    """
-
-    op: Op
-    calls: tuple[int | str, ...]
-    control_predecessors: tuple[str, ...]
-    extras: tuple[tuple[str, str], ...]
+Variant = tuple[Op, Calls, tuple[Any, ...], Pairs]
+"""Op, called computations, names of control predecessors, attributes kept as written."""
 
 
 class Types(dict[str, Type]):
@@ -72,7 +64,7 @@ class Variants(dict[tuple[str, ...], Variant]):
         calls = tuple(int(name[1:]) if name[0] == _HOLE else name for name in names)
         if sum(isinstance(call, int) for call in calls) != attributes.count(_HOLE):
             raise ParseError("a computation's name stands inside a string")
-        variant = self[key] = Variant(op, calls, predecessors, extras)
+        variant = self[key] = (op, calls, predecessors, extras)
         return variant
 
 
@@ -109,13 +101,13 @@ def take_callees(attributes: str) -> tuple[str, list[str]]:
 
 def compatible(left: Type, right: Type) -> bool:
     """Are the types equal but for layouts?"""
-    if left is right:
-        return True
     pairs = [(left, right)]
     while pairs:
         a, b = pairs.pop()
+        if a is b:
+            continue
         if isinstance(a, TensorType) and isinstance(b, TensorType):
-            if (a.element, a.sizes, a.bounds) != (b.element, b.sizes, b.bounds):
+            if a.element is not b.element or a.sizes != b.sizes or a.bounds != b.bounds:
                 return False
         elif isinstance(a, TupleType) and isinstance(b, TupleType):
             if len(a.elements) != len(b.elements):

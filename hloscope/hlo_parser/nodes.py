@@ -6,13 +6,13 @@ line as it stands.  From outside these are plain `Instruction`s and `Computation
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from hloscope.errors import ParseError
 from hloscope.hlo_parser.attributes import moved, split_attributes
 from hloscope.hlo_parser.scanner import without_comments
-from hloscope.hlo_parser.sections import Section
-from hloscope.ir.graph import Body, Computation, Instruction
+from hloscope.hlo_parser.sections import Section, read_header
+from hloscope.ir.graph import Body, Computation, Instruction, Module
 from hloscope.ir.op import Op
 from hloscope.ir.types import Type
 from hloscope.source import Source, Span
@@ -108,3 +108,28 @@ class TextComputation(Computation):
     def span(self) -> Span:
         """Where the computation stands in the source, header and braces included."""
         return Span(self._source, self._section.start, self._section.extras_end)
+
+
+class TextModule(Module):
+    """A module read from text."""
+
+    def __init__(
+        self,
+        source: Source,
+        name: str,
+        computations: Mapping[str, Computation],
+        entry: Computation,
+        *,
+        header: int,
+        preamble: str,
+    ) -> None:
+        super().__init__(name, computations, entry, preamble=preamble)
+        self._source = source
+        self._header = header
+
+    @property
+    def extras(self) -> Pairs:
+        """Attributes of the module, `(name, text)` as written."""
+        if self._header >= 0:
+            self._extras, self._header = read_header(self._source, self._header)[0], -1
+        return self._extras

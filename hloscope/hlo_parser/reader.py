@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
 from hloscope.hlo_parser.body import Texts, read_body
 from hloscope.hlo_parser.instruction import START, Callees, InstructionReader
-from hloscope.hlo_parser.nodes import TextComputation, read_pairs
+from hloscope.hlo_parser.nodes import TextComputation, TextModule
 from hloscope.hlo_parser.scanner import NAME, closing, fail, found, skip, type_end
 from hloscope.hlo_parser.scope import Scope
 from hloscope.hlo_parser.sections import (
     Section,
+    header_name,
     is_computation,
+    printed_header_end,
     read_header,
     read_sections,
     read_tables,
@@ -27,12 +29,10 @@ from hloscope.source import Source
 _HEADER: Final = re.compile(r"HloModule\b")
 _SPLIT: Final = re.compile(r"^// -----+[^\n]*\n", re.MULTILINE)
 _INLINE_DEEPEST: Final = 64
-_SMALL: Final = 1 << 18
 _CALLERS: Final = ("to_apply", "calls", "body", "condition", "select", "scatter", "computation")
 _INLINE: Final = re.compile(
     rf"(?:{'|'.join(_CALLERS)}|computations)\s*=\s*\{{[\s{{]*(?:ROOT\s+)?%?{NAME}\s*=\s"
 )
-_INLINE_OPENINGS: Final = (*(f"{caller}={{" for caller in _CALLERS), "computations={{")
 
 
 def parse_hlo(text: str | bytes, *, name: str = "<string>", strict: bool = False) -> Module:
@@ -110,18 +110,24 @@ def _parts(text: str) -> Iterator[tuple[int, int]]:
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Pause the cyclic garbage collector: a growing graph only makes it search in vain."""
+    """Pause the cyclic garbage collector: a growing graph only makes it search in vain.
+
+    Afterwards the new nodes count as old, so that the next small collection skips them.
+    """
     paused = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if paused:
+            if not gc.get_freeze_count():
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
 
 
-class _Reading:
-    """The body of one computation, to be read on call."""
+class _Callees:
+    """What computation `number` may call; called itself, it reads that computation's body."""
 
     __slots__ = ("_number", "_reader", "_section")
 
@@ -129,15 +135,30 @@ class _Reading:
         self._reader, self._section, self._number = reader, section, number
 
     def __call__(self) -> Body:
-        return self._reader.read_section(self._section, self._number)
+        return self._reader.read_body(self._section, self)
+
+    def find(self, name: str) -> Computation | None:
+        """Return the computation of that name if it stands before this one."""
+        reader = self._reader
+        if reader.order.get(name, self._number) >= self._number:
+            return None
+        return reader.computations[name]
+
+    def names(self) -> Collection[str]:
+        """Return the names of all computations."""
+        return self._reader.computations.keys()
+
+    def read_inline(self, at: int, stem: str) -> Computation:
+        """Read the computation whose braces open at `at`, in an instruction called `stem`."""
+        return self._reader.read_inline(at, stem, self._number)
 
 
 class _ModuleReader:
     def __init__(self, source: Source) -> None:
         self._source = source
         self._texts = Texts(source)
-        self._computations: dict[str, Computation] = {}
-        self._order: dict[str, int] = {}
+        self.computations: dict[str, Computation] = {}
+        self.order: dict[str, int] = {}
         self._inlined: dict[str, Computation] = {}
         self._names: set[str] = set()
         self._inline_depth = 0
@@ -146,56 +167,55 @@ class _ModuleReader:
         """Return the module that begins at `at`, and where it ends."""
         source, text = self._source, self._source.text
         at = skip(text, at)
-        name, extras, preamble = "", slice(0), slice(0)
+        name, header, preamble = "", -1, slice(0)
         has_header = _HEADER.match(text, at) is not None
         if has_header:
-            name, start, end = read_header(source, at)
-            extras = slice(start, end)
+            name, header = header_name(source, at)
+            end = printed_header_end(text, header) or read_header(source, header)[1]
             at = read_tables(source, end)
             preamble = slice(end, at)
         elif not is_computation(source, at):
             return self._read_instruction(at), len(text)
-        sections, at = read_sections(source, at)
+        sections, at, printed = read_sections(source, at)
         if not sections:
             fail(f"module `{name}` has no computations", source, at)
         entry = self._add(sections)
-        computations: Mapping[str, Computation] = self._computations
-        if strict or _has_inline(text):
+        computations: Mapping[str, Computation] = self.computations
+        if strict or _has_inline(text, sections[0].start, at, printed):
             computations = self._read_all()
-        module = Module(
-            name if has_header else f"module_{entry.name}",
-            computations,
-            entry,
-            extras=read_pairs(source, text[extras], extras.start or 0),
-            preamble=text[preamble].strip(),
-        )
+        if not has_header:
+            return Module(f"module_{entry.name}", computations, entry), at
+        tables = text[preamble].strip()
+        module = TextModule(source, name, computations, entry, header=header, preamble=tables)
+        if strict:
+            module.extras  # noqa: B018  (reads them)
         return module, at
 
     def _add(self, sections: list[Section]) -> Computation:
         """Make the computations, to be read later, and return the entry."""
         entry: Section | None = None
         for number, section in enumerate(sections):
-            if section.name in self._computations:
-                line = _line(self._computations[section.name])
+            if section.name in self.computations:
+                line = _line(self.computations[section.name])
                 message = f"computation `{section.name}` is already defined in line {line}"
                 fail(message, self._source, section.start, section.body)
-            self._order[section.name] = number
-            self._computations[section.name] = TextComputation(
-                self._source, section, _Reading(self, section, number)
+            self.order[section.name] = number
+            self.computations[section.name] = TextComputation(
+                self._source, section, _Callees(self, section, number)
             )
             if section.is_entry:
                 if entry is not None:
-                    line = _line(self._computations[entry.name])
+                    line = _line(self.computations[entry.name])
                     message = f"second ENTRY: `{entry.name}` in line {line} is the entry already"
                     fail(message, self._source, section.start, section.body)
                 entry = section
-        return self._computations[(entry or sections[-1]).name]
+        return self.computations[(entry or sections[-1]).name]
 
     def _read_all(self) -> dict[str, Computation]:
         """Read all bodies; return the computations, each after those written inside it."""
         computations: dict[str, Computation] = {}
         with _no_collection():
-            for name, computation in self._computations.items():
+            for name, computation in self.computations.items():
                 computation.body  # noqa: B018  (reads it)
                 if self._inlined:
                     computations.update(self._inlined)
@@ -203,32 +223,21 @@ class _ModuleReader:
                 computations[name] = computation
         return computations
 
-    def read_section(self, section: Section, number: int) -> Body:
-        """Read the body of computation `number`."""
-        return read_body(self._texts, section, self._callees(number))
+    def read_body(self, section: Section, callees: Callees) -> Body:
+        """Read the body of a computation."""
+        return read_body(self._texts, section, callees)
 
-    def _callees(self, number: int) -> Callees:
-        order, computations = self._order, self._computations
-
-        def by_name(name: str) -> Computation | None:
-            return computations[name] if order.get(name, number) < number else None
-
-        def inline(at: int, stem: str) -> Computation:
-            return self._read_inline(at, stem, number)
-
-        return Callees(by_name, computations.keys, inline)
-
-    def _read_inline(self, at: int, stem: str, number: int) -> Computation:
+    def read_inline(self, at: int, stem: str, number: int) -> Computation:
         """Read a computation whose braces open at `at`, inside an instruction called `stem`."""
         end = closing(self._source, at)
         if self._inline_depth >= _INLINE_DEEPEST:
             fail("computations are nested too deeply", self._source, at)
         self._inline_depth += 1
         section = Section("", False, at, at + 1, end - 1, end)
-        body = self.read_section(section, number)
+        body = _Callees(self, section, number)()
         self._inline_depth -= 1
         name, count = f"{stem}_computation", 0
-        while name in self._order or name in self._names:
+        while name in self.order or name in self._names:
             count += 1
             name = f"{stem}_computation.{count}"
         self._names.add(name)
@@ -242,7 +251,13 @@ class _ModuleReader:
         if not (START.match(text, at) or type_end(source, at) > at):
             explain(source, at)
         scope = Scope("_", free_parameters=True)
-        reader = InstructionReader(source, self._texts.types, scope, self._callees(0), len(text))
+        reader = InstructionReader(
+            source,
+            self._texts.types,
+            scope,
+            _Callees(self, Section("_", True, at, at, at, at), 0),
+            len(text),
+        )
         end = reader.read(at) if START.match(text, at) else reader.read_unnamed(at, "_")
         end = skip(text, end)
         if end < len(text):
@@ -261,8 +276,12 @@ def _line(computation: Computation) -> int:
     return computation.span.line_col[0] if computation.span else 0
 
 
-def _has_inline(text: str) -> bool:
-    """May a computation be written inside an instruction?  Then names are known only at the end."""
-    if len(text) < _SMALL:
-        return _INLINE.search(text) is not None
-    return any(opening in text for opening in _INLINE_OPENINGS)
+def _has_inline(text: str, start: int, end: int, printed: bool) -> bool:
+    """May a computation be written inside an instruction?  Then names are known only at the end.
+
+    In printed form every instruction has its own indented line and one ` = `; more of them mean
+    a doubt.
+    """
+    if printed and text.count(" = ", start, end) <= text.count("\n  ", start, end):
+        return False
+    return _INLINE.search(text, start, end) is not None

@@ -20,7 +20,8 @@ SPACE: Final = r"(?:\s+|//[^\n]*|/\*.*?\*/)*+"
 
 _SPACE: Final = re.compile(SPACE, re.DOTALL)
 _STRUCTURE: Final = re.compile(
-    r'"(?:[^"\\]|\\.)*"'  # strings and comments hide brackets
+    r'[{\[][^{}()\[\]"/]*[}\]]'  # the many small groups, as in `f32[2,3]{1,0}`
+    r'|"(?:[^"\\]|\\.)*"'  # strings and comments hide brackets
     r"|//[^\n]*"
     r"|/\*.*?\*/"
     r'|[{}()\[\]"]',
@@ -88,26 +89,35 @@ def closing(source: Source, at: int) -> int:
         ParseError: It is never closed, or closed by another kind of bracket.
     """
     text = source.text
-    open_ = []
+    open_: list[int] = []
     for mark in _STRUCTURE.finditer(text, at):
-        first = mark.group()[0]
+        token = mark.group()
+        first = token[0]
         if first in _CLOSING:
+            if len(token) > 1:
+                if _CLOSING[first] != token[-1]:
+                    _mismatch(source, mark.start(), mark.end() - 1)
+                if not open_:
+                    return mark.end()
+                continue
             open_.append(mark.start())
         elif first in "})]":
             opened = open_.pop()
             if _CLOSING[text[opened]] != first:
-                line = text.count("\n", 0, opened) + 1
-                fail(
-                    f"expected `{_CLOSING[text[opened]]}` to close the `{text[opened]}` opened in "
-                    f"line {line}, found `{first}`",
-                    source,
-                    mark.start(),
-                )
+                _mismatch(source, opened, mark.start())
             if not open_:
                 return mark.end()
-        elif mark.group() == '"':
+        elif token == '"':
             fail("the string is not closed", source, mark.start())
     fail(f"`{text[open_[-1]]}` is never closed", source, open_[-1])
+
+
+def _mismatch(source: Source, opened: int, at: int) -> NoReturn:
+    text = source.text
+    line = text.count("\n", 0, opened) + 1
+    want = _CLOSING[text[opened]]
+    message = f"expected `{want}` to close the `{text[opened]}` opened in line {line}"
+    fail(f"{message}, found `{text[at]}`", source, at)
 
 
 def value_end(source: Source, at: int) -> int:

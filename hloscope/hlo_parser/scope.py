@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from difflib import SequenceMatcher, get_close_matches
-from typing import Final, NoReturn
+from typing import Final, NoReturn, cast
 
 from hloscope.hlo_parser.scanner import fail
 from hloscope.ir.graph import Body, Instruction
@@ -106,42 +106,41 @@ class Scope:
         """
         if not self.by_name:
             fail(f"computation `{self.name}` has no instructions", source, start, end)
-        parameters: list[Instruction | None] = [None] * len(self.parameters)
-        for ins in self.parameters:
-            op = ins.op
-            assert isinstance(op, Parameter)
-            at = ins.span.start if ins.span else start
-            place = ins.span.end if ins.span else end
-            if op.number >= len(parameters):
-                missing = sorted(
-                    set(range(op.number)) - {p.op.number for p in self.parameters}  # type: ignore[attr-defined]
-                )
-                fail(
-                    f"computation `{self.name}` has {_many(len(parameters), 'parameter')}, "
-                    f"but this one has number {op.number}; number {missing[0]} is missing",
-                    source,
-                    at,
-                    place,
-                )
-            other = parameters[op.number]
-            if other is not None:
-                line = other.span.line_col[0] if other.span else 0
-                fail(
-                    f"parameter number {op.number} is given twice, first to `{other.name}` in "
-                    f"line {line}",
-                    source,
-                    at,
-                    place,
-                )
-            parameters[op.number] = ins
+        numbered = {_number(ins): ins for ins in self.parameters}
+        ordered = tuple(map(numbered.get, range(len(self.parameters))))
+        if None in ordered:
+            self._explain_numbers(source, start, end)
         instructions = tuple(self.by_name.values())
         root = self.root if self.root is not None else instructions[-1]
-        ordered = tuple(p for p in parameters if p is not None)
-        return Body(instructions, ordered, root, self.by_name)
+        return Body(instructions, cast(tuple[Instruction, ...], ordered), root, self.by_name)
+
+    def _explain_numbers(self, source: Source, start: int, end: int) -> NoReturn:
+        seen: dict[int, Instruction] = {}
+        for ins in self.parameters:
+            number = _number(ins)
+            if ins.span is not None:
+                start, end = ins.span.start, ins.span.end
+            if number in seen:
+                other = seen[number]
+                line = other.span.line_col[0] if other.span else 0
+                message = f"parameter number {number} is given twice, first to `{other.name}`"
+                fail(f"{message} in line {line}", source, start, end)
+            seen[number] = ins
+        last = max(seen)
+        missing = min(set(range(last)) - seen.keys())
+        span = seen[last].span
+        if span is not None:
+            start, end = span.start, span.end
+        message = (
+            f"computation `{self.name}` has a parameter number {last}, but no number {missing}"
+        )
+        fail(message, source, start, end)
 
 
-def _many(count: int, what: str) -> str:
-    return f"{count} {what}" + ("" if count == 1 else "s")
+def _number(ins: Instruction) -> int:
+    op = ins.op
+    assert isinstance(op, Parameter)
+    return op.number
 
 
 def _body_end(text: str, at: int) -> int:

@@ -10,7 +10,18 @@ import re
 from dataclasses import dataclass
 from typing import Final, NoReturn
 
-from hloscope.hlo_parser.scanner import NAME, SPACE, closing, fail, found, skip, type_end, value_end
+from hloscope.errors import ParseError
+from hloscope.hlo_parser.scanner import (
+    NAME,
+    SPACE,
+    closing,
+    fail,
+    found,
+    skip,
+    type_end,
+    value_end,
+    without_comments,
+)
 from hloscope.source import Source
 
 
@@ -25,6 +36,7 @@ class Section:
         body: After the opening brace.
         end: Of the closing brace.
         extras_end: Where the attributes after the closing brace end.
+        result: Where the type it returns is written in its header.
     """
 
     name: str
@@ -33,50 +45,70 @@ class Section:
     body: int
     end: int
     extras_end: int
+    result: tuple[int, int] | None = None
 
 
 _MODULE: Final = re.compile(rf"HloModule\b{SPACE}(?:%?({NAME}):?)?", re.DOTALL)
+_ATTRIBUTE: Final = re.compile(rf"([A-Za-z_][\w.-]*){SPACE}={SPACE}", re.DOTALL)
 _TABLES: Final = re.compile(
     r"(?:\s*(?:FileNames|FunctionNames|FileLocations|StackFrames)[ \t\r]*\n(?:\d+ [^\n]*\n)*)+"
 )
 _PRINTED: Final = re.compile(
-    rf"\s*(ENTRY )?%?({NAME}) (?:\([^\n]*\) -> [^\n]*)?(\{{)[ \t\r]*\n"  # header
+    rf"\s*(ENTRY )?%?({NAME}) (?:\([^\n]*\) -> ([^\n]+) )?(\{{)[ \t\r]*\n"  # header
     r"(?:[ \t]+[A-Za-z%_][^\n]*[^{\r\n]\r?\n)*+"  # one instruction a line, no block opens
     r'(\})((?:, execution_thread="[^"\n\\]*")?)[ \t\r]*(?:\n|\Z)'
 )
 _COMPUTATION: Final = re.compile(rf"(ENTRY\b{SPACE})?%?({NAME}){SPACE}(?=[({{])", re.DOTALL)
 _INSTRUCTION: Final = re.compile(rf"(ROOT\s+)?%?{NAME}\s*=")
+_SMALL: Final = 1 << 20
 _MODULE_WORD: Final = re.compile(r"HloModule\b")
 
 
-def has_plain_layout(text: str) -> bool:
-    """Are there no comments but `/*index=5*/`, so that lines can be trusted?"""
-    return text.count("/*") == text.count("/*index=")
-
-
-def read_header(source: Source, at: int) -> tuple[str, int, int]:
-    """Return the name of the module and where its attributes start and end.
-
-    Args:
-        source: The text.
-        at: Offset of `HloModule`.
+def header_name(source: Source, at: int) -> tuple[str, int]:
+    """Return the name of the module whose `HloModule` is at `at`, and where it ends.
 
     Raises:
-        ParseError: The name is missing, or an attribute's bracket is not closed.
+        ParseError: The name is missing.
     """
-    text = source.text
-    header = _MODULE.match(text, at)
+    header = _MODULE.match(source.text, at)
     assert header is not None
     if header.group(1) is None or header.group(1) == "ENTRY":
         fail("expected the name of the module after `HloModule`", source, at, at + 9)
-    start = end = header.end()
+    return header.group(1), header.end()
+
+
+def printed_header_end(text: str, at: int) -> int | None:
+    """Return where the attributes from `at` end if they are one line as XLA prints it."""
+    end = text.find("\n", at)
+    line = text[at:end]
+    plain = (
+        end > 0
+        and all(line.count(a) == line.count(b) for a, b in ("{}", "()", "[]"))
+        and line.count("/") == 2 * line.count("/*index=")
+        and '"' not in line
+        and not line.rstrip().endswith(",")
+        and text[skip(text, end) : end + 80].lstrip()[:1] != ","
+    )
+    return end if plain else None
+
+
+def read_header(source: Source, at: int) -> tuple[tuple[tuple[str, str], ...], int]:
+    """Return name and text of the attributes from `at`, and where they end.
+
+    Raises:
+        ParseError: Something is not `name=value`, or a bracket is not closed.
+    """
+    text = source.text
+    pairs = []
+    end = at
     while text.startswith(",", after := skip(text, end)):
         at = skip(text, after + 1)
-        equals = text.find("=", at)
-        if equals < 0 or not re.fullmatch(r"[\w.-]+\s*", text[at:equals]):
-            fail(f"expected the name of an attribute, found {found(text, at)}", source, at)
-        end = value_end(source, skip(text, equals + 1))
-    return header.group(1), start, end
+        name = _ATTRIBUTE.match(text, at)
+        if name is None:
+            fail(f"expected `name=value` after the comma, found {found(text, at)}", source, at)
+        end = value_end(source, name.end())
+        pairs.append((name.group(1), without_comments(text[name.end() : end]).rstrip()))
+    return tuple(pairs), end
 
 
 def read_tables(source: Source, at: int) -> int:
@@ -90,21 +122,37 @@ def is_computation(source: Source, at: int) -> bool:
     return _COMPUTATION.match(source.text, at) is not None
 
 
-def read_sections(source: Source, at: int) -> tuple[list[Section], int]:
-    """Return the computations from `at`, and where they end: the text's end or next `HloModule`.
+def read_sections(source: Source, at: int) -> tuple[list[Section], int, bool]:
+    """Return the computations from `at`, where they end, and whether all are in printed form.
+
+    They end with the text or at the next `HloModule`.
 
     Raises:
         ParseError: Something is not a computation, or a bracket is never closed.
     """
     text = source.text
     sections: list[Section] = []
-    if has_plain_layout(text):
+    start = at
+    if len(text) > _SMALL or text.count("/*", at) == text.count("/*index=", at):
         at = _printed_sections(text, at, sections)
+    printed = len(sections)
+    try:
+        at = _careful_sections(source, at, sections)
+    except ParseError:
+        if not printed:
+            raise
+        del sections[:]  # perhaps a comment or string that looks like the end of a computation
+        at = _careful_sections(source, start, sections)
+        printed = 0
+    return sections, at, len(sections) == printed
+
+
+def _careful_sections(source: Source, at: int, sections: list[Section]) -> int:
+    text = source.text
     while (at := skip(text, at)) < len(text) and not _MODULE_WORD.match(text, at):
-        section = _careful_section(source, at)
-        sections.append(section)
-        at = section.extras_end
-    return sections, at
+        sections.append(_careful_section(source, at))
+        at = sections[-1].extras_end
+    return at
 
 
 def _printed_sections(text: str, at: int, sections: list[Section]) -> int:
@@ -114,9 +162,9 @@ def _printed_sections(text: str, at: int, sections: list[Section]) -> int:
         entry, name = part.group(1, 2)
         start = part.start(1 if entry else 2)
         start -= text[start - 1] == "%"
-        stop = part.end(5)
-        body, end = part.end(3), part.start(4)
-        sections.append(Section(name, entry is not None, start, body, end, stop))
+        result = part.span(3) if part.end(3) > 0 else None
+        body, end, stop = part.end(4), part.start(5), part.end(6)
+        sections.append(Section(name, entry is not None, start, body, end, stop, result))
         at = part.end()
     return at
 
@@ -127,13 +175,15 @@ def _careful_section(source: Source, at: int) -> Section:
     if header is None:
         _explain_section(source, at)
     after = header.end()
+    result: tuple[int, int] | None = None
     if text[after] == "(":
         after = skip(text, closing(source, after))
         if text.startswith("->", after):
-            result = skip(text, after + 2)
-            after = type_end(source, result)
-            if after == result:
-                fail(f"expected a type, found {found(text, result)}", source, result)
+            at_type = skip(text, after + 2)
+            after = type_end(source, at_type)
+            if after == at_type:
+                fail(f"expected a type, found {found(text, at_type)}", source, at_type)
+            result = at_type, after
             after = skip(text, after)
     if not text.startswith("{", after):
         fail(
@@ -146,7 +196,8 @@ def _careful_section(source: Source, at: int) -> Section:
     while text.startswith(",", comma := skip(text, stop)):
         equals = text.find("=", comma)
         stop = value_end(source, skip(text, equals + 1)) if equals > 0 else len(text)
-    return Section(header.group(2), header.group(1) is not None, at, after + 1, closed - 1, stop)
+    is_entry = header.group(1) is not None
+    return Section(header.group(2), is_entry, at, after + 1, closed - 1, stop, result)
 
 
 def _explain_section(source: Source, at: int) -> NoReturn:

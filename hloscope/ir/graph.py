@@ -196,8 +196,13 @@ class Module:
         self.name: Final = name
         self.computations: Final = computations
         self.entry: Final = entry
-        self.extras: Final = extras
+        self._extras = extras
         self.preamble: Final = preamble
+
+    @property
+    def extras(self) -> tuple[tuple[str, str], ...]:
+        """Attributes of the module, `(name, text)` as written."""
+        return self._extras
 
     def __iter__(self) -> Iterator[Computation]:
         return iter(self.computations.values())
