@@ -78,18 +78,17 @@ class _Solver:
         expr, interval = self.constraints[i]
         if not interval.is_point or not _has_unknown(expr):
             return False
-        before, others = [*self.constraints], self.equations
+        before = [*self.constraints], [*self.equations]
         del self.constraints[i]
-        self.equations = [expr - interval.lo]
-        done = self.step()
-        self.equations += others
+        self.equations.insert(0, expr - interval.lo)
+        done = self.step(only_first=True)
         if not done:
-            self.constraints, self.equations = before, others
+            self.constraints, self.equations = before
         return done
 
-    def step(self) -> bool:
+    def step(self, *, only_first: bool = False) -> bool:
         for rule in (self.closed, self.split, self.single, self.pair, self.quotient, self.unit):
-            for k, equation in enumerate(self.equations):
+            for k, equation in enumerate(self.equations[:1] if only_first else self.equations):
                 if rule(k, *_sides(equation)):
                     return True
         return False

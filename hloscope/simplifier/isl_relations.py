@@ -134,7 +134,7 @@ class Builder:
                 return self.product(factors)
 
     def quotient(self, num: Any, den: int) -> Any:
-        return num.scale_down_val(self.val(den))
+        return (num if den > 0 else num.neg()).scale_down_val(self.val(abs(den)))
 
     def product(self, factors: Sequence[Expr]) -> Any:
         """One factor may be anything, the others take few values."""
