@@ -8,6 +8,7 @@ from typing import Final, NoReturn, Protocol
 
 from hloscope.errors import ParseError, VerifyError
 from hloscope.hlo_parser.attributes import moved, near
+from hloscope.hlo_parser.inferred import inferred_type
 from hloscope.hlo_parser.memo import Types, compatible
 from hloscope.hlo_parser.nodes import TextInstruction
 from hloscope.hlo_parser.opcodes import SPELLINGS
@@ -172,7 +173,7 @@ class InstructionReader:
         place: tuple[int, int],
     ) -> Type:
         try:
-            return read[0].infer(tuple(operand.type for operand in operands), calls)
+            return inferred_type(read[0], tuple(operand.type for operand in operands), calls)
         except (VerifyError, ValueError) as error:
             reason = error.message if isinstance(error, VerifyError) else str(error)
             opcode = self._text[slice(*place)]

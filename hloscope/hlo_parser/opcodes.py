@@ -71,7 +71,7 @@ _ROWS: Final = """
     topk                  | top_k                 | k!int largest+bool
     reduce-window         | reduce_window         | window+window to_apply!call
     select-and-scatter    | select_and_scatter    | window+window select!call scatter!call
-    convolution           | convolution           | window+window dim_labels!dim_labels>dimensions feature_group_count?int batch_group_count?int operand_precision?setting padding_type?setting conv_kind?setting convolution_kind?setting
+    convolution           | convolution           | window+window dim_labels!dim_labels>dimensions feature_group_count?int batch_group_count?int operand_precision?setting padding_type?setting conv_kind?setting convolution_kind?setting sparsity_config?setting
     dot                   | dot_general           | lhs_batch_dims?dims>dimensions.lhs_batch lhs_contracting_dims+dims>dimensions.lhs_contracting rhs_batch_dims?dims>dimensions.rhs_batch rhs_contracting_dims+dims>dimensions.rhs_contracting sparsity?setting sparsity_config?setting operand_precision?setting algorithm?setting
     scaled-dot            | scaled_dot            | lhs_batch_dims?dims>dimensions.lhs_batch lhs_contracting_dims+dims>dimensions.lhs_contracting rhs_batch_dims?dims>dimensions.rhs_batch rhs_contracting_dims+dims>dimensions.rhs_contracting operand_precision?setting algorithm?setting
     ragged-dot            | ragged_dot            | lhs_batch_dims?dims>dimensions.lhs_batch lhs_contracting_dims+dims>dimensions.lhs_contracting rhs_batch_dims?dims>dimensions.rhs_batch rhs_contracting_dims+dims>dimensions.rhs_contracting lhs_ragged_dims+dims>lhs_ragged rhs_group_dims?dims>rhs_group operand_precision?setting

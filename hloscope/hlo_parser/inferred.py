@@ -1,0 +1,77 @@
+"""Types that the text leaves out: the op's own inference, with the layouts XLA would give.
+
+XLA infers the layout along with the sizes: an element-wise op takes its first operand's, a
+transpose moves the operand's dimensions, a tuple keeps its parts as they are.  Everything else
+has no layout, which means row-major.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from hloscope.ir.graph import Computation
+from hloscope.ir.op import Op
+from hloscope.ir.types import Layout, TensorType, TupleType, Type
+from hloscope.ops.control import AddDependency, Call, Case, GetTupleElement, Tuple, While
+from hloscope.ops.dynamic import SetDimensionSize
+from hloscope.ops.elementwise import Elementwise
+from hloscope.ops.gather_scatter import Scatter
+from hloscope.ops.linalg import Cholesky, Fft
+from hloscope.ops.reduction import BatchNormInference, Sort
+from hloscope.ops.shape import Reverse, Transpose
+from hloscope.ops.windows import SelectAndScatter
+
+_AS_FIRST_OPERAND: Final = (
+    AddDependency,
+    BatchNormInference,
+    Cholesky,
+    Fft,
+    Reverse,
+    Scatter,
+    SelectAndScatter,
+    SetDimensionSize,
+    Sort,
+)
+_NO_LAYOUT: Final = ("select", "clamp")
+
+
+def inferred_type(op: Op, operands: tuple[Type, ...], calls: tuple[Computation, ...]) -> Type:
+    """Return the type of an instruction of HLO text that does not write it.
+
+    Raises:
+        VerifyError: The operands do not fit the op.
+        ValueError: The type does not follow from them.
+    """
+    type_ = op.infer(operands, calls)
+    if isinstance(op, Tuple):
+        return TupleType(operands)
+    if isinstance(op, GetTupleElement):
+        (whole,) = operands
+        return whole.elements[op.index] if isinstance(whole, TupleType) else type_
+    if isinstance(op, While):
+        return operands[0]
+    if isinstance(op, Call | Case) and calls:
+        return calls[0].root.type
+    first = operands[0] if operands else None
+    if isinstance(op, Transpose) and isinstance(first, TensorType):
+        return _with_layout(type_, _permuted(first, op.permutation))
+    by_first = isinstance(op, Elementwise) and op.name not in _NO_LAYOUT
+    if (by_first or isinstance(op, _AS_FIRST_OPERAND)) and isinstance(first, TensorType):
+        return _with_layout(type_, first.layout)
+    return type_
+
+
+def _with_layout(type_: Type, layout: Layout | None) -> Type:
+    if layout is None or not isinstance(type_, TensorType):
+        return type_
+    if len(layout.minor_to_major) != type_.rank:
+        return type_
+    return replace(type_, layout=layout)
+
+
+def _permuted(operand: TensorType, permutation: tuple[int, ...]) -> Layout:
+    """Return the layout under which a transpose moves nothing in memory."""
+    layout = operand.layout or Layout(tuple(range(operand.rank - 1, -1, -1)))
+    place = {old: new for new, old in enumerate(permutation)}
+    return replace(layout, minor_to_major=tuple(place[d] for d in layout.minor_to_major))
