@@ -35,6 +35,7 @@ from hloscope.affine.nodes import (
     children,
     compare,
     const,
+    divisions,
     expr,
     floordiv,
     from_terms,
@@ -56,7 +57,7 @@ __all__ = [
     "expr", "const", "linear", "from_terms", "product", "floordiv", "ceildiv", "mod", "minimum",
     "maximum", "compare", "order_key",
     # walking
-    "children", "postorder", "rebuild", "replace", "substitute", "variables",
+    "children", "divisions", "postorder", "rebuild", "replace", "substitute", "variables",
     # meaning
     "Interval", "NEG_INF", "POS_INF", "Box", "bounds", "evaluate", "evaluate_array",
     "safe_evaluate",

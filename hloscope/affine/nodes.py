@@ -55,8 +55,9 @@ def _forget(entry: Any) -> None:
 class Node:
     """Base of all expressions: operators, interning, order.  Not for subclassing elsewhere."""
 
-    __slots__ = ("__weakref__", "_key")
+    __slots__ = ("__weakref__", "_divisions", "_key")
     _key: OrderKey | None
+    _divisions: int
     _live: ClassVar[dict[Any, _Ref]]
     text_of: ClassVar[Callable[[Any], str]]
 
@@ -125,7 +126,7 @@ class Node:
         return mod(other, self)
 
 
-def _enter(cls: type[_N], key: Any, *fields: tuple[str, object]) -> _N:
+def _enter(cls: type[_N], key: Any, divisions: int, *fields: tuple[str, object]) -> _N:
     """Make the node of a key that is not in the table (or lost a race to another thread)."""
     live = cls._live
     with _LOCK:
@@ -136,6 +137,7 @@ def _enter(cls: type[_N], key: Any, *fields: tuple[str, object]) -> _N:
             for name, value in fields:
                 _set(node, name, value)
             _set(node, "_key", None)
+            _set(node, "_divisions", divisions)
             live[key] = _Ref(node, live, key)
     return node
 
@@ -166,7 +168,7 @@ class Const(Node):
         entry = cls._live.get(value)
         if entry is not None and (node := entry()) is not None:
             return node  # type: ignore[no-any-return]
-        return _enter(cls, value, ("value", value))
+        return _enter(cls, value, 0, ("value", value))
 
 
 class Variable(Node):
@@ -184,7 +186,7 @@ class Variable(Node):
             return node  # type: ignore[no-any-return]
         if index < 0:
             raise ValueError(f"a variable's position cannot be negative, got {index}")
-        return _enter(cls, index, ("index", index))
+        return _enter(cls, index, 0, ("index", index))
 
 
 @final
@@ -225,7 +227,8 @@ class Sum(Node):
         entry = cls._live.get(key)
         if entry is not None and (node := entry()) is not None:
             return node  # type: ignore[no-any-return]
-        return _enter(cls, key, ("terms", terms), ("const", const))
+        divisions = sum([t._divisions for t, _ in terms])
+        return _enter(cls, key, divisions, ("terms", terms), ("const", const))
 
 
 class _Args(Node):
@@ -238,7 +241,7 @@ class _Args(Node):
         entry = cls._live.get(args)
         if entry is not None and (node := entry()) is not None:
             return node  # type: ignore[no-any-return]
-        return _enter(cls, args, (name, args))
+        return _enter(cls, args, sum([x._divisions for x in args]), (name, args))
 
 
 @final
@@ -293,7 +296,8 @@ class _Division(Node):
         if not (isinstance(num, Node) and isinstance(den, Node)):
             num, den = expr(num), expr(den)
             key = (num, den)
-        return _enter(cls, key, ("num", num), ("den", den))
+        divisions = 1 + num._divisions + den._divisions
+        return _enter(cls, key, divisions, ("num", num), ("den", den))
 
 
 @final
@@ -350,6 +354,16 @@ def children(e: Expr) -> tuple[Expr, ...]:
     if cls is Min or cls is Max:
         return e.args  # type: ignore[union-attr]
     return ()
+
+
+def divisions(e: Expr) -> int:
+    """The number of `floordiv`, `ceildiv` and `mod` in the expression as it is printed.
+
+    >>> d0 = Dim(0)
+    >>> divisions(d0 // 4 % 2 + d0 // 4)
+    3
+    """
+    return e._divisions
 
 
 def order_key(e: Expr) -> OrderKey:

@@ -1,5 +1,6 @@
 """Range-aware simplification of integer expressions."""
 
-from hloscope.simplifier.engine import Constraint, Domain, simplify
+from hloscope.simplifier.domain import Constraint, Domain, forget_domains, simplify
+from hloscope.simplifier.rule import Rule, Step, Trace
 
-__all__ = ["Constraint", "Domain", "simplify"]
+__all__ = ["Constraint", "Domain", "Rule", "Step", "Trace", "forget_domains", "simplify"]

@@ -1,10 +1,20 @@
-"""Bottom-up fixpoint driver."""
+"""The driver: expressions become flat, laws are tried, the best form is printed.
+
+An expression is *flat* if it is a linear combination of variables and of quotients
+`num // positive constant` whose numerators are flat; `x % c` is written as `x - c * (x // c)`.
+Digits that cancel, cancel there by themselves: the normal form of sums does it.  Operations that
+are not linear combinations of quotients (min, max, products, symbolic divisors) are leaves.
+`surface.py` goes back: it finds the remainders again and chooses the form with the fewest
+divisions.
+
+Every subexpression is handled once for a domain, and none of this recurses with the depth of the
+expression.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import gcd
-from typing import Final, TypeAlias
+from typing import Any
 
 from hloscope.affine import (
     CeilDiv,
@@ -15,168 +25,231 @@ from hloscope.affine import (
     Max,
     Min,
     Mod,
+    Product,
     Sum,
     Var,
     children,
-    floordiv,
-    from_terms,
     linear,
-    maximum,
-    minimum,
-    mod,
     rebuild,
+    variables,
 )
-from hloscope.affine.meaning import bounds_of_node
+from hloscope.simplifier import surface
+from hloscope.simplifier.ranges import VARIABLES, Ranges, divisor, ends, interval, is_floor, parts
+from hloscope.simplifier.rule import Rule, Step, Trace
+from hloscope.simplifier.rules.floordiv import FLOORDIV
+from hloscope.simplifier.rules.leaves import LEAVES
+from hloscope.simplifier.rules.mod import CEILING, MOD, MOD_BY_QUOTIENT
+from hloscope.simplifier.rules.sums import EXTREMA_SUMS, SUMS
 
-Constraint: TypeAlias = tuple[Expr, Interval]
+_LEAVES_OF = {
+    kind: tuple(
+        rule for rule in LEAVES if rule.left.startswith(starts) or rule.left == "x * y"
+    )
+    for kind, starts in {
+        Min: "min(", Max: "max(", FloorDiv: "(n", Mod: "(n", CeilDiv: "-(", Product: "x * y",
+    }.items()
+}  # fmt: skip
 
 
-class Domain:
-    """A box of variables and constraints `expr in [lo, hi]`, with memo tables for this domain.
+class Engine(Ranges):
+    """The memo tables of one domain.
 
-    One domain serves many expressions: bounds and simplified forms are computed once.
-
-    >>> from hloscope.affine import Dim, Interval
-    >>> domain = Domain({Dim(0): Interval(0, 9)})
-    >>> print(domain.bounds(Dim(0) // 4), domain.simplify(Dim(0) % 16))
-    [0, 2] d0
+    Args:
+        box: The intervals of the variables.
+        constraints: Expressions that are known to lie in an interval.
+        reduce_all: Reduce all coefficients inside quotients by the divisor, not only those of
+            quotients: more forms become equal, fewer look like the input.
+        keep_remainders: Leave remainders as leaves: better where flat forms repeat much.
     """
 
-    __slots__ = ("_bounds", "_simple", "box", "constraints")
-
     def __init__(
-        self, box: Mapping[Var, Interval], constraints: tuple[Constraint, ...] = ()
+        self,
+        box: Mapping[Var, Interval],
+        constraints: tuple[tuple[Expr, Interval], ...] = (),
+        *,
+        reduce_all: bool = False,
+        keep_remainders: bool = False,
     ) -> None:
-        self.box: Final = dict(box)
-        self.constraints: Final = tuple(constraints)
-        self._bounds: dict[Expr, Interval] = {}
-        self._simple: dict[Expr, Expr] = {}
+        super().__init__(box)
+        self.reduce_all, self.keep_remainders = reduce_all, keep_remainders
+        self.trace: Trace | None = None
+        self._flat: dict[Expr, Expr] = {}
+        self._floors: dict[tuple[Expr, int], Expr] = {}
+        self._surfaces: dict[Expr, Expr] = {}
+        for e, bounds in constraints:
+            self.learn(self.flat(e), *ends(bounds))
+        if constraints:  # what was found without the facts is out of date
+            self._bounds.clear()
+            self._shown.clear()
+            self._relaxed.clear()
+            self._flat.clear()
+            self._floors.clear()
+            self._surfaces.clear()
 
-    def bounds(self, e: Expr) -> Interval:
-        """An interval that holds all values of `e` in the domain."""
-        known = self._bounds
-        if e in known:
-            return known[e]
+    def simplify(self, e: Expr) -> Expr:
+        """The printed form of an expression."""
+        return self.surface(self.flat(e))
+
+    # --------------------------------------------------------------------------- to flat form
+
+    def flat(self, e: Expr) -> Expr:
+        """The flat form, which is equal to `e` on the domain."""
+        memo = self._flat
+        found = memo.get(e)
+        if found is not None:
+            return found
         stack = [e]
         while stack:
             x = stack[-1]
-            if x not in known:
-                missing = [y for y in children(x) if y not in known]
-                if missing:
-                    stack += missing
-                    continue
-                known[x] = bounds_of_node(x, known, self.box)
-            stack.pop()
-        return known[e]
-
-    def simplify(self, e: Expr) -> Expr:
-        """An equal expression on the domain, simpler if one is found."""
-        return simplify(e, self)
-
-
-def simplify(e: Expr, where: Domain | Mapping[Var, Interval]) -> Expr:
-    """Return an expression equal to `e` on every point of the domain."""
-    domain = where if isinstance(where, Domain) else Domain(where)
-    memo = domain._simple
-    if e in memo:
-        return memo[e]
-    stack = [e]
-    while stack:
-        x = stack[-1]
-        if x not in memo:
+            if x in memo:
+                stack.pop()
+                continue
             missing = [y for y in children(x) if y not in memo]
             if missing:
                 stack += missing
-                continue
-            memo[x] = _step(rebuild(x, memo.__getitem__), domain)
-        stack.pop()
-    return memo[e]
+            else:
+                stack.pop()
+                memo[x] = self._flat_node(x)
+        return memo[e]
 
+    def _flat_node(self, x: Expr) -> Expr:
+        """The flat form of a node whose operands have theirs."""
+        kind, memo = type(x), self._flat
+        if kind is Sum:
+            terms = [(memo[t], c) for t, c in x.terms]  # type: ignore[union-attr]
+            return self.settle(linear(*terms, (x.const, 1)))  # type: ignore[union-attr]
+        if kind is Const:
+            return x
+        if kind in VARIABLES:
+            lo, hi = self.bounds(x)
+            return Const(lo) if lo == hi else x
+        if kind is FloorDiv or kind is Mod or kind is CeilDiv:
+            num, den = memo[x.num], memo[x.den]  # type: ignore[union-attr]
+            if type(den) is Const and den.value:
+                return self._flat_division(x, num, den.value)
+        return self._flat_leaf(x)
 
-def _step(e: Expr, domain: Domain) -> Expr:
-    for _ in range(50):
-        b = domain.bounds(e)
-        if b.lo == b.hi:
-            return Const(b.lo)
-        new = _rewrite(e, domain)
-        if new is None or new is e:
+    def _flat_division(self, x: Expr, num: Expr, den: int) -> Expr:
+        if type(x) is Mod:
+            new = self.remainder(num, abs(den))
+            self.note(MOD_BY_QUOTIENT, x, new)
+            return new
+        if den < 0:
+            num, den = -num, -den
+        if type(x) is CeilDiv:
+            num = linear((num, 1), (den - 1, 1))
+            new = self.floor(num, den)
+            self.note(CEILING, x, new)
+            return new
+        return self.floor(num, den)
+
+    def _flat_leaf(self, x: Expr) -> Expr:
+        """Simplify the operands as they are printed, then try the laws of leaves."""
+        new = rebuild(x, lambda y: self.surface(self._flat[y]))
+        if type(new) is not type(x):
+            for t, _ in parts(new)[0]:
+                if type(t) is Product:
+                    self._flat.setdefault(t, t)
+            return self.flat(new)
+        for rule in _LEAVES_OF[type(new)]:
+            after = rule.code(new, self)
+            if after is not None:
+                self.note(rule, new, after)
+                return self.flat(after)
+        self._flat[new] = new
+        return new
+
+    def floor(self, num: Expr, den: int) -> Expr:
+        """The flat form of `num // den` for a flat `num` and a positive `den`."""
+        if den == 1:
+            return num
+        key = num, den
+        found = self._floors.get(key)
+        if found is None:
+            found = self._floors[key] = self._find_floor(num, den)
+        return found
+
+    def _find_floor(self, num: Expr, den: int) -> Expr:
+        for rule in FLOORDIV:
+            new = rule.code(num, den, self)
+            if new is not None:
+                if self.trace is not None:
+                    self.note(rule, FloorDiv(num, Const(den)), new)
+                return new
+        return FloorDiv(num, Const(den))
+
+    def remainder(self, num: Expr, den: int) -> Expr:
+        """The flat form of `num % den`."""
+        if self.keep_remainders:
+            for rule in MOD:
+                new = rule.code(num, den, self)
+                if new is not None:
+                    if self.trace is not None:
+                        self.note(rule, Mod(num, Const(den)), new)
+                    return new
+            return Mod(self.surface(num), Const(den))
+        return self.settle(linear((num, 1), (self.floor(num, den), -den)))
+
+    def settle(self, e: Expr) -> Expr:
+        """Apply the laws between the terms of a sum."""
+        while type(e) is Sum:
+            quotients = others = 0
+            for t, _ in e.terms:
+                kind = type(t)
+                if kind is FloorDiv or kind is Mod:
+                    quotients += 1
+                elif kind is Min or kind is Max:
+                    others += 1
+            if quotients < 2 and others < 2 and not (quotients and self.equal):
+                return e
+            for rule in SUMS if others < 2 else (*SUMS, *EXTREMA_SUMS):
+                new = rule.code(e, self)
+                if new is not None:
+                    self.note(rule, e, new)
+                    e = new
+                    break
+            else:
+                return e
+        return e
+
+    def note(self, law: Rule[Any], before: Expr, after: Expr) -> None:
+        """Remember a step, if anybody asked for the trace."""
+        if self.trace is not None and before is not after:
+            box = tuple(
+                (v, interval(self.box[v])) for v in sorted_variables(before) if v in self.box
+            )
+            self.trace.append(Step(law, before, after, box))
+
+    # ------------------------------------------------------------------------ to printed form
+
+    def surface(self, e: Expr) -> Expr:
+        """The form of a flat expression that is printed."""
+        if e._divisions == 0:
             return e
-        if type(new) is Sum:
-            new = linear(*[(_step(t, domain), c) for t, c in new.terms], (new.const, 1))
-        e = new
-    return e
+        found = self._surfaces.get(e)
+        if found is None:
+            found = self._surfaces[e] = surface.best_form(e, self)
+        return found
+
+    def remainder_target(self, f: Expr, coeffs: Mapping[Expr, int]) -> int:
+        """The coefficient with which `f` forms a remainder with terms of `coeffs`, or 0.
+
+        `x // 12` with `k * (x // 4)` makes `k * (x // 4 % 3)` at `-3 * k`; with `k * x` it makes
+        `k * (x % 12)` at `-12 * k`.
+        """
+        d = divisor(f)
+        num = f.num  # type: ignore[union-attr]
+        for g, k in coeffs.items():
+            if is_floor(g) and d % divisor(g) == 0 and divisor(g) < d:
+                for t, c in parts(self.floor(num, divisor(g)))[0]:
+                    if t is g:
+                        return -k // c * (d // divisor(g))
+        for t, c in parts(num)[0]:
+            if t in coeffs:
+                return -coeffs[t] // c * d
+        return 0
 
 
-def _split(e: Expr, k: int) -> tuple[Expr, Expr]:
-    terms = e.terms if isinstance(e, Sum) else ((e, 1),)
-    const = e.const if isinstance(e, Sum) else 0
-    q = from_terms([(t, c // k) for t, c in terms if c % k == 0], const // k)
-    return q, e - q * k
-
-
-def _rewrite(e: Expr, domain: Domain) -> Expr | None:
-    match e:
-        case FloorDiv(num, Const(d)) if d > 0:
-            match num:
-                case FloorDiv(x, Const(a)) if a > 0:
-                    return floordiv(x, a * d)
-                case Mod(x, Const(a)) if a > 0 and a % d == 0:
-                    return mod(_step(floordiv(x, d), domain), a // d)
-            q, r = _split(num, d)
-            if q != Const(0):
-                return q + _step(floordiv(r, d), domain)
-            for g in _factors(num, d):
-                q, r = _split(num, g)
-                if domain.bounds(r).within(0, g):
-                    return floordiv(_step(q, domain), d // g)
-        case Mod(num, Const(d)) if d > 0:
-            b = domain.bounds(num)
-            if b.is_finite and b.lo // d == b.hi // d:
-                return num - b.lo // d * d
-            match num:
-                case Mod(x, Const(a)) if a > 0 and a % d == 0:
-                    return mod(x, d)
-            q, r = _split(num, d)
-            if q != Const(0):
-                return mod(_step(r, domain), d)
-            for g in _factors(num, d):
-                q, r = _split(num, g)
-                if domain.bounds(r).within(0, g):
-                    return _step(mod(_step(q, domain), d // g), domain) * g + r
-        case CeilDiv(num, Const(d)) if d > 0:
-            return _step(floordiv(num + (d - 1), d), domain)
-        case Min(args) | Max(args):
-            pick = minimum if isinstance(e, Min) else maximum
-            for a in args:
-                for b in args:
-                    if a is not b:
-                        diff = domain.bounds(a - b)
-                        if (diff.hi <= 0 and isinstance(e, Min)) or (
-                            diff.lo >= 0 and isinstance(e, Max)
-                        ):
-                            return pick(*[x for x in args if x is not b])
-        case Sum(terms, const):
-            for t, c in terms:
-                if isinstance(t, FloorDiv) and isinstance(t.den, Const) and t.den.value > 0:
-                    d = t.den.value
-                    m = mod(t.num, d)
-                    for u, k in terms:
-                        if u is m and c == k * d:
-                            return e - m * k - t * c + t.num * k
-                    # x*k - (x // d) * d * k = (x mod d) * k
-                    if c % d == 0:
-                        k = -c // d
-                        rest = e - t * c - t.num * k
-                        size = len(rest.terms) if isinstance(rest, Sum) else 1
-                        before = len(terms) - 1
-                        inner = len(t.num.terms) if isinstance(t.num, Sum) else 1
-                        if size <= max(before - inner, 1) and (
-                            before > inner or isinstance(rest, Const)
-                        ):
-                            return rest + _step(m, domain) * k
-    return None
-
-
-def _factors(num: Expr, d: int) -> list[int]:
-    terms = num.terms if isinstance(num, Sum) else ()
-    return sorted({gcd(c, d) for _, c in terms} - {1}, reverse=True)
+def sorted_variables(e: Expr) -> list[Var]:
+    """The variables of an expression in printing order."""
+    return sorted(variables(e))

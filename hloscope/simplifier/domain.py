@@ -1,0 +1,127 @@
+"""A domain: where expressions are simplified, with everything learnt there so far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, TypeAlias
+
+from hloscope.affine import Expr, Interval, Var
+from hloscope.simplifier.engine import Engine
+from hloscope.simplifier.ranges import interval
+from hloscope.simplifier.rule import Trace
+
+Constraint: TypeAlias = tuple[Expr, Interval]
+_RECENT: dict[object, Domain] = {}
+_KEEP: Final = 256
+_ROUNDS: Final = 4
+
+
+class Domain:
+    """A box of variables and constraints `expr in [lo, hi]`, with memo tables for this domain.
+
+    One domain serves many expressions: bounds and simplified forms are computed once.  Recent
+    domains are remembered: the same box and constraints give the same object.
+
+    >>> from hloscope.affine import Dim, Interval
+    >>> domain = Domain({Dim(0): Interval(0, 9)})
+    >>> print(domain.bounds(Dim(0) // 4), domain.simplify(Dim(0) % 16))
+    [0, 2] d0
+    >>> Domain({Dim(0): Interval(0, 9)}) is domain
+    True
+    """
+
+    __slots__ = ("_engines", "_simple", "box", "constraints")
+    box: Mapping[Var, Interval]
+    constraints: tuple[Constraint, ...]
+    _engines: list[Engine]
+    _simple: dict[Expr, Expr]
+
+    def __new__(
+        cls, box: Mapping[Var, Interval], constraints: tuple[Constraint, ...] = ()
+    ) -> Domain:
+        key = tuple(box.items()), tuple(constraints)
+        found = _RECENT.get(key)
+        if found is None:
+            if len(_RECENT) >= _KEEP:
+                _RECENT.pop(next(iter(_RECENT)), None)
+            found = _RECENT[key] = object.__new__(cls)
+            found.box, found.constraints = dict(box), key[1]
+            found._engines = [Engine(box, key[1])]
+            found._simple = {}
+        return found
+
+    def bounds(self, e: Expr) -> Interval:
+        """An interval that holds all values of `e` in the domain."""
+        engine = self._engines[0]
+        flat = engine.flat(e)
+        lo, hi = engine.bounds(flat)
+        low, high = engine.shown_bounds(engine.surface(flat))
+        return interval((max(lo, low), min(hi, high)))
+
+    def simplify(self, e: Expr) -> Expr:
+        """An equal expression on the domain, simpler if one is found."""
+        found = self._simple.get(e)
+        if found is None:
+            found = self._simple[e] = self._best(e)
+        return found
+
+    def _best(self, e: Expr) -> Expr:
+        """Simplify until nothing changes, and never to more divisions than there were."""
+        best = e
+        for _ in range(_ROUNDS):
+            new = self._once(best)
+            if new is best or new._divisions > best._divisions:
+                break
+            best = new
+            if not best._divisions:
+                break
+        self._simple[best] = best
+        return best
+
+    def _once(self, e: Expr) -> Expr:
+        best = self._engine(0).simplify(e)
+        for i, few in enumerate((4, 8), 1):
+            if best._divisions < few and best._divisions <= e._divisions:
+                break
+            other = self._engine(i).simplify(e)
+            if other._divisions < best._divisions:
+                best = other
+        return best
+
+    def _engine(self, i: int) -> Engine:
+        while i >= len(self._engines):
+            n = len(self._engines)
+            self._engines.append(
+                Engine(self.box, self.constraints, reduce_all=n == 1, keep_remainders=n == 2)
+            )
+        return self._engines[i]
+
+
+def simplify(
+    e: Expr, where: Domain | Mapping[Var, Interval], *, trace: Trace | None = None
+) -> Expr:
+    """An expression equal to `e` on every point of the domain, with fewer divisions if possible.
+
+    Args:
+        e: The expression.
+        where: A domain, or the intervals of the variables.
+        trace: If given, every step is appended; the work is done afresh for it.
+
+    >>> from hloscope.affine import Dim, Interval, parse_expr
+    >>> box = {Dim(0): Interval(0, 9), Dim(1): Interval(0, 9), Dim(2): Interval(0, 9)}
+    >>> print(simplify(parse_expr("((d0 * 100 + d1 * 10 + d2) mod 100) / 10"), box))
+    d1
+    """
+    domain = where if isinstance(where, Domain) else Domain(where)
+    if trace is None:
+        return domain.simplify(e)
+    result = domain.simplify(e)
+    engine = Engine(domain.box, domain.constraints)
+    engine.trace = trace
+    engine.simplify(e)
+    return result
+
+
+def forget_domains() -> None:
+    """Drop all remembered domains (for measurements of first runs)."""
+    _RECENT.clear()

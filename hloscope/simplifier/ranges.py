@@ -1,0 +1,313 @@
+"""Ranges of flat expressions: interval arithmetic, sharpened where quotients are correlated.
+
+Everything here is exact integer arithmetic on `(low, high)` pairs; an unbounded variable has
+ends so large that no sum of others reaches them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import gcd, lcm
+from typing import Final, TypeAlias
+
+from hloscope.affine import (
+    NEG_INF,
+    POS_INF,
+    Const,
+    Dim,
+    Expr,
+    FloorDiv,
+    Interval,
+    Mod,
+    Range,
+    Runtime,
+    Sum,
+    Var,
+    children,
+    from_terms,
+    linear,
+)
+from hloscope.affine.meaning import bounds_of_node
+
+Ends: TypeAlias = tuple[int, int]
+Terms: TypeAlias = tuple[tuple[Expr, int], ...]
+HUGE: Final = 1 << 1000
+"""Stands for infinity: no product of int64 numbers comes near it."""
+VARIABLES: Final = (Dim, Range, Runtime)
+
+
+def parts(e: Expr) -> tuple[Terms, int]:
+    """The terms and the constant of any expression, seen as a sum."""
+    if type(e) is Sum:
+        return e.terms, e.const
+    if type(e) is Const:
+        return (), e.value
+    return ((e, 1),), 0
+
+
+def is_floor(e: Expr) -> bool:
+    """Is it a quotient by a positive constant?"""
+    return type(e) is FloorDiv and type(e.den) is Const and e.den.value > 0
+
+
+def divisor(e: Expr) -> int:
+    """The constant divisor of a quotient or remainder."""
+    return e.den.value  # type: ignore[union-attr]
+
+
+def ends(interval: Interval) -> Ends:
+    """The interval as a pair, infinities made huge."""
+    return (
+        -HUGE if interval.lo <= NEG_INF else interval.lo,
+        HUGE if interval.hi >= POS_INF else interval.hi,
+    )
+
+
+def interval(pair: Ends) -> Interval:
+    """The pair as a saturating interval."""
+    return Interval(max(NEG_INF, pair[0]), min(POS_INF, pair[1]))
+
+
+def scaled_sum(terms: Terms, const: int, of: Callable[[Expr], Ends]) -> Ends:
+    """Interval arithmetic on a linear combination."""
+    lo = hi = const
+    for t, c in terms:
+        low, high = of(t)
+        if c > 0:
+            lo += c * low
+            hi += c * high
+        else:
+            lo += c * high
+            hi += c * low
+    return lo, hi
+
+
+class Ranges:
+    """What is known about values on one domain: variables, facts, and everything derived."""
+
+    def __init__(self, box: Mapping[Var, Interval]) -> None:
+        self.box: dict[Expr, Ends] = {v: ends(i) for v, i in box.items()}
+        self.known: dict[Expr, Ends] = {}  # facts about sums without constant, and about floors
+        self.equal: dict[Expr, tuple[int, Expr]] = {}  # floor -> (k, e) where k * floor == e
+        self._bounds: dict[Expr, Ends] = {}
+        self._shown: dict[Expr, Ends] = {}
+        self._relaxed: dict[Expr, Relaxed] = {}
+
+    def surface(self, e: Expr) -> Expr:
+        """The form of a flat expression that is printed; see `surface.py`."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------------ flat expressions
+
+    def bounds(self, e: Expr) -> Ends:
+        """Ends that hold every value of a flat expression."""
+        found = self._bounds.get(e)
+        if found is None:
+            found = self._bounds[e] = self._find_bounds(e)
+        return found
+
+    def _find_bounds(self, e: Expr) -> Ends:
+        kind = type(e)
+        if kind is Const:
+            return e.value, e.value  # type: ignore[union-attr]
+        if kind is Sum:
+            return self._bounds_of_sum(e)  # type: ignore[arg-type]
+        if kind in VARIABLES:
+            return self.box.get(e, (-HUGE, HUGE))
+        if kind is FloorDiv and is_floor(e):
+            lo, hi = self.bounds(e.num)  # type: ignore[union-attr]
+            d = divisor(e)
+            return self._with_fact(e, lo // d, hi // d)
+        return self.shown_bounds(e)
+
+    def _with_fact(self, e: Expr, lo: int, hi: int) -> Ends:
+        fact = self.known.get(e)
+        return (lo, hi) if fact is None else (max(lo, fact[0]), min(hi, fact[1]))
+
+    def _bounds_of_sum(self, e: Sum) -> Ends:
+        terms, const = e.terms, e.const
+        lo, hi = scaled_sum(terms, const, self.bounds)
+        if len(terms) > 1 and e._divisions > 0:
+            shown = self.surface(e)
+            if shown is not e:
+                low, high = self.shown_bounds(shown)
+                lo, hi = max(lo, low), min(hi, high)
+            if lo < hi:
+                low, high = self._relaxed_bounds(e)
+                lo, hi = max(lo, low), min(hi, high)
+        if self.known:
+            lo, hi = self._bounds_by_facts(terms, const, lo, hi)
+        return lo, hi
+
+    def _bounds_by_facts(self, terms: Terms, const: int, lo: int, hi: int) -> Ends:
+        """Write the sum as `k * fact + rest` for every fact that fits."""
+        coeffs = dict(terms)
+        for fact, (low, high) in self.known.items():
+            if type(fact) is not Sum:
+                continue
+            first, c = fact.terms[0]
+            k, odd = divmod(coeffs.get(first, 0), c)
+            if odd or k == 0:
+                continue
+            rest = dict(coeffs)
+            for t, a in fact.terms:
+                rest[t] = rest.get(t, 0) - k * a
+            left = tuple([(t, a) for t, a in rest.items() if a])
+            rest_lo, rest_hi = scaled_sum(left, const, self.bounds)
+            if k > 0:
+                lo, hi = max(lo, k * low + rest_lo), min(hi, k * high + rest_hi)
+            else:
+                lo, hi = max(lo, k * high + rest_lo), min(hi, k * low + rest_hi)
+        return lo, hi
+
+    # -------------------------------------------------------------------- relaxed quotients
+
+    def _relax(self, f: Expr) -> Relaxed:
+        """`scale * f == combination of variables + slack`, with the slack's ends."""
+        found = self._relaxed.get(f)
+        if found is None:
+            terms, const = parts(f.num)  # type: ignore[union-attr]
+            inner = [(c, self._relax(t)) for t, c in terms if is_floor(t)]
+            scale = 1
+            for _, r in inner:
+                scale = lcm(scale, r.scale)
+            coeffs = {t: c * scale for t, c in terms if not is_floor(t)}
+            found = Relaxed(scale, coeffs, const * scale, const * scale)
+            for c, r in inner:
+                found.add(r, scale // r.scale * c)
+            d = divisor(f)
+            found.scale *= d
+            found.lo -= scale * (d - 1)
+            if found.scale > HUGE:  # stop unfolding
+                lo, hi = self.bounds(f)
+                found = Relaxed(1, {}, lo, hi)
+            self._relaxed[f] = found
+        return found
+
+    def _relaxed_bounds(self, e: Sum) -> Ends:
+        """Replace quotients by linear forms with slack, where that makes the range smaller.
+
+        `num // d` is between `(num - d + 1) / d` and `num / d`: what the quotient has in common
+        with other terms cancels, as in `42 * x - 209 * (x // 5)`.
+        """
+        floors = [(t, c, self._relax(t)) for t, c in e.terms if is_floor(t)]
+        scale = 1
+        for _, _, r in floors:
+            scale = lcm(scale, r.scale)
+        if scale > HUGE:
+            return -HUGE, HUGE
+        coeffs = {t: c * scale for t, c in e.terms if not is_floor(t)}
+        total = Relaxed(scale, coeffs, e.const * scale, e.const * scale)
+        for t, c, r in floors:
+            lo, hi = self.bounds(t)
+            k = scale // r.scale * c
+            width = abs(k) * (r.hi - r.lo)
+            for v, a in r.coeffs.items():
+                low, high = self.bounds(v)
+                old = coeffs.get(v, 0)
+                width += (abs(old + a * k) - abs(old)) * (high - low)
+            if width < abs(c) * scale * (hi - lo):
+                total.add(r, k)
+            else:
+                total.add(Relaxed(1, {}, lo, hi), c * scale)
+        lo, hi = scaled_sum(tuple(coeffs.items()), 0, self.bounds)
+        return -(-(lo + total.lo) // scale), (hi + total.hi) // scale
+
+    # --------------------------------------------------------------------- printed expressions
+
+    def shown_bounds(self, e: Expr) -> Ends:
+        """Ends that hold every value of an expression as printed, with remainders."""
+        found = self._shown.get(e)
+        if found is None:
+            found = self._shown[e] = self._find_shown(e)
+        return found
+
+    def _find_shown(self, e: Expr) -> Ends:
+        kind = type(e)
+        if kind is Const:
+            return e.value, e.value  # type: ignore[union-attr]
+        if kind is Sum:
+            return scaled_sum(e.terms, e.const, self.shown_bounds)  # type: ignore[union-attr]
+        if kind in VARIABLES:
+            return self.box.get(e, (-HUGE, HUGE))
+        if (kind is FloorDiv or kind is Mod) and type(e.den) is Const and e.den.value > 0:  # type: ignore[union-attr]
+            lo, hi = self.shown_bounds(e.num)  # type: ignore[union-attr]
+            d = divisor(e)
+            if kind is FloorDiv:
+                return self._with_fact(e, lo // d, hi // d)
+            return (lo % d, hi % d) if lo // d == hi // d else (0, d - 1)
+        of = {x: interval(self.shown_bounds(x)) for x in children(e)}
+        return ends(bounds_of_node(e, of, {}))
+
+    # -------------------------------------------------------------------------------- facts
+
+    def learn(self, e: Expr, lo: int, hi: int) -> None:
+        """Use that the flat expression `e` lies in `[lo, hi]`."""
+        terms, const = parts(e)
+        if not terms:
+            return
+        g = 0
+        for _, c in terms:
+            g = gcd(g, c)
+        lo, hi = -((const - lo) // g), (hi - const) // g
+        terms = tuple([(t, c // g) for t, c in terms])
+        if terms[0][1] < 0:
+            lo, hi = -hi, -lo
+            terms = tuple([(t, -c) for t, c in terms])
+        if len(terms) == 1:
+            self._learn_term(terms[0][0], lo, hi)
+        else:
+            key = from_terms(list(terms), 0)
+            low, high = self.known.get(key, (-HUGE, HUGE))
+            self.known[key] = max(lo, low), min(hi, high)
+            if lo == hi:
+                self._learn_equality(terms, lo)
+
+    def _learn_term(self, t: Expr, lo: int, hi: int) -> None:
+        if type(t) in VARIABLES:
+            low, high = self.box.get(t, (-HUGE, HUGE))
+            self.box[t] = max(lo, low), min(hi, high)
+        elif is_floor(t):
+            low, high = self.known.get(t, (-HUGE, HUGE))
+            self.known[t] = max(lo, low), min(hi, high)
+            d = divisor(t)
+            self.learn(t.num, lo * d, hi * d + d - 1)  # type: ignore[union-attr]
+
+    def _learn_equality(self, terms: Terms, value: int) -> None:
+        """From `num - d * (num // d) == r` learn what multiples of the quotient are."""
+        for t, c in terms:
+            if is_floor(t) and abs(c) == divisor(t):
+                rest = linear(*[(u, -a) for u, a in terms if u is not t], (value, 1))
+                if rest._divisions == 0 or len(terms) == 2:
+                    self.equal[t] = abs(c), rest if c > 0 else -rest
+                    self._learn_residue(t, abs(c), self.equal[t][1])
+
+    def _learn_residue(self, t: Expr, d: int, multiple: Expr) -> None:
+        """`d` divides `v + const`: the ends of `v` move inwards to the next such value."""
+        terms, const = parts(multiple)
+        if len(terms) == 1 and terms[0][1] == 1 and terms[0][0] in self.box:
+            v = terms[0][0]
+            lo, hi = self.box[v]
+            if lo > -HUGE and hi < HUGE:
+                self.box[v] = lo + (-lo - const) % d, hi - (hi + const) % d
+
+
+class Relaxed:
+    """`combination + slack`, scaled: `scale * value == sum(coeffs) + [lo, hi]`."""
+
+    __slots__ = ("coeffs", "hi", "lo", "scale")
+
+    def __init__(self, scale: int, coeffs: dict[Expr, int], lo: int, hi: int) -> None:
+        self.scale, self.coeffs, self.lo, self.hi = scale, coeffs, lo, hi
+
+    def add(self, other: Relaxed, k: int) -> None:
+        """Add `k` times the other's right side; scales are the caller's business."""
+        coeffs = self.coeffs
+        for t, c in other.coeffs.items():
+            coeffs[t] = coeffs.get(t, 0) + c * k
+        if k > 0:
+            self.lo += k * other.lo
+            self.hi += k * other.hi
+        else:
+            self.lo += k * other.hi
+            self.hi += k * other.lo

@@ -1,0 +1,203 @@
+"""Laws of `num // den` for a positive constant `den` and a flat `num`.
+
+To add a law: write a function `(num, den, engine) -> expression | None`, add its row, add a case
+to `tests/simplifier/cases.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import gcd
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from hloscope.affine import (
+    Const,
+    Expr,
+    Max,
+    Min,
+    from_terms,
+    linear,
+    maximum,
+    minimum,
+    order_key,
+)
+from hloscope.simplifier.ranges import Terms, divisor, is_floor, parts
+from hloscope.simplifier.rule import Rule
+
+if TYPE_CHECKING:
+    from hloscope.simplifier.engine import Engine
+
+FloorCode: TypeAlias = Callable[[Expr, int, "Engine"], Expr | None]
+LIMIT: Final = 1 << 62
+"""No law makes numbers that could leave int64."""
+
+
+def value_is_known(num: Expr, den: int, engine: Engine) -> Expr | None:
+    """The range of `num` lies within one multiple of `den`."""
+    lo, hi = engine.bounds(num)
+    return Const(lo // den) if lo // den == hi // den else None
+
+
+def value_is_known_after_residues(num: Expr, den: int, engine: Engine) -> Expr | None:
+    """The same, once multiples of `den` are taken out of coefficients; the rest is narrower.
+
+    The coefficient of a quotient is brought near to where it forms a remainder with the terms
+    that it divides: `42*x + 15*(x // 5)` over 224 is `x // 5 + (42*x - 209*(x // 5)) // 224`.
+    """
+    terms, const = parts(num)
+    half = (den - 1) // 2
+    for t, c in terms:
+        if not 0 < c <= half or is_floor(t):
+            break
+    else:
+        return None
+    near: list[tuple[Expr, int]] = []  # what to take out, and what stays
+    rest: dict[Expr, int] = {}
+    for t, c in sorted(terms, key=_quotients_last):
+        target = engine.remainder_target(t, rest) if rest and is_floor(t) else 0
+        k = (c - target + half) // den
+        near.append((t, k))
+        if c - k * den:
+            rest[t] = c - k * den
+    for outer in near, [(t, c // den) for t, c in terms]:
+        new = linear((num, 1), (-(const // den) * den, 1), *[(t, -k * den) for t, k in outer])
+        if new is not num:
+            lo, hi = engine.bounds(new)
+            if lo // den == hi // den:
+                return engine.settle(linear(*outer, (const // den + lo // den, 1)))
+    return None
+
+
+def _quotients_last(term: tuple[Expr, int]) -> int:
+    return divisor(term[0]) if is_floor(term[0]) else 0
+
+
+def multiples_come_out(num: Expr, den: int, engine: Engine) -> Expr | None:
+    """Terms with a multiple of `den`; of quotients the coefficients are reduced too."""
+    terms, const = parts(num)
+    outer: list[tuple[Expr, int]] = []
+    rest: list[tuple[Expr, int]] = []
+    half = (den - 1) // 2
+    reduce_all = engine.reduce_all
+    for t, c in terms:
+        k, left = divmod(c, den)
+        if left and (reduce_all or is_floor(t)):
+            k = (c + half) // den
+            left = c - k * den
+        elif left:
+            k, left = 0, c
+        if k:
+            outer.append((t, k))
+        if left:
+            rest.append((t, left))
+    k = const // den
+    if not outer and not k:
+        return None
+    inner = engine.floor(from_terms(rest, const - k * den), den)
+    return engine.settle(linear(*outer, (k, 1), (inner, 1)))
+
+
+def common_factor_cancels(num: Expr, den: int, engine: Engine) -> Expr | None:
+    """All coefficients and the divisor share a factor."""
+    terms, const = parts(num)
+    g = den
+    for _, c in terms:
+        g = gcd(g, c)
+        if g == 1:
+            return None
+    return engine.floor(from_terms([(t, c // g) for t, c in terms], const // g), den // g)
+
+
+def some_terms_have_a_factor(num: Expr, den: int, engine: Engine) -> Expr | None:
+    """Some coefficients and the divisor share a factor, and the other terms over it get simpler."""
+    terms, const = parts(num)
+    factors: list[int] = []
+    for _, c in terms:
+        g = gcd(c, den)
+        if g != 1 and g not in factors:
+            factors.append(g)
+    if len(terms) < 2 and not (const and factors):
+        return None
+    factors.sort(reverse=True)
+    before = num._divisions
+    for g in factors:
+        others = from_terms([(t, c) for t, c in terms if c % g], const)
+        inner = engine.floor(others, g)
+        if inner._divisions > before:
+            continue
+        new = engine.settle(linear(*[(t, c // g) for t, c in terms if c % g == 0], (inner, 1)))
+        after = new._divisions
+        if after < before or (after == before and inner._divisions == 0):
+            return engine.floor(new, den // g)
+    return None
+
+
+def quotients_merge(num: Expr, den: int, engine: Engine) -> Expr | None:
+    """A quotient with coefficient 1 or -1 inside: one division instead of two."""
+    terms, const = parts(num)
+    best: Expr | None = None
+    sign = 0
+    for t, c in terms:
+        if (c == 1 or c == -1) and is_floor(t) and (not best or divisor(t) < divisor(best)):
+            best, sign = t, c
+    if best is None:
+        return None
+    d = divisor(best)
+    if d * den >= LIMIT:
+        return None
+    inner = best.num  # type: ignore[union-attr]
+    rest = [(t, c * d) for t, c in terms if t is not best]
+    new = engine.settle(linear(*rest, (const * d, 1), (inner, sign), (d - 1 if sign < 0 else 0, 1)))
+    lo, hi = engine.bounds(new)
+    if lo < -LIMIT or hi > LIMIT:
+        return None
+    return engine.floor(new, d * den)
+
+
+def sign_is_canonical(num: Expr, den: int, engine: Engine) -> Expr | None:
+    """`-x // c` is `-((x + c - 1) // c)`: the first term gets a positive coefficient."""
+    terms, _ = parts(num)
+    lead = leading_coefficient(terms, den)
+    if lead >= 0:
+        return None
+    return -engine.floor(linear((num, -1), (den - 1, 1)), den)
+
+
+def leading_coefficient(terms: Terms, den: int) -> int:
+    """The coefficient that decides the sign; half of `den` has none (it is its own opposite)."""
+    best = None
+    lead = 0
+    for t, c in terms:
+        floor = is_floor(t)
+        if 2 * c == den and floor:
+            continue
+        key = floor, order_key(t)
+        if best is None or key < best:
+            best, lead = key, c
+    return lead
+
+
+def enters_minimum(num: Expr, den: int, engine: Engine) -> Expr | None:
+    """The floor of a smallest or largest: at most one operand is not a constant."""
+    terms, const = parts(num)
+    if len(terms) != 1 or abs(terms[0][1]) != 1:
+        return None
+    e, sign = terms[0]
+    if not isinstance(e, Min | Max) or sum(type(x) is not Const for x in e.args) > 1:
+        return None
+    of = minimum if isinstance(e, Min) == (sign == 1) else maximum
+    args = [engine.flat(linear((x, sign), (const, 1))) for x in e.args]
+    return engine.flat(of(*[engine.surface(engine.floor(x, den)) for x in args]))
+
+
+FLOORDIV: Final[tuple[Rule[FloorCode], ...]] = (
+    #     left side                  right side                 when                     code
+    Rule("x // c",   "k",                       "k == x // c",           value_is_known),
+    Rule("(c * y + x) // c", "y + k", "k == x // c", value_is_known_after_residues),
+    Rule("(c * x + y) // c", "x + y // c", "", multiples_come_out),
+    Rule("(g * x + r) // (g * c)", "x // c", "0 <= r < g", common_factor_cancels),
+    Rule("(g * x + y) // (g * c)", "(x + y // g) // c", "", some_terms_have_a_factor),
+    Rule("(x // a + y) // c", "(x + a * y) // (a * c)", "", quotients_merge),
+    Rule("-x // c",   "-((x + c - 1) // c)",     "",                      sign_is_canonical),
+    Rule("min(x, a) // c",   "min(x // c, a // c)",     "",                      enters_minimum),
+)  # fmt: skip

@@ -1,0 +1,134 @@
+"""Laws of what is no linear combination of quotients: min, max, symbolic divisors.
+
+Operands are expressions as printed: `(node, engine) -> expression | None`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from hloscope.affine import (
+    ZERO,
+    CeilDiv,
+    Const,
+    Expr,
+    FloorDiv,
+    Max,
+    Min,
+    Mod,
+    floordiv,
+    from_terms,
+    linear,
+    maximum,
+    minimum,
+    mod,
+    product,
+)
+from hloscope.simplifier.ranges import parts
+from hloscope.simplifier.rule import Rule
+
+if TYPE_CHECKING:
+    from hloscope.simplifier.engine import Engine
+
+LeafCode: TypeAlias = Callable[[Any, "Engine"], Expr | None]
+
+
+def operand_never_wins(e: Min | Max, engine: Engine) -> Expr | None:
+    """An operand that is never the (only) smallest or largest."""
+    args = e.args
+    keep: list[Expr] = []
+    for i, x in enumerate(args):
+        for j, y in enumerate(args):
+            if i == j or (j < i and y not in keep):
+                continue
+            lo, hi = engine.bounds(engine.flat(linear((x, 1), (y, -1))))
+            loses = lo >= 0 if type(e) is Min else hi <= 0
+            if loses and not (lo == hi == 0 and i < j):
+                break
+        else:
+            keep.append(x)
+    if len(keep) == len(args):
+        return None
+    return (minimum if type(e) is Min else maximum)(*keep)
+
+
+def _fits(x: Expr, den: Expr, engine: Engine) -> bool:
+    """Is `0 <= x < den` on the whole domain?"""
+    if engine.bounds(engine.flat(x))[0] < 0:
+        return False
+    return engine.bounds(engine.flat(linear((den, 1), (x, -1))))[0] > 0
+
+
+def _divides(x: Expr, den: Expr) -> tuple[list[tuple[Expr, int]], Expr]:
+    """Write `x == den * quotient + rest` term by term: the quotient's terms, and the rest."""
+    factors, scale = _factors(den)
+    quotient: list[tuple[Expr, int]] = []
+    rest: list[tuple[Expr, int]] = []
+    terms, const = parts(x)
+    for t, c in terms:
+        own = list(_factors(t)[0])
+        for f in factors:
+            if f not in own:
+                break
+            own.remove(f)
+        else:
+            if c % scale == 0:
+                quotient.append((product(*own), c // scale))
+                continue
+        rest.append((t, c))
+    return quotient, from_terms(rest, const)
+
+
+def _factors(e: Expr) -> tuple[tuple[Expr, ...], int]:
+    terms, const = parts(e)
+    if len(terms) == 1 and not const:
+        t, c = terms[0]
+        return tuple(getattr(t, "factors", (t,))), c
+    return (e,), 1
+
+
+def quotient_by_symbol(e: FloorDiv, engine: Engine) -> Expr | None:
+    """Multiples of the divisor come out; what is smaller than it is dropped."""
+    if engine.bounds(engine.flat(e.den))[0] <= 0:
+        return None
+    if _fits(e.num, e.den, engine):
+        return ZERO
+    quotient, rest = _divides(e.num, e.den)
+    return linear(*quotient, (floordiv(rest, e.den), 1)) if quotient else None
+
+
+def remainder_by_symbol(e: Mod, engine: Engine) -> Expr | None:
+    """Multiples of the divisor vanish; what is smaller than it is its own remainder."""
+    if engine.bounds(engine.flat(e.den))[0] <= 0:
+        return None
+    if _fits(e.num, e.den, engine):
+        return e.num
+    quotient, rest = _divides(e.num, e.den)
+    return mod(rest, e.den) if quotient else None
+
+
+def ceiling_by_symbol(e: CeilDiv, engine: Engine) -> Expr | None:
+    """A ceiling of what is a multiple, or not positive and small."""
+    if engine.bounds(engine.flat(e.den))[0] <= 0:
+        return None
+    if _fits(-e.num, e.den, engine):
+        return ZERO
+    return None
+
+
+def value_is_known(e: Expr, engine: Engine) -> Expr | None:
+    """The range is one value."""
+    lo, hi = engine.shown_bounds(e)
+    return Const(lo) if lo == hi else None
+
+
+LEAVES: Final[tuple[Rule[LeafCode], ...]] = (
+    #     left side              right side         when              code
+    Rule("min(x, y)",            "x",               "x <= y",         operand_never_wins),
+    Rule("max(x, y)",            "x",               "x >= y",         operand_never_wins),
+    Rule("(n * x + y) // n",     "x + y // n",      "n > 0",          quotient_by_symbol),
+    Rule("(n * x + y) % n",      "y % n",           "n > 0",          remainder_by_symbol),
+    Rule("-(x // n)",            "0",               "0 <= x < n",     ceiling_by_symbol),
+    Rule("x * y",                "k",               "k == x * y",     value_is_known),
+)  # fmt: skip

@@ -1,0 +1,165 @@
+"""From flat forms to what is printed: remainders are found again.
+
+Many expressions are equal to one flat form.  The one with the fewest divisions is chosen, then
+the one with fewer terms; where they tie, the one with remainders, as XLA writes them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hloscope.affine import Const, Expr, FloorDiv, linear, mod
+from hloscope.simplifier.ranges import Terms, divisor, is_floor, parts
+
+if TYPE_CHECKING:
+    from hloscope.simplifier.engine import Engine
+
+HEAVY = 100
+"""A division weighs as much as this many terms."""
+
+
+def best_form(e: Expr, engine: Engine) -> Expr:
+    """The printed form of a flat expression with at least one division."""
+    terms, const = parts(e)
+    coeffs = dict(terms)
+    floors = [t for t in coeffs if is_floor(t)]
+    if not floors:
+        return e
+    floors.sort(key=divisor, reverse=True)
+    done: list[tuple[Expr, int]] = []
+    if len(coeffs) > 1 or const:
+        while True:
+            for f in floors:
+                if f in coeffs:
+                    found = _as_remainder(f, coeffs, floors, engine)
+                    if found is not None:
+                        const += _take_remainder(f, *found, coeffs, done, engine)
+                        break
+            else:
+                break
+    for f in sorted(floors, key=_weight, reverse=True):  # first those that others go into
+        if f in coeffs:
+            const = _take_quotient(f, coeffs, const, done, engine)
+    return linear(*coeffs.items(), *done, (const, 1))
+
+
+def _weight(e: Expr) -> int:
+    return e._divisions
+
+
+def _as_remainder(
+    f: Expr, coeffs: dict[Expr, int], floors: list[Expr], engine: Engine
+) -> tuple[int, int, Expr] | None:
+    """The best `(modulus, k, inner)` with which `f`'s term is part of `k * (inner % modulus)`.
+
+    With `inner` the same numerator over a smaller divisor, `k * (inner % m)` is
+    `k * inner - k * m * f`: it pays if the terms `k * inner` are there to be taken away.
+    """
+    d = divisor(f)
+    coeff = coeffs[f]
+    moduli = {d: None}
+    for g in floors:
+        if g in coeffs and divisor(g) < d and d % divisor(g) == 0:
+            moduli[d // divisor(g)] = None
+    best: tuple[tuple[int, int], int, int, Expr] | None = None
+    for m in moduli:
+        if coeff % m:
+            continue
+        k = -coeff // m
+        num: Expr = f.num  # type: ignore[union-attr]
+        inner = num if m == d else engine.floor(num, d // m)
+        gain = size = 0
+        for t, c in parts(inner)[0]:
+            old = coeffs.get(t, 0)
+            new = old - k * c
+            weight = 1 + HEAVY * t._divisions
+            gain += ((new != 0) - (old != 0)) * weight
+            size += abs(new) - abs(old)
+        gain += HEAVY * (1 + inner._divisions - f._divisions)
+        if (gain, size) <= (0, 0) and (best is None or (gain, size) < best[0]):
+            best = (gain, size), m, k, inner
+    return None if best is None else best[1:]
+
+
+def _take_remainder(
+    f: Expr,
+    m: int,
+    k: int,
+    inner: Expr,
+    coeffs: dict[Expr, int],
+    done: list[tuple[Expr, int]],
+    engine: Engine,
+) -> int:
+    """Move `k * (inner % m)` from the sum to `done`; returns the change of the constant."""
+    del coeffs[f]
+    terms, const = parts(inner)
+    for t, c in terms:
+        new = coeffs.get(t, 0) - k * c
+        if new:
+            coeffs[t] = new
+        else:
+            coeffs.pop(t, None)
+    change = -k * const
+    if k < 0 and (const + 1) % m == 0:  # m - 1 - x % m is (-x - 1) % m
+        terms, const = tuple([(t, -c) for t, c in terms]), 0
+        change += k * (m - 1)
+        k = -k
+    done.append((_remainder(terms, const, m, engine), k))
+    return change
+
+
+def _remainder(terms: Terms, const: int, m: int, engine: Engine) -> Expr:
+    """`sum(terms) % m` with coefficients chosen to be positive and to form remainders inside."""
+    chosen: dict[Expr, int] = {}
+    positive = any(c > 0 for t, c in terms if not is_floor(t))
+    for t, c in sorted(terms, key=lambda term: divisor(term[0]) if is_floor(term[0]) else 0):
+        if is_floor(t):
+            target = engine.remainder_target(t, chosen)
+            if target and (target - c) % m == 0:
+                c = target
+            elif c < 0:
+                c %= m
+        elif c < 0 and positive:
+            c %= m
+        chosen[t] = c
+    const %= m
+    num = linear(*chosen.items(), (const, 1))
+    if const:
+        lo, hi = engine.bounds(num)
+        if hi < 1 << 62 and lo > -1 << 62:
+            num = linear((num, 1), (-(lo // m) * m, 1))
+    return mod(engine.surface(num), m)
+
+
+def _take_quotient(
+    f: Expr, coeffs: dict[Expr, int], const: int, done: list[tuple[Expr, int]], engine: Engine
+) -> int:
+    """Move the term of `f` from the sum to `done`; returns what the constant becomes."""
+    coeff = coeffs.pop(f)
+    d = divisor(f)
+    terms, shift = parts(f.num)  # type: ignore[union-attr]
+    new: list[tuple[Expr, int]] = []
+    for t, c in terms:
+        k, odd = divmod(coeffs.get(t, 0), coeff)
+        if k and not odd and _belongs_inside(t, c, k, d):
+            c += k * d
+            del coeffs[t]
+        new.append((t, c))
+    if coeff < 0 and shift == d - 1:  # -((x + d - 1) / d) is -x / d
+        coeff, shift, new = -coeff, 0, [(t, -c) for t, c in new]
+    if const and not coeffs and not done and const % coeff == 0:
+        k = const // coeff
+        lo, _ = engine.bounds(linear(*new, (shift + k * d, 1)))
+        if (shift and k > 0) or (k < 0 <= lo):
+            shift += k * d
+            const = 0
+    num = linear(*new, (shift, 1))
+    done.append((FloorDiv(engine.surface(num), Const(d)), coeff))
+    return const
+
+
+def _belongs_inside(t: Expr, c: int, k: int, d: int) -> bool:
+    """Should `k * t` outside of a quotient by `d` go to its `c * t` inside?"""
+    if is_floor(t):
+        return True  # one division less
+    return abs(k) == 1 and (c < 0 or c > 1) and (c + k * d > 0) == (k > 0)
