@@ -66,7 +66,7 @@ def blocks(text: str) -> Iterator[tuple[str, str]]:
 
 def _renewed(block: str) -> str:
     commands = [line for line in block.splitlines() if line.startswith("$ ")]
-    return "".join(
+    return "\n".join(
         f"{line}\n{run(line[2:])}" if "hloscope" in line else f"{line}\n" for line in commands
     )
 

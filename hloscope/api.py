@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import cached_property
@@ -37,6 +37,8 @@ from hloscope.display.answer import (
     to_json,
 )
 from hloscope.display.html import html_fragment
+from hloscope.display.html import to_html as _to_html
+from hloscope.display.reads import to_svg as _to_svg
 from hloscope.display.text import headline, to_print_indexing, to_text
 from hloscope.errors import InputError, ParseError, UnknownNameError, UnsupportedError
 from hloscope.fusion.analysis import Analysis
@@ -521,6 +523,22 @@ class Indexing:
     def to_print_indexing(self) -> str:
         """The answer as XLA's tool `print_indexing` prints it."""
         return to_print_indexing(self.answer)
+
+    def to_svg(self, at: Sequence[int] | None = None) -> str:
+        """A picture of what one element touches: `at`, or the one in the middle.
+
+        Raises:
+            ValueError: The tensor has no such element.
+        """
+        return _to_svg(self.answer, None if at is None else tuple(at))
+
+    def to_html(self, at: Sequence[int] | None = None) -> str:
+        """A page with the picture and a table of the maps; needs nothing from elsewhere.
+
+        Raises:
+            ValueError: The tensor has no such element.
+        """
+        return _to_html(self.answer, None if at is None else tuple(at))
 
     def __str__(self) -> str:
         return to_text(self.answer)

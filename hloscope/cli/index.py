@@ -16,10 +16,7 @@ from hloscope.cli.common import (
     with_progress,
 )
 from hloscope.cli.files import read_program
-from hloscope.display.html import to_html
 from hloscope.display.picture import Index
-from hloscope.display.reads import to_svg
-from hloscope.display.text import to_print_indexing, to_text
 from hloscope.errors import UnknownNameError
 
 FORMATS: Final = ("text", "print_indexing", "json", "html", "svg")
@@ -96,13 +93,16 @@ def index(
 
 
 def _formatted(found: Indexing, form: str, at: Index | None) -> str:
-    answer = found.answer
-    if form == "text":
-        return to_text(answer)
-    if form == "print_indexing":
-        return to_print_indexing(answer)
     try:
-        return to_svg(answer, at) if form == "svg" else to_html(answer, at)
+        match form:
+            case "print_indexing":
+                return found.to_print_indexing()
+            case "svg":
+                return found.to_svg(at)
+            case "html":
+                return found.to_html(at)
+            case _:
+                return str(found)
     except ValueError as error:  # --at names no element
         raise click.UsageError(str(error)) from None
 

@@ -44,13 +44,13 @@ def simplify(map: str, lines: bool, trace: bool, keep_points: bool, as_json: boo
         _simplify_lines(keep_points)
         return
     steps = Trace() if trace else None
-    before = read_map(map)
-    after = before.simplify(replace_points=not keep_points, trace=steps)
+    given = read_text(map)
+    after = IndexingMap.parse(given).simplify(replace_points=not keep_points, trace=steps)
     if steps is not None:
         for step in steps:
             click.echo(str(step), err=True)
     if as_json:
-        print_json(simplified(before, after))
+        print_json(simplified(given, after))
     else:
         click.echo(str(after))
 
@@ -67,8 +67,9 @@ def compose(first: str, second: str, as_json: bool) -> None:
     """
     if first == second == "-":
         raise click.UsageError("only one of the two maps can come from the standard input")
+    other = IndexingMap.parse(read_text(second))
     try:
-        composed = read_map(first).compose(read_map(second)).simplify()
+        composed = IndexingMap.parse(read_text(first)).compose(other).simplify()
     except ValueError as error:  # the one has more results than the other dimensions
         raise click.UsageError(str(error)) from None
     if as_json:
@@ -77,13 +78,12 @@ def compose(first: str, second: str, as_json: bool) -> None:
         click.echo(str(composed))
 
 
-def read_map(text: str) -> IndexingMap:
-    """The map that a command's argument says, or the standard input for `-`."""
-    if text == "-":
-        text = _decoded(sys.stdin.buffer.read())
-        if not text.strip():
-            raise InputError("the standard input is empty; expected an indexing map")
-    return IndexingMap.parse(text.strip())
+def read_text(map: str) -> str:
+    """The text of a map: a command's argument, or the standard input for `-`."""
+    text = _decoded(sys.stdin.buffer.read()) if map == "-" else map
+    if not text.strip():
+        raise InputError("the text is empty; expected an indexing map")
+    return text.strip()
 
 
 def _decoded(data: bytes) -> str:
@@ -93,9 +93,11 @@ def _decoded(data: bytes) -> str:
         raise InputError(f"the standard input is not UTF-8 text: {error}") from None
 
 
-def simplified(before: IndexingMap, after: IndexingMap) -> dict[str, Any]:
-    """What `simplify --json` prints."""
-    return {"schema": MAP_SCHEMA, "map": str(after), "changed": str(after) != str(before)}
+def simplified(given: str, after: IndexingMap) -> dict[str, Any]:
+    """What `simplify --json` prints; white space is no change."""
+    text = str(after)
+    changed = "".join(given.split()) != "".join(text.split())
+    return {"schema": MAP_SCHEMA, "map": text, "changed": changed}
 
 
 def _simplify_lines(keep_points: bool) -> None:
@@ -131,4 +133,4 @@ def _simplify_line(line: str, keep_points: bool) -> dict[str, Any]:
             raise ParseError(f"`{key}` must be a {LINE_KEYS[key].__name__}, not {value!r}")
     before = IndexingMap.parse(given["map"])
     after = before.simplify(replace_points=given.get("point_dimensions", not keep_points))
-    return simplified(before, after) | ({"id": given["id"]} if "id" in given else {})
+    return simplified(given["map"], after) | ({"id": given["id"]} if "id" in given else {})

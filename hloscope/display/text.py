@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from textwrap import wrap
 from typing import Final
 
 from hloscope.affine import Dim, default_name
@@ -86,7 +87,9 @@ def _block(title: str, operand: OperandAnswer, sizes: Dims, nothing: str) -> str
     for i, access in enumerate(operand.accesses):
         out.append(lines[i])
         if wide and where[i]:
-            out.append(f"      for {where[i]}")
+            out += wrap(
+                f"for {where[i]}", WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 10
+            )
         out += [f"      with {origin}" for origin in parts[i].origins]
         if access.precision is not Precision.EXACT:
             out.append(f"      {parts[i].claim}")

@@ -29,14 +29,13 @@ def test_simplify_json_says_whether_the_map_changed(ask: Any, map: str, changed:
 def test_a_trace_goes_to_the_standard_error(run: Any) -> None:
     result = run("simplify", "--trace", LONG)
     assert result.stdout == f"{SHORT}\n"
-    assert "d0 * 8 + d1" in result.stderr
     assert "(d0 * 8 + d1) / 8" in result.stderr
 
 
 def test_variables_with_one_value_are_kept_on_request(run: Any) -> None:
-    m = "(d0) -> (d0 * 2), domain: d0 in [3, 3]"
-    assert "-> (6)" in run("simplify", m).stdout
-    assert "-> (d0 * 2)" in run("simplify", "--keep-points", m).stdout
+    m = "(d0) -> (d0), domain: d0 in [3, 3]"
+    assert "-> (3)" in run("simplify", m).stdout
+    assert "-> (d0)" in run("simplify", "--keep-points", m).stdout
 
 
 def test_lines_answer_each_line_in_order(run: Any) -> None:

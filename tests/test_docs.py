@@ -1,0 +1,63 @@
+"""README.md, docs/ and examples/ say what is true today."""
+
+from __future__ import annotations
+
+import doctest
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from docs import refresh
+
+ROOT = Path(__file__).parents[1]
+PAGES = refresh.PAGES
+LINK = re.compile(r"\]\(([^)#]+)\)")
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_commands_print_what_the_page_shows(page: Path) -> None:
+    for shown, today in refresh.blocks(page.read_text()):
+        assert shown == today, "out of date; `make docs` writes it anew"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_python_examples_give_what_the_page_shows(
+    page: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    text = "\n".join(re.findall(r"^```pycon\n(.*?)^```$", page.read_text(), re.MULTILINE | re.S))
+    test = doctest.DocTestParser().get_doctest(text, {}, name(page), str(page), 0)
+    said: list[str] = []
+    doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=said.append)
+    assert not said, "".join(said)
+
+
+def test_generated_files_are_up_to_date() -> None:
+    for path, text in refresh.generated():
+        assert path.read_text() == text, f"{name(path)} is out of date; run `make docs`"
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in LINK.findall(page.read_text()):
+        assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=name)
+def test_an_example_runs(script: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(script)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": str(ROOT), "PATH": ""},
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "exact" in done.stdout or "(d0) -> (d0)," in done.stdout
