@@ -1,6 +1,7 @@
 """Indexing maps and the rules that give each operation's maps, in both directions."""
 
 from hloscope.indexing.access import Access, Accesses, Precision
+from hloscope.indexing.constraints import ConstraintStep, MapTrace
 from hloscope.indexing.map import IndexingMap
 from hloscope.indexing.variables import Constraint, RuntimeVariable, Variable, VariableKind
 
@@ -8,7 +9,9 @@ __all__ = [
     "Access",
     "Accesses",
     "Constraint",
+    "ConstraintStep",
     "IndexingMap",
+    "MapTrace",
     "Precision",
     "RuntimeVariable",
     "Variable",

@@ -64,15 +64,15 @@ def _constraints(constraints: Sequence[Constraint], new: dict[Var, Expr]) -> lis
 def merge_runtime(m: M) -> M:
     """The map with equal runtime variables made one.
 
-    Two are equal if they read the same element of the same instruction and have the same bounds
-    (a value that is clamped to other bounds is another value).
+    Two are equal if they read the same element of the same instruction and clamp it to the same
+    bounds (a value that is clamped to other bounds is another value).
     """
     while True:
         first_of: dict[RuntimeVariable, int] = {}
         same: dict[int, int] = {}
         for i, variable in enumerate(m.runtime):
             if variable.origin is not None:
-                key = RuntimeVariable(variable.interval, "", variable.origin, variable.index)
+                key = RuntimeVariable(variable.values, "", variable.origin, variable.index)
                 if (k := first_of.setdefault(key, i)) != i:
                     same[i] = k
         if not same:
@@ -87,8 +87,9 @@ def drop_runtime(m: M, same: dict[int, int]) -> M:
     new: dict[Var, Expr] = {
         Runtime(i): Runtime(position[same.get(i, i)]) for i in range(len(m.runtime))
     }
+    conditions = [(new[Runtime(i)], v.interval) for i, v in enumerate(m.runtime) if v.is_condition]
     return m.with_(
         runtime=[renamed(m.runtime[i], new) for i in kept],
         results=_all(m.results, new),
-        constraints=_constraints(m.constraints, new),
+        constraints=_constraints(m.constraints, new) + conditions,
     )

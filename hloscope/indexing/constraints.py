@@ -6,6 +6,7 @@ Every step keeps the set of points that satisfy all constraints within the box.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from math import gcd
 from typing import TypeAlias
 
@@ -24,20 +25,53 @@ from hloscope.affine import (
     Sum,
     Var,
     from_terms,
+    to_text,
 )
-from hloscope.simplifier import Domain
+from hloscope.indexing.variables import Constraint
+from hloscope.simplifier import Domain, Step
+from hloscope.simplifier import simplify as simplify_expr
 
 Table: TypeAlias = dict[Expr, Interval]
 """Constraints that all hold, by expression."""
 
-NOWHERE = Interval.EMPTY
+
+@dataclass(frozen=True, slots=True)
+class ConstraintStep:
+    """One step in which a constraint became another, became bounds, or was found to always hold.
+
+    Attributes:
+        law: What was done.
+        before: The constraint.
+        after: What it was replaced by; `None` if by nothing.
+    """
+
+    law: str
+    before: Constraint
+    after: Constraint | None
+
+    def text(self, names: dict[Var, str] | None = None) -> str:
+        """`before becomes after   by law`, for people."""
+        before, after = (
+            f"{to_text(c[0], names)} in {c[1]}" if c else "nothing"
+            for c in (self.before, self.after)
+        )
+        return f"{before} becomes {after}   by {self.law}"
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+MapTrace: TypeAlias = list[Step | ConstraintStep]
+"""The steps of a simplification, in order."""
 
 
 class EmptyDomainError(Exception):
     """The constraints hold nowhere; never leaves this package."""
 
 
-def settle(box: dict[Var, Interval], constraints: Iterable[tuple[Expr, Interval]]) -> Table:
+def settle(
+    box: dict[Var, Interval], constraints: Iterable[Constraint], trace: MapTrace | None = None
+) -> Table:
     """Simplify constraints to a fixpoint; what they say about single variables goes into `box`.
 
     Raises:
@@ -45,17 +79,17 @@ def settle(box: dict[Var, Interval], constraints: Iterable[tuple[Expr, Interval]
     """
     table = _table(constraints)
     while True:
-        domain = Domain(box)
+        domain = Domain(dict(box))
         before, size = table, dict(box)
         table = {}
-        for expr, interval in before.items():
-            _settle_one(expr, interval, domain, box, table)
-        merge_mods(box, table)
+        for constraint in before.items():
+            _settle_one(constraint, domain, box, table, trace)
+        merge_mods(box, table, trace)
         if table == before and box == size:
             return table
 
 
-def _table(constraints: Iterable[tuple[Expr, Interval]]) -> Table:
+def _table(constraints: Iterable[Constraint]) -> Table:
     table: Table = {}
     for expr, interval in constraints:
         _meet(table, expr, interval)
@@ -71,25 +105,46 @@ def _meet(table: Table, expr: Expr, interval: Interval) -> None:
 
 
 def _settle_one(
-    expr: Expr, interval: Interval, domain: Domain, box: dict[Var, Interval], table: Table
+    constraint: Constraint,
+    domain: Domain,
+    box: dict[Var, Interval],
+    table: Table,
+    trace: MapTrace | None,
 ) -> None:
-    expr = domain.simplify(expr)
+    expr, interval = constraint
+    expr = simplified(expr, domain, trace)
     while (solved := solve(expr, interval, domain)) is not None:
+        if trace is not None:
+            trace.append(ConstraintStep("solving", (expr, interval), solved))
         expr, interval = solved
         if interval.is_empty:
             raise EmptyDomainError
-        expr = domain.simplify(expr)
+        expr = simplified(expr, domain, trace)
     values = domain.bounds(expr)
     if interval.contains(values):
+        if trace is not None:
+            trace.append(ConstraintStep(f"values in {values}", (expr, interval), None))
         return
     if (interval & values).is_empty:
         raise EmptyDomainError
     if isinstance(expr, Dim | Range | Runtime) and expr in box:
         box[expr] = box[expr] & interval
+        if trace is not None:
+            trace.append(ConstraintStep("bounds", (expr, interval), (expr, box[expr])))
         if box[expr].is_empty:
             raise EmptyDomainError
     else:
         _meet(table, expr, interval)
+
+
+def simplified(expr: Expr, domain: Domain, trace: MapTrace | None) -> Expr:
+    """The simplified expression; its steps go into the trace."""
+    if trace is None:
+        return domain.simplify(expr)
+    steps: list[Step] = []
+    new = simplify_expr(expr, domain, trace=steps)
+    trace += steps
+    return new
 
 
 def solve(expr: Expr, interval: Interval, domain: Domain) -> tuple[Expr, Interval] | None:
@@ -167,7 +222,7 @@ def _without_low_part(
     return None
 
 
-def merge_mods(box: dict[Var, Interval], table: Table) -> None:
+def merge_mods(box: dict[Var, Interval], table: Table, trace: MapTrace | None = None) -> None:
     """Join `x mod m = r` and `x mod n = q` into one; bounds of `x` snap to the remainder.
 
     >>> from hloscope.affine import Dim
@@ -188,9 +243,14 @@ def merge_mods(box: dict[Var, Interval], table: Table) -> None:
                 merged.setdefault(num, []).append(expr)
     for num, (r, m) in found.items():
         if len(merged[num]) > 1:
-            for expr in merged[num]:
-                del table[expr]
+            intervals = [table.pop(expr) for expr in merged[num]]
             _meet(table, num % m, Interval(r, r))
+            if trace is not None:
+                after = num % m, Interval(r, r)
+                trace += [
+                    ConstraintStep("a common modulus", (e, i), after)
+                    for e, i in zip(merged[num], intervals, strict=True)
+                ]
         if isinstance(num, Dim | Range | Runtime) and num in box:
             lo, hi = box[num].lo, box[num].hi
             lo = lo if lo == NEG_INF else lo + (r - lo) % m

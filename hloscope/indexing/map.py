@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from hloscope.affine import Dim, Expr, Interval, Style, Var
 from hloscope.indexing.base import MapBase
 from hloscope.indexing.compose import compose
+from hloscope.indexing.constraints import MapTrace
 from hloscope.indexing.evaluate import (
     Arrays,
     Ints,
@@ -199,14 +200,18 @@ class IndexingMap(MapBase):
         """
         return compose(self, second)
 
-    def simplify(self, *, replace_points: bool = True, trace: Any = None) -> Self:
+    def simplify(self, *, replace_points: bool = True, trace: MapTrace | None = None) -> Self:
         """The same relation with simpler constraints, tighter bounds and simpler results.
+
+        Args:
+            replace_points: A dimension with one value becomes that value in the results.
+            trace: If given, every step is appended.
 
         >>> print(IndexingMap.parse("(d0) -> (d0 mod 8), domain: d0 in [0, 99], d0 / 8 in [2, 2]")
         ...       .simplify())
         (d0) -> (d0 - 16), domain: d0 in [16, 23]
         """
-        return simplify(self)
+        return simplify(self, replace_points=replace_points, trace=trace)
 
     def add_constraint(self, expr: Expr, interval: Interval) -> Self:
         """The map where also `expr in interval` holds."""

@@ -2,49 +2,81 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
-from hloscope.affine import Dim, Range, Runtime
+from hloscope.affine import Dim, Expr, Range, Runtime, Sum, from_terms
 from hloscope.indexing.base import NEVER, M, MapBase
-from hloscope.indexing.constraints import EmptyDomainError, settle
+from hloscope.indexing.constraints import EmptyDomainError, MapTrace, settle, simplified
 from hloscope.indexing.variables import Constraint, RuntimeVariable, replace_interval
 from hloscope.simplifier import Domain
 
 
-def simplify(m: M) -> M:
-    """An equal map with simpler constraints, tighter bounds and simpler results."""
+def simplify(m: M, *, replace_points: bool = True, trace: MapTrace | None = None) -> M:
+    """An equal map with simpler constraints, tighter bounds and simpler results.
+
+    Args:
+        m: The map.
+        replace_points: A dimension with one value becomes that value in the results.
+        trace: If given, every step is appended.
+    """
     if m.is_known_empty or m.is_undefined:
         return m
-    return _simplified(m)  # type: ignore[return-value]  # what comes out is what went in
+    if trace is not None:
+        return _simplify(m, replace_points, trace)
+    return _remembered(m, replace_points)  # type: ignore[return-value]  # a map as `m` is
 
 
-@lru_cache(maxsize=1 << 13)
-def _simplified(m: MapBase) -> MapBase:
+@lru_cache(maxsize=1 << 12)
+def _remembered(m: MapBase, replace_points: bool) -> MapBase:
+    return _simplify(m, replace_points, None)
+
+
+def _simplify(m: M, replace_points: bool, trace: MapTrace | None) -> M:
     box = m.box
     constraints: tuple[Constraint, ...] = ()
     if m.constraints:
         box = dict(box)
         try:
-            constraints = tuple(settle(box, m.constraints).items())
+            constraints = tuple(settle(box, m.constraints, trace).items())
         except EmptyDomainError:
             return m.with_(constraints=NEVER)
     domain = Domain(box, constraints)
-    results = [domain.simplify(e) for e in m.results]
-    runtime = [_simplified_index(v, domain) for v in m.runtime]
-    unchanged = all(a is b for a, b in zip(results, m.results, strict=True))
-    if unchanged and constraints == m.constraints and box == m.box and runtime == [*m.runtime]:
-        return m
-    return m.with_(
+    change = _result if replace_points else _result_with_points
+    results = [change(e, domain, trace) for e in m.results]
+    runtime = [_with_simple_index(v, domain, trace) for v in m.runtime]
+    new = m.with_(
         dims=[replace_interval(v, box[Dim(i)]) for i, v in enumerate(m.dims)],
         ranges=[replace_interval(v, box[Range(i)]) for i, v in enumerate(m.ranges)],
         runtime=[replace_interval(v, box[Runtime(i)]) for i, v in enumerate(runtime)],
         results=results,
         constraints=constraints,
     )
+    return m if new == m else new
 
 
-def _simplified_index(variable: RuntimeVariable, domain: Domain) -> RuntimeVariable:
+def _result(e: Expr, domain: Domain, trace: MapTrace | None) -> Expr:
+    return simplified(e, domain, trace)
+
+
+def _result_with_points(e: Expr, domain: Domain, trace: MapTrace | None) -> Expr:
+    """The simplified expression with the dimensions that are its terms, even if constant."""
+    terms = e.terms if isinstance(e, Sum) else ((e, 1),)
+    points: list[tuple[Expr, int]] = [
+        (t, c) for t, c in terms if isinstance(t, Dim) and domain.box[t].is_point and c == 1
+    ]
+    if not points or (len(points) < len(terms) and domain.bounds(e).is_point):
+        return simplified(e, domain, trace)
+    if len(terms) == 1 and e is not points[0][0]:
+        return simplified(e, domain, trace)
+    kept = from_terms(points, 0)
+    return simplified(e - kept, domain, trace) + kept
+
+
+def _with_simple_index(
+    variable: RuntimeVariable, domain: Domain, trace: MapTrace | None
+) -> RuntimeVariable:
     if not variable.index:
         return variable
-    index = tuple([domain.simplify(e) for e in variable.index])
-    return RuntimeVariable(variable.interval, variable.name, variable.origin, index)
+    index = tuple([simplified(e, domain, trace) for e in variable.index])
+    return replace(variable, index=index)

@@ -49,12 +49,14 @@ def _with_indices(m: MapBase, used: set[Var]) -> set[Var]:
 
 
 def unused_variables(m: MapBase, *, dims: bool = True) -> set[Var]:
-    """Variables that can go: neither the results nor constraints that matter depend on them.
+    """Variables that can go: neither the results nor conditions that matter depend on them.
 
     A group of variables tied together by constraints goes as a whole, if it has no other ties and
     its constraints are known to hold somewhere.  Without `dims`, dimensions stay.
     """
     used = used_variables(m)
+    conditions = {Runtime(i) for i, v in enumerate(m.runtime) if v.is_condition}
+    used = _with_indices(m, used | conditions)
     if not dims:
         used |= {Dim(i) for i in range(len(m.dims))}
     free = set(m.box) - used

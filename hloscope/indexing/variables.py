@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 from typing import Final, TypeAlias, TypeVar
@@ -63,17 +63,30 @@ class RuntimeVariable:
     """An integer read from a tensor when the program runs.
 
     Attributes:
-        interval: Values it can have.
+        interval: Values for which the map holds.
         name: Printed name; `rt0` by position where empty.
         origin: The instruction whose value is read; `None` where nobody knows.
         index: Which element of the origin is read: expressions over the variables of the map, also
             over other runtime variables, never in a circle.
+        clamp: Bounds to which the value is clamped when it is read, where these are more than
+            `interval`; `None` where they are the same.
     """
 
     interval: Interval
     name: str = ""
     origin: Instruction | None = None
     index: tuple[Expr, ...] = ()
+    clamp: Interval | None = None
+
+    @property
+    def values(self) -> Interval:
+        """Every value it can have: what is read is clamped to this."""
+        return self.interval if self.clamp is None else self.clamp
+
+    @property
+    def is_condition(self) -> bool:
+        """Does the map hold for some of the values only?"""
+        return self.clamp is not None
 
     @property
     def kind(self) -> VariableKind:
@@ -95,11 +108,16 @@ V = TypeVar("V", Variable, RuntimeVariable)
 
 
 def replace_interval(variable: V, interval: Interval) -> V:
-    """The same variable with another interval."""
+    """The same variable with another interval; a runtime variable's other values stay known.
+
+    >>> replace_interval(RuntimeVariable(Interval(0, 4)), Interval(0, 2)).values
+    Interval(lo=0, hi=4)
+    """
     if interval == variable.interval:
         return variable
     if isinstance(variable, RuntimeVariable):
-        return RuntimeVariable(interval, variable.name, variable.origin, variable.index)
+        clamp = None if interval.contains(variable.values) else variable.values
+        return replace(variable, interval=interval, clamp=clamp)
     return Variable(interval, variable.name)
 
 
@@ -108,7 +126,7 @@ def renamed(variable: RuntimeVariable, new: dict[Var, Expr]) -> RuntimeVariable:
     if not variable.index or not new:
         return variable
     index = tuple([substitute(e, new) for e in variable.index])
-    return RuntimeVariable(variable.interval, variable.name, variable.origin, index)
+    return replace(variable, index=index)
 
 
 PREFIXES: Final[dict[type[Var], str]] = {Dim: "d", Range: "s", Runtime: "rt"}

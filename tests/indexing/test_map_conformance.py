@@ -52,6 +52,10 @@ def squeeze(text: str) -> str:
     return re.sub(r"\s+", "", text)
 
 
+def divisions(m: IndexingMap) -> int:
+    return len(re.findall(r"/|mod", str(m)))
+
+
 def check_map(case: dict[str, Any], m: IndexingMap) -> None:
     """Simplified maps have XLA's text; others XLA's structure (we always order summands)."""
     expected = case["expected"]
@@ -71,8 +75,9 @@ def check_simplify(case: dict[str, Any]) -> None:
     check_map(case, simple)
     if case["id"] not in DIFFERENT and "map" in case["expected"]:
         assert simple.equals(m)
-    if case["expected"].get("changed") is False:
-        assert simple == m
+    if case["expected"].get("changed") is False and simple != m:
+        assert divisions(simple) < divisions(m)  # further than XLA
+        assert simple.equals(m)
     assert simple.simplify() == simple
 
 
