@@ -1,7 +1,8 @@
 """Write the generated parts of README.md and docs/ anew.
 
 Generated are the outputs in ```console blocks (each line that begins with `$ hloscope` is run), the
-picture of README.md, and docs/ops.md.  `tests/test_docs.py` fails where one is out of date.
+picture of README.md, docs/ops.md, and the outputs of the notebooks.  `tests/test_docs.py` and
+`tests/test_notebook.py` fail where one is out of date.
 
     python docs/refresh.py
 """
@@ -17,12 +18,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+import nbformat
 from click.testing import CliRunner
+from nbclient import NotebookClient
 
 from hloscope.cli.app import app
 
 ROOT: Final = Path(__file__).parents[1]
 PAGES: Final = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+NOTEBOOKS: Final = sorted((ROOT / "notebooks").glob("*.ipynb"))
 PICTURES: Final = {
     "docs/softmax.svg": "hloscope index examples/softmax.hlo --format svg --at 3,7,12",
 }
@@ -83,9 +87,33 @@ def generated() -> Iterator[tuple[Path, str]]:
     yield ROOT / "docs/ops.md", f"{_OPS_HEAD}{run('hloscope ops')}```\n"
 
 
+def executed(path: Path) -> nbformat.NotebookNode:
+    """A notebook with the outputs of today.
+
+    Raises:
+        CellExecutionError: A cell fails.
+    """
+    notebook = nbformat.read(path, as_version=4)
+    old = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = str(ROOT)  # the kernel is a process of its own
+    try:
+        settings = {"metadata": {"path": str(ROOT)}}
+        NotebookClient(notebook, timeout=120, resources=settings).execute()
+    finally:
+        if old is None:
+            del os.environ["PYTHONPATH"]
+        else:
+            os.environ["PYTHONPATH"] = old
+    for cell in notebook.cells:
+        cell.metadata.pop("execution", None)  # when it ran
+    notebook.metadata["language_info"] = {"name": "python"}
+    return notebook
+
+
 def main() -> None:
     """Write whatever differs."""
     whole = dict(generated())
+    whole |= {p: f"{nbformat.writes(executed(p))}\n" for p in NOTEBOOKS}
     pages = {p: renewed(p.read_text()) for p in PAGES if p not in whole}
     for path, text in (whole | pages).items():
         if not path.exists() or path.read_text() != text:

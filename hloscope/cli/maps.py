@@ -12,8 +12,7 @@ import click
 from hloscope.cli.common import debug_option, json_option, print_json
 from hloscope.cli.near import suggestion
 from hloscope.errors import HloscopeError, InputError, ParseError
-from hloscope.indexing import IndexingMap
-from hloscope.simplifier import Trace
+from hloscope.indexing import IndexingMap, MapTrace
 
 MAP_SCHEMA: Final = "hloscope.map/1"
 COMPOSE_SCHEMA: Final = "hloscope.compose/1"
@@ -43,7 +42,7 @@ def simplify(map: str, lines: bool, trace: bool, keep_points: bool, as_json: boo
             raise click.UsageError("--lines reads the standard input: give `-` for MAP")
         _simplify_lines(keep_points)
         return
-    steps = Trace() if trace else None
+    steps: MapTrace | None = [] if trace else None
     given = read_text(map)
     after = IndexingMap.parse(given).simplify(replace_points=not keep_points, trace=steps)
     if steps is not None:

@@ -19,6 +19,8 @@ from hloscope.display.table import columns
 from hloscope.indexing import Access, Precision
 from hloscope.ir.graph import Instruction
 from hloscope.ir.types import Dims
+from hloscope.ops.control import Parameter
+from hloscope.ops.shape import Constant
 
 WIDTH: Final = 100
 """Where the conditions of a map would make a line longer, they stand below it."""
@@ -35,14 +37,16 @@ def to_text(answer: Answer) -> str:
 
 
 def headline(ins: Instruction, opcode: str) -> str:
-    """The instruction on one line: `name = shape opcode(operands)`.
-
-    A long list of operands is cut.
-    """
-    names = [o.name for o in ins.operands]
-    if len(names) > 8:
-        names = [*names[:6], f"… {len(names) - 6} more"]
-    return f"{ins.name} = {shape_text(ins.type)} {opcode}({', '.join(names)})"
+    """The instruction on one line: `name = shape opcode(operands)`; long lists are cut."""
+    match ins.op:
+        case Parameter(number):
+            inside = str(number)
+        case Constant(literal):
+            inside = literal if len(literal) <= 24 else f"{literal[:20]} …"
+        case _:
+            names = [o.name for o in ins.operands]
+            inside = ", ".join(names if len(names) <= 8 else [*names[:6], "…", names[-1]])
+    return f"{ins.name} = {shape_text(ins.type)} {opcode}({inside})"
 
 
 def _output(answer: Answer, output: OutputAnswer) -> Iterator[str]:

@@ -1,0 +1,36 @@
+"""The notebooks run, and show what they would show today."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+from docs import refresh
+
+ROOT = Path(__file__).parents[1]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+
+
+def texts(notebook: Any) -> list[str]:
+    """What each code cell printed and returned, as text; how it came in pieces does not matter."""
+    return [
+        "".join(output.get("text") or output["data"]["text/plain"] for output in cell.outputs)
+        for cell in notebook.cells
+        if cell.cell_type == "code"
+    ]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+def test_a_notebook_runs_and_shows_what_it_shows(path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # those of the notebook machinery are not ours
+        shown, today = nbformat.read(path, as_version=4), refresh.executed(path)
+    assert texts(shown) == texts(today), "out of date; `make docs` writes it anew"
+
+
+def test_there_is_a_notebook_of_the_main_job() -> None:
+    assert "main_job.ipynb" in [path.name for path in NOTEBOOKS]
