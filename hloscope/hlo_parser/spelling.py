@@ -202,6 +202,8 @@ def _make(
             if attribute.kind == "setting":
                 settings.append((attribute.fields[0], written))
                 continue
+            if attribute.kind == "dim_labels" and "?" in written:
+                settings.append((name, written))  # the dimensions do not tell the rank
         if len(attribute.fields) > 1:
             values.update(zip(attribute.fields, value, strict=True))
         else:
@@ -311,6 +313,8 @@ def _write_attribute(
         return _write_call(op, attribute, calls)
     if kind == "setting":
         return settings.pop(attribute.fields[0], None)
+    if kind == "dim_labels" and attribute.name in settings:
+        return settings.pop(attribute.name)
     owner: Any = getattr(op, attribute.group) if attribute.group else op
     value: Any = tuple(getattr(owner, name) for name in attribute.fields)
     if len(attribute.fields) == 1:
