@@ -21,6 +21,7 @@ def system_of(m: MapBase) -> System:
         constraints=m.constraints,
         results=m.results,
         runtime=runtime_keys(m),
+        values=[v.values for v in m.runtime],
     )
 
 
@@ -31,13 +32,15 @@ def _systems(maps: Iterable[MapBase]) -> list[System]:
 def runtime_keys(m: MapBase) -> tuple[Hashable, ...]:
     """What makes runtime variables of two maps the same one.
 
-    Those of known origin are the same if they read the same element of the same instruction;
-    others if they have the same name and position.
+    Those of known origin are the same if they read the same element of the same instruction and
+    clamp it to the same bounds; others if they have the same name and position.
     """
-    keys: list[Hashable] = []
-    for i, v in enumerate(m.runtime):
-        keys.append((i, v.name) if v.origin is None else (v.origin, _closed(m, v.index)))
-    return tuple(keys)
+    return tuple(
+        [
+            (i, v.name) if v.origin is None else (v.origin, v.values, _closed(m, v.index))
+            for i, v in enumerate(m.runtime)
+        ]
+    )
 
 
 def _closed(m: MapBase, index: Sequence[Expr]) -> tuple[Hashable, ...]:

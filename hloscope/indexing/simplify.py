@@ -63,7 +63,7 @@ def _result_with_points(e: Expr, domain: Domain, trace: MapTrace | None) -> Expr
     """The simplified expression with the dimensions that are its terms, even if constant."""
     terms = e.terms if isinstance(e, Sum) else ((e, 1),)
     points: list[tuple[Expr, int]] = [
-        (t, c) for t, c in terms if isinstance(t, Dim) and domain.box[t].is_point and c == 1
+        (t, c) for t, c in terms if c == 1 and isinstance(t, Dim) and domain.box[t].is_point
     ]
     if not points or (len(points) < len(terms) and domain.bounds(e).is_point):
         return simplified(e, domain, trace)

@@ -48,21 +48,33 @@ def _with_indices(m: MapBase, used: set[Var]) -> set[Var]:
     return used
 
 
+def _conditions(m: MapBase) -> set[Var]:
+    """Runtime variables whose values decide whether the map holds, and what they are tied to."""
+    found: set[Var] = {Runtime(i) for i, v in enumerate(m.runtime) if v.is_condition}
+    if m.runtime:
+        for expr, _ in m.constraints:
+            if any(isinstance(v, Runtime) for v in variables(expr)):
+                found |= variables(expr)
+    return found
+
+
 def unused_variables(m: MapBase, *, dims: bool = True) -> set[Var]:
     """Variables that can go: neither the results nor conditions that matter depend on them.
 
     A group of variables tied together by constraints goes as a whole, if it has no other ties and
-    its constraints are known to hold somewhere.  Without `dims`, dimensions stay.
+    its constraints are known to hold somewhere; not one with runtime variables, whose values are
+    given.  Without `dims`, dimensions stay.
     """
     used = used_variables(m)
-    conditions = {Runtime(i) for i, v in enumerate(m.runtime) if v.is_condition}
-    used = _with_indices(m, used | conditions)
+    used = _with_indices(m, used | _conditions(m))
     if not dims:
         used |= {Dim(i) for i in range(len(m.dims))}
     free = set(m.box) - used
     if not free:
         return free
     ties = [variables(e) for e, _ in m.constraints]
+    used.update(*[t for t in ties if any(isinstance(v, Runtime) for v in t)])  # conditions, too
+    _with_indices(m, used)
     while new := [t for t in ties if t & used and not t <= used]:
         used |= set().union(*new)
         _with_indices(m, used)

@@ -10,7 +10,7 @@ where their keys are equal.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
@@ -19,11 +19,11 @@ from hloscope.affine import NEG_INF, POS_INF, Expr, Interval
 from hloscope.simplifier.isl_relations import (
     BUDGET,
     Builder,
+    Parameters,
     System,
     UndecidedError,
     budgeted,
     context,
-    keys_of,
     shape_of,
     union_of,
 )
@@ -116,29 +116,29 @@ def prove_equal(
 def _compare(
     first: Sequence[System], second: Sequence[System], budget: int, *, both: bool
 ) -> Proof:
-    keys = keys_of(*first, *second)
+    parameters = Parameters.of(*first, *second)
 
     def question(isl: Any) -> Proof:
         shape = shape_of(*first, *second)
-        a, b = union_of(isl, first, keys, shape), union_of(isl, second, keys, shape)
-        return _same(isl, a, b, keys, shape[0], both=both)
+        a, b = union_of(isl, first, parameters, shape), union_of(isl, second, parameters, shape)
+        return _same(isl, a, b, parameters, shape[0], both=both)
 
     return _prove(question, budget)
 
 
 def _same(
-    isl: Any, a: Any, b: Any, keys: Mapping[Hashable, int], num_dims: int, *, both: bool = True
+    isl: Any, a: Any, b: Any, parameters: Parameters, num_dims: int, *, both: bool = True
 ) -> Proof:
     """Have two relations the same pairs?  Unless `both`: has the second those of the first?"""
     differences = (a.subtract(b), b.subtract(a)) if both else (a.subtract(b),)
     for number, difference in enumerate(differences):
         if not difference.is_empty():
-            return Proof(Verdict.REFUTED, _sample(isl, difference, keys, num_dims, number))
+            return Proof(Verdict.REFUTED, _sample(isl, difference, parameters, num_dims, number))
     return PROVED
 
 
 def _sample(
-    isl: Any, relation: Any, keys: Mapping[Hashable, int], num_dims: int, only_in: int = 0
+    isl: Any, relation: Any, parameters: Parameters, num_dims: int, only_in: int = 0
 ) -> CounterExample:
     """Some pair of a relation that is not empty."""
     point = relation.wrap().sample_point()
@@ -148,7 +148,7 @@ def _sample(
         return tuple([int(str(point.get_coordinate_val(kind, i))) for i in range(count)])
 
     pair, values = coordinates(isl.dim_type.set), coordinates(isl.dim_type.param)
-    runtime = tuple([(key, values[i]) for key, i in keys.items()])
+    runtime = tuple([(key, values[i]) for key, i in parameters.number.items()])
     return CounterExample(pair[:num_dims], pair[num_dims:], runtime, only_in)
 
 
@@ -165,10 +165,10 @@ def prove_empty(systems: Sequence[System], *, budget: int = BUDGET) -> Proof:
 
 def prove_within(system: System, expr: Expr, interval: Interval, *, budget: int = BUDGET) -> Proof:
     """Does `expr` stay in the interval on the whole domain of the relation?"""
-    keys = keys_of(system)
+    parameters = Parameters.of(system)
 
     def question(isl: Any) -> Proof:
-        builder = Builder(isl, context(), system, keys)
+        builder = Builder(isl, context(), system, parameters)
         points = builder.domain()
         outside = points.subtract(builder.restrict(points, expr, interval))
         if outside.is_empty():
@@ -176,7 +176,7 @@ def prove_within(system: System, expr: Expr, interval: Interval, *, budget: int 
         relation = isl.Map.from_domain(outside).flat_range_product(builder.expr(expr).as_map())
         relation = relation.intersect_domain(outside)
         count = system.num_dims + system.num_ranges
-        return Proof(Verdict.REFUTED, _sample(isl, relation, keys, count))
+        return Proof(Verdict.REFUTED, _sample(isl, relation, parameters, count))
 
     return _prove(question, budget)
 
@@ -191,7 +191,7 @@ def tight_bounds(system: System, expr: Expr, *, budget: int = BUDGET) -> Interva
     """
     try:
         with budgeted(budget) as isl:
-            builder = Builder(isl, context(), system, keys_of(system))
+            builder = Builder(isl, context(), system, Parameters.of(system))
             points = builder.domain()
             if points.is_empty():
                 return Interval.EMPTY
@@ -211,7 +211,7 @@ def prove_inverse(
     """Is the second union the first with the two sides of every pair swapped?"""
     if not first or not second:
         return prove_empty(first or second, budget=budget)
-    keys = keys_of(*first, *second)
+    parameters = Parameters.of(*first, *second)
     there, back = shape_of(*first), shape_of(*second)
     if there != back[::-1]:
         raise ValueError(
@@ -219,9 +219,9 @@ def prove_inverse(
         )
 
     def question(isl: Any) -> Proof:
-        a = union_of(isl, first, keys, there)
-        b = union_of(isl, second, keys, back).reverse()
-        return _same(isl, a, b, keys, there[0])
+        a = union_of(isl, first, parameters, there)
+        b = union_of(isl, second, parameters, back).reverse()
+        return _same(isl, a, b, parameters, there[0])
 
     return _prove(question, budget)
 
@@ -239,14 +239,16 @@ def prove_composed(
     """
     if not first or not second:
         return prove_empty(composed, budget=budget)
-    keys = keys_of(*first, *second, *composed)
+    parameters = Parameters.of(*first, *second, *composed)
     inner, outer = shape_of(*first), shape_of(*second)
     whole = shape_of(*composed) if composed else (inner[0], outer[1])
 
     def question(isl: Any) -> Proof:
-        a = union_of(isl, first, keys, inner).apply_range(union_of(isl, second, keys, outer))
-        b = union_of(isl, composed, keys, whole)
-        return _same(isl, a, b, keys, whole[0])
+        a = union_of(isl, first, parameters, inner).apply_range(
+            union_of(isl, second, parameters, outer)
+        )
+        b = union_of(isl, composed, parameters, whole)
+        return _same(isl, a, b, parameters, whole[0])
 
     return _prove(question, budget)
 
@@ -255,8 +257,8 @@ def prove_injective(systems: Sequence[System], *, budget: int = BUDGET) -> Proof
     """Does every result belong to one index only?"""
 
     def question(isl: Any) -> Proof:
-        keys = keys_of(*systems)
-        relation = union_of(isl, systems, keys, shape_of(*systems))
+        parameters = Parameters.of(*systems)
+        relation = union_of(isl, systems, parameters, shape_of(*systems))
         return PROVED if relation.is_injective() else Proof(Verdict.REFUTED)
 
     return _prove(question, budget)
@@ -266,8 +268,8 @@ def prove_single_valued(systems: Sequence[System], *, budget: int = BUDGET) -> P
     """Has every index at most one result?"""
 
     def question(isl: Any) -> Proof:
-        keys = keys_of(*systems)
-        relation = union_of(isl, systems, keys, shape_of(*systems))
+        parameters = Parameters.of(*systems)
+        relation = union_of(isl, systems, parameters, shape_of(*systems))
         return PROVED if relation.is_single_valued() else Proof(Verdict.REFUTED)
 
     return _prove(question, budget)

@@ -50,6 +50,8 @@ class System:
         constraints: `(expr, interval)`; all hold.
         results: Where a point is taken.
         runtime: A key for each `Runtime(i)`; equal keys stand for equal values.
+        values: Every value each `Runtime(i)` can have.  Where all systems of a question agree on
+            them, they are a fact: other values are not asked about.  The box may allow fewer.
     """
 
     num_dims: int
@@ -58,6 +60,51 @@ class System:
     constraints: Sequence[Constraint]
     results: Sequence[Expr]
     runtime: Sequence[Hashable] = ()
+    values: Sequence[Interval] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """The parameters of one question.
+
+    Attributes:
+        number: The position of each key's parameter.
+        facts: Intervals that the values of keys are known to lie in.
+    """
+
+    number: dict[Hashable, int]
+    facts: dict[Hashable, Interval]
+
+    @classmethod
+    def of(cls, *systems: System) -> Parameters:
+        """A parameter for each key of the systems."""
+        number = dict.fromkeys(key for s in systems for key in s.runtime)
+        intervals: dict[Hashable, set[Interval]] = {key: set() for key in number}
+        for s in systems:
+            for key, interval in zip(s.runtime, s.values):  # noqa: B905  # values may be left out
+                intervals[key].add(interval)
+        facts = {key: found.pop() for key, found in intervals.items() if len(found) == 1}
+        return cls({key: i for i, key in enumerate(number)}, facts)
+
+    def named(self, isl: Any, space: Any) -> Any:
+        """The space with names for its parameters: isl aligns them by name."""
+        for i in range(len(self.number)):
+            space = space.set_dim_name(isl.dim_type.param, i, f"p{i}")
+        return space
+
+    def possible(self, isl: Any, relation: Any) -> Any:
+        """The part of a relation where parameters have values that they can have."""
+        space = self.named(isl, isl.Space.params_alloc(context(), len(self.number)))
+        assumed = isl.Set.universe(space)
+        for key, interval in self.facts.items():
+            at = self.number[key]
+            if interval.lo > NEG_INF:
+                low = isl.Val.read_from_str(context(), str(interval.lo))
+                assumed = assumed.lower_bound_val(isl.dim_type.param, at, low)
+            if interval.hi < POS_INF:
+                high = isl.Val.read_from_str(context(), str(interval.hi))
+                assumed = assumed.upper_bound_val(isl.dim_type.param, at, high)
+        return relation.intersect_params(assumed)
 
 
 class UndecidedError(Exception):
@@ -71,15 +118,15 @@ class Builder:
     isl: Any
     ctx: Any
     system: System
-    keys: Mapping[Hashable, int]
+    parameters: Parameters
     space: Any = None
     known: dict[Expr, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         isl, s = self.isl, self.system
-        self.space = isl.Space.set_alloc(self.ctx, len(self.keys), s.num_dims + s.num_ranges)
-        for i in range(len(self.keys)):
-            self.space = self.space.set_dim_name(isl.dim_type.param, i, f"p{i}")
+        count = len(self.parameters.number)
+        space = isl.Space.set_alloc(self.ctx, count, s.num_dims + s.num_ranges)
+        self.space = self.parameters.named(isl, space)
 
     def val(self, value: int) -> Any:
         return self.isl.Val.read_from_str(self.ctx, str(value))
@@ -87,7 +134,7 @@ class Builder:
     def place(self, v: Var) -> tuple[Any, int]:
         """The kind and position of a variable in the space."""
         if isinstance(v, Runtime):
-            return self.isl.dim_type.param, self.keys[self.system.runtime[v.index]]
+            return self.isl.dim_type.param, self.parameters.number[self.system.runtime[v.index]]
         offset = self.system.num_dims if isinstance(v, Range) else 0
         return self.isl.dim_type.in_, offset + v.index
 
@@ -222,20 +269,14 @@ def budgeted(steps: int) -> Iterator[Any]:
         ctx.reset_operations()
 
 
-def keys_of(*systems: System) -> dict[Hashable, int]:
-    """A parameter number for each key."""
-    return {key: i for i, key in enumerate(dict.fromkeys(k for s in systems for k in s.runtime))}
-
-
 def union_of(
-    isl: Any, systems: Sequence[System], keys: Mapping[Hashable, int], shape: tuple[int, int]
+    isl: Any, systems: Sequence[System], parameters: Parameters, shape: tuple[int, int]
 ) -> Any:
     """The union of relations from `shape[0]` to `shape[1]` integers."""
-    space = isl.Space.alloc(context(), len(keys), *shape)
-    for i in range(len(keys)):
-        space = space.set_dim_name(isl.dim_type.param, i, f"p{i}")
-    relations = [Builder(isl, context(), s, keys).relation() for s in systems]
-    return reduce(lambda a, b: a.union(b), relations, isl.Map.empty(space))
+    space = isl.Space.alloc(context(), len(parameters.number), *shape)
+    relations = [Builder(isl, context(), s, parameters).relation() for s in systems]
+    nothing = isl.Map.empty(parameters.named(isl, space))
+    return parameters.possible(isl, reduce(lambda a, b: a.union(b), relations, nothing))
 
 
 def shape_of(*systems: System) -> tuple[int, int]:
@@ -259,6 +300,6 @@ def to_isl(*systems: System) -> Any:
     """
     try:
         with budgeted(BUDGET) as isl:
-            return union_of(isl, systems, keys_of(*systems), shape_of(*systems))
+            return union_of(isl, systems, Parameters.of(*systems), shape_of(*systems))
     except UndecidedError as error:
         raise ValueError(str(error)) from None

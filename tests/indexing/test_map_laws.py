@@ -30,7 +30,7 @@ def grown(m: IndexingMap) -> list[list]:
 def test_parse_is_the_inverse_of_print(m: IndexingMap) -> None:
     for style in ("xla", "mlir"):
         again = IndexingMap.parse(m.text(style))
-        if not m.is_known_empty:
+        if not m.is_known_empty and not any(v.is_condition for v in m.runtime):
             assert again == m
             assert hash(again) == hash(m)
         assert again.text(style) == m.text(style)
