@@ -13,7 +13,15 @@ belongs to a box (`Mapping[Var, Interval]`), never to an expression.
 
 from hloscope.affine.arrays import evaluate_array
 from hloscope.affine.interval import NEG_INF, POS_INF, Interval
-from hloscope.affine.meaning import Box, bounds, evaluate, safe_evaluate
+from hloscope.affine.map import AffineMap, parse_map_prefix
+from hloscope.affine.meaning import (
+    Box,
+    bounds,
+    evaluate,
+    is_multiple_of,
+    known_divisor,
+    safe_evaluate,
+)
 from hloscope.affine.nodes import (
     ONE,
     ZERO,
@@ -60,7 +68,9 @@ __all__ = [
     "children", "divisions", "postorder", "rebuild", "replace", "substitute", "variables",
     # meaning
     "Interval", "NEG_INF", "POS_INF", "Box", "bounds", "evaluate", "evaluate_array",
-    "safe_evaluate",
+    "safe_evaluate", "known_divisor", "is_multiple_of",
     # text
     "Style", "default_name", "parse_expr", "parse_prefix", "to_text",
+    # maps without ranges
+    "AffineMap", "parse_map_prefix",
 ]  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import reduce
-from math import prod
+from math import gcd, prod
 from typing import TypeAlias, assert_never
 
 from hloscope.affine.interval import NEG_INF, POS_INF, Interval
@@ -131,3 +131,42 @@ def bounds_of_node(x: Expr, known: Mapping[Expr, Interval], box: Box) -> Interva
             return reduce(Interval.maximum, [known[a] for a in args])
         case _:
             assert_never(x)
+
+
+def known_divisor(e: Expr) -> int:
+    """A number that divides every value of `e`, as large as its shape shows; 0 if `e` is 0.
+
+    >>> known_divisor(Dim(0) * 6 + Dim(1) * 4), known_divisor(Dim(0) * 10 // 5)
+    (2, 2)
+    """
+    known: dict[Expr, int] = {}
+    for x in postorder(e):
+        match x:
+            case Const(value):
+                known[x] = abs(value)
+            case Dim() | Range() | Runtime():
+                known[x] = 1
+            case Sum(terms, const):
+                known[x] = gcd(const, *[c * known[t] for t, c in terms])
+            case Product(factors):
+                known[x] = prod([known[f] for f in factors])
+            case FloorDiv(num, Const(d)) | CeilDiv(num, Const(d)):
+                known[x] = known[num] // abs(d) if d and known[num] % d == 0 else 1
+            case FloorDiv() | CeilDiv():
+                known[x] = 1
+            case Mod(num, den):
+                known[x] = gcd(known[num], known[den])
+            case Min(args) | Max(args):
+                known[x] = gcd(*[known[a] for a in args])
+            case _:
+                assert_never(x)
+    return known[e]
+
+
+def is_multiple_of(e: Expr, factor: int) -> bool:
+    """Is every value of `e` known to be a multiple of `factor`?
+
+    >>> is_multiple_of(Dim(0) * 6 + 3, 3), is_multiple_of(Dim(0) * 6 + 3, 2)
+    (True, False)
+    """
+    return known_divisor(e) % factor == 0

@@ -16,7 +16,7 @@ The class constructors intern but do not normalise; only this module and `build`
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cmp_to_key
 from math import gcd as _gcd
 from threading import RLock
@@ -476,7 +476,7 @@ def linear(*parts: tuple[ExprLike, int]) -> Expr:
     return from_terms([item for item in coeffs.items() if item[1]], const)
 
 
-def from_terms(terms: list[tuple[Expr, int]], const: int) -> Expr:
+def from_terms(terms: Sequence[tuple[Expr, int]], const: int) -> Expr:
     """The sum of distinct terms (no sums, no constants) with nonzero coefficients."""
     if not terms:
         return Const(const)
@@ -484,7 +484,7 @@ def from_terms(terms: list[tuple[Expr, int]], const: int) -> Expr:
         if const == 0 and terms[0][1] == 1:
             return terms[0][0]
         return Sum((terms[0],), const)
-    return Sum(_sorted(terms, _term_key), const)
+    return Sum(_sorted(list(terms), _term_key), const)
 
 
 def product(*factors: ExprLike) -> Expr:

@@ -30,7 +30,6 @@ from hloscope.affine.nodes import (
     Sum,
     Var,
     ceildiv,
-    children,
     floordiv,
     linear,
     maximum,
@@ -67,64 +66,66 @@ def to_text(e: Expr, names: Mapping[Var, str] | None = None, style: Style = "xla
     '-(d0 mod 8) floordiv 3'
     """
     symbols = _SYMBOL[style]
-    done: dict[Expr, str] = {}
-    stack = [e]
-    while stack:
-        x = stack[-1]
-        if x not in done:
-            missing = [y for y in children(x) if y not in done]
-            if missing:
-                stack += missing
-                continue
-            done[x] = _text_of_node(x, done, names, symbols)
-        stack.pop()
-    return done[e]
-
-
-def _text_of_node(
-    x: Expr, done: dict[Expr, str], names: Mapping[Var, str] | None, symbols: dict[type[Node], str]
-) -> str:
-    match x:
-        case Const(value):
-            return str(value)
-        case Dim() | Range() | Runtime():
-            return (names and names.get(x)) or default_name(x)
-        case Sum(terms, const):
-            return _text_of_sum(terms, const, done)
-        case Product(factors):
-            return " * ".join([_operand(f, done) for f in factors])
-        case FloorDiv(num, den) | CeilDiv(num, den) | Mod(num, den):
-            negated = isinstance(num, Sum) and len(num.terms) == 1 and num.terms[0][1] == -1
-            plain = type(num) is type(x) or (negated and not num.const)  # type: ignore[union-attr]
-            left = done[num] if plain else _operand(num, done)
-            return f"{left} {symbols[type(x)]} {_operand(den, done)}"
-        case Min(args) | Max(args):
-            name = "min" if isinstance(x, Min) else "max"
-            text = done[args[0]]
-            for a in args[1:]:
-                text = f"{name}({text}, {done[a]})"
-            return text
-
-
-def _operand(x: Expr, done: dict[Expr, str]) -> str:
-    """In parentheses if it is a binary operation."""
-    return f"({done[x]})" if isinstance(x, Sum | Product | FloorDiv | CeilDiv | Mod) else done[x]
-
-
-def _text_of_sum(terms: tuple[tuple[Expr, int], ...], const: int, done: dict[Expr, str]) -> str:
-    parts: list[str] = []
-    for t, c in terms:
-        size = c if not parts else abs(c)
-        if size == 1:
-            text = done[t]
-        elif size == -1:
-            text = f"-{_operand(t, done)}"
+    out: list[str] = []
+    todo: list[Expr | str] = [e]
+    while todo:  # not recursive, and linear in the length of the text
+        x = todo.pop()
+        if isinstance(x, str):
+            out.append(x)
+        elif isinstance(x, Const):
+            out.append(str(x.value))
+        elif isinstance(x, Dim | Range | Runtime):
+            out.append((names and names.get(x)) or default_name(x))
         else:
-            text = f"{done[t] if isinstance(t, Product) else _operand(t, done)} * {size}"
-        parts.append(text if not parts else f" + {text}" if c > 0 else f" - {text}")
+            todo += reversed(_pieces(x, symbols))
+    return "".join(out)
+
+
+def _pieces(x: Expr, symbols: dict[type[Node], str]) -> list[Expr | str]:
+    """The text of a compound expression as words and smaller expressions."""
+    match x:
+        case Sum(terms, const):
+            return _pieces_of_sum(terms, const)
+        case Product(factors):
+            pieces: list[Expr | str] = []
+            for f in factors:
+                pieces += [" * ", *_operand(f)] if pieces else _operand(f)
+            return pieces
+        case FloorDiv(num, den) | CeilDiv(num, den) | Mod(num, den):
+            negated = isinstance(num, Sum) and not num.const and len(num.terms) == 1
+            plain = type(num) is type(x) or (negated and num.terms[0][1] == -1)  # type: ignore[union-attr]
+            left: list[Expr | str] = [num] if plain else _operand(num)
+            return [*left, f" {symbols[type(x)]} ", *_operand(den)]
+        case Min(args) | Max(args):
+            name = "min(" if isinstance(x, Min) else "max("
+            pieces = [name * (len(args) - 1), args[0]]
+            for a in args[1:]:
+                pieces += [", ", a, ")"]
+            return pieces
+        case _:
+            return [x]
+
+
+def _operand(x: Expr) -> list[Expr | str]:
+    """In parentheses if it is a binary operation."""
+    return ["(", x, ")"] if isinstance(x, Sum | Product | FloorDiv | CeilDiv | Mod) else [x]
+
+
+def _pieces_of_sum(terms: tuple[tuple[Expr, int], ...], const: int) -> list[Expr | str]:
+    pieces: list[Expr | str] = []
+    for t, c in terms:
+        if pieces:
+            pieces.append(" + " if c > 0 else " - ")
+            c = abs(c)
+        if c == 1:
+            pieces.append(t)
+        elif c == -1:
+            pieces += ["-", *_operand(t)]
+        else:
+            pieces += [*([t] if isinstance(t, Product) else _operand(t)), f" * {c}"]
     if const:
-        parts.append(f" + {const}" if const > 0 else f" - {-const}")
-    return "".join(parts)
+        pieces.append(f" + {const}" if const > 0 else f" - {-const}")
+    return pieces
 
 
 Node.text_of = staticmethod(to_text)

@@ -105,7 +105,7 @@ def substitute(e: Expr, values: Mapping[Var, ExprLike]) -> Expr:
 def replace(e: Expr, values: Mapping[Expr, ExprLike] | Mapping[Var, ExprLike]) -> Expr:
     """`e` with whole subexpressions replaced, all at once, the outermost where they nest.
 
-    A part of a sum is a subexpression only if it is a term or the whole sum.
+    Of a sum, its terms, its constant and the coefficients are subexpressions, other parts are not.
 
     >>> d0, d1 = Dim(0), Dim(1)
     >>> print(replace((d0 + 2) // 4 + d1 % 2, {d0 + 2: d1}))
@@ -114,6 +114,7 @@ def replace(e: Expr, values: Mapping[Expr, ExprLike] | Mapping[Var, ExprLike]) -
     new: dict[Expr, Expr] = {x: expr(v) for x, v in values.items()}
     if e in new:
         return new[e]
+    constants = {x.value: v for x, v in new.items() if isinstance(x, Const)}
     stack = [e]
     while stack:
         top = stack[-1]
@@ -122,7 +123,19 @@ def replace(e: Expr, values: Mapping[Expr, ExprLike] | Mapping[Var, ExprLike]) -
             if missing:
                 stack += missing
                 continue
-            parts = children(top)
-            new[top] = top if all(new[x] is x for x in parts) else rebuild(top, new.__getitem__)
+            if constants and isinstance(top, Sum):
+                new[top] = _replace_constants(top, new, constants)
+            elif all(new[x] is x for x in children(top)):
+                new[top] = top
+            else:
+                new[top] = rebuild(top, new.__getitem__)
         stack.pop()
     return new[e]
+
+
+def _replace_constants(e: Sum, new: Mapping[Expr, Expr], constants: Mapping[int, Expr]) -> Expr:
+    parts = [
+        (product(new[t], constants[c]), 1) if c in constants and c != 1 else (new[t], c)
+        for t, c in e.terms
+    ]
+    return linear(*parts, (constants.get(e.const, e.const) if e.const else 0, 1))

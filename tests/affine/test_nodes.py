@@ -1,0 +1,239 @@
+import copy
+import gc
+import itertools
+import operator
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hloscope.affine import (
+    Const,
+    Dim,
+    FloorDiv,
+    Max,
+    Min,
+    Mod,
+    Product,
+    Range,
+    Runtime,
+    Sum,
+    ceildiv,
+    children,
+    compare,
+    evaluate,
+    floordiv,
+    linear,
+    maximum,
+    minimum,
+    order_key,
+    parse_expr,
+    postorder,
+    replace,
+    substitute,
+    variables,
+)
+from tests.strategies import VARS, exprs, small
+
+d0, d1, s0, rt0 = Dim(0), Dim(1), Range(0), Runtime(0)
+points = st.tuples(*[st.integers(-30, 30)] * len(VARS)).map(
+    lambda values: dict(zip(VARS, values, strict=True))
+)
+
+
+@pytest.mark.parametrize(
+    "clone", [copy.copy, copy.deepcopy, lambda e: pickle.loads(pickle.dumps(e))]
+)
+def test_equal_expressions_are_one_object(clone):
+    e = (d0 * 8 + d1) // 4 + minimum(s0, 3) + d0 * d1 + 3
+    assert e is 3 + d1 * d0 + minimum(3, s0) + (d1 + 8 * d0) // 4
+    assert clone(e) is e
+
+
+@given(exprs, small, points)
+def test_operators_mean_what_python_ints_mean(e, k, at):
+    """Both operand orders: a reflected operator is easy to get backwards."""
+    value = evaluate(e, at)
+    for op in (operator.add, operator.sub, operator.mul):
+        assert evaluate(op(e, k), at) == op(value, k)
+        assert evaluate(op(k, e), at) == op(k, value)
+    assert evaluate(-e, at) == -value
+    assert +e is e
+    if k:
+        assert evaluate(e // k, at) == value // k
+        assert evaluate(e % k, at) == value % abs(k)
+        assert evaluate(ceildiv(e, k), at) == -(-value // k)
+    if value:
+        assert evaluate(k // e, at) == k // value
+        assert evaluate(k % e, at) == k % abs(value)
+
+
+@given(exprs, exprs, points)
+def test_operators_between_expressions(a, b, at):
+    x, y = evaluate(a, at), evaluate(b, at)
+    assert evaluate(a + b, at) == x + y
+    assert evaluate(a - b, at) == x - y
+    assert evaluate(a * b, at) == x * y
+    assert evaluate(minimum(a, b), at) == min(x, y)
+    assert evaluate(maximum(a, b), at) == max(x, y)
+    assert a + b is b + a
+    assert a * b is b * a
+    assert minimum(a, b) is minimum(b, a)
+    assert (a + b) - b is a
+
+
+@given(exprs, exprs, exprs)
+def test_order_is_total_and_independent_of_history(a, b, c):
+    assert (compare(a, b) == 0) == (a is b)
+    assert compare(a, b) == -compare(b, a)
+    ordered = sorted([a, b, c])
+    assert sorted([c, a, b]) == ordered
+    assert all(compare(x, y) <= 0 for x, y in itertools.pairwise(ordered))
+
+
+@given(exprs)
+def test_every_node_is_in_normal_form(e):
+    for x in postorder(e):
+        match x:
+            case Sum(terms, const):
+                assert all(c and not isinstance(t, Sum | Const) for t, c in terms)
+                assert len({t for t, _ in terms}) == len(terms)
+                assert len(terms) > 1 or const or terms[0][1] != 1
+                assert linear(*terms, (const, 1)) is x
+            case Product(factors):
+                assert len(factors) > 1
+                assert not any(isinstance(f, Const | Product) for f in factors)
+                assert list(factors) == sorted(factors)
+            case Min(args) | Max(args):
+                assert len(set(args)) == len(args) > 1
+                assert list(args) == sorted(args)
+            case _:
+                assert all(order_key(y) is not None for y in children(x))
+
+
+def test_nodes_are_frozen_and_small():
+    for change in (lambda: setattr(d0, "index", 1), lambda: delattr(d0, "index")):
+        with pytest.raises(AttributeError, match="immutable"):
+            change()
+    assert not hasattr(d0 + 1, "__dict__")
+
+
+@pytest.mark.parametrize("make", [lambda: d0 // 2.0, lambda: d0 * 0.5, lambda: Const(1.5)])
+def test_floats_are_refused(make):
+    with pytest.raises(TypeError, match="cannot be interpreted as an integer"):
+        make()
+
+
+def test_integers_of_other_types_become_plain_ints():
+    assert Const(True) is Const(1)
+    assert type(Const(True).value) is int
+    assert d0 * np.int64(3) is d0 * 3
+    assert Dim(np.int32(0)) is d0
+    assert type((d0 + np.int64(3)).const) is int
+
+
+def test_positions_are_not_negative():
+    with pytest.raises(ValueError, match="cannot be negative, got -1"):
+        Dim(-1)
+
+
+def test_kinds_of_variables_differ():
+    assert len({Dim(0), Range(0), Runtime(0)}) == 3
+    assert sorted([rt0, s0, d1, d0]) == [d0, d1, s0, rt0]
+
+
+def test_nodes_can_be_matched():
+    match d0 // 4:
+        case FloorDiv(Dim(0), Const(4)):
+            pass
+        case other:
+            pytest.fail(str(other))
+
+
+def test_a_division_by_zero_is_kept():
+    assert str(d0 // 0 + Const(5) % 0) == "d0 / 0 + 5 mod 0"
+    with pytest.raises(ValueError, match="division by zero in d0 / 0"):
+        evaluate(d0 // 0, {d0: 1})
+
+
+def test_unused_nodes_are_released():
+    gc.collect()
+    before = len(Sum._live)
+    e = Dim(12345) + 7
+    assert len(Sum._live) > before
+    del e
+    gc.collect()
+    assert len(Sum._live) == before
+
+
+DEEP = 10_000
+
+
+def deep_expression():
+    e = d0
+    for i in range(DEEP):
+        e = (e * 3 + 1) // 2 if i % 2 else (e + s0) % 1000
+    return e
+
+
+def test_deep_nesting_has_no_limit():
+    e = deep_expression()
+    at = {d0: 5, s0: 1}
+    want = 5
+    for i in range(DEEP):
+        want = (want * 3 + 1) // 2 if i % 2 else (want + 1) % 1000
+    assert evaluate(e, at) == want
+    assert evaluate(substitute(e, {d0: 5, s0: d1}), {d1: 1}) == want
+    assert variables(e) == {d0, s0}
+    assert parse_expr(str(e)) is e
+    assert replace(e, {s0: 1}) is not e
+    other = substitute(e, {d0: d1})
+    assert compare(e, other) == -compare(other, e) != 0
+    assert e + other is other + e
+    gc.collect()
+    before = len(Mod._live)
+    del e, other
+    gc.collect()
+    assert len(Mod._live) <= before - DEEP // 2
+
+
+def test_long_sums_do_not_recurse():
+    e = linear(*[(Range(i), i + 1) for i in range(3000)])
+    assert len(e.terms) == 3000
+    assert e // 2 + (e + 1) // 2 is (e + 1) // 2 + e // 2
+    assert parse_expr(str(e)) is e
+
+
+@pytest.mark.parametrize(
+    ("expr", "text"),
+    [
+        ((d0 + 3), "d0 + 3"),
+        (s0 + d1 * 2, "d1 * 2 + s0"),
+        (d0 - d0, "0"),
+        (Mod(d0, 4) * 2 + d0 // 2, "(d0 mod 4) * 2 + d0 / 2"),
+        (d0 * 2 + (d1 * 4 + s0) // 8, "d0 * 2 + (d1 * 4 + s0) / 8"),
+        (-d0 % 2, "-d0 mod 2"),
+        (-((d0 * -11 - d1 + 109) // 11) + 9, "-((d0 * -11 - d1 + 109) / 11) + 9"),
+        (minimum(d0, d1) * 2, "min(d0, d1) * 2"),
+        (d0 // 2 // -7, "d0 / 2 / -7"),
+        ((d0 * 64) // 715 * 715, "((d0 * 64) / 715) * 715"),
+        (d0 % 20 % 7, "d0 mod 20 mod 7"),
+        (d0 * d1 * 2 + 1, "d0 * d1 * 2 + 1"),
+        (Const(5) // d0, "5 / d0"),
+        (d0 // (d1 + 1), "d0 / (d1 + 1)"),
+        (minimum(d0, d1, 3), "min(min(d0, d1), 3)"),
+        (ceildiv((d0 + 42) * maximum(minimum(d1, 2), 0) // 2, 2),
+         "(((d0 + 42) * max(min(d1, 2), 0)) / 2) ceildiv 2"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_text(expr, text):
+    assert str(expr) == text
+
+
+def test_floordiv_by_minus_one_is_a_sum():
+    assert floordiv(d0 + 1, -1) is -d0 - 1
+    assert d0 % -1 is Const(0)
+    assert ceildiv(d0, -1) is -d0
