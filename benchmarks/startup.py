@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import statistics
 import subprocess
 import sys
@@ -21,18 +22,17 @@ COMMANDS: Final = (
     ("hloscope --help", None),
     ("hloscope index examples/softmax.hlo", 0.3),
     ("hloscope ls examples/softmax.hlo", None),
-    ("hloscope simplify (d0)->(d0*8/4),domain:d0in[0,9]", None),
+    ("hloscope simplify '(d0) -> (d0 * 8 / 4), domain: d0 in [0, 9]'", None),
 )
 """What is measured, and the limit in seconds where there is one."""
 
 
 def seconds(command: str, runs: int) -> list[float]:
     """Wall time of each run, sorted."""
-    program, *arguments = command.split()
+    program, *arguments = shlex.split(command)
     script = Path(sys.executable).with_name("hloscope")
     start = [str(script)] if script.exists() else [sys.executable, "-m", "hloscope"]
-    argv = [sys.executable if program == "python" else "", *arguments]
-    argv = argv if program == "python" else [*start, *arguments]
+    argv = [*([sys.executable] if program == "python" else start), *arguments]
     times = []
     for _ in range(runs):
         begin = time.perf_counter()
@@ -69,7 +69,7 @@ def main() -> None:
         return
     for row in rows:
         limit = f"  limit {row['limit']} s" if row["limit"] else ""
-        print(f"{row['command']:52} best {row['best']:.3f} s  median {row['median']:.3f} s{limit}")
+        print(f"{row['command']:64} best {row['best']:.3f} s  median {row['median']:.3f} s{limit}")
 
 
 if __name__ == "__main__":

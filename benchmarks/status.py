@@ -1,0 +1,306 @@
+"""Measure what the project promises, and write the table to docs/status.md.
+
+    python benchmarks/status.py [--only ROW ...] [--list]
+
+Each row is measured by its own function below, on everything (the test suites with `--full`).
+What was measured is kept in docs/status.json, so that `--only` renews some rows and leaves the
+others.  Rows that need the conformance data (`../shared` or `$HLOSCOPE_SHARED`) or jaxlib say so
+where it is absent.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+from xml.etree import ElementTree
+
+ROOT: Final = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from benchmarks import startup  # noqa: E402
+from hloscope.api import read  # noqa: E402
+from hloscope.errors import HloscopeError  # noqa: E402
+from hloscope.hlo_parser import parse_hlo  # noqa: E402
+from hloscope.hlo_parser.printer import print_hlo  # noqa: E402
+from hloscope.indexing import Precision  # noqa: E402
+from tests.conftest import SHARED  # noqa: E402
+from tests.fusion import conformance  # noqa: E402
+from tests.hlo_parser.compare import corpus, difference  # noqa: E402
+
+DATA: Final = ROOT / "docs/status.json"
+PAGE: Final = ROOT / "docs/status.md"
+ABSENT: Final = "not measured: the conformance data (`../shared`) is absent"
+HAS_XLA: Final = importlib.util.find_spec("jaxlib") is not None
+
+Figure = tuple[str, list[str]]
+"""The figure of a row, and notes below the table."""
+
+
+def percent(part: int, whole: int) -> str:
+    """`part of whole (percent)`."""
+    return f"{part:,} of {whole:,} ({100 * part / max(whole, 1):.2f} %)"
+
+
+def suite(*paths: str, options: tuple[str, ...] = ("--full",)) -> tuple[Counter[str], list[str]]:
+    """How many test cases passed, failed and skipped; and the names of those that did not pass."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.xml"
+        subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", f"--junitxml={report}", *options, *paths],
+            cwd=ROOT,
+            stdout=subprocess.DEVNULL,
+            check=False,
+        )
+        if not report.exists():
+            return Counter(failed=1), [f"{' '.join(paths)} could not be run"]
+        counts: Counter[str] = Counter()
+        failed = []
+        for case in ElementTree.parse(report).iter("testcase"):
+            tags = {child.tag for child in case}
+            kind = "failed" if tags & {"failure", "error"} else "skipped" if tags else "passed"
+            counts[kind] += 1
+            if kind == "failed":
+                failed.append(str(case.get("name")))
+        return counts, failed
+
+
+def figure(counts: Counter[str], failed: list[str], what: str = "cases") -> Figure:
+    """The figure of a suite."""
+    whole = counts["passed"] + counts["failed"]
+    skipped = f", {counts['skipped']} skipped" if counts["skipped"] else ""
+    notes = [f"does not pass: `{name}`" for name in failed[:12]]
+    return f"{percent(counts['passed'], whole)} {what} pass{skipped}", notes
+
+
+# ---------------------------------------------------------------------------------------- rows
+
+
+def texts() -> Figure:
+    """Every text is read and printed; what is printed is the same module, for XLA too."""
+    total, bad, notes = 0, 0, []
+    pairs: list[tuple[str, str, str]] = []
+    for name, text in corpus(SHARED):
+        total += 1
+        try:
+            module = parse_hlo(text, name=name, strict=True)
+            printed = print_hlo(module)
+            again = parse_hlo(printed, name=name, strict=True)
+            problem = difference(module, again)
+            if print_hlo(again) != printed:
+                problem = problem or "printed twice, it differs"
+        except HloscopeError as error:
+            problem = str(error).split("\n")[0]
+        if problem:
+            bad += 1
+            notes.append(f"{name}: {problem[:160]}")
+        else:
+            pairs.append((name, text, printed))
+    said = percent(total - bad, total) + " read and printed without loss"
+    if not HAS_XLA:
+        return f"{said}; XLA not asked (jaxlib is absent)", notes
+    verdicts = dict(xla_verdicts(pairs))
+    same = sum(v == "same" for v in verdicts.values())
+    asked = len(pairs) - sum(v == "original" for v in verdicts.values())
+    notes += [f"{name}: XLA: {v[:160]}" for name, v in verdicts.items()
+              if v not in ("same", "original")]  # fmt: skip
+    return f"{said}; XLA reads the print as the same module: {percent(same, asked)}", notes[:20]
+
+
+def xla_verdicts(pairs: list[tuple[str, str, str]]) -> Iterator[tuple[str, str]]:
+    """What XLA says about each text and its print; it may end the process, and is begun again."""
+    at = 0
+    while at < len(pairs):
+        lines = [json.dumps([i, *pairs[i][1:]]) for i in range(at, len(pairs))]
+        done = subprocess.run(
+            [sys.executable, str(ROOT / "tests/hlo_parser/xla_child.py")],
+            input="\n".join(lines) + "\n", capture_output=True, text=True, check=False,
+            env={**os.environ, "JAX_PLATFORMS": "cpu"},
+        )  # fmt: skip
+        last = at
+        for line in done.stdout.splitlines():
+            number, _, verdict = line.partition(" ")
+            last = int(number)
+            if verdict != "started":
+                yield pairs[last][0], verdict
+        if done.returncode == 0:
+            return
+        yield pairs[last][0], "original"  # XLA ended its own process on this text
+        at = last + 1
+
+
+def maps() -> Figure:
+    """The relations of XLA's indexing tests, by isl."""
+    return figure(*suite("tests/fusion/test_conformance.py"))
+
+
+def text_of_maps() -> Figure:
+    """The same cases as text, white space aside, where XLA's own expectation is exact."""
+    total, notes = 0, []
+    for case in conformance.load():
+        if not case.get("xla_exact"):
+            continue
+        for pair in conformance.ask(case):
+            total += 1
+            mine = sorted(conformance.squeeze(str(a.map)) for a in pair.found)
+            theirs = sorted(conformance.squeeze(e["map"]) for e in pair.expected if "map" in e)
+            if mine != theirs:
+                found = "; ".join(str(a.map) for a in pair.found)
+                notes.append(f"{case['id'].split('::', 1)[1]} {pair.where}: `{found}`")
+    return f"{percent(total - len(notes), total)} lists of maps equal XLA's text", notes
+
+
+def expressions() -> Figure:
+    """Maps, expressions and intervals of XLA's own tests."""
+    paths = [
+        str(p.relative_to(ROOT))
+        for room in ("affine", "simplifier", "indexing")
+        for p in sorted((ROOT / "tests" / room).glob("test*conformance*.py"))
+    ]
+    return figure(*suite(*paths))
+
+
+def truth() -> Figure:
+    """Rules against what numpy computes, 200 random cases for each op and direction."""
+    counts, failed = suite("tests/indexing/test_truth.py", "tests/indexing/test_truth_inverse.py")
+    return figure(counts, failed, "(op, question) pairs, 200 random cases each,")
+
+
+def real() -> Figure:
+    """Every fusion of every dump: an answer, and how often it is exact."""
+    fusions, pairs, exact, crashed = 0, 0, 0, []
+    reasons: Counter[str] = Counter()
+    for path in sorted((SHARED / "real/models").glob("*hlo.txt")):
+        program = read(path)
+        for fusion in program.fusions():
+            fusions += 1
+            try:
+                answer = fusion.indexing(output=None).answer
+            except Exception as error:
+                crashed.append(f"{path.name} {fusion.name}: {type(error).__name__}: {error}")
+                continue
+            for output in answer.outputs:
+                for operand in output.operands:
+                    pairs += 1
+                    inexact = [a for a in operand if a.precision is not Precision.EXACT]
+                    exact += not inexact
+                    reasons.update({a.reason for a in inexact})
+    notes = [f"{n} × {reason}" for reason, n in reasons.most_common(8)] + crashed[:8]
+    said = f"{fusions:,} fusions, {len(crashed)} crash; exact: {percent(exact, pairs)} of"
+    return f"{said} (fusion, output, operand)", notes
+
+
+def start() -> Figure:
+    """Cold start, the best and the median of ten."""
+    rows = [row for row in startup.measure(10) if row["limit"]]
+    said = [f"`{r['command']}` {r['best']} s (median {r['median']} s)" for r in rows]
+    return "; ".join(said), []
+
+
+def benchmark(name: str, *options: str) -> list[dict[str, Any]]:
+    """The JSON lines that a benchmark prints."""
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "benchmarks" / name), "--json", *options],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+
+def parse() -> Figure:
+    """Reading beside XLA's parser."""
+    rows = benchmark("parse.py", "--runs", "3")
+    ratios = [r["strict_over_xla"] for r in rows if r["strict_over_xla"]]
+    queries = [r["query_over_xla"] for r in rows if r["query_over_xla"]]
+    notes = [
+        f"{r['file']}: {r['megabytes']} MB, strict {r['strict_ms']} ms"
+        f" ({r['instructions_per_s']:,} instructions/s), query {r['query_ms']} ms,"
+        f" XLA {r['xla_ms'] or '–'} ms, memory {r['peak_over_text']} × the text"
+        for r in rows
+    ]
+    if not ratios:
+        return "XLA not measured (jaxlib is absent)", notes
+    said = f"strict {min(ratios)}–{max(ratios)} × XLA's throughput"
+    return f"{said}; one query {min(queries)}–{max(queries)} × as fast as XLA's parse", notes
+
+
+def analysis() -> Figure:
+    """Indexing all fusions of the large dumps."""
+    rows = benchmark("indexing.py")
+    notes = [", ".join(f"{key} {value}" for key, value in row.items()) for row in rows]
+    return ("below" if rows else "not measured: benchmarks/indexing.py printed nothing"), notes
+
+
+ROWS: Final[dict[str, tuple[str, str, bool, Callable[[], Figure]]]] = {
+    "texts": ("HLO texts", "100 %", True, texts),
+    "maps": ("maps, as relations", "100 %", True, maps),
+    "text": ("maps, as text", "≥ 90 %", True, text_of_maps),
+    "expressions": ("expressions", "≥ 98 %", True, expressions),
+    "truth": ("truth", "200 cases an op, no mismatch", False, truth),
+    "real": ("real fusions", "no crash; ≥ 95 % exact", True, real),
+    "start": ("start-up", "< 0.15 s, < 0.3 s", False, start),
+    "parse": ("parse", "≥ 0.5 × XLA's; query faster than its parse", True, parse),
+    "analysis": ("analysis", "linear or better", True, analysis),
+}
+"""Name: what is measured, the aim, whether it needs the conformance data, and the function."""
+
+
+def measured(name: str) -> dict[str, Any]:
+    """One row, measured now."""
+    *_, needs_data, function = ROWS[name]
+    begin = time.perf_counter()
+    figure, notes = (ABSENT, []) if needs_data and not SHARED.is_dir() else function()
+    seconds = round(time.perf_counter() - begin, 1)
+    return {"figure": figure, "notes": notes, "seconds": seconds, "day": time.strftime("%Y-%m-%d")}
+
+
+def page(rows: dict[str, Any]) -> str:
+    """The text of docs/status.md."""
+    lines = [
+        "# Status",
+        "",
+        "Made by `python benchmarks/status.py` (`make status`); not edited by hand.  "
+        f"Python {platform.python_version()}, {os.cpu_count()} cores.",
+        "",
+        "| what | aim | measured | row, day |",
+        "|---|---|---|---|",
+    ]
+    for name, (what, aim, *_) in ROWS.items():
+        row = rows.get(name, {"figure": "not measured yet", "day": "–"})
+        lines.append(f"| {what} | {aim} | {row['figure']} | `{name}`, {row['day']} |")
+    for name, (what, *_, function) in ROWS.items():
+        row = rows.get(name)
+        lines += ["", f"## {what}", "", (function.__doc__ or "").strip()]
+        if row and row["notes"]:
+            lines += ["", *(f"- {note}" for note in row["notes"])]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Measure, and write."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--only", nargs="+", choices=list(ROWS), metavar="ROW")
+    parser.add_argument("--list", action="store_true", help="print the names of the rows")
+    options = parser.parse_args()
+    if options.list:
+        print(*ROWS, sep="\n")
+        return
+    rows = json.loads(DATA.read_text()) if DATA.exists() else {}
+    for name in options.only or ROWS:
+        rows[name] = measured(name)
+        print(f"{name}: {rows[name]['figure']}  [{rows[name]['seconds']} s]", flush=True)
+        DATA.write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n")
+        PAGE.write_text(page(rows))
+
+
+if __name__ == "__main__":
+    main()
