@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from hloscope.affine import Const, Dim, Expr
 from hloscope.errors import UnsupportedError
+from hloscope.hlo_parser.replica_groups import read_replica_groups
 from hloscope.indexing.access import Access, Accesses, Precision
 from hloscope.indexing.map import IndexingMap
 from hloscope.indexing.rules.build import (
@@ -108,10 +109,10 @@ def _group_size(op: AllToAll, source: Dims, target: Dims) -> int:
         return op.split_count
     if split is not None and concat is not None and split != concat and target[split]:
         return source[split] // target[split]
-    first = op.replica_groups.strip("{} ").split("}")[0]
-    if not first or "[" in first or not first.replace(",", "").replace(" ", "").isdigit():
-        raise UnsupportedError(f"all-to-all over the replica groups `{op.replica_groups}`")
-    return len(first.split(","))
+    groups = read_replica_groups(op.replica_groups)
+    if not groups:
+        raise UnsupportedError("an all-to-all among all devices, whose number is not written")
+    return len(groups[0])
 
 
 def _received(op: AllToAll, target: Dims, group: int) -> Accesses:

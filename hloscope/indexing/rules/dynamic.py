@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from hloscope.affine import Const, Dim, Expr
 from hloscope.errors import UnsupportedError
-from hloscope.indexing.access import Accesses
+from hloscope.indexing.access import Accesses, Precision
 from hloscope.indexing.reshape import reshape_map
 from hloscope.indexing.rules.build import (
     NEVER,
+    MapBuilder,
     everything,
+    everything_map,
     everywhere,
     exact,
     identity,
+    integers,
+    over,
     sizes,
 )
 from hloscope.indexing.rules.elementwise import broadcast_read, broadcast_write
-from hloscope.indexing.rules.registry import input_to_output, missing, output_to_input
+from hloscope.indexing.rules.registry import input_to_output, output_to_input
 from hloscope.ir.graph import Instruction
 from hloscope.ir.types import TensorType
 from hloscope.ops.dynamic import (
@@ -99,4 +104,39 @@ def _(ins: Instruction, op: SetDimensionSize, operand: int) -> tuple[Accesses, .
     return everywhere(ins, operand) if operand else (identity(sizes(ins.type)),)
 
 
-missing(DynamicPad, reason="the padding is known only at run time")
+# Dynamic pad.  Operands: array, padding value, then vectors of low, high and interior padding.  An
+# element `x` lands on `low + x * (interior + 1)`.
+
+_PADDING = "which elements are padding is known only at run time"
+
+
+def _landing(at: MapBuilder, ins: Instruction, k: int, element: Expr) -> Expr:
+    low, interior = ins.operands[2], ins.operands[4]
+    start = at.read(*integers(low.type), low, (Const(k),))
+    gap = at.read(0, integers(interior.type)[1], interior, (Const(k),))
+    return start + element + element * gap
+
+
+@output_to_input(DynamicPad, memo=False, precision=Precision.OVER, reason=_PADDING)
+def _(ins: Instruction, op: DynamicPad, output: int) -> tuple[Accesses, ...]:
+    source, target = sizes(ins.operands[0].type), sizes(ins.type)
+    at = MapBuilder(target)
+    elements = [at.range(size) for size in source]
+    for k, element in enumerate(elements):
+        at.require(_landing(at, ins, k, element) - Dim(k), 0, 0)
+    value = over(_PADDING, everything_map(target, ()))
+    return (exact(at.map(elements)), value, *_sizes_read(ins, 2))
+
+
+@input_to_output(DynamicPad, memo=False, precision=Precision.OVER, reason=_PADDING)
+def _(ins: Instruction, op: DynamicPad, operand: int) -> tuple[Accesses, ...]:
+    source, target = sizes(ins.operands[0].type), sizes(ins.type)
+    if operand == 1:
+        return (over(_PADDING, everything_map((), target)),)
+    if operand > 1:
+        return everywhere(ins, operand)
+    at = MapBuilder(source)
+    results = [_landing(at, ins, k, Dim(k)) for k in range(len(source))]
+    for result, size in zip(results, target, strict=True):
+        at.require(result, 0, size - 1)
+    return (exact(at.map(results)),)

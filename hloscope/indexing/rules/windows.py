@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hloscope.affine import Dim, Expr
+from hloscope.affine import Const, Dim, Expr
 from hloscope.indexing.access import Accesses, Precision
+from hloscope.indexing.map import IndexingMap
 from hloscope.indexing.rules.build import (
     MapBuilder,
     all_output_sizes,
@@ -17,11 +18,12 @@ from hloscope.indexing.rules.build import (
     everything,
     everywhere,
     exact,
+    integers,
     output_sizes,
     over,
     sizes,
 )
-from hloscope.indexing.rules.registry import input_to_output, missing, output_to_input
+from hloscope.indexing.rules.registry import input_to_output, output_to_input
 from hloscope.ir.graph import Instruction
 from hloscope.ir.types import Dims
 from hloscope.ops.windows import (
@@ -34,21 +36,50 @@ from hloscope.ops.windows import (
 
 
 def base_index(
-    at: MapBuilder, window: Window, k: int, position: Expr, tap: Expr, size: int
+    at: MapBuilder, window: Window, k: int, position: Expr, tap: Expr, size: int, before: Expr
 ) -> Expr:
-    """The element of the base under a tap of the window, required to exist."""
-    shift = window.padding[k][0]
-    coordinate = position * window.strides[k] + tap * window.window_dilations[k] - shift
+    """The element of the base under a tap of the window, required to exist.
+
+    Args:
+        at: The map in the making.
+        window: The window.
+        k: Its dimension.
+        position: Where the window is.
+        tap: Which element of the window.
+        size: Of the base, without dilation and padding.
+        before: Padding before the base.
+    """
+    coordinate = position * window.strides[k] + tap * window.window_dilations[k] - before
     return at.quotient(coordinate, window.base_dilations[k], size)
 
 
 def window_position(
-    at: MapBuilder, window: Window, k: int, element: Expr, tap: Expr, size: int
+    at: MapBuilder, window: Window, k: int, element: Expr, tap: Expr, size: int, before: Expr
 ) -> Expr:
-    """The position whose tap lies on an element of the base, required to exist."""
-    shift = window.padding[k][0]
-    coordinate = element * window.base_dilations[k] - tap * window.window_dilations[k] + shift
+    """The position whose tap lies on an element of the base, required to exist.
+
+    The arguments are those of `base_index`, but that `size` is the number of positions.
+    """
+    coordinate = element * window.base_dilations[k] - tap * window.window_dilations[k] + before
     return at.quotient(coordinate, window.strides[k], size)
+
+
+def _base(at: MapBuilder, window: Window, positions: Sequence[Expr], shape: Dims) -> list[Expr]:
+    """Every element of the base under windows, one range variable per dimension."""
+    taps = [at.range(size) for size in window.sizes]
+    return [
+        base_index(at, window, k, positions[k], tap, shape[k], Const(window.padding[k][0]))
+        for k, tap in enumerate(taps)
+    ]
+
+
+def _positions(at: MapBuilder, window: Window, element: Sequence[Expr], shape: Dims) -> list[Expr]:
+    """Every position whose window holds an element, one range variable per dimension."""
+    taps = [at.range(size) for size in window.sizes]
+    return [
+        window_position(at, window, k, element[k], tap, shape[k], Const(window.padding[k][0]))
+        for k, tap in enumerate(taps)
+    ]
 
 
 @output_to_input(ReduceWindow)
@@ -56,92 +87,129 @@ def _(ins: Instruction, op: ReduceWindow, output: int) -> tuple[Accesses, ...]:
     target, count = output_sizes(ins, output), len(ins.operands) // 2
     base = sizes(ins.operands[output].type)
     at = MapBuilder(target)
-    taps = [at.range(size) for size in op.window.sizes]
-    results = [base_index(at, op.window, k, Dim(k), tap, base[k]) for k, tap in enumerate(taps)]
-    return (exact(at.simplified(results)),) * count + (everything(target, ()),) * count
+    read = exact(at.simplified(_base(at, op.window, dims(len(target)), base)))
+    return (read,) * count + (everything(target, ()),) * count
 
 
 @input_to_output(ReduceWindow)
 def _(ins: Instruction, op: ReduceWindow, operand: int) -> tuple[Accesses, ...]:
     if operand >= len(ins.operands) // 2:
         return everywhere(ins, operand)
-    target = all_output_sizes(ins)
-    at = MapBuilder(sizes(ins.operands[operand].type))
-    taps = [at.range(size) for size in op.window.sizes]
-    results = [
-        window_position(at, op.window, k, Dim(k), tap, target[0][k]) for k, tap in enumerate(taps)
-    ]
-    return (exact(at.simplified(results)),) * len(target)
+    source, targets = sizes(ins.operands[operand].type), all_output_sizes(ins)
+    at = MapBuilder(source)
+    found = at.simplified(_positions(at, op.window, dims(len(source)), targets[0]))
+    return (exact(found),) * len(targets)
 
 
 # Convolution.  Range variables: the taps of the spatial dimensions, then the input (or output)
 # feature.  A kernel element counts as read also where it meets padding.
 
 
-def _taps(at: MapBuilder, op: Convolution) -> list[Expr]:
-    return [at.range(size) for size in op.window.sizes]
+class _Convolution:
+    """A convolution with the sizes of its arrays."""
+
+    def __init__(self, ins: Instruction, op: Convolution | DynamicConv) -> None:
+        self.ins, self.op, self.names = ins, op, op.dimensions
+        self.lhs, self.rhs = (sizes(operand.type) for operand in ins.operands[:2])
+        self.out = sizes(ins.type)
+        self.out_features = self.out[self.names.output_feature]
+
+    def spatial(self) -> list[tuple[int, int, int]]:
+        """Number, input dimension and output dimension of each spatial dimension."""
+        names = self.names
+        pairs = zip(names.input_spatial, names.output_spatial, strict=True)
+        return [(k, i, o) for k, (i, o) in enumerate(pairs)]
+
+    def taps(self, at: MapBuilder) -> list[Expr]:
+        return [at.range(size) for size in self.op.window.sizes]
+
+    def before(self, at: MapBuilder, k: int) -> Expr:
+        """Padding before the input, a number or (dynamic_conv) read from operand 2."""
+        if isinstance(self.op, Convolution):
+            return Const(self.op.window.padding[k][0])
+        padding = self.ins.operands[2]
+        return at.read(*integers(padding.type), padding, (Const(k), Const(0)))
+
+    def read_of_input(self) -> IndexingMap:
+        op, names = self.op, self.names
+        at = MapBuilder(self.out)
+        taps, feature = self.taps(at), at.range(self.rhs[names.kernel_input_feature])
+        index = dims(len(self.lhs))
+        index[names.input_feature], index[names.input_batch] = feature, Dim(names.output_batch)
+        for name, groups in (
+            (names.input_batch, op.batch_group_count),
+            (names.input_feature, op.feature_group_count),
+        ):
+            if groups > 1:
+                group = Dim(names.output_feature) // (self.out_features // groups)
+                index[name] = group * (self.lhs[name] // groups) + index[name]
+        for k, i, o in self.spatial():
+            before = self.before(at, k)
+            index[i] = base_index(at, op.window, k, Dim(o), taps[k], self.lhs[i], before)
+        return at.simplified(index)
+
+    def read_of_kernel(self) -> IndexingMap:
+        op, names = self.op, self.names
+        at = MapBuilder(self.out)
+        index = dims(len(self.rhs))
+        for k, tap in enumerate(self.taps(at)):
+            last = op.window.sizes[k] - 1
+            index[names.kernel_spatial[k]] = last - tap if op.window.reversal[k] else tap
+        index[names.kernel_input_feature] = at.range(self.rhs[names.kernel_input_feature])
+        index[names.kernel_output_feature] = Dim(names.output_feature)
+        return at.simplified(index)
+
+    def reach_of_input(self) -> IndexingMap:
+        op, names = self.op, self.names
+        at = MapBuilder(self.lhs)
+        taps = self.taps(at)
+        index = dims(len(self.out))
+        for k, i, o in self.spatial():
+            before = self.before(at, k)
+            index[o] = window_position(at, op.window, k, Dim(i), taps[k], self.out[o], before)
+        index[names.output_batch] = Dim(names.input_batch)
+        per_group = self.out_features // max(op.batch_group_count, op.feature_group_count)
+        feature: Expr = at.range(per_group)
+        if op.batch_group_count > 1:
+            batches = self.lhs[names.input_batch] // op.batch_group_count
+            feature = Dim(names.input_batch) // batches * per_group + feature
+            index[names.output_batch] = Dim(names.input_batch) % batches
+        elif op.feature_group_count > 1:
+            features = self.lhs[names.input_feature] // op.feature_group_count
+            feature = Dim(names.input_feature) // features * per_group + feature
+        index[names.output_feature] = feature
+        return at.simplified(index)
+
+    def reach_of_kernel(self) -> IndexingMap:
+        names = self.names
+        at = MapBuilder(self.rhs)
+        index = dims(len(self.out))
+        for o in (*names.output_spatial, names.output_batch):
+            index[o] = at.range(self.out[o])
+        index[names.output_feature] = Dim(names.kernel_output_feature)
+        return at.simplified(index)
 
 
 @output_to_input(Convolution)
 def _(ins: Instruction, op: Convolution, output: int) -> tuple[Accesses, ...]:
-    lhs, rhs = (sizes(operand.type) for operand in ins.operands[:2])
-    target, names = sizes(ins.type), op.dimensions
-    at = MapBuilder(target)
-    taps = _taps(at, op)
-    feature: Expr = at.range(rhs[names.kernel_input_feature])
-    out_feature, out_features = Dim(names.output_feature), target[names.output_feature]
-    kernel = dims(len(rhs))
-    kernel[names.kernel_input_feature] = feature
-    kernel[names.kernel_output_feature] = out_feature
-    for k, tap in enumerate(taps):
-        reverse = op.window.reversal[k]
-        kernel[names.kernel_spatial[k]] = op.window.sizes[k] - 1 - tap if reverse else tap
-    read_kernel = at.simplified(kernel)
-    base = dims(len(lhs))
-    batch: Expr = Dim(names.output_batch)
-    if op.batch_group_count > 1:
-        group = out_feature // (out_features // op.batch_group_count)
-        batch = group * (lhs[names.input_batch] // op.batch_group_count) + batch
-    if op.feature_group_count > 1:
-        group = out_feature // (out_features // op.feature_group_count)
-        feature = group * (lhs[names.input_feature] // op.feature_group_count) + feature
-    base[names.input_batch], base[names.input_feature] = batch, feature
-    for k, (i, o) in enumerate(zip(names.input_spatial, names.output_spatial, strict=True)):
-        base[i] = base_index(at, op.window, k, Dim(o), taps[k], lhs[i])
-    return (exact(at.simplified(base)), exact(read_kernel))
+    conv = _Convolution(ins, op)
+    return (exact(conv.read_of_input()), exact(conv.read_of_kernel()))
+
+
+@output_to_input(DynamicConv, memo=False)
+def _(ins: Instruction, op: DynamicConv, output: int) -> tuple[Accesses, ...]:
+    conv = _Convolution(ins, op)
+    padding = everything(sizes(ins.type), sizes(ins.operands[2].type))
+    return (exact(conv.read_of_input()), exact(conv.read_of_kernel()), padding)
 
 
 @input_to_output(Convolution)
-def _(ins: Instruction, op: Convolution, operand: int) -> tuple[Accesses, ...]:
-    lhs, rhs = (sizes(operand.type) for operand in ins.operands[:2])
-    target, names = sizes(ins.type), op.dimensions
-    results = dims(len(target))
-    if operand == 1:
-        at = MapBuilder(rhs)
-        for o in (*names.output_spatial, names.output_batch):
-            results[o] = at.range(target[o])
-        results[names.output_feature] = Dim(names.kernel_output_feature)
-        return (exact(at.simplified(results)),)
-    at = MapBuilder(lhs)
-    taps = _taps(at, op)
-    for k, (i, o) in enumerate(zip(names.input_spatial, names.output_spatial, strict=True)):
-        results[o] = window_position(at, op.window, k, Dim(i), taps[k], target[o])
-    batch: Expr = Dim(names.input_batch)
-    groups = max(op.batch_group_count, op.feature_group_count)
-    per_group = target[names.output_feature] // groups
-    feature: Expr = at.range(per_group)
-    if op.batch_group_count > 1:
-        batches = lhs[names.input_batch] // op.batch_group_count
-        feature = batch // batches * per_group + feature
-        batch = batch % batches
-    elif op.feature_group_count > 1:
-        features = lhs[names.input_feature] // op.feature_group_count
-        feature = Dim(names.input_feature) // features * per_group + feature
-    results[names.output_batch], results[names.output_feature] = batch, feature
-    return (exact(at.simplified(results)),)
-
-
-missing(DynamicConv, reason="the padding is known only at run time")
+@input_to_output(DynamicConv, memo=False)
+def _(ins: Instruction, op: Convolution | DynamicConv, operand: int) -> tuple[Accesses, ...]:
+    if operand == 2:
+        return everywhere(ins, operand)
+    conv = _Convolution(ins, op)
+    return (exact(conv.reach_of_kernel() if operand else conv.reach_of_input()),)
 
 
 # select_and_scatter: every window over the operand selects one element, to which the scatter
@@ -150,23 +218,11 @@ missing(DynamicConv, reason="the padding is known only at run time")
 _CHOICE = "which element of its window a source element goes to depends on the data"
 
 
-def _positions(at: MapBuilder, window: Window, element: Sequence[Expr], source: Dims) -> list[Expr]:
-    taps = [at.range(size) for size in window.sizes]
-    return [
-        window_position(at, window, k, element[k], tap, source[k]) for k, tap in enumerate(taps)
-    ]
-
-
 def _neighbours(op: SelectAndScatter, shape: Dims, source: Dims) -> Accesses:
     """Elements that share a window with an element."""
     at = MapBuilder(shape)
     positions = _positions(at, op.window, dims(len(shape)), source)
-    taps = [at.range(size) for size in op.window.sizes]
-    return exact(
-        at.simplified(
-            base_index(at, op.window, k, positions[k], tap, shape[k]) for k, tap in enumerate(taps)
-        )
-    )
+    return exact(at.simplified(_base(at, op.window, positions, shape)))
 
 
 @output_to_input(SelectAndScatter, precision=Precision.OVER, reason=_CHOICE)
@@ -185,6 +241,4 @@ def _(ins: Instruction, op: SelectAndScatter, operand: int) -> tuple[Accesses, .
     if operand == 2:
         return everywhere(ins, operand)
     at = MapBuilder(source)
-    taps = [at.range(size) for size in op.window.sizes]
-    results = [base_index(at, op.window, k, Dim(k), tap, shape[k]) for k, tap in enumerate(taps)]
-    return (over(_CHOICE, at.simplified(results)),)
+    return (over(_CHOICE, at.simplified(_base(at, op.window, dims(len(source)), shape))),)
