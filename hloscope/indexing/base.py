@@ -161,6 +161,15 @@ class MapBase:
         return self.constraints == NEVER
 
     @property
+    def is_identity(self) -> bool:
+        """Is every index mapped to itself, with no condition but the bounds?"""
+        return (
+            self.results == _identity(len(self.dims))
+            and not self.constraints
+            and not self.is_undefined
+        )
+
+    @property
     def has_domain(self) -> bool:
         """Is anything bounded?  A symbolic map, `(d0) -> (d0 / 2)`, has no domain."""
         every = Interval.EVERYTHING
@@ -168,13 +177,11 @@ class MapBase:
 
     @property
     def box(self) -> dict[Var, Interval]:
-        """The interval of each variable."""
+        """The interval of each variable; shared, not to be changed."""
         try:
             return self._box
         except AttributeError:
-            box: dict[Var, Interval] = {Dim(i): v.interval for i, v in enumerate(self.dims)}
-            box |= {Range(i): v.interval for i, v in enumerate(self.ranges)}
-            box |= {Runtime(i): v.interval for i, v in enumerate(self.runtime)}
+            box = _box(self.dims, self.ranges, self.runtime)
             _set(self, "_box", box)
             return box
 
@@ -233,6 +240,18 @@ def _rebuild(cls: type[M], fields: tuple[Any, ...], is_undefined: bool) -> M:
 def _some_interval_is_empty(dims: _Dims, ranges: _Dims, runtime: _Runtime) -> bool:
     every: tuple[Variable | RuntimeVariable, ...] = (*dims, *ranges, *runtime)
     return any([v.interval.lo > v.interval.hi for v in every])
+
+
+@lru_cache(maxsize=64)
+def _identity(rank: int) -> tuple[Expr, ...]:
+    return tuple([Dim(i) for i in range(rank)])
+
+
+@lru_cache(maxsize=1 << 12)
+def _box(dims: _Dims, ranges: _Dims, runtime: _Runtime) -> dict[Var, Interval]:
+    box: dict[Var, Interval] = {Dim(i): v.interval for i, v in enumerate(dims)}
+    box |= {Range(i): v.interval for i, v in enumerate(ranges)}
+    return box | {Runtime(i): v.interval for i, v in enumerate(runtime)}
 
 
 _text: Final = lru_cache(maxsize=1 << 14)(to_text)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from hloscope.affine import Dim, Expr, Range, Runtime, Var, substitute
+from hloscope.affine import Dim, Expr, Range, Runtime, Var
 from hloscope.indexing.base import NEVER, M
-from hloscope.indexing.variables import Constraint, RuntimeVariable, renamed
+from hloscope.indexing.variables import (
+    Constraint,
+    RuntimeVariable,
+    renamed,
+    substituted,
+    substituted_constraints,
+)
 
 
 def compose(first: M, second: M) -> M:
@@ -27,38 +31,32 @@ def compose(first: M, second: M) -> M:
             f"cannot compose: the first map has {len(first.results)} results, "
             f"the second {len(second.dims)} dimensions"
         )
+    if first.is_identity and first.dims == second.dims and not first.ranges + first.runtime:
+        return second
     n_ranges, n_runtime = len(second.ranges), len(second.runtime)
     shift: dict[Var, Expr] = {}
     if n_ranges:
         shift |= {Range(i): Range(i + n_ranges) for i in range(len(first.ranges))}
     if n_runtime:
         shift |= {Runtime(i): Runtime(i + n_runtime) for i in range(len(first.runtime))}
-    middle = _all(first.results, shift)
-    inward: dict[Var, Expr] = {Dim(i): e for i, e in enumerate(middle) if e is not Dim(i)}
+    middle = substituted(first.results, shift)
+    inward: dict[Var, Expr] = {Dim(i): e for i, e in enumerate(middle)}
 
     runtime = [renamed(v, inward) for v in second.runtime]
     runtime += [renamed(v, shift) for v in first.runtime]
     if first.is_known_empty or second.is_known_empty:
         constraints: list[Constraint] = [*NEVER]
     else:
-        constraints = _constraints(second.constraints, inward)
-        constraints += _constraints(first.constraints, shift)
+        constraints = substituted_constraints(second.constraints, inward)
+        constraints += substituted_constraints(first.constraints, shift)
         constraints += [(e, v.interval) for e, v in zip(middle, second.dims, strict=True)]
     composed = first.with_(
         ranges=second.ranges + first.ranges,
         runtime=runtime,
-        results=_all(second.results, inward),
+        results=substituted(second.results, inward),
         constraints=constraints,
     )
     return merge_runtime(composed) if runtime else composed
-
-
-def _all(exprs: Sequence[Expr], new: dict[Var, Expr]) -> Sequence[Expr]:
-    return [substitute(e, new) for e in exprs] if new else exprs
-
-
-def _constraints(constraints: Sequence[Constraint], new: dict[Var, Expr]) -> list[Constraint]:
-    return [(substitute(e, new) if new else e, interval) for e, interval in constraints]
 
 
 def merge_runtime(m: M) -> M:
@@ -90,6 +88,6 @@ def drop_runtime(m: M, same: dict[int, int]) -> M:
     conditions = [(new[Runtime(i)], v.interval) for i, v in enumerate(m.runtime) if v.is_condition]
     return m.with_(
         runtime=[renamed(m.runtime[i], new) for i in kept],
-        results=_all(m.results, new),
-        constraints=_constraints(m.constraints, new) + conditions,
+        results=substituted(m.results, new),
+        constraints=substituted_constraints(m.constraints, new) + conditions,
     )

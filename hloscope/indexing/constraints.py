@@ -24,6 +24,7 @@ from hloscope.affine import (
     Runtime,
     Sum,
     Var,
+    bounds,
     from_terms,
     to_text,
 )
@@ -77,8 +78,11 @@ def settle(
     Raises:
         EmptyDomainError: No point satisfies them.
     """
-    table = _table(constraints)
-    while True:
+    table: Table = {}
+    for e, interval in constraints:
+        if not interval.contains(bounds(e, box)) or trace is not None:
+            _meet(table, e, interval)
+    while table:
         domain = Domain(dict(box))
         before, size = table, dict(box)
         table = {}
@@ -86,13 +90,7 @@ def settle(
             _settle_one(constraint, domain, box, table, trace)
         merge_mods(box, table, trace)
         if table == before and box == size:
-            return table
-
-
-def _table(constraints: Iterable[Constraint]) -> Table:
-    table: Table = {}
-    for expr, interval in constraints:
-        _meet(table, expr, interval)
+            break
     return table
 
 
@@ -113,14 +111,15 @@ def _settle_one(
 ) -> None:
     expr, interval = constraint
     expr = simplified(expr, domain, trace)
-    while (solved := solve(expr, interval, domain)) is not None:
+    values = domain.bounds(expr)
+    while not interval.contains(values) and (solved := solve(expr, interval, domain)) is not None:
         if trace is not None:
             trace.append(ConstraintStep("solving", (expr, interval), solved))
         expr, interval = solved
         if interval.is_empty:
             raise EmptyDomainError
         expr = simplified(expr, domain, trace)
-    values = domain.bounds(expr)
+        values = domain.bounds(expr)
     if interval.contains(values):
         if trace is not None:
             trace.append(ConstraintStep(f"values in {values}", (expr, interval), None))

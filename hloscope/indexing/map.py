@@ -116,12 +116,6 @@ class IndexingMap(MapBase):
 
     # -------------------------------------------------------------------------------- questions
 
-    @property
-    def is_identity(self) -> bool:
-        """Is every index mapped to itself, with no condition but the bounds?"""
-        identity = tuple([Dim(i) for i in range(len(self.dims))])
-        return self.results == identity and not self.constraints and not self.is_undefined
-
     def evaluate(self, dims: Ints, ranges: Ints = (), runtime: Ints = ()) -> Point:
         """The results at one point, whether it lies in the domain or not.
 

@@ -45,14 +45,16 @@ def _simplify(m: M, replace_points: bool, trace: MapTrace | None) -> M:
     change = _result if replace_points else _result_with_points
     results = [change(e, domain, trace) for e in m.results]
     runtime = [_with_simple_index(v, domain, trace) for v in m.runtime]
-    new = m.with_(
+    if box == m.box and constraints == m.constraints and runtime == [*m.runtime]:
+        same = all([a is b for a, b in zip(results, m.results, strict=True)])
+        return m if same else m.with_(results=results)
+    return m.with_(
         dims=[replace_interval(v, box[Dim(i)]) for i, v in enumerate(m.dims)],
         ranges=[replace_interval(v, box[Range(i)]) for i, v in enumerate(m.ranges)],
         runtime=[replace_interval(v, box[Runtime(i)]) for i, v in enumerate(runtime)],
         results=results,
         constraints=constraints,
     )
-    return m if new == m else new
 
 
 def _result(e: Expr, domain: Domain, trace: MapTrace | None) -> Expr:

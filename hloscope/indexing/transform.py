@@ -16,7 +16,6 @@ from hloscope.affine import (
     Runtime,
     Var,
     evaluate,
-    substitute,
     variables,
 )
 from hloscope.indexing.base import NEVER, M, MapBase
@@ -27,6 +26,8 @@ from hloscope.indexing.variables import (
     Variable,
     renamed,
     replace_interval,
+    substituted,
+    substituted_constraints,
 )
 
 WITNESS_BUDGET: Final = 4096
@@ -149,17 +150,9 @@ def without(m: M, gone: Collection[Var]) -> M:
         dims=[m.dims[i] for i in kept[Dim]],
         ranges=[m.ranges[i] for i in kept[Range]],
         runtime=[renamed(m.runtime[i], new) for i in kept[Runtime]],
-        results=_all(m.results, new),
-        constraints=_constraints(constraints, new),
+        results=substituted(m.results, new),
+        constraints=substituted_constraints(constraints, new),
     )
-
-
-def _all(exprs: Sequence[Expr], new: dict[Var, Expr]) -> Sequence[Expr]:
-    return [substitute(e, new) for e in exprs] if new else exprs
-
-
-def _constraints(constraints: Sequence[Constraint], new: dict[Var, Expr]) -> list[Constraint]:
-    return [(substitute(e, new) if new else e, interval) for e, interval in constraints]
 
 
 def replaced(
@@ -175,8 +168,8 @@ def replaced(
         dims=dims,
         ranges=ranges,
         runtime=[renamed(v, new) for v in runtime],
-        results=_all(m.results, new),
-        constraints=_constraints(m.constraints, new),
+        results=substituted(m.results, new),
+        constraints=substituted_constraints(m.constraints, new),
     )
 
 

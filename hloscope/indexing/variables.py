@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 from typing import Final, TypeAlias, TypeVar
+from weakref import WeakValueDictionary
 
-from hloscope.affine import Dim, Expr, Interval, Range, Runtime, Var, substitute
+from hloscope.affine import Const, Dim, Expr, Interval, Range, Runtime, Var, substitute
 from hloscope.ir.graph import Instruction
 
 Constraint: TypeAlias = tuple[Expr, Interval]
@@ -42,20 +43,50 @@ class VariableKind(StrEnum):
 _KINDS: Final = {str(kind): kind for kind in VariableKind}
 
 
-@dataclass(frozen=True, slots=True)
 class Variable:
     """A dimension or range variable: the integers it runs over, and its name.
 
-    A variable without a name is printed by its position: `d0`, `s0`.
+    A variable without a name is printed by its position: `d0`, `s0`.  Interned, so that maps are
+    compared and looked up fast: equal variables are the same object.
+
+    >>> Variable(Interval(0, 7)) is Variable(Interval(0, 7))
+    True
     """
 
+    __slots__ = ("__weakref__", "interval", "name")
+    __match_args__ = ("interval", "name")
     interval: Interval
-    name: str = ""
+    name: str
+
+    def __new__(cls, interval: Interval, name: str = "") -> Variable:
+        key = interval.lo, interval.hi, name
+        found = _LIVE.get(key)
+        if found is None:
+            found = object.__new__(cls)
+            object.__setattr__(found, "interval", interval)
+            object.__setattr__(found, "name", name)
+            found = _LIVE.setdefault(key, found)  # another thread may have been faster
+        return found
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"cannot assign to `{name}`: a variable is immutable")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"cannot delete `{name}`: a variable is immutable")
+
+    def __reduce__(self) -> tuple[type[Variable], tuple[Interval, str]]:
+        return Variable, (self.interval, self.name)
+
+    def __repr__(self) -> str:
+        return f"Variable({self.interval!r}, {self.name!r})"
 
     @property
     def kind(self) -> VariableKind:
         """What the name says the variable is."""
         return VariableKind.of_name(self.name)
+
+
+_LIVE: Final[WeakValueDictionary[tuple[int, int, str], Variable]] = WeakValueDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +156,33 @@ def renamed(variable: RuntimeVariable, new: dict[Var, Expr]) -> RuntimeVariable:
     """The runtime variable with the variables of its index replaced."""
     if not variable.index or not new:
         return variable
-    index = tuple([substitute(e, new) for e in variable.index])
-    return replace(variable, index=index)
+    return replace(variable, index=substituted(variable.index, new))
+
+
+def substituted(exprs: Sequence[Expr], new: dict[Var, Expr]) -> tuple[Expr, ...]:
+    """The expressions with variables replaced, all at once."""
+    if not new:
+        return tuple(exprs)
+    out: list[Expr] = []
+    for e in exprs:
+        found = new.get(e)  # type: ignore[arg-type]  # most expressions are bare variables
+        if found is None:
+            found = e if isinstance(e, _ATOMS) else substitute(e, new)
+        out.append(found)
+    return tuple(out)
+
+
+def substituted_constraints(
+    constraints: Sequence[Constraint], new: dict[Var, Expr]
+) -> list[Constraint]:
+    """The constraints with variables replaced, all at once."""
+    if not constraints or not new:
+        return [*constraints]
+    exprs = substituted([e for e, _ in constraints], new)
+    return [(e, interval) for e, (_, interval) in zip(exprs, constraints, strict=True)]
+
+
+_ATOMS: Final = (Dim, Range, Runtime, Const)
 
 
 PREFIXES: Final[dict[type[Var], str]] = {Dim: "d", Range: "s", Runtime: "rt"}
