@@ -44,6 +44,13 @@ def numpy() -> Any:
     return numpy
 
 
+def ml_dtypes() -> Any:
+    """Return the ml_dtypes module."""
+    import ml_dtypes
+
+    return ml_dtypes
+
+
 @cache
 def numpy_dtype(element: ElementType) -> np.dtype[Any]:
     """Return the numpy (or ml_dtypes) type of an element type.
@@ -54,13 +61,9 @@ def numpy_dtype(element: ElementType) -> np.dtype[Any]:
     np = numpy()
     if not element.numpy:
         raise ValueError(f"elements of type {element.name} have no value")
-    if hasattr(np, element.numpy) and element.numpy != "bool":
+    if element.numpy == "bool" or hasattr(np, element.numpy):
         return np.dtype(element.numpy)  # type: ignore[no-any-return]
-    if element.numpy == "bool":
-        return np.dtype(bool)  # type: ignore[no-any-return]
-    import ml_dtypes
-
-    return np.dtype(getattr(ml_dtypes, element.numpy))  # type: ignore[no-any-return]
+    return np.dtype(getattr(ml_dtypes(), element.numpy))  # type: ignore[no-any-return]
 
 
 # ----------------------------------------------------------------------------------- reading
@@ -216,8 +219,10 @@ def _floats(element: ElementType, words: list[str]) -> Array:
     values = np.array([_float(word) for word in words], np.float64)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         out: Array = values.astype(dtype)
-        if (np.isinf(out.astype(np.float64)) & ~np.isinf(values)).any():
+        if (np.isfinite(values) & (abs(values) > _limit(element))).any():
             raise OverflowError
+        if element.name == "f8e8m0fnu":  # ml_dtypes rounds the smallest one up
+            out.view("u1")[(values > 0) & (values < 1.5 * 2.0**-127)] = 0
     for at in np.flatnonzero(np.isnan(values)):
         found = _NAN.fullmatch(words[at])
         if found and (found[1] or found[2]) and element.name in _IEEE:
@@ -225,6 +230,13 @@ def _floats(element: ElementType, words: list[str]) -> Array:
         elif found and found[1]:
             out[at] = np.copysign(np.float64("nan"), -1.0).astype(dtype)
     return out
+
+
+@cache
+def _limit(element: ElementType) -> float:
+    """Return the largest number that rounds to a finite value, or a little more."""
+    most = float(ml_dtypes().finfo(numpy_dtype(element)).max)
+    return most * (1 + 2.0 ** -(_mantissa(element) + 2))
 
 
 def _float(word: str) -> float:

@@ -77,6 +77,8 @@ def read_metadata(text: str) -> Metadata:
         if value is None:  # a nested group
             start, at = at, value_end(inner, at, stop_at_comma=False)
             value = inner[start:at]
+            if not value.startswith("{"):
+                fail(f"field `{name}` has no value", text, 1 + found.start(1), 1 + found.end(1))
         if name in _TEXTS:
             known[name] = unquote(value)
         elif name in _NUMBERS and value.isdecimal():
@@ -160,7 +162,7 @@ def read_backend_config(text: str) -> BackendConfig:
     attributes: dict[str, str] = {}
     for part, at in split_list(inner):
         name, equals, value = part.partition("=")
-        if not re.fullmatch(r'[\w.$"-]+\s*', name):
+        if not re.fullmatch(r'"?[A-Za-z_$][\w.$"-]*\s*', name):
             fail(f"expected JSON or `name = value`, found `{shortened(part)}`", text, 1 + at)
         attributes[unquote(name.strip())] = value.strip() if equals else "unit"
     return BackendConfig("mlir", attributes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hloscope.errors import ParseError
@@ -88,12 +88,14 @@ values = st.recursive(
 )  # fmt: skip
 
 
+@settings(max_examples=60)
 @given(st.lists(st.tuples(st.from_regex(r"[a-z_][a-z0-9_-]{0,5}", fullmatch=True), values)))
 def test_joined_attributes_are_split_again(parts: list[tuple[str, str]]) -> None:
     text = "".join(f", {name}={value}" for name, value in parts)
     assert [(name, value) for name, value, _ in split_attributes(text)] == parts
 
 
+@settings(max_examples=60)
 @given(st.lists(values, min_size=1, max_size=5))
 def test_joined_lists_are_split_again(parts: list[str]) -> None:
     text = ", ".join(parts)

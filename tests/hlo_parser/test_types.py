@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hloscope.errors import ParseError
@@ -202,6 +202,7 @@ def _in_order(type_: Type) -> Type:
     return parse_type(print_type(type_))
 
 
+@settings(max_examples=60)
 @given(types)
 def test_printed_types_are_read_back(type_: Type) -> None:
     text = print_type(type_)

@@ -1,0 +1,53 @@
+"""Types that the text leaves out get the layout XLA would give them."""
+
+from __future__ import annotations
+
+import pytest
+
+from hloscope.hlo_parser import parse_hlo
+from hloscope.hlo_parser.types import print_type
+
+MODULE = """HloModule m
+less {{ x = f32[] parameter(0)
+ y = f32[] parameter(1)
+ ROOT r = pred[] compare(x, y), direction=LT }}
+callee {{ x = f32[2,3]{{0,1}} parameter(0)
+ ROOT r = f32[2,3]{{0,1}} negate(x) }}
+never {{ x = f32[2,3]{{0,1}} parameter(0)
+ ROOT r = pred[] constant(false) }}
+ENTRY e {{
+ a = f32[2,3]{{0,1:T(4)}} parameter(0)
+ b = f32[2,3] parameter(1)
+ t = (f32[2,3]{{0,1}}, s32[]) parameter(2)
+ c = pred[] parameter(3)
+ n = s32[] parameter(4)
+ ROOT out = {}
+}}
+"""
+
+CASES = [
+    # as XLA's own parser infers them; without a layout means row-major
+    ("negate(a)", "f32[2,3]{0,1:T(4)}"),
+    ("add(a, b)", "f32[2,3]{0,1:T(4)}"),
+    ("add(b, a)", "f32[2,3]"),
+    ("compare(a, b), direction=LT", "pred[2,3]{0,1:T(4)}"),
+    ("clamp(a, b, a)", "f32[2,3]"),
+    ("transpose(a), dimensions={1,0}", "f32[3,2]{1,0:T(4)}"),
+    ("transpose(b), dimensions={1,0}", "f32[3,2]{0,1}"),
+    ("reverse(a), dimensions={0}", "f32[2,3]{0,1:T(4)}"),
+    ("concatenate(a, a), dimensions={0}", "f32[4,3]"),
+    ("sort(a), dimensions={0}, to_apply=less", "f32[2,3]{0,1:T(4)}"),
+    ("dot(a, a), lhs_contracting_dims={0}, rhs_contracting_dims={0}", "f32[3,3]"),
+    ("tuple(a, b)", "(f32[2,3]{0,1:T(4)}, f32[2,3])"),
+    ("get-tuple-element(t), index=0", "f32[2,3]{0,1}"),
+    ("call(a), to_apply=callee", "f32[2,3]{0,1}"),
+    ("conditional(c, a, a), true_computation=callee, false_computation=callee", "f32[2,3]{0,1}"),
+    ("while(a), condition=never, body=callee", "f32[2,3]{0,1:T(4)}"),
+    ("set-dimension-size(a, n), dimensions={0}", "f32[<=2,3]{0,1:T(4)}"),
+]
+
+
+@pytest.mark.parametrize(("text", "type_"), CASES, ids=[text for text, _ in CASES])
+def test_layouts_follow_the_operands(text: str, type_: str) -> None:
+    module = parse_hlo(MODULE.format(text), strict=True)
+    assert print_type(module.entry.root.type) == type_
