@@ -1,0 +1,126 @@
+"""The graph seen from other sides: who uses a value, in which order to visit, as a networkx graph.
+
+Nothing is kept in step with the graph: a view is computed when it is asked for, in time linear in
+what it looks at.  Control predecessors count as edges of order, not as uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from hloscope.errors import UnknownNameError
+from hloscope.ir.graph import Computation, Instruction
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+    Graph: TypeAlias = nx.MultiDiGraph[str]
+
+Uses: TypeAlias = dict[Instruction, tuple[Instruction, ...]]
+"""Users of each instruction, in text order; one that reads a value twice stands there once."""
+
+
+def users(computation: Computation) -> Uses:
+    """Return the users of every instruction of `computation`.
+
+    >>> from hloscope.ir.graph import Body
+    >>> from hloscope.ir.op import Op
+    >>> from hloscope.ir.types import TokenType
+    >>> a = Instruction("a", TokenType(), Op())
+    >>> b = Instruction("b", TokenType(), Op(), (a, a))
+    >>> users(Computation("c", Body((a, b), (), b)))[a]
+    (<b = (a, a)>,)
+    """
+    found: dict[Instruction, list[Instruction]] = {ins: [] for ins in computation}
+    for ins in computation:
+        for operand in dict.fromkeys(ins.operands):
+            if operand in found:  # a region may read values from outside
+                found[operand].append(ins)
+    return {ins: tuple(by) for ins, by in found.items()}
+
+
+def topological_order(computation: Computation) -> tuple[Instruction, ...]:
+    """Return the instructions, operands and control predecessors first; otherwise in text order.
+
+    HLO text is in such an order already, a rewritten computation need not be.
+
+    Raises:
+        ValueError: There is a cycle; the message names an instruction on it.
+    """
+    order: dict[Instruction, None] = {}
+    inside = set(computation)
+    open_: set[Instruction] = set()
+    for first in computation:
+        stack = [first]
+        while stack:
+            ins = stack[-1]
+            if ins in order:
+                stack.pop()
+                continue
+            waits = [o for o in _before(ins) if o in inside and o not in order]
+            if not waits:
+                open_.discard(ins)
+                order[stack.pop()] = None
+                continue
+            if ins in open_:
+                raise ValueError(f"`{ins.name}` depends on itself")
+            open_.add(ins)
+            stack += reversed(waits)
+    return tuple(order)
+
+
+def neighbourhood(
+    ins: Instruction, distance: int, computation: Computation
+) -> tuple[Instruction, ...]:
+    """Return the instructions at most `distance` operand edges away from `ins`, in text order.
+
+    Edges count in both directions.
+
+    Raises:
+        UnknownNameError: `ins` is not in `computation`.
+    """
+    if ins not in set(computation):
+        raise UnknownNameError(f"`{ins.name}` is not in computation `{computation.name}`")
+    uses = users(computation)
+    found = {ins}
+    edge = [ins]
+    for _ in range(distance):
+        near = (n for at in edge for n in (*at.operands, *uses[at]) if n in uses)
+        edge = [n for n in dict.fromkeys(near) if n not in found]
+        found.update(edge)
+    return tuple(i for i in computation if i in found)
+
+
+def to_networkx(what: Computation | Iterable[Instruction]) -> Graph:
+    """Return instructions as a networkx graph with an edge from each operand to its user.
+
+    Nodes are names; they have `op`, `type` and `instruction`, edges have `operand` (its number), or
+    `control=True`.  Of a part of a computation, only edges within it are there.
+
+    >>> from hloscope.ir.op import Op
+    >>> from hloscope.ir.types import TokenType
+    >>> a = Instruction("a", TokenType(), Op())
+    >>> list(to_networkx([a, Instruction("b", TokenType(), Op(), (a,))]).edges(data=True))
+    [('a', 'b', {'operand': 0})]
+    """
+    import networkx as nx
+
+    graph: Graph = nx.MultiDiGraph()
+    instructions = tuple(what)
+    inside = set(instructions)
+    for ins in instructions:
+        data: dict[str, Any] = {"op": ins.op.name, "type": ins.type, "instruction": ins}
+        graph.add_node(ins.name, **data)
+    for ins in instructions:
+        for number, operand in enumerate(ins.operands):
+            if operand in inside:
+                graph.add_edge(operand.name, ins.name, operand=number)
+        for before in ins.control_predecessors:
+            if before in inside:
+                graph.add_edge(before.name, ins.name, control=True)
+    return graph
+
+
+def _before(ins: Instruction) -> tuple[Instruction, ...]:
+    return ins.operands + ins.control_predecessors
