@@ -462,15 +462,17 @@ def linear(*parts: tuple[ExprLike, int]) -> Expr:
     const = 0
     get = coeffs.get
     for part, k in parts:
-        if type(part) is Sum:
-            const += k * part.const
-            for term, c in part.terms:
+        kind = type(part)
+        if kind is Sum:
+            const += k * part.const  # type: ignore[union-attr]
+            for term, c in part.terms:  # type: ignore[union-attr]
                 coeffs[term] = get(term, 0) + k * c
+        elif kind is Const:
+            const += k * part.value  # type: ignore[union-attr]
+        elif kind is int:
+            const += k * part  # type: ignore[assignment, operator]
         elif isinstance(part, Node):
-            if type(part) is Const:
-                const += k * part.value
-            else:
-                coeffs[part] = get(part, 0) + k  # type: ignore[index, call-overload]
+            coeffs[part] = get(part, 0) + k  # type: ignore[index, call-overload]
         else:
             const += k * plain_int(part)
     return from_terms([item for item in coeffs.items() if item[1]], const)

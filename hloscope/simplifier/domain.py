@@ -14,6 +14,7 @@ Constraint: TypeAlias = tuple[Expr, Interval]
 _RECENT: dict[object, Domain] = {}
 _KEEP: Final = 256
 _ROUNDS: Final = 4
+_MANY: Final = 8
 
 
 class Domain:
@@ -79,14 +80,18 @@ class Domain:
         return best
 
     def _once(self, e: Expr) -> Expr:
-        best = self._engine(0).simplify(e)
-        for i, few in enumerate((4, 8), 1):
-            if best._divisions < few and best._divisions <= e._divisions:
-                break
-            other = self._engine(i).simplify(e)
-            if other._divisions < best._divisions:
-                best = other
+        """The best of the engines; the second and third are asked where they may do better."""
+        first = self._engine(0)
+        best = first.simplify(e)
+        if best._divisions > 1 and first.unreduced:
+            best = self._better(best, 1, e)
+        if best._divisions >= _MANY or best._divisions > e._divisions:
+            best = self._better(best, 2, e)
         return best
+
+    def _better(self, best: Expr, i: int, e: Expr) -> Expr:
+        other = self._engine(i).simplify(e)
+        return other if other._divisions < best._divisions else best
 
     def _engine(self, i: int) -> Engine:
         while i >= len(self._engines):

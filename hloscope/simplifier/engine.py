@@ -36,7 +36,7 @@ from hloscope.affine import (
 from hloscope.simplifier import surface
 from hloscope.simplifier.ranges import VARIABLES, Ranges, divisor, ends, interval, is_floor, parts
 from hloscope.simplifier.rule import Rule, Step, Trace
-from hloscope.simplifier.rules.floordiv import FLOORDIV
+from hloscope.simplifier.rules.floordiv import FLOORDIV, LIMIT
 from hloscope.simplifier.rules.leaves import LEAVES
 from hloscope.simplifier.rules.mod import CEILING, MOD, MOD_BY_QUOTIENT
 from hloscope.simplifier.rules.sums import EXTREMA_SUMS, SUMS
@@ -72,6 +72,7 @@ class Engine(Ranges):
     ) -> None:
         super().__init__(box)
         self.reduce_all, self.keep_remainders = reduce_all, keep_remainders
+        self.unreduced = False  # has `reduce_all` anything to reduce?
         self.trace: Trace | None = None
         self._flat: dict[Expr, Expr] = {}
         self._floors: dict[tuple[Expr, int], Expr] = {}
@@ -131,7 +132,7 @@ class Engine(Ranges):
 
     def _flat_division(self, x: Expr, num: Expr, den: int) -> Expr:
         if type(x) is Mod:
-            new = self.remainder(num, abs(den))
+            new = self.remainder(num, abs(den), x.num)
             self.note(MOD_BY_QUOTIENT, x, new)
             return new
         if den < 0:
@@ -141,6 +142,15 @@ class Engine(Ranges):
             new = self.floor(num, den)
             self.note(CEILING, x, new)
             return new
+        written: Expr = x.num  # type: ignore[union-attr]
+        return self._nested_floor(num, den, written if num is self._flat[written] else None)
+
+    def _nested_floor(self, num: Expr, den: int, written: Expr | None) -> Expr:
+        """The quotient of `written`, whose flat form is `num`: `y // a // c` is `y // (a * c)`."""
+        while written is not None and is_floor(written) and den * divisor(written) < LIMIT:
+            den *= divisor(written)
+            written = written.num  # type: ignore[union-attr]
+            num = self._flat[written]
         return self.floor(num, den)
 
     def _flat_leaf(self, x: Expr) -> Expr:
@@ -178,8 +188,8 @@ class Engine(Ranges):
                 return new
         return FloorDiv(num, Const(den))
 
-    def remainder(self, num: Expr, den: int) -> Expr:
-        """The flat form of `num % den`."""
+    def remainder(self, num: Expr, den: int, written: Expr | None = None) -> Expr:
+        """The flat form of `num % den`, where the numerator is the flat form of `written`."""
         if self.keep_remainders:
             for rule in MOD:
                 new = rule.code(num, den, self)
@@ -188,7 +198,8 @@ class Engine(Ranges):
                         self.note(rule, Mod(num, Const(den)), new)
                     return new
             return Mod(self.surface(num), Const(den))
-        return self.settle(linear((num, 1), (self.floor(num, den), -den)))
+        quotient = self._nested_floor(num, den, written)
+        return self.settle(linear((num, 1), (quotient, -den)))
 
     def settle(self, e: Expr) -> Expr:
         """Apply the laws between the terms of a sum."""

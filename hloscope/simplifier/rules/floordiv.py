@@ -21,7 +21,7 @@ from hloscope.affine import (
     minimum,
     order_key,
 )
-from hloscope.simplifier.ranges import Terms, divisor, is_floor, parts
+from hloscope.simplifier.ranges import Terms, divisor, is_floor, parts, scaled_sum
 from hloscope.simplifier.rule import Rule
 
 if TYPE_CHECKING:
@@ -51,21 +51,32 @@ def value_is_known_after_residues(num: Expr, den: int, engine: Engine) -> Expr |
             break
     else:
         return None
-    near: list[tuple[Expr, int]] = []  # what to take out, and what stays
-    rest: dict[Expr, int] = {}
+    base = const % den
+    outer: list[tuple[Expr, int]] = []  # what to take out
+    rest: dict[Expr, int] = {}  # what stays
+    floors = False
     for t, c in sorted(terms, key=_quotients_last):
-        target = engine.remainder_target(t, rest) if rest and is_floor(t) else 0
+        target = 0
+        if is_floor(t):
+            floors = True
+            target = engine.remainder_target(t, rest) if rest else 0
         k = (c - target + half) // den
-        near.append((t, k))
-        if c - k * den:
-            rest[t] = c - k * den
-    for outer in near, [(t, c // den) for t, c in terms]:
-        new = linear((num, 1), (-(const // den) * den, 1), *[(t, -k * den) for t, k in outer])
-        if new is not num:
-            lo, hi = engine.bounds(new)
-            if lo // den == hi // den:
-                return engine.settle(linear(*outer, (const // den + lo // den, 1)))
-    return None
+        if k:
+            outer.append((t, k))
+            c -= k * den
+        if c:
+            rest[t] = c
+    lo, hi = scaled_sum(tuple(rest.items()), base, engine.bounds)
+    if lo // den != hi // den:
+        positive = tuple([(t, c % den) for t, c in terms])
+        low, high = scaled_sum(positive, base, engine.bounds)
+        if low // den == high // den:
+            lo, hi, outer = low, high, [(t, c // den) for t, c in terms]
+        elif floors and outer:
+            lo, hi = engine.bounds(from_terms(list(rest.items()), base))
+    if lo // den != hi // den:
+        return None
+    return engine.settle(linear(*outer, (const // den + lo // den, 1)))
 
 
 def _quotients_last(term: tuple[Expr, int]) -> int:
@@ -85,6 +96,8 @@ def multiples_come_out(num: Expr, den: int, engine: Engine) -> Expr | None:
             k = (c + half) // den
             left = c - k * den
         elif left:
+            if not -half <= c <= half:
+                engine.unreduced = True
             k, left = 0, c
         if k:
             outer.append((t, k))

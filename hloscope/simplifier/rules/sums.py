@@ -30,10 +30,10 @@ def multiple_is_known(e: Sum, engine: Engine) -> Expr | None:
 
 def dropped_digit(e: Sum, engine: Engine) -> Expr | None:
     """`x // a - x // (2 * a)`: one shifted floor."""
-    floors = [(t, c) for t, c in e.terms if is_floor(t)]
-    for f, a in floors:
-        for g, b in floors:
-            if a == -b and divisor(g) == 2 * divisor(f):
+    floors = [(t, c, divisor(t)) for t, c in e.terms if is_floor(t)]
+    for f, a, d in floors:
+        for g, b, twice in floors:
+            if a == -b and twice == 2 * d:
                 rest = linear((engine.floor(f, 2), 1), (g, -1))
                 if rest._divisions == 0:
                     new = engine.floor(linear((f, 1), (1, 1)), 2)
@@ -48,9 +48,12 @@ def shifted_floors_add_up(e: Sum, engine: Engine) -> Expr | None:
     If that has no division at all, the largest shift is written by the others, whatever their
     coefficients.
     """
+    divisors = [divisor(t) for t, _ in e.terms if is_floor(t)]
+    if len(set(divisors)) == len(divisors):
+        return None
     families: dict[tuple[Expr, int], list[tuple[int, Expr, int]]] = {}
     for t, c in e.terms:
-        if is_floor(t):
+        if is_floor(t) and divisors.count(divisor(t)) > 1:
             _, const = parts(t.num)  # type: ignore[union-attr]
             base = linear((t.num, 1), (-const, 1))  # type: ignore[union-attr]
             families.setdefault((base, divisor(t)), []).append((const, t, c))
