@@ -136,7 +136,7 @@ class Analysis:
     def _folded(self, ins: Instruction, access: Access) -> Access:
         if access.map is None or not access.map.runtime:
             return access
-        map = fold_runtime(access.map, ins.op, lambda i: output_to_input(i, 0))
+        map = fold_runtime(access.map, lambda i: output_to_input(i, 0))
         return access if map is access.map else replace(access, map=normal(map))
 
     # --------------------------------------------------------------------------- a computation

@@ -1,6 +1,6 @@
 """Integers known before the program runs: constants and iotas, and what is computed from them.
 
-Runtime variables whose value is known this way are replaced by it, clamped as the op clamps them.
+Runtime variables whose value is known this way are replaced by it, clamped as they are.
 """
 
 from __future__ import annotations
@@ -23,12 +23,11 @@ from hloscope.affine import (
     minimum,
     substitute,
 )
-from hloscope.indexing import Accesses, IndexingMap, Precision
+from hloscope.indexing import Accesses, Constraint, IndexingMap, Precision
 from hloscope.ir.graph import Instruction
 from hloscope.ir.op import Op
 from hloscope.ir.types import TensorType, Type
 from hloscope.ops.elementwise import ELEMENTWISE, Elementwise
-from hloscope.ops.gather_scatter import Gather
 from hloscope.ops.shape import (
     Bitcast,
     BroadcastInDim,
@@ -40,7 +39,7 @@ from hloscope.ops.shape import (
     Reverse,
     Transpose,
 )
-from hloscope.ops.slicing import DynamicSlice, DynamicUpdateSlice, Slice
+from hloscope.ops.slicing import Slice
 from hloscope.simplifier import Domain
 
 Index: TypeAlias = tuple[Expr, ...]
@@ -51,8 +50,6 @@ MAX_DEPTH: Final = 64
 """How far back a value is looked for."""
 MAX_LITERAL: Final = 1 << 20
 """Characters of a literal that are looked at."""
-CLAMPS: Final[frozenset[type[Op]]] = frozenset({DynamicSlice, DynamicUpdateSlice, Gather})
-"""Ops that move an index that is out of bounds to the nearest valid one."""
 MOVES: Final[frozenset[type[Op]]] = frozenset(
     {BroadcastInDim, Reshape, Transpose, Slice, Reverse, Bitcast, Concatenate, Pad}
     | {ELEMENTWISE["copy"]}
@@ -60,12 +57,11 @@ MOVES: Final[frozenset[type[Op]]] = frozenset(
 """Ops whose result elements are operand elements."""
 
 
-def fold_runtime(map: IndexingMap, op: Op, rule: Rule) -> IndexingMap:
+def fold_runtime(map: IndexingMap, rule: Rule) -> IndexingMap:
     """Replace the runtime variables whose value is known before the program runs.
 
     Args:
-        map: A map of an instruction with this op.
-        op: Says whether an index out of bounds is clamped.
+        map: A map of an instruction.
         rule: Gives the maps of the instructions that compute the indices.
     """
     domain = map.domain
@@ -75,20 +71,22 @@ def fold_runtime(map: IndexingMap, op: Op, rule: Rule) -> IndexingMap:
             continue
         value = Values(domain, rule).of(variable.origin, variable.index)
         if value is not None:
-            value = _clamped(value, domain.bounds(value), variable.interval, op)
-        if value is not None:
-            known[Runtime(i)] = value
+            known[Runtime(i)] = _clamped(value, domain.bounds(value), variable.values)
     return replace_runtime(map, known) if known else map
 
 
-def _clamped(value: Expr, bounds: Interval, valid: Interval, op: Op) -> Expr | None:
+def _clamped(value: Expr, bounds: Interval, valid: Interval) -> Expr:
     if valid.contains(bounds):
         return value
-    if type(op) not in CLAMPS:
-        return None
     if bounds.hi > valid.hi:
         value = minimum(value, valid.hi)
     return maximum(value, valid.lo) if bounds.lo < valid.lo else value
+
+
+def _conditions(map: IndexingMap, new: Mapping[Var, Expr]) -> list[Constraint]:
+    """What the map asks of the values of the runtime variables `new`."""
+    variables = [(Runtime(i), v) for i, v in enumerate(map.runtime)]
+    return [(rt, v.interval) for rt, v in variables if rt in new and v.is_condition]
 
 
 def replace_runtime(map: IndexingMap, new: Mapping[Var, Expr]) -> IndexingMap:
@@ -106,10 +104,11 @@ def replace_runtime(map: IndexingMap, new: Mapping[Var, Expr]) -> IndexingMap:
         replace(map.runtime[i], index=tuple([substitute(e, every) for e in map.runtime[i].index]))
         for i in left
     ]
+    constraints = [*map.constraints, *_conditions(map, new)]
     return map.with_(
         runtime=runtime,
         results=[substitute(e, every) for e in map.results],
-        constraints=[(substitute(e, every), interval) for e, interval in map.constraints],
+        constraints=[(substitute(e, every), interval) for e, interval in constraints],
     )
 
 

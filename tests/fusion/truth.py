@@ -125,7 +125,9 @@ class Values:
         for point in product(*[range(v.interval.lo, v.interval.hi + 1) for v in map.ranges]):
             at = dims | {Range(i): x for i, x in enumerate(point)}
             self._run(map, at)
-            if all(v.interval.contains(at[Dim(i)]) for i, v in enumerate(map.dims)) and all(
+            inside = all(v.interval.contains(at[Dim(i)]) for i, v in enumerate(map.dims))
+            inside &= all(v.interval.contains(at[Runtime(i)]) for i, v in enumerate(map.runtime))
+            if inside and all(
                 interval.contains(evaluate(e, at)) for e, interval in map.constraints
             ):
                 found.add(tuple([evaluate(e, at) for e in map.results]))
@@ -143,7 +145,7 @@ class Values:
                     continue  # read at another runtime variable, whose turn comes first
                 assert variable.origin is not None
                 value = self.at(variable.origin, index)
-                at[Runtime(i)] = min(max(value, variable.interval.lo), variable.interval.hi)
+                at[Runtime(i)] = min(max(value, variable.values.lo), variable.values.hi)
                 left.remove(i)
                 break
             else:

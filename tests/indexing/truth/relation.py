@@ -8,11 +8,10 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from hloscope.affine import Dim, Range, Runtime, Var, evaluate_array
+from hloscope.affine import Dim, Range, Runtime, Var, evaluate_array, variables
 from hloscope.indexing import IndexingMap
 from hloscope.indexing.access import Access, Accesses, Precision
 from hloscope.indexing.analysis import input_to_output, output_to_input
-from hloscope.ops.gather_scatter import Scatter
 from tests.indexing.truth.marks import Case
 
 Bools = NDArray[np.bool_]
@@ -75,13 +74,13 @@ def relation_of(access: Access, source: Sequence[int], target: Sequence[int], ca
 def _runtime(
     m: IndexingMap, box: dict[Var, NDArray[np.int64]], shape: tuple[int, int], case: Case
 ) -> list[NDArray[np.int64]]:
-    """Values of the runtime variables at every point.
-
-    HLO clamps them to their intervals; scatter drops an update whose start is outside.
-    """
+    """Values of the runtime variables at every point, clamped as they say."""
     known = {o.ins: o.values for o in case.operands if o.values is not None}
-    runtime: list[NDArray[np.int64]] = []
-    for i, variable in enumerate(m.runtime):
+    left = list(range(len(m.runtime)))
+    while left:  # an index may use other runtime variables, in any order
+        i = next(i for i in left if variables(*m.runtime[i].index) <= box.keys())
+        left.remove(i)
+        variable = m.runtime[i]
         if variable.origin is None:
             value = np.full(shape, case.member)
         else:
@@ -89,11 +88,8 @@ def _runtime(
             array = known[variable.origin]
             assert array.ndim == len(at), f"rt{i} of {m}: {len(at)} indices for {array.shape}"
             value = array[tuple(at)] if at else np.broadcast_to(array, shape)
-        if not isinstance(case.ins.op, Scatter):
-            value = np.clip(value, variable.interval.lo, variable.interval.hi)
-        runtime.append(value)
-        box[Runtime(i)] = value
-    return runtime
+        box[Runtime(i)] = np.clip(value, variable.values.lo, variable.values.hi)
+    return [box[Runtime(i)] for i in range(len(m.runtime))]
 
 
 def _inside(m: IndexingMap, result: NDArray[np.int64], holds: Bools, size: int) -> None:
@@ -118,7 +114,8 @@ def union_of(
     return touched, worst
 
 
-def _judge(said: Bools, precision: Precision, true: Bools, what: str, accesses: Accesses) -> None:
+def judge(said: Bools, precision: Precision, true: Bools, what: str, accesses: Accesses) -> None:
+    """Raise `MismatchError` unless what maps say is as true as they claim."""
     wrong = (true & ~said) if precision is Precision.OVER else (true != said)
     if precision is not Precision.UNKNOWN and wrong.any():
         row, column = (int(x[0]) for x in np.nonzero(wrong))
@@ -152,7 +149,7 @@ def check_output_to_input(case: Case) -> set[Precision]:
                 said = said.reshape(marks.size, case.group * source.size)
                 true = case.relation(output, k, leaf)
                 what = f"{describe(case)}: output {output} <- operand {k}.{leaf}"
-                _judge(said, precision, true, what, accesses)
+                judge(said, precision, true, what, accesses)
                 claims.add(precision)
     return claims
 
@@ -173,6 +170,6 @@ def check_input_to_output(case: Case) -> set[Precision]:
                 said = said.swapaxes(0, 1).reshape(case.group * source.size, marks.size)
                 true = case.relation(output, k, leaf).T
                 what = f"{describe(case)}: operand {k}.{leaf} -> output {output}"
-                _judge(said, precision, true, what, accesses)
+                judge(said, precision, true, what, accesses)
                 claims.add(precision)
     return claims
