@@ -16,10 +16,11 @@ from hloscope.cli.common import (
     with_progress,
 )
 from hloscope.cli.files import read_program
+from hloscope.display.latex import to_latex
 from hloscope.display.picture import Index
 from hloscope.errors import UnknownNameError
 
-FORMATS: Final = ("text", "print_indexing", "json", "html", "svg")
+FORMATS: Final = ("text", "print_indexing", "json", "latex", "html", "svg")
 
 
 def _element(_: click.Context, __: click.Parameter, value: str | None) -> Index | None:
@@ -97,6 +98,8 @@ def _formatted(found: Indexing, form: str, at: Index | None) -> str:
         match form:
             case "print_indexing":
                 return found.to_print_indexing()
+            case "latex":
+                return to_latex(found.answer)
             case "svg":
                 return found.to_svg(at)
             case "html":

@@ -44,8 +44,7 @@ def headline(ins: Instruction, opcode: str) -> str:
         case Constant(literal):
             inside = literal if len(literal) <= 24 else f"{literal[:20]} …"
         case _:
-            names = [o.name for o in ins.operands]
-            inside = ", ".join(names if len(names) <= 8 else [*names[:6], "…", names[-1]])
+            inside = _short_list([o.name for o in ins.operands])
     return f"{ins.name} = {shape_text(ins.type)} {opcode}({inside})"
 
 
@@ -58,15 +57,18 @@ def _output(answer: Answer, output: OutputAnswer) -> Iterator[str]:
         of = f"{which}, {shape_text(output.type)}"
         yield f"{_element(answer, sizes)} of {of}, {verb}"
         for operand in output.operands:
-            title = f"operand {operand.number}  {shape_text(operand.type)}  {operand.name}"
-            yield _block(title, operand, sizes, "is not read")
+            if operand.accesses:
+                title = f"operand {operand.number}  {shape_text(operand.type)}  {operand.name}"
+                yield _block(title, operand, sizes)
+        if others := [o for o in output.operands if not o.accesses]:
+            yield f"  not read: {_short_list([f'operand {o.number} {o.name}' for o in others])}"
     else:
         for operand in output.operands:
             sizes = answer.sizes(operand.type)
             of = f"operand {operand.number}, {shape_text(operand.type)} {operand.name}"
             yield f"{_element(answer, sizes)} of {of}, reaches"
             title = f"{which}  {shape_text(output.type)}"
-            yield _block(title, operand, sizes, "is not reached")
+            yield _block(title, operand, sizes)
 
 
 def _element(answer: Answer, sizes: Dims) -> str:
@@ -77,9 +79,14 @@ def _element(answer: Answer, sizes: Dims) -> str:
     return f"Position{dims} in memory" if sizes else "The position in memory"
 
 
-def _block(title: str, operand: OperandAnswer, sizes: Dims, nothing: str) -> str:
+def _short_list(names: list[str]) -> str:
+    """The names, the middle of a long list left out."""
+    return ", ".join(names if len(names) <= 8 else [*names[:6], "…", names[-1]])
+
+
+def _block(title: str, operand: OperandAnswer, sizes: Dims) -> str:
     if not operand.accesses:
-        return f"  {title}\n    {nothing}"
+        return f"  {title}\n    not reached"
     parts = [access_parts(access, sizes) for access in operand.accesses]
     arrows = [_arrow(access, p) for access, p in zip(operand.accesses, parts, strict=True)]
     where = [", ".join(p.where) for p in parts]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -137,7 +136,7 @@ def test_text_names_operands_maps_and_conditions(run: Any) -> None:
 
 
 def test_operands_that_are_not_read_are_said_to_be(run: Any) -> None:
-    assert re.search(r"operand 2 .* z\n +is not read", run("index", "-", stdin=MULTI).stdout)
+    assert "not read: operand 2 z\n" in run("index", "-", stdin=MULTI).stdout
 
 
 UNKNOWN = """\
@@ -194,6 +193,17 @@ def test_an_svg_marks_the_elements_that_are_read(run: Any) -> None:
     # the last panel with each colour wins: 31 light cells of the mask's row, one dark for scale
     assert cells["#74b3f0"] == 31
     assert cells["#1864ab"] == 1
+
+
+def test_latex_has_a_line_for_each_map_and_escapes_names(run: Any) -> None:
+    text = run("index", SOFTMAX, "--format", "latex").stdout
+    assert text.startswith("\\begin{aligned}\n")
+    assert text.count("\\mapsto") == 5
+    assert text.count("\\\\\n") == 4
+    inner = run("index", SOFTMAX, "masked", "--format", "latex").stdout
+    assert "\\texttt{masks}" in inner
+    unknown = run("index", "-", "--format", "latex", stdin=UNKNOWN).stdout
+    assert "<mine \\& yours>" in unknown
 
 
 class _Tags(HTMLParser):
