@@ -53,8 +53,10 @@ def relation_of(access: Access, source: Sequence[int], target: Sequence[int], ca
     shape = (prod(source), width)
     box: dict[Var, NDArray[np.int64]] = {Dim(i): a for i, a in enumerate(dims)}
     box |= {Range(i): a for i, a in enumerate(ranges)}
-    runtime = _runtime(m, box, shape, case)
+    runtime, outside = _runtime(m, box, shape, case)
     holds = np.broadcast_to(m.satisfies_array(dims, ranges, runtime), shape)
+    if (holds & outside).any():
+        raise MismatchError(f"reads a runtime variable outside its tensor: {m}")
     which = np.zeros(shape, dtype=np.int64)
     if case.group > 1:
         assert access.replica is not None, "a collective without a replica map"
@@ -73,8 +75,12 @@ def relation_of(access: Access, source: Sequence[int], target: Sequence[int], ca
 
 def _runtime(
     m: IndexingMap, box: dict[Var, NDArray[np.int64]], shape: tuple[int, int], case: Case
-) -> list[NDArray[np.int64]]:
-    """Values of the runtime variables at every point, clamped as they say."""
+) -> tuple[list[NDArray[np.int64]], Bools]:
+    """Values of the runtime variables at every point, clamped as they say.
+
+    Also returned: where they are read outside their tensors, as points beyond the domain may.
+    """
+    outside = np.zeros(shape, dtype=bool)
     known = {o.ins: o.values for o in case.operands if o.values is not None}
     left = list(range(len(m.runtime)))
     while left:  # an index may use other runtime variables, in any order
@@ -87,9 +93,11 @@ def _runtime(
             at = [np.broadcast_to(evaluate_array(e, box), shape) for e in variable.index]
             array = known[variable.origin]
             assert array.ndim == len(at), f"rt{i} of {m}: {len(at)} indices for {array.shape}"
-            value = array[tuple(at)] if at else np.broadcast_to(array, shape)
+            inside = [np.clip(x, 0, size - 1) for x, size in zip(at, array.shape, strict=True)]
+            outside = outside | np.any([a != b for a, b in zip(at, inside, strict=True)], axis=0)
+            value = array[tuple(inside)] if at else np.broadcast_to(array, shape)
         box[Runtime(i)] = np.clip(value, variable.values.lo, variable.values.hi)
-    return [box[Runtime(i)] for i in range(len(m.runtime))]
+    return [box[Runtime(i)] for i in range(len(m.runtime))], outside
 
 
 def _inside(m: IndexingMap, result: NDArray[np.int64], holds: Bools, size: int) -> None:
