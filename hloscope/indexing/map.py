@@ -21,6 +21,7 @@ from hloscope.indexing.evaluate import (
 )
 from hloscope.indexing.exact import equals
 from hloscope.indexing.inverse import inverse
+from hloscope.indexing.markup import to_html, to_latex
 from hloscope.indexing.simplify import simplify
 from hloscope.indexing.text import parse_map, print_map
 from hloscope.indexing.transform import (
@@ -113,6 +114,12 @@ class IndexingMap(MapBase):
 
     def __repr__(self) -> str:
         return f"<{print_map(self)}>"
+
+    def _repr_latex_(self) -> str:
+        return f"${to_latex(self)}$"
+
+    def _repr_html_(self) -> str:
+        return to_html(self)
 
     # -------------------------------------------------------------------------------- questions
 

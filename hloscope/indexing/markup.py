@@ -1,0 +1,127 @@
+"""Maps as LaTeX and HTML, for notebooks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from html import escape
+
+from hloscope.affine import (
+    NEG_INF,
+    POS_INF,
+    CeilDiv,
+    Const,
+    Dim,
+    Expr,
+    FloorDiv,
+    Interval,
+    Max,
+    Min,
+    Mod,
+    Product,
+    Range,
+    Runtime,
+    Sum,
+    Var,
+    postorder,
+    to_text,
+)
+from hloscope.indexing.base import MapBase
+from hloscope.indexing.text import print_map
+
+
+def to_latex(m: MapBase) -> str:
+    r"""The map as LaTeX, without dollar signs.
+
+    >>> from hloscope.indexing.variables import below
+    >>> print(to_latex(MapBase([below(8)], results=[Dim(0) // 2])))
+    (d_{0}) \mapsto \left(\left\lfloor \frac{d_{0}}{2} \right\rfloor\right),\quad 0 \le d_{0} \le 7
+    """
+    if m.is_undefined or m.is_known_empty:
+        return r"\varnothing" if m.is_known_empty else r"\text{undefined}"
+    names = {v: _name(text) for v, text in m.names.items()}
+    results = ", ".join([expr_latex(e, names) for e in m.results])
+    text = rf"({', '.join(list(names.values())[: len(m.dims)])}) \mapsto \left({results}\right)"
+    conditions = [_between(names[v], i) for v, i in m.box.items()]
+    conditions += [_between(expr_latex(e, names), i) for e, i in m.constraints]
+    return ",\\quad ".join([text, *filter(None, conditions)])
+
+
+def _name(text: str) -> str:
+    r"""`d0` as `d_{0}`, `th_x` as `\mathrm{th}_{x}`."""
+    match = re.fullmatch(r"([a-zA-Z]+)_?(\w*)", text)
+    if match is None:
+        return rf"\mathrm{{{text.replace('_', chr(92) + '_')}}}"
+    stem, sub = match.groups()
+    stem = stem if len(stem) == 1 else rf"\mathrm{{{stem}}}"
+    return f"{stem}_{{{sub.replace('_', chr(92) + '_')}}}" if sub else stem
+
+
+def _between(what: str, interval: Interval) -> str:
+    if interval.is_point:
+        return f"{what} = {interval.lo}"
+    low = rf"{interval.lo} \le " if interval.lo > NEG_INF else ""
+    high = rf" \le {interval.hi}" if interval.hi < POS_INF else ""
+    return f"{low}{what}{high}" if low or high else ""
+
+
+def expr_latex(e: Expr, names: Mapping[Var, str]) -> str:
+    r"""An expression as LaTeX.
+
+    >>> print(expr_latex(Dim(0) % 8 * 2 - 1, {Dim(0): "d"}))
+    2 \left(d \bmod 8\right) - 1
+    """
+    done: dict[Expr, str] = {}
+    for x in postorder(e):
+        done[x] = _node(x, done, names)
+    return done[e]
+
+
+def _node(x: Expr, done: Mapping[Expr, str], names: Mapping[Var, str]) -> str:
+    match x:
+        case Const(value):
+            return str(value)
+        case Dim() | Range() | Runtime():
+            return names[x]
+        case Sum(terms, const):
+            parts = [(c, _factor(t, done)) for t, c in terms] + [(const, "")] * bool(const)
+            return _signed(parts)
+        case Product(factors):
+            return r" \cdot ".join([_factor(f, done) for f in factors])
+        case FloorDiv(num, den):
+            return rf"\left\lfloor \frac{{{done[num]}}}{{{done[den]}}} \right\rfloor"
+        case CeilDiv(num, den):
+            return rf"\left\lceil \frac{{{done[num]}}}{{{done[den]}}} \right\rceil"
+        case Mod(num, den):
+            return rf"{_factor(num, done)} \bmod {_factor(den, done)}"
+        case Min(args) | Max(args):
+            name = "min" if isinstance(x, Min) else "max"
+            return rf"\{name}\left({', '.join([done[a] for a in args])}\right)"
+
+
+def _factor(x: Expr, done: Mapping[Expr, str]) -> str:
+    return rf"\left({done[x]}\right)" if isinstance(x, Sum | Mod) else done[x]
+
+
+def _signed(parts: list[tuple[int, str]]) -> str:
+    out = ""
+    for c, text in parts:
+        sign = ("-" if c < 0 else "") if not out else (" - " if c < 0 else " + ")
+        size = "" if abs(c) == 1 and text else str(abs(c))
+        out += f"{sign}{size}{' ' if size and text else ''}{text}"
+    return out
+
+
+def to_html(m: MapBase) -> str:
+    """The map as a small table: its text, then a line for each variable and constraint."""
+    if m.is_undefined or m.is_known_empty or not m.has_domain:
+        return f"<code>{escape(print_map(m))}</code>"
+    names = m.names
+    head = print_map(m).partition(", domain:")[0]
+    rows = [(names[v], i) for v, i in m.box.items()]
+    rows += [(to_text(e, names), i) for e, i in m.constraints]
+    lines = "".join(
+        f"<tr><td><code>{escape(what)}</code></td><td>{escape(f'{i.lo} … {i.hi}')}</td></tr>"
+        for what, i in rows
+    )
+    return f"<table><caption><code>{escape(head)}</code></caption>{lines}</table>"
