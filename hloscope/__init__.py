@@ -1,59 +1,78 @@
 """hloscope: which elements of which tensors an HLO or StableHLO instruction touches.
 
->>> import hloscope as hs
->>> program = hs.read("ENTRY e { p = f32[4,8] parameter(0) ROOT t = f32[8,4] transpose(p), "
-...                   "dimensions={1,0} }")
->>> print(program["t"].indexing().map)
-(d0, d1) -> (d1, d0), domain: d0 in [0, 7], d1 in [0, 3]
+>>> import hloscope
+>>> program = hloscope.read("ENTRY e { p = f32[4,8] parameter(0) ROOT r = f32[32] reshape(p) }")
+>>> print(program["r"].indexing().map)
+(d0) -> (d0 / 8, d0 mod 8), domain: d0 in [0, 31]
 
-The names below are loaded when they are first used: `hloscope --version` needs none of them.
+Names are loaded when they are first used: starting costs nothing that is not needed.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from hloscope.api import Indexing, Program, read
+    from hloscope.api import ComputationView, Indexing, InstructionView, Program, read
     from hloscope.errors import (
         HloscopeError,
         InputError,
         ParseError,
         UnknownNameError,
         UnsupportedError,
+        VerifyError,
     )
-    from hloscope.hlo_parser import parse_hlo, print_hlo
+    from hloscope.hlo_parser import parse_hlo
+    from hloscope.hlo_parser.printer import print_hlo
     from hloscope.indexing import Access, IndexingMap, Precision
+    from hloscope.simplifier import simplify
 
 __version__ = "0.1.0"
-
 __all__ = [
-    # programs
-    "read", "Program", "Indexing", "parse_hlo", "print_hlo",
-    # maps
-    "IndexingMap", "Access", "Precision",
-    # errors
-    "HloscopeError", "InputError", "ParseError", "UnknownNameError", "UnsupportedError",
-    "__version__",
-]  # fmt: skip
+    "Access",
+    "ComputationView",
+    "HloscopeError",
+    "Indexing",
+    "IndexingMap",
+    "InputError",
+    "InstructionView",
+    "ParseError",
+    "Precision",
+    "Program",
+    "UnknownNameError",
+    "UnsupportedError",
+    "VerifyError",
+    "parse_hlo",
+    "print_hlo",
+    "read",
+    "simplify",
+]
 
 _HOMES: Final = {
-    "api": ("read", "Program", "Indexing"),
-    "hlo_parser": ("parse_hlo", "print_hlo"),
-    "indexing": ("IndexingMap", "Access", "Precision"),
-    "errors": (
-        "HloscopeError", "InputError", "ParseError", "UnknownNameError", "UnsupportedError",
+    "hloscope.api": ("ComputationView", "Indexing", "InstructionView", "Program", "read"),
+    "hloscope.errors": (
+        "HloscopeError",
+        "InputError",
+        "ParseError",
+        "UnknownNameError",
+        "UnsupportedError",
+        "VerifyError",
     ),
-}  # fmt: skip
-"""The public names by the room they live in."""
+    "hloscope.hlo_parser": ("parse_hlo",),
+    "hloscope.hlo_parser.printer": ("print_hlo",),
+    "hloscope.indexing": ("Access", "IndexingMap", "Precision"),
+    "hloscope.simplifier": ("simplify",),
+}
+_HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    for room, names in _HOMES.items():
-        if name in names:
-            value = globals()[name] = getattr(import_module(f"hloscope.{room}"), name)
-            return value
-    raise AttributeError(f"module `hloscope` has no attribute `{name}`")
+    """Load a public name from the module it lives in."""
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module `hloscope` has no attribute `{name}`")
+    value = globals()[name] = getattr(import_module(home), name)
+    return value
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return sorted([*__all__, "__version__"])

@@ -91,7 +91,7 @@ def read(source: Readable, *, name: str | None = None, strict: bool = False) -> 
         UnsupportedError: The text is in a language that is not read yet.
 
     >>> read("ENTRY e { ROOT p = f32[2] parameter(0) }").root
-    <p = f32[2] parameter()>
+    <p = f32[2] parameter(0)>
     """
     text, found = _text_of(source)
     name = name or found
