@@ -43,50 +43,41 @@ class VariableKind(StrEnum):
 _KINDS: Final = {str(kind): kind for kind in VariableKind}
 
 
-class Variable:
+class _Interned(type):
+    """Metaclass of `Variable`: equal variables are the same object."""
+
+    def __call__(cls, interval: Interval, name: str = "") -> Variable:
+        key = interval.lo, interval.hi, name
+        found = _LIVE.get(key)
+        if found is None:  # another thread may be faster
+            found = _LIVE.setdefault(key, type.__call__(cls, interval, name))
+        return found
+
+
+_LIVE: Final[WeakValueDictionary[tuple[int, int, str], Variable]] = WeakValueDictionary()
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class Variable(metaclass=_Interned):
     """A dimension or range variable: the integers it runs over, and its name.
 
     A variable without a name is printed by its position: `d0`, `s0`.  Interned, so that maps are
-    compared and looked up fast: equal variables are the same object.
+    compared and looked up fast.
 
     >>> Variable(Interval(0, 7)) is Variable(Interval(0, 7))
     True
     """
 
-    __slots__ = ("__weakref__", "interval", "name")
-    __match_args__ = ("interval", "name")
     interval: Interval
-    name: str
-
-    def __new__(cls, interval: Interval, name: str = "") -> Variable:
-        key = interval.lo, interval.hi, name
-        found = _LIVE.get(key)
-        if found is None:
-            found = object.__new__(cls)
-            object.__setattr__(found, "interval", interval)
-            object.__setattr__(found, "name", name)
-            found = _LIVE.setdefault(key, found)  # another thread may have been faster
-        return found
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"cannot assign to `{name}`: a variable is immutable")
-
-    def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"cannot delete `{name}`: a variable is immutable")
+    name: str = ""
 
     def __reduce__(self) -> tuple[type[Variable], tuple[Interval, str]]:
         return Variable, (self.interval, self.name)
-
-    def __repr__(self) -> str:
-        return f"Variable({self.interval!r}, {self.name!r})"
 
     @property
     def kind(self) -> VariableKind:
         """What the name says the variable is."""
         return VariableKind.of_name(self.name)
-
-
-_LIVE: Final[WeakValueDictionary[tuple[int, int, str], Variable]] = WeakValueDictionary()
 
 
 @dataclass(frozen=True, slots=True)
