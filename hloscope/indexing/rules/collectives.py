@@ -37,12 +37,8 @@ from hloscope.ops.collectives import (
     Outfeed,
     PartitionId,
     RaggedAllToAll,
-    Recv,
-    RecvDone,
     ReduceScatter,
     ReplicaId,
-    Send,
-    SendDone,
 )
 
 
@@ -246,4 +242,3 @@ def _(ins: Instruction, op: PartitionId | ReplicaId, operand: int) -> tuple[Acce
 
 
 missing(Infeed, Outfeed, reason="data from or to the host")
-missing(Recv, RecvDone, Send, SendDone, reason="data from or to another program")

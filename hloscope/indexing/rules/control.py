@@ -1,4 +1,4 @@
-"""Structure: parameters, tuples, tokens, barriers, copies in two halves, custom calls.
+"""Structure: parameters, tuples, tokens, barriers, copies and transfers in two halves.
 
 A tuple is its arrays in order, its leaves: `Access.leaf` is the number of the one that is touched.
 Fusions, calls, branches, loops and asynchronous computations lead through other computations, which
@@ -16,19 +16,17 @@ from hloscope.indexing.rules.build import (
     is_data,
     leaves,
     sizes,
-    unknown,
 )
 from hloscope.indexing.rules.registry import (
-    Direction,
     elsewhere,
     input_to_output,
-    lookup,
     missing,
     output_to_input,
 )
 from hloscope.ir.graph import Instruction
 from hloscope.ir.op import Op
 from hloscope.ir.types import Type
+from hloscope.ops.collectives import Recv, RecvDone, Send, SendDone
 from hloscope.ops.control import (
     AddDependency,
     AfterAll,
@@ -41,7 +39,6 @@ from hloscope.ops.control import (
     CopyDone,
     CopyStart,
     CreateToken,
-    CustomCall,
     Domain,
     Fusion,
     GetTupleElement,
@@ -52,7 +49,6 @@ from hloscope.ops.control import (
     UnknownOp,
     While,
 )
-from hloscope.ops.reduction import TopK
 
 
 def _leaf(type: Type, number: int) -> Accesses:
@@ -68,16 +64,14 @@ def _(ins: Instruction, op: Parameter | CreateToken, output: int) -> tuple[Acces
     return ()
 
 
-@output_to_input(AfterAll, memo=False)
-def _(ins: Instruction, op: AfterAll, output: int) -> tuple[Accesses, ...]:
-    """Tokens order, they carry no data."""
+@output_to_input(AfterAll, Recv, SendDone, memo=False)
+def _(ins: Instruction, op: Op, output: int) -> tuple[Accesses, ...]:
+    """Tokens order, they carry no data; what is received comes from no operand."""
     return (NEVER,) * len(ins.operands)
 
 
-@input_to_output(Parameter, CreateToken, AfterAll, memo=False)
-def _(
-    ins: Instruction, op: Parameter | CreateToken | AfterAll, operand: int
-) -> tuple[Accesses, ...]:
+@input_to_output(Parameter, CreateToken, AfterAll, Recv, SendDone, memo=False)
+def _(ins: Instruction, op: Op, operand: int) -> tuple[Accesses, ...]:
     return (NEVER,) * len(leaves(ins.type))
 
 
@@ -125,66 +119,28 @@ def _passed(ins: Instruction) -> tuple[int, ...]:
         case CopyStart():  # (target, source, context)
             count = len(leaves(source))
             return tuple(k % count if k < 2 * count else -1 for k in range(outputs))
+        case Send():  # (source, context, token)
+            count = len(leaves(source))
+            return tuple(k if k < min(count, outputs - 1) else -1 for k in range(outputs))
         case _:
             return tuple(range(outputs))
 
 
-@output_to_input(GetTupleElement, Domain, AddDependency, CopyStart, CopyDone, AsyncUpdate)
+@output_to_input(
+    GetTupleElement, Domain, AddDependency, CopyStart, CopyDone, AsyncUpdate, Send, RecvDone
+)
 def _(ins: Instruction, op: Op, output: int) -> tuple[Accesses, ...]:
     leaf = _passed(ins)[output]
     data = NEVER if leaf < 0 else _leaf(ins.operands[0].type, leaf)
     return (data, *[NEVER] * (len(ins.operands) - 1))
 
 
-@input_to_output(GetTupleElement, Domain, AddDependency, CopyStart, CopyDone, AsyncUpdate)
+@input_to_output(
+    GetTupleElement, Domain, AddDependency, CopyStart, CopyDone, AsyncUpdate, Send, RecvDone
+)
 def _(ins: Instruction, op: Op, operand: int) -> tuple[Accesses, ...]:
     source = ins.operands[0].type
     return tuple(NEVER if operand > 0 or leaf < 0 else _leaf(source, leaf) for leaf in _passed(ins))
-
-
-# Custom calls whose meaning is known by their name.
-
-_IDENTITY = frozenset(
-    {
-        "Sharding",
-        "MoveToHost",
-        "MoveToDevice",
-        "annotate_device_placement",
-        "LayoutConstraint",
-        "xla.sdy.FuncResultSharding",
-    }
-)
-_NO_OPERANDS = "custom-call `{}`: may read anything"
-
-
-def _custom_call(
-    direction: Direction, ins: Instruction, number: int
-) -> tuple[Accesses, ...] | None:
-    assert isinstance(ins.op, CustomCall)
-    match ins.op.call_target_name:
-        case name if name in _IDENTITY and len(ins.operands) == 1:
-            rule = lookup(direction, Domain)
-        case "TopK" if len(ins.operands) == 1:
-            rule = lookup(direction, TopK)
-        case _:
-            return None
-    assert rule is not None
-    assert rule.rule is not None
-    return rule.rule(ins, TopK(0), number)
-
-
-@output_to_input(CustomCall)
-def _(ins: Instruction, op: CustomCall, output: int) -> tuple[Accesses, ...]:
-    known = _custom_call(Direction.OUTPUT_TO_INPUT, ins, output)
-    reason = _NO_OPERANDS.format(op.call_target_name)
-    return (unknown(reason),) * len(ins.operands) if known is None else known
-
-
-@input_to_output(CustomCall)
-def _(ins: Instruction, op: CustomCall, operand: int) -> tuple[Accesses, ...]:
-    known = _custom_call(Direction.INPUT_TO_OUTPUT, ins, operand)
-    reason = _NO_OPERANDS.format(op.call_target_name)
-    return (unknown(reason),) * len(leaves(ins.type)) if known is None else known
 
 
 missing(UnknownOp, reason="an op nothing is known about")

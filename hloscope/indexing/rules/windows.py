@@ -1,4 +1,4 @@
-"""Ops over sliding windows: reduce_window, convolution, select_and_scatter.
+"""Ops over sliding windows: reduce_window, select_and_scatter.  `convolution` has that.
 
 Position `o` and tap `w` meet at the coordinate `o * stride + w * window_dilation - padding`; it is
 an element of the base where it is a multiple of the base dilation and inside.
@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hloscope.affine import Const, Dim, Expr
+from hloscope.affine import Const, Expr
 from hloscope.indexing.access import Accesses, Precision
-from hloscope.indexing.map import IndexingMap
 from hloscope.indexing.rules.build import (
     MapBuilder,
     all_output_sizes,
@@ -18,7 +17,6 @@ from hloscope.indexing.rules.build import (
     everything,
     everywhere,
     exact,
-    integers,
     output_sizes,
     over,
     sizes,
@@ -27,8 +25,6 @@ from hloscope.indexing.rules.registry import input_to_output, output_to_input
 from hloscope.ir.graph import Instruction
 from hloscope.ir.types import Dims
 from hloscope.ops.windows import (
-    Convolution,
-    DynamicConv,
     ReduceWindow,
     SelectAndScatter,
     Window,
@@ -99,117 +95,6 @@ def _(ins: Instruction, op: ReduceWindow, operand: int) -> tuple[Accesses, ...]:
     at = MapBuilder(source)
     found = at.simplified(_positions(at, op.window, dims(len(source)), targets[0]))
     return (exact(found),) * len(targets)
-
-
-# Convolution.  Range variables: the taps of the spatial dimensions, then the input (or output)
-# feature.  A kernel element counts as read also where it meets padding.
-
-
-class _Convolution:
-    """A convolution with the sizes of its arrays."""
-
-    def __init__(self, ins: Instruction, op: Convolution | DynamicConv) -> None:
-        self.ins, self.op, self.names = ins, op, op.dimensions
-        self.lhs, self.rhs = (sizes(operand.type) for operand in ins.operands[:2])
-        self.out = sizes(ins.type)
-        self.out_features = self.out[self.names.output_feature]
-
-    def spatial(self) -> list[tuple[int, int, int]]:
-        """Number, input dimension and output dimension of each spatial dimension."""
-        names = self.names
-        pairs = zip(names.input_spatial, names.output_spatial, strict=True)
-        return [(k, i, o) for k, (i, o) in enumerate(pairs)]
-
-    def taps(self, at: MapBuilder) -> list[Expr]:
-        return [at.range(size) for size in self.op.window.sizes]
-
-    def before(self, at: MapBuilder, k: int) -> Expr:
-        """Padding before the input, a number or (dynamic_conv) read from operand 2."""
-        if isinstance(self.op, Convolution):
-            return Const(self.op.window.padding[k][0])
-        padding = self.ins.operands[2]
-        return at.read(*integers(padding.type), padding, (Const(k), Const(0)))
-
-    def read_of_input(self) -> IndexingMap:
-        op, names = self.op, self.names
-        at = MapBuilder(self.out)
-        taps, feature = self.taps(at), at.range(self.rhs[names.kernel_input_feature])
-        index = dims(len(self.lhs))
-        index[names.input_feature], index[names.input_batch] = feature, Dim(names.output_batch)
-        for name, groups in (
-            (names.input_batch, op.batch_group_count),
-            (names.input_feature, op.feature_group_count),
-        ):
-            if groups > 1:
-                group = Dim(names.output_feature) // (self.out_features // groups)
-                index[name] = group * (self.lhs[name] // groups) + index[name]
-        for k, i, o in self.spatial():
-            before = self.before(at, k)
-            index[i] = base_index(at, op.window, k, Dim(o), taps[k], self.lhs[i], before)
-        return at.simplified(index)
-
-    def read_of_kernel(self) -> IndexingMap:
-        op, names = self.op, self.names
-        at = MapBuilder(self.out)
-        index = dims(len(self.rhs))
-        for k, tap in enumerate(self.taps(at)):
-            last = op.window.sizes[k] - 1
-            index[names.kernel_spatial[k]] = last - tap if op.window.reversal[k] else tap
-        index[names.kernel_input_feature] = at.range(self.rhs[names.kernel_input_feature])
-        index[names.kernel_output_feature] = Dim(names.output_feature)
-        return at.simplified(index)
-
-    def reach_of_input(self) -> IndexingMap:
-        op, names = self.op, self.names
-        at = MapBuilder(self.lhs)
-        taps = self.taps(at)
-        index = dims(len(self.out))
-        for k, i, o in self.spatial():
-            before = self.before(at, k)
-            index[o] = window_position(at, op.window, k, Dim(i), taps[k], self.out[o], before)
-        index[names.output_batch] = Dim(names.input_batch)
-        per_group = self.out_features // max(op.batch_group_count, op.feature_group_count)
-        feature: Expr = at.range(per_group)
-        if op.batch_group_count > 1:
-            batches = self.lhs[names.input_batch] // op.batch_group_count
-            feature = Dim(names.input_batch) // batches * per_group + feature
-            index[names.output_batch] = Dim(names.input_batch) % batches
-        elif op.feature_group_count > 1:
-            features = self.lhs[names.input_feature] // op.feature_group_count
-            feature = Dim(names.input_feature) // features * per_group + feature
-        index[names.output_feature] = feature
-        return at.simplified(index)
-
-    def reach_of_kernel(self) -> IndexingMap:
-        names = self.names
-        at = MapBuilder(self.rhs)
-        index = dims(len(self.out))
-        for o in (*names.output_spatial, names.output_batch):
-            index[o] = at.range(self.out[o])
-        index[names.output_feature] = Dim(names.kernel_output_feature)
-        return at.simplified(index)
-
-
-@output_to_input(Convolution)
-def _(ins: Instruction, op: Convolution, output: int) -> tuple[Accesses, ...]:
-    conv = _Convolution(ins, op)
-    return (exact(conv.read_of_input()), exact(conv.read_of_kernel()))
-
-
-@output_to_input(DynamicConv, memo=False)
-def _(ins: Instruction, op: DynamicConv, output: int) -> tuple[Accesses, ...]:
-    conv = _Convolution(ins, op)
-    padding = everything(sizes(ins.type), sizes(ins.operands[2].type))
-    return (exact(conv.read_of_input()), exact(conv.read_of_kernel()), padding)
-
-
-@input_to_output(Convolution)
-@input_to_output(DynamicConv, memo=False)
-def _(ins: Instruction, op: Convolution | DynamicConv, operand: int) -> tuple[Accesses, ...]:
-    if operand == 2:
-        return everywhere(ins, operand)
-    conv = _Convolution(ins, op)
-    return (exact(conv.reach_of_kernel() if operand else conv.reach_of_input()),)
 
 
 # select_and_scatter: every window over the operand selects one element, to which the scatter

@@ -1,0 +1,178 @@
+"""Convolution: input, kernel and output, and which elements of them meet.
+
+Range variables: the taps of the spatial dimensions, then the input (or output) feature.  A kernel
+element counts as read also where it meets padding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hloscope.affine import Const, Dim, Expr
+from hloscope.indexing.access import Accesses
+from hloscope.indexing.map import IndexingMap
+from hloscope.indexing.rules.build import (
+    MapBuilder,
+    dims,
+    everything,
+    everywhere,
+    exact,
+    integers,
+    sizes,
+)
+from hloscope.indexing.rules.registry import input_to_output, output_to_input
+from hloscope.indexing.rules.windows import base_index, window_position
+from hloscope.ir.graph import Instruction
+from hloscope.ir.types import Dims
+from hloscope.ops.windows import Convolution, DynamicConv
+
+
+class Meeting:
+    """A convolution with the sizes of its arrays, and the maps between any two of them."""
+
+    def __init__(
+        self, op: Convolution | DynamicConv, shapes: Sequence[Dims], padding: Instruction | None
+    ) -> None:
+        self.op, self.names, self.padding = op, op.dimensions, padding
+        self.lhs, self.rhs, self.out = shapes
+        features = self.out[self.names.output_feature]
+        self.out_per_group = features // max(op.batch_group_count, op.feature_group_count)
+        self.in_per_group = self.rhs[self.names.kernel_input_feature]
+
+    def spatial(self) -> list[tuple[int, int, int]]:
+        """Number, input dimension and output dimension of each spatial dimension."""
+        names = self.names
+        pairs = zip(names.input_spatial, names.output_spatial, strict=True)
+        return [(k, i, o) for k, (i, o) in enumerate(pairs)]
+
+    def taps(self, at: MapBuilder) -> list[Expr]:
+        """A range variable for each spatial dimension of the kernel."""
+        return [at.range(size) for size in self.op.window.sizes]
+
+    def reversed_tap(self, k: int, tap: Expr) -> Expr:
+        """The kernel's coordinate of a tap, and the tap of a coordinate."""
+        return self.op.window.sizes[k] - 1 - tap if self.op.window.reversal[k] else tap
+
+    def before(self, at: MapBuilder, k: int) -> Expr:
+        """Padding before the input, a number or (dynamic_conv) read from an operand."""
+        if self.padding is None:
+            return Const(self.op.window.padding[k][0])
+        lo, hi = integers(self.padding.type)
+        return at.read(lo, hi, self.padding, (Const(k), Const(0)))
+
+    def grouped(self, index: list[Expr], out_feature: Expr) -> None:
+        """Shift the input's batch or feature in `index` to the group of an output feature."""
+        names, op = self.names, self.op
+        for name, groups in (
+            (names.input_batch, op.batch_group_count),
+            (names.input_feature, op.feature_group_count),
+        ):
+            if groups > 1:
+                group = out_feature // self.out_per_group
+                index[name] = group * (self.lhs[name] // groups) + index[name]
+
+    def group_of_input(self) -> tuple[Expr, Expr]:
+        """The group of an input index, and its batch inside the group."""
+        names, op = self.names, self.op
+        batch = Dim(names.input_batch)
+        if op.batch_group_count > 1:
+            batches = self.lhs[names.input_batch] // op.batch_group_count
+            return batch // batches, batch % batches
+        return Dim(names.input_feature) // self.in_per_group, batch
+
+    def output_to_input(self) -> IndexingMap:
+        names = self.names
+        at = MapBuilder(self.out)
+        taps, feature = self.taps(at), at.range(self.in_per_group)
+        index = dims(len(self.lhs))
+        index[names.input_feature], index[names.input_batch] = feature, Dim(names.output_batch)
+        self.grouped(index, Dim(names.output_feature))
+        for k, i, o in self.spatial():
+            before = self.before(at, k)
+            index[i] = base_index(at, self.op.window, k, Dim(o), taps[k], self.lhs[i], before)
+        return at.simplified(index)
+
+    def output_to_kernel(self) -> IndexingMap:
+        names = self.names
+        at = MapBuilder(self.out)
+        index = dims(len(self.rhs))
+        for k, tap in enumerate(self.taps(at)):
+            index[names.kernel_spatial[k]] = self.reversed_tap(k, tap)
+        index[names.kernel_input_feature] = at.range(self.in_per_group)
+        index[names.kernel_output_feature] = Dim(names.output_feature)
+        return at.simplified(index)
+
+    def input_to_output(self) -> IndexingMap:
+        names = self.names
+        at = MapBuilder(self.lhs)
+        taps = self.taps(at)
+        index = dims(len(self.out))
+        for k, i, o in self.spatial():
+            before = self.before(at, k)
+            index[o] = window_position(at, self.op.window, k, Dim(i), taps[k], self.out[o], before)
+        group, index[names.output_batch] = self.group_of_input()
+        index[names.output_feature] = group * self.out_per_group + at.range(self.out_per_group)
+        return at.simplified(index)
+
+    def kernel_to_output(self) -> IndexingMap:
+        names = self.names
+        at = MapBuilder(self.rhs)
+        index = dims(len(self.out))
+        for o in (*names.output_spatial, names.output_batch):
+            index[o] = at.range(self.out[o])
+        index[names.output_feature] = Dim(names.kernel_output_feature)
+        return at.simplified(index)
+
+    def input_to_kernel(self) -> IndexingMap:
+        """The kernel elements that an input element is multiplied with somewhere."""
+        names = self.names
+        at = MapBuilder(self.lhs)
+        index = dims(len(self.rhs))
+        taps = self.taps(at)
+        for k, i, o in self.spatial():
+            before = self.before(at, k)
+            window_position(at, self.op.window, k, Dim(i), taps[k], self.out[o], before)
+            index[names.kernel_spatial[k]] = self.reversed_tap(k, taps[k])
+        group, _ = self.group_of_input()
+        feature = Dim(names.input_feature)
+        in_groups = self.op.feature_group_count > 1
+        index[names.kernel_input_feature] = feature % self.in_per_group if in_groups else feature
+        out_feature = group * self.out_per_group + at.range(self.out_per_group)
+        index[names.kernel_output_feature] = out_feature
+        return at.simplified(index)
+
+    def kernel_to_input(self) -> IndexingMap:
+        """The input elements that a kernel element is multiplied with somewhere."""
+        names = self.names
+        at = MapBuilder(self.rhs)
+        index = dims(len(self.lhs))
+        for k, i, o in self.spatial():
+            position, before = at.range(self.out[o]), self.before(at, k)
+            tap = self.reversed_tap(k, Dim(names.kernel_spatial[k]))
+            index[i] = base_index(at, self.op.window, k, position, tap, self.lhs[i], before)
+        index[names.input_batch] = at.range(self.out[names.output_batch])
+        index[names.input_feature] = Dim(names.kernel_input_feature)
+        self.grouped(index, Dim(names.kernel_output_feature))
+        return at.simplified(index)
+
+
+def _meeting(ins: Instruction, op: Convolution | DynamicConv) -> Meeting:
+    shapes = [*(sizes(operand.type) for operand in ins.operands[:2]), sizes(ins.type)]
+    return Meeting(op, shapes, None if isinstance(op, Convolution) else ins.operands[2])
+
+
+@output_to_input(Convolution)
+@output_to_input(DynamicConv, memo=False)
+def _(ins: Instruction, op: Convolution | DynamicConv, output: int) -> tuple[Accesses, ...]:
+    conv, out = _meeting(ins, op), sizes(ins.type)
+    padding = [everything(out, sizes(operand.type)) for operand in ins.operands[2:]]
+    return (exact(conv.output_to_input()), exact(conv.output_to_kernel()), *padding)
+
+
+@input_to_output(Convolution)
+@input_to_output(DynamicConv, memo=False)
+def _(ins: Instruction, op: Convolution | DynamicConv, operand: int) -> tuple[Accesses, ...]:
+    if operand > 1:
+        return everywhere(ins, operand)
+    conv = _meeting(ins, op)
+    return (exact(conv.kernel_to_output() if operand else conv.input_to_output()),)

@@ -1,0 +1,303 @@
+"""Custom calls whose meaning is known by the name of their target.
+
+Most are an op of the language in the words of a library: the rule is that op's.  Further operands
+of a matrix product or a convolution (bias, side input) and further outputs (workspace, error codes)
+are added.  Everything else may read anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+from hloscope.errors import ParseError, UnsupportedError
+from hloscope.hlo_parser.metadata import read_backend_config
+from hloscope.hlo_parser.values import read_dim_labels, read_window
+from hloscope.indexing.access import Accesses, Precision
+from hloscope.indexing.map import IndexingMap
+from hloscope.indexing.rules.build import (
+    NEVER,
+    MapBuilder,
+    all_output_sizes,
+    dims,
+    exact,
+    identity,
+    leaves,
+    over,
+    sizes,
+    unknown,
+)
+from hloscope.indexing.rules.convolution import Meeting
+from hloscope.indexing.rules.elementwise import broadcast_read, broadcast_write
+from hloscope.indexing.rules.registry import Direction, input_to_output, lookup, output_to_input
+from hloscope.ir.graph import Instruction
+from hloscope.ir.op import Op
+from hloscope.ir.types import Dims
+from hloscope.ops.contraction import DotDimensions, DotGeneral
+from hloscope.ops.control import CustomCall, Domain
+from hloscope.ops.linalg import Cholesky, TriangularSolve
+from hloscope.ops.reduction import TopK
+from hloscope.ops.windows import Convolution
+
+Config = Mapping[str, Any]
+
+
+def _config(ins: Instruction) -> Config:
+    """The backend config as a dictionary; empty where there is none."""
+    text = dict(ins.extras).get("backend_config", "")
+    value = read_backend_config(text).value if text else {}
+    return value if isinstance(value, Mapping) else {}
+
+
+def _setting(op: CustomCall, name: str, default: str = "") -> str:
+    return dict(op.settings).get(name, default)
+
+
+def _number(config: Config, name: str) -> int:
+    """An integer attribute such as `76 : ui8`."""
+    return int(str(config.get(name, "0")).split()[0])
+
+
+def _flag(config: Config, name: str) -> bool:
+    return str(config.get(name, "false")).lower() == "true"
+
+
+# Targets that are ops.
+
+
+def _same(ins: Instruction) -> Op:
+    return Domain()
+
+
+def _top_k(ins: Instruction) -> Op:
+    return TopK(all_output_sizes(ins)[0][-1])
+
+
+def _cholesky(ins: Instruction) -> Op:
+    config = _config(ins)
+    return Cholesky(_flag(config, "lower") or _number(config, "uplo") == ord("L"))
+
+
+def _solve(ins: Instruction) -> Op:
+    config = _config(ins)
+    if "left_side" in config:
+        return TriangularSolve(
+            config["left_side"],
+            config["lower"],
+            config["unit_diagonal"],
+            config["transpose_a"],
+        )
+    trans = chr(_number(config, "trans_x"))
+    return TriangularSolve(
+        _number(config, "side") == ord("L"),
+        _number(config, "uplo") == ord("L"),
+        _number(config, "diag") == ord("U"),
+        {"N": "NO_TRANSPOSE", "T": "TRANSPOSE"}.get(trans, "ADJOINT"),
+    )
+
+
+def _gemm(ins: Instruction) -> Op:
+    config = _config(ins)
+    config = config.get("gemm_backend_config", config)
+    numbers = config["dot_dimension_numbers"]
+    names = ("lhs_batch", "rhs_batch", "lhs_contracting", "rhs_contracting")
+    return DotGeneral(
+        DotDimensions(*(tuple(map(int, numbers.get(f"{n}_dimensions", ()))) for n in names))
+    )
+
+
+_OPS: Final[tuple[tuple[str, Callable[[Instruction], Op]], ...]] = (
+    (r"Sharding|MoveTo(Host|Device)|annotate_device_placement|LayoutConstraint", _same),
+    (r"TopK|__gpu\$TopK|mhlo\.topk", _top_k),
+    (r"(lapack_[sdcz]|cusolver_)potrf_ffi|Cholesky", _cholesky),
+    (r"lapack_[sdcz]trsm_ffi|__cublas\$triangularSolve", _solve),
+    (r"__cublas\$(lt\$)?(gemm|matmul)", _gemm),
+)
+"""Target names and the op they are."""
+
+
+def _op_of(ins: Instruction) -> Op | None:
+    assert isinstance(ins.op, CustomCall)
+    for pattern, make in _OPS:
+        if re.fullmatch(pattern, ins.op.call_target_name):
+            return make(ins)
+    return None
+
+
+# Convolutions of cuDNN.  The window and the labels are those of the forward convolution, whose
+# arrays are numbered here 0 (input), 1 (kernel) and 2 (output).
+
+_CUDNN: Final = {
+    "__cudnn$convForward": (0, 1, 2),
+    "__cudnn$convForwardGraph": (0, 1, 2),
+    "__cudnn$convBiasActivationForward": (0, 1, 2),
+    "__cudnn$convBackwardInput": (2, 1, 0),
+    "__cudnn$convBackwardFilter": (0, 2, 1),
+}
+"""What operand 0, operand 1 and the result are in the forward convolution."""
+
+
+def _cudnn_map(ins: Instruction, here: int, there: int) -> IndexingMap:
+    """Between two of operand 0, operand 1 and the result (0, 1, 2)."""
+    assert isinstance(ins.op, CustomCall)
+    roles = _CUDNN[ins.op.call_target_name]
+    arrays = [*(sizes(o.type) for o in ins.operands[:2]), all_output_sizes(ins)[0]]
+    shapes = tuple(arrays[roles.index(role)] for role in range(3))
+    return _meeting_map(
+        _setting(ins.op, "window", "{}"),
+        _setting(ins.op, "dim_labels"),
+        _setting(ins.op, "feature_group_count", "1"),
+        _setting(ins.op, "batch_group_count", "1"),
+        shapes,
+        (roles[here], roles[there]),
+    )
+
+
+@lru_cache(maxsize=1 << 12)
+def _meeting_map(
+    window: str,
+    labels: str,
+    feature_groups: str,
+    batch_groups: str,
+    shapes: tuple[Dims, ...],
+    ends: tuple[int, int],
+) -> IndexingMap:
+    """Between two arrays of the forward convolution."""
+    op = Convolution(
+        read_window(window), read_dim_labels(labels), int(feature_groups), int(batch_groups)
+    )
+    meeting = Meeting(op, shapes, None)
+    return {
+        (2, 0): meeting.output_to_input,
+        (2, 1): meeting.output_to_kernel,
+        (0, 2): meeting.input_to_output,
+        (1, 2): meeting.kernel_to_output,
+        (0, 1): meeting.input_to_kernel,
+        (1, 0): meeting.kernel_to_input,
+    }[ends]()
+
+
+def _output_feature(op: CustomCall) -> int:
+    """The feature dimension of a forward convolution's result, along which a bias runs."""
+    return read_dim_labels(_setting(op, "dim_labels")).output_feature
+
+
+# Factorisations: anything of a matrix of the same batch may matter.
+
+_FACTORISATION: Final = re.compile(
+    r"(lapack_[sdcz]|lapack_ch|lapack_zh|cusolver_|cuda_)"
+    r"(getrf|geqrf|orgqr|ungqr|gesdd|gesvd|gesvdj|syevd|heevd|geev|gees|sytrd|gehrd)_ffi"
+    r"|cu_lu_pivots_to_permutation|hip_lu_pivots_to_permutation|Qr|Eigh|LuDecomposition"
+)
+_MATRIX = "any element of a matrix (or vector) of the same batch may matter"
+
+
+def _batch_rank(ins: Instruction) -> int:
+    """Leading dimensions that all operands and outputs share; the matrices come behind."""
+    rank = len(sizes(ins.operands[0].type))
+    assert isinstance(ins.op, CustomCall)
+    return max(0, rank - (1 if "pivots" in ins.op.call_target_name else 2))
+
+
+def _same_batch(here: Dims, there: Dims, batch: int) -> Accesses:
+    at = MapBuilder(here)
+    index = [*dims(batch), *[at.range(size) for size in there[batch:]]]
+    return over(_MATRIX, at.map(index))
+
+
+_UNKNOWN = "custom-call `{}`: may read anything"
+
+
+@output_to_input(CustomCall, memo=False, precision=Precision.UNKNOWN, reason=_UNKNOWN.format("…"))
+def _(ins: Instruction, op: CustomCall, output: int) -> tuple[Accesses, ...]:
+    try:
+        known = _reads(ins, op, output)
+    except (ParseError, KeyError, ValueError):  # settings in a form that nobody knows
+        known = None
+    return (
+        (unknown(_UNKNOWN.format(op.call_target_name)),) * len(ins.operands)
+        if known is None
+        else known
+    )
+
+
+def _reads(ins: Instruction, op: CustomCall, output: int) -> tuple[Accesses, ...] | None:
+    shapes = [sizes(operand.type) for operand in ins.operands]
+    here = all_output_sizes(ins)[output]
+    if _FACTORISATION.fullmatch(op.call_target_name):
+        batch = _batch_rank(ins)
+        return tuple(_same_batch(here, shape, batch) for shape in shapes)
+    if op.call_target_name in _CUDNN:
+        if output > 0:
+            return (NEVER,) * len(shapes)
+        feature = _output_feature(op)
+        extra = [_epilogue(here, shape, feature, back=False) for shape in shapes[2:]]
+        return (exact(_cudnn_map(ins, 2, 0)), exact(_cudnn_map(ins, 2, 1)), *extra)
+    equal = _op_of(ins)
+    if equal is None:
+        return None
+    if output > 0 and not isinstance(equal, TopK):
+        if isinstance(equal, Cholesky):  # the error code
+            return (_same_batch(here, shapes[0], len(shapes[0]) - 2),)
+        return (NEVER,) * len(shapes)  # workspace
+    inner, entry = _inner(ins, equal), lookup(Direction.OUTPUT_TO_INPUT, type(equal))
+    assert entry is not None
+    assert entry.rule is not None
+    found = entry.rule(inner, equal, output)
+    extra = [_epilogue(here, shape, len(here) - 1, back=False) for shape in shapes[len(found) :]]
+    return (*found, *extra)
+
+
+@input_to_output(CustomCall, memo=False, precision=Precision.UNKNOWN, reason=_UNKNOWN.format("…"))
+def _(ins: Instruction, op: CustomCall, operand: int) -> tuple[Accesses, ...]:
+    try:
+        known = _writes(ins, op, operand)
+    except (ParseError, KeyError, ValueError):
+        known = None
+    answers = len(leaves(ins.type))
+    return (unknown(_UNKNOWN.format(op.call_target_name)),) * answers if known is None else known
+
+
+def _writes(ins: Instruction, op: CustomCall, operand: int) -> tuple[Accesses, ...] | None:
+    here, outputs = sizes(ins.operands[operand].type), all_output_sizes(ins)
+    rest = (NEVER,) * (len(outputs) - 1)
+    if _FACTORISATION.fullmatch(op.call_target_name):
+        return tuple(_same_batch(here, shape, _batch_rank(ins)) for shape in outputs)
+    if op.call_target_name in _CUDNN:
+        if operand > 1:
+            return (_epilogue(here, outputs[0], _output_feature(op), back=True), *rest)
+        return (exact(_cudnn_map(ins, operand, 2)), *rest)
+    equal = _op_of(ins)
+    if equal is None:
+        return None
+    if isinstance(equal, DotGeneral) and operand > 1:
+        return (_epilogue(here, outputs[0], len(outputs[0]) - 1, back=True), *rest)
+    inner, entry = _inner(ins, equal), lookup(Direction.INPUT_TO_OUTPUT, type(equal))
+    assert entry is not None
+    assert entry.rule is not None
+    found = entry.rule(inner, equal, operand)
+    if isinstance(equal, Cholesky):
+        codes = [_same_batch(here, shape, len(here) - 2) for shape in outputs[1:]]
+        return (*found, *codes)
+    return (*found, *rest[len(found) - 1 :])
+
+
+def _inner(ins: Instruction, op: Op) -> Instruction:
+    """The same call as the op it is, without workspace and epilogue."""
+    if isinstance(op, TopK | Domain):
+        return Instruction(ins.name, ins.type, op, ins.operands)
+    count = 1 if isinstance(op, Cholesky) else 2
+    return Instruction(ins.name, leaves(ins.type)[0], op, ins.operands[:count])
+
+
+def _epilogue(here: Dims, there: Dims, feature: int, *, back: bool) -> Accesses:
+    """A side input of the shape of the result, a scale, or a bias for each feature."""
+    source, target = (here, there) if back else (there, here)
+    if source == target:
+        return identity(source)
+    if len(source) > 1 or (len(source) == 1 and source[0] != target[feature]):
+        raise UnsupportedError(f"an operand of sizes {source} beside a result of sizes {target}")
+    places = (feature,)[: len(source)]
+    return (broadcast_write if back else broadcast_read)(source, target, places)
