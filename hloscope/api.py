@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import cached_property
@@ -375,11 +375,9 @@ class InstructionView:
             operands = []
             for j in chosen:
                 source = self.ir.operands[j]
-                accesses: list[Access] = []
-                for leaf, there in enumerate(self.program.analysis.leaves(source.type)):
-                    mine = _placed(found.get((j, leaf), ()), here, there, physical, linear)
-                    accesses += [replace(a, leaf=leaf) if leaf else a for a in mine]
-                operands.append(OperandAnswer(j, source.name, source.type, tuple(accesses)))
+                leaves = range(len(self.program.analysis.leaves(source.type)))
+                mine = {leaf: found.get((j, leaf), ()) for leaf in leaves}
+                operands.append(self._touched(j, source, here, mine, physical, linear))
             answers.append(OutputAnswer(k, here, operands))
         return self._answer("output_to_input", answers, _order(physical, linear))
 
@@ -417,6 +415,42 @@ class InstructionView:
             answers.append(OutputAnswer(k, self.outputs[k], [asked]))
         return self._answer("input_to_output", answers, _order(physical, linear))
 
+    def to_parameters(
+        self,
+        output: int | None = 0,
+        parameter: int | None = None,
+        physical: bool = False,
+        *,
+        linear: bool = False,
+    ) -> Indexing:
+        """What an element reads of the parameters of its computation, through all in between.
+
+        Args:
+            output: Number of the output, or `None` for all.
+            parameter: Number of a parameter; all if not given.
+            physical: Indices in memory order, slowest-varying dimension first.
+            linear: Positions in memory, counted in elements.
+
+        Raises:
+            UnknownNameError: There is no such output or parameter.
+        """
+        computation = self._computation
+        parameters = computation.parameters
+        if parameter is not None and not 0 <= parameter < len(parameters):
+            said = _no_such("parameter", parameter, computation.name, len(parameters))
+            raise UnknownNameError(said)
+        region = Region.of_computation(computation)
+        answers = []
+        for k in self._outputs(output):
+            found = grouped(self.program.analysis, region, self.ir, k)
+            operands = [
+                self._touched(j, p, self.outputs[k], found.get(p, {}), physical, linear)
+                for j, p in enumerate(parameters)
+                if parameter in (None, j)
+            ]
+            answers.append(OutputAnswer(k, self.outputs[k], operands))
+        return self._answer("output_to_input", answers, _order(physical, linear))
+
     def grouped(self, output: int = 0) -> dict[str, Accesses]:
         """What an element reads of every instruction inside the fusion, by name.
 
@@ -429,6 +463,26 @@ class InstructionView:
             for ins, leaves in found.items()
             for leaf, accesses in leaves.items()
         }
+
+    @cached_property
+    def _computation(self) -> Computation:
+        return next(c for c in self.program.module if c.body.by_name.get(self.name) is self.ir)
+
+    def _touched(
+        self,
+        number: int,
+        source: Instruction,
+        here: Type,
+        found: Mapping[int, Accesses],
+        physical: bool,
+        linear: bool,
+    ) -> OperandAnswer:
+        """What is touched of the leaves of one value."""
+        accesses: list[Access] = []
+        for leaf, there in enumerate(self.program.analysis.leaves(source.type)):
+            mine = _placed(found.get(leaf, ()), here, there, physical, linear)
+            accesses += [replace(a, leaf=leaf) if leaf else a for a in mine]
+        return OperandAnswer(number, source.name, source.type, tuple(accesses))
 
     def _answer(self, direction: Direction, outputs: list[OutputAnswer], order: Order) -> Indexing:
         answer = Answer(self.ir, self.opcode, direction, outputs, order)

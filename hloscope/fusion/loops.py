@@ -11,19 +11,18 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from hloscope.affine import Expr, Range, Runtime, Var, substitute
-from hloscope.fusion.pool import AccessSet, join_reasons
+from hloscope.fusion.pool import AccessSet
 from hloscope.fusion.structure import Context, reads, writes
 from hloscope.fusion.walk import Flow
-from hloscope.fusion.widen import everything
-from hloscope.indexing import Access, Precision, Variable
+from hloscope.fusion.widen import hull, join_reasons, relaxed
+from hloscope.indexing import Access, Precision
 from hloscope.ir.graph import Instruction
-from hloscope.ir.types import Type
+from hloscope.ir.types import TensorType, Type
 from hloscope.ops.control import While
 
 REASON: Final = "through a loop: for any number of iterations"
-MAX_ACCESSES: Final = 64
-"""A part read in more different ways counts as read as a whole."""
+MAX_ACCESSES: Final = 32
+"""The maps of a part touched in more different ways become one."""
 
 
 class Closure:
@@ -47,13 +46,26 @@ class Closure:
                 known[id(first)] = first
                 continue
             for further in flow.accesses:
-                both = pool.compose(first, pool.keep(_any_value(further)))
+                both = pool.compose(first, pool.keep(self._loose(further, leaf)))
                 if both is not None:
+                    both = pool.keep(self._loose(both, leaf))
                     known[id(both)] = both
         if len(known) > MAX_ACCESSES:
             self._whole.add(leaf)
-            whole = pool.keep_all(everything(known.values(), self._types[leaf], REASON))
+            whole = pool.keep_all(hull(known.values(), self._types[leaf], REASON))
             self.found[leaf] = {id(access): access for access in whole}
+
+    def _loose(self, access: Access, leaf: int) -> Access:
+        """A superset without runtime variables (an iteration may read another value) or ties.
+
+        What depends on the iteration is not known anyway, so that only the box counts.
+        """
+        map, type = access.map, self._types[leaf]
+        if map is None or not (map.runtime or map.constraints):
+            return access
+        if not isinstance(type, TensorType) or not type.is_static:
+            return access if not map.runtime else Access.unknown(REASON)
+        return replace(access, map=relaxed(map, type.shape))
 
     def close(self, flows: Callable[[int], Iterable[Flow]]) -> None:
         """Follow the body again and again until nothing new is found."""
@@ -120,19 +132,3 @@ def _any_number(access: Access) -> Access:
     """The access as part of a union over all numbers of iterations."""
     precision = Precision.OVER if access.precision is Precision.EXACT else access.precision
     return replace(access, precision=precision, reason=join_reasons(access.reason, REASON))
-
-
-def _any_value(access: Access) -> Access:
-    """Runtime variables become range variables: each iteration may read another value."""
-    map = access.map
-    if map is None or not map.runtime:
-        return access
-    count = len(map.ranges)
-    new: dict[Var, Expr] = {Runtime(i): Range(count + i) for i in range(len(map.runtime))}
-    free = map.with_(
-        ranges=(*map.ranges, *[Variable(v.interval) for v in map.runtime]),
-        runtime=(),
-        results=[substitute(e, new) for e in map.results],
-        constraints=[(substitute(e, new), interval) for e, interval in map.constraints],
-    )
-    return replace(access, map=free)

@@ -8,6 +8,7 @@ from typing import Final, TypeAlias
 
 from hloscope.affine import Dim
 from hloscope.errors import UnsupportedError
+from hloscope.fusion.widen import join_reasons
 from hloscope.indexing import Access, Accesses, IndexingMap, Precision, Variable
 from hloscope.indexing.rules.build import everything_map, identity_map, sizes
 from hloscope.ir.types import Type
@@ -118,12 +119,6 @@ def compose(first: Access, second: Access) -> Access | None:
         return None
     replica = map.with_(results=map.results[rank:])
     return Access(map.with_(results=map.results[:rank]), precision, reason, replica)
-
-
-def join_reasons(*reasons: str) -> str:
-    """The distinct reasons, in order, in one text."""
-    parts = dict.fromkeys(part for reason in reasons for part in reason.split("; ") if part)
-    return "; ".join(parts)
 
 
 def normal(map: IndexingMap) -> IndexingMap:

@@ -1,9 +1,9 @@
 """Ops that lead through other computations: calls, fusions, branches, asynchronous pairs.
 
-Each entry says, for one leaf of an instruction's value, which leaves of its operands it comes from
-(`READS`), or for one leaf of an operand, which leaves of the value it reaches (`WRITES`).  Other ops
-have rules in `hloscope.indexing.rules`; tuples and their elements are here as well, because a walk
-through tuples of a thousand tensors asks for one leaf at a time (a test compares both).
+`READS` says, for one leaf of an instruction's value, which leaves of its operands it comes from,
+`WRITES`, for one leaf of an operand, which leaves of the value it reaches.  Other ops have rules in
+`hloscope.indexing.rules`; tuples and their elements are here as well, because a walk through tuples
+of a thousand tensors asks for one leaf at a time (a test compares both).
 """
 
 from __future__ import annotations

@@ -7,15 +7,15 @@ from heapq import heappop, heappush
 from typing import Final, NamedTuple, TypeAlias
 
 from hloscope.fusion.pool import AccessSet, Pool
-from hloscope.fusion.widen import contains_all, everything
+from hloscope.fusion.widen import MAX_SIZE, contains_all, hull, simpler, size
 from hloscope.indexing import Access, Accesses
 from hloscope.ir.graph import Instruction
 from hloscope.ir.types import Type
 
 COMPRESS_AT: Final = 64
 """A value reached by more maps is searched for a map that contains all the others."""
-WIDEN_AT: Final = 512
-"""A value reached by more maps counts as touched everywhere."""
+WIDEN_AT: Final = 256
+"""The maps of a value reached by more of them become one."""
 
 Found: TypeAlias = dict[Instruction, dict[int, AccessSet]]
 """For each value reached and each of its leaves: the accesses from where the walk began."""
@@ -49,14 +49,16 @@ class Walk:
         known = leaves.get(leaf)
         if known is None:
             known = leaves[leaf] = {}
+        type = self._leaves(ins.type)[leaf]
         for access in accesses:
+            if access.map is not None and size(access.map) > MAX_SIZE:
+                access = self._pool.keep(simpler(access, type))
             known[id(access)] = access
         if len(known) > COMPRESS_AT:
-            type = self._leaves(ins.type)[leaf]
             fewer = contains_all(known.values(), type)
             if fewer is None and len(known) > WIDEN_AT:
                 reason = f"touched in more than {WIDEN_AT} ways"
-                fewer = self._pool.keep_all(everything(known.values(), type, reason))
+                fewer = self._pool.keep_all(hull(known.values(), type, reason))
             if fewer is not None:
                 leaves[leaf] = {id(access): access for access in fewer}
         return is_new

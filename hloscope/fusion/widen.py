@@ -1,15 +1,73 @@
-"""Fewer maps for the same or more elements, where there are too many to carry along."""
+"""Fewer and simpler maps for the same or more elements, where there is too much to carry along."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import reduce
 from operator import or_
+from typing import Final
 
-from hloscope.affine import Expr, Interval, Range
-from hloscope.fusion.pool import join_reasons
+from hloscope.affine import Dim, Expr, Interval, Range, Var, substitute, variables
 from hloscope.indexing import Access, Accesses, IndexingMap, Precision, Variable
 from hloscope.ir.types import TensorType, Type
+
+MAX_SIZE: Final = 24
+"""A map of more range variables, runtime variables and constraints is made simpler."""
+TOO_MANY: Final = f"more than {MAX_SIZE} conditions on the way"
+
+
+def join_reasons(*reasons: str) -> str:
+    """The distinct reasons, in order, in one text."""
+    parts = dict.fromkeys(part for reason in reasons for part in reason.split("; ") if part)
+    return "; ".join(parts)
+
+
+def size(map: IndexingMap) -> int:
+    """How much there is to know about a map besides its dimensions and results."""
+    return len(map.ranges) + len(map.runtime) + len(map.constraints)
+
+
+def simpler(access: Access, type: Type) -> Access:
+    """The access, or a superset of it where its map is too large to be of use.
+
+    Results that are more than a sum of dimensions, or a range variable, run freely then.
+
+    >>> from hloscope.hlo_parser.types import parse_type
+    >>> window = IndexingMap.parse("(d0, d1)[s0] -> (d0, d1 * 2 + s0), domain: d0 in [0, 3], "
+    ...                            "d1 in [0, 4], s0 in [0, 2], d1 * 2 + s0 in [1, 9]")
+    >>> print(relaxed(window, (4, 10)))
+    (d0, d1)[s0] -> (d0, s0), domain: d0 in [0, 3], d1 in [0, 4], s0 in [0, 9]
+    """
+    map = access.map
+    if map is None or size(map) <= MAX_SIZE or access.replica is not None:
+        return access
+    if not isinstance(type, TensorType) or not type.is_static:
+        return access
+    reason = join_reasons(access.reason, TOO_MANY)
+    return Access(relaxed(map, type.shape), Precision.OVER, reason)
+
+
+def relaxed(map: IndexingMap, sizes: tuple[int, ...]) -> IndexingMap:
+    """A map that touches at least what `map` does, with one range variable per result at most."""
+    ranges: list[Variable] = []
+    new: dict[Var, Expr] = {}
+    results: list[Expr] = []
+    for e, size in zip(map.results, sizes, strict=True):
+        used = variables(e)
+        if all(isinstance(v, Dim) for v in used):
+            results.append(e)
+        elif isinstance(e, Range) and e in new:
+            results.append(new[e])
+        else:
+            results.append(Range(len(ranges)))
+            if isinstance(e, Range):
+                new[e] = results[-1]
+            ranges.append(Variable(map.range_of(e) & Interval(0, size - 1)))
+    kept = {*new, *[Dim(i) for i in range(len(map.dims))]}
+    constraints = [
+        (substitute(e, new), interval) for e, interval in map.constraints if variables(e) <= kept
+    ]
+    return IndexingMap(map.dims, ranges, (), results, constraints)
 
 
 def contains_all(accesses: Iterable[Access], type: Type) -> Accesses | None:
@@ -34,15 +92,27 @@ def dims_hull(maps: Sequence[IndexingMap]) -> tuple[Variable, ...]:
     return tuple([Variable(reduce(or_, [v.interval for v in column])) for column in columns])
 
 
-def everything(accesses: Iterable[Access], type: Type, reason: str) -> Accesses:
-    """The whole tensor, claimed as a superset of the accesses."""
+def hull(accesses: Iterable[Access], type: Type, reason: str) -> Accesses:
+    """One superset of all the accesses, and those that say nothing, if any.
+
+    Where all maps have the same result, a sum of dimensions, it stays; other results run freely
+    between the bounds of all the maps.
+    """
     kept = tuple(accesses)
     maps = [a.map for a in kept if a.map is not None]
     reasons = join_reasons(*[a.reason for a in kept], reason)
     if not isinstance(type, TensorType) or not type.is_static or not maps:
         return (Access.unknown(reasons),)
-    ranges = tuple([Variable(Interval(0, size - 1)) for size in type.shape])
-    results = tuple([Range(i) for i in range(len(ranges))])
+    ranges: list[Variable] = []
+    results: list[Expr] = []
+    for k, size in enumerate(type.shape):
+        column = {m.results[k] for m in maps}
+        if len(column) == 1 and all(isinstance(v, Dim) for e in column for v in variables(e)):
+            results += column
+        else:
+            bounds = reduce(or_, [m.range_of(m.results[k]) for m in maps])
+            results.append(Range(len(ranges)))
+            ranges.append(Variable(bounds & Interval(0, size - 1)))
     whole = Access(IndexingMap(dims_hull(maps), ranges, (), results), Precision.OVER, reasons)
     return (whole, *[a for a in kept if a.map is None])
 
