@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hloscope.ir.graph import Body, Computation, Instruction
+from hloscope.ir.graph import Body, Computation, Instruction, Module
 from hloscope.ir.types import Layout, TensorType, TupleType
 from hloscope.ops.control import GetTupleElement, Parameter, Tuple
 from tests.indexing.truth.generator import CASES, Gen
@@ -37,6 +37,13 @@ class Graph:
 
     computation: Computation
     case: Case
+
+    @property
+    def module(self) -> Module:
+        """The graph as a program."""
+        called = [c for i in self.computation.instructions for c in i.calls]
+        every = {c.name: c for c in (*called, self.computation)}
+        return Module("graph", every, self.computation)
 
 
 class GraphGen(Gen):
@@ -97,7 +104,9 @@ class GraphGen(Gen):
                 self.values.append(Operand(one, (marks,), (0,)))
 
     def _named(self, ins: Instruction) -> Instruction:
-        named = Instruction(f"v{len(self.instructions)}", ins.type, ins.op, ins.operands, ins.calls)
+        number = len(self.instructions)
+        calls = tuple(Computation(f"body{number}_{k}", c.body) for k, c in enumerate(ins.calls))
+        named = Instruction(f"v{number}", ins.type, ins.op, ins.operands, calls)
         self.instructions.append(named)
         return named
 
