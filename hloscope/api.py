@@ -449,7 +449,9 @@ class InstructionView:
                 if parameter in (None, j)
             ]
             answers.append(OutputAnswer(k, self.outputs[k], operands))
-        return self._answer("output_to_input", answers, _order(physical, linear))
+        order = _order(physical, linear)
+        answer = Answer(self.ir, self.opcode, "output_to_input", answers, order, "parameter")
+        return Indexing(answer, self.program.file)
 
     def grouped(self, output: int = 0) -> dict[str, Accesses]:
         """What an element reads of every instruction inside the fusion, by name.

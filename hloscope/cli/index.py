@@ -44,6 +44,11 @@ def _element(_: click.Context, __: click.Parameter, value: str | None) -> Index 
     type=click.IntRange(0),
     help="From an element of this operand to the output elements it reaches.",
 )
+@click.option(
+    "--to-parameters",
+    is_flag=True,
+    help="Follow the reads to the parameters of NAME's computation.",
+)
 @click.option("--physical", is_flag=True, help="Indices in memory order, as the layouts say.")
 @click.option("--linear", is_flag=True, help="Positions in memory, counted in elements.")
 @click.option("--all", "everything", is_flag=True, help="All instructions, a JSON line for each.")
@@ -57,6 +62,7 @@ def index(
     output: int | None,
     operand: int | None,
     from_operand: int | None,
+    to_parameters: bool,
     physical: bool,
     linear: bool,
     everything: bool,
@@ -72,10 +78,14 @@ def index(
     form = "json" if as_json else form
     if from_operand is not None and operand is not None:
         raise click.UsageError("--operand goes with the operands read, --from-operand with outputs")
+    if to_parameters and from_operand is not None:
+        raise click.UsageError("--to-parameters and --from-operand are opposite directions")
     if at is not None and form not in ("html", "svg"):
         raise click.UsageError("--at says what --format svg and html draw")
 
     def answer(view: InstructionView) -> Indexing:
+        if to_parameters:
+            return view.to_parameters(output, operand, physical, linear=linear)
         if from_operand is None:
             return view.indexing(output, operand, physical, linear=linear)
         return view.indexing_from(from_operand, output, physical, linear=linear)

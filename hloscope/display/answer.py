@@ -54,6 +54,7 @@ class Answer:
         outputs: One for each output asked about.
         order: What the indices are: logical indices; indices in memory order, slowest-varying
             dimension first; or positions in memory, counted in elements.
+        what: The tensors touched are operands of the instruction, or parameters of its computation.
     """
 
     instruction: Instruction
@@ -61,6 +62,7 @@ class Answer:
     direction: Direction
     outputs: Sequence[OutputAnswer]
     order: Order = "logical"
+    what: Literal["operand", "parameter"] = "operand"
 
     def sizes(self, type: Type) -> Dims:
         """What the dimension variables run over when an element of `type` is asked about.

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from textwrap import wrap
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from hloscope.affine import Dim, default_name
@@ -53,15 +52,17 @@ def _output(answer: Answer, output: OutputAnswer) -> Iterator[str]:
     which = f"output {output.number}" if many else "the output"
     if answer.direction == "output_to_input":
         sizes = answer.sizes(output.type)
-        verb = "reads" if output.operands else "reads no operand"
+        verb = "reads" if output.operands else f"reads no {answer.what}"
         of = f"{which}, {shape_text(output.type)}"
         yield f"{_element(answer, sizes)} of {of}, {verb}"
         for operand in output.operands:
             if operand.accesses:
-                title = f"operand {operand.number}  {shape_text(operand.type)}  {operand.name}"
+                title = (
+                    f"{answer.what} {operand.number}  {shape_text(operand.type)}  {operand.name}"
+                )
                 yield _block(title, operand, sizes)
         if others := [o for o in output.operands if not o.accesses]:
-            yield f"  not read: {_short_list([f'operand {o.number} {o.name}' for o in others])}"
+            yield f"  not read: {_short_list([f'{answer.what} {o.number} {o.name}' for o in others])}"
     else:
         for operand in output.operands:
             sizes = answer.sizes(operand.type)
@@ -105,6 +106,18 @@ def _block(title: str, operand: OperandAnswer, sizes: Dims) -> str:
         if access.precision is not Precision.EXACT:
             out.append(f"      {parts[i].claim}")
     return "\n".join(out)
+
+
+def _filled(head: str, items: Sequence[str]) -> list[str]:
+    """Lines no wider than they need to be, broken between items only."""
+    lines = [f"      {head}{items[0]}"]
+    for item in items[1:]:
+        if len(lines[-1]) + len(item) + 2 > WIDTH:
+            lines[-1] += ","
+            lines.append(" " * 10 + item)
+        else:
+            lines[-1] += f", {item}"
+    return lines
 
 
 def _arrow(access: Access, parts: AccessParts) -> str:

@@ -139,6 +139,20 @@ def test_operands_that_are_not_read_are_said_to_be(run: Any) -> None:
     assert "not read: operand 2 z\n" in run("index", "-", stdin=MULTI).stdout
 
 
+def test_to_parameters_follows_the_reads_through_the_computation(run: Any, ask: Any) -> None:
+    answer = ask("index", CONV, "--to-parameters", "--json")
+    check_schema(answer)
+    assert [o["name"] for o in answer["outputs"][0]["operands"]] == ["image", "filter", "bias"]
+    assert read_maps(answer)[0, 2] == [
+        "(d0, d1, d2, d3) -> (d3), domain: d0 in [0, 0], d1 in [0, 3], d2 in [0, 3], d3 in [0, 7]"
+    ]
+    one = ask("index", SOFTMAX, "row_sum", "--to-parameters", "--operand", "1", "--json")
+    assert [len(maps) for maps in read_maps(one).values()] == [1]
+    assert "parameter 1  pred[16,32]  fused.mask" in run(
+        "index", SOFTMAX, "row_sum", "--to-parameters"
+    ).stdout  # fmt: skip
+
+
 UNKNOWN = """\
 HloModule m
 ENTRY e { x = f32[4] parameter(0)
@@ -232,6 +246,8 @@ def test_html_escapes_everything(run: Any) -> None:
         (["--from-operand", "7"], "0 to 2"),
         (["--operand", "-1"], "-1"),
         (["--operand", "0", "--from-operand", "0"], "--operand goes with"),
+        (["--to-parameters", "--operand", "9"], "0 to 2"),
+        (["--to-parameters", "--from-operand", "0"], "opposite directions"),
         (["--at", "1", "--json"], "--at"),
         (["--at", "1,2", "--format", "svg"], "2 indices for a tensor with 1 dimension"),
         (["--at", "1024", "--format", "svg"], "index 1024 is not in [0, 1023]"),
