@@ -61,8 +61,10 @@ def _output(answer: Answer, output: OutputAnswer) -> Iterator[str]:
                     f"{answer.what} {operand.number}  {shape_text(operand.type)}  {operand.name}"
                 )
                 yield _block(title, operand, sizes)
-        if others := [o for o in output.operands if not o.accesses]:
-            yield f"  not read: {_short_list([f'{answer.what} {o.number} {o.name}' for o in others])}"
+        unread = [o for o in output.operands if not o.accesses]
+        if unread:
+            names = [f"{answer.what} {o.number} {o.name}" for o in unread]
+            yield f"  not read: {_short_list(names)}"
     else:
         for operand in output.operands:
             sizes = answer.sizes(operand.type)
@@ -99,9 +101,7 @@ def _block(title: str, operand: OperandAnswer, sizes: Dims) -> str:
     for i, access in enumerate(operand.accesses):
         out.append(lines[i])
         if wide and where[i]:
-            out += wrap(
-                f"for {where[i]}", WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 10
-            )
+            out += _filled("for ", parts[i].where)
         out += [f"      with {origin}" for origin in parts[i].origins]
         if access.precision is not Precision.EXACT:
             out.append(f"      {parts[i].claim}")
