@@ -1,0 +1,102 @@
+"""Custom calls that are an op in a library's words."""
+
+from __future__ import annotations
+
+import pytest
+
+from hloscope.indexing import Precision
+from hloscope.indexing.analysis import input_to_output, output_to_input
+from tests.indexing.relations import instruction, without_domain
+
+GEMM = (
+    'backend_config={"gemm_backend_config":{"beta":0,"dot_dimension_numbers":'
+    '{"lhs_contracting_dimensions":["1"],"rhs_contracting_dimensions":["0"],'
+    '"lhs_batch_dimensions":[],"rhs_batch_dimensions":[]}}}'
+)
+LOWER = '{"left_side":true,"lower":true,"unit_diagonal":false,"transpose_a":"NO_TRANSPOSE"}'
+# the custom call, the op it is, outputs that hold no data
+PAIRS = [
+    (
+        '(f32[2,4], s8[99]) custom-call(f32[2,3], f32[3,4]), custom_call_target="__cublas$gemm", '
+        + GEMM,
+        "f32[2,4] dot(f32[2,3], f32[3,4]), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+    ),
+    (
+        "(f32[2,3], s8[0]) custom-call(f32[2,2], f32[2,3]), "
+        f'custom_call_target="__cublas$triangularSolve", backend_config={LOWER}',
+        "f32[2,3] triangular-solve(f32[2,2], f32[2,3]), left_side=true, lower=true, "
+        "unit_diagonal=false, transpose_a=NO_TRANSPOSE",
+    ),
+    (
+        'f32[3,2] custom-call(f32[2,2], f32[3,2]), custom_call_target="lapack_strsm_ffi", '
+        "backend_config={diag = 85 : ui8, side = 82 : ui8, trans_x = 84 : ui8, uplo = 85 : ui8}",
+        "f32[3,2] triangular-solve(f32[2,2], f32[3,2]), left_side=false, lower=false, "
+        "unit_diagonal=true, transpose_a=TRANSPOSE",
+    ),
+    (
+        'f32[2,4] custom-call(f32[2,4]), custom_call_target="MoveToHost"',
+        "f32[2,4] copy(f32[2,4])",
+    ),
+    (
+        '(f32[2,3], s32[2,3]) custom-call(f32[2,5]), custom_call_target="TopK"',
+        "(f32[2,3], s32[2,3]) topk(f32[2,5]), k=3, largest=true",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("call", "same"), PAIRS, ids=[p[0].split("target=")[1][:20] for p in PAIRS]
+)
+def test_a_known_target_has_the_maps_of_the_op(call: str, same: str) -> None:
+    ins, op = instruction(call), instruction(same)
+    assert output_to_input(ins) == output_to_input(op)
+    for k in range(len(ins.operands)):
+        mine, its = input_to_output(ins, k), input_to_output(op, k)
+        assert mine[: len(its)] == its
+        assert not any(mine[len(its) :])
+
+
+def test_a_bias_and_a_summand_of_a_matrix_product() -> None:
+    text = "(f32[2,4], s8[9]) custom-call(f32[2,3], f32[3,4], f32[2,4], f32[4]), "
+    ins = instruction(f'{text}custom_call_target="__cublas$lt$matmul", {GEMM}')
+    answer = output_to_input(ins)
+    assert without_domain(answer[2][0].map) == "(d0, d1) -> (d0, d1)"
+    assert without_domain(answer[3][0].map) == "(d0, d1) -> (d1)"
+    assert without_domain(input_to_output(ins, 3)[0][0].map) == "(d0)[s0] -> (s0, d0)"
+
+
+def test_a_cholesky_factor_reads_its_triangle_and_the_error_code_the_matrix() -> None:
+    text = "(f32[5,3,3], s32[5]) custom-call(f32[5,3,3]), "
+    ins = instruction(
+        f'{text}custom_call_target="lapack_spotrf_ffi", backend_config={{uplo = 76 : ui8}}'
+    )
+    plain = instruction("f32[5,3,3] cholesky(f32[5,3,3]), lower=true")
+    assert output_to_input(ins) == output_to_input(plain)
+    ((code,),) = output_to_input(ins, 1)
+    assert code.precision is Precision.OVER
+    assert without_domain(code.map) == "(d0)[s0, s1] -> (d0, s0, s1)"
+
+
+def test_a_factorisation_stays_within_its_batch() -> None:
+    ins = instruction(
+        "(f32[7,5,4], s32[7,4], s32[7]) custom-call(f32[7,5,4]), "
+        'custom_call_target="lapack_sgetrf_ffi"'
+    )
+    for output, expected in enumerate(
+        [
+            "(d0, d1, d2)[s0, s1] -> (d0, s0, s1)",
+            "(d0, d1)[s0, s1] -> (d0, s0, s1)",
+            "(d0)[s0, s1] -> (d0, s0, s1)",
+        ]
+    ):
+        ((access,),) = output_to_input(ins, output)
+        assert access.precision is Precision.OVER
+        assert access.reason
+        assert without_domain(access.map) == expected
+
+
+def test_settings_that_nobody_can_read_make_the_call_unknown() -> None:
+    text = '(f32[2,4], s8[9]) custom-call(f32[2,3], f32[3,4]), custom_call_target="__cublas$gemm"'
+    for config in ("", ', backend_config="opaque"', ', backend_config={"alpha":1}'):
+        for accesses in output_to_input(instruction(text + config)):
+            assert [a.precision for a in accesses] == [Precision.UNKNOWN]
