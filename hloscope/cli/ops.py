@@ -35,6 +35,7 @@ def ops(as_json: bool) -> None:
         ["op", "output → input", "input → output", "reason"],
         [[r.op, str(r.output_to_input), str(r.input_to_output), r.reason] for r in rows],
     )
+    click.echo()
     for what in ("output_to_input", "input_to_output"):
         counts = Counter(str(getattr(row, what)) for row in rows)
         said = ", ".join(f"{counts[p]} {p}" for p in ("exact", "over", "unknown") if counts[p])

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
+
+import pytest
 
 from hloscope import __version__
 from tests.cli.conftest import ROOT, chain, start
@@ -47,6 +50,36 @@ def test_an_interrupt_ends_the_command_quietly() -> None:
         process.send_signal(signal.SIGINT)
         assert (process.stdout.read(), process.stderr.read().strip()) == ("", "interrupted")
     assert process.returncode == 130
+
+
+def test_a_terminal_without_unicode_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    with start("ops") as process:
+        out, err = process.communicate()
+    assert (process.returncode, err) == (0, "")
+    assert "exact" in out
+
+
+def test_a_terminal_gets_a_table() -> None:
+    reader, writer = os.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "hloscope", "ls", "examples/softmax.hlo"],
+        cwd=ROOT, stdout=writer, stderr=subprocess.PIPE, env={**os.environ, "TERM": "xterm"},
+    )  # fmt: skip
+    with process:
+        os.close(writer)
+        shown = b""
+        try:
+            while data := os.read(reader, 4096):
+                shown += data
+        except OSError:  # how a terminal says that its other side has gone
+            pass
+        assert process.stderr
+        assert process.stderr.read() == b""
+    os.close(reader)
+    assert process.returncode == 0
+    assert "─" in shown.decode()
+    assert b"softmax" in shown
 
 
 def test_the_installed_command_is_the_module() -> None:
