@@ -123,7 +123,8 @@ def _passed(ins: Instruction) -> tuple[int, ...]:
             count = len(leaves(source))
             return tuple(k if k < min(count, outputs - 1) else -1 for k in range(outputs))
         case _:
-            return tuple(range(outputs))
+            results = leaves(ins.type)
+            return tuple(k if is_data(leaf) else -1 for k, leaf in enumerate(results))
 
 
 @output_to_input(
