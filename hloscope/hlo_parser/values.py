@@ -270,18 +270,19 @@ def read_window(text: str) -> Window:
     rank = len(columns.get("size", ()))
     for name in fields:
         length = len(padding) if name == "pad" else len(columns[name])
-        if length != rank:
+        if length != rank and not (name == "rhs_reversal" and length < rank):
             fail(
                 f"window field `{name}` has {length} entries, `size` has {rank}", text, 0, len(text)
             )
     ones = (1,) * rank
+    reversal = columns.get("rhs_reversal", ())
     return Window(
         columns.get("size", ()),
         columns.get("stride", ones),
         padding or ((0, 0),) * rank,
         columns.get("lhs_dilate", ones),
         columns.get("rhs_dilate", ones),
-        tuple(bool(flag) for flag in columns.get("rhs_reversal", (0,) * rank)),
+        (*map(bool, reversal), *(False,) * (rank - len(reversal))),  # XLA allows fewer
     )
 
 

@@ -53,7 +53,8 @@ def corpus(shared: Path) -> Iterator[tuple[str, str]]:
         for text in _hlo_of(json.loads(path.read_text())):
             if text not in seen:
                 seen.add(text)
-                yield f"{path.stem}:{len(seen)}", text
+                if not _is_fragment(text):
+                    yield f"{path.stem}:{len(seen)}", text
     real = shared / "real"
     rows = json.loads((real / "modules" / "manifest.json").read_text())["modules"]
     for row in rows:
@@ -70,6 +71,11 @@ def corpus(shared: Path) -> Iterator[tuple[str, str]]:
             yield str(path.relative_to(real)), path.read_text()
     for path in sorted((real / "big").glob("*.hlo.txt")):
         yield f"big/{path.name}", path.read_text()
+
+
+def _is_fragment(text: str) -> bool:
+    """Is it a line out of a module, with operands or parameters before it?  XLA refuses these."""
+    return "\n" not in text.strip() and re.search(r"\w\((%|[1-9]\d*\))", text) is not None
 
 
 def _hlo_of(data: object) -> Iterator[str]:

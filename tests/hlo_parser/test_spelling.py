@@ -363,6 +363,10 @@ def test_dimension_labels_are_read_back(sides: tuple[list[int], list[int], list[
     assert read_dim_labels(write_dim_labels(dims)) == dims
 
 
+def test_missing_reversals_are_off() -> None:
+    assert read_window("{size=3x3 rhs_reversal=1}").reversal == (True, False)
+
+
 def test_dimensions_without_a_role_are_question_marks() -> None:
     dims = read_dim_labels("?b0f_0?io->b0?f")
     assert (dims.input_batch, dims.kernel_input_feature, dims.output_feature) == (1, 2, 3)
