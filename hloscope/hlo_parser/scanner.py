@@ -74,7 +74,7 @@ def without_comments(text: str) -> str:
     >>> without_comments('f32[2], /*index=1*/ "/*"')
     'f32[2],             "/*"'
     """
-    if "/" not in text:
+    if "/*" not in text and "//" not in text:
         return text
     return _COMMENT.sub(lambda m: m.group() if m.group(1) else " " * len(m.group()), text)
 
@@ -109,7 +109,8 @@ def closing(source: Source, at: int) -> int:
                 return mark.end()
         elif token == '"':
             fail("the string is not closed", source, mark.start())
-    fail(f"`{text[open_[-1]]}` is never closed", source, open_[-1])
+    lines = text.count("\n") + (not text.endswith("\n"))
+    fail(f"`{text[open_[-1]]}` is never closed: the text ends in line {lines}", source, open_[-1])
 
 
 def _mismatch(source: Source, opened: int, at: int) -> NoReturn:
