@@ -16,12 +16,13 @@ from hloscope.indexing.layout import physical_access
 from hloscope.indexing.rules.build import leaves, unknown
 from hloscope.indexing.rules.registry import Direction, lookup
 from hloscope.ir.graph import Instruction
+from hloscope.ir.types import TupleType
 from hloscope.ops import OPS
 
 
 def number_of_outputs(ins: Instruction) -> int:
     """How many arrays (and tokens) the value of an instruction holds."""
-    return len(leaves(ins.type))
+    return len(leaves(ins.type)) if isinstance(ins.type, TupleType) else 1
 
 
 def output_to_input(ins: Instruction, output: int = 0) -> tuple[Accesses, ...]:
@@ -36,6 +37,8 @@ def output_to_input(ins: Instruction, output: int = 0) -> tuple[Accesses, ...]:
     Raises:
         ValueError: There is no such output.
     """
+    if not 0 <= output < number_of_outputs(ins):
+        raise ValueError(f"no output {output}: `{ins.name}` has {number_of_outputs(ins)}")
     return _ask(Direction.OUTPUT_TO_INPUT, ins, output, len(ins.operands))
 
 
@@ -51,6 +54,8 @@ def input_to_output(ins: Instruction, operand: int = 0) -> tuple[Accesses, ...]:
     Raises:
         ValueError: There is no such operand.
     """
+    if not 0 <= operand < len(ins.operands):
+        raise ValueError(f"no operand {operand}: `{ins.name}` has {len(ins.operands)}")
     return _ask(Direction.INPUT_TO_OUTPUT, ins, operand, number_of_outputs(ins))
 
 
@@ -63,6 +68,8 @@ def _ask(direction: Direction, ins: Instruction, number: int, answers: int) -> t
         return entry.rule(ins, ins.op, number)
     except UnsupportedError as error:
         return (unknown(error.message),) * answers
+    except (LookupError, ValueError, ZeroDivisionError):
+        return (unknown("operands and result do not fit together"),) * answers
 
 
 def physical(

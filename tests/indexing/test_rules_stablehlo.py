@@ -16,7 +16,7 @@ from hloscope.ops.control import CustomCall, Parameter, UnknownOp
 from hloscope.ops.dynamic import DynamicBroadcastInDim, DynamicIota, DynamicPad
 from hloscope.ops.elementwise import ELEMENTWISE, IMPLICIT_BROADCAST
 from hloscope.ops.gather_scatter import DynamicGather, TorchIndexSelect
-from hloscope.ops.shape import Broadcast, Reshape
+from hloscope.ops.shape import Broadcast, Reshape, Transpose
 from hloscope.ops.slicing import RealDynamicSlice
 from hloscope.ops.windows import ConvDimensions, DynamicConv, Window
 from tests.indexing.relations import Values, relation, without_domain
@@ -168,3 +168,18 @@ def test_a_reshape_to_no_elements_keeps_its_rank() -> None:
     assert access.map is not None
     assert access.map.is_known_empty
     assert len(access.map.results) == 3
+
+
+def test_a_program_that_is_not_valid_gets_an_answer_too() -> None:
+    ins = make(Transpose((1, 2)), "f32[2,3] -> f32[3,2]")
+    assert [a.reason for accesses in output_to_input(ins) for a in accesses] == [
+        "operands and result do not fit together"
+    ]
+
+
+def test_asking_for_what_is_not_there_is_an_error() -> None:
+    ins = make(Dot(), "f32[2,3] f32[3,4] -> f32[2,4]")
+    with pytest.raises(ValueError, match="no output 1: `r` has 1"):
+        output_to_input(ins, 1)
+    with pytest.raises(ValueError, match="no operand 2: `r` has 2"):
+        input_to_output(ins, 2)

@@ -123,8 +123,9 @@ def _passed(ins: Instruction) -> tuple[int, ...]:
             count = len(leaves(source))
             return tuple(k if k < min(count, outputs - 1) else -1 for k in range(outputs))
         case _:
+            count = len(leaves(source))
             results = leaves(ins.type)
-            return tuple(k if is_data(leaf) else -1 for k, leaf in enumerate(results))
+            return tuple(k if is_data(x) and k < count else -1 for k, x in enumerate(results))
 
 
 @output_to_input(

@@ -48,6 +48,8 @@ def _config(ins: Instruction) -> Config:
     """The backend config as a dictionary; empty where there is none."""
     text = dict(ins.extras).get("backend_config", "")
     value = read_backend_config(text).value if text else {}
+    if isinstance(value, str) and value.startswith("{"):  # quoted
+        value = read_backend_config(value).value
     return value if isinstance(value, Mapping) else {}
 
 
