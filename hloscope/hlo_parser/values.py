@@ -85,7 +85,7 @@ def renamed(names: dict[str, str]) -> Kind:
 _ESCAPE: Final = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,2})|(.))", re.DOTALL)
 _NAMED: Final = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _ESCAPED: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "'": "\\'", "\\": "\\\\"}
-_SPECIAL: Final = re.compile(r"[\x00-\x1f\"'\\\x7f-\U0010ffff]")
+_SPECIAL: Final = re.compile(r"[^ !#-&(-\[\]-~]")
 
 
 def unquote(text: str) -> str:
