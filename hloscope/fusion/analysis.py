@@ -16,6 +16,7 @@ from hloscope.fusion.values import fold_runtime
 from hloscope.fusion.walk import Flow, Walk
 from hloscope.indexing import Access, Accesses
 from hloscope.indexing.analysis import input_to_output, output_to_input
+from hloscope.indexing.compose import merge_runtime
 from hloscope.ir.graph import Computation, Instruction
 from hloscope.ir.types import TupleType, Type
 from hloscope.ops.control import Call, Composite, Fusion, Parameter
@@ -44,6 +45,11 @@ class Analysis:
         self._backward: dict[tuple[int, int], Summary] = {}
         self._forward: dict[tuple[int, int, int], Summary] = {}
         self._flows: dict[int, tuple[object, tuple[Flow, ...]]] = {}
+
+    @property
+    def number_of_summaries(self) -> int:
+        """How many outputs of different computations were walked back from."""
+        return len(self._backward)
 
     # -------------------------------------------------------------------------------- questions
 
@@ -136,7 +142,7 @@ class Analysis:
     def _folded(self, ins: Instruction, access: Access) -> Access:
         if access.map is None or not access.map.runtime:
             return access
-        map = fold_runtime(access.map, lambda i: output_to_input(i, 0))
+        map = merge_runtime(fold_runtime(access.map, lambda i: output_to_input(i, 0)))
         return access if map is access.map else replace(access, map=normal(map))
 
     # --------------------------------------------------------------------------- a computation

@@ -32,6 +32,11 @@ class Pool:
         self._identities: set[int] = set()
         self._identity_of: dict[tuple[int, ...], Access] = {}
 
+    @property
+    def number_of_compositions(self) -> int:
+        """How many maps were composed; asking again for the same does not count."""
+        return len(self._composed)
+
     def keep(self, access: Access) -> Access:
         """The one access of this pool that equals `access`, without its leaf."""
         if access.leaf:

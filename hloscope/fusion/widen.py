@@ -8,7 +8,7 @@ from operator import or_
 from typing import Final
 
 from hloscope.affine import Dim, Expr, Interval, Range, Var, substitute, variables
-from hloscope.indexing import Access, Accesses, IndexingMap, Precision, Variable
+from hloscope.indexing import Access, Accesses, Constraint, IndexingMap, Precision, Variable
 from hloscope.ir.types import TensorType, Type
 
 MAX_SIZE: Final = 24
@@ -105,15 +105,18 @@ def hull(accesses: Iterable[Access], type: Type, reason: str) -> Accesses:
         return (Access.unknown(reasons),)
     ranges: list[Variable] = []
     results: list[Expr] = []
+    inside: list[Constraint] = []
     for k, size in enumerate(type.shape):
         column = {m.results[k] for m in maps}
         if len(column) == 1 and all(isinstance(v, Dim) for e in column for v in variables(e)):
             results += column
+            inside += [(e, Interval(0, size - 1)) for e in column]
         else:
             bounds = reduce(or_, [m.range_of(m.results[k]) for m in maps])
             results.append(Range(len(ranges)))
             ranges.append(Variable(bounds & Interval(0, size - 1)))
-    whole = Access(IndexingMap(dims_hull(maps), ranges, (), results), Precision.OVER, reasons)
+    found = IndexingMap(dims_hull(maps), ranges, (), results, inside).simplify()
+    whole = Access(found, Precision.OVER, reasons)
     return (whole, *[a for a in kept if a.map is None])
 
 

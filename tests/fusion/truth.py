@@ -34,7 +34,8 @@ _COMPARE: Final[dict[str, Callable[[Any, Any], bool]]] = {
 _ARITHMETIC: Final[dict[str, Callable[..., Any]]] = {
     "add": operator.add, "subtract": operator.sub, "multiply": operator.mul,
     "maximum": max, "minimum": min, "and": operator.and_, "or": operator.or_,
-    "xor": operator.xor, "negate": operator.neg, "abs": abs, "convert": lambda x: x, "copy": lambda x: x,
+    "xor": operator.xor, "negate": operator.neg, "abs": abs,
+    "convert": lambda x: x, "copy": lambda x: x,
     "divide": lambda x, y: x / y if isinstance(x, np.floating) else int(x / y),
     "remainder": lambda x, y: x - y * int(x / y), "floor": np.floor,
     "clamp": lambda lo, x, hi: min(max(x, lo), hi), "select": lambda p, x, y: x if p else y,
@@ -43,7 +44,7 @@ _ARITHMETIC: Final[dict[str, Callable[..., Any]]] = {
 }  # fmt: skip
 
 
-class Unevaluated(Exception):
+class UnevaluatedError(Exception):
     """A value this small evaluator does not know."""
 
 
@@ -68,7 +69,7 @@ class Values:
         if ins.type.element.name == "f32":
             return np.float32(value)
         if kind not in ("signed", "unsigned"):
-            raise Unevaluated(ins.name)
+            raise UnevaluatedError(ins.name)
         value = int(value) & ((1 << bits) - 1)
         return value - (1 << bits) if kind == "signed" and value >> (bits - 1) else value
 
@@ -76,7 +77,7 @@ class Values:
         match ins.op:
             case Parameter(number):
                 if number not in self._integers:
-                    raise Unevaluated(ins.name)
+                    raise UnevaluatedError(ins.name)
                 return int(self._integers[number][index])
             case Constant(literal):
                 return np.asarray(literal_value(ins.type, literal))[index]
@@ -99,13 +100,13 @@ class Values:
 
     def _moved(self, ins: Instruction, index: Point) -> Number:
         if ins.op.name not in MOVES:
-            raise Unevaluated(ins.op.name)
+            raise UnevaluatedError(ins.op.name)
         for operand, accesses in zip(ins.operands, output_to_input(ins), strict=True):
             points = self.points(accesses, index)
             if points:
                 (at,) = points
                 return self.at(operand, at)
-        raise Unevaluated(ins.op.name)
+        raise UnevaluatedError(ins.op.name)
 
     def points(self, accesses: Iterable[Access], index: Point) -> set[Point]:
         """Everything touched from an index."""
@@ -149,7 +150,7 @@ class Values:
                 left.remove(i)
                 break
             else:
-                raise Unevaluated("runtime variables in a circle")
+                raise UnevaluatedError("runtime variables in a circle")
 
 
 MOVES: Final = {
