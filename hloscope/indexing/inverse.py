@@ -64,11 +64,21 @@ class _Solver:
         self.equations: list[Expr] = []  # each is 0
         self.constraints: list[Constraint] = []
         self.solved: dict[Var, Expr] = {}  # unknown -> expression without solved unknowns
+        self.rules = (
+            self.closed,
+            self.split,
+            self.single,
+            self.pair,
+            self.quotient,
+            self.unit,
+            self.inner_quotient,
+        )
 
     def run(self) -> None:
-        """Take steps until none applies; then let constraints that are equations join."""
+        """Take steps until none applies; then let constraints determine unknowns."""
         for _ in range(MAX_STEPS):
-            if not self.step() and not any(map(self.join, range(len(self.constraints)))):
+            numbers = range(len(self.constraints))
+            if not (self.step() or any(map(self.join, numbers)) or any(map(self.strip, numbers))):
                 break
         self.constraints += [(e, Interval.point(0)) for e in self.equations]
         self.equations = []
@@ -86,8 +96,21 @@ class _Solver:
             self.constraints, self.equations = before
         return done
 
+    def strip(self, i: int) -> bool:
+        """Solve `c * x + r in [lo, lo + c)`: there is one `x` for each `r`."""
+        expr, interval = self.constraints[i]
+        if interval.is_point or not isinstance(expr, Sum):
+            return False
+        for x, c in expr.terms:
+            if abs(c) > 1 and interval.size == abs(c) and isinstance(x, Range):
+                rest = expr - x * c
+                if x not in variables(rest):
+                    value = (interval.hi - rest) // c if c > 0 else (rest - interval.lo) // -c
+                    return self.solve(x, value)
+        return False
+
     def step(self, *, only_first: bool = False) -> bool:
-        for rule in (self.closed, self.split, self.single, self.pair, self.quotient, self.unit):
+        for rule in self.rules:
             for k, equation in enumerate(self.equations[:1] if only_first else self.equations):
                 if rule(k, *_sides(equation)):
                     return True
@@ -140,18 +163,26 @@ class _Solver:
 
     def quotient(self, k: int, left: Terms, right: Expr) -> bool:
         """`u / c = q`: `u = c * q + w` for a new `w` below `c`; likewise `u mod c = r`."""
-        match left:
-            case [(FloorDiv(u, Const(c)), 1 | -1 as sign)] if c > 0:
-                w = self.fresh(Interval(0, c - 1))
-                return self.replace(k, u - right * sign * c - w)
-            case [(Mod(u, Const(c)), 1 | -1 as sign)] if c > 0:
-                w = self.fresh(self.bounds(u).floordiv(c))
-                self.constraints.append((right * sign, Interval(0, c - 1)))
-                return self.replace(k, u - w * c - right * sign)
+        return len(left) == 1 and self.inner_quotient(k, left, right)
+
+    def inner_quotient(self, k: int, left: Terms, right: Expr) -> bool:
+        """The same for one term of a sum."""
+        for t, sign in left:
+            if abs(sign) != 1:
+                continue
+            value = (right - from_terms([(u, f) for u, f in left if u is not t], 0)) * sign
+            match t:
+                case FloorDiv(u, Const(c)) if c > 0:
+                    w = self.fresh(Interval(0, c - 1))
+                    return self.replace(k, u - value * c - w)
+                case Mod(u, Const(c)) if c > 0:
+                    w = self.fresh(self.bounds(u).floordiv(c))
+                    self.constraints.append((value, Interval(0, c - 1)))
+                    return self.replace(k, u - w * c - value)
         return False
 
     def unit(self, k: int, left: Terms, right: Expr) -> bool:
-        """An unknown with coefficient 1 or -1, by the others; a new one first, then the last."""
+        """An unknown with coefficient 1 or -1, by the others."""
         inner = variables(*(t for t, _ in left if not isinstance(t, Range)))
         for t, c in reversed(left):
             if isinstance(t, Range) and abs(c) == 1 and t not in inner:
