@@ -11,14 +11,16 @@ import zlib
 import pytest
 
 from hloscope.indexing.access import Precision
+from hloscope.indexing.analysis import coverage
 from hloscope.ir.op import Op
 from hloscope.ir.types import TensorType, TupleType
-from tests.indexing.truth import collectives, elementwise, linalg, reduction, shape, slicing
+from hloscope.ops.elementwise import ELEMENTWISE
+from tests.indexing.truth import collectives, elementwise, linalg, others, reduction, shape, slicing
 from tests.indexing.truth.generator import CASES, NOT_EXACT, Gen
 from tests.indexing.truth.marks import Case
 from tests.indexing.truth.relation import check_input_to_output, check_output_to_input, describe
 
-FAMILIES = (collectives, elementwise, linalg, reduction, shape, slicing)
+FAMILIES = (collectives, elementwise, linalg, others, reduction, shape, slicing)
 
 
 def cases(name: str, full: bool) -> list[Case]:
@@ -35,7 +37,7 @@ def test_inferred_type_is_that_of_the_result(name: str, full: bool) -> None:
             continue  # the type is part of the program
         inferred = op.infer(tuple(o.ins.type for o in c.operands), c.ins.calls)
         types = inferred.elements if isinstance(inferred, TupleType) else (inferred,)
-        sizes = [t.sizes for t in types if isinstance(t, TensorType)]
+        sizes = [t.shape for t in types if isinstance(t, TensorType)]
         assert sizes == [m.shape for m in c.outputs], describe(c)
 
 
@@ -53,3 +55,25 @@ def test_input_to_output_is_what_reads_the_element(name: str, full: bool) -> Non
     for c in cases(name, full):
         claims |= check_input_to_output(c)
     assert name in NOT_EXACT or claims <= {Precision.EXACT}
+
+
+@pytest.mark.parametrize("name", ELEMENTWISE.keys() - {"chlo.constant_like"})
+def test_every_elementwise_op_reads_its_own_index(name: str) -> None:
+    case = elementwise.elementwise_case(Gen(1), name)
+    assert check_output_to_input(case) == check_input_to_output(case) == {Precision.EXACT}
+
+
+WITHOUT = """
+    after_all async_done async_start async_update call case collective_permute composite constant
+    create_token fusion parameter partition_id ragged_all_to_all recv recv-done replica_id result
+    return rng-get-and-update-state rng_bit_generator send send-done while
+""".split()
+"""Ops that read no elements, that pass on whole values of another device or random state, or whose
+called computation decides: `tests/fusion` and `test_fusion_truth` are about these."""
+
+
+def test_every_op_with_a_rule_has_cases() -> None:
+    known = {row.op for row in coverage() if row.output_to_input is not Precision.UNKNOWN}
+    shown = {CASES[name](Gen(seed)).ins.op.name for name in CASES for seed in range(20)}
+    special = {name for name in known if name.startswith("chlo.broadcast_")}
+    assert known - shown - special - ELEMENTWISE.keys() == set(WITHOUT)

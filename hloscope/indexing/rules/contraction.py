@@ -132,7 +132,7 @@ def _einsum_labels(ins: Instruction, op: Dot | Einsum | UnaryEinsum) -> tuple[st
     inputs, _, result = op.einsum_config.replace(" ", "").partition("->")
     labels = (*inputs.split(","), result)
     ranks = [len(shape) for shape in (*shapes, sizes(ins.type))]
-    if [len(part) for part in labels] != ranks or not "".join(labels).isalpha():
+    if [len(part) for part in labels] != ranks or not all(map(str.isalpha, "".join(labels))):
         raise UnsupportedError(f"the einsum `{op.einsum_config}`")
     return labels
 

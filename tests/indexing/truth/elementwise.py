@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from hloscope.ops.collectives import AllReduce
+from hloscope.ir.op import Op
+from hloscope.ops.collectives import AllReduce, CollectiveReduce, CrossReplicaSum
 from hloscope.ops.elementwise import ELEMENTWISE, IMPLICIT_BROADCAST
 from hloscope.ops.reduction import Map
 from tests.indexing.truth.generator import Gen, body, case
@@ -16,10 +17,10 @@ _SHAPE_ONLY = {"chlo.constant_like"}
 @case("elementwise")
 def elementwise(g: Gen) -> Case:
     name = g.pick(sorted(ELEMENTWISE.keys() - _SHAPE_ONLY))
-    return _elementwise(g, name)
+    return elementwise_case(g, name)
 
 
-def _elementwise(g: Gen, name: str) -> Case:
+def elementwise_case(g: Gen, name: str) -> Case:
     cls, shape = ELEMENTWISE[name], g.shape()
     first = "pred" if name == "select" else "f32"
     operands = [g.array(shape, element="f32" if i else first) for i in range(cls.arity)]
@@ -37,7 +38,7 @@ for _name in ("add", "abs", "select", "clamp", "compare", "convert", "copy", "co
 
     @case(f"elementwise: {_name}")
     def _(g: Gen, name: str = _name) -> Case:
-        return _elementwise(g, name)
+        return elementwise_case(g, name)
 
 
 @case("select: scalar predicate")
@@ -79,10 +80,12 @@ def map_(g: Gen) -> Case:
     return g.case(Map(tuple(range(len(shape)))), operands, _union_of(operands), calls=calls)
 
 
-@case("all_reduce")
-def all_reduce(g: Gen) -> Case:
-    """On one device; several operands are reduced each on its own."""
-    operands = [g.array(g.shape()) for _ in range(g.int(1, 3))]
-    marks = tuple(o.marks for o in operands)
-    calls = (body(2, [(0, 1)]),)
-    return g.case(AllReduce(), operands, marks if len(marks) > 1 else marks[0], calls=calls)
+for _op in (AllReduce(), CollectiveReduce(), CrossReplicaSum()):
+
+    @case(_op.name)
+    def all_reduce(g: Gen, op: Op = _op) -> Case:
+        """On one device; several operands are reduced each on its own."""
+        operands = [g.array(g.shape()) for _ in range(g.int(1, 3))]
+        marks = tuple(o.marks for o in operands)
+        calls = (body(2, [(0, 1)]),)
+        return g.case(op, operands, marks if len(marks) > 1 else marks[0], calls=calls)
