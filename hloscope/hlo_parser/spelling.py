@@ -47,6 +47,16 @@ _ASYNC: Final = {
 }
 """Attributes of the asynchronous wrapper itself."""
 
+_NO_STEPS: Final = {
+    "all-gather": ("update",),
+    "all-reduce": ("update",),
+    "collective-permute": ("update",),
+    "copy": ("update",),
+    "recv": ("start", "update"),
+    "send": ("start", "update"),
+}
+"""Steps that ops with asynchronous opcodes of their own do not have."""
+
 
 def read_op(opcode: str, attributes: str = "", inside: str = "") -> Read:
     """Return op, called computations, control predecessors and extras of an instruction.
@@ -109,7 +119,10 @@ def is_opcode(opcode: str) -> bool:
 def _sugared(opcode: str) -> tuple[str, str] | None:
     """Return `all-gather` and `start` for `all-gather-start`."""
     found = _SUGAR.fullmatch(opcode)
-    return (found[1], found[2]) if found and found[1] in SPELLINGS else None
+    if found is None or found[1] not in SPELLINGS or _SUGAR.fullmatch(found[1]):
+        return None
+    base, step = found[1], found[2]
+    return None if step in _NO_STEPS.get(base, ()) else (base, step)
 
 
 def _read_all(opcode: str, attributes: str, inside: str) -> Read:

@@ -241,6 +241,21 @@ def test_unknown_opcodes_name_the_nearest_one() -> None:
         read_op("frobnicate-start")
 
 
+@pytest.mark.parametrize("step", ["start", "update", "done"])
+def test_any_op_can_be_asynchronous(step: str) -> None:
+    assert is_opcode(f"dynamic-slice-{step}")
+    assert is_opcode(f"async-{step}")
+    assert not is_opcode(f"async-{step}-{step}")
+    assert not is_opcode(f"sclie-{step}")
+
+
+@pytest.mark.parametrize(
+    "opcode", ["all-reduce-update", "copy-update", "send-start", "recv-update", "copy-start-done"]
+)
+def test_steps_that_xla_lacks_are_unknown(opcode: str) -> None:
+    assert not is_opcode(opcode)
+
+
 def test_an_unknown_op_keeps_everything() -> None:
     op, _, predecessors, extras = read_unknown(
         "future-op", ", a={1}, control-predecessors={x}, metadata={}"
