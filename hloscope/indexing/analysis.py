@@ -13,6 +13,7 @@ from hloscope.errors import UnsupportedError
 from hloscope.indexing import rules  # noqa: F401  (registers every rule)
 from hloscope.indexing.access import Accesses, Precision
 from hloscope.indexing.layout import physical_access
+from hloscope.indexing.rules.bounded import has_dynamic_sizes, weakened
 from hloscope.indexing.rules.build import leaves, unknown
 from hloscope.indexing.rules.registry import Direction, lookup
 from hloscope.ir.graph import Instruction
@@ -65,7 +66,8 @@ def _ask(direction: Direction, ins: Instruction, number: int, answers: int) -> t
         reason = entry.reason if entry else f"no rule for `{ins.op.name}`"
         return (unknown(reason),) * answers
     try:
-        return entry.rule(ins, ins.op, number)
+        answer = entry.rule(ins, ins.op, number)
+        return weakened(ins, answer) if has_dynamic_sizes(ins) else answer
     except UnsupportedError as error:
         return (unknown(error.message),) * answers
     except (LookupError, ValueError, ZeroDivisionError):

@@ -16,6 +16,8 @@ from hloscope.indexing.rules.build import leaves, sizes
 from hloscope.ir.graph import Instruction
 
 BODIES = """
+first { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] copy(a) }
+second { a = f32[] parameter(0) ROOT b = f32[] parameter(1) }
 add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }
 ge { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = pred[] compare(a, b), direction=GE }
 ge_first {

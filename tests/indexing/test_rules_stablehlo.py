@@ -19,7 +19,7 @@ from hloscope.ops.gather_scatter import DynamicGather, TorchIndexSelect
 from hloscope.ops.shape import Broadcast, Reshape, Transpose
 from hloscope.ops.slicing import RealDynamicSlice
 from hloscope.ops.windows import ConvDimensions, DynamicConv, Window
-from tests.indexing.relations import Values, relation, without_domain
+from tests.indexing.relations import Values, instruction, relation, without_domain
 
 
 def make(op: Op, types: str) -> Instruction:
@@ -183,3 +183,40 @@ def test_asking_for_what_is_not_there_is_an_error() -> None:
         output_to_input(ins, 1)
     with pytest.raises(ValueError, match="no operand 2: `r` has 2"):
         input_to_output(ins, 2)
+
+
+BOUNDED = [
+    ("f32[<=7] negate(f32[<=7])", "exact"),
+    ("f32[2,<=7] broadcast(f32[<=7]), dimensions={1}", "exact"),
+    ("f32[] reduce(f32[<=7], f32[]), dimensions={0}, to_apply=add", "over"),
+    ("f32[<=10] concatenate(f32[3], f32[<=7]), dimensions={0}", "over"),
+    ("f32[<=10] concatenate(f32[<=7], f32[3]), dimensions={0}", "unknown"),
+    ("f32[<=7] reverse(f32[<=7]), dimensions={0}", "unknown"),
+    ("f32[2,<=7] reverse(f32[2,<=7]), dimensions={0}", "over"),
+    ("f32[<=14] reshape(f32[2,<=7])", "unknown"),
+]
+
+
+@pytest.mark.parametrize(("text", "claim"), BOUNDED, ids=[text for text, _ in BOUNDED])
+def test_a_size_known_only_at_run_time_weakens_the_claim(text: str, claim: str) -> None:
+    ins = instruction(text)
+    for answer in (output_to_input(ins), input_to_output(ins)):
+        assert answer[0][0].precision == claim
+        assert (claim == "exact") != bool(answer[0][0].reason)
+
+
+def test_a_scatter_that_overwrites_says_that_it_may_read_less() -> None:
+    text = "f32[5] scatter(f32[5], s32[2,1], f32[2]), update_window_dims={}, "
+    text += "inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1"
+    for settings, claims in (
+        (", to_apply=add", ["exact", "exact", "exact"]),
+        (", to_apply=second", ["over", "exact", "over"]),
+        (", unique_indices=true, to_apply=second", ["over", "exact", "exact"]),
+        (", to_apply=first", ["exact", "exact", "never"]),
+    ):
+        ins = instruction(text + settings)
+        said = [str(a[0].precision) if a else "never" for a in output_to_input(ins)]
+        assert said == claims
+        for k, claim in enumerate(claims):
+            (accesses,) = input_to_output(ins, k)
+            assert (str(accesses[0].precision) if accesses else "never") == claim

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from hloscope.affine import Const, Dim, Expr
-from hloscope.indexing.access import Accesses
+from hloscope.indexing.access import Accesses, Precision
 from hloscope.indexing.rules.build import (
+    NEVER,
     MapBuilder,
     dims,
     everything,
@@ -24,6 +25,8 @@ from hloscope.indexing.rules.build import (
     integers,
     leaves,
     output_sizes,
+    over,
+    parameters_used,
     sizes,
 )
 from hloscope.indexing.rules.registry import input_to_output, output_to_input
@@ -202,23 +205,42 @@ def _(ins: Instruction, op: Gather | DynamicGather, operand: int) -> tuple[Acces
 
 
 # Scatter: every output of a variadic scatter depends on all inputs and updates, through the body.
+# A body that does not look at the old value overwrites it: the maps then say too much.
+
+_OVERWRITTEN = "an element that an update overwrites is not read"
+_LAST = "of several updates of an element one wins"
 
 
-@output_to_input(Scatter, memo=False)
+def _combined(ins: Instruction, op: Scatter, inputs: Accesses, updates: Accesses) -> list[Accesses]:
+    """The accesses of all inputs, then of all updates, with the claims that the body allows."""
+    count = len(ins.operands) // 2
+    used = parameters_used(ins.calls[0]) if ins.calls else frozenset(range(2 * count))
+    replaces = not any(k in used for k in range(count))
+    if replaces:
+        inputs = over(_OVERWRITTEN, *(a.map for a in inputs if a.map))
+        if not op.unique_indices:
+            updates = over(_LAST, *(a.map for a in updates if a.map))
+    elif not any(k in used for k in range(count, 2 * count)):
+        updates = NEVER
+    return [inputs] * count + [updates] * count
+
+
+@output_to_input(Scatter, memo=False, precision=Precision.OVER, reason=_OVERWRITTEN)
 def _(ins: Instruction, op: Scatter, output: int) -> tuple[Accesses, ...]:
     shape, count = output_sizes(ins, output), len(ins.operands) // 2
-    indices = everything(shape, sizes(ins.operands[count].type))
-    return (identity(shape),) * count + (indices,) + (_to_sliced(ins, op),) * count
+    answer = _combined(ins, op, identity(shape), _to_sliced(ins, op))
+    answer.insert(count, everything(shape, sizes(ins.operands[count].type)))
+    return tuple(answer)
 
 
-@input_to_output(Scatter, memo=False)
+@input_to_output(Scatter, memo=False, precision=Precision.OVER, reason=_OVERWRITTEN)
 def _(ins: Instruction, op: Scatter, operand: int) -> tuple[Accesses, ...]:
     count = len(ins.operands) // 2
     if operand == count:
         return everywhere(ins, operand)
-    shape = sizes(ins.operands[operand].type)
-    found = identity(shape) if operand < count else _to_whole(ins, op)
-    return (found,) * len(leaves(ins.type))
+    shape = sizes(ins.operands[0].type)
+    found = _combined(ins, op, identity(shape), _to_whole(ins, op))
+    return (found[operand - (operand > count)],) * len(leaves(ins.type))
 
 
 # torch_index_select: one dimension is replaced by the (unbatched) dimensions of the indices.
