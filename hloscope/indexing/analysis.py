@@ -15,6 +15,7 @@ from hloscope.indexing.access import Accesses, Precision
 from hloscope.indexing.layout import physical_access
 from hloscope.indexing.rules.bounded import has_dynamic_sizes, weakened
 from hloscope.indexing.rules.build import leaves, unknown
+from hloscope.indexing.rules.convolution import tight_accesses
 from hloscope.indexing.rules.registry import Direction, lookup
 from hloscope.ir.graph import Instruction
 from hloscope.ir.types import TupleType
@@ -26,7 +27,9 @@ def number_of_outputs(ins: Instruction) -> int:
     return len(leaves(ins.type)) if isinstance(ins.type, TupleType) else 1
 
 
-def output_to_input(ins: Instruction, output: int = 0) -> tuple[Accesses, ...]:
+def output_to_input(
+    ins: Instruction, output: int = 0, *, tight: bool = False
+) -> tuple[Accesses, ...]:
     """What an element of an output reads: the accesses of each operand, in logical indices.
 
     Never fails for a valid program: where nothing is known, the access says so and why.
@@ -34,16 +37,22 @@ def output_to_input(ins: Instruction, output: int = 0) -> tuple[Accesses, ...]:
     Args:
         ins: The instruction.
         output: Which array of its value, counting through nested tuples.
+        tight: Leave out elements that are read without effect: those of a convolution's kernel
+            that meet padding.
 
     Raises:
         ValueError: There is no such output.
     """
     if not 0 <= output < number_of_outputs(ins):
         raise ValueError(f"no output {output}: `{ins.name}` has {number_of_outputs(ins)}")
-    return _ask(Direction.OUTPUT_TO_INPUT, ins, output, len(ins.operands))
+    answer = _ask(Direction.OUTPUT_TO_INPUT, ins, output, len(ins.operands))
+    kernel = tight_accesses(ins) if tight else None
+    return answer if kernel is None else (answer[0], kernel[0], *answer[2:])
 
 
-def input_to_output(ins: Instruction, operand: int = 0) -> tuple[Accesses, ...]:
+def input_to_output(
+    ins: Instruction, operand: int = 0, *, tight: bool = False
+) -> tuple[Accesses, ...]:
     """Which elements of each output an element of an operand influences, in logical indices.
 
     The exact inverse relation of `output_to_input`.
@@ -51,12 +60,16 @@ def input_to_output(ins: Instruction, operand: int = 0) -> tuple[Accesses, ...]:
     Args:
         ins: The instruction.
         operand: Number of the operand; of a tuple, `Access.leaf` says which array is meant.
+        tight: As for `output_to_input`.
 
     Raises:
         ValueError: There is no such operand.
     """
     if not 0 <= operand < len(ins.operands):
         raise ValueError(f"no operand {operand}: `{ins.name}` has {len(ins.operands)}")
+    kernel = tight_accesses(ins) if tight and operand == 1 else None
+    if kernel is not None:
+        return (kernel[1],)
     return _ask(Direction.INPUT_TO_OUTPUT, ins, operand, number_of_outputs(ins))
 
 

@@ -1,7 +1,7 @@
 """Convolution: input, kernel and output, and which elements of them meet.
 
 Range variables: the taps of the spatial dimensions, then the input (or output) feature.  A kernel
-element counts as read also where it meets padding.
+element counts as read also where it meets padding; the tight variants leave that out.
 """
 
 from __future__ import annotations
@@ -92,12 +92,16 @@ class Meeting:
             index[i] = base_index(at, self.op.window, k, Dim(o), taps[k], self.lhs[i], before)
         return at.simplified(index)
 
-    def output_to_kernel(self) -> IndexingMap:
+    def output_to_kernel(self, *, tight: bool = False) -> IndexingMap:
         names = self.names
         at = MapBuilder(self.out)
         index = dims(len(self.rhs))
-        for k, tap in enumerate(self.taps(at)):
-            index[names.kernel_spatial[k]] = self.reversed_tap(k, tap)
+        taps = self.taps(at)
+        for k, i, o in self.spatial():
+            index[names.kernel_spatial[k]] = self.reversed_tap(k, taps[k])
+            if tight:
+                before = self.before(at, k)
+                base_index(at, self.op.window, k, Dim(o), taps[k], self.lhs[i], before)
         index[names.kernel_input_feature] = at.range(self.in_per_group)
         index[names.kernel_output_feature] = Dim(names.output_feature)
         return at.simplified(index)
@@ -114,12 +118,15 @@ class Meeting:
         index[names.output_feature] = group * self.out_per_group + at.range(self.out_per_group)
         return at.simplified(index)
 
-    def kernel_to_output(self) -> IndexingMap:
+    def kernel_to_output(self, *, tight: bool = False) -> IndexingMap:
         names = self.names
         at = MapBuilder(self.rhs)
         index = dims(len(self.out))
         for o in (*names.output_spatial, names.output_batch):
             index[o] = at.range(self.out[o])
+        for k, i, o in self.spatial() if tight else ():
+            tap = self.reversed_tap(k, Dim(names.kernel_spatial[k]))
+            base_index(at, self.op.window, k, index[o], tap, self.lhs[i], self.before(at, k))
         index[names.output_feature] = Dim(names.kernel_output_feature)
         return at.simplified(index)
 
@@ -176,3 +183,14 @@ def _(ins: Instruction, op: Convolution | DynamicConv, operand: int) -> tuple[Ac
         return everywhere(ins, operand)
     conv = _meeting(ins, op)
     return (exact(conv.kernel_to_output() if operand else conv.input_to_output()),)
+
+
+def tight_accesses(ins: Instruction) -> tuple[Accesses, Accesses] | None:
+    """What an output reads of the kernel, and reaches from it, without padding.
+
+    `None` for other ops than convolutions.
+    """
+    if not isinstance(ins.op, Convolution | DynamicConv):
+        return None
+    conv = _meeting(ins, ins.op)
+    return exact(conv.output_to_kernel(tight=True)), exact(conv.kernel_to_output(tight=True))
