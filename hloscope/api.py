@@ -442,7 +442,7 @@ class InstructionView:
         region = Region.of_computation(computation)
         answers = []
         for k in self._outputs(output):
-            found = grouped(self.program.analysis, region, self.ir, k)
+            found = grouped(self.program.analysis, region, self.ir, k, opened=False)
             operands = [
                 self._touched(j, p, self.outputs[k], found.get(p, {}), physical, linear)
                 for j, p in enumerate(parameters)
@@ -453,17 +453,29 @@ class InstructionView:
         answer = Answer(self.ir, self.opcode, "output_to_input", answers, order, "parameter")
         return Indexing(answer, self.program.file)
 
-    def grouped(self, output: int = 0) -> dict[str, Accesses]:
-        """What an element reads of every instruction inside the fusion, by name.
+    def grouped(self, output: int = 0) -> dict[InstructionView, Accesses]:
+        """What an element reads of every value inside the fusion, and of its operands.
 
-        Of a value that is a tuple, the tensors have names like `t{1}`.
+        >>> text = "f { a = f32[4] parameter(0) b = f32[4] reverse(a), dimensions={0} "
+        >>> text += "ROOT c = f32[4] add(a, b) } ENTRY e { p = f32[4] parameter(0) "
+        >>> text += "ROOT r = f32[4] fusion(p), kind=kLoop, calls=f }"
+        >>> for value, accesses in read(text).root.grouped().items():
+        ...     print(value.name, [str(access.map).split(",")[0] for access in accesses])
+        r ['(d0) -> (d0)']
+        p ['(d0) -> (d0)', '(d0) -> (-d0 + 3)']
+        c ['(d0) -> (d0)']
+        a ['(d0) -> (d0)', '(d0) -> (-d0 + 3)']
+        b ['(d0) -> (d0)']
         """
         self._outputs(output)
-        found = grouped(self.program.analysis, Region.of_instruction(self.ir), None, output)
+        region = Region.of_instruction(self.ir)
         return {
-            ins.name + (f"{{{leaf}}}" if leaf else ""): accesses
-            for ins, leaves in found.items()
-            for leaf, accesses in leaves.items()
+            InstructionView(self.program, ins): tuple(
+                replace(access, leaf=leaf) if leaf else access
+                for leaf, accesses in leaves.items()
+                for access in accesses
+            )
+            for ins, leaves in grouped(self.program.analysis, region, None, output).items()
         }
 
     @cached_property
@@ -505,6 +517,12 @@ class InstructionView:
         if not 0 <= number < count:
             raise UnknownNameError(_no_such("operand", number, self.name, count))
         return range(number, number + 1)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, InstructionView) and other.ir is self.ir
+
+    def __hash__(self) -> int:
+        return hash(self.ir)
 
     def __repr__(self) -> str:
         return f"<{headline(self.ir, self.opcode)}>"

@@ -30,8 +30,9 @@ def linear(accesses: Accesses, here: Type, there: Type) -> Accesses:
     >>> from hloscope.hlo_parser.types import parse_type
     >>> column = parse_type("f32[4,8]{0,1}")
     >>> same = (Access(IndexingMap.identity((4, 8))),)
-    >>> print(linear(same, parse_type("f32[4,8]{1,0}"), column)[0].map)
-    (d0) -> ((d0 mod 8) * 4 + d0 / 8), domain: d0 in [0, 31]
+    >>> moved = linear(same, parse_type("f32[4,8]{1,0}"), column)[0].map
+    >>> [moved.evaluate((position,)) for position in (0, 1, 8, 9)]
+    [(0,), (4,), (1,), (5,)]
     """
     if not isinstance(here, TensorType) or not isinstance(there, TensorType):
         return accesses

@@ -52,18 +52,24 @@ class Region:
 
 
 def grouped(
-    analysis: Analysis, region: Region, start: Instruction | None = None, output: int = 0
+    analysis: Analysis,
+    region: Region,
+    start: Instruction | None = None,
+    output: int = 0,
+    *,
+    opened: bool = True,
 ) -> Grouped:
     """What one output of an instruction reads of every instruction in a region and at its edge.
 
-    Instructions of open fusions are listed too, their parameters as well as the operands these
-    stand for.
+    Instructions inside fusions are listed too, their parameters as well as the operands these stand
+    for.
 
     Args:
         analysis: Remembers what was computed.
         region: Where to walk.
         start: An instruction of the region, also one inside a fusion; by default the root.
         output: Which leaf of its value.
+        opened: List the instructions inside fusions.
     """
     start = region.root if start is None else start
     walk = Walk(analysis.pool, analysis.leaves)
@@ -76,7 +82,7 @@ def grouped(
     walk.to_producers(_order(region.inside).get, analysis.reads)
     _merge(found, walk.found)
     for ins, leaves in walk.found.items():
-        if ins in region.inside and _is_open(ins):
+        if opened and ins in region.inside and _is_open(ins):
             for leaf, accesses in leaves.items():
                 _merge(found, _composed(walk, accesses.values(), _opened(analysis, ins, leaf)))
     return {

@@ -36,7 +36,7 @@ def simpler(access: Access, type: Type) -> Access:
     >>> window = IndexingMap.parse("(d0, d1)[s0] -> (d0, d1 * 2 + s0), domain: d0 in [0, 3], "
     ...                            "d1 in [0, 4], s0 in [0, 2], d1 * 2 + s0 in [1, 9]")
     >>> print(relaxed(window, (4, 10)))
-    (d0, d1)[s0] -> (d0, s0), domain: d0 in [0, 3], d1 in [0, 4], s0 in [0, 9]
+    (d0, d1)[s0] -> (d0, s0), domain: d0 in [0, 3], d1 in [0, 4], s0 in [1, 9]
     """
     map = access.map
     if map is None or size(map) <= MAX_SIZE or access.replica is not None:
