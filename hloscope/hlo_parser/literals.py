@@ -32,7 +32,9 @@ _NOT_SHAPE: Final = re.compile(r"[^{},]+")
 _SEPARATOR: Final = re.compile(r"[{},\s]+")
 _NAN: Final = re.compile(r"(-?)nan(?:\(0x([0-9a-fA-F]+)\))?")
 _TYPED: Final = re.compile(r"([a-z]\w*\[[^\[\]]*\](?:\{[^{}]*\})?)\s+")
-_BOOLS: Final = {"true": True, "false": False, "1": True, "0": False}
+_BOOLS: Final = {"true": True, "false": False}
+_MOST_BITS: Final = 1 << 33
+"""Size of the largest array made from a literal that does not list its elements."""
 _IEEE: Final = frozenset(("f8e3m4", "f8e4m3", "f8e5m2", "bf16", "f16", "f32", "f64"))
 """Element types whose NaNs have a payload."""
 
@@ -122,12 +124,23 @@ def _array_value(type_: TensorType, text: str) -> Array:
     flat = _PAIR.sub(r"\1;\2", text) if type_.element.kind == "complex" else text
     shape = type_.shape
     found = _NOT_SHAPE.sub("", flat)
+    words = _SEPARATOR.sub(" ", flat).split()
+    if shape and not found and len(words) == 1:
+        return _first_only(type_, words, text)
     if type_.num_elements > len(text) or found != _skeleton(shape):
         _explain_shape(shape, text, found)
-    words = _SEPARATOR.sub(" ", flat).split()
     if len(words) != type_.num_elements:
         fail(f"expected {type_.num_elements} numbers, found {len(words)}", text, 0, len(text))
     return _numbers(type_.element, words, text).reshape(shape)
+
+
+def _first_only(type_: TensorType, words: list[str], text: str) -> Array:
+    """Return an array for a literal without braces: XLA sets the first element, the rest is 0."""
+    if type_.num_elements * type_.element.bits > _MOST_BITS:
+        raise UnsupportedError(f"a constant of {type_.num_elements} elements is too large")
+    value = numpy().zeros(type_.shape, numpy_dtype(type_.element))
+    value.reshape(-1)[:1] = _numbers(type_.element, words, text)
+    return value  # type: ignore[no-any-return]
 
 
 def _skeleton(shape: Dims) -> str:
@@ -173,7 +186,8 @@ def _numbers(element: ElementType, words: list[str], text: str) -> Array:
     try:
         match element.kind:
             case "pred":
-                return np.array([_BOOLS[word] for word in words], dtype)  # type: ignore[no-any-return]
+                bools = [_BOOLS[w] if w in _BOOLS else int(w) != 0 for w in words]
+                return np.array(bools, dtype)  # type: ignore[no-any-return]
             case "signed" | "unsigned":
                 return _integers(element, words)
             case "complex":
@@ -184,7 +198,7 @@ def _numbers(element: ElementType, words: list[str], text: str) -> Array:
                 return flat.view(dtype)
             case _:
                 return _floats(element, words)
-    except (ValueError, KeyError, OverflowError) as error:
+    except (ValueError, OverflowError) as error:
         bad = next((word for word in words if not _is_number(element, word)), None)
         if bad is None:
             raise AssertionError(text) from error
@@ -206,6 +220,8 @@ def _integers(element: ElementType, words: list[str]) -> Array:
     values = [int(word) for word in words]
     signed = element.kind == "signed"
     low = -(1 << element.bits - 1) if signed else 0
+    if element.name == "u64" and values and min(values) < 0:
+        values = [value % (1 << 64) if value >= -(1 << 63) else value for value in values]
     high = (1 << element.bits - signed) - 1
     if values and not low <= min(values) <= max(values) <= high:
         raise OverflowError

@@ -75,6 +75,10 @@ LOOSE = [
     ("f32[2]", "f32[2]{0} {1, 2}", "{1, 2}"),
     ("pred[2]", "{true, false}", "{1, 0}"),
     ("pred[]", "1", "true"),
+    ("pred[]", "-2", "true"),
+    ("u64[]", "-1", "18446744073709551615"),
+    ("s32[2,2]", "7", "{ { 7, 0 }, { 0, 0 } }"),  # as XLA reads it
+    ("s32[0]", "7", "{}"),
     ("f32[<=3]", "{1, 2, 3}", "{1, 2, 3}"),
     ("f32[2,0]", "{ { }, { } }", "{ {}, {} }"),
 ]
@@ -131,12 +135,17 @@ def test_values_left_out_are_unavailable(text: str) -> None:
         literal_value(parse_type("f32[3,4]"), text)
 
 
+def test_a_huge_array_is_not_made_from_one_number() -> None:
+    with pytest.raises(UnsupportedError, match="too large"):
+        literal_value(parse_type("f32[1000000,1000000]"), "1")
+
+
 ERRORS = [
     ("f32[4]", "{1}", "dimension 0: expected 4 entries, found 1"),
     ("f32[2,2]", "{ {1, 2}, {3} }", "dimension 1: expected 2 entries, found 1"),
     ("f32[2]", "{{1}, {2}}", "expected 1 levels of braces"),
     ("f32[]", "{1}", "expected 0 levels of braces"),
-    ("f32[2]", "1", "expected a literal of shape 2"),
+    ("f32[2]", "1 2", "expected a literal of shape 2"),
     ("f32[]", "", "expected a literal of shape scalar"),
     ("f32[]", "1 2", "expected 1 numbers, found 2"),
     ("f32[3]", "{1, , 3}", "expected 3 numbers, found 2"),
