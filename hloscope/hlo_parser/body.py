@@ -39,6 +39,7 @@ _LINE: Final = re.compile(
 )
 _OPERAND: Final = re.compile(rf"(\w+\[[^\[\]]*\]{_LAYOUT}) %?({NAME})(?:, |\Z)")
 _INDEX_COMMENT: Final = re.compile(r"/\*index=\d+\*/")
+_BLANKS: Final = re.compile(r"[ \t]*")
 _HOLDING_TEXT: Final = frozenset(("constant", "parameter"))
 """Opcodes with something else than operands in parentheses."""
 
@@ -139,18 +140,26 @@ class _BodyReader:
                         raise _Doubt
                     scope.root = ins
             except (_Doubt, KeyError, ParseError):
-                at, before = self._careful().read(at), -1
+                at, before = self._read_carefully(at), -1
                 continue
             by_name[name] = ins
             if opcode == "parameter":
                 scope.parameters.append(ins)
             before, at = at, line.end()
 
-    def _careful(self) -> InstructionReader:
-        texts = self._texts
-        return InstructionReader(
-            texts.source, texts.types, self._scope, self._callees, self._section.end
-        )
+    def _read_carefully(self, at: int) -> int:
+        """Read the instruction at `at` and all that follow in the same line; return the end."""
+        texts, end = self._texts, self._section.end
+        reader = InstructionReader(texts.source, texts.types, self._scope, self._callees, end)
+        text = texts.source.text
+        while True:
+            at = reader.read(at)
+            space = _BLANKS.match(text, at, end)
+            if space is None or text[space.end() : space.end() + 1] in "\r\n,/":
+                return at
+            at = space.end()
+            if at >= end:
+                return at
 
     def _odd_line(self, at: int, before: int) -> int | None:
         """Read what is at `at` and has no printed form; return its end, or `None` at the end.
@@ -166,7 +175,7 @@ class _BodyReader:
         if before >= 0 and not START.match(text, start):  # the line before may go on here
             self._scope.drop_last()
             start = before
-        return self._careful().read(start)
+        return self._read_carefully(start)
 
     def _calls(self, calls: Calls, names: list[str]) -> tuple[Computation, ...]:
         found = []

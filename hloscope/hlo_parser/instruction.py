@@ -38,7 +38,7 @@ _NAME: Final = re.compile(rf"%?({NAME})")
 _WORD: Final = re.compile(r"[A-Za-z_][\w.-]*")
 _ATTRIBUTE: Final = re.compile(rf"[A-Za-z_][\w.-]*{SPACE}={SPACE}", re.DOTALL)
 _CALLERS: Final = re.compile(r"to_apply|calls|body|condition|decomposition|\w+_computations?")
-_DEEPEST: Final = 64
+_DEEPEST: Final = 32
 _WITH_INSIDE: Final = ("parameter", "constant")
 
 
@@ -50,6 +50,9 @@ class Callees(Protocol):
 
     def names(self) -> Collection[str]:
         """Return all names, for suggestions."""
+
+    def read_earlier(self) -> None:
+        """Read the bodies of all computations that may be called from here, the first first."""
 
     def read_inline(self, at: int, stem: str) -> Computation:
         """Read the computation whose braces open at `at`, in an instruction called `stem`."""
@@ -172,12 +175,15 @@ class InstructionReader:
         calls: tuple[Computation, ...],
         place: tuple[int, int],
     ) -> Type:
+        if not all(computation.is_read for computation in calls):
+            self._callees.read_earlier()  # in order: each inside the other could be too deep
         try:
             return inferred_type(read[0], tuple(operand.type for operand in operands), calls)
-        except (VerifyError, ValueError) as error:
-            reason = error.message if isinstance(error, VerifyError) else str(error)
-            opcode = self._text[slice(*place)]
-            message = f"the type of `{opcode}` is not written and cannot be inferred: {reason}"
+        except (VerifyError, ValueError, IndexError) as error:
+            message = error.message if isinstance(error, VerifyError) else str(error)
+            if not message.startswith("the type of"):
+                opcode = self._text[slice(*place)]
+                message = f"the type of `{opcode}` is not written and cannot be inferred: {message}"
             fail(message, self._source, *place)
 
     # ---------------------------------------------------------------------- op and attributes
@@ -192,6 +198,8 @@ class InstructionReader:
                 message = f"expected `name=value` after the comma, found {found(text, at)}"
                 fail(message, source, at)
             end = value_end(source, name.end())
+            if end > self._end:
+                fail(f"`{text[name.end()]}` is never closed", source, name.end())
             if end == name.end():
                 message = f"attribute `{name.group().rstrip('= ')}` has no value"
                 fail(message, source, at, end)
@@ -202,7 +210,7 @@ class InstructionReader:
     ) -> Read:
         source, opcode = self._source, word.group()
         if not is_opcode(opcode):
-            hint = near(opcode, SPELLINGS, 3)
+            hint = near(opcode, SPELLINGS, 3) or _longer(opcode)
             if hint is not None:
                 fail(f"unknown opcode `{opcode}`; did you mean `{hint}`?", source, *word.span())
             return self._unknown(opcode, attributes, at)
@@ -342,3 +350,8 @@ class InstructionReader:
             self._scope.fresh(stem), ins.type, ins.op, ins.operands, ins.calls, ins.extras, "",
             ins.control_predecessors, self._source, span.start, span.end,
         )  # fmt: skip
+
+
+def _longer(opcode: str) -> str | None:
+    """Return the known opcode that `opcode` abbreviates: `negate` for `neg`."""
+    return min((known for known in SPELLINGS if known.startswith(opcode)), key=len, default=None)

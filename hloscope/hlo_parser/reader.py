@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import gc
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import islice
 from typing import Final
 
 from hloscope.hlo_parser.body import Texts, read_body
 from hloscope.hlo_parser.instruction import START, Callees, InstructionReader
 from hloscope.hlo_parser.nodes import TextComputation, TextModule
 from hloscope.hlo_parser.scanner import NAME, closing, fail, found, skip, type_end
-from hloscope.hlo_parser.scope import Scope
+from hloscope.hlo_parser.scope import Scope, unused
 from hloscope.hlo_parser.sections import (
     Section,
     header_name,
@@ -28,7 +30,7 @@ from hloscope.source import Source
 
 _HEADER: Final = re.compile(r"HloModule\b")
 _SPLIT: Final = re.compile(r"^// -----+[^\n]*\n", re.MULTILINE)
-_INLINE_DEEPEST: Final = 64
+_INLINE_DEEPEST: Final = 32
 _CALLERS: Final = ("to_apply", "calls", "body", "condition", "select", "scatter", "computation")
 _INLINE: Final = re.compile(
     rf"(?:{'|'.join(_CALLERS)}|computations)\s*=\s*\{{[\s{{]*(?:ROOT\s+)?%?{NAME}\s*=\s"
@@ -148,6 +150,11 @@ class _Callees:
         """Return the names of all computations."""
         return self._reader.computations.keys()
 
+    def read_earlier(self) -> None:
+        """Read the bodies of all computations before this one."""
+        for name in islice(self._reader.computations, self._number):
+            self._reader.computations[name].body  # noqa: B018  (reads it)
+
     def read_inline(self, at: int, stem: str) -> Computation:
         """Read the computation whose braces open at `at`, in an instruction called `stem`."""
         return self._reader.read_inline(at, stem, self._number)
@@ -160,13 +167,13 @@ class _ModuleReader:
         self.computations: dict[str, Computation] = {}
         self.order: dict[str, int] = {}
         self._inlined: dict[str, Computation] = {}
-        self._names: set[str] = set()
+        self._counts: Counter[str] = Counter()
         self._inline_depth = 0
 
     def read(self, at: int, *, strict: bool) -> tuple[Module, int]:
         """Return the module that begins at `at`, and where it ends."""
         source, text = self._source, self._source.text
-        at = skip(text, at)
+        begin = at = skip(text, at)
         name, header, preamble = "", -1, slice(0)
         has_header = _HEADER.match(text, at) is not None
         if has_header:
@@ -178,7 +185,7 @@ class _ModuleReader:
             return self._read_instruction(at), len(text)
         sections, at, printed = read_sections(source, at)
         if not sections:
-            fail(f"module `{name}` has no computations", source, at)
+            fail(f"module `{name}` has no computations", source, begin, max(begin + 1, header))
         entry = self._add(sections)
         computations: Mapping[str, Computation] = self.computations
         if strict or _has_inline(text, sections[0].start, at, printed):
@@ -225,7 +232,10 @@ class _ModuleReader:
 
     def read_body(self, section: Section, callees: Callees) -> Body:
         """Read the body of a computation."""
-        return read_body(self._texts, section, callees)
+        try:
+            return read_body(self._texts, section, callees)
+        except RecursionError:
+            fail("nested too deeply", self._source, section.start, section.body)
 
     def read_inline(self, at: int, stem: str, number: int) -> Computation:
         """Read a computation whose braces open at `at`, inside an instruction called `stem`."""
@@ -236,12 +246,7 @@ class _ModuleReader:
         section = Section("", False, at, at + 1, end - 1, end)
         body = _Callees(self, section, number)()
         self._inline_depth -= 1
-        name, count = f"{stem}_computation", 0
-        while name in self.order or name in self._names:
-            count += 1
-            name = f"{stem}_computation.{count}"
-        self._names.add(name)
-        section.name = name
+        section.name = name = unused(f"{stem}_computation", self.order, self._counts)
         computation = self._inlined[name] = TextComputation(self._source, section, body)
         return computation
 

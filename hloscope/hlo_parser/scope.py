@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Container, Iterable
 from difflib import SequenceMatcher, get_close_matches
 from typing import Final, NoReturn, cast
 
@@ -29,6 +30,22 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return max(best, key=lambda other: SequenceMatcher(None, name, other).ratio(), default=None)
 
 
+def unused(stem: str, taken: Container[str], counts: Counter[str]) -> str:
+    """Return `stem`, or `stem.1`, `stem.2` …: the first name that is not taken.
+
+    Args:
+        stem: What to begin with.
+        taken: Names in use.
+        counts: The next number to try for each stem.
+    """
+    while True:
+        number = counts[stem]
+        counts[stem] += 1
+        name = f"{stem}.{number}" if number else stem
+        if name not in taken:
+            return name
+
+
 class Scope:
     """Instructions read so far.
 
@@ -47,6 +64,7 @@ class Scope:
         self.parameters: Final[list[Instruction]] = []
         self.root: Instruction | None = None
         self.free_parameters: Final = free_parameters
+        self._counts: Final[Counter[str]] = Counter()
 
     def add(self, ins: Instruction, *, is_root: bool = False) -> None:
         """Add an instruction with a new name."""
@@ -66,11 +84,7 @@ class Scope:
 
     def fresh(self, stem: str) -> str:
         """Return a name that is not taken, as XLA names instructions without one."""
-        name, number = f"{stem}.anon", 0
-        while name in self.by_name:
-            number += 1
-            name = f"{stem}.anon.{number}"
-        return name
+        return unused(f"{stem}.anon", self.by_name, self._counts)
 
     def unknown(self, name: str, source: Source, at: int, end: int, start: int) -> NoReturn:
         """Raise that no operand of that name is defined before `start`.
@@ -96,6 +110,8 @@ class Scope:
             )
         elif hint := nearest(name, self.by_name):
             message += f"; did you mean `{hint}`?"
+        elif self.free_parameters:
+            message += ": in a text of one instruction, write its type before it"
         fail(message, source, at, end)
 
     def finish(self, source: Source, start: int, end: int) -> Body:

@@ -174,6 +174,8 @@ def _careful_section(source: Source, at: int) -> Section:
     header = _COMPUTATION.match(text, at)
     if header is None:
         _explain_section(source, at)
+    if header.group(2) == "ENTRY":
+        fail("expected the name of the computation after `ENTRY`", source, *header.span(2))
     after = header.end()
     result: tuple[int, int] | None = None
     if text[after] == "(":
