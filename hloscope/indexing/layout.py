@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import lru_cache
 from math import prod
 
-from hloscope.affine import Dim, Expr, Interval, Range, Var, substitute
+from hloscope.affine import Const, Dim, Expr, Interval, Range, Var, substitute
 from hloscope.errors import UnsupportedError
 from hloscope.indexing.access import Access
 from hloscope.indexing.map import IndexingMap
@@ -64,11 +64,11 @@ def place(index: Sequence[Expr], type: TensorType) -> list[Expr]:
     order = major_to_minor(type)
     placed = [index[k] for k in order]
     for tile in _tiles(type):
-        placed = [Dim(0) * 0] * (len(tile) - len(placed)) + placed
+        placed = [Const(0)] * (len(tile) - len(placed)) + placed
         cut = len(placed) - len(tile)
         tail = placed[cut:]
         outer = [e // t if t > 1 else e for e, t in zip(tail, tile, strict=True)]
-        inner = [e % t if t > 1 else e * 0 for e, t in zip(tail, tile, strict=True)]
+        inner = [e % t if t > 1 else Const(0) for e, t in zip(tail, tile, strict=True)]
         placed = [*placed[:cut], *outer, *inner]
     return placed
 
@@ -110,7 +110,7 @@ def bitcast_map(here: TensorType, there: TensorType) -> IndexingMap | str:
     have the same number of bytes the answer is the reason, a text.
     """
     variables = [below(size) for size in here.shape]
-    if prod(here.shape) == 0 or prod(there.shape) == 0:
+    if here.num_elements == there.num_elements == 0:
         return IndexingMap(variables, results=[0] * there.rank)
     bits = _storage_bits(here, there)
     if bits is None:

@@ -53,14 +53,18 @@ def _on(at: MapBuilder, results: list[Expr], member: Expr) -> Accesses:
     return (Access(found, replica=at.map([member])),)
 
 
+def _part(index: Expr, size: int) -> tuple[Expr, Expr]:
+    """Which part of the given size an index lies in, and where in it."""
+    return (index // size, index % size) if size else (Const(0), Const(0))
+
+
 @output_to_input(AllGather)
 def _(ins: Instruction, op: AllGather, output: int) -> tuple[Accesses, ...]:
     source = sizes(ins.operands[output].type)
     at = MapBuilder(output_sizes(ins, output))
     results, k = dims(len(source)), op.all_gather_dim
     size = source[k]
-    results[k] = Dim(k) % size if size else Dim(k) * 0
-    member = Dim(k) // size if size else Dim(k) * 0
+    member, results[k] = _part(Dim(k), size)
     return _pairwise(ins, output, _on(at, results, member))
 
 
@@ -118,8 +122,7 @@ def _received(op: AllToAll, target: Dims, group: int) -> Accesses:
     mine = at.read(0, group - 1, None)
     results = dims(len(target))
     part = target[concat] // group
-    results[concat] = Dim(concat) % part if part else Dim(concat) * 0
-    member = Dim(concat) // part if part else Dim(concat) * 0
+    member, results[concat] = _part(Dim(concat), part)
     results[split] = mine * (part if split == concat else target[split]) + results[split]
     return _on(at, results, member)
 
