@@ -22,7 +22,6 @@ border-bottom:1px solid #e4e8ee}
 .hloscope .exact{color:#2b8a3e}.hloscope .over{color:#b35c00}.hloscope .unknown{color:#c92a2a}
 .hloscope svg{max-width:100%;height:auto}
 """
-_HEADS: Final = ("output", "operand", "shape", "map", "where", "precision")
 
 
 def to_html(answer: Answer, at: Index | None = None) -> str:
@@ -39,7 +38,8 @@ def html_fragment(answer: Answer, at: Index | None = None, *, picture: bool = Tr
     rows = "\n".join(
         f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in _rows(answer)
     )
-    heads = "".join(f"<th>{head}</th>" for head in _HEADS)
+    names = ("output", answer.what, "shape", "map", "where", "precision")
+    heads = "".join(f"<th>{name}</th>" for name in names)
     drawn = to_svg(answer, at) if picture and answer.outputs else ""
     return (
         f'<style>\n{_STYLE}</style>\n<div class="hloscope">\n'

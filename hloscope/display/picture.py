@@ -1,7 +1,7 @@
 """Pictures of tensors as grids of cells, as SVG without scripts, fonts or links.
 
-The last two dimensions are a grid; of the others, the slices in which something is marked are drawn
-below each other.  A tensor that is larger than the grid is drawn in blocks: a cell then stands for
+The last two dimensions are a grid; of the others, the first slices in which something is marked are
+drawn beside and below each other.  A tensor that is larger than the grid is drawn in blocks: a cell then stands for
 several elements and is marked if one of them is.
 """
 
@@ -15,12 +15,13 @@ from typing import Final, TypeAlias
 
 Index: TypeAlias = tuple[int, ...]
 
-MAX_COLUMNS, MAX_ROWS, MAX_SLICES = 32, 24, 3
+MAX_COLUMNS, MAX_ROWS, MAX_SLICES = 32, 24, 6
 OUTPUT: Final = "#e8590c"
 READS: Final = ("#1864ab", "#74b3f0", "#b79ced", "#7bc8a4", "#f0b94a")
 """Colours of what is read; the first is the darkest and drawn on top of the others."""
 _PAGE, _FRAME, _EMPTY, _INK, _FAINT = "#ffffff", "#d5dbe3", "#eef1f5", "#1c2733", "#66717f"
 _CHAR, _LINE, _PAD, _GAP = 7.0, 17, 18, 40
+_LABEL, _SPACE, _WIDE = 15, 16, 340
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,16 +105,21 @@ def _panel(panel: Panel, x: float, y: float) -> tuple[list[str], float, float]:
     """SVG elements of a panel, its width and the y where it ends."""
     grid = _Grid.of(panel.shape)
     out = [_text(x, y + 10, panel.title, weight=600)]
-    widest = len(panel.title)
+    widest, broad = len(panel.title), 0.0
     y += _LINE + 3
     slices = _slices(panel)
+    left, side = x, grid.columns * grid.size
     for prefix in slices[:MAX_SLICES]:
-        if prefix:
-            label = f"[{', '.join(map(str, prefix))}, …]"
-            out.append(_text(x, y + 9, label, colour=_FAINT))
-            y += _LINE - 2
-        out += _cells(panel, prefix, grid, x, y)
-        y += grid.rows * grid.size + 8
+        label = f"[{', '.join(map(str, prefix))}, …]" if prefix else ""
+        pitch = max(side, len(label) * _CHAR)
+        if left > x and left + pitch > x + _WIDE:  # no room beside the slice before
+            left, y = x, y + _height(grid, prefix)
+        if label:
+            out.append(_text(left, y + 9, label, colour=_FAINT))
+        out += _cells(panel, prefix, grid, left, y + _LABEL * bool(prefix))
+        broad = max(broad, left + pitch - x)
+        left += pitch + _SPACE
+    y += _height(grid, slices[0])
     lines = [f"… and {len(slices) - MAX_SLICES} slices more"] if len(slices) > MAX_SLICES else []
     if grid.row_block * grid.column_block > 1:
         lines.append(f"a cell is {grid.row_block} × {grid.column_block} elements")
@@ -126,7 +132,12 @@ def _panel(panel: Panel, x: float, y: float) -> tuple[list[str], float, float]:
     for line in [*panel.notes, *lines]:
         out.append(_text(x, y + 9.5, line, colour=_FAINT))
         widest, y = max(widest, len(line)), y + _LINE
-    return out, max(grid.columns * grid.size, widest * _CHAR), y
+    return out, max(broad, widest * _CHAR), y
+
+
+def _height(grid: _Grid, prefix: Index) -> float:
+    """Of a slice with its label."""
+    return grid.rows * grid.size + 8 + _LABEL * bool(prefix)
 
 
 def _slices(panel: Panel) -> list[Index]:
