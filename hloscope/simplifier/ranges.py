@@ -33,6 +33,8 @@ Ends: TypeAlias = tuple[int, int]
 Terms: TypeAlias = tuple[tuple[Expr, int], ...]
 HUGE: Final = 1 << 1000
 """Stands for infinity: no product of int64 numbers comes near it."""
+MAX_DEPTH: Final = 4
+"""Facts are used inside facts so many times: the floors in them may lead round in a circle."""
 VARIABLES: Final = (Dim, Range, Runtime)
 
 
@@ -92,6 +94,7 @@ class Ranges:
         self._bounds: dict[Expr, Ends] = {}
         self._shown: dict[Expr, Ends] = {}
         self._relaxed: dict[Expr, Relaxed] = {}
+        self._depth = 0
 
     def surface(self, e: Expr) -> Expr:
         """The form of a flat expression that is printed; see `surface.py`."""
@@ -135,8 +138,10 @@ class Ranges:
             if lo < hi:
                 low, high = self._relaxed_bounds(e)
                 lo, hi = max(lo, low), min(hi, high)
-        if self.known:
+        if self.known and self._depth < MAX_DEPTH:
+            self._depth += 1
             lo, hi = self._bounds_by_facts(terms, const, lo, hi)
+            self._depth -= 1
         return lo, hi
 
     def _bounds_by_facts(self, terms: Terms, const: int, lo: int, hi: int) -> Ends:
