@@ -1,0 +1,45 @@
+"""Every fusion of real programs has a map or a stated reason."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hloscope.fusion.stats import count
+from hloscope.hlo_parser import parse_hlo
+from tests.conftest import SHARED, needs_shared
+
+pytestmark = needs_shared
+
+
+def dumps(pattern: str) -> list[Any]:
+    return [pytest.param(path, id=path.name) for path in sorted(SHARED.glob(pattern))]
+
+
+@pytest.mark.parametrize("path", dumps("real/models/*.opt.hlo.txt"))
+def test_every_fusion_of_a_model_is_answered(path: Path) -> None:
+    found = count(parse_hlo(path.read_text(), name=path.name))
+    assert not found.failures
+    assert all(found.reasons)
+    assert found.exact >= 0.99 * found.pairs
+
+
+def test_the_claims_of_all_models_together(full: bool) -> None:
+    totals: Counter[str] = Counter()
+    for path in sorted(SHARED.glob("real/models/*.opt.hlo.txt"))[:: 1 if full else 5]:
+        found = count(parse_hlo(path.read_text(), name=path.name), both=True)
+        assert not found.failures, path.name
+        totals.update(found.claims)
+    assert totals["exact"] >= 0.99 * totals.total()
+
+
+def test_the_largest_dumps(full: bool) -> None:
+    if not full:
+        pytest.skip("with --full only: some seconds")
+    for path in sorted(SHARED.glob("real/big/*.opt.hlo.txt")):
+        found = count(parse_hlo(path.read_text(), name=path.name), both=True)
+        assert not found.failures
+        assert found.exact >= 0.99 * found.pairs
