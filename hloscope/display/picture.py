@@ -1,8 +1,8 @@
 """Pictures of tensors as grids of cells, as SVG without scripts, fonts or links.
 
 The last two dimensions are a grid; of the others, the first slices in which something is marked are
-drawn beside and below each other.  A tensor that is larger than the grid is drawn in blocks: a cell then stands for
-several elements and is marked if one of them is.
+drawn beside and below each other.  A tensor that is larger than the grid is drawn in blocks: a cell
+then stands for several elements and is marked if one of them is.
 """
 
 from __future__ import annotations
