@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any, Final, Self, TypeVar
 
 from hloscope.affine import (
@@ -41,7 +42,8 @@ class MapBase:
 
     The constructor brings the fields into one canonical form: a constraint on a bare variable
     becomes its bounds, one on a constant is decided, several on one expression are intersected,
-    the rest is ordered by text.  An empty interval anywhere makes the whole map known to be empty.
+    the rest is ordered as expressions are.  An empty interval anywhere makes the whole map known
+    to be empty.
 
     Attributes:
         dims: Dimension variables, `Dim(i)` by position: the index asked about.
@@ -254,9 +256,6 @@ def _box(dims: _Dims, ranges: _Dims, runtime: _Runtime) -> dict[Var, Interval]:
     return box | {Runtime(i): v.interval for i, v in enumerate(runtime)}
 
 
-_text: Final = lru_cache(maxsize=1 << 14)(to_text)
-
-
 def _canonical(
     dims: _Dims, ranges: _Dims, runtime: _Runtime, constraints: tuple[Constraint, ...]
 ) -> tuple[_Dims, _Dims, _Runtime, tuple[Constraint, ...]]:
@@ -288,7 +287,7 @@ def _canonical(
         runtime = _narrowed(runtime, Runtime, bounds)
     rest = [(e, i) for e, i in kept.items() if i != Interval.EVERYTHING]
     if len(rest) > 1:
-        rest.sort(key=lambda constraint: _text(constraint[0]))
+        rest.sort(key=itemgetter(0))
     return dims, ranges, runtime, tuple(rest)
 
 
