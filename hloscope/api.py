@@ -20,9 +20,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
@@ -40,7 +39,13 @@ from hloscope.display.html import html_fragment
 from hloscope.display.html import to_html as _to_html
 from hloscope.display.reads import to_svg as _to_svg
 from hloscope.display.text import headline, to_print_indexing, to_text
-from hloscope.errors import InputError, ParseError, UnknownNameError, UnsupportedError
+from hloscope.errors import (
+    InputError,
+    ParseError,
+    UnknownNameError,
+    UnsupportedError,
+    did_you_mean,
+)
 from hloscope.fusion.analysis import Analysis
 from hloscope.fusion.physical import linear as _linear
 from hloscope.fusion.physical import physical as _physical
@@ -172,18 +177,6 @@ def _decoded(data: bytes, name: str) -> str:
         return decode(data, name)
     except ParseError as error:
         raise InputError(error.message, span=error.span) from None
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`; did you mean …?`, or nothing where no known name is near.
-
-    >>> did_you_mean("fusoin.1", ["fusion.1", "add"])
-    '; did you mean `fusion.1`?'
-    """
-    names = list(dict.fromkeys(known))
-    near = get_close_matches(name, names[:20_000], n=3)
-    near += [n for n in names if len(name) > 2 and name in n and n not in near][: 3 - len(near)]
-    return f"; did you mean {' or '.join(f'`{n}`' for n in near)}?" if near else ""
 
 
 class Program:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import ClassVar
 
 from hloscope.source import Span
@@ -51,3 +53,20 @@ class UnsupportedError(HloscopeError):
     """Valid input this package cannot handle yet.  Never means `wrong input`."""
 
     exit_code = 4
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """`; did you mean …?` with the known names most like `name`, or nothing if none is near.
+
+    >>> did_you_mean("fusoin.1", ["fusion.1", "add"])
+    '; did you mean `fusion.1`?'
+    >>> did_you_mean("fusion", ["fusion.12", "wrapped_fusion", "add.3"])
+    '; did you mean `fusion.12` or `wrapped_fusion`?'
+    """
+    names = list(dict.fromkeys(known))
+    near = get_close_matches(name, names[:20_000], n=3)
+    if len(name) > 2:
+        near += sorted((n for n in names if name in n and n not in near), key=len)
+    quoted = [f"`{n}`" for n in near[:3]]
+    *most, last = quoted or [""]
+    return f"; did you mean {', '.join(most)}{' or ' if most else ''}{last}?" if last else ""

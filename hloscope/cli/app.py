@@ -16,8 +16,7 @@ import click
 
 from hloscope import __version__
 from hloscope.cli.common import DEBUG, debug_option
-from hloscope.cli.near import suggestion
-from hloscope.errors import HloscopeError
+from hloscope.errors import HloscopeError, did_you_mean
 
 USAGE, OUR_BUG, INTERRUPTED, NO_READER = 2, 5, 130, 141
 
@@ -52,7 +51,7 @@ class App(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command the first argument names."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            ctx.fail(f"no command `{args[0]}`{suggestion(args[0], COMMANDS)}")
+            ctx.fail(f"no command `{args[0]}`{did_you_mean(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

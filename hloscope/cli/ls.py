@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import click
 
-from hloscope.api import did_you_mean
 from hloscope.cli.common import (
     debug_option,
     file_argument,
@@ -19,7 +18,7 @@ from hloscope.cli.common import (
 )
 from hloscope.cli.files import read_program
 from hloscope.display.answer import opcode_of, shape_text
-from hloscope.errors import UnknownNameError
+from hloscope.errors import UnknownNameError, did_you_mean
 from hloscope.ir.graph import Computation, Instruction, Module
 from hloscope.ops.control import Fusion
 

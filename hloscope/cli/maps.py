@@ -10,8 +10,7 @@ from typing import Any, Final
 import click
 
 from hloscope.cli.common import debug_option, json_option, print_json
-from hloscope.cli.near import suggestion
-from hloscope.errors import HloscopeError, InputError, ParseError
+from hloscope.errors import HloscopeError, InputError, ParseError, did_you_mean
 from hloscope.indexing import IndexingMap, MapTrace
 
 MAP_SCHEMA: Final = "hloscope.map/1"
@@ -127,7 +126,7 @@ def _simplify_line(line: str, keep_points: bool) -> dict[str, Any]:
         raise ParseError('expected an object with "map"')
     for key, value in given.items():
         if key not in LINE_KEYS:
-            raise ParseError(f"unknown key `{key}`{suggestion(key, LINE_KEYS)}")
+            raise ParseError(f"unknown key `{key}`{did_you_mean(key, LINE_KEYS)}")
         if not isinstance(value, LINE_KEYS[key]):
             raise ParseError(f"`{key}` must be a {LINE_KEYS[key].__name__}, not {value!r}")
     before = IndexingMap.parse(given["map"])
