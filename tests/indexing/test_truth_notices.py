@@ -10,6 +10,8 @@ import pytest
 from hloscope.affine import Interval, Range
 from hloscope.indexing import IndexingMap
 from hloscope.indexing.access import Access, Accesses, Precision
+from hloscope.indexing.analysis import output_to_input
+from hloscope.ir.graph import Instruction
 from tests.indexing.test_truth import FAMILIES
 from tests.indexing.truth import relation
 from tests.indexing.truth.generator import CASES, Gen
@@ -57,12 +59,12 @@ MUTATIONS: dict[str, tuple[Mutation, str]] = {
 @pytest.mark.parametrize("kind", MUTATIONS)
 def test_wrong_map_is_noticed(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     mutate, name = MUTATIONS[kind]
-    honest = relation.output_to_input
+    honest = output_to_input
     changed = 0
 
-    def lying(ins: object, output: int = 0) -> tuple[Accesses, ...]:
+    def lying(ins: Instruction, output: int = 0) -> tuple[Accesses, ...]:
         nonlocal changed
-        answer = honest(ins, output)  # type: ignore[arg-type]
+        answer = honest(ins, output)
         wrong = tuple(tuple(_lie(a, mutate) for a in accesses) for accesses in answer)
         changed += wrong != answer
         return wrong

@@ -300,7 +300,9 @@ def mismatches(path: Path) -> list[str]:
                     found.append(f"{path.name}: {ins.name}: {error.message}")
                 continue
             written = bare(ins.type)
-            if isinstance(ins.op, DotGeneral | Convolution) and isinstance(written, TensorType):
+            if isinstance(ins.op, DotGeneral | Convolution):
+                assert isinstance(written, TensorType)
+                assert isinstance(inferred, TensorType)
                 inferred = replace(inferred, element=written.element)
             if isinstance(ins.op, AsyncStart) and isinstance(written, TupleType):
                 written = TupleType(written.elements[:2])  # contexts are the backend's

@@ -17,15 +17,15 @@ def _per_member(operand: Operand, group: int) -> list[Marks]:
 
 def _group(g: Gen) -> tuple[int, int, str]:
     """Size of the only group, the member asked about, and the group as text."""
-    group = g.int(2, 4)
-    return group, g.int(0, group - 1), f"{{{{{','.join(map(str, range(group)))}}}}}"
+    group = g.number(2, 4)
+    return group, g.number(0, group - 1), f"{{{{{','.join(map(str, range(group)))}}}}}"
 
 
 @case("all_gather")
 def all_gather(g: Gen) -> Case:
     group, member, text = _group(g)
     shape = g.shape(1, 3, largest=4, most=30)
-    axis = g.int(0, len(shape) - 1)
+    axis = g.number(0, len(shape) - 1)
     x = g.array(shape, copies=group)
     result = np.concatenate(_per_member(x, group), axis)
     op = AllGather(text, all_gather_dim=axis)
@@ -36,7 +36,7 @@ def all_gather(g: Gen) -> Case:
 def reduce_scatter(g: Gen) -> Case:
     group, member, text = _group(g)
     shape = list(g.shape(1, 3, largest=3, most=30, zero=False))
-    axis = g.int(0, len(shape) - 1)
+    axis = g.number(0, len(shape) - 1)
     shape[axis] *= group
     x = g.array(shape, copies=group)
     total = np.bitwise_or.reduce(np.stack(_per_member(x, group)), axis=0)
@@ -50,7 +50,7 @@ def all_to_all(g: Gen) -> Case:
     """Member `q` gets part `q` of every member."""
     group, member, text = _group(g)
     shape = list(g.shape(1, 3, largest=3, most=30, zero=False))
-    split, concat = g.int(0, len(shape) - 1), g.int(0, len(shape) - 1)
+    split, concat = g.number(0, len(shape) - 1), g.number(0, len(shape) - 1)
     shape[split] *= group
     x = g.array(shape, copies=group)
     parts = [np.split(m, group, split)[member] for m in _per_member(x, group)]

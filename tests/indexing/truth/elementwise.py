@@ -66,7 +66,7 @@ def constant_like(g: Gen) -> Case:
 def implicit_broadcast(g: Gen) -> Case:
     name = g.pick(sorted(k for k in IMPLICIT_BROADCAST if k != "select"))
     shape = g.shape(zero=False)
-    small = tuple(1 if g.chance(0.3) else n for n in shape[g.int(0, len(shape)) :])
+    small = tuple(1 if g.chance(0.3) else n for n in shape[g.number(0, len(shape)) :])
     shapes = [shape, small] if g.chance(0.5) else [small, shape]
     operands = [g.array(s) for s in shapes]
     return g.case(IMPLICIT_BROADCAST[name](), operands, _union_of(operands))
@@ -75,7 +75,7 @@ def implicit_broadcast(g: Gen) -> Case:
 @case("map")
 def map_(g: Gen) -> Case:
     shape = g.shape()
-    operands = [g.array(shape) for _ in range(g.int(1, 3))]
+    operands = [g.array(shape) for _ in range(g.number(1, 3))]
     calls = (body(len(operands), [range(len(operands))]),)
     return g.case(Map(tuple(range(len(shape)))), operands, _union_of(operands), calls=calls)
 
@@ -85,7 +85,7 @@ for _op in (AllReduce(), CollectiveReduce(), CrossReplicaSum()):
     @case(_op.name)
     def all_reduce(g: Gen, op: Op = _op) -> Case:
         """On one device; several operands are reduced each on its own."""
-        operands = [g.array(g.shape()) for _ in range(g.int(1, 3))]
+        operands = [g.array(g.shape()) for _ in range(g.number(1, 3))]
         marks = tuple(o.marks for o in operands)
         calls = (body(2, [(0, 1)]),)
         return g.case(op, operands, marks if len(marks) > 1 else marks[0], calls=calls)

@@ -44,7 +44,7 @@ class Gen:
         self.numbering = Numbering()
         self.parameters = 0
 
-    def int(self, lo: int, hi: int) -> int:
+    def number(self, lo: int, hi: int) -> int:
         """An integer in `[lo, hi]`."""
         return int(self.rng.integers(lo, hi + 1))
 
@@ -52,7 +52,7 @@ class Gen:
         return bool(self.rng.random() < probability)
 
     def pick(self, items: Sequence[T]) -> T:
-        return items[self.int(0, len(items) - 1)]
+        return items[self.number(0, len(items) - 1)]
 
     def subset(self, count: int, size: int) -> Ints:
         """`size` different numbers below `count`, in random order."""
@@ -60,7 +60,7 @@ class Gen:
 
     def some(self, count: int, *, least: int = 0) -> Ints:
         """A random number of different numbers below `count`, in random order."""
-        return self.subset(count, self.int(least, count))
+        return self.subset(count, self.number(least, count))
 
     def permutation(self, count: int) -> Ints:
         return self.subset(count, count)
@@ -69,13 +69,13 @@ class Gen:
         self, lo: int = 0, hi: int = 4, *, largest: int = 5, most: int = 90, zero: bool = True
     ) -> Ints:
         """A shape of rank `lo` to `hi`, at most `most` elements; now and then with a size 0."""
-        rank = self.int(lo, hi)
+        rank = self.number(lo, hi)
         while True:
-            sizes = tuple(self.int(1, largest) for _ in range(rank))
+            sizes = tuple(self.number(1, largest) for _ in range(rank))
             if prod(sizes) <= most:
                 break
         if zero and rank and self.chance(0.03):
-            at = self.int(0, rank - 1)
+            at = self.number(0, rank - 1)
             sizes = (*sizes[:at], 0, *sizes[at + 1 :])
         return sizes
 
@@ -102,7 +102,7 @@ class Gen:
             shape, element="s32", values=self.rng.integers(lo, hi + 1, size=tuple(shape))
         )
 
-    def tuple(self, shapes: Sequence[Sequence[int]]) -> Operand:
+    def tuple_of(self, shapes: Sequence[Sequence[int]]) -> Operand:
         """A parameter that is a tuple of arrays."""
         parts = [self.numbering.number(s) for s in shapes]
         types = tuple(TensorType(ELEMENT_TYPES["f32"], tuple(s)) for s in shapes)

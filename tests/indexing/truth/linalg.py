@@ -15,7 +15,7 @@ from tests.indexing.truth.marks import Case, Ints, Marks, all_of, as_marks, empt
 def _sides(g: Gen) -> tuple[DotDimensions, Ints, Ints]:
     """Random dimension numbers and the shapes of both sides."""
     batch, contracting, left, right = (
-        tuple(g.int(1, 3) for _ in range(g.int(0, n))) for n in (1, 2, 2, 1)
+        tuple(g.number(1, 3) for _ in range(g.number(0, n))) for n in (1, 2, 2, 1)
     )
     shapes, places = [], []
     for free in (left, right):
@@ -55,7 +55,7 @@ def dot_general(g: Gen) -> Case:
 
 @case("dot")
 def dot(g: Gen) -> Case:
-    k = g.int(1, 4)
+    k = g.number(1, 4)
     a, b = g.array((*g.shape(0, 1), k)), g.array((k, *g.shape(0, 1)))
     dims = DotDimensions((), (), (a.marks.ndim - 1,), (0,))
     return g.case(Dot(), [a, b], product_of(a.marks, b.marks, dims))
@@ -65,7 +65,7 @@ def dot(g: Gen) -> Case:
 def scaled_dot(g: Gen) -> Case:
     """Each scale belongs to a block of elements along the contracting dimensions."""
     dims, left, right = _sides(g)
-    factor = {c: g.int(1, 3) for c in range(len(dims.lhs_contracting))}
+    factor = {c: g.number(1, 3) for c in range(len(dims.lhs_contracting))}
     operands, both = [], []
     for shape, contracting in ((left, dims.lhs_contracting), (right, dims.rhs_contracting)):
         wide = list(shape)
@@ -84,8 +84,8 @@ def scaled_dot(g: Gen) -> Case:
 @case("ragged_dot")
 def ragged_dot(g: Gen) -> Case:
     """One ragged row dimension: each row of `lhs` meets the matrix of its group."""
-    m, k, n, groups = g.int(1, 4), g.int(1, 3), g.int(1, 3), g.int(1, 3)
-    cuts = sorted(g.int(0, m) for _ in range(groups - 1))
+    m, k, n, groups = g.number(1, 4), g.number(1, 3), g.number(1, 3), g.number(1, 3)
+    cuts = sorted(g.number(0, m) for _ in range(groups - 1))
     lengths = np.diff([0, *cuts, m])
     a, b = g.array((m, k)), g.array((groups, k, n))
     sizes = g.array((groups,), element="s32", values=lengths)
@@ -100,7 +100,7 @@ def ragged_dot(g: Gen) -> Case:
 
 
 def _batches(g: Gen) -> tuple[Ints, int]:
-    return g.shape(0, 1, largest=2, zero=False), g.int(1, 4)
+    return g.shape(0, 1, largest=2, zero=False), g.number(1, 4)
 
 
 @case("cholesky")
@@ -128,7 +128,7 @@ def triangular_solve(g: Gen) -> Case:
     batch, n = _batches(g)
     left, lower, unit = g.chance(0.5), g.chance(0.5), g.chance(0.3)
     transpose = g.pick(["NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"])
-    m = g.int(1, 3)
+    m = g.number(1, 3)
     a, rhs = g.array((*batch, n, n)), g.array((*batch, *((n, m) if left else (m, n))))
     result = empty(rhs.marks.shape)
     for at in indices(batch):

@@ -6,7 +6,9 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
+from hloscope.ir.op import Op
 from hloscope.ops.contraction import Einsum, UnaryEinsum
 from hloscope.ops.control import AddDependency, CopyDone, CopyStart, Domain, OptimizationBarrier
 from hloscope.ops.dynamic import (
@@ -26,17 +28,17 @@ from tests.indexing.truth.generator import CASES, Gen, case
 from tests.indexing.truth.marks import Case, Ints, Operand, all_of, as_marks, empty, indices, union
 
 
-def _vector(g: Gen, values: object) -> Operand:
+def _vector(g: Gen, values: int | Ints | NDArray[np.int64]) -> Operand:
     return g.array(np.shape(values), element="s32", values=values)
 
 
-def _with(g: Gen, known: Case, op: object, *extra: Operand) -> Case:
+def _with(g: Gen, known: Case, op: Op, *extra: Operand) -> Case:
     """The case with further operands, which every result element reads."""
     read = 0
     for operand in extra:
         read |= all_of(operand.marks)
     marks = as_marks(union(known.outputs[0], read))
-    return g.case(op, [*known.operands, *extra], marks, note=known.note)  # type: ignore[arg-type]
+    return g.case(op, [*known.operands, *extra], marks, note=known.note)
 
 
 @case("dynamic_reshape")
@@ -116,8 +118,8 @@ def dynamic_conv(g: Gen) -> Case:
 def torch_index_select(g: Gen) -> Case:
     """`result[batch, left, indices, right] = operand[batch, left, indices[batch, …], right]`."""
     shape = g.shape(1, 3, largest=4, most=40, zero=False)
-    dim = g.int(0, len(shape) - 1)
-    batch = g.int(0, dim)
+    dim = g.number(0, len(shape) - 1)
+    batch = g.number(0, dim)
     rows = g.shape(0, 2, largest=3, zero=False)
     x = g.array(shape)
     chosen = g.integers((*shape[:batch], *rows), 0, shape[dim] - 1)
@@ -145,7 +147,7 @@ def set_dimension_size(g: Gen) -> Case:
 
 def _letters(g: Gen, known: str) -> str:
     """Up to three different letters."""
-    return "".join(known[i] for i in g.subset(len(known), g.int(0, min(3, len(known)))))
+    return "".join(known[i] for i in g.subset(len(known), g.number(0, min(3, len(known)))))
 
 
 def _dimensions(g: Gen) -> str:
@@ -172,7 +174,7 @@ def _summed(config: str, operands: list[Operand], sizes: dict[str, int]) -> obje
 
 @case("einsum")
 def einsum(g: Gen) -> Case:
-    sizes = {c: g.int(1, 3) for c in "abcd"}
+    sizes = {c: g.number(1, 3) for c in "abcd"}
     left, right = _dimensions(g), _dimensions(g)
     result = _letters(g, "".join(dict.fromkeys(left + right)))
     config = f"{left},{right}->{result}"
@@ -182,7 +184,7 @@ def einsum(g: Gen) -> Case:
 
 @case("unary_einsum")
 def unary_einsum(g: Gen) -> Case:
-    sizes = {c: g.int(1, 3) for c in "abcd"}
+    sizes = {c: g.number(1, 3) for c in "abcd"}
     names = _dimensions(g)
     config = f"{names}->{_letters(g, ''.join(dict.fromkeys(names)))}"
     operands = [g.array([sizes[c] for c in names])]
@@ -191,7 +193,7 @@ def unary_einsum(g: Gen) -> Case:
 
 @case("optimization_barrier")
 def optimization_barrier(g: Gen) -> Case:
-    operands = [g.array(g.shape(0, 2)) for _ in range(g.int(1, 3))]
+    operands = [g.array(g.shape(0, 2)) for _ in range(g.number(1, 3))]
     marks = tuple(o.marks for o in operands)
     return g.case(OptimizationBarrier(), operands, marks if len(marks) > 1 else marks[0])
 
@@ -217,7 +219,7 @@ def copy_start(g: Gen) -> Case:
 @case("copy-done")
 def copy_done(g: Gen) -> Case:
     shape = g.shape(0, 2)
-    started = g.tuple([shape, shape, ()])
+    started = g.tuple_of([shape, shape, ()])
     return g.case(CopyDone(), [started], started.leaves[0])
 
 

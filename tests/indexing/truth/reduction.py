@@ -34,7 +34,7 @@ from tests.indexing.truth.shape import padded
 
 def _reducer(g: Gen) -> tuple[int, tuple[Computation, ...]]:
     """How many values are reduced together, and the body."""
-    n = g.int(1, 2)
+    n = g.number(1, 2)
     results = [(i, n + i) if g.chance(0.5) else range(2 * n) for i in range(n)]
     return n, (body(2 * n, results),)
 
@@ -60,10 +60,10 @@ def reduce(g: Gen) -> Case:
 
 def window_of(g: Gen, rank: int, *, reversal: bool = False) -> Window:
     def some(lo: int, hi: int, usual: int) -> Ints:
-        return tuple(g.int(lo, hi) if g.chance(0.5) else usual for _ in range(rank))
+        return tuple(g.number(lo, hi) if g.chance(0.5) else usual for _ in range(rank))
 
     return Window(
-        tuple(g.int(1, 3) for _ in range(rank)),
+        tuple(g.number(1, 3) for _ in range(rank)),
         some(1, 3, 1),
         tuple(zip(some(-1, 2, 0), some(-1, 2, 0), strict=True)),
         some(1, 3, 1),
@@ -123,7 +123,7 @@ def _plain_convolution(lhs: Marks, rhs: Marks, window: Window) -> Marks:
     axes = tuple(range(2, 2 + rank))
     base = spread(lhs, window, axes, 0)
     assert base is not None
-    kernel = np.flip(rhs, [2 + k for k in range(rank) if window.reversal[k]])
+    kernel = np.flip(rhs, tuple(2 + k for k in range(rank) if window.reversal[k]))
     total: Marks | None = None
     for tap, under in taps(base, window, axes):
         for i in range(lhs.shape[1]):
@@ -142,50 +142,34 @@ def convolution(g: Gen) -> Case:
 
     An output element reads a kernel element also where it meets padding.
     """
-    rank = g.int(0, 2)
-    kind = g.int(0, 3)
-    features, batches = (g.int(2, 3) if kind == k else 1 for k in (1, 2))
+    rank = g.number(0, 2)
+    kind = g.number(0, 3)
+    features, batches = (g.number(2, 3) if kind == k else 1 for k in (1, 2))
     while True:
         window = window_of(g, rank, reversal=True)
-        n, i, o = g.int(1, 2) * batches, g.int(1, 2) * features, g.int(1, 2) * features * batches
-        spatial = tuple(g.int(1, 4) for _ in range(rank))
-        plain = g.array((n, i, *spatial))
-        if spread(plain.marks, window, tuple(range(2, 2 + rank)), 0) is not None:
+        n, i, o = (
+            g.number(1, 2) * batches,
+            g.number(1, 2) * features,
+            g.number(1, 2) * features * batches,
+        )
+        shape = (n, i, *(g.number(1, 4) for _ in range(rank)))
+        if spread(empty(shape), window, tuple(range(2, 2 + rank)), 0) is not None:
             break
-    kernel = g.array((i // features, o, *window.sizes))
-    groups = features * batches
-    left = np.split(plain.marks, groups, axis=0 if batches > 1 else 1)
-    right = np.split(kernel.marks, groups, axis=1)
-    parts = [_plain_convolution(a, b, window) for a, b in zip(left, right, strict=True)]
-    result = np.concatenate(parts, axis=1)
     orders = [g.permutation(rank + 2) for _ in range(3)]
     places = [[order.index(d) for d in range(rank + 2)] for order in orders]
+    kernel_shape = (i // features, o, *window.sizes)
+    lhs = g.array([shape[d] for d in orders[0]])
+    rhs = g.array([kernel_shape[d] for d in orders[1]])
+    image, kernel = np.transpose(lhs.marks, places[0]), np.transpose(rhs.marks, places[1])
+    groups = features * batches
+    left = np.split(image, groups, axis=0 if batches > 1 else 1)
+    right = np.split(kernel, groups, axis=1)
+    parts = [_plain_convolution(a, b, window) for a, b in zip(left, right, strict=True)]
+    result = np.concatenate(parts, axis=1)
     (ib, if_, *is_), (ki, ko, *ks), (ob, of, *os) = places
     dims = ConvDimensions(ib, if_, tuple(is_), ki, ko, tuple(ks), ob, of, tuple(os))
-    lhs = g.array([plain.marks.shape[d] for d in orders[0]])
-    rhs = g.array([kernel.marks.shape[d] for d in orders[1]])
-    result = _renamed(
-        result, [(plain.marks, lhs.marks, orders[0]), (kernel.marks, rhs.marks, orders[1])]
-    )
     op = Convolution(window, dims, features, batches)
     return g.case(op, [lhs, rhs], np.transpose(result, orders[2]))
-
-
-def _renamed(marks: Marks, arrays: list[tuple[Marks, Marks, Ints]]) -> Marks:
-    """`marks` over other arrays: `new` is `old` transposed by `order`."""
-    names: dict[int, int] = {}
-    for old, new, order in arrays:
-        for a, b in zip(np.transpose(old, order).reshape(-1), new.reshape(-1), strict=True):
-            names[a.bit_length() - 1] = b
-    result = empty(marks.shape)
-    for at in indices(marks.shape):
-        bits, total = marks[at], 0
-        while bits:
-            low = bits & -bits
-            total |= names[low.bit_length() - 1]
-            bits ^= low
-        result[at] = total
-    return result
 
 
 @case("select_and_scatter", exact=False)
@@ -222,8 +206,8 @@ def select_and_scatter(g: Gen) -> Case:
 def sort(g: Gen) -> Case:
     """An element may come from anywhere in its line; the comparator reads the first operand."""
     shape = g.shape(1, 3)
-    operands = [g.array(shape) for _ in range(g.int(1, 3))]
-    axis = g.int(0, len(shape) - 1)
+    operands = [g.array(shape) for _ in range(g.number(1, 3))]
+    axis = g.number(0, len(shape) - 1)
     lines = [
         np.broadcast_to(np.bitwise_or.reduce(o.marks, axis=axis, keepdims=True), shape)
         for o in operands
@@ -236,7 +220,7 @@ def sort(g: Gen) -> Case:
 @case("scan")
 def scan(g: Gen) -> Case:
     shape = g.shape(1, 3)
-    axis, backwards = g.int(0, len(shape) - 1), g.chance(0.5)
+    axis, backwards = g.number(0, len(shape) - 1), g.chance(0.5)
     slice_shape = (*shape[:axis], *shape[axis + 1 :])
     x, init = g.array(shape), g.array(slice_shape)
     steps = list(np.moveaxis(x.marks, axis, 0))
@@ -253,7 +237,7 @@ def scan(g: Gen) -> Case:
 @case("top_k")
 def top_k(g: Gen) -> Case:
     x = g.array(g.shape(1, 3, zero=False))
-    k = g.int(1, x.marks.shape[-1])
+    k = g.number(1, x.marks.shape[-1])
     line = np.bitwise_or.reduce(x.marks, axis=-1, keepdims=True)
     marks = np.broadcast_to(line, (*x.marks.shape[:-1], k))
     return g.case(TopK(k), [x], (marks, marks))
@@ -272,7 +256,7 @@ def _along(marks: Marks, feature: int, rank: int) -> Marks:
 @case("batch_norm")
 def batch_norm(g: Gen) -> Case:
     shape = g.shape(1, 3, zero=False)
-    rank, feature, kind = len(shape), g.int(0, len(shape) - 1), g.int(0, 2)
+    rank, feature, kind = len(shape), g.number(0, len(shape) - 1), g.number(0, 2)
     x = g.array(shape)
     features = [g.array((shape[feature],)) for _ in range((2, 4, 3)[kind])]
     all_x = _per_feature(x.marks, feature)

@@ -20,7 +20,7 @@ from hloscope.ops.shape import (
     Transpose,
 )
 from tests.indexing.truth.generator import Gen, case
-from tests.indexing.truth.marks import Case, Ints, Marks, as_marks, empty
+from tests.indexing.truth.marks import Case, Ints, Marks, all_of, as_marks, empty
 
 
 @case("broadcast_in_dim")
@@ -79,16 +79,16 @@ def factorised(g: Gen, size: int, rank: int) -> Ints:
 @case("reshape")
 def reshape(g: Gen) -> Case:
     size = g.pick([1, 6, 8, 12, 16, 24, 30, 36, 48, 60])
-    x = g.array(factorised(g, size, g.int(1, 4)))
-    return g.case(Reshape(), [x], x.marks.reshape(factorised(g, size, g.int(1, 4))))
+    x = g.array(factorised(g, size, g.number(1, 4)))
+    return g.case(Reshape(), [x], x.marks.reshape(factorised(g, size, g.number(1, 4))))
 
 
 @case("reshape: size 1 dimensions and scalars")
 def reshape_units(g: Gen) -> Case:
     shape = g.shape(0, 2)
     padded = list(shape)
-    for _ in range(g.int(0, 2)):
-        padded.insert(g.int(0, len(padded)), 1)
+    for _ in range(g.number(0, 2)):
+        padded.insert(g.number(0, len(padded)), 1)
     shapes = [tuple(padded), shape]
     source, target = shapes if g.chance(0.5) else shapes[::-1]
     x = g.array(source)
@@ -97,8 +97,8 @@ def reshape_units(g: Gen) -> Case:
 
 @case("reshape: to nothing")
 def reshape_empty(g: Gen) -> Case:
-    x = g.array((g.int(1, 3), 0))
-    return g.case(Reshape(), [x], x.marks.reshape((0, g.int(0, 3))))
+    x = g.array((g.number(1, 3), 0))
+    return g.case(Reshape(), [x], x.marks.reshape((0, g.number(0, 3))))
 
 
 def _layout(g: Gen, rank: int) -> Layout:
@@ -121,7 +121,7 @@ def from_memory(memory: Marks, shape: Ints, layout: Layout) -> Marks:
 def bitcast(g: Gen) -> Case:
     """A reshape of the memory: layouts of both sides decide."""
     size = g.pick([1, 6, 8, 12, 16, 24, 30, 36])
-    source, target = factorised(g, size, g.int(1, 4)), factorised(g, size, g.int(1, 4))
+    source, target = factorised(g, size, g.number(1, 4)), factorised(g, size, g.number(1, 4))
     mine, other = _layout(g, len(source)), _layout(g, len(target))
     x = g.array(source, layout=mine)
     result = from_memory(to_memory(x.marks, mine), target, other)
@@ -144,8 +144,8 @@ def bitcast_transpose(g: Gen) -> Case:
 @case("bitcast: without layouts")
 def bitcast_plain(g: Gen) -> Case:
     size = g.pick([1, 6, 12, 24])
-    x = g.array(factorised(g, size, g.int(1, 3)))
-    return g.case(Bitcast(), [x], x.marks.reshape(factorised(g, size, g.int(1, 3))))
+    x = g.array(factorised(g, size, g.number(1, 3)))
+    return g.case(Bitcast(), [x], x.marks.reshape(factorised(g, size, g.number(1, 3))))
 
 
 @case("bitcast_convert")
@@ -165,10 +165,10 @@ def bitcast_convert(g: Gen) -> Case:
 @case("concatenate")
 def concatenate(g: Gen) -> Case:
     shape = list(g.shape(1))
-    axis = g.int(0, len(shape) - 1)
+    axis = g.number(0, len(shape) - 1)
     operands = []
-    for _ in range(g.int(1, 4)):
-        shape[axis] = g.int(0, 4)
+    for _ in range(g.number(1, 4)):
+        shape[axis] = g.number(0, 4)
         operands.append(g.array(shape))
     return g.case(Concatenate(axis), operands, np.concatenate([o.marks for o in operands], axis))
 
@@ -201,24 +201,24 @@ def pad(g: Gen) -> Case:
     while True:
         x, value = g.array(g.shape(largest=4, most=40)), g.array(())
         rank = x.marks.ndim
-        low, high = (tuple(g.int(-2, 3) for _ in range(rank)) for _ in range(2))
-        interior = tuple(g.int(0, 2) if g.chance(0.5) else 0 for _ in range(rank))
+        low, high = (tuple(g.number(-2, 3) for _ in range(rank)) for _ in range(2))
+        interior = tuple(g.number(0, 2) if g.chance(0.5) else 0 for _ in range(rank))
         result: Marks | None = x.marks
         for axis, (lo, hi, i) in enumerate(zip(low, high, interior, strict=True)):
             if result is not None:
-                result = padded(result, axis, lo, hi, i, value.marks[()])
+                result = padded(result, axis, lo, hi, i, all_of(value.marks))
         if result is not None and prod(result.shape) < 2000:
             return g.case(Pad(low, high, interior), [x, value], result)
 
 
 @case("tuple")
 def tuple_(g: Gen) -> Case:
-    operands = [g.array(g.shape(0, 2)) for _ in range(g.int(1, 4))]
+    operands = [g.array(g.shape(0, 2)) for _ in range(g.number(1, 4))]
     return g.case(Tuple(), operands, tuple(o.marks for o in operands))
 
 
 @case("get_tuple_element")
 def get_tuple_element(g: Gen) -> Case:
-    x = g.tuple([g.shape(0, 2) for _ in range(g.int(1, 4))])
-    index = g.int(0, len(x.leaves) - 1)
+    x = g.tuple_of([g.shape(0, 2) for _ in range(g.number(1, 4))])
+    index = g.number(0, len(x.leaves) - 1)
     return g.case(GetTupleElement(index), [x], x.leaves[index])

@@ -25,10 +25,10 @@ def slice_(g: Gen) -> Case:
     x = g.array(g.shape(largest=8))
     starts, limits, strides = [], [], []
     for n in x.marks.shape:
-        a, b = sorted((g.int(0, n), g.int(0, n)))
+        a, b = sorted((g.number(0, n), g.number(0, n)))
         starts.append(a)
         limits.append(b if g.chance(0.9) or a == n else max(b, a + 1))
-        strides.append(g.int(1, 3))
+        strides.append(g.number(1, 3))
     op = Slice(tuple(starts), tuple(limits), tuple(strides))
     return g.case(op, [x], x.marks[tuple(map(slice, starts, limits, strides))])
 
@@ -53,7 +53,7 @@ def _read_all(operands: list[Operand]) -> int:
 @case("dynamic_slice")
 def dynamic_slice(g: Gen) -> Case:
     x = g.array(g.shape(largest=6))
-    sizes = tuple(g.int(0 if g.chance(0.05) else min(n, 1), n) for n in x.marks.shape)
+    sizes = tuple(g.number(0 if g.chance(0.05) else min(n, 1), n) for n in x.marks.shape)
     starts, values = _starts(g, x.marks.shape)
     at = []
     for value, size, n in zip(values, sizes, x.marks.shape, strict=True):
@@ -66,7 +66,7 @@ def dynamic_slice(g: Gen) -> Case:
 @case("dynamic_update_slice")
 def dynamic_update_slice(g: Gen) -> Case:
     x = g.array(g.shape(largest=5, most=60))
-    update = g.array([g.int(0 if g.chance(0.05) else min(n, 1), n) for n in x.marks.shape])
+    update = g.array([g.number(0 if g.chance(0.05) else min(n, 1), n) for n in x.marks.shape])
     starts, values = _starts(g, x.marks.shape)
     result = x.marks.copy()
     at = []
@@ -84,13 +84,13 @@ def _vector(start_indices: Operand, batch: Ints, vector_dim: int) -> tuple[list[
     assert values is not None
     if vector_dim == marks.ndim:
         return [int(values[batch])], marks[batch]
-    at = (*batch[:vector_dim], slice(None), *batch[vector_dim:])
+    at: tuple[int | slice, ...] = (*batch[:vector_dim], slice(None), *batch[vector_dim:])
     return [int(v) for v in values[at]], all_of(as_marks(marks[at]))
 
 
 def _index_operand(g: Gen, batch: Ints, mapped: int, largest: int) -> tuple[Operand, int]:
     """Index vectors of length `mapped` for each batch position, and their dimension."""
-    vector_dim = g.int(0, len(batch))
+    vector_dim = g.number(0, len(batch))
     if mapped == 1 and g.chance(0.3):
         vector_dim = len(batch)
         return g.integers(batch, -2, largest + 2), vector_dim
@@ -108,13 +108,13 @@ def gather(g: Gen) -> Case:
     batch = list(g.shape(0, 2, largest=3, zero=False))
     places: Ints = ()
     for d in batching:
-        at = g.int(0, len(batch))
-        batch.insert(at, shape[d])
-        places = (at,)
+        place = g.number(0, len(batch))
+        batch.insert(place, shape[d])
+        places = (place,)
     free = [d for d in range(rank) if d not in batching]
     mapped = tuple(free[i] for i in g.some(len(free)))
     starts, vector_dim = _index_operand(g, tuple(batch), len(mapped), max(shape))
-    sizes = [1 if d in batching else g.int(1, n) for d, n in enumerate(shape)]
+    sizes = [1 if d in batching else g.number(1, n) for d, n in enumerate(shape)]
     collapsed = tuple(d for d in sorted(g.some(rank)) if d in free and g.chance(0.7))
     for d in collapsed:
         sizes[d] = 1
@@ -152,13 +152,13 @@ def scatter(g: Gen) -> Case:
     """
     shape = g.shape(1, 3, largest=4, most=40, zero=False)
     rank, batch = len(shape), g.shape(0, 2, largest=3, zero=False)
-    number = g.int(1, 2)
+    number = g.number(1, 2)
     inputs = [g.array(shape) for _ in range(number)]
     mapped = g.some(rank)
     starts, vector_dim = _index_operand(g, batch, len(mapped), max(shape))
     inserted = tuple(sorted(g.some(rank)))
     window = [d for d in range(rank) if d not in inserted]
-    sizes = {d: g.int(1, shape[d]) for d in window}
+    sizes = {d: g.number(1, shape[d]) for d in window}
     up_rank = len(batch) + len(window)
     window_dims = tuple(sorted(g.subset(up_rank, len(window))))
     batch_dims = [d for d in range(up_rank) if d not in window_dims]
