@@ -127,7 +127,8 @@ def _plain_convolution(lhs: Marks, rhs: Marks, window: Window) -> Marks:
     total: Marks | None = None
     for tap, under in taps(base, window, axes):
         for i in range(lhs.shape[1]):
-            weights = kernel[(i, slice(None), *tap)].reshape((1, -1) + (1,) * rank)
+            at: tuple[int | slice, ...] = (i, slice(None), *tap)
+            weights = kernel[at].reshape((1, -1) + (1,) * rank)
             term = union(under[:, i : i + 1], weights)
             total = term if total is None else union(total, term)
     if total is None:
