@@ -34,7 +34,10 @@ _VALUE: Final = re.compile(
     r'|[{}()\[\]",]|\s+',
     re.DOTALL,
 )
-_COMMENT: Final = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_COMMENT: Final = re.compile(
+    r'("(?:[^"\\]|\\.)*"|/\*\w+=\d+\*/)|//[^\n]*|/\*.*?\*/',  # XLA's own numbering is kept
+    re.DOTALL,
+)
 _ARRAY: Final = re.compile(r"(?:[A-Za-z]\w*)\s*\[")
 _LAYOUT: Final = re.compile(r"\{|\s+\{(?=\s*[\d:])")
 _CONTINUES: Final = re.compile(r"[{(\[<]|T\(|device_ids\b|->|<=|unreduced\b|last_tile")
@@ -71,8 +74,10 @@ def skip(text: str, at: int) -> int:
 def without_comments(text: str) -> str:
     """Return `text` with comments blanked: every other character keeps its offset.
 
-    >>> without_comments('f32[2], /*index=1*/ "/*"')
-    'f32[2],             "/*"'
+    The numbers that XLA prints (`/*index=5*/`, `/*i0=1*/`) stay, so that they are printed back.
+
+    >>> without_comments('f32[2], /* a */ /*index=1*/ "/*"')
+    'f32[2],         /*index=1*/ "/*"'
     """
     if "/*" not in text and "//" not in text:
         return text

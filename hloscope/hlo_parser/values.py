@@ -203,11 +203,12 @@ def read_ranges(text: str) -> tuple[Dims, Dims, Dims]:
 
 
 def write_ranges(value: tuple[Dims, Dims, Dims]) -> str:
-    """Return `{[0:8], [2:10:4]}`; a stride of 1 is left out."""
-    parts = (
-        f"[{start}:{limit}]" if stride == 1 else f"[{start}:{limit}:{stride}]"
-        for start, limit, stride in zip(*value, strict=True)
-    )
+    """Return `{[0:8:1], [2:10:4]}`; strides are left out where all are 1."""
+    if all(stride == 1 for stride in value[2]):
+        parts = [f"[{start}:{limit}]" for start, limit, _ in zip(*value, strict=True)]
+    else:
+        rows = zip(*value, strict=True)
+        parts = [f"[{start}:{limit}:{stride}]" for start, limit, stride in rows]
     return f"{{{', '.join(parts)}}}"
 
 
