@@ -1,0 +1,236 @@
+"""Indexing all fusions of real dumps: speed, memory, and growth with the size of the program.
+
+    python benchmarks/indexing.py [--json] [FILE …]
+
+Without files: the optimised dumps of `../shared/real/big` and of `gpt2_tiny12_train_step`, then
+programs made here, of 1 to 8 times as many layers.  Each is measured in a process of its own, from
+empty memo tables ("first run"), on one core; the garbage collector stays as it is.
+
+* `read`: `parse_hlo(text, strict=True)`.
+* `fusions`: the maps of every output of every fusion to each of its operands.
+* `both`: the same and back, from every operand to the outputs, in a fresh analysis.
+* `whole`: what one element of an output of the entry computation reads of its parameters, through
+  all instructions and fusions in between.
+* `memory`: growth of the process's peak while reading and analysing, over the size of the text.
+
+Rates count instructions: of the fused computations for `fusions` (each counted wherever it stands),
+of the entry computation for `whole`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from time import perf_counter
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from hloscope.fusion import Analysis  # noqa: E402
+from hloscope.fusion.stats import count  # noqa: E402
+from hloscope.hlo_parser import parse_hlo  # noqa: E402
+
+SHARED: Final = Path(os.environ.get("HLOSCOPE_SHARED", ROOT.parent / "shared"))
+LAYERS: Final = (6, 12, 24, 48)
+Row = dict[str, Any]
+
+
+def dumps() -> list[Path]:
+    """The real programs that are measured."""
+    real = SHARED / "real"
+    small = sorted((real / "models").glob("gpt2_tiny12_train_step.*opt.hlo.txt"))
+    return [*sorted((real / "big").glob("*.opt.hlo.txt")), *small]
+
+
+def peak() -> int:
+    """The largest size this process had so far, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def measure(name: str, text: str) -> Row:
+    """The figures of one program; to be called once in a process."""
+    before = peak()
+    start = perf_counter()
+    module = parse_hlo(text, name=name, strict=True)
+    read = perf_counter() - start
+
+    start = perf_counter()
+    found = count(module)
+    fusions = perf_counter() - start
+    memory = (peak() - before) / len(text)
+
+    start = perf_counter()
+    twice = count(module, both=True)
+    both = perf_counter() - start
+
+    analysis = Analysis()
+    start = perf_counter()
+    analysis.summary(module.entry, 0)
+    whole = perf_counter() - start
+    rate = round(found.instructions / fusions) if found.instructions else None
+    return {
+        "file": name,
+        "text_mb": round(len(text) / 1e6, 2),
+        "fusions": found.fusions,
+        "instructions": found.instructions,
+        "read_ms": round(1e3 * read),
+        "fusions_ms": round(1e3 * fusions),
+        "instructions_per_s": rate,
+        "both_ms": round(1e3 * both),
+        "whole_instructions": len(module.entry),
+        "whole_ms": round(1e3 * whole),
+        "peak_over_text": round(memory, 1),
+        "pairs": found.pairs,
+        "exact": found.exact,
+        "failures": len(found.failures) + len(twice.failures),
+    }
+
+
+LAYER: Final = """
+sum.{i} {{ a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }}
+norm.{i} {{
+  x = f32[8,{t},{w}] parameter(0)
+  g = f32[{w}] parameter(1)
+  zero = f32[] constant(0)
+  s = f32[8,{t}] reduce(x, zero), dimensions={{2}}, to_apply=sum.{i}
+  m = f32[8,{t},{w}] broadcast(s), dimensions={{0,1}}
+  d = f32[8,{t},{w}] subtract(x, m)
+  q = f32[8,{t},{w}] multiply(d, d)
+  v = f32[8,{t}] reduce(q, zero), dimensions={{2}}, to_apply=sum.{i}
+  r = f32[8,{t}] rsqrt(v)
+  b = f32[8,{t},{w}] broadcast(r), dimensions={{0,1}}
+  n = f32[8,{t},{w}] multiply(d, b)
+  k = f32[8,{t},{w}] broadcast(g), dimensions={{2}}
+  y = f32[8,{t},{w}] multiply(n, k)
+  ROOT f = f32[{r},{w}] reshape(y)
+}}
+heads.{i} {{
+  x = f32[{r},{w}] parameter(0)
+  a = f32[8,{t},4,{h}] reshape(x)
+  b = f32[8,4,{t},{h}] transpose(a), dimensions={{0,2,1,3}}
+  c = f32[8,4,{h},{t}] transpose(b), dimensions={{0,1,3,2}}
+  n = f32[8,4,{h},{t}] exponential(c)
+  d = f32[8,4,{t},{h}] transpose(n), dimensions={{0,1,3,2}}
+  e = f32[8,{t},4,{h}] transpose(d), dimensions={{0,2,1,3}}
+  ROOT f = f32[{r},{w}] reshape(e)
+}}
+rest.{i} {{
+  x = f32[8,{t},{w}] parameter(0)
+  y = f32[{r},{w}] parameter(1)
+  z = f32[8,{t},{w}] reshape(y)
+  g = f32[8,{t},{w}] tanh(z)
+  ROOT a = f32[8,{t},{w}] add(x, g)
+}}
+"""
+STEP: Final = """
+  n.{i} = f32[{r},{w}] fusion(x.{i}, gain), kind=kInput, calls=norm.{i}
+  h.{i} = f32[{r},{w}] fusion(n.{i}), kind=kLoop, calls=heads.{i}
+  d.{i} = f32[{r},{w}] dot(h.{i}, weight), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+  {root}x.{j} = f32[8,{t},{w}] fusion(x.{i}, d.{i}), kind=kLoop, calls=rest.{i}"""
+
+
+def synthetic(layers: int, width: int = 256) -> str:
+    """A made-up transformer in HLO text; all layers are equal but for their names."""
+    computations, steps = [], []
+    for i in range(layers):
+        root = "ROOT " if i == layers - 1 else ""
+        sizes = {"t": 128, "w": width, "h": width // 4, "r": 8 * 128}
+        computations.append(LAYER.format(i=i, **sizes))
+        steps.append(STEP.format(i=i, j=i + 1, root=root, **sizes))
+    return (
+        "HloModule made_up\n" + "".join(computations) + "\nENTRY main {\n"
+        f"  x.0 = f32[8,128,{width}] parameter(0)\n  gain = f32[{width}] parameter(1)\n"
+        f"  weight = f32[{width},{width}] parameter(2)" + "".join(steps) + "\n}\n"
+    )
+
+
+def varied(layers: int) -> str:
+    """Programs of one layer each, no two of equal width, in one module: nothing to share."""
+    parts = []
+    for i in range(layers):
+        sizes = {"t": 128, "w": 64 + 4 * i, "h": 16 + i, "r": 8 * 128}
+        parts.append(LAYER.format(i=i, **sizes))
+        parts.append(
+            f"part.{i} {{\n  x.{i} = f32[8,128,{sizes['w']}] parameter(0)\n"
+            f"  gain = f32[{sizes['w']}] parameter(1)\n"
+            f"  weight = f32[{sizes['w']},{sizes['w']}] parameter(2)"
+            + STEP.format(i=i, j=i + 1, root="ROOT ", **sizes)
+            + "\n}"
+        )
+    parts.append("ENTRY main { ROOT p = f32[] parameter(0) }")
+    return "HloModule varied\n" + "\n".join(parts)
+
+
+def in_child(argument: str) -> Row:
+    """The figures of one program, measured in a process of its own."""
+    command = [sys.executable, __file__, "--child", argument]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    found: Row = json.loads(done.stdout)
+    return found
+
+
+def growth(rows: list[Row], key: str) -> str:
+    """How a time grows with the size, each relative to the first."""
+    first = rows[0][key] or 1
+    return " ".join(f"{row[key] / first:.1f}" for row in rows)
+
+
+HEADS: Final = (
+    "fusions", "instructions", "read_ms", "fusions_ms", "instructions_per_s", "both_ms",
+    "whole_instructions", "whole_ms", "peak_over_text", "exact", "pairs",
+)  # fmt: skip
+
+
+def table(rows: list[Row]) -> None:
+    """Print rows of figures."""
+    print(" ".join(f"{head:>{max(8, len(head))}}" for head in HEADS), " file")
+    for row in rows:
+        cells = [
+            f"{row[head] if row[head] is not None else '-':>{max(8, len(head))}}" for head in HEADS
+        ]
+        print(" ".join(cells), "", row["file"])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("files", nargs="*", type=Path)
+    parser.add_argument("--json", action="store_true", help="a JSON line per program")
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child is not None:
+        kind, _, argument = options.child.partition(":")
+        if kind == "file":
+            text, name = Path(argument).read_text(encoding="utf-8"), Path(argument).name
+        else:
+            make = {"equal": synthetic, "varied": varied}[kind]
+            text, name = make(int(argument)), f"{argument} {kind} layers"
+        print(json.dumps(measure(name, text)))
+        return
+    rows = [in_child(f"file:{path}") for path in options.files or dumps()]
+    made = {kind: [in_child(f"{kind}:{n}") for n in LAYERS] for kind in ("equal", "varied")}
+    if options.files:
+        made = {}
+    if options.json:
+        for row in rows + [row for some in made.values() for row in some]:
+            print(json.dumps(row))
+        return
+    if not rows:
+        print(f"no dumps in {SHARED}/real")
+    table(rows + [row for some in made.values() for row in some])
+    for kind, some in made.items():
+        sizes = " ".join(f"{n / LAYERS[0]:.0f}" for n in LAYERS)
+        print(f"\n{kind} layers, growth: size {sizes}", end="")
+        keys = ("read_ms", "fusions_ms", "both_ms") + (("whole_ms",) if kind == "equal" else ())
+        for key in keys:
+            print(f"; {key.removesuffix('_ms')} {growth(some, key)}", end="")
+    print()
+
+
+if __name__ == "__main__":
+    main()
