@@ -1,0 +1,107 @@
+"""Users, order, neighbourhoods and networkx graphs of small computations."""
+
+from __future__ import annotations
+
+import networkx as nx
+import pytest
+
+from hloscope.errors import UnknownNameError
+from hloscope.hlo_parser import parse_hlo
+from hloscope.ir.graph import Body, Computation, Instruction
+from hloscope.ir.views import neighbourhood, to_networkx, topological_order, users
+
+DIAMOND = """HloModule m
+ENTRY e {
+  a = f32[2] parameter(0)
+  b = f32[2] abs(a)
+  c = f32[2] negate(a), control-predecessors={b}
+  d = f32[2] add(b, c)
+  ROOT r = f32[2] multiply(d, d)
+}"""
+
+
+def names(instructions: tuple[Instruction, ...]) -> list[str]:
+    return [ins.name for ins in instructions]
+
+
+def reordered(computation: Computation, order: str) -> Computation:
+    instructions = tuple(computation[name] for name in order)
+    return Computation("x", Body(instructions, computation.parameters, computation.root))
+
+
+def test_users_are_listed_once_and_in_text_order() -> None:
+    found = users(parse_hlo(DIAMOND).entry)
+    assert {ins.name: names(by) for ins, by in found.items()} == {
+        "a": ["b", "c"],
+        "b": ["d"],
+        "c": ["d"],
+        "d": ["r"],
+        "r": [],
+    }
+
+
+def test_topological_order_of_text_is_the_text() -> None:
+    entry = parse_hlo(DIAMOND).entry
+    assert topological_order(entry) == entry.instructions
+
+
+@pytest.mark.parametrize("order", ["rdcba", "cabrd", "abcdr", "dbrca"])
+def test_topological_order_puts_operands_and_control_predecessors_first(order: str) -> None:
+    shuffled = reordered(parse_hlo(DIAMOND).entry, order)
+    found = topological_order(shuffled)
+    assert sorted(names(found)) == sorted(order)
+    for number, ins in enumerate(found):
+        assert set(ins.operands + ins.control_predecessors) <= set(found[:number])
+
+
+def test_topological_order_of_a_cycle_is_refused() -> None:
+    a = parse_hlo(DIAMOND).entry["a"]
+    b = Instruction("b", a.type, a.op, (a,))
+    object.__setattr__(a, "operands", (b,))
+    with pytest.raises(ValueError, match="depends on itself"):
+        topological_order(Computation("x", Body((a, b), (), b)))
+
+
+def test_topological_order_of_a_long_chain() -> None:
+    lines = "\n".join(f"  v{i + 1} = f32[] add(v{i}, v{i})" for i in range(20_000))
+    entry = parse_hlo(f"e {{\n  v0 = f32[] parameter(0)\n{lines}\n}}").entry
+    backwards = Computation("x", Body(entry.instructions[::-1], entry.parameters, entry.root))
+    assert topological_order(backwards) == entry.instructions
+
+
+@pytest.mark.parametrize(
+    ("name", "distance", "expected"),
+    [("a", 0, "a"), ("a", 1, "abc"), ("a", 2, "abcd"), ("d", 1, "bcdr"), ("r", 9, "abcdr")],
+)
+def test_neighbourhood_goes_both_ways(name: str, distance: int, expected: str) -> None:
+    entry = parse_hlo(DIAMOND).entry
+    assert names(neighbourhood(entry[name], distance, entry)) == list(expected)
+
+
+def test_neighbourhood_of_a_stranger_is_refused() -> None:
+    entry, other = parse_hlo(DIAMOND).entry, parse_hlo(DIAMOND).entry
+    with pytest.raises(UnknownNameError, match="`a` is not in computation `e`"):
+        neighbourhood(other["a"], 1, entry)
+
+
+def test_networkx_graph_has_an_edge_per_operand() -> None:
+    entry = parse_hlo(DIAMOND).entry
+    graph = to_networkx(entry)
+    assert sorted(graph.edges(data=True), key=str) == [
+        ("a", "b", {"operand": 0}),
+        ("a", "c", {"operand": 0}),
+        ("b", "c", {"control": True}),
+        ("b", "d", {"operand": 0}),
+        ("c", "d", {"operand": 1}),
+        ("d", "r", {"operand": 0}),
+        ("d", "r", {"operand": 1}),
+    ]
+    assert graph.nodes["d"] == {"op": "add", "type": entry["d"].type, "instruction": entry["d"]}
+    assert list(nx.topological_sort(graph)) == names(entry.instructions)
+
+
+def test_networkx_graph_of_a_part() -> None:
+    entry = parse_hlo(DIAMOND).entry
+    graph = to_networkx(neighbourhood(entry["r"], 1, entry))
+    assert sorted(graph.nodes) == ["d", "r"]
+    assert graph.number_of_edges() == 2
