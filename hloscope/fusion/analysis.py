@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from hloscope.fusion import loops  # noqa: F401  (fills structure.READS)
+import hloscope.fusion.loops  # noqa: F401  (fills structure.READS)
 from hloscope.fusion.blueprint import Blueprints
 from hloscope.fusion.leaves import Leaves
 from hloscope.fusion.origins import Summary, has_runtime, origins_of, with_origins
