@@ -250,10 +250,14 @@ def _identity(rank: int) -> tuple[Expr, ...]:
 
 
 @lru_cache(maxsize=1 << 12)
-def _box(dims: _Dims, ranges: _Dims, runtime: _Runtime) -> dict[Var, Interval]:
+def _shared_box(dims: _Dims, ranges: _Dims) -> dict[Var, Interval]:
     box: dict[Var, Interval] = {Dim(i): v.interval for i, v in enumerate(dims)}
-    box |= {Range(i): v.interval for i, v in enumerate(ranges)}
-    return box | {Runtime(i): v.interval for i, v in enumerate(runtime)}
+    return box | {Range(i): v.interval for i, v in enumerate(ranges)}
+
+
+def _box(dims: _Dims, ranges: _Dims, runtime: _Runtime) -> dict[Var, Interval]:
+    box = _shared_box(dims, ranges)
+    return box | {Runtime(i): v.interval for i, v in enumerate(runtime)} if runtime else box
 
 
 def _canonical(

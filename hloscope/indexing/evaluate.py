@@ -34,6 +34,8 @@ def _at(m: MapBase, dims: Ints, ranges: Ints, runtime: Ints) -> dict[Var, int]:
 def _check_counts(
     m: MapBase, dims: Sequence[object], ranges: Sequence[object], runtime: Sequence[object]
 ) -> None:
+    if m.is_undefined:
+        raise ValueError("an undefined map has no values")
     given = len(dims), len(ranges), len(runtime)
     needed = len(m.dims), len(m.ranges), len(m.runtime)
     for count, need, kind in zip(given, needed, ("dimension", "range", "runtime"), strict=True):

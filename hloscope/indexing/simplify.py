@@ -22,7 +22,7 @@ def simplify(m: M, *, replace_points: bool = True, trace: MapTrace | None = None
     """
     if m.is_known_empty or m.is_undefined:
         return m
-    if trace is not None:
+    if trace is not None or m.runtime:  # the memory of runtime variables would keep programs alive
         return _simplify(m, replace_points, trace)
     return _remembered(m, replace_points)  # type: ignore[return-value]  # a map as `m` is
 

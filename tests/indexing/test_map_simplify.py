@@ -234,6 +234,11 @@ def test_undefined_maps_compose_to_undefined() -> None:
     assert IndexingMap.undefined().compose(m).is_undefined
 
 
+def test_undefined_maps_have_no_values() -> None:
+    with pytest.raises(ValueError, match="undefined"):
+        IndexingMap.undefined().points(())
+
+
 def test_values_are_counted() -> None:
     m = IndexingMap.parse("(d0)[s0] -> (d0 + s0), domain: d0 in [0, 3], s0 in [0, 1]")
     with pytest.raises(ValueError, match="2 values for 1 dimension variables"):
