@@ -8,6 +8,7 @@ import subprocess
 import sys
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -79,10 +80,8 @@ def test_the_print_is_a_fixpoint(prints: dict[str, str]) -> None:
 def test_xla_sees_the_same_module(
     texts: dict[str, str], prints: dict[str, str], full: bool
 ) -> None:
-    if importlib.util.find_spec("jaxlib") is None:
-        pytest.skip("needs jaxlib (the `oracle` extra)")
     names = [name for name in texts if full or "{...}" not in texts[name]]  # slow to fill in
-    verdicts = ask_xla([(texts[name], prints[name]) for name in names])
+    verdicts = ask_xla("same", [(texts[name], prints[name]) for name in names])
     found = {name: verdict for name, verdict in zip(names, verdicts, strict=True)}
     other = {n: v for n, v in found.items() if v != "same" and n not in DIFFERENT_TO_XLA}
     assert other == {}
@@ -90,13 +89,41 @@ def test_xla_sees_the_same_module(
     assert excused == DIFFERENT_TO_XLA.keys() & set(names)
 
 
-def ask_xla(pairs: list[tuple[str, str]]) -> list[str]:
+LOSSY = {"large_constants.gpu.opt", "large_constants.opt.full", "large_constants"}
+"""XLA reads `-0` as 0."""
+
+
+@pytest.mark.parametrize("style", ["default", "short"])
+def test_the_print_is_xlas_own_to_the_letter(style: str, shared: Path, full: bool) -> None:
+    paths = sorted((shared / "real" / "models").glob("*.hlo.txt"))
+    texts = [p.read_text() for p in (paths if full else paths[::9]) if p.name[:-8] not in LOSSY]
+    texts = [text for text in texts if "{...}" not in text]
+    answers = ask_xla("styles", [(text, "") for text in texts])
+    assert len(answers) >= 15
+    for text, answer in zip(texts, answers, strict=True):
+        printed = print_hlo(parse_hlo(text), style=style, metadata=False)
+        assert isinstance(answer, dict)
+        assert in_order(printed) == in_order(answer[style])
+
+
+def in_order(text: str) -> list[str]:
+    """Sort computations: XLA changes their order when it reads them."""
+    return sorted(text.split("\n\n"))
+
+
+def ask_xla(question: str, pairs: list[tuple[str, str]]) -> list[Any]:
     """Return what XLA makes of each (original, print); a child that dies is started again."""
-    verdicts: dict[int, str] = {}
+    if importlib.util.find_spec("jaxlib") is None:
+        pytest.skip("needs jaxlib (the `oracle` extra)")
+    verdicts: dict[int, Any] = {}
     while todo := [i for i in range(len(pairs)) if i not in verdicts]:
         lines = "".join(json.dumps([i, *pairs[i]]) + "\n" for i in todo)
         child = subprocess.run(
-            [sys.executable, str(CHILD)], input=lines, capture_output=True, text=True, check=False
+            [sys.executable, str(CHILD), question],
+            input=lines,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         started = None
         for line in child.stdout.splitlines():
@@ -104,7 +131,7 @@ def ask_xla(pairs: list[tuple[str, str]]) -> list[str]:
             if verdict == "started":
                 started = int(number)
             else:
-                verdicts[int(number)] = verdict
+                verdicts[int(number)] = json.loads(verdict)
                 started = None
         if started is None and child.returncode:
             raise AssertionError(child.stderr[-2000:])
