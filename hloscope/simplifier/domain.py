@@ -45,10 +45,11 @@ class Domain:
         if found is None:
             if len(_RECENT) >= _KEEP:
                 _RECENT.pop(next(iter(_RECENT)), None)
-            found = _RECENT[key] = object.__new__(cls)
+            found = object.__new__(cls)
             found.box, found.constraints = dict(box), key[1]
             found._engines = [Engine(box, key[1])]
             found._simple = {}
+            _RECENT[key] = found
         return found
 
     def bounds(self, e: Expr) -> Interval:

@@ -14,7 +14,7 @@ expression.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from hloscope.affine import (
     CeilDiv,
@@ -41,14 +41,8 @@ from hloscope.simplifier.rules.leaves import LEAVES
 from hloscope.simplifier.rules.mod import CEILING, MOD, MOD_BY_QUOTIENT
 from hloscope.simplifier.rules.sums import EXTREMA_SUMS, SUMS
 
-_LEAVES_OF = {
-    kind: tuple(
-        rule for rule in LEAVES if rule.left.startswith(starts) or rule.left == "x * y"
-    )
-    for kind, starts in {
-        Min: "min(", Max: "max(", FloorDiv: "(n", Mod: "(n", CeilDiv: "-(", Product: "x * y",
-    }.items()
-}  # fmt: skip
+FLAT_LIMIT: Final = 64
+"""Remainders of more divisions than this stay leaves: flat forms would repeat too much."""
 
 
 class Engine(Ranges):
@@ -80,6 +74,7 @@ class Engine(Ranges):
         for e, bounds in constraints:
             self.learn(self.flat(e), *ends(bounds))
         if constraints:  # what was found without the facts is out of date
+            self.use_residues()
             self._bounds.clear()
             self._shown.clear()
             self._relaxed.clear()
@@ -161,7 +156,7 @@ class Engine(Ranges):
                 if type(t) is Product:
                     self._flat.setdefault(t, t)
             return self.flat(new)
-        for rule in _LEAVES_OF[type(new)]:
+        for rule in LEAVES[type(new)]:
             after = rule.code(new, self)
             if after is not None:
                 self.note(rule, new, after)
@@ -190,7 +185,7 @@ class Engine(Ranges):
 
     def remainder(self, num: Expr, den: int, written: Expr | None = None) -> Expr:
         """The flat form of `num % den`, where the numerator is the flat form of `written`."""
-        if self.keep_remainders:
+        if self.keep_remainders or num._divisions > FLAT_LIMIT:
             for rule in MOD:
                 new = rule.code(num, den, self)
                 if new is not None:

@@ -285,16 +285,16 @@ class Ranges:
                 rest = linear(*[(u, -a) for u, a in terms if u is not t], (value, 1))
                 if rest._divisions == 0 or len(terms) == 2:
                     self.equal[t] = abs(c), rest if c > 0 else -rest
-                    self._learn_residue(t, abs(c), self.equal[t][1])
 
-    def _learn_residue(self, t: Expr, d: int, multiple: Expr) -> None:
-        """`d` divides `v + const`: the ends of `v` move inwards to the next such value."""
-        terms, const = parts(multiple)
-        if len(terms) == 1 and terms[0][1] == 1 and terms[0][0] in self.box:
-            v = terms[0][0]
-            lo, hi = self.box[v]
-            if lo > -HUGE and hi < HUGE:
-                self.box[v] = lo + (-lo - const) % d, hi - (hi + const) % d
+    def use_residues(self) -> None:
+        """Where `d` divides `v + const`, the ends of `v` move inwards to the next such value."""
+        for d, multiple in self.equal.values():
+            terms, const = parts(multiple)
+            if len(terms) == 1 and terms[0][1] == 1 and terms[0][0] in self.box:
+                v = terms[0][0]
+                lo, hi = self.box[v]
+                if lo > -HUGE and hi < HUGE:
+                    self.box[v] = lo + (-lo - const) % d, hi - (hi + const) % d
 
 
 class Relaxed:

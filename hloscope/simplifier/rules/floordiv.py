@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 FloorCode: TypeAlias = Callable[[Expr, int, "Engine"], Expr | None]
 LIMIT: Final = 1 << 62
 """No law makes numbers that could leave int64."""
+HEAVY: Final = 16
+"""Quotients with more divisions than this are not taken apart: they would be repeated."""
 
 
 def value_is_known(num: Expr, den: int, engine: Engine) -> Expr | None:
@@ -92,7 +94,7 @@ def multiples_come_out(num: Expr, den: int, engine: Engine) -> Expr | None:
     reduce_all = engine.reduce_all
     for t, c in terms:
         k, left = divmod(c, den)
-        if left and (reduce_all or is_floor(t)):
+        if left and (reduce_all or is_floor(t)) and t._divisions <= HEAVY:
             k = (c + half) // den
             left = c - k * den
         elif left:

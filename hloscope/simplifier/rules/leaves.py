@@ -17,6 +17,7 @@ from hloscope.affine import (
     Max,
     Min,
     Mod,
+    Product,
     floordiv,
     from_terms,
     linear,
@@ -123,12 +124,17 @@ def value_is_known(e: Expr, engine: Engine) -> Expr | None:
     return Const(lo) if lo == hi else None
 
 
-LEAVES: Final[tuple[Rule[LeafCode], ...]] = (
-    #     left side              right side         when              code
-    Rule("min(x, y)",            "x",               "x <= y",         operand_never_wins),
-    Rule("max(x, y)",            "x",               "x >= y",         operand_never_wins),
-    Rule("(n * x + y) // n",     "x + y // n",      "n > 0",          quotient_by_symbol),
-    Rule("(n * x + y) % n",      "y % n",           "n > 0",          remainder_by_symbol),
-    Rule("-(x // n)",            "0",               "0 <= x < n",     ceiling_by_symbol),
-    Rule("x * y",                "k",               "k == x * y",     value_is_known),
-)  # fmt: skip
+MINIMUM: Final = Rule("min(x, y)", "x", "x <= y", operand_never_wins)
+MAXIMUM: Final = Rule("max(x, y)", "x", "x >= y", operand_never_wins)
+QUOTIENT: Final = Rule("(n * x + y) // n", "x + y // n", "n > 0", quotient_by_symbol)
+REMAINDER: Final = Rule("(n * x + y) % n", "y % n", "n > 0", remainder_by_symbol)
+ROUNDED_UP: Final = Rule("-(x // n)", "0", "0 <= x < n", ceiling_by_symbol)
+KNOWN: Final = Rule("x * y", "k", "k == x * y", value_is_known)
+LEAVES: Final[dict[type[object], tuple[Rule[Any], ...]]] = {
+    Min: (MINIMUM, KNOWN),
+    Max: (MAXIMUM, KNOWN),
+    FloorDiv: (QUOTIENT, KNOWN),
+    Mod: (REMAINDER, KNOWN),
+    CeilDiv: (ROUNDED_UP, KNOWN),
+    Product: (KNOWN,),
+}

@@ -1,0 +1,55 @@
+"""All laws, by subject; `python -m hloscope.simplifier.laws > docs/laws.md` writes the page."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from hloscope.simplifier.rule import Rule
+from hloscope.simplifier.rules.floordiv import FLOORDIV
+from hloscope.simplifier.rules.leaves import (
+    KNOWN,
+    MAXIMUM,
+    MINIMUM,
+    QUOTIENT,
+    REMAINDER,
+    ROUNDED_UP,
+)
+from hloscope.simplifier.rules.mod import CEILING, MOD, MOD_BY_QUOTIENT
+from hloscope.simplifier.rules.sums import EXTREMA_SUMS, SUMS
+
+TABLES: Final[tuple[tuple[str, tuple[Rule[Any], ...]], ...]] = (
+    ("Quotients", FLOORDIV),
+    ("Remainders", (MOD_BY_QUOTIENT, *MOD)),
+    ("Ceilings", (CEILING,)),
+    ("Sums", (*SUMS, *EXTREMA_SUMS)),
+    ("Leaves", (MINIMUM, MAXIMUM, QUOTIENT, REMAINDER, ROUNDED_UP, KNOWN)),
+)
+
+
+def page() -> str:
+    """The laws as Markdown."""
+    lines = [
+        "# The laws of the simplifier",
+        "",
+        "Written by `python -m hloscope.simplifier.laws > docs/laws.md`; the rows are the code's",
+        "own, and `tests/simplifier/test_laws.py` tests each of them. All letters are integers,",
+        "`//` rounds down, `%` is never negative; a, c, g, n are positive. `when` is the",
+        "condition; that it holds is known from the ranges of variables and from constraints.",
+    ]
+    for subject, rules in TABLES:
+        lines += [
+            "",
+            f"## {subject}",
+            "",
+            "| left side | right side | when | what |",
+            "|---|---|---|---|",
+        ]
+        for rule in rules:
+            about = (rule.code.__doc__ or "").strip().splitlines()[0]
+            when = f"`{rule.when}`" if rule.when else ""
+            lines.append(f"| `{rule.left}` | `{rule.right}` | {when} | {about} |")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    print(page(), end="")

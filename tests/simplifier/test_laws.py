@@ -1,0 +1,129 @@
+"""The four tests of the laws: true, kept by the code, fired, and (test_simplify.py) idempotent."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from hloscope.affine import (
+    CeilDiv,
+    Const,
+    Dim,
+    Expr,
+    FloorDiv,
+    Max,
+    Min,
+    Mod,
+    Product,
+    Sum,
+    evaluate,
+    maximum,
+    minimum,
+    parse_expr,
+)
+from hloscope.simplifier.engine import Engine
+from hloscope.simplifier.laws import TABLES, page
+from hloscope.simplifier.rule import Rule
+from tests.simplifier.cases import BOX, CASES
+from tests.strategies import affine_exprs, boxes_and_points, divisors
+
+RULES = [rule for _, rules in TABLES for rule in rules]
+each_rule = pytest.mark.parametrize("rule", RULES, ids=str)
+WORLD = dict.fromkeys("xy", range(-7, 8)) | dict.fromkeys("acgn", range(1, 5)) | {"r": range(5)}
+
+
+def letters(rule: Rule[Any]) -> list[str]:
+    text = f"{rule.left} {rule.right} {rule.when}".replace("min", "").replace("max", "")
+    return sorted({ch for ch in text if ch in WORLD})
+
+
+@each_rule
+def test_law_is_true(rule: Rule[Any]) -> None:
+    """For every integer in a small world; `k` is what the condition says."""
+    tried = 0
+    names = letters(rule)
+    for values in product(*(WORLD[n] for n in names)):
+        at: dict[str, Any] = dict(zip(names, values, strict=True))
+        if rule.when.startswith("k == "):
+            at["k"] = eval(rule.when.removeprefix("k == "), {}, at)
+        if "k" not in at and "k" in rule.left:
+            at["k"] = 3
+        if eval(rule.when or "True", {}, at):
+            tried += 1
+            assert eval(rule.left, {}, at) == eval(rule.right, {}, at), at
+    assert tried > 5
+
+
+@each_rule
+@given(st.data(), boxes_and_points())
+@settings(max_examples=60, deadline=None)
+def test_code_keeps_the_value_of_its_left_side(rule: Rule[Any], data: Any, where: Any) -> None:
+    """Instances of the left side: random whole expressions would hardly ever match."""
+    box, at = where
+    engine = Engine(box)
+    values: dict[str, Any] = {}
+    for name in sorted({*letters(rule), "k"}):
+        if name in "xyr":
+            values[name] = engine.flat(data.draw(affine_exprs, name))
+        elif name == "n":
+            values[name] = data.draw(st.sampled_from([Dim(1), Dim(1) * 2 + 1, Const(3)]), name)
+        else:
+            values[name] = data.draw(divisors, name)
+    left = eval(rule.left, {"min": minimum, "max": maximum}, values)
+    new = apply(rule, left, engine)
+    if new is not None:
+        try:
+            want = evaluate(left, at)
+        except ValueError:
+            assume(False)  # a division by zero has no value
+        assert evaluate(new, at) == want
+
+
+def apply(rule: Rule[Any], e: Expr, engine: Engine) -> Expr | None:
+    """Use the code of a row on one expression."""
+    table = next(name for name, rules in TABLES if rule in rules)
+    match table, e:
+        case "Quotients", FloorDiv(num, Const(den)) if den > 1:
+            return rule.code(engine.flat(num), den, engine)
+        case "Remainders", Mod(num, Const(den)) if den > 1:
+            return rule.code(engine.flat(num), den, engine)
+        case "Ceilings", CeilDiv(num, Const(den)) if den > 1:
+            return rule.code(engine.flat(num), den, engine)
+        case "Sums", Sum():
+            flat = engine.flat(e)
+            return rule.code(flat, engine) if isinstance(flat, Sum) else None
+        case "Leaves", FloorDiv() | Mod() | CeilDiv() | Min() | Max() | Product():
+            kinds = {
+                "min(": Min, "max(": Max, "(n * x + y) //": FloorDiv, "(n * x + y) %": Mod,
+                "-(x": CeilDiv, "x * y": Product,
+            }  # fmt: skip
+            kind = next(k for start, k in kinds.items() if rule.left.startswith(start))
+            divides = isinstance(e, FloorDiv | Mod | CeilDiv) and isinstance(e.den, Const)
+            if isinstance(e, kind) and not divides:
+                return rule.code(e, engine)
+    return None
+
+
+def test_every_law_fires() -> None:
+    """A law that no case reaches is dead, or shadowed by an earlier one."""
+    fired = set()
+    for before, _ in CASES:
+        for keep in (False, True):
+            engine = Engine(BOX, keep_remainders=keep)
+            engine.trace = []
+            engine.simplify(parse_expr(before))
+            fired |= {step.law for step in engine.trace}
+    facts = Engine(BOX, ((parse_expr("s0 mod 4"), BOX[Dim(2)]),))
+    facts.trace = []
+    facts.simplify(parse_expr("s0 / 4 * 4"))
+    fired |= {step.law for step in facts.trace}
+    assert [str(rule) for rule in RULES if rule not in fired] == []
+
+
+def test_the_page_of_laws_is_up_to_date(request: pytest.FixtureRequest) -> None:
+    file = request.config.rootpath / "docs" / "laws.md"
+    assert file.read_text() == page(), "run: python -m hloscope.simplifier.laws > docs/laws.md"
