@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,9 +11,11 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from hloscope.errors import ParseError, UnsupportedError
+from hloscope.hlo_parser import parse_hlo
 from hloscope.hlo_parser.literals import literal_value, numpy_dtype, print_literal
 from hloscope.hlo_parser.types import parse_type
 from hloscope.ir.types import ELEMENT_TYPES, TensorType
+from hloscope.ops.shape import Constant
 
 CASES = [
     # type, text as XLA prints it, value
@@ -224,3 +228,17 @@ def test_printed_arrays_are_read_back(array: np.ndarray) -> None:  # type: ignor
     assert isinstance(again, np.ndarray)
     assert again.shape == array.shape
     assert again.tobytes() == array.tobytes()
+
+
+def test_constants_that_xla_printed_are_printed_back(shared: Path, full: bool) -> None:
+    paths = sorted((shared / "real" / "models").glob("*.hlo.txt"))
+    literals = {
+        (ins.type, ins.op.literal)
+        for path in (paths if full else paths[::10])
+        for computation in parse_hlo(path.read_text())
+        for ins in computation
+        if isinstance(ins.op, Constant) and ins.op.literal != "{...}"
+    }
+    assert len(literals) > 50
+    for type_, literal in literals:
+        assert print_literal(type_, literal_value(type_, literal)) == literal
