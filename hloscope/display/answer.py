@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from hloscope.display.parts import runtime_map
 from hloscope.errors import UnsupportedError
+from hloscope.fusion.origins import origin_text
 from hloscope.hlo_parser.spelling import write_op
 from hloscope.hlo_parser.types import print_type
 from hloscope.indexing import Access, Accesses, IndexingMap
@@ -134,7 +135,7 @@ def _runtime_json(m: IndexingMap) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
-            "origin": None if variable.origin is None else variable.origin.name,
+            "origin": None if variable.origin is None else origin_text(variable.origin),
             "map": runtime_map(m, variable),
         }
         for name, variable in zip(names, m.runtime, strict=True)

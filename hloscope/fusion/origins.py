@@ -8,6 +8,8 @@ from dataclasses import replace
 from hloscope.fusion.walk import Flow
 from hloscope.indexing import Access, Accesses, IndexingMap
 from hloscope.ir.graph import Computation, Instruction
+from hloscope.ops.control import Parameter
+from hloscope.ops.shape import Constant
 
 
 def has_runtime(accesses: Accesses) -> bool:
@@ -28,6 +30,20 @@ def origins_of(accesses: Accesses) -> dict[Instruction, None]:
 
 def _maps(access: Access) -> Iterable[IndexingMap]:
     return [map for map in (access.map, access.replica) if map is not None]
+
+
+def origin_text(origin: Instruction) -> str:
+    """What a runtime variable is read from: `parameter(1)`, `constant(3)`, else the name.
+
+    Source: XLA's indexing tests, which print instructions without names.
+    """
+    match origin.op:
+        case Parameter(number):
+            return f"parameter({number})"
+        case Constant(literal) if "{" not in literal:
+            return f"constant({literal})"
+        case _:
+            return origin.name
 
 
 def with_origins(access: Access, new: Mapping[Instruction, Instruction]) -> Access:
