@@ -39,6 +39,8 @@ Built: TypeAlias = tuple[Op, tuple[str, ...], Pairs]
 
 _MEMO: Final[dict[tuple[str, str, str], Built]] = {}
 _MOST: Final = 1 << 17
+_LONG: Final = 200
+"""Longer literals are not remembered."""
 _SUGAR: Final = re.compile(r"(.+)-(start|update|done)")
 _ASYNC: Final = {
     "start": ("async_execution_thread", "output_to_operand_aliasing"),
@@ -85,13 +87,17 @@ def read_op(opcode: str, attributes: str = "", inside: str = "") -> Read:
             if common is None:
                 raise
             return _read_all(opcode, attributes, inside)  # the comma was inside brackets
-        if len(_MEMO) >= _MOST:
-            _MEMO.clear()
-        _MEMO[key] = known
+        if len(inside) <= _LONG:
+            if len(_MEMO) >= _MOST:
+                _MEMO.clear()
+            _MEMO[key] = known
     op, calls, extras = known
     if common is None:
         return op, calls, (), extras
-    tail = split_attributes(attributes[common.start() :])
+    try:
+        tail = split_attributes(attributes[common.start() :])
+    except ParseError:
+        return _read_all(opcode, attributes, inside)  # raises, with the right offset
     if any(name not in COMMON for name, _, _ in tail):
         return _read_all(opcode, attributes, inside)
     predecessors, more = _read_common(tail, attributes)

@@ -202,6 +202,7 @@ ERRORS = [
     ("fusion", ", kind=kLop, calls=f", 7, "expected one of kLoop"),
     ("reverse", ", dimensions={0}, dimensions={1}", 18, "given twice"),
     ("add", ", metadata={}, metadata={}", 15, "given twice"),
+    ("add", ", metadata={}, sharding={x", 25, "`{` is not closed"),
     ("iota", ", iota_dimension=x", 17, "expected an integer, found `x`"),
     ("transpose", ", dimensions={a}", 13, "expected a list of integers"),
     ("concatenate", ", dimensions={0,1}", 13, "expected one dimension, found 2"),
