@@ -16,6 +16,7 @@ from hloscope.indexing.rules.build import (
     everything,
     everywhere,
     exact,
+    identity,
     sizes,
 )
 from hloscope.indexing.rules.registry import input_to_output, output_to_input
@@ -113,24 +114,25 @@ def _(ins: Instruction, op: DynamicUpdateSlice, operand: int) -> tuple[Accesses,
 
 
 def _outside(ins: Instruction, whole: Dims, part: Dims) -> Accesses:
-    """The elements the update leaves alone, as disjoint pieces.
+    """The elements the update leaves alone, as disjoint pieces by the first dimension outside it.
 
-    The first dimension in which an index is outside the update is before or behind it.
+    With `0 <= index < size` and `0 <= start <= size - window`, `index` is before or behind the
+    window iff `(index - start) % size >= window`: an index before it wraps around.
     """
     if 0 in part:
-        at = MapBuilder(whole)
-        return exact(at.map(dims(len(whole))))
+        return identity(whole)
     places = starts(ins, 2, len(whole))
     partial = [k for k, size in enumerate(whole) if part[k] < size]
     pieces = []
     for count, last in enumerate(partial):
-        for lo, hi in ((1 - whole[last], -1), (part[last], whole[last] - 1)):
-            at = MapBuilder(whole)
-            for k in partial[: count + 1]:
-                start = at.read(0, whole[k] - part[k], *places[k])
-                bounds = (lo, hi) if k == last else (0, part[k] - 1)
-                at.require(Dim(k) - start, *bounds)
-            pieces.append(at.map(dims(len(whole))))
+        at = MapBuilder(whole)
+        for k in partial[: count + 1]:
+            offset = Dim(k) - at.read(0, whole[k] - part[k], *places[k])
+            if k == last:
+                at.require(offset % whole[k], part[k], whole[k] - 1)
+            else:
+                at.require(offset, 0, part[k] - 1)
+        pieces.append(at.map(dims(len(whole))))
     return exact(*pieces)
 
 
