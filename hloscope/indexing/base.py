@@ -168,6 +168,7 @@ class MapBase:
         return (
             self.results == _identity(len(self.dims))
             and not self.constraints
+            and not any([v.is_condition for v in self.runtime])
             and not self.is_undefined
         )
 
