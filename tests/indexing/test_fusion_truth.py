@@ -13,9 +13,10 @@ import pytest
 from hloscope.fusion import Analysis
 from hloscope.indexing.access import Precision
 from hloscope.ir.graph import Instruction
-from hloscope.ops.control import Fusion, Parameter
+from hloscope.ir.op import Op
+from hloscope.ops.control import Call, Fusion, Parameter
 from tests.indexing.test_truth import FAMILIES
-from tests.indexing.truth.graphs import Graph, GraphGen
+from tests.indexing.truth.graphs import MAKERS, Graph, GraphGen
 from tests.indexing.truth.relation import judge, union_of
 
 assert FAMILIES
@@ -67,4 +68,15 @@ def test_fusion_reads_what_its_ops_read_together(
     for seed in range(200 if full else 10):
         gen = GraphGen(seed * 10 + steps, makers) if makers else GraphGen(seed * 10 + steps)
         claims += check(gen.graph(steps))
+    assert claims[Precision.EXACT] == claims.total()
+
+
+@pytest.mark.parametrize("op", [Fusion("kLoop"), Call()], ids=["fusion", "call"])
+def test_nested_fusions_read_what_their_ops_read_together(op: Op, full: bool) -> None:
+    claims: Counter[Precision] = Counter()
+    for seed in range(200 if full else 10):
+        gen = GraphGen(seed, MOVES if seed % 2 else MAKERS)
+        for _ in range(gen.number(1, 2)):
+            gen.enclose(op, gen.number(1, 3))
+        claims += check(gen.graph(3))
     assert claims[Precision.EXACT] == claims.total()

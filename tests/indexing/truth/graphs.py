@@ -7,14 +7,15 @@ parameter.  The marks of what it computes then tell which elements of the parame
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from hloscope.ir.graph import Body, Computation, Instruction, Module
+from hloscope.ir.op import Op
 from hloscope.ir.types import Layout, TensorType, TupleType
 from hloscope.ops.control import GetTupleElement, Parameter, Tuple
 from tests.indexing.truth.generator import CASES, Gen
-from tests.indexing.truth.marks import Case, Ints, Operand
+from tests.indexing.truth.marks import Case, Ints, Marks, Operand
 
 LEFT_OUT: Final = {
     "all_gather",
@@ -54,6 +55,7 @@ class GraphGen(Gen):
         self.given: list[Operand] = []
         self.values: list[Operand] = []
         self.instructions: list[Instruction] = []
+        self.enclosed = 0
 
     def shape(
         self, lo: int = 0, hi: int = 4, *, largest: int = 5, most: int = 90, zero: bool = True
@@ -91,8 +93,11 @@ class GraphGen(Gen):
         made = CASES[self.pick(self.makers)](self)
         if max(m.size for m in made.outputs) > 150:
             return
-        ins = self._named(made.ins)
-        for k, marks in enumerate(made.outputs):
+        self._keep(self._named(made.ins), made.outputs)
+
+    def _keep(self, ins: Instruction, outputs: tuple[Marks, ...]) -> None:
+        """Remember the values of an instruction, for others to read."""
+        for k, marks in enumerate(outputs):
             one = ins
             if isinstance(ins.type, TupleType):
                 part = Instruction("", ins.type.elements[k], GetTupleElement(k), (ins,))
@@ -107,6 +112,21 @@ class GraphGen(Gen):
         named = Instruction(f"v{number}", ins.type, ins.op, ins.operands, calls)
         self.instructions.append(named)
         return named
+
+    def enclose(self, op: Op, steps: int) -> None:
+        """Make a graph of what is there and `steps` more values, called by one instruction."""
+        inner = self.graph(steps)
+        plain = {v.ins for v in self.values}
+        outside = [
+            replace(o, ins=Instruction(o.ins.name, o.ins.type, o.ins.op)) for o in self.given
+        ]
+        taken = [new for new, old in zip(outside, self.given, strict=True) if old.ins in plain]
+        self.given, self.values, self.instructions = outside, taken, []
+        self.enclosed += 1
+        computation = Computation(f"inner{self.enclosed}", inner.computation.body)
+        operands = tuple(o.ins for o in outside)
+        call = self._named(Instruction("", inner.case.ins.type, op, operands, (computation,)))
+        self._keep(call, inner.case.outputs)
 
     def graph(self, steps: int) -> Graph:
         """A random graph; its root is the last value, or a tuple of several."""
