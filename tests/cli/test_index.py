@@ -10,6 +10,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from hloscope import IndexingMap
+
 SOFTMAX, KV = "examples/softmax.hlo", "examples/kv_cache.hlo"
 CONV, TRANSPOSE = "examples/convolution.hlo", "examples/transpose.hlo"
 MULTI = """\
@@ -179,9 +181,9 @@ ENTRY e { x = f32[4,8]{0,1} parameter(0)
     assert read_maps(ask("index", "-", "--physical", "--json", stdin=text)) == {
         (0, 0): ["(d0, d1) -> (d1, d0), domain: d0 in [0, 3], d1 in [0, 7]"]
     }
-    assert read_maps(ask("index", "-", "--linear", "--json", stdin=text)) == {
-        (0, 0): ["(d0) -> ((d0 mod 8) * 4 + d0 / 8), domain: d0 in [0, 31]"]
-    }
+    (linear,) = read_maps(ask("index", "-", "--linear", "--json", stdin=text))[0, 0]
+    address = IndexingMap.parse("(d0) -> ((d0 mod 8) * 4 + d0 / 8), domain: d0 in [0, 31]")
+    assert IndexingMap.parse(linear).equals(address)
     assert "Position (d0, d1) in memory" in run("index", "-", "--physical", stdin=text).stdout
 
 
