@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from hloscope.errors import UnsupportedError
 from hloscope.hlo_parser.attributes import fail, inside, split_list
 from hloscope.ops.base import Dims, Pairs
 from hloscope.ops.windows import ConvDimensions, Window
@@ -164,6 +165,13 @@ def read_dim(text: str) -> int:
     if len(values) != 1:
         fail(f"expected one dimension, found {len(values)}", text, 0, len(text))
     return values[0]
+
+
+def write_same(pair: Dims) -> str:
+    """Return `{1}` for (1, 1): the text has one dimension for both."""
+    if pair[0] != pair[1]:
+        raise UnsupportedError("HLO text has no different split and concat dimensions")
+    return f"{{{pair[0]}}}"
 
 
 def read_pairs(text: str) -> Pairs:
@@ -375,7 +383,7 @@ KINDS: Final[dict[str, Kind]] = {
     "string": Kind(read_string, quote),
     "dims": Kind(read_dims, write_dims),
     "dim": Kind(read_dim, lambda value: f"{{{value}}}"),
-    "dim2": Kind(lambda text: (read_dim(text),) * 2, lambda pair: f"{{{pair[0]}}}"),
+    "dim2": Kind(lambda text: (read_dim(text),) * 2, write_same),
     "pairs": Kind(read_pairs, write_pairs),
     "ranges": Kind(read_ranges, write_ranges),
     "padding": Kind(read_padding, write_padding),

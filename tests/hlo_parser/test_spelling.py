@@ -202,7 +202,7 @@ ERRORS = [
     ("fusion", ", kind=kLop, calls=f", 7, "expected one of kLoop"),
     ("reverse", ", dimensions={0}, dimensions={1}", 18, "given twice"),
     ("add", ", metadata={}, metadata={}", 15, "given twice"),
-    ("add", ", metadata={}, sharding={x", 25, "`{` is not closed"),
+    ("add", ", metadata={}, sharding={x", 24, "`{` is not closed"),
     ("iota", ", iota_dimension=x", 17, "expected an integer, found `x`"),
     ("transpose", ", dimensions={a}", 13, "expected a list of integers"),
     ("concatenate", ", dimensions={0,1}", 13, "expected one dimension, found 2"),
@@ -270,6 +270,11 @@ def test_an_unknown_op_keeps_everything() -> None:
 def test_ops_without_hlo_spelling_are_refused() -> None:
     with pytest.raises(UnsupportedError, match=r"HLO text has no op `chlo.digamma`"):
         printed(ELEMENTWISE["chlo.digamma"]())
+
+
+def test_an_all_to_all_that_hlo_cannot_write_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match="different split and concat dimensions"):
+        printed(AllToAll(split_dimension=0, concat_dimension=1))
 
 
 # -------------------------------------------------------------------------- the whole table
