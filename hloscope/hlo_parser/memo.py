@@ -18,6 +18,8 @@ from hloscope.hlo_parser.spelling import is_opcode, read_op
 from hloscope.hlo_parser.types import parse_type
 from hloscope.ir.op import Op
 from hloscope.ir.types import TensorType, TupleType, Type
+from hloscope.ops.control import Parameter
+from hloscope.ops.shape import Constant
 
 _CALLS: Final = sorted(
     {a.name for row in SPELLINGS.values() for a in row.attributes.values() if a.kind == "call"}
@@ -43,6 +45,13 @@ Variant = tuple[Op, Calls, tuple[Any, ...], Pairs]
 """Op, called computations, names of control predecessors, attributes kept as written."""
 
 
+def _unadorned(opcode: str, inside: str) -> Variant | None:
+    """Return what `read_op` would for a parameter or constant without attributes."""
+    if opcode == "constant":
+        return Constant(inside.strip()), (), (), ()
+    return (Parameter(int(inside)), (), (), ()) if inside.isdecimal() else None
+
+
 class Types(dict[str, Type]):
     """Types by their text."""
 
@@ -56,6 +65,11 @@ class Variants(dict[tuple[str, ...], Variant]):
 
     def __missing__(self, key: tuple[str, ...]) -> Variant:
         opcode, attributes, *inside = key
+        if inside and not attributes and "/" not in inside[0]:
+            common = _unadorned(opcode, inside[0])
+            if common is not None:
+                self[key] = common
+                return common
         if not is_opcode(opcode) or (attributes and not _ATTRIBUTES.match(attributes)):
             raise ParseError("not in the printed form")
         op, names, predecessors, extras = read_op(opcode, attributes, *inside)
