@@ -19,11 +19,15 @@ import operator
 from collections.abc import Callable, Sequence
 from functools import cmp_to_key
 from math import gcd as _gcd
+from operator import attrgetter
 from threading import RLock
 from typing import Any, ClassVar, Final, SupportsIndex, TypeAlias, TypeVar, final
 from weakref import ref
 
 _N = TypeVar("_N", bound="Node")
+_V = TypeVar("_V", bound="Variable")
+_A = TypeVar("_A", bound="_Args")
+_D = TypeVar("_D", bound="_Division")
 OrderKey: TypeAlias = tuple[Any, ...]
 """Nested tuples that sort as the printed expression does; see `order_key`."""
 
@@ -126,7 +130,9 @@ class Node:
         return mod(other, self)
 
 
-def _enter(cls: type[_N], key: Any, divisions: int, *fields: tuple[str, object]) -> _N:
+def _enter(
+    cls: type[_N], key: Any, order: OrderKey | None, divisions: int, *fields: tuple[str, object]
+) -> _N:
     """Make the node of a key that is not in the table (or lost a race to another thread)."""
     live = cls._live
     with _LOCK:
@@ -136,7 +142,7 @@ def _enter(cls: type[_N], key: Any, divisions: int, *fields: tuple[str, object])
             node = object.__new__(cls)
             for name, value in fields:
                 _set(node, name, value)
-            _set(node, "_key", None)
+            _set(node, "_key", order)
             _set(node, "_divisions", divisions)
             live[key] = _Ref(node, live, key)
     return node
@@ -168,7 +174,7 @@ class Const(Node):
         entry = cls._live.get(value)
         if entry is not None and (node := entry()) is not None:
             return node  # type: ignore[no-any-return]
-        return _enter(cls, value, 0, ("value", value))
+        return _enter(cls, value, (8, value), 0, ("value", value))
 
 
 class Variable(Node):
@@ -177,8 +183,9 @@ class Variable(Node):
     __slots__ = ("index",)
     __match_args__ = ("index",)
     index: int
+    _order: ClassVar[int]
 
-    def __new__(cls: type[_N], index: SupportsIndex) -> _N:
+    def __new__(cls: type[_V], index: SupportsIndex) -> _V:
         if type(index) is not int:
             index = plain_int(index)
         entry = cls._live.get(index)
@@ -186,7 +193,7 @@ class Variable(Node):
             return node  # type: ignore[no-any-return]
         if index < 0:
             raise ValueError(f"a variable's position cannot be negative, got {index}")
-        return _enter(cls, index, 0, ("index", index))
+        return _enter(cls, index, (7, cls._order, index), 0, ("index", index))
 
 
 @final
@@ -194,6 +201,7 @@ class Dim(Variable):
     """A dimension variable, `d0`: given by whoever asks."""
 
     __slots__ = ()
+    _order = 0
 
 
 @final
@@ -201,6 +209,7 @@ class Range(Variable):
     """A range variable, `s0`: runs over its interval."""
 
     __slots__ = ()
+    _order = 1
 
 
 @final
@@ -208,13 +217,15 @@ class Runtime(Variable):
     """A runtime variable, `rt0`: a value read from a tensor."""
 
     __slots__ = ()
+    _order = 2
 
 
 @final
 class Sum(Node):
     """`t0*c0 + t1*c1 + ... + const`; terms sorted and distinct, coefficients nonzero.
 
-    No term is a sum or a constant.  A scaled term `t * c` is a sum of one term.
+    No term is a sum or a constant.  A scaled term `t * c` is a sum of one term.  Terms are stored
+    in the order of `t`; they are printed in the order of `t * c`, see `printed_terms`.
     """
 
     __slots__ = ("const", "terms")
@@ -228,20 +239,27 @@ class Sum(Node):
         if entry is not None and (node := entry()) is not None:
             return node  # type: ignore[no-any-return]
         divisions = sum([t._divisions for t, _ in terms])
-        return _enter(cls, key, divisions, ("terms", terms), ("const", const))
+        return _enter(cls, key, None, divisions, ("terms", terms), ("const", const))
 
 
 class _Args(Node):
     """Base of nodes with a tuple of operands."""
 
     __slots__ = ()
+    _kind: ClassVar[int]
 
     @classmethod
-    def _of(cls: type[_N], name: str, args: tuple[Expr, ...]) -> _N:
+    def _of(cls: type[_A], name: str, args: tuple[Expr, ...]) -> _A:
         entry = cls._live.get(args)
         if entry is not None and (node := entry()) is not None:
             return node  # type: ignore[no-any-return]
-        return _enter(cls, args, sum([x._divisions for x in args]), (name, args))
+        divisions = 0
+        order: OrderKey = ()
+        for x in args:  # seen as a tree of binary operations, associated to the left
+            divisions += x._divisions
+            key = x._key or order_key(x)
+            order = (cls._kind, order, key) if order else key
+        return _enter(cls, args, order, divisions, (name, args))
 
 
 @final
@@ -249,6 +267,7 @@ class Product(_Args):
     """The product of at least two factors, sorted, none of them a constant."""
 
     __slots__ = ("factors",)
+    _kind = 1
     __match_args__ = ("factors",)
     factors: tuple[Expr, ...]
 
@@ -261,6 +280,7 @@ class Min(_Args):
     """The smallest of at least two operands, sorted and distinct."""
 
     __slots__ = ("args",)
+    _kind = 6
     __match_args__ = ("args",)
     args: tuple[Expr, ...]
 
@@ -273,6 +293,7 @@ class Max(_Args):
     """The largest of at least two operands, sorted and distinct."""
 
     __slots__ = ("args",)
+    _kind = 5
     __match_args__ = ("args",)
     args: tuple[Expr, ...]
 
@@ -287,8 +308,9 @@ class _Division(Node):
     __match_args__ = ("num", "den")
     num: Expr
     den: Expr
+    _kind: ClassVar[int]
 
-    def __new__(cls: type[_N], num: ExprLike, den: ExprLike) -> _N:
+    def __new__(cls: type[_D], num: ExprLike, den: ExprLike) -> _D:
         key = (num, den)
         entry = cls._live.get(key)
         if entry is not None and (node := entry()) is not None:
@@ -297,7 +319,8 @@ class _Division(Node):
             num, den = expr(num), expr(den)
             key = (num, den)
         divisions = 1 + num._divisions + den._divisions
-        return _enter(cls, key, divisions, ("num", num), ("den", den))
+        order = cls._kind, num._key or order_key(num), den._key or order_key(den)  # type: ignore[arg-type]
+        return _enter(cls, key, order, divisions, ("num", num), ("den", den))
 
 
 @final
@@ -305,6 +328,7 @@ class FloorDiv(_Division):
     """`num / den` rounded towards minus infinity."""
 
     __slots__ = ()
+    _kind = 2
 
 
 @final
@@ -312,6 +336,7 @@ class CeilDiv(_Division):
     """`num / den` rounded towards plus infinity."""
 
     __slots__ = ()
+    _kind = 3
 
 
 @final
@@ -319,6 +344,7 @@ class Mod(_Division):
     """`num - |den| * floor(num / |den|)`: in `[0, |den|)`, whatever the signs."""
 
     __slots__ = ()
+    _kind = 4
 
 
 Var: TypeAlias = Dim | Range | Runtime
@@ -331,15 +357,9 @@ ONE: Final[Expr] = Const(1)
 
 # ------------------------------------------------------------------------------------- order
 
-_KIND: Final[dict[type[Node], int]] = {
-    Sum: 0, Product: 1, FloorDiv: 2, CeilDiv: 3, Mod: 4, Max: 5, Min: 6,
-    Dim: 7, Range: 7, Runtime: 7, Const: 8,
-}  # fmt: skip
-_VARIABLE: Final[dict[type[Node], int]] = {Dim: 0, Range: 1, Runtime: 2}
-
 
 def children(e: Expr) -> tuple[Expr, ...]:
-    """The expressions that `e` is directly made of, in printing order.
+    """The expressions that `e` is directly made of.
 
     >>> children(Dim(0) // 4)
     (<d0>, <4>)
@@ -374,42 +394,28 @@ def order_key(e: Expr) -> OrderKey:
     left operand, then by right operand; dims come before ranges before runtime variables.
     """
     key = e._key
-    if key is not None:
-        return key
-    stack = [e]
-    while stack:  # not recursive: expressions may be thousands of levels deep
-        top = stack[-1]
-        if top._key is None:
-            missing = [x for x in children(top) if x._key is None]
-            if missing:
-                stack += missing
-                continue
-            _set(top, "_key", _make_key(top))
-        stack.pop()
-    assert e._key is not None
-    return e._key
-
-
-def _make_key(e: Expr) -> OrderKey:
-    """The key of a node whose children have theirs."""
-    key: OrderKey
-    match e:
-        case Const(value):
-            return 8, value
-        case Dim(index) | Range(index) | Runtime(index):
-            return 7, _VARIABLE[type(e)], index
-        case Sum(terms, const):
-            keys = [t._key if c == 1 else (1, t._key, (8, c)) for t, c in terms]
-            if const:
-                keys.append((8, const))
-        case FloorDiv(num, den) | CeilDiv(num, den) | Mod(num, den):
-            return _KIND[type(e)], num._key, den._key
-        case Product(args) | Min(args) | Max(args):
-            keys = [x._key for x in args]
-    key, kind = keys[0] or (), _KIND[type(e)]
-    for right in keys[1:]:
-        key = kind, key, right
+    if key is None:  # only sums find theirs late: most are never compared
+        key = _key_of_sum(e)  # type: ignore[arg-type]
+        _set(e, "_key", key)
     return key
+
+
+def _key_of_sum(e: Sum) -> OrderKey:
+    key: OrderKey = ()
+    for t, c in printed_terms(e):
+        right = t._key if c == 1 else (1, t._key, (8, c))
+        key = (0, key, right) if key else right  # type: ignore[assignment]
+    return (0, key, (8, e.const)) if e.const else key
+
+
+def printed_terms(e: Sum) -> list[tuple[Expr, int]]:
+    """The terms in printing order, where a scaled term is a product.
+
+    >>> printed_terms(Dim(0) + Dim(1) * 2)
+    [(<d1>, 2), (<d0>, 1)]
+    """
+    terms = list(e.terms)
+    return terms if len(terms) == 1 else _sorted(terms, _term_key)
 
 
 def compare(a: Expr | Node, b: Expr | Node) -> int:
@@ -436,17 +442,21 @@ _BY_KEY: Final = cmp_to_key(_compare_keys)
 
 
 def _term_key(term: tuple[Expr, int]) -> OrderKey:
-    e, c = term
-    key = e._key or order_key(e)
-    return key if c == 1 else (1, key, (8, c))
+    key = term[0]._key or ()
+    return key if term[1] == 1 else (1, key, (8, term[1]))
 
 
-def _sorted(items: list[Any], key: Callable[[Any], OrderKey]) -> tuple[Any, ...]:
+_T = TypeVar("_T")
+_STORED: Final = attrgetter("_key")
+"""The key of anything but a sum."""
+
+
+def _sorted(items: list[_T], key: Callable[[_T], OrderKey]) -> list[_T]:
     try:
         items.sort(key=key)
     except RecursionError:
         items.sort(key=lambda x: _BY_KEY(key(x)))
-    return tuple(items)
+    return items
 
 
 # ---------------------------------------------------------------------------- normal forms
@@ -475,18 +485,27 @@ def linear(*parts: tuple[ExprLike, int]) -> Expr:
             coeffs[part] = get(part, 0) + k  # type: ignore[index, call-overload]
         else:
             const += k * plain_int(part)
-    return from_terms([item for item in coeffs.items() if item[1]], const)
+    return _sum_of([t for t, c in coeffs.items() if c], coeffs, const)
 
 
 def from_terms(terms: Sequence[tuple[Expr, int]], const: int) -> Expr:
     """The sum of distinct terms (no sums, no constants) with nonzero coefficients."""
+    return _sum_of([t for t, _ in terms], dict(terms), const)
+
+
+def _sum_of(terms: list[Expr], coeffs: dict[Expr, int], const: int) -> Expr:
     if not terms:
         return Const(const)
     if len(terms) == 1:
-        if const == 0 and terms[0][1] == 1:
-            return terms[0][0]
-        return Sum((terms[0],), const)
-    return Sum(_sorted(list(terms), _term_key), const)
+        c = coeffs[terms[0]]
+        if const == 0 and c == 1:
+            return terms[0]
+        return Sum(((terms[0], c),), const)
+    try:
+        terms.sort(key=_STORED)
+    except RecursionError:
+        _sorted(terms, order_key)
+    return Sum(tuple([(t, coeffs[t]) for t in terms]), const)
 
 
 def product(*factors: ExprLike) -> Expr:
@@ -513,7 +532,7 @@ def product(*factors: ExprLike) -> Expr:
                 content, e = primitive(e)
                 scale *= content
             flat += e.factors if type(e) is Product else (e,)
-        return linear((Product(_sorted(flat, order_key)), scale)) if scale else ZERO
+        return linear((Product(tuple(_sorted(flat, order_key))), scale)) if scale else ZERO
     return linear((rest[0], scale)) if rest else Const(scale)
 
 
@@ -591,7 +610,7 @@ def _extremum(kind: type[Min] | type[Max], parts: tuple[ExprLike, ...]) -> Expr:
                 base, offset = x, 0
             best[base] = pick(best[base], offset) if base in best else offset
     args = [linear((base, 1), (offset, 1)) for base, offset in best.items()]
-    return args[0] if len(args) == 1 else kind(_sorted(args, order_key))
+    return args[0] if len(args) == 1 else kind(tuple(_sorted(args, order_key)))
 
 
 def minimum(*parts: ExprLike) -> Expr:

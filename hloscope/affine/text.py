@@ -35,6 +35,7 @@ from hloscope.affine.nodes import (
     maximum,
     minimum,
     mod,
+    printed_terms,
     product,
 )
 from hloscope.errors import ParseError
@@ -84,8 +85,8 @@ def to_text(e: Expr, names: Mapping[Var, str] | None = None, style: Style = "xla
 def _pieces(x: Expr, symbols: dict[type[Node], str]) -> list[Expr | str]:
     """The text of a compound expression as words and smaller expressions."""
     match x:
-        case Sum(terms, const):
-            return _pieces_of_sum(terms, const)
+        case Sum():
+            return _pieces_of_sum(printed_terms(x), x.const)
         case Product(factors):
             pieces: list[Expr | str] = []
             for f in factors:
@@ -111,7 +112,7 @@ def _operand(x: Expr) -> list[Expr | str]:
     return ["(", x, ")"] if isinstance(x, Sum | Product | FloorDiv | CeilDiv | Mod) else [x]
 
 
-def _pieces_of_sum(terms: tuple[tuple[Expr, int], ...], const: int) -> list[Expr | str]:
+def _pieces_of_sum(terms: list[tuple[Expr, int]], const: int) -> list[Expr | str]:
     pieces: list[Expr | str] = []
     for t, c in terms:
         if pieces:
