@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from math import prod
+from typing import Final
+from weakref import WeakKeyDictionary
 
 from hloscope.affine import NEG_INF, POS_INF, Dim, Expr, Interval, Range, Runtime
 from hloscope.errors import UnsupportedError
@@ -64,11 +65,6 @@ def sizes(type: Type) -> Dims:
 def is_data(type: Type) -> bool:
     """Does the type hold elements (a token and an opaque value do not)?"""
     return isinstance(type, TensorType | BufferType)
-
-
-def rank(ins: Instruction) -> int:
-    """Number of dimensions of the value of an instruction."""
-    return len(sizes(ins.type))
 
 
 def output_sizes(ins: Instruction, output: int = 0) -> Dims:
@@ -211,22 +207,19 @@ def everywhere(ins: Instruction, operand: int) -> tuple[Accesses, ...]:
     return tuple(everything(source, target) for target in all_output_sizes(ins))
 
 
-def row_major_strides(shape: Dims) -> Dims:
-    """How far the linear index moves with one step of each dimension.
-
-    >>> row_major_strides((2, 3, 4))
-    (12, 4, 1)
-    """
-    return tuple(prod(shape[k + 1 :]) for k in range(len(shape)))
+_USED: Final[WeakKeyDictionary[Computation, frozenset[int]]] = WeakKeyDictionary()
 
 
-@lru_cache(maxsize=1 << 12)
 def parameters_used(computation: Computation) -> frozenset[int]:
     """Numbers of the parameters that the root of a computation depends on."""
-    stack, seen = [computation.root], {computation.root}
-    while stack:
-        for operand in stack.pop().operands:
-            if operand not in seen:
-                seen.add(operand)
-                stack.append(operand)
-    return frozenset(k for k, p in enumerate(computation.parameters) if p in seen)
+    known = _USED.get(computation)
+    if known is None:
+        stack, seen = [computation.root], {computation.root}
+        while stack:
+            for operand in stack.pop().operands:
+                if operand not in seen:
+                    seen.add(operand)
+                    stack.append(operand)
+        known = frozenset(k for k, p in enumerate(computation.parameters) if p in seen)
+        _USED[computation] = known
+    return known
