@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Final
-from weakref import WeakKeyDictionary
 
 from hloscope.affine import NEG_INF, POS_INF, Dim, Expr, Interval, Range, Runtime
 from hloscope.errors import UnsupportedError
@@ -207,19 +205,12 @@ def everywhere(ins: Instruction, operand: int) -> tuple[Accesses, ...]:
     return tuple(everything(source, target) for target in all_output_sizes(ins))
 
 
-_USED: Final[WeakKeyDictionary[Computation, frozenset[int]]] = WeakKeyDictionary()
-
-
 def parameters_used(computation: Computation) -> frozenset[int]:
     """Numbers of the parameters that the root of a computation depends on."""
-    known = _USED.get(computation)
-    if known is None:
-        stack, seen = [computation.root], {computation.root}
-        while stack:
-            for operand in stack.pop().operands:
-                if operand not in seen:
-                    seen.add(operand)
-                    stack.append(operand)
-        known = frozenset(k for k, p in enumerate(computation.parameters) if p in seen)
-        _USED[computation] = known
-    return known
+    stack, seen = [computation.root], {computation.root}
+    while stack:
+        for operand in stack.pop().operands:
+            if operand not in seen:
+                seen.add(operand)
+                stack.append(operand)
+    return frozenset(k for k, p in enumerate(computation.parameters) if p in seen)
