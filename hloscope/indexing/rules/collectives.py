@@ -186,6 +186,8 @@ def _from_member(shape: Dims, first: int, last: int) -> Accesses:
 
 def _whole_value(ins: Instruction, op: CollectiveBroadcast | CollectivePermute) -> Accesses:
     """From the first member, or from the device that sends to this one (others have zeros)."""
+    if len(ins.operands) != len(leaves(ins.type)):
+        raise UnsupportedError("a collective that writes into a slice of an operand")
     if isinstance(op, CollectiveBroadcast):
         return _from_member(sizes(ins.operands[0].type), 0, 0)
     sources = [source for source, _ in op.source_target_pairs]
