@@ -114,15 +114,22 @@ def _can_hold(m: MapBase, constraints: Sequence[Constraint]) -> bool | None:
         return False
     if not settled:
         return True
+    middle = {v: (box[v].lo + box[v].hi) // 2 for v in tied}
+    if _all_hold(settled, middle):  # windows that fit in the middle are the rule
+        return True
     count = prod(box[v].size for v in tied)
     for number in range(min(count, WITNESS_BUDGET)):  # the intervals may be too long to list
         at: dict[Var, int] = {}
         for v in reversed(tied):
             number, digit = divmod(number, box[v].size)
             at[v] = box[v].lo + digit
-        if all(evaluate(e, at) in interval for e, interval in settled.items()):
+        if _all_hold(settled, at):
             return True
     return None if count > WITNESS_BUDGET else False
+
+
+def _all_hold(table: Table, at: dict[Var, int]) -> bool:
+    return all(evaluate(e, at) in interval for e, interval in table.items())
 
 
 def remove_unused(m: M, *, dims: bool) -> M:
