@@ -2,6 +2,14 @@
 
 from hloscope.indexing.access import Access, Accesses, Precision
 from hloscope.indexing.constraints import ConstraintStep, MapTrace
+from hloscope.indexing.exact import (
+    prove_composed,
+    prove_empty,
+    prove_equal,
+    prove_inverse,
+    prove_within,
+    tight_bounds,
+)
 from hloscope.indexing.map import IndexingMap
 from hloscope.indexing.variables import Constraint, RuntimeVariable, Variable, VariableKind
 
@@ -16,4 +24,10 @@ __all__ = [
     "RuntimeVariable",
     "Variable",
     "VariableKind",
+    "prove_composed",
+    "prove_empty",
+    "prove_equal",
+    "prove_inverse",
+    "prove_within",
+    "tight_bounds",
 ]
