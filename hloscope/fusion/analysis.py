@@ -24,6 +24,8 @@ from hloscope.ops.control import Call, Composite, Fusion, Parameter
 Place: TypeAlias = tuple[int | Instruction, int]
 """An operand (or a value that a region reads without being handed it) and one of its leaves."""
 
+MAX_ENDS: Final = 4
+"""A computation of more outputs is walked from each parameter that is asked about."""
 INSIDE: Final = (Fusion, Call, Composite)
 """Ops whose runtime variables are named as inside the computation they call."""
 
@@ -44,7 +46,11 @@ class Analysis:
         self._blueprints = Blueprints()
         self._backward: dict[tuple[int, int], Summary] = {}
         self._forward: dict[tuple[int, int, int], Summary] = {}
+        self._reaching: dict[
+            int, tuple[Computation, dict[tuple[int, int], dict[int, Accesses]]]
+        ] = {}
         self._flows: dict[int, tuple[object, tuple[Flow, ...]]] = {}
+        self._written: dict[tuple[int, int], tuple[object, tuple[Flow, ...]]] = {}
 
     @property
     def number_of_summaries(self) -> int:
@@ -103,11 +109,20 @@ class Analysis:
         entry = WRITES.get(type(ins.op))
         if entry is not None:
             return entry(self, ins, ins.op, operand, leaf)
-        flows: list[Flow] = []
-        for k, accesses in enumerate(input_to_output(ins, operand)):
+        answer = input_to_output(ins, operand)
+        known = self._written.get((id(answer), leaf))
+        if known is not None and known[0] is answer:
+            return known[1]
+        flows = []
+        for k, accesses in enumerate(answer):
             mine = [self._folded(ins, a) for a in accesses if a.leaf == leaf or a.map is None]
-            if mine:
-                flows.append(Flow(operand, k, self.pool.keep_all(mine)))
+            kept = self.pool.keep_all(mine)
+            if kept:
+                is_plain = kept == (self.pool.identity(ins.operands[operand].type),)
+                same = is_plain and self._is_same(ins, ins.operands[operand].type)
+                flows.append(Flow(operand, k, None if same else kept))
+        if not any(has_runtime(accesses) for accesses in answer):
+            self._written[id(answer), leaf] = (answer, tuple(flows))
         return flows
 
     def _ruled(self, ins: Instruction, answer: tuple[Accesses, ...]) -> tuple[Flow, ...]:
@@ -181,19 +196,43 @@ class Analysis:
 
     def spread(self, callee: Computation, parameter: int, leaf: int) -> tuple[Flow, ...]:
         """Which leaves of the root a leaf of a parameter reaches."""
-        key = (self._blueprints.number(callee), parameter, leaf)
+        number = self._blueprints.number(callee)
+        key = (number, parameter, leaf)
         known = self._forward.get(key)
         if known is None:
-            walk = Walk(self.pool, self.leaves)
-            start = callee.parameters[parameter]
-            walk.add(start, leaf, [self.pool.identity(self.leaves(start.type)[leaf])])
-            walk.to_users(callee.instructions, self.writes)
-            flows = [
-                Flow(parameter, k, tuple(accesses.values()))
-                for k, accesses in sorted(walk.found.get(callee.root, {}).items())
-            ]
-            known = self._forward[key] = Summary(callee, tuple(flows))
+            outputs = self.leaves(callee.root.type)
+            if len(outputs) <= MAX_ENDS:
+                if number not in self._reaching:
+                    self._reaching[number] = (callee, self._all_reaching(callee, outputs))
+                owner, table = self._reaching[number]
+                found = table.get((parameter, leaf), {})
+            else:
+                owner, found = callee, self._reached(callee, callee.parameters[parameter], leaf)
+            flows = [Flow(parameter, k, some) for k, some in found.items()]
+            known = self._forward[key] = Summary(owner, tuple(flows))
         return known.for_(callee)
+
+    def _reached(self, callee: Computation, start: Instruction, leaf: int) -> dict[int, Accesses]:
+        """What a parameter reaches of each output: one walk to the users."""
+        walk = Walk(self.pool, self.leaves)
+        walk.add(start, leaf, [self.pool.identity(self.leaves(start.type)[leaf])])
+        walk.to_users(callee.instructions, self.writes)
+        found = walk.found.get(callee.root, {})
+        return {k: tuple(accesses.values()) for k, accesses in sorted(found.items())}
+
+    def _all_reaching(
+        self, callee: Computation, outputs: tuple[Type, ...]
+    ) -> dict[tuple[int, int], dict[int, Accesses]]:
+        """What each parameter reaches of each output: one walk for each output."""
+        table: dict[tuple[int, int], dict[int, Accesses]] = {}
+        for output, type in enumerate(outputs):
+            walk = Walk(self.pool, self.leaves, type)
+            walk.add(callee.root, output, [self.pool.identity(type)])
+            walk.from_producers(self.positions(callee).get, self.reads, self.writes)
+            for number, parameter in enumerate(callee.parameters):
+                for leaf, accesses in walk.found.get(parameter, {}).items():
+                    table.setdefault((number, leaf), {})[output] = tuple(accesses.values())
+        return table
 
     def called(
         self, callee: Computation, leaf: int, ins: Instruction, first: int = 0

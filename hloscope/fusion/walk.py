@@ -35,10 +35,13 @@ class Flow(NamedTuple):
 class Walk:
     """What a walk has found so far."""
 
-    def __init__(self, pool: Pool, leaves: Callable[[Type], tuple[Type, ...]]) -> None:
+    def __init__(
+        self, pool: Pool, leaves: Callable[[Type], tuple[Type, ...]], end: Type | None = None
+    ) -> None:
         self.found: Found = {}
         self._pool = pool
         self._leaves = leaves
+        self._end = end  # the type all maps lead to; `None` where they lead to the value reached
 
     def add(self, ins: Instruction, leaf: int, accesses: Iterable[Access]) -> bool:
         """Record that the value is reached; true if it had not been before."""
@@ -49,7 +52,7 @@ class Walk:
         known = leaves.get(leaf)
         if known is None:
             known = leaves[leaf] = {}
-        type = self._leaves(ins.type)[leaf]
+        type = self._end or self._leaves(ins.type)[leaf]
         for access in accesses:
             if access.map is not None and size(access.map) > MAX_SIZE:
                 access = self._pool.keep(simpler(access, type))
@@ -101,6 +104,47 @@ class Walk:
                     target = ins.operands[operand] if isinstance(operand, int) else operand
                     touched = self.through(accesses.values(), further)
                     if not touched or not self.add(target, source, touched):
+                        continue
+                    if (at := position(target)) is not None:
+                        heappush(heap, (-at, target))
+
+    def from_producers(
+        self,
+        position: Callable[[Instruction], int | None],
+        reads: Callable[[Instruction, int], Iterable[Flow]],
+        writes: Callable[[Instruction, int, int], Iterable[Flow]],
+    ) -> None:
+        """Go on from everything found so far to the values that reach it.
+
+        The maps lead from each of these to where the walk began.  One such walk answers for all
+        parameters of a computation what they reach.
+
+        Args:
+            position: Place of an instruction in the order of definition; `None` for those where
+                the walk ends.
+            reads: What leaf `i` of an instruction reads: which operands count.
+            writes: What leaf `j` of operand `k` of an instruction reaches.
+        """
+        heap: list[tuple[int, Instruction]] = []
+        for ins in self.found:
+            if (at := position(ins)) is not None:
+                heappush(heap, (-at, ins))
+        while heap:
+            _, ins = heappop(heap)
+            ends = self.found[ins]
+            sources = {
+                (flow.operand, flow.leaf): None for leaf in ends for flow in reads(ins, leaf)
+            }
+            for operand, source in sources:
+                if not isinstance(operand, int):
+                    continue
+                target = ins.operands[operand]
+                for _, leaf, accesses in writes(ins, operand, source):
+                    if leaf not in ends:
+                        continue
+                    onwards = tuple(ends[leaf].values())
+                    reached = onwards if accesses is None else self.through(accesses, onwards)
+                    if not reached or not self.add(target, source, reached):
                         continue
                     if (at := position(target)) is not None:
                         heappush(heap, (-at, target))
