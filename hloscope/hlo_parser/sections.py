@@ -51,7 +51,8 @@ class Section:
 _MODULE: Final = re.compile(rf"HloModule\b{SPACE}(?:%?({NAME}):?)?", re.DOTALL)
 _ATTRIBUTE: Final = re.compile(rf"([A-Za-z_][\w.-]*){SPACE}={SPACE}", re.DOTALL)
 _TABLES: Final = re.compile(
-    r"(?:\s*(?:FileNames|FunctionNames|FileLocations|StackFrames)[ \t\r]*\n(?:\d+ [^\n]*\n)*)+"
+    r"(?:\s*(?:FileNames|FunctionNames|FileLocations|StackFrames)[ \t\r]*\n"
+    r"(?:[ \t]*\d+ [^\n]*\n)*)+"
 )
 _PRINTED: Final = re.compile(
     rf"\s*(ENTRY )?%?({NAME}) (?:\([^\n]*\) -> ([^\n]+) )?(\{{)[ \t\r]*\n"  # header

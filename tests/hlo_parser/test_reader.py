@@ -253,6 +253,17 @@ def test_header_and_tables_are_kept() -> None:
 
 
 @pytest.mark.parametrize(
+    ("old", "new"), [("\n", "\r\n"), ("\n", "\n\t"), ("\n}", "\n  }"), ("\n}", " // x\n}")]
+)
+def test_other_white_space_changes_nothing(old: str, new: str) -> None:
+    module, other = parse_hlo(HEADER), parse_hlo(HEADER.replace(old, new), strict=True)
+    assert shown(other) == shown(module)
+    assert other.extras == module.extras
+    assert other.preamble.split() == module.preamble.split()
+    assert other.entry.extras == module.entry.extras
+
+
+@pytest.mark.parametrize(
     "header",
     [
         "HloModule m, is_scheduled=true, num_partitions=2",
