@@ -102,7 +102,8 @@ def pairs(access: Access, values: Values) -> Iterator[Pair]:
         at = dict(zip(names, point, strict=True))
         for k, variable in enumerate(map.runtime):
             index = tuple(evaluate(e, at) for e in variable.index)
-            at[Runtime(k)] = values.at(variable.origin, index)
+            lo, hi = variable.values.lo, variable.values.hi
+            at[Runtime(k)] = min(max(values.at(variable.origin, index), lo), hi)
         if all(v.interval.contains(at[Runtime(k)]) for k, v in enumerate(map.runtime)) and all(
             interval.contains(evaluate(e, at)) for e, interval in map.constraints
         ):

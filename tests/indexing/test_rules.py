@@ -104,5 +104,27 @@ def test_a_runtime_variable_knows_which_operand_it_is_read_from() -> None:
     assert [str(e) for e in second.index] == ["d0", "0"]
 
 
+def test_gather_clamps_its_indices_and_scatter_drops_what_does_not_fit() -> None:
+    gather = instruction(
+        "f32[2] gather(f32[5], s32[2,1]), offset_dims={}, collapsed_slice_dims={0}, "
+        "start_index_map={0}, index_vector_dim=1, slice_sizes={1}"
+    )
+    scatter = instruction(
+        "f32[5] scatter(f32[5], s32[2,1], f32[2]), update_window_dims={}, "
+        "inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, "
+        "to_apply=add"
+    )
+    ((read,), _), ((written,),) = output_to_input(gather), input_to_output(scatter, 2)
+    assert read.map is not None
+    assert written.map is not None
+    assert (
+        str(read.map)
+        == str(written.map)
+        == "(d0){rt0} -> (rt0), domain: d0 in [0, 1], rt0 in [0, 4]"
+    )
+    assert not read.map.runtime[0].is_condition
+    assert written.map.runtime[0].is_condition
+
+
 if __name__ == "__main__":
     GOLDEN.write_text("\n\n".join(answers(head) for head in CASES) + "\n")

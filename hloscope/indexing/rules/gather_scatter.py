@@ -2,8 +2,7 @@
 
 A runtime variable stands for a coordinate read from the indices.  Gather clamps it so that the
 slice fits: its variable is the clamped value, in `[0, size - slice size]`.  Scatter drops an update
-that does not fit: its variable may be any integer of the type, and a range variable over
-`[0, size - slice size]` must be equal to it.
+that does not fit: its variable is the value as it is, and the map holds where it fits.
 """
 
 from __future__ import annotations
@@ -97,12 +96,10 @@ class Slices:
                 vector = Const(self.start_index_map.index(k))
                 position = self.position(row, vector)
                 room = size - self.slice_sizes[k]
-                if clamped:
-                    found.append(at.read(0, room, origin, position))
-                else:
-                    start = at.range(room + 1)
-                    at.require(start - at.read(*integers(origin.type), origin, position), 0, 0)
-                    found.append(start)
+                values = (0, room) if clamped else integers(origin.type)
+                start = at.read(*values, origin, position)
+                at.require(start, 0, room)
+                found.append(start)
             else:
                 found.append(Const(0))
         return found
