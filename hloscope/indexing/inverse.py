@@ -60,6 +60,7 @@ class _Solver:
 
     def __init__(self, unknowns: Sequence[Variable]) -> None:
         self.unknowns: list[Variable] = [*unknowns]
+        self.given = len(self.unknowns)  # those after them are new
         self.box: dict[Var, Interval] = {Range(i): v.interval for i, v in enumerate(unknowns)}
         self.equations: list[Expr] = []  # each is 0
         self.constraints: list[Constraint] = []
@@ -182,14 +183,18 @@ class _Solver:
         return False
 
     def unit(self, k: int, left: Terms, right: Expr) -> bool:
-        """An unknown with coefficient 1 or -1, by the others."""
+        """An unknown with coefficient 1 or -1, by the others.
+
+        Better one of the map than a new one, better one with many values than one with few.
+        """
         inner = variables(*(t for t, _ in left if not isinstance(t, Range)))
-        for t, c in reversed(left):
-            if isinstance(t, Range) and abs(c) == 1 and t not in inner:
-                rest = right - from_terms([(u, f) for u, f in left if u is not t], 0)
-                self.replace(k)
-                return self.solve(t, rest * c)
-        return False
+        units = [(t, c) for t, c in left if isinstance(t, Range) and abs(c) == 1 and t not in inner]
+        if not units:
+            return False
+        x, c = max(units, key=lambda unit: (unit[0].index < self.given, self.box[unit[0]].size))
+        rest = right - from_terms([(u, f) for u, f in left if u is not x], 0)
+        self.replace(k)
+        return self.solve(x, rest * c)
 
     def fresh(self, interval: Interval) -> Expr:
         new = Range(len(self.unknowns))
