@@ -1,7 +1,7 @@
 """How long commands take from a cold start: a new process each time, wall clock and CPU.
 
-The best and the median of the runs.  On a busy machine the clock shows the others' work too; the CPU
-time is the command's own.
+The best and the median of the runs.  On a busy machine the clock shows the others' work too; the
+CPU time is the command's own.
 
 python benchmarks/startup.py [--runs N] [--json]
 """
