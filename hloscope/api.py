@@ -361,16 +361,20 @@ class InstructionView:
         """
         numbers = self._outputs(output)
         chosen = self._operands(operand)
+        unread = [OperandAnswer(j, o.name, o.type, ()) for j, o in enumerate(self.ir.operands)]
         answers = []
         for k in numbers:
             here = self.outputs[k]
-            found = self.program.analysis.output_to_input(self.ir, k)
-            operands = []
-            for j in chosen:
-                source = self.ir.operands[j]
-                leaves = range(len(self.program.analysis.leaves(source.type)))
-                mine = {leaf: found.get((j, leaf), ()) for leaf in leaves}
-                operands.append(self._touched(j, source, here, mine, physical, linear))
+            found: dict[int, dict[int, Accesses]] = {}
+            for (j, leaf), some in self.program.analysis.output_to_input(self.ir, k).items():
+                if isinstance(j, int):
+                    found.setdefault(j, {})[leaf] = some
+            operands = [
+                self._touched(j, self.ir.operands[j], here, found[j], physical, linear)
+                if j in found
+                else unread[j]
+                for j in chosen
+            ]
             answers.append(OutputAnswer(k, here, operands))
         return self._answer("output_to_input", answers, _order(physical, linear))
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, TypeVar
 
 from hloscope.affine import Dim, default_name
 from hloscope.display.answer import (
@@ -21,6 +21,7 @@ from hloscope.ir.types import Dims
 from hloscope.ops.control import Parameter
 from hloscope.ops.shape import Constant
 
+T = TypeVar("T")
 WIDTH: Final = 100
 """Where the conditions of a map would make a line longer, they stand below it."""
 
@@ -43,7 +44,7 @@ def headline(ins: Instruction, opcode: str) -> str:
         case Constant(literal):
             inside = literal if len(literal) <= 24 else f"{literal[:20]} …"
         case _:
-            inside = _short_list([o.name for o in ins.operands])
+            inside = _short_list(ins.operands, lambda o: o.name)
     return f"{ins.name} = {shape_text(ins.type)} {opcode}({inside})"
 
 
@@ -63,8 +64,8 @@ def _output(answer: Answer, output: OutputAnswer) -> Iterator[str]:
                 yield _block(title, operand, sizes)
         unread = [o for o in output.operands if not o.accesses]
         if unread:
-            names = [f"{answer.what} {o.number} {o.name}" for o in unread]
-            yield f"  not read: {_short_list(names)}"
+            names = _short_list(unread, lambda o: f"{answer.what} {o.number} {o.name}")
+            yield f"  not read: {names}"
     else:
         for operand in output.operands:
             sizes = answer.sizes(operand.type)
@@ -82,9 +83,11 @@ def _element(answer: Answer, sizes: Dims) -> str:
     return f"Position{dims} in memory" if sizes else "The position in memory"
 
 
-def _short_list(names: list[str]) -> str:
-    """The names, the middle of a long list left out."""
-    return ", ".join(names if len(names) <= 8 else [*names[:6], "…", names[-1]])
+def _short_list(items: Sequence[T], name: Callable[[T], str]) -> str:
+    """The names of the items, the middle of a long list left out."""
+    if len(items) <= 8:
+        return ", ".join(map(name, items))
+    return ", ".join([*map(name, items[:6]), "…", name(items[-1])])
 
 
 def _block(title: str, operand: OperandAnswer, sizes: Dims) -> str:
