@@ -53,6 +53,8 @@ from hloscope.affine.nodes import (
     mod,
     order_key,
     product,
+    scaled,
+    sorted_sum,
 )
 from hloscope.affine.text import Style, default_name, parse_expr, parse_prefix, to_text
 from hloscope.affine.walk import postorder, rebuild, replace, substitute, variables
@@ -62,7 +64,8 @@ __all__ = [
     "Const", "Dim", "Range", "Runtime", "Sum", "Product", "FloorDiv", "CeilDiv", "Mod", "Min",
     "Max", "Expr", "ExprLike", "Var", "ZERO", "ONE",
     # building
-    "expr", "const", "linear", "from_terms", "product", "floordiv", "ceildiv", "mod", "minimum",
+    "expr", "const", "linear", "from_terms", "sorted_sum", "scaled",
+    "product", "floordiv", "ceildiv", "mod", "minimum",
     "maximum", "compare", "order_key",
     # walking
     "children", "divisions", "postorder", "rebuild", "replace", "substitute", "variables",

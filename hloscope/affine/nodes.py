@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from functools import cmp_to_key
+from functools import cmp_to_key, partial
 from math import gcd as _gcd
 from operator import attrgetter
 from threading import RLock
@@ -35,34 +35,21 @@ _LOCK: Final = RLock()
 _set: Final = object.__setattr__
 
 
-class _Ref(ref[Any]):
-    """A table entry that knows its key, so that a dying node can remove it."""
-
-    __slots__ = ("key", "table")
-    key: object
-    table: dict[Any, _Ref]
-
-    def __new__(cls, node: Node, table: dict[Any, _Ref], key: object) -> _Ref:
-        self = ref.__new__(cls, node, _forget)
-        self.key, self.table = key, table
-        return self
-
-    def __init__(self, node: Node, table: dict[Any, _Ref], key: object) -> None:
-        super().__init__(node, _forget)  # type: ignore[call-arg]
-
-
-def _forget(entry: Any) -> None:
-    if entry.table.get(entry.key) is entry:
-        del entry.table[entry.key]
+def _forget(table: dict[Any, Any], key: object, entry: object) -> None:
+    """Remove the entry of a dead node, unless a new one has taken its place."""
+    if table.get(key) is entry:
+        del table[key]
 
 
 class Node:
     """Base of all expressions: operators, interning, order.  Not for subclassing elsewhere."""
 
-    __slots__ = ("__weakref__", "_divisions", "_key")
+    __slots__ = ("__weakref__", "_divisions", "_key", "by")
     _key: OrderKey | None
     _divisions: int
-    _live: ClassVar[dict[Any, _Ref]]
+    by: int
+    """The divisor, if this is a floor division by a positive constant; else 0."""
+    _live: ClassVar[dict[Any, ref[Any]]]
     text_of: ClassVar[Callable[[Any], str]]
 
     def __init_subclass__(cls) -> None:
@@ -131,7 +118,12 @@ class Node:
 
 
 def _enter(
-    cls: type[_N], key: Any, order: OrderKey | None, divisions: int, *fields: tuple[str, object]
+    cls: type[_N],
+    key: Any,
+    order: OrderKey | None,
+    divisions: int,
+    *fields: tuple[str, object],
+    by: int = 0,
 ) -> _N:
     """Make the node of a key that is not in the table (or lost a race to another thread)."""
     live = cls._live
@@ -144,7 +136,8 @@ def _enter(
                 _set(node, name, value)
             _set(node, "_key", order)
             _set(node, "_divisions", divisions)
-            live[key] = _Ref(node, live, key)
+            _set(node, "by", by)
+            live[key] = ref(node, partial(_forget, live, key))
     return node
 
 
@@ -320,7 +313,8 @@ class _Division(Node):
             key = (num, den)
         divisions = 1 + num._divisions + den._divisions
         order = cls._kind, num._key or order_key(num), den._key or order_key(den)  # type: ignore[arg-type]
-        return _enter(cls, key, order, divisions, ("num", num), ("den", den))
+        by = max(0, den.value) if cls._kind == 2 and isinstance(den, Const) else 0
+        return _enter(cls, key, order, divisions, ("num", num), ("den", den), by=by)
 
 
 @final
@@ -491,6 +485,31 @@ def linear(*parts: tuple[ExprLike, int]) -> Expr:
 def from_terms(terms: Sequence[tuple[Expr, int]], const: int) -> Expr:
     """The sum of distinct terms (no sums, no constants) with nonzero coefficients."""
     return _sum_of([t for t, _ in terms], dict(terms), const)
+
+
+def sorted_sum(terms: Sequence[tuple[Expr, int]], const: int) -> Expr:
+    """Like `from_terms`, for terms in stored order already, as some terms of a sum are."""
+    if len(terms) == 1:
+        if const == 0 and terms[0][1] == 1:
+            return terms[0][0]
+    elif not terms:
+        return Const(const)
+    return Sum(tuple(terms), const)
+
+
+def scaled(e: Expr, k: int, add: int = 0) -> Expr:
+    """`k * e + add` for `k` that is not zero: cheaper than `linear`.
+
+    >>> print(scaled(Dim(0) + 1, -2, 7))
+    d0 * -2 + 5
+    """
+    kind = type(e)
+    if kind is Sum:
+        terms = [(t, c * k) for t, c in e.terms]  # type: ignore[union-attr]
+        return sorted_sum(terms, e.const * k + add)  # type: ignore[union-attr]
+    if kind is Const:
+        return Const(e.value * k + add)  # type: ignore[union-attr]
+    return e if k == 1 and not add else Sum(((e, k),), add)
 
 
 def _sum_of(terms: list[Expr], coeffs: dict[Expr, int], const: int) -> Expr:

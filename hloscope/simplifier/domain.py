@@ -13,7 +13,7 @@ from hloscope.simplifier.rule import Trace
 Constraint: TypeAlias = tuple[Expr, Interval]
 _RECENT: dict[object, Domain] = {}
 _KEEP: Final = 256
-_ROUNDS: Final = 4
+_ROUNDS: Final = 3
 _MANY: Final = 8
 
 
@@ -69,30 +69,27 @@ class Domain:
 
     def _best(self, e: Expr) -> Expr:
         """Simplify until nothing changes, and never to more divisions than there were."""
-        best = e
+        first = self._engine(0)
+        best, used = first.simplify(e), 0
+        if best._divisions > 1 and first.unreduced > 1:  # the others may do better
+            best, used = self._better(best, used, 1, e)
+        if best._divisions >= _MANY or best._divisions > e._divisions:
+            best, used = self._better(best, used, 2, e)
+        if best._divisions > e._divisions:
+            best = e
         for _ in range(_ROUNDS):
-            new = self._once(best)
+            if not best._divisions:
+                break
+            new = self._engine(used).simplify(best)
             if new is best or new._divisions > best._divisions:
                 break
             best = new
-            if not best._divisions:
-                break
         self._simple[best] = best
         return best
 
-    def _once(self, e: Expr) -> Expr:
-        """The best of the engines; the second and third are asked where they may do better."""
-        first = self._engine(0)
-        best = first.simplify(e)
-        if best._divisions > 1 and first.unreduced:
-            best = self._better(best, 1, e)
-        if best._divisions >= _MANY or best._divisions > e._divisions:
-            best = self._better(best, 2, e)
-        return best
-
-    def _better(self, best: Expr, i: int, e: Expr) -> Expr:
+    def _better(self, best: Expr, used: int, i: int, e: Expr) -> tuple[Expr, int]:
         other = self._engine(i).simplify(e)
-        return other if other._divisions < best._divisions else best
+        return (other, i) if other._divisions < best._divisions else (best, used)
 
     def _engine(self, i: int) -> Engine:
         while i >= len(self._engines):

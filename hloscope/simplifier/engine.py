@@ -31,10 +31,11 @@ from hloscope.affine import (
     children,
     linear,
     rebuild,
+    scaled,
     variables,
 )
 from hloscope.simplifier import surface
-from hloscope.simplifier.ranges import VARIABLES, Ranges, divisor, ends, interval, is_floor, parts
+from hloscope.simplifier.ranges import VARIABLES, Ranges, ends, interval, parts
 from hloscope.simplifier.rule import Rule, Step, Trace
 from hloscope.simplifier.rules.floordiv import FLOORDIV, LIMIT
 from hloscope.simplifier.rules.leaves import LEAVES
@@ -66,7 +67,7 @@ class Engine(Ranges):
     ) -> None:
         super().__init__(box)
         self.reduce_all, self.keep_remainders = reduce_all, keep_remainders
-        self.unreduced = False  # has `reduce_all` anything to reduce?
+        self.unreduced = 0  # at most so many terms of one quotient would `reduce_all` reduce
         self.trace: Trace | None = None
         self._flat: dict[Expr, Expr] = {}
         self._floors: dict[tuple[Expr, int], Expr] = {}
@@ -133,7 +134,7 @@ class Engine(Ranges):
         if den < 0:
             num, den = -num, -den
         if type(x) is CeilDiv:
-            num = linear((num, 1), (den - 1, 1))
+            num = scaled(num, 1, den - 1)
             new = self.floor(num, den)
             self.note(CEILING, x, new)
             return new
@@ -142,8 +143,8 @@ class Engine(Ranges):
 
     def _nested_floor(self, num: Expr, den: int, written: Expr | None) -> Expr:
         """The quotient of `written`, whose flat form is `num`: `y // a // c` is `y // (a * c)`."""
-        while written is not None and is_floor(written) and den * divisor(written) < LIMIT:
-            den *= divisor(written)
+        while written is not None and written.by and den * written.by < LIMIT:
+            den *= written.by
             written = written.num  # type: ignore[union-attr]
             num = self._flat[written]
         return self.floor(num, den)
@@ -243,13 +244,13 @@ class Engine(Ranges):
         `x // 12` with `k * (x // 4)` makes `k * (x // 4 % 3)` at `-3 * k`; with `k * x` it makes
         `k * (x % 12)` at `-12 * k`.
         """
-        d = divisor(f)
+        d = f.by
         num = f.num  # type: ignore[union-attr]
         for g, k in coeffs.items():
-            if is_floor(g) and d % divisor(g) == 0 and divisor(g) < d:
-                for t, c in parts(self.floor(num, divisor(g)))[0]:
+            if g.by and d % g.by == 0 and g.by < d:
+                for t, c in parts(self.floor(num, g.by))[0]:
                     if t is g:
-                        return -k // c * (d // divisor(g))
+                        return -k // c * (d // g.by)
         for t, c in parts(num)[0]:
             if t in coeffs:
                 return -coeffs[t] // c * d

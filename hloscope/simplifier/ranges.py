@@ -47,16 +47,6 @@ def parts(e: Expr) -> tuple[Terms, int]:
     return ((e, 1),), 0
 
 
-def is_floor(e: Expr) -> bool:
-    """Is it a quotient by a positive constant?"""
-    return type(e) is FloorDiv and type(e.den) is Const and e.den.value > 0
-
-
-def divisor(e: Expr) -> int:
-    """The constant divisor of a quotient or remainder."""
-    return e.den.value  # type: ignore[union-attr]
-
-
 def ends(interval: Interval) -> Ends:
     """The interval as a pair, infinities made huge."""
     return (
@@ -117,9 +107,9 @@ class Ranges:
             return self._bounds_of_sum(e)  # type: ignore[arg-type]
         if kind in VARIABLES:
             return self.box.get(e, (-HUGE, HUGE))
-        if kind is FloorDiv and is_floor(e):
+        if kind is FloorDiv and e.by:
             lo, hi = self.bounds(e.num)  # type: ignore[union-attr]
-            d = divisor(e)
+            d = e.by
             return self._with_fact(e, lo // d, hi // d)
         return self.shown_bounds(e)
 
@@ -172,15 +162,15 @@ class Ranges:
         found = self._relaxed.get(f)
         if found is None:
             terms, const = parts(f.num)  # type: ignore[union-attr]
-            inner = [(c, self._relax(t)) for t, c in terms if is_floor(t)]
+            inner = [(c, self._relax(t)) for t, c in terms if t.by]
             scale = 1
             for _, r in inner:
                 scale = lcm(scale, r.scale)
-            coeffs = {t: c * scale for t, c in terms if not is_floor(t)}
+            coeffs = {t: c * scale for t, c in terms if not t.by}
             found = Relaxed(scale, coeffs, const * scale, const * scale)
             for c, r in inner:
                 found.add(r, scale // r.scale * c)
-            d = divisor(f)
+            d = f.by
             found.scale *= d
             found.lo -= scale * (d - 1)
             if found.scale > HUGE:  # stop unfolding
@@ -195,13 +185,13 @@ class Ranges:
         `num // d` is between `(num - d + 1) / d` and `num / d`: what the quotient has in common
         with other terms cancels, as in `42 * x - 209 * (x // 5)`.
         """
-        floors = [(t, c, self._relax(t)) for t, c in e.terms if is_floor(t)]
+        floors = [(t, c, self._relax(t)) for t, c in e.terms if t.by]
         scale = 1
         for _, _, r in floors:
             scale = lcm(scale, r.scale)
         if scale > HUGE:
             return -HUGE, HUGE
-        coeffs = {t: c * scale for t, c in e.terms if not is_floor(t)}
+        coeffs = {t: c * scale for t, c in e.terms if not t.by}
         total = Relaxed(scale, coeffs, e.const * scale, e.const * scale)
         for t, c, r in floors:
             lo, hi = self.bounds(t)
@@ -237,7 +227,7 @@ class Ranges:
             return self.box.get(e, (-HUGE, HUGE))
         if (kind is FloorDiv or kind is Mod) and type(e.den) is Const and e.den.value > 0:  # type: ignore[union-attr]
             lo, hi = self.shown_bounds(e.num)  # type: ignore[union-attr]
-            d = divisor(e)
+            d = e.den.value  # type: ignore[union-attr]
             if kind is FloorDiv:
                 return self._with_fact(e, lo // d, hi // d)
             return (lo % d, hi % d) if lo // d == hi // d else (0, d - 1)
@@ -265,23 +255,35 @@ class Ranges:
             key = from_terms(list(terms), 0)
             low, high = self.known.get(key, (-HUGE, HUGE))
             self.known[key] = max(lo, low), min(hi, high)
+            self._learn_variables(terms, lo, hi)
             if lo == hi:
                 self._learn_equality(terms, lo)
+
+    def _learn_variables(self, terms: Terms, lo: int, hi: int) -> None:
+        """What a sum's interval says about each of its variables, given the others."""
+        for t, c in terms:
+            if type(t) in VARIABLES:
+                others = tuple([(u, a) for u, a in terms if u is not t])
+                low, high = scaled_sum(others, 0, self.bounds)
+                if c > 0:
+                    self._learn_term(t, -((high - lo) // c), (hi - low) // c)
+                else:
+                    self._learn_term(t, -((low - hi) // c), (lo - high) // c)
 
     def _learn_term(self, t: Expr, lo: int, hi: int) -> None:
         if type(t) in VARIABLES:
             low, high = self.box.get(t, (-HUGE, HUGE))
             self.box[t] = max(lo, low), min(hi, high)
-        elif is_floor(t):
+        elif t.by:
             low, high = self.known.get(t, (-HUGE, HUGE))
             self.known[t] = max(lo, low), min(hi, high)
-            d = divisor(t)
+            d = t.by
             self.learn(t.num, lo * d, hi * d + d - 1)  # type: ignore[union-attr]
 
     def _learn_equality(self, terms: Terms, value: int) -> None:
         """From `num - d * (num // d) == r` learn what multiples of the quotient are."""
         for t, c in terms:
-            if is_floor(t) and abs(c) == divisor(t):
+            if t.by and abs(c) == t.by:
                 rest = linear(*[(u, -a) for u, a in terms if u is not t], (value, 1))
                 if rest._divisions == 0 or len(terms) == 2:
                     self.equal[t] = abs(c), rest if c > 0 else -rest

@@ -6,10 +6,11 @@ the one with fewer terms; where they tie, the one with remainders, as XLA writes
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from hloscope.affine import Const, Expr, FloorDiv, linear, mod
-from hloscope.simplifier.ranges import Terms, divisor, is_floor, parts
+from hloscope.simplifier.ranges import Terms, parts
 
 if TYPE_CHECKING:
     from hloscope.simplifier.engine import Engine
@@ -22,10 +23,10 @@ def best_form(e: Expr, engine: Engine) -> Expr:
     """The printed form of a flat expression with at least one division."""
     terms, const = parts(e)
     coeffs = dict(terms)
-    floors = [t for t in coeffs if is_floor(t)]
+    floors = [t for t in coeffs if t.by]
     if not floors:
         return e
-    floors.sort(key=divisor, reverse=True)
+    floors.sort(key=attrgetter("by"), reverse=True)
     done: list[tuple[Expr, int]] = []
     if len(coeffs) > 1 or const:
         while True:
@@ -43,6 +44,10 @@ def best_form(e: Expr, engine: Engine) -> Expr:
     return linear(*coeffs.items(), *done, (const, 1))
 
 
+def _quotients_last(term: tuple[Expr, int]) -> int:
+    return term[0].by
+
+
 def _weight(e: Expr) -> int:
     return e._divisions
 
@@ -55,12 +60,12 @@ def _as_remainder(
     With `inner` the same numerator over a smaller divisor, `k * (inner % m)` is
     `k * inner - k * m * f`: it pays if the terms `k * inner` are there to be taken away.
     """
-    d = divisor(f)
+    d = f.by
     coeff = coeffs[f]
     moduli = {d: None}
     for g in floors:
-        if g in coeffs and divisor(g) < d and d % divisor(g) == 0:
-            moduli[d // divisor(g)] = None
+        if g in coeffs and g.by < d and d % g.by == 0:
+            moduli[d // g.by] = None
     best: tuple[tuple[int, int], int, int, Expr] | None = None
     for m in moduli:
         if coeff % m:
@@ -111,9 +116,9 @@ def _take_remainder(
 def _remainder(terms: Terms, const: int, m: int, engine: Engine) -> Expr:
     """`sum(terms) % m` with coefficients chosen to be positive and to form remainders inside."""
     chosen: dict[Expr, int] = {}
-    positive = any(c > 0 for t, c in terms if not is_floor(t))
-    for t, c in sorted(terms, key=lambda term: divisor(term[0]) if is_floor(term[0]) else 0):
-        if is_floor(t):
+    positive = any(c > 0 for t, c in terms if not t.by)
+    for t, c in sorted(terms, key=_quotients_last):
+        if t.by:
             target = engine.remainder_target(t, chosen)
             if target and (target - c) % m == 0:
                 c = target
@@ -136,7 +141,7 @@ def _take_quotient(
 ) -> int:
     """Move the term of `f` from the sum to `done`; returns what the constant becomes."""
     coeff = coeffs.pop(f)
-    d = divisor(f)
+    d = f.by
     terms, shift = parts(f.num)  # type: ignore[union-attr]
     new: list[tuple[Expr, int]] = []
     for t, c in terms:
@@ -160,6 +165,6 @@ def _take_quotient(
 
 def _belongs_inside(t: Expr, c: int, k: int, d: int) -> bool:
     """Should `k * t` outside of a quotient by `d` go to its `c * t` inside?"""
-    if is_floor(t):
+    if t.by:
         return True  # one division less
     return abs(k) == 1 and (c < 0 or c > 1) and (c + k * d > 0) == (k > 0)

@@ -20,8 +20,10 @@ from hloscope.affine import (
     maximum,
     minimum,
     order_key,
+    scaled,
+    sorted_sum,
 )
-from hloscope.simplifier.ranges import Terms, divisor, is_floor, parts, scaled_sum
+from hloscope.simplifier.ranges import Terms, parts, scaled_sum
 from hloscope.simplifier.rule import Rule
 
 if TYPE_CHECKING:
@@ -49,7 +51,7 @@ def value_is_known_after_residues(num: Expr, den: int, engine: Engine) -> Expr |
     terms, const = parts(num)
     half = (den - 1) // 2
     for t, c in terms:
-        if not 0 < c <= half or is_floor(t):
+        if not 0 < c <= half or t.by:
             break
     else:
         return None
@@ -59,7 +61,7 @@ def value_is_known_after_residues(num: Expr, den: int, engine: Engine) -> Expr |
     floors = False
     for t, c in sorted(terms, key=_quotients_last):
         target = 0
-        if is_floor(t):
+        if t.by:
             floors = True
             target = engine.remainder_target(t, rest) if rest else 0
         k = (c - target + half) // den
@@ -82,7 +84,7 @@ def value_is_known_after_residues(num: Expr, den: int, engine: Engine) -> Expr |
 
 
 def _quotients_last(term: tuple[Expr, int]) -> int:
-    return divisor(term[0]) if is_floor(term[0]) else 0
+    return term[0].by
 
 
 def multiples_come_out(num: Expr, den: int, engine: Engine) -> Expr | None:
@@ -92,23 +94,26 @@ def multiples_come_out(num: Expr, den: int, engine: Engine) -> Expr | None:
     rest: list[tuple[Expr, int]] = []
     half = (den - 1) // 2
     reduce_all = engine.reduce_all
+    unreduced = 0
     for t, c in terms:
         k, left = divmod(c, den)
-        if left and (reduce_all or is_floor(t)) and t._divisions <= HEAVY:
+        if left and (reduce_all or t.by) and t._divisions <= HEAVY:
             k = (c + half) // den
             left = c - k * den
         elif left:
             if not -half <= c <= half:
-                engine.unreduced = True
+                unreduced += 1
             k, left = 0, c
         if k:
             outer.append((t, k))
         if left:
             rest.append((t, left))
+    if unreduced > engine.unreduced:
+        engine.unreduced = unreduced
     k = const // den
     if not outer and not k:
         return None
-    inner = engine.floor(from_terms(rest, const - k * den), den)
+    inner = engine.floor(sorted_sum(rest, const - k * den), den)
     return engine.settle(linear(*outer, (k, 1), (inner, 1)))
 
 
@@ -120,7 +125,7 @@ def common_factor_cancels(num: Expr, den: int, engine: Engine) -> Expr | None:
         g = gcd(g, c)
         if g == 1:
             return None
-    return engine.floor(from_terms([(t, c // g) for t, c in terms], const // g), den // g)
+    return engine.floor(sorted_sum([(t, c // g) for t, c in terms], const // g), den // g)
 
 
 def some_terms_have_a_factor(num: Expr, den: int, engine: Engine) -> Expr | None:
@@ -135,8 +140,8 @@ def some_terms_have_a_factor(num: Expr, den: int, engine: Engine) -> Expr | None
         return None
     factors.sort(reverse=True)
     before = num._divisions
-    for g in factors:
-        others = from_terms([(t, c) for t, c in terms if c % g], const)
+    for g in factors[:3]:
+        others = sorted_sum([(t, c) for t, c in terms if c % g], const)
         inner = engine.floor(others, g)
         if inner._divisions > before:
             continue
@@ -153,11 +158,11 @@ def quotients_merge(num: Expr, den: int, engine: Engine) -> Expr | None:
     best: Expr | None = None
     sign = 0
     for t, c in terms:
-        if (c == 1 or c == -1) and is_floor(t) and (not best or divisor(t) < divisor(best)):
+        if (c == 1 or c == -1) and t.by and (not best or t.by < best.by):
             best, sign = t, c
     if best is None:
         return None
-    d = divisor(best)
+    d = best.by
     if d * den >= LIMIT:
         return None
     inner = best.num  # type: ignore[union-attr]
@@ -175,7 +180,7 @@ def sign_is_canonical(num: Expr, den: int, engine: Engine) -> Expr | None:
     lead = leading_coefficient(terms, den)
     if lead >= 0:
         return None
-    return -engine.floor(linear((num, -1), (den - 1, 1)), den)
+    return scaled(engine.floor(scaled(num, -1, den - 1), den), -1)
 
 
 def leading_coefficient(terms: Terms, den: int) -> int:
@@ -183,7 +188,7 @@ def leading_coefficient(terms: Terms, den: int) -> int:
     best = None
     lead = 0
     for t, c in terms:
-        floor = is_floor(t)
+        floor = t.by > 0
         if 2 * c == den and floor:
             continue
         key = floor, order_key(t)

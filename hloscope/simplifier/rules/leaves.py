@@ -91,8 +91,6 @@ def _factors(e: Expr) -> tuple[tuple[Expr, ...], int]:
 
 def quotient_by_symbol(e: FloorDiv, engine: Engine) -> Expr | None:
     """Multiples of the divisor come out; what is smaller than it is dropped."""
-    if engine.bounds(engine.flat(e.den))[0] <= 0:
-        return None
     if _fits(e.num, e.den, engine):
         return ZERO
     quotient, rest = _divides(e.num, e.den)
@@ -101,8 +99,6 @@ def quotient_by_symbol(e: FloorDiv, engine: Engine) -> Expr | None:
 
 def remainder_by_symbol(e: Mod, engine: Engine) -> Expr | None:
     """Multiples of the divisor vanish; what is smaller than it is its own remainder."""
-    if engine.bounds(engine.flat(e.den))[0] <= 0:
-        return None
     if _fits(e.num, e.den, engine):
         return e.num
     quotient, rest = _divides(e.num, e.den)
@@ -110,12 +106,8 @@ def remainder_by_symbol(e: Mod, engine: Engine) -> Expr | None:
 
 
 def ceiling_by_symbol(e: CeilDiv, engine: Engine) -> Expr | None:
-    """A ceiling of what is a multiple, or not positive and small."""
-    if engine.bounds(engine.flat(e.den))[0] <= 0:
-        return None
-    if _fits(-e.num, e.den, engine):
-        return ZERO
-    return None
+    """The ceiling of what is not positive, and closer to zero than the divisor."""
+    return ZERO if _fits(-e.num, e.den, engine) else None
 
 
 def value_is_known(e: Expr, engine: Engine) -> Expr | None:
@@ -126,8 +118,8 @@ def value_is_known(e: Expr, engine: Engine) -> Expr | None:
 
 MINIMUM: Final = Rule("min(x, y)", "x", "x <= y", operand_never_wins)
 MAXIMUM: Final = Rule("max(x, y)", "x", "x >= y", operand_never_wins)
-QUOTIENT: Final = Rule("(n * x + y) // n", "x + y // n", "n > 0", quotient_by_symbol)
-REMAINDER: Final = Rule("(n * x + y) % n", "y % n", "n > 0", remainder_by_symbol)
+QUOTIENT: Final = Rule("(n * x + y) // n", "x + y // n", "", quotient_by_symbol)
+REMAINDER: Final = Rule("(n * x + y) % n", "y % n", "", remainder_by_symbol)
 ROUNDED_UP: Final = Rule("-(x // n)", "0", "0 <= x < n", ceiling_by_symbol)
 KNOWN: Final = Rule("x * y", "k", "k == x * y", value_is_known)
 LEAVES: Final[dict[type[object], tuple[Rule[Any], ...]]] = {

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from itertools import combinations
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from hloscope.affine import Expr, Max, Min, Sum, linear
-from hloscope.simplifier.ranges import divisor, is_floor, parts
+from hloscope.affine import Expr, Max, Min, Sum, linear, scaled
+from hloscope.simplifier.ranges import parts
 from hloscope.simplifier.rule import Rule
 
 if TYPE_CHECKING:
@@ -30,13 +30,13 @@ def multiple_is_known(e: Sum, engine: Engine) -> Expr | None:
 
 def dropped_digit(e: Sum, engine: Engine) -> Expr | None:
     """`x // a - x // (2 * a)`: one shifted floor."""
-    floors = [(t, c, divisor(t)) for t, c in e.terms if is_floor(t)]
+    floors = [(t, c, t.by) for t, c in e.terms if t.by]
     for f, a, d in floors:
         for g, b, twice in floors:
             if a == -b and twice == 2 * d:
                 rest = linear((engine.floor(f, 2), 1), (g, -1))
                 if rest._divisions == 0:
-                    new = engine.floor(linear((f, 1), (1, 1)), 2)
+                    new = engine.floor(scaled(f, 1, 1), 2)
                     if new._divisions <= max(f._divisions, g._divisions):
                         return linear((e, 1), (f, -a), (g, a), (new, a), (rest, a))
     return None
@@ -48,15 +48,15 @@ def shifted_floors_add_up(e: Sum, engine: Engine) -> Expr | None:
     If that has no division at all, the largest shift is written by the others, whatever their
     coefficients.
     """
-    divisors = [divisor(t) for t, _ in e.terms if is_floor(t)]
+    divisors = [t.by for t, _ in e.terms if t.by]
     if len(set(divisors)) == len(divisors):
         return None
     families: dict[tuple[Expr, int], list[tuple[int, Expr, int]]] = {}
     for t, c in e.terms:
-        if is_floor(t) and divisors.count(divisor(t)) > 1:
+        if t.by and divisors.count(t.by) > 1:
             _, const = parts(t.num)  # type: ignore[union-attr]
-            base = linear((t.num, 1), (-const, 1))  # type: ignore[union-attr]
-            families.setdefault((base, divisor(t)), []).append((const, t, c))
+            base = scaled(t.num, 1, -const)  # type: ignore[union-attr]
+            families.setdefault((base, t.by), []).append((const, t, c))
     for (base, d), family in families.items():
         if len(family) < 2:
             continue
@@ -79,7 +79,7 @@ def _replace_shifts(
         if None in shifts:
             continue
         members = [m for m in shifts if m is not None]
-        whole = engine.floor(linear((base, 1), (first, 1)), step)
+        whole = engine.floor(scaled(base, 1, first), step)
         k = members[-1][1]
         if whole._divisions == 0 or all(c == k for _, c in members):
             return linear((e, 1), *[(t, -k) for t, _ in members], (whole, k))
