@@ -21,6 +21,7 @@ LEFT_OUT: Final = {
     "all_gather",
     "all_to_all",
     "collective_broadcast",
+    "copy-done",
     "dynamic_pad",  # not exact
     "get_tuple_element",
     "reduce_scatter",
