@@ -11,7 +11,7 @@ from hloscope.fusion.blueprint import Blueprints
 from hloscope.fusion.leaves import Leaves
 from hloscope.fusion.origins import Summary, has_runtime, origins_of, with_origins
 from hloscope.fusion.pool import Pool, normal
-from hloscope.fusion.structure import READS, WRITES
+from hloscope.fusion.structure import READS, WRITES, unknown_flows
 from hloscope.fusion.values import fold_runtime
 from hloscope.fusion.walk import Flow, Walk
 from hloscope.indexing import Access, Accesses
@@ -64,7 +64,7 @@ class Analysis:
 
         Runtime variables of a fusion or call keep the names they have inside.
         """
-        if isinstance(ins.op, INSIDE):
+        if isinstance(ins.op, INSIDE) and ins.calls and not _mismatch(ins.calls[0], ins):
             flows: Iterable[Flow] = self.summary(ins.calls[0], output)
         else:
             flows = self.reads(ins, output)
@@ -81,7 +81,9 @@ class Analysis:
         self, ins: Instruction, operand: int = 0, leaf: int = 0
     ) -> dict[int, Accesses]:
         """Which elements of the outputs an element of an operand influences, by output."""
-        if isinstance(ins.op, INSIDE):
+        if leaf >= len(self.leaves(ins.operands[operand].type)):
+            return {}
+        if isinstance(ins.op, INSIDE) and ins.calls and not _mismatch(ins.calls[0], ins):
             flows: Iterable[Flow] = self.spread(ins.calls[0], operand, leaf)
         else:
             flows = self.writes(ins, operand, leaf)
@@ -101,7 +103,7 @@ class Analysis:
         """What a leaf of an instruction's value reads of its operands."""
         entry = READS.get(type(ins.op))
         if entry is not None:
-            return entry(self, ins, ins.op, leaf)
+            return entry(self, ins, ins.op, leaf) if ins.operands or ins.calls else ()
         return self._ruled(ins, output_to_input(ins, leaf))
 
     def writes(self, ins: Instruction, operand: int, leaf: int) -> Iterable[Flow]:
@@ -238,6 +240,8 @@ class Analysis:
         self, callee: Computation, leaf: int, ins: Instruction, first: int = 0
     ) -> tuple[Flow, ...]:
         """`summary` as seen by the caller: parameter `k` is its operand `first + k`."""
+        if mismatch := _mismatch(callee, ins, first):
+            return tuple(unknown_flows(self, ins, mismatch))
         flows = self.summary(callee, leaf)
         return tuple([self._lifted(flow, ins, first) for flow in flows])
 
@@ -245,6 +249,10 @@ class Analysis:
         self, callee: Computation, parameter: int, leaf: int, ins: Instruction, first: int = 0
     ) -> tuple[Flow, ...]:
         """`spread` as seen by the caller: parameter `k` is its operand `first + k`."""
+        if mismatch := _mismatch(callee, ins, first):
+            unknown = self.pool.keep(Access.unknown(mismatch))
+            outputs = range(len(self.leaves(ins.type)))
+            return tuple([Flow(first + parameter, k, (unknown,)) for k in outputs])
         flows = self.spread(callee, parameter, leaf)
         return tuple([self._lifted(flow, ins, first) for flow in flows])
 
@@ -269,3 +277,11 @@ class Analysis:
         return self._positions[1]
 
     _positions: tuple[Computation | None, Mapping[Instruction, int]] = (None, {})
+
+
+def _mismatch(callee: Computation, ins: Instruction, first: int = 0) -> str:
+    """Why the operands are not the parameters of the computation; empty if they are."""
+    handed, taken = len(ins.operands) - first, len(callee.parameters)
+    if handed >= taken:
+        return ""
+    return f"`{callee.name}` takes {taken} parameters and is handed {handed} operands"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from hloscope.fusion.pool import AccessSet
+from hloscope.fusion.pool import AccessSet, with_replica
 from hloscope.fusion.structure import Context, reads, writes
 from hloscope.fusion.walk import Flow
 from hloscope.fusion.widen import hull, join_reasons, relaxed
@@ -65,7 +65,15 @@ class Closure:
             return access
         if not isinstance(type, TensorType) or not type.is_static:
             return access if not map.runtime else Access.unknown(REASON)
-        return replace(access, map=relaxed(map, type.shape))
+        if access.replica is None:
+            return replace(access, map=relaxed(map, type.shape))
+        joined = with_replica(access)
+        groups = [joined.range_of(e).hi + 1 for e in access.replica.results]
+        looser = relaxed(joined, (*type.shape, *groups))
+        rank = len(type.shape)
+        parts = looser.results[:rank], looser.results[rank:]
+        found, replica = (looser.with_(results=results) for results in parts)
+        return replace(access, map=found, replica=replica)
 
     def close(self, flows: Callable[[int], Iterable[Flow]]) -> None:
         """Follow the body again and again until nothing new is found."""

@@ -116,9 +116,9 @@ def compose(first: Access, second: Access) -> Access | None:
         map = normal(first.map.compose(second.map))
         return None if map.is_known_empty else Access(map, precision, reason)
     # The position in the replica group is carried along as further results.
-    joined = _with_replica(first)
+    joined = with_replica(first)
     rank = len(second.map.results)
-    onwards = _passing(_with_replica(second), rank, joined, len(first.map.results))
+    onwards = _passing(with_replica(second), rank, joined, len(first.map.results))
     map = normal(joined.compose(onwards))
     if map.is_known_empty:
         return None
@@ -136,7 +136,8 @@ def normal(map: IndexingMap) -> IndexingMap:
     return map
 
 
-def _with_replica(access: Access) -> IndexingMap:
+def with_replica(access: Access) -> IndexingMap:
+    """The map with the positions in replica groups as further results."""
     assert access.map is not None
     if access.replica is None:
         return access.map

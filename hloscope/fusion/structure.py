@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from hloscope.fusion.pool import Pool
 from hloscope.fusion.walk import Flow
+from hloscope.indexing import Access
 from hloscope.ir.graph import Computation, Instruction
 from hloscope.ir.op import Op
 from hloscope.ir.types import TupleType, Type
@@ -162,6 +163,17 @@ def _(at: Context, ins: Instruction, op: Case, operand: int, leaf: int) -> Itera
 # -------------------------------------------------------------------------- asynchronous pairs
 
 
+LATE: Final = "an operand is handed in after the start"
+
+
+def unknown_flows(at: Context, ins: Instruction, reason: str) -> Iterator[Flow]:
+    """Nothing is known about any operand."""
+    unknown = at.pool.keep(Access.unknown(reason))
+    for k, operand in enumerate(ins.operands):
+        for leaf in range(len(at.leaves(operand.type))):
+            yield Flow(k, leaf, (unknown,))
+
+
 def _begun(start: Instruction) -> tuple[Type, bool]:
     """The type of the result inside an asynchronous value, and is it all of the value?
 
@@ -200,8 +212,7 @@ def _(at: Context, ins: Instruction, op: AsyncStart, leaf: int) -> Iterable[Flow
 def _(at: Context, ins: Instruction, op: AsyncStart, operand: int, leaf: int) -> Iterator[Flow]:
     _, is_all = _begun(ins)
     before = 0 if is_all else at.offset(ins.type, 1)
-    if before:
-        yield from WRITES[Tuple](at, ins, op, operand, leaf)
+    yield from [flow for flow in WRITES[Tuple](at, ins, op, operand, leaf) if flow.leaf < before]
     inner = _inner(ins)
     if inner is None:
         flows: Iterable[Flow] = at.calling(ins.calls[0], operand, leaf, ins)
@@ -214,14 +225,50 @@ def _(at: Context, ins: Instruction, op: AsyncStart, operand: int, leaf: int) ->
 def _result_offset(at: Context, done: Instruction) -> int:
     """Number of the first leaf of the result inside the asynchronous value."""
     start = done.operands[0]
-    while isinstance(start.op, AsyncUpdate):
+    while isinstance(start.op, AsyncUpdate) and start.operands:
         start = start.operands[0]
     return 0 if _begun(start)[1] else at.offset(start.type, 1)
 
 
 @reads(AsyncDone)
 def _(at: Context, ins: Instruction, op: AsyncDone, leaf: int) -> Iterator[Flow]:
-    yield Flow(0, _result_offset(at, ins) + leaf, None)
+    leaf += _result_offset(at, ins)
+    count = len(at.leaves(ins.operands[0].type))
+    if leaf < count:
+        yield Flow(0, leaf, None)
+    else:
+        yield from unknown_flows(at, ins, "its operand has no such result")
+
+
+@reads(AsyncUpdate)
+def _(at: Context, ins: Instruction, op: AsyncUpdate, leaf: int) -> Iterator[Flow]:
+    """The same value; operands handed in late are added to those of the start."""
+    mine, before = _operand_leaves(at, ins), _operand_leaves(at, ins.operands[0])
+    source = leaf if leaf < before else leaf - mine + before
+    if before <= leaf < mine or source >= len(at.leaves(ins.operands[0].type)):
+        yield from unknown_flows(at, ins, LATE)
+        return
+    yield Flow(0, source, None)
+    for k in range(1, len(ins.operands)):
+        yield Flow(k, 0, (at.pool.keep(Access.unknown(LATE)),))
+
+
+@writes(AsyncUpdate)
+def _(at: Context, ins: Instruction, op: AsyncUpdate, operand: int, leaf: int) -> Iterator[Flow]:
+    mine, before = _operand_leaves(at, ins), _operand_leaves(at, ins.operands[0])
+    count = len(at.leaves(ins.type))
+    target = leaf if leaf < before else leaf - before + mine
+    if operand == 0 and target < count:
+        yield Flow(0, target, None)
+        return
+    unknown = at.pool.keep(Access.unknown(LATE))
+    for k in range(count):
+        yield Flow(operand, k, (unknown,))
+
+
+def _operand_leaves(at: Context, value: Instruction) -> int:
+    """How many leaves of an asynchronous value are those of its operands."""
+    return at.offset(value.type, 1) if isinstance(value.type, TupleType) else 0
 
 
 @writes(AsyncDone)

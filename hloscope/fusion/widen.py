@@ -101,6 +101,8 @@ def hull(accesses: Iterable[Access], type: Type, reason: str) -> Accesses:
     kept = tuple(accesses)
     maps = [a.map for a in kept if a.map is not None]
     reasons = join_reasons(*[a.reason for a in kept], reason)
+    if any(a.replica is not None for a in kept):
+        return (Access.unknown(join_reasons(reasons, "on several replicas")),)
     if not isinstance(type, TensorType) or not type.is_static or not maps:
         return (Access.unknown(reasons),)
     ranges: list[Variable] = []

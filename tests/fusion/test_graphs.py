@@ -394,3 +394,35 @@ def test_an_epilogue_with_two_ways_is_a_union() -> None:
     f = m.computations["f"]
     found = epilogue(Analysis(), f, f["x"], f["b"])
     assert sorted(texts(found)) == ["(d0) -> (-d0 + 3)", "(d0) -> (d0)"]
+
+
+def test_operands_handed_in_late_are_not_known() -> None:
+    m = module(
+        """sum { a = f32[2,3] parameter(0) b = f32[2,3] parameter(1) ROOT c = f32[2,3] add(a, b) }
+        ENTRY e { p = f32[2,3] parameter(0) q = f32[2,3] parameter(1)
+          s = ((), f32[2,3], s32[]) async-start(), calls=sum
+          u = ((f32[2,3], f32[2,3]), f32[2,3], s32[]) async-update(s, p, q)
+          ROOT d = f32[2,3] async-done(u) }"""
+    )
+    assert summary(m.entry) == {0: ["?"], 1: ["?"]}
+    flows = Analysis().spread(m.entry, 1, 0)
+    assert [(flow.leaf, texts(flow.accesses or ())) for flow in flows] == [(0, ["?"])]
+
+
+def test_what_collectives_in_a_loop_gather_from_where_is_not_known() -> None:
+    m = module(
+        """body { t = (s32[], f32[4,8]) parameter(0)
+          i = s32[] get-tuple-element(t), index=0
+          x = f32[4,8] get-tuple-element(t), index=1
+          one = s32[] constant(1) zero = s32[] constant(0) next = s32[] add(i, one)
+          row = f32[2,8] dynamic-slice(x, i, zero), dynamic_slice_sizes={2,8}
+          all = f32[4,8] all-gather(row), replica_groups={{0,1}}, dimensions={0}
+          ROOT r = (s32[], f32[4,8]) tuple(next, all) }
+        more { t = (s32[], f32[4,8]) parameter(0) i = s32[] get-tuple-element(t), index=0
+          n = s32[] constant(2) ROOT r = pred[] compare(i, n), direction=LT }
+        ENTRY e { t = (s32[], f32[4,8]) parameter(0)
+          ROOT l = (s32[], f32[4,8]) while(t), condition=more, body=body }"""
+    )
+    (access,) = Analysis().output_to_input(m.entry.root, 1)[0, 1]
+    assert access.precision is Precision.UNKNOWN
+    assert access.reason == f"{REASON}; on several replicas"

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from hloscope.errors import HloscopeError
+from hloscope.fusion import Analysis
 from hloscope.fusion.stats import count
 from hloscope.hlo_parser import parse_hlo
 from tests.conftest import SHARED, needs_shared
@@ -43,3 +45,27 @@ def test_the_largest_dumps(full: bool) -> None:
         found = count(parse_hlo(path.read_text(), name=path.name), both=True)
         assert not found.failures
         assert found.exact >= 0.99 * found.pairs
+
+
+def test_no_module_of_xlas_tests_fails(full: bool) -> None:
+    """All instructions, both directions, and the entry computation as a whole."""
+    answered = 0
+    paths = sorted(p for p in SHARED.glob("real/modules/*/*.hlo") if p.stat().st_size < 1 << 20)
+    for path in paths[:: 1 if full else 20]:
+        try:
+            module = parse_hlo(path.read_text(), name=path.name, strict=True)
+        except (HloscopeError, UnicodeDecodeError):
+            continue  # some are wrong on purpose
+        analysis = Analysis()
+        for ins in (ins for computation in module for ins in computation):
+            for output in range(min(2, len(analysis.leaves(ins.type)))):
+                analysis.output_to_input(ins, output)
+            for k in range(min(2, len(ins.operands))):
+                analysis.input_to_output(ins, k)
+        if analysis.leaves(module.entry.root.type):
+            analysis.summary(module.entry, 0)
+        for k, parameter in enumerate(module.entry.parameters[:2]):
+            if analysis.leaves(parameter.type):
+                analysis.spread(module.entry, k, 0)
+        answered += 1
+    assert answered > (2500 if full else 100)
