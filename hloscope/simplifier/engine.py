@@ -34,19 +34,20 @@ from hloscope.affine import (
     scaled,
     variables,
 )
-from hloscope.simplifier import surface
-from hloscope.simplifier.ranges import VARIABLES, Ranges, ends, interval, parts
+from hloscope.simplifier.context import Context
+from hloscope.simplifier.ranges import VARIABLES, ends, interval, parts
 from hloscope.simplifier.rule import Rule, Step, Trace
 from hloscope.simplifier.rules.floordiv import FLOORDIV, LIMIT
 from hloscope.simplifier.rules.leaves import LEAVES
 from hloscope.simplifier.rules.mod import CEILING, MOD, MOD_BY_QUOTIENT
 from hloscope.simplifier.rules.sums import EXTREMA_SUMS, SUMS
+from hloscope.simplifier.surface import best_form
 
 FLAT_LIMIT: Final = 64
 """Remainders of more divisions than this stay leaves: flat forms would repeat too much."""
 
 
-class Engine(Ranges):
+class Engine(Context):
     """The memo tables of one domain.
 
     Args:
@@ -65,9 +66,8 @@ class Engine(Ranges):
         reduce_all: bool = False,
         keep_remainders: bool = False,
     ) -> None:
-        super().__init__(box)
-        self.reduce_all, self.keep_remainders = reduce_all, keep_remainders
-        self.unreduced = 0  # at most so many terms of one quotient would `reduce_all` reduce
+        super().__init__(box, reduce_all=reduce_all)
+        self.keep_remainders = keep_remainders
         self.trace: Trace | None = None
         self._flat: dict[Expr, Expr] = {}
         self._floors: dict[tuple[Expr, int], Expr] = {}
@@ -235,7 +235,7 @@ class Engine(Ranges):
             return e
         found = self._surfaces.get(e)
         if found is None:
-            found = self._surfaces[e] = surface.best_form(e, self)
+            found = self._surfaces[e] = best_form(e, self)
         return found
 
     def remainder_target(self, f: Expr, coeffs: Mapping[Expr, int]) -> int:

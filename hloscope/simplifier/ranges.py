@@ -6,6 +6,7 @@ ends so large that no sum of others reaches them.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from math import gcd, lcm
 from typing import Final, TypeAlias
@@ -86,9 +87,9 @@ class Ranges:
         self._relaxed: dict[Expr, Relaxed] = {}
         self._depth = 0
 
+    @abstractmethod
     def surface(self, e: Expr) -> Expr:
         """The form of a flat expression that is printed; see `surface.py`."""
-        raise NotImplementedError
 
     # ------------------------------------------------------------------ flat expressions
 

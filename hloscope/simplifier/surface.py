@@ -7,19 +7,16 @@ the one with fewer terms; where they tie, the one with remainders, as XLA writes
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 from hloscope.affine import Const, Expr, FloorDiv, linear, mod
+from hloscope.simplifier.context import Context
 from hloscope.simplifier.ranges import Terms, parts
-
-if TYPE_CHECKING:
-    from hloscope.simplifier.engine import Engine
 
 HEAVY = 100
 """A division weighs as much as this many terms."""
 
 
-def best_form(e: Expr, engine: Engine) -> Expr:
+def best_form(e: Expr, engine: Context) -> Expr:
     """The printed form of a flat expression with at least one division."""
     terms, const = parts(e)
     coeffs = dict(terms)
@@ -53,7 +50,7 @@ def _weight(e: Expr) -> int:
 
 
 def _as_remainder(
-    f: Expr, coeffs: dict[Expr, int], floors: list[Expr], engine: Engine
+    f: Expr, coeffs: dict[Expr, int], floors: list[Expr], engine: Context
 ) -> tuple[int, int, Expr] | None:
     """The best `(modulus, k, inner)` with which `f`'s term is part of `k * (inner % modulus)`.
 
@@ -93,7 +90,7 @@ def _take_remainder(
     inner: Expr,
     coeffs: dict[Expr, int],
     done: list[tuple[Expr, int]],
-    engine: Engine,
+    engine: Context,
 ) -> int:
     """Move `k * (inner % m)` from the sum to `done`; returns the change of the constant."""
     del coeffs[f]
@@ -113,7 +110,7 @@ def _take_remainder(
     return change
 
 
-def _remainder(terms: Terms, const: int, m: int, engine: Engine) -> Expr:
+def _remainder(terms: Terms, const: int, m: int, engine: Context) -> Expr:
     """`sum(terms) % m` with coefficients chosen to be positive and to form remainders inside."""
     chosen: dict[Expr, int] = {}
     positive = any(c > 0 for t, c in terms if not t.by)
@@ -137,7 +134,7 @@ def _remainder(terms: Terms, const: int, m: int, engine: Engine) -> Expr:
 
 
 def _take_quotient(
-    f: Expr, coeffs: dict[Expr, int], const: int, done: list[tuple[Expr, int]], engine: Engine
+    f: Expr, coeffs: dict[Expr, int], const: int, done: list[tuple[Expr, int]], engine: Context
 ) -> int:
     """Move the term of `f` from the sum to `done`; returns what the constant becomes."""
     coeff = coeffs.pop(f)

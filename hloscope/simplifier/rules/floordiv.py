@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import gcd
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from hloscope.affine import (
     Const,
@@ -23,26 +23,24 @@ from hloscope.affine import (
     scaled,
     sorted_sum,
 )
+from hloscope.simplifier.context import Context
 from hloscope.simplifier.ranges import Terms, parts, scaled_sum
 from hloscope.simplifier.rule import Rule
 
-if TYPE_CHECKING:
-    from hloscope.simplifier.engine import Engine
-
-FloorCode: TypeAlias = Callable[[Expr, int, "Engine"], Expr | None]
+FloorCode: TypeAlias = Callable[[Expr, int, Context], Expr | None]
 LIMIT: Final = 1 << 62
 """No law makes numbers that could leave int64."""
 HEAVY: Final = 16
 """Quotients with more divisions than this are not taken apart: they would be repeated."""
 
 
-def value_is_known(num: Expr, den: int, engine: Engine) -> Expr | None:
+def value_is_known(num: Expr, den: int, engine: Context) -> Expr | None:
     """The range of `num` lies within one multiple of `den`."""
     lo, hi = engine.bounds(num)
     return Const(lo // den) if lo // den == hi // den else None
 
 
-def value_is_known_after_residues(num: Expr, den: int, engine: Engine) -> Expr | None:
+def value_is_known_after_residues(num: Expr, den: int, engine: Context) -> Expr | None:
     """The same, once multiples of `den` are taken out of coefficients; the rest is narrower.
 
     The coefficient of a quotient is brought near to where it forms a remainder with the terms
@@ -87,7 +85,7 @@ def _quotients_last(term: tuple[Expr, int]) -> int:
     return term[0].by
 
 
-def multiples_come_out(num: Expr, den: int, engine: Engine) -> Expr | None:
+def multiples_come_out(num: Expr, den: int, engine: Context) -> Expr | None:
     """Terms with a multiple of `den`; of quotients the coefficients are reduced too."""
     terms, const = parts(num)
     outer: list[tuple[Expr, int]] = []
@@ -117,7 +115,7 @@ def multiples_come_out(num: Expr, den: int, engine: Engine) -> Expr | None:
     return engine.settle(linear(*outer, (k, 1), (inner, 1)))
 
 
-def common_factor_cancels(num: Expr, den: int, engine: Engine) -> Expr | None:
+def common_factor_cancels(num: Expr, den: int, engine: Context) -> Expr | None:
     """All coefficients and the divisor share a factor."""
     terms, const = parts(num)
     g = den
@@ -128,7 +126,7 @@ def common_factor_cancels(num: Expr, den: int, engine: Engine) -> Expr | None:
     return engine.floor(sorted_sum([(t, c // g) for t, c in terms], const // g), den // g)
 
 
-def some_terms_have_a_factor(num: Expr, den: int, engine: Engine) -> Expr | None:
+def some_terms_have_a_factor(num: Expr, den: int, engine: Context) -> Expr | None:
     """Some coefficients and the divisor share a factor, and the other terms over it get simpler."""
     terms, const = parts(num)
     factors: list[int] = []
@@ -152,7 +150,7 @@ def some_terms_have_a_factor(num: Expr, den: int, engine: Engine) -> Expr | None
     return None
 
 
-def quotients_merge(num: Expr, den: int, engine: Engine) -> Expr | None:
+def quotients_merge(num: Expr, den: int, engine: Context) -> Expr | None:
     """A quotient with coefficient 1 or -1 inside: one division instead of two."""
     terms, const = parts(num)
     best: Expr | None = None
@@ -174,7 +172,7 @@ def quotients_merge(num: Expr, den: int, engine: Engine) -> Expr | None:
     return engine.floor(new, d * den)
 
 
-def sign_is_canonical(num: Expr, den: int, engine: Engine) -> Expr | None:
+def sign_is_canonical(num: Expr, den: int, engine: Context) -> Expr | None:
     """`-x // c` is `-((x + c - 1) // c)`: the first term gets a positive coefficient."""
     terms, _ = parts(num)
     lead = leading_coefficient(terms, den)
@@ -197,7 +195,7 @@ def leading_coefficient(terms: Terms, den: int) -> int:
     return lead
 
 
-def enters_minimum(num: Expr, den: int, engine: Engine) -> Expr | None:
+def enters_minimum(num: Expr, den: int, engine: Context) -> Expr | None:
     """The floor of a smallest or largest: at most one operand is not a constant."""
     terms, const = parts(num)
     if len(terms) != 1 or abs(terms[0][1]) != 1:

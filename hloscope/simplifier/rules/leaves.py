@@ -6,7 +6,7 @@ Operands are expressions as printed: `(node, engine) -> expression | None`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from hloscope.affine import (
     ZERO,
@@ -26,16 +26,14 @@ from hloscope.affine import (
     mod,
     product,
 )
+from hloscope.simplifier.context import Context
 from hloscope.simplifier.ranges import parts
 from hloscope.simplifier.rule import Rule
 
-if TYPE_CHECKING:
-    from hloscope.simplifier.engine import Engine
-
-LeafCode: TypeAlias = Callable[[Any, "Engine"], Expr | None]
+LeafCode: TypeAlias = Callable[[Any, Context], Expr | None]
 
 
-def operand_never_wins(e: Min | Max, engine: Engine) -> Expr | None:
+def operand_never_wins(e: Min | Max, engine: Context) -> Expr | None:
     """An operand that is never the (only) smallest or largest."""
     args = e.args
     keep: list[Expr] = []
@@ -54,7 +52,7 @@ def operand_never_wins(e: Min | Max, engine: Engine) -> Expr | None:
     return (minimum if type(e) is Min else maximum)(*keep)
 
 
-def _fits(x: Expr, den: Expr, engine: Engine) -> bool:
+def _fits(x: Expr, den: Expr, engine: Context) -> bool:
     """Is `0 <= x < den` on the whole domain?"""
     if engine.bounds(engine.flat(x))[0] < 0:
         return False
@@ -89,7 +87,7 @@ def _factors(e: Expr) -> tuple[tuple[Expr, ...], int]:
     return (e,), 1
 
 
-def quotient_by_symbol(e: FloorDiv, engine: Engine) -> Expr | None:
+def quotient_by_symbol(e: FloorDiv, engine: Context) -> Expr | None:
     """Multiples of the divisor come out; what is smaller than it is dropped."""
     if _fits(e.num, e.den, engine):
         return ZERO
@@ -97,7 +95,7 @@ def quotient_by_symbol(e: FloorDiv, engine: Engine) -> Expr | None:
     return linear(*quotient, (floordiv(rest, e.den), 1)) if quotient else None
 
 
-def remainder_by_symbol(e: Mod, engine: Engine) -> Expr | None:
+def remainder_by_symbol(e: Mod, engine: Context) -> Expr | None:
     """Multiples of the divisor vanish; what is smaller than it is its own remainder."""
     if _fits(e.num, e.den, engine):
         return e.num
@@ -105,12 +103,12 @@ def remainder_by_symbol(e: Mod, engine: Engine) -> Expr | None:
     return mod(rest, e.den) if quotient else None
 
 
-def ceiling_by_symbol(e: CeilDiv, engine: Engine) -> Expr | None:
+def ceiling_by_symbol(e: CeilDiv, engine: Context) -> Expr | None:
     """The ceiling of what is not positive, and closer to zero than the divisor."""
     return ZERO if _fits(-e.num, e.den, engine) else None
 
 
-def value_is_known(e: Expr, engine: Engine) -> Expr | None:
+def value_is_known(e: Expr, engine: Context) -> Expr | None:
     """The range is one value."""
     lo, hi = engine.shown_bounds(e)
     return Const(lo) if lo == hi else None

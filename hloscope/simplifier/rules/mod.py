@@ -8,35 +8,33 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import gcd
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from hloscope.affine import Const, Expr, Mod, from_terms, linear
+from hloscope.simplifier.context import Context
 from hloscope.simplifier.ranges import parts
 from hloscope.simplifier.rule import Rule
 
-if TYPE_CHECKING:
-    from hloscope.simplifier.engine import Engine
-
-ModCode: TypeAlias = Callable[[Expr, int, "Engine"], Expr | None]
+ModCode: TypeAlias = Callable[[Expr, int, Context], Expr | None]
 
 
-def by_quotient(num: Expr, den: int, engine: Engine) -> Expr:
+def by_quotient(num: Expr, den: int, engine: Context) -> Expr:
     """Write the remainder with the quotient."""
     return engine.settle(linear((num, 1), (engine.floor(num, den), -den)))
 
 
-def ceiling(num: Expr, den: int, engine: Engine) -> Expr:
+def ceiling(num: Expr, den: int, engine: Context) -> Expr:
     """Write the ceiling with the floor."""
     return engine.floor(linear((num, 1), (den - 1, 1)), den)
 
 
-def does_not_wrap(num: Expr, den: int, engine: Engine) -> Expr | None:
+def does_not_wrap(num: Expr, den: int, engine: Context) -> Expr | None:
     """The range of `num` lies within one multiple of `den`."""
     lo, hi = engine.bounds(num)
     return linear((num, 1), (-(lo // den) * den, 1)) if lo // den == hi // den else None
 
 
-def multiples_vanish(num: Expr, den: int, engine: Engine) -> Expr | None:
+def multiples_vanish(num: Expr, den: int, engine: Context) -> Expr | None:
     """Terms with a multiple of `den`, and the whole multiples of the constant."""
     terms, const = parts(num)
     rest = [(t, c % den if t._divisions else c) for t, c in terms if c % den]
@@ -45,7 +43,7 @@ def multiples_vanish(num: Expr, den: int, engine: Engine) -> Expr | None:
     return engine.remainder(from_terms(rest, const % den), den)
 
 
-def common_factor_comes_out(num: Expr, den: int, engine: Engine) -> Expr | None:
+def common_factor_comes_out(num: Expr, den: int, engine: Context) -> Expr | None:
     """All coefficients and the divisor share a factor."""
     terms, const = parts(num)
     g = den
@@ -57,7 +55,7 @@ def common_factor_comes_out(num: Expr, den: int, engine: Engine) -> Expr | None:
     return linear((engine.remainder(inner, den // g), g), (const % g, 1))
 
 
-def small_terms_come_out(num: Expr, den: int, engine: Engine) -> Expr | None:
+def small_terms_come_out(num: Expr, den: int, engine: Context) -> Expr | None:
     """Some coefficients and the divisor share a factor, and the others stay below it."""
     terms, const = parts(num)
     for g in sorted({gcd(c, den) for _, c in terms} - {1, den}, reverse=True):
@@ -69,7 +67,7 @@ def small_terms_come_out(num: Expr, den: int, engine: Engine) -> Expr | None:
     return None
 
 
-def inner_remainder_vanishes(num: Expr, den: int, engine: Engine) -> Expr | None:
+def inner_remainder_vanishes(num: Expr, den: int, engine: Context) -> Expr | None:
     """A remainder by a multiple of `den` inside changes nothing."""
     terms, const = parts(num)
     new: list[tuple[Expr, int]] = []

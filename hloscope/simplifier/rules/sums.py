@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import combinations
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from hloscope.affine import Expr, Max, Min, Sum, linear, scaled
+from hloscope.simplifier.context import Context
 from hloscope.simplifier.ranges import parts
 from hloscope.simplifier.rule import Rule
 
-if TYPE_CHECKING:
-    from hloscope.simplifier.engine import Engine
-
-SumCode: TypeAlias = Callable[[Sum, "Engine"], Expr | None]
+SumCode: TypeAlias = Callable[[Sum, Context], Expr | None]
 
 
-def multiple_is_known(e: Sum, engine: Engine) -> Expr | None:
+def multiple_is_known(e: Sum, engine: Context) -> Expr | None:
     """A constraint says what a multiple of the quotient is."""
     equal = engine.equal
     if not equal:
@@ -28,7 +26,7 @@ def multiple_is_known(e: Sum, engine: Engine) -> Expr | None:
     return None
 
 
-def dropped_digit(e: Sum, engine: Engine) -> Expr | None:
+def dropped_digit(e: Sum, engine: Context) -> Expr | None:
     """`x // a - x // (2 * a)`: one shifted floor."""
     floors = [(t, c, t.by) for t, c in e.terms if t.by]
     for f, a, d in floors:
@@ -42,7 +40,7 @@ def dropped_digit(e: Sum, engine: Engine) -> Expr | None:
     return None
 
 
-def shifted_floors_add_up(e: Sum, engine: Engine) -> Expr | None:
+def shifted_floors_add_up(e: Sum, engine: Context) -> Expr | None:
     """`x // (n*a) + (x + a) // (n*a) + ...` with all `n` shifts is `x // a` (Hermite).
 
     If that has no division at all, the largest shift is written by the others, whatever their
@@ -71,7 +69,7 @@ def shifted_floors_add_up(e: Sum, engine: Engine) -> Expr | None:
 
 def _replace_shifts(
     e: Sum, base: Expr, d: int, step: int, n: int, family: list[tuple[int, Expr, int]],
-    engine: Engine,
+    engine: Context,
 ) -> Expr | None:  # fmt: skip
     by_shift = {const: (t, c) for const, t, c in family}
     for first, _, _ in family:
@@ -86,7 +84,7 @@ def _replace_shifts(
     return None
 
 
-def smallest_and_largest(e: Sum, _: Engine) -> Expr | None:
+def smallest_and_largest(e: Sum, _: Context) -> Expr | None:
     """`min(x, y) + max(x, y)` is `x + y`."""
     for (t, a), (u, b) in combinations(e.terms, 2):
         if a == b and {type(t), type(u)} == {Min, Max} and t.args == u.args and len(t.args) == 2:  # type: ignore[union-attr]
@@ -94,7 +92,7 @@ def smallest_and_largest(e: Sum, _: Engine) -> Expr | None:
     return None
 
 
-def operands_move_together(e: Sum, _: Engine) -> Expr | None:
+def operands_move_together(e: Sum, _: Context) -> Expr | None:
     """`min(x + a, y + a) - min(x, y)` is `a`."""
     for (t, a), (u, b) in combinations(e.terms, 2):
         if a == -b and type(t) is type(u) and isinstance(t, Min | Max) and isinstance(u, Min | Max):

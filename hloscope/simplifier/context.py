@@ -1,0 +1,38 @@
+"""What the laws may ask for: ranges, and the flat forms of smaller expressions."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+
+from hloscope.affine import Expr, Interval, Var
+from hloscope.simplifier.ranges import Ranges
+
+
+class Context(Ranges, ABC):
+    """The side of the engine that laws see."""
+
+    def __init__(self, box: Mapping[Var, Interval], *, reduce_all: bool) -> None:
+        super().__init__(box)
+        self.reduce_all = reduce_all  # all coefficients inside quotients, not only quotients'
+        self.unreduced = 0  # at most so many terms of one quotient would `reduce_all` reduce
+
+    @abstractmethod
+    def flat(self, e: Expr) -> Expr:
+        """The flat form, which is equal to `e` on the domain."""
+
+    @abstractmethod
+    def floor(self, num: Expr, den: int) -> Expr:
+        """The flat form of `num // den` for a flat `num` and a positive `den`."""
+
+    @abstractmethod
+    def remainder(self, num: Expr, den: int) -> Expr:
+        """The flat form of `num % den`."""
+
+    @abstractmethod
+    def settle(self, e: Expr) -> Expr:
+        """Apply the laws between the terms of a sum."""
+
+    @abstractmethod
+    def remainder_target(self, f: Expr, coeffs: Mapping[Expr, int]) -> int:
+        """The coefficient with which `f` forms a remainder with terms of `coeffs`, or 0."""

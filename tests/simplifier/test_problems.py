@@ -1,0 +1,65 @@
+"""The shared problems: results are right, and leave no more than the best of all peers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hloscope.affine import Dim, Interval, Range, Var, divisions, evaluate_array, parse_expr
+from hloscope.simplifier import Domain
+from tests.conftest import SHARED
+
+FOLDER = SHARED / "bench" / "simplify"
+BEST_PEERS = {"problems.json": 231, "hard.json": 391}
+"""floordiv and mod left by the best peer, summed over the problems."""
+
+
+def load(file: str) -> list[dict[str, Any]]:
+    path = FOLDER / file
+    return json.loads(path.read_text())["problems"] if path.is_file() else []
+
+
+def points(box: dict[Var, Interval], number: int) -> dict[Var, Any]:
+    """All points of a small box, else a sample with the corners favoured."""
+    size = 1
+    for i in box.values():
+        size *= i.size
+    if size <= number:
+        grid = np.meshgrid(*[np.arange(i.lo, i.hi + 1) for i in box.values()], indexing="ij")
+        return dict(zip(box, [g.ravel() for g in grid], strict=True))
+    rng = np.random.default_rng(0)
+    columns = {}
+    for v, i in box.items():
+        values = rng.integers(i.lo, i.hi + 1, size=number)
+        where = rng.random(number)
+        columns[v] = np.where(where < 0.1, i.lo, np.where(where > 0.9, i.hi, values))
+    return columns
+
+
+@pytest.mark.parametrize("file", BEST_PEERS)
+def test_no_peer_leaves_fewer_divisions(file: str, full: bool) -> None:
+    problems = load(file)
+    if not problems:
+        pytest.skip("needs the shared problems (../shared/bench)")
+    left = 0
+    for p in problems:
+        names: dict[str, Var] = {v[0]: Dim(i) for i, v in enumerate(p["dims"])}
+        names |= {v[0]: Range(i) for i, v in enumerate(p["syms"])}
+        box = {names[name]: Interval(lo, hi) for name, lo, hi in p["dims"] + p["syms"]}
+        facts = tuple((parse_expr(e, names), Interval(lo, hi)) for e, lo, hi in p["constraints"])
+        domain = Domain(box, facts)
+        at = points(box, 20_000 if full else 2_000)
+        inside = np.ones(next(iter(at.values())).shape if at else (), bool)
+        for e, interval in facts:
+            value = evaluate_array(e, at)
+            inside &= (interval.lo <= value) & (value <= interval.hi)
+        for text in p["exprs"]:
+            e = parse_expr(text, names)
+            new = domain.simplify(e)
+            left += divisions(new)
+            same = evaluate_array(e, at) == evaluate_array(new, at)
+            assert np.all(same | ~inside), f"{p['id']}: {e} became {new}"
+    assert left <= BEST_PEERS[file]
