@@ -1,31 +1,13 @@
-"""What `import hloscope` gives: read a program, ask about its instructions.
-
->>> import hloscope
->>> program = hloscope.read('''
-... ENTRY e {
-...   p = f32[4,8] parameter(0)
-...   t = f32[8,4] transpose(p), dimensions={1,0}
-...   ROOT n = f32[8,4] negate(t)
-... }''')
->>> program["t"].indexing()
-t = f32[8,4] transpose(p)
-<BLANKLINE>
-Element (d0, d1) of the output, f32[8,4], reads
-<BLANKLINE>
-  operand 0  f32[4,8]  p
-    (d0, d1) -> (d1, d0)   exact
-"""
+"""A program that was read, its computations and instructions: ask them what they touch."""
 
 from __future__ import annotations
 
-import os
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
-from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
+from typing import Final
 
+from hloscope.api.indexing import Indexing
 from hloscope.display.answer import (
     Answer,
     Direction,
@@ -33,150 +15,19 @@ from hloscope.display.answer import (
     Order,
     OutputAnswer,
     shape_text,
-    to_json,
 )
-from hloscope.display.html import html_fragment
-from hloscope.display.html import to_html as _to_html
-from hloscope.display.reads import to_svg as _to_svg
-from hloscope.display.text import headline, to_print_indexing, to_text
-from hloscope.errors import (
-    InputError,
-    ParseError,
-    UnknownNameError,
-    UnsupportedError,
-    did_you_mean,
-)
+from hloscope.display.text import headline
+from hloscope.errors import UnknownNameError, did_you_mean
 from hloscope.fusion.analysis import Analysis
 from hloscope.fusion.physical import linear as _linear
 from hloscope.fusion.physical import physical as _physical
 from hloscope.fusion.region import Region, grouped
-from hloscope.hlo_parser import parse_hlo
 from hloscope.hlo_parser.printer import print_hlo
-from hloscope.hlo_parser.sniff import decode
 from hloscope.hlo_parser.spelling import write_op
-from hloscope.indexing import Access, Accesses, IndexingMap
+from hloscope.indexing import Access, Accesses
 from hloscope.ir.graph import Computation, Instruction, Module
 from hloscope.ir.types import Type
 from hloscope.ops.control import Fusion
-
-
-@runtime_checkable
-class TextFile(Protocol):
-    """An open file."""
-
-    def read(self) -> str | bytes:
-        """Everything in it."""
-
-
-@runtime_checkable
-class Lowered(Protocol):
-    """What `jax.jit(f).lower(...)` and its `.compile()` give."""
-
-    def as_text(self) -> str | None:
-        """The program as text."""
-
-
-Readable: TypeAlias = str | bytes | os.PathLike[str] | TextFile | Lowered
-"""What `read` accepts."""
-
-
-def read(source: Readable, *, name: str | None = None, strict: bool = False) -> Program:
-    """Read a program.
-
-    Args:
-        source: A path; HLO text as `str` or `bytes`; an open file; or the result of
-            `jax.jit(f).lower(...)` or of `.compile()` after it.
-        name: What error messages call the program; a path is its own name.
-        strict: Read every part now.  By default parts are read when something asks for them, and
-            errors in them show then.
-
-    Raises:
-        InputError: The file is missing, a directory, empty, or not text.
-        ParseError: The text is not HLO; the message points at the place.
-        UnsupportedError: The text is in a language that is not read yet.
-
-    >>> read("ENTRY e { ROOT p = f32[2] parameter(0) }").root
-    <p = f32[2] parameter(0)>
-    """
-    text, found = _text_of(source)
-    name = name or found
-    if not text.strip():
-        raise InputError(f"{name} is empty")
-    if _MLIR.match(text):
-        raise UnsupportedError(f"{name}: StableHLO text is not read yet")
-    return Program(parse_hlo(text, name=name, strict=strict), file=name)
-
-
-_MLIR: Final = re.compile(
-    r"\s*(?://[^\n]*\n\s*)*"
-    r'(?:"?builtin\.module\b|module\s*(?:@|\{|attributes\b)|func\.func\b|"?stablehlo\.|[#!]\w+ *= )'
-)
-
-
-def _text_of(source: Readable) -> tuple[str, str]:
-    """The text and what to call it."""
-    if isinstance(source, str):
-        if _is_text(source):
-            return source, "<string>"
-        return _text_of_file(Path(source)), source
-    if isinstance(source, bytes | bytearray | memoryview):
-        return _decoded(bytes(source), "<bytes>"), "<bytes>"
-    if isinstance(source, os.PathLike):
-        return _text_of_file(Path(source)), os.fspath(source)
-    if hasattr(source, "compiler_ir") or hasattr(source, "as_text"):
-        return _text_of_jax(source), f"<{type(source).__name__}>"
-    if isinstance(source, TextFile):
-        name = str(getattr(source, "name", "<file>"))
-        content = source.read()
-        return (content if isinstance(content, str) else _decoded(content, name)), name
-    raise TypeError(
-        "expected a path, text, bytes, an open file or a jax Lowered or Compiled object, "
-        f"not {type(source).__name__}"
-    )
-
-
-def _is_text(source: str) -> bool:
-    """Is it a program, not a path?"""
-    return not source.strip() or "\n" in source or "{" in source or "HloModule" in source
-
-
-def _text_of_jax(source: Any) -> str:
-    """HLO text of a jax object: what is lowered is asked for HLO, what is compiled has it."""
-    text = source.as_text(dialect="hlo") if hasattr(source, "compile") else source.as_text()
-    if not isinstance(text, str):
-        raise InputError(f"{type(source).__name__}.as_text() gives no text")
-    return text
-
-
-def _text_of_file(path: Path) -> str:
-    try:
-        return _decoded(path.read_bytes(), str(path))
-    except FileNotFoundError:
-        raise InputError(f"no file `{path}`{_near_files(path)}") from None
-    except IsADirectoryError:
-        raise InputError(f"`{path}` is a directory{_files_in(path)}") from None
-    except OSError as error:
-        raise InputError(f"cannot read `{path}`: {error.strerror or error}") from None
-
-
-def _near_files(path: Path) -> str:
-    if not path.parent.is_dir():
-        return f": there is no directory `{path.parent}`"
-    return did_you_mean(path.name, os.listdir(path.parent))
-
-
-def _files_in(path: Path) -> str:
-    names = sorted(n for n in os.listdir(path) if "hlo" in n.lower() or n.endswith(".txt"))
-    return f" with {', '.join(names[:3])} … in it" if names else ""
-
-
-def _decoded(data: bytes, name: str) -> str:
-    if data.startswith(b"ML\xefR"):
-        raise UnsupportedError(f"{name}: MLIR bytecode is not read yet")
-    try:
-        return decode(data, name)
-    except ParseError as error:
-        raise InputError(error.message, span=error.span) from None
 
 
 class Program:
@@ -453,10 +304,11 @@ class InstructionView:
     def grouped(self, output: int = 0) -> dict[InstructionView, Accesses]:
         """What an element reads of every value inside the fusion, and of its operands.
 
+        >>> import hloscope
         >>> text = "f { a = f32[4] parameter(0) b = f32[4] reverse(a), dimensions={0} "
         >>> text += "ROOT c = f32[4] add(a, b) } ENTRY e { p = f32[4] parameter(0) "
         >>> text += "ROOT r = f32[4] fusion(p), kind=kLoop, calls=f }"
-        >>> for value, accesses in read(text).root.grouped().items():
+        >>> for value, accesses in hloscope.read(text).root.grouped().items():
         ...     print(value.name, [str(access.map).split(",")[0] for access in accesses])
         r ['(d0) -> (d0)']
         p ['(d0) -> (d0)', '(d0) -> (-d0 + 3)']
@@ -538,83 +390,3 @@ def _placed(accesses: Accesses, here: Type, there: Type, physical: bool, linear:
     if linear:
         return _linear(accesses, here, there)
     return _physical(accesses, here, there) if physical else accesses
-
-
-class Indexing:
-    """The answer to an indexing question; prints itself, also in notebooks.
-
-    `len`, iteration and `indexing[k]` go over the operands of the first output asked about (or, for
-    `indexing_from`, over the outputs).
-    """
-
-    def __init__(self, answer: Answer, file: str = "<string>") -> None:
-        self.answer: Final = answer
-        self._file = file
-
-    @property
-    def operands(self) -> tuple[OperandAnswer, ...]:
-        """What is touched of each operand; asked from an operand: of each output."""
-        outputs = self.answer.outputs
-        if self.answer.direction == "output_to_input":
-            return tuple(outputs[0].operands) if outputs else ()
-        return tuple([operand for output in outputs for operand in output.operands])
-
-    def __len__(self) -> int:
-        return len(self.operands)
-
-    def __iter__(self) -> Iterator[OperandAnswer]:
-        return iter(self.operands)
-
-    def __getitem__(self, number: int) -> OperandAnswer:
-        return self.operands[number]
-
-    @property
-    def maps(self) -> tuple[tuple[IndexingMap, ...], ...]:
-        """The maps of each operand, without accesses nothing is known about."""
-        return tuple(
-            [tuple([a.map for a in o.accesses if a.map is not None]) for o in self.operands]
-        )
-
-    @property
-    def map(self) -> IndexingMap:
-        """The map, where there is just one.
-
-        Raises:
-            ValueError: There are several maps, or none.
-        """
-        maps = [map for some in self.maps for map in some]
-        if len(maps) != 1:
-            raise ValueError(f"there are {len(maps)} maps; choose an operand, or use `maps`")
-        return maps[0]
-
-    def to_json(self) -> dict[str, Any]:
-        """The answer as an object of schema `hloscope.index/1`."""
-        return to_json(self.answer, self._file)
-
-    def to_print_indexing(self) -> str:
-        """The answer as XLA's tool `print_indexing` prints it."""
-        return to_print_indexing(self.answer)
-
-    def to_svg(self, at: Sequence[int] | None = None) -> str:
-        """A picture of what one element touches: `at`, or the one in the middle.
-
-        Raises:
-            ValueError: The tensor has no such element.
-        """
-        return _to_svg(self.answer, None if at is None else tuple(at))
-
-    def to_html(self, at: Sequence[int] | None = None) -> str:
-        """A page with the picture and a table of the maps; needs nothing from elsewhere.
-
-        Raises:
-            ValueError: The tensor has no such element.
-        """
-        return _to_html(self.answer, None if at is None else tuple(at))
-
-    def __str__(self) -> str:
-        return to_text(self.answer)
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return html_fragment(self.answer)

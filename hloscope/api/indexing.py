@@ -1,0 +1,93 @@
+"""The answer to an indexing question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from hloscope.display.answer import Answer, OperandAnswer, to_json
+from hloscope.display.html import html_fragment
+from hloscope.display.html import to_html as _to_html
+from hloscope.display.reads import to_svg as _to_svg
+from hloscope.display.text import to_print_indexing, to_text
+from hloscope.indexing import IndexingMap
+
+
+class Indexing:
+    """The answer to an indexing question; prints itself, also in notebooks.
+
+    `len`, iteration and `indexing[k]` go over the operands of the first output asked about (or, for
+    `indexing_from`, over the outputs).
+    """
+
+    def __init__(self, answer: Answer, file: str = "<string>") -> None:
+        self.answer: Final = answer
+        self._file = file
+
+    @property
+    def operands(self) -> tuple[OperandAnswer, ...]:
+        """What is touched of each operand; asked from an operand: of each output."""
+        outputs = self.answer.outputs
+        if self.answer.direction == "output_to_input":
+            return tuple(outputs[0].operands) if outputs else ()
+        return tuple([operand for output in outputs for operand in output.operands])
+
+    def __len__(self) -> int:
+        return len(self.operands)
+
+    def __iter__(self) -> Iterator[OperandAnswer]:
+        return iter(self.operands)
+
+    def __getitem__(self, number: int) -> OperandAnswer:
+        return self.operands[number]
+
+    @property
+    def maps(self) -> tuple[tuple[IndexingMap, ...], ...]:
+        """The maps of each operand, without accesses nothing is known about."""
+        return tuple(
+            [tuple([a.map for a in o.accesses if a.map is not None]) for o in self.operands]
+        )
+
+    @property
+    def map(self) -> IndexingMap:
+        """The map, where there is just one.
+
+        Raises:
+            ValueError: There are several maps, or none.
+        """
+        maps = [map for some in self.maps for map in some]
+        if len(maps) != 1:
+            raise ValueError(f"there are {len(maps)} maps; choose an operand, or use `maps`")
+        return maps[0]
+
+    def to_json(self) -> dict[str, Any]:
+        """The answer as an object of schema `hloscope.index/1`."""
+        return to_json(self.answer, self._file)
+
+    def to_print_indexing(self) -> str:
+        """The answer as XLA's tool `print_indexing` prints it."""
+        return to_print_indexing(self.answer)
+
+    def to_svg(self, at: Sequence[int] | None = None) -> str:
+        """A picture of what one element touches: `at`, or the one in the middle.
+
+        Raises:
+            ValueError: The tensor has no such element.
+        """
+        return _to_svg(self.answer, None if at is None else tuple(at))
+
+    def to_html(self, at: Sequence[int] | None = None) -> str:
+        """A page with the picture and a table of the maps; needs nothing from elsewhere.
+
+        Raises:
+            ValueError: The tensor has no such element.
+        """
+        return _to_html(self.answer, None if at is None else tuple(at))
+
+    def __str__(self) -> str:
+        return to_text(self.answer)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return html_fragment(self.answer)

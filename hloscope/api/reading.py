@@ -1,0 +1,132 @@
+"""Programs from files, texts and other libraries' objects."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
+
+from hloscope.api.program import Program
+from hloscope.errors import InputError, ParseError, UnsupportedError, did_you_mean
+from hloscope.hlo_parser import parse_hlo
+from hloscope.hlo_parser.sniff import decode
+
+
+@runtime_checkable
+class TextFile(Protocol):
+    """An open file."""
+
+    def read(self) -> str | bytes:
+        """Everything in it."""
+
+
+@runtime_checkable
+class Lowered(Protocol):
+    """What `jax.jit(f).lower(...)` and its `.compile()` give."""
+
+    def as_text(self) -> str | None:
+        """The program as text."""
+
+
+Readable: TypeAlias = str | bytes | os.PathLike[str] | TextFile | Lowered
+"""What `read` accepts."""
+
+
+def read(source: Readable, *, name: str | None = None, strict: bool = False) -> Program:
+    """Read a program.
+
+    Args:
+        source: A path; HLO text as `str` or `bytes`; an open file; or the result of
+            `jax.jit(f).lower(...)` or of `.compile()` after it.
+        name: What error messages call the program; a path is its own name.
+        strict: Read every part now.  By default parts are read when something asks for them, and
+            errors in them show then.
+
+    Raises:
+        InputError: The file is missing, a directory, empty, or not text.
+        ParseError: The text is not HLO; the message points at the place.
+        UnsupportedError: The text is in a language that is not read yet.
+
+    >>> read("ENTRY e { ROOT p = f32[2] parameter(0) }").root
+    <p = f32[2] parameter(0)>
+    """
+    text, found = _text_of(source)
+    name = name or found
+    if not text.strip():
+        raise InputError(f"{name} is empty")
+    if _MLIR.match(text):
+        raise UnsupportedError(f"{name}: StableHLO text is not read yet")
+    return Program(parse_hlo(text, name=name, strict=strict), file=name)
+
+
+_MLIR: Final = re.compile(
+    r"\s*(?://[^\n]*\n\s*)*"
+    r'(?:"?builtin\.module\b|module\s*(?:@|\{|attributes\b)|func\.func\b|"?stablehlo\.|[#!]\w+ *= )'
+)
+
+
+def _text_of(source: Readable) -> tuple[str, str]:
+    """The text and what to call it."""
+    if isinstance(source, str):
+        if _is_text(source):
+            return source, "<string>"
+        return _text_of_file(Path(source)), source
+    if isinstance(source, bytes | bytearray | memoryview):
+        return _decoded(bytes(source), "<bytes>"), "<bytes>"
+    if isinstance(source, os.PathLike):
+        return _text_of_file(Path(source)), os.fspath(source)
+    if hasattr(source, "compiler_ir") or hasattr(source, "as_text"):
+        return _text_of_jax(source), f"<{type(source).__name__}>"
+    if isinstance(source, TextFile):
+        name = str(getattr(source, "name", "<file>"))
+        content = source.read()
+        return (content if isinstance(content, str) else _decoded(content, name)), name
+    raise TypeError(
+        "expected a path, text, bytes, an open file or a jax Lowered or Compiled object, "
+        f"not {type(source).__name__}"
+    )
+
+
+def _is_text(source: str) -> bool:
+    """Is it a program, not a path?"""
+    return not source.strip() or "\n" in source or "{" in source or "HloModule" in source
+
+
+def _text_of_jax(source: Any) -> str:
+    """HLO text of a jax object: what is lowered is asked for HLO, what is compiled has it."""
+    text = source.as_text(dialect="hlo") if hasattr(source, "compile") else source.as_text()
+    if not isinstance(text, str):
+        raise InputError(f"{type(source).__name__}.as_text() gives no text")
+    return text
+
+
+def _text_of_file(path: Path) -> str:
+    try:
+        return _decoded(path.read_bytes(), str(path))
+    except FileNotFoundError:
+        raise InputError(f"no file `{path}`{_near_files(path)}") from None
+    except IsADirectoryError:
+        raise InputError(f"`{path}` is a directory{_files_in(path)}") from None
+    except OSError as error:
+        raise InputError(f"cannot read `{path}`: {error.strerror or error}") from None
+
+
+def _near_files(path: Path) -> str:
+    if not path.parent.is_dir():
+        return f": there is no directory `{path.parent}`"
+    return did_you_mean(path.name, os.listdir(path.parent))
+
+
+def _files_in(path: Path) -> str:
+    names = sorted(n for n in os.listdir(path) if "hlo" in n.lower() or n.endswith(".txt"))
+    return f" with {', '.join(names[:3])} … in it" if names else ""
+
+
+def _decoded(data: bytes, name: str) -> str:
+    if data.startswith(b"ML\xefR"):
+        raise UnsupportedError(f"{name}: MLIR bytecode is not read yet")
+    try:
+        return decode(data, name)
+    except ParseError as error:
+        raise InputError(error.message, span=error.span) from None
