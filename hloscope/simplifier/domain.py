@@ -15,6 +15,11 @@ _RECENT: dict[object, Domain] = {}
 _KEEP: Final = 256
 _ROUNDS: Final = 3
 _MANY: Final = 8
+_ENGINES: Final[tuple[dict[str, bool], ...]] = (
+    {},
+    {"reduce_all": True},
+    {"keep_remainders": True},
+)
 
 
 class Domain:
@@ -93,11 +98,12 @@ class Domain:
 
     def _engine(self, i: int) -> Engine:
         while i >= len(self._engines):
-            n = len(self._engines)
-            self._engines.append(
-                Engine(self.box, self.constraints, reduce_all=n == 1, keep_remainders=n == 2)
-            )
+            self._engines.append(self.new_engine(len(self._engines)))
         return self._engines[i]
+
+    def new_engine(self, i: int) -> Engine:
+        """An engine without memory: the usual one, or one for what that leaves long."""
+        return Engine(self.box, self.constraints, **_ENGINES[i])
 
 
 def simplify(
@@ -119,9 +125,13 @@ def simplify(
     if trace is None:
         return domain.simplify(e)
     result = domain.simplify(e)
-    engine = Engine(domain.box, domain.constraints)
-    engine.trace = trace
-    engine.simplify(e)
+    for i in range(len(_ENGINES)):  # the steps of the engine that the result comes from
+        engine = domain.new_engine(i)
+        steps: Trace = []
+        engine.trace = steps
+        if engine.simplify(e)._divisions <= result._divisions:
+            break
+    trace += steps
     return result
 
 
