@@ -15,20 +15,26 @@ from hloscope.indexing import IndexingMap, MapTrace
 
 MAP_SCHEMA: Final = "hloscope.map/1"
 COMPOSE_SCHEMA: Final = "hloscope.compose/1"
-LINE_KEYS: Final = {"map": str, "point_dimensions": bool, "id": object}
-"""What an object of `simplify --lines` may hold; `id` comes back as it was."""
+LINE_KEYS: Final = ("map", "point_dimensions")
+"""What `simplify --lines` reads of an object; everything else comes back as it was."""
+POINT_DIMENSIONS: Final = {"replace": True, "preserve": False, True: True, False: False}
+"""Values of `point_dimensions`: are variables with only one value replaced by it?"""
 
 
 @click.command
-@click.argument("map", metavar="MAP|-")
-@click.option("--lines", is_flag=True, help='Read JSON lines {"map": ..}, print one line for each.')
+@click.argument("map", metavar="MAP|-", required=False)
+@click.option(
+    "--lines",
+    is_flag=True,
+    help='Read JSON lines {"map": ..} from the standard input, print one line for each.',
+)
 @click.option("--trace", is_flag=True, help="Print each step with its law on the standard error.")
 @click.option(
     "--keep-points", is_flag=True, help="Leave variables that have only one value where they are."
 )
 @json_option
 @debug_option
-def simplify(map: str, lines: bool, trace: bool, keep_points: bool, as_json: bool) -> None:
+def simplify(map: str | None, lines: bool, trace: bool, keep_points: bool, as_json: bool) -> None:
     r"""Simplify an indexing map, given as text or read from the standard input (`-`).
 
     \b
@@ -37,10 +43,12 @@ def simplify(map: str, lines: bool, trace: bool, keep_points: bool, as_json: boo
     if lines:
         if trace:
             raise click.UsageError("--trace explains one map; it can't go with --lines")
-        if map != "-":
-            raise click.UsageError("--lines reads the standard input: give `-` for MAP")
+        if map not in (None, "-"):
+            raise click.UsageError("--lines reads the standard input: leave MAP out, or give `-`")
         _simplify_lines(keep_points)
         return
+    if map is None:
+        raise click.UsageError("missing argument 'MAP|-': the text of a map, or `-`")
     steps: MapTrace | None = [] if trace else None
     given = read_text(map)
     after = IndexingMap.parse(given).simplify(replace_points=not keep_points, trace=steps)
@@ -124,11 +132,15 @@ def _simplify_line(line: str, keep_points: bool) -> dict[str, Any]:
         raise ParseError(f"not JSON: {error}") from None
     if not isinstance(given, dict) or "map" not in given:
         raise ParseError('expected an object with "map"')
-    for key, value in given.items():
-        if key not in LINE_KEYS:
-            raise ParseError(f"unknown key `{key}`{did_you_mean(key, LINE_KEYS)}")
-        if not isinstance(value, LINE_KEYS[key]):
-            raise ParseError(f"`{key}` must be a {LINE_KEYS[key].__name__}, not {value!r}")
+    for key in given:
+        if key not in LINE_KEYS and (hint := did_you_mean(key, LINE_KEYS)):
+            raise ParseError(f"unknown key `{key}`{hint}")
+    if not isinstance(given["map"], str):
+        raise ParseError(f"`map` must be a text, not {given['map']!r}")
+    points = given.get("point_dimensions", not keep_points)
+    if not isinstance(points, str | bool) or points not in POINT_DIMENSIONS:
+        raise ParseError(f'`point_dimensions` must be "replace" or "preserve", not {points!r}')
     before = IndexingMap.parse(given["map"])
-    after = before.simplify(replace_points=given.get("point_dimensions", not keep_points))
-    return simplified(given["map"], after) | ({"id": given["id"]} if "id" in given else {})
+    after = before.simplify(replace_points=POINT_DIMENSIONS[points])
+    answer = simplified(given["map"], after)
+    return answer | {k: v for k, v in given.items() if k not in answer and k not in LINE_KEYS}

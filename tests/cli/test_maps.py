@@ -39,7 +39,7 @@ def test_variables_with_one_value_are_kept_on_request(run: Any) -> None:
 
 
 def test_lines_answer_each_line_in_order(run: Any) -> None:
-    lines = [{"map": LONG, "id": 1}, {"map": SHORT}, {"map": LONG, "point_dimensions": False}]
+    lines = [{"map": LONG, "id": 1}, {"map": SHORT}, {"map": LONG, "point_dimensions": "preserve"}]
     result = run("simplify", "-", "--lines", stdin="\n".join(map(json.dumps, lines)))
     assert result.exit_code == 0
     answers = [json.loads(line) for line in result.stdout.splitlines()]
@@ -55,7 +55,7 @@ def test_lines_answer_each_line_in_order(run: Any) -> None:
         ("nonsense", "not JSON"),
         ("[1, 2]", 'expected an object with "map"'),
         ('{"mpa": "x"}', 'expected an object with "map"'),
-        ('{"map": 3}', "`map` must be a str, not 3"),
+        ('{"map": 3}', "`map` must be a text, not 3"),
         (json.dumps({"map": SHORT, "point_dimension": True}), "did you mean `point_dimensions`?"),
         ('{"map": "(d0) -> (d0"}', "expected"),
         ("\udcff".encode("utf-8", "surrogateescape").decode("latin-1"), "not JSON"),
@@ -88,7 +88,7 @@ def test_a_bad_map_is_shown_with_a_caret(run: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--lines", SHORT], "give `-` for MAP"),
+        (["--lines", SHORT], "leave MAP out, or give `-`"),
         (["--lines", "--trace", "-"], "can't go with --lines"),
         ([], "MAP"),
     ],
