@@ -11,6 +11,13 @@ from hloscope.indexing.exact import (
     tight_bounds,
 )
 from hloscope.indexing.map import IndexingMap
+from hloscope.indexing.proofs import (
+    prove_bijective,
+    prove_implies,
+    prove_injective,
+    prove_single_valued,
+)
+from hloscope.indexing.sets import IndexSet
 from hloscope.indexing.variables import Constraint, RuntimeVariable, Variable, VariableKind
 
 __all__ = [
@@ -18,16 +25,21 @@ __all__ = [
     "Accesses",
     "Constraint",
     "ConstraintStep",
+    "IndexSet",
     "IndexingMap",
     "MapTrace",
     "Precision",
     "RuntimeVariable",
     "Variable",
     "VariableKind",
+    "prove_bijective",
     "prove_composed",
     "prove_empty",
     "prove_equal",
+    "prove_implies",
+    "prove_injective",
     "prove_inverse",
+    "prove_single_valued",
     "prove_within",
     "tight_bounds",
 ]

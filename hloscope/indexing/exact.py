@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
 
 from hloscope.affine import Expr, Interval, Range, Runtime, variables
 from hloscope.errors import UnsupportedError
+from hloscope.indexing.as_read import prove_same_reads
 from hloscope.indexing.base import MapBase
 from hloscope.simplifier import isl
 from hloscope.simplifier.isl import PROVED, Proof, Verdict
@@ -67,13 +69,20 @@ def prove_equal(
         proof = isl.prove_equal([*map(system_of, a)], [*map(system_of, b)], budget=budget)
     except ValueError as error:
         return Proof(Verdict.REFUTED, reason=str(error))
-    if proof.is_refuted and (runs := _running_indices(a + b)):
+    if proof.is_refuted and prove_same_reads(a, b, inverse=False, budget=budget):
+        return replace(PROVED, seconds=proof.seconds)
+    return unless_running(proof, a + b)
+
+
+def unless_running(proof: Proof, maps: Sequence[MapBase]) -> Proof:
+    """The proof; a refutation counts only if no runtime variable is read at indices that run."""
+    if proof.is_refuted and (runs := running_indices(maps)):
         reason = f"runtime variables {runs} are read at indices that run"
-        return Proof(Verdict.UNDECIDED, reason=reason)
+        return Proof(Verdict.UNDECIDED, reason=reason, seconds=proof.seconds)
     return proof
 
 
-def _running_indices(maps: Sequence[MapBase]) -> str:
+def running_indices(maps: Sequence[MapBase]) -> str:
     """Runtime variables that have another value for each value of a range variable.
 
     To isl they are constants: what it proves is true, what it refutes need not be wrong.
@@ -99,8 +108,15 @@ def prove_within(m: MapBase, expr: Expr, interval: Interval, *, budget: int = BU
 def prove_inverse(
     first: Iterable[MapBase], second: Iterable[MapBase], *, budget: int = BUDGET
 ) -> Proof:
-    """Is the second union the first with the sides of every pair swapped?"""
-    return isl.prove_inverse(_systems(first), _systems(second), budget=budget)
+    """Is the second union the first with the sides of every pair swapped?
+
+    Where runtime variables are read at indices that run, what they read is carried along.
+    """
+    a, b = ([m for m in side if not m.is_known_empty] for side in (first, second))
+    proof = isl.prove_inverse(_systems(a), _systems(b), budget=budget)
+    if proof.is_refuted and prove_same_reads(a, b, inverse=True, budget=budget):
+        return replace(PROVED, seconds=proof.seconds)
+    return unless_running(proof, a + b)
 
 
 def prove_composed(

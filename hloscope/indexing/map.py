@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from hloscope.affine import Dim, Expr, Interval, Style, Var
 from hloscope.indexing.base import MapBase
@@ -22,6 +22,18 @@ from hloscope.indexing.evaluate import (
 from hloscope.indexing.exact import equals
 from hloscope.indexing.inverse import inverse
 from hloscope.indexing.markup import to_html, to_latex
+from hloscope.indexing.proofs import decided, prove_bijective, prove_implies, prove_injective
+from hloscope.indexing.sets import (
+    IndexSet,
+    Side,
+    from_isl,
+    image,
+    intersect,
+    preimage,
+    subtract,
+    to_isl,
+    union,
+)
 from hloscope.indexing.simplify import simplify
 from hloscope.indexing.text import parse_map, print_map
 from hloscope.indexing.transform import (
@@ -186,6 +198,119 @@ class IndexingMap(MapBase):
         (False, True)
         """
         return equals(self, other)
+
+    # ------------------------------------------------------------------------- sets and relations
+
+    def implies(self, other: MapBase) -> bool:
+        """Has the other map every pair of this one?
+
+        Raises:
+            UnsupportedError: It is undecided; `prove_implies` says it without an exception.
+
+        >>> IndexingMap.identity((4,)).implies(IndexingMap.identity((5,)))
+        True
+        """
+        return decided(prove_implies([self], [other]), "implication")
+
+    def is_injective(self) -> bool:
+        """Does every result belong to one index only?
+
+        Raises:
+            UnsupportedError: It is undecided; `prove_injective` says it without an exception.
+
+        >>> IndexingMap.parse("(d0) -> (d0 / 2), domain: d0 in [0, 9]").is_injective()
+        False
+        """
+        return decided(prove_injective([self]), "injectivity")
+
+    def is_bijective(self, shape: Sequence[int]) -> bool:
+        """Has every index one result, and every index of `shape` one that leads to it?
+
+        Raises:
+            UnsupportedError: It is undecided; `prove_bijective` says it without an exception.
+
+        >>> m = IndexingMap.parse("(d0) -> (d0 / 8, d0 mod 8), domain: d0 in [0, 31]")
+        >>> m.is_bijective((4, 8)), m.is_bijective((8, 8))
+        (True, False)
+        """
+        return decided(prove_bijective(self, shape), "bijectivity")
+
+    def image(self, box: Sequence[Side] | None = None) -> IndexSet[Self]:
+        """The set of all results of the indices in a box: both ends of each side belong to it.
+
+        >>> window = IndexingMap.parse("(d0)[s0] -> (d0 * 2 + s0), domain: d0 in [0, 9], "
+        ...                            "s0 in [0, 2]")
+        >>> window.image([(0, 1)]).card(), (5,) in window.image([(0, 1)])
+        (5, False)
+        """
+        return image(self, box)
+
+    def preimage(self, box: Sequence[Side] | None = None) -> IndexSet[Self]:
+        """The set of all indices that have a result in a box.
+
+        >>> list(IndexingMap.parse("(d0) -> (d0 / 4), domain: d0 in [0, 9]").preimage([2]))
+        [(8,), (9,)]
+        """
+        return preimage(self, box)
+
+    def card(self, runtime: Ints = ()) -> int:
+        """The exact number of elements touched: different results over the whole domain.
+
+        Args:
+            runtime: Values of the runtime variables, where they make a difference.
+
+        Raises:
+            UnsupportedError: It is undecided.
+
+        >>> IndexingMap.parse("(d0) -> (d0 / 3), domain: d0 in [0, 9]").card()
+        4
+        """
+        return image(self).card(runtime)
+
+    def union(self, other: Self) -> list[Self]:
+        """The pairs of both maps, as maps that share none; the first is this map.
+
+        >>> [print(m) for m in IndexingMap.identity((4,)).union(IndexingMap.identity((6,)))]
+        (d0) -> (d0), domain: d0 in [0, 3]
+        (d0) -> (d0), domain: d0 in [4, 5]
+        [None, None]
+        """
+        return union(self, other)
+
+    def intersect(self, other: Self) -> list[Self]:
+        """The pairs that both maps have, as maps that share none."""
+        return intersect(self, other)
+
+    def subtract(self, other: Self) -> list[Self]:
+        """The pairs that only this map has, as maps that share none.
+
+        Raises:
+            UnsupportedError: It is undecided.
+
+        >>> IndexingMap.identity((8,)).subtract(IndexingMap.identity((6,)))
+        [<(d0) -> (d0), domain: d0 in [6, 7]>]
+        """
+        return subtract(self, other)
+
+    def to_isl(self) -> Any:
+        """The relation as an `islpy.Map`; runtime variables are the parameters `p0`, `p1`, ….
+
+        Raises:
+            UnsupportedError: It is not affine.
+        """
+        return to_isl(self)
+
+    @classmethod
+    def from_isl(cls, relation: Any) -> list[Self]:
+        """An `islpy.Map`, or isl's text of one, as maps that share no pair.
+
+        Raises:
+            UnsupportedError: isl finds no quotients for its unknowns within its budget.
+
+        >>> IndexingMap.from_isl("{ [i] -> [j] : 0 <= i < 10 and 4j <= i < 4j + 4 }")
+        [<(d0) -> (d0 / 4), domain: d0 in [0, 9]>]
+        """
+        return from_isl(cls, relation)
 
     # ------------------------------------------------------------------------------- operations
 

@@ -11,8 +11,9 @@ where their keys are equal.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from time import perf_counter
 from typing import Any, Final
 
 from hloscope.affine import NEG_INF, POS_INF, Expr, Interval
@@ -64,11 +65,19 @@ def _tuple(values: tuple[int, ...]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """The answer to a question, with a counter-example or the reason why there is no answer."""
+    """The answer to a question, with a counter-example or the reason why there is no answer.
+
+    Attributes:
+        verdict: Proved, refuted or undecided.
+        counter_example: A pair that shows the claim to be wrong.
+        reason: Why it is undecided, or what is wrong.
+        seconds: How long it took.
+    """
 
     verdict: Verdict
     counter_example: CounterExample | None = None
     reason: str = ""
+    seconds: float = field(default=0.0, compare=False)
 
     @property
     def is_proved(self) -> bool:
@@ -83,11 +92,13 @@ PROVED: Final = Proof(Verdict.PROVED)
 
 
 def _prove(question: Callable[[Any], Proof], budget: int) -> Proof:
+    start = perf_counter()
     try:
         with budgeted(budget) as isl:
-            return question(isl)
+            proof = question(isl)
     except UndecidedError as error:
-        return Proof(Verdict.UNDECIDED, reason=str(error))
+        proof = Proof(Verdict.UNDECIDED, reason=str(error))
+    return replace(proof, seconds=perf_counter() - start)
 
 
 def prove_subset(
@@ -254,22 +265,78 @@ def prove_composed(
 
 
 def prove_injective(systems: Sequence[System], *, budget: int = BUDGET) -> Proof:
-    """Does every result belong to one index only?"""
+    """Does every result belong to one index only?
+
+    The counter-example relates two indices that share a result.
+
+    >>> from hloscope.affine import Dim
+    >>> box = {Dim(0): Interval(0, 9)}
+    >>> prove_injective([System(1, 0, box, [(Dim(0) // 2, Interval(1, 1))], [])]).reason[:36]
+    'two indices have a result in common:'
+    """
 
     def question(isl: Any) -> Proof:
-        parameters = Parameters.of(*systems)
-        relation = union_of(isl, systems, parameters, shape_of(*systems))
-        return PROVED if relation.is_injective() else Proof(Verdict.REFUTED)
+        return _one_to_one(isl, systems, reverse=False)
 
     return _prove(question, budget)
 
 
 def prove_single_valued(systems: Sequence[System], *, budget: int = BUDGET) -> Proof:
-    """Has every index at most one result?"""
+    """Has every index at most one result?  The counter-example relates two results of an index."""
+
+    def question(isl: Any) -> Proof:
+        return _one_to_one(isl, systems, reverse=True)
+
+    return _prove(question, budget)
+
+
+def _one_to_one(isl: Any, systems: Sequence[System], *, reverse: bool) -> Proof:
+    """Does nothing on the right belong to two on the left?  With `reverse`: left and right."""
+    if not systems:
+        return PROVED
+    parameters = Parameters.of(*systems)
+    shape = shape_of(*systems)
+    relation = union_of(isl, systems, parameters, shape)
+    if reverse:
+        relation, shape = relation.reverse(), shape[::-1]
+    if relation.is_injective():
+        return PROVED
+    pairs = relation.apply_range(relation.reverse())
+    same = isl.Map.identity(pairs.get_space())
+    example = _sample(isl, pairs.subtract(same), parameters, shape[0])
+    both = f"{_tuple(example.dims)}, {_tuple(example.results)}"
+    what = "an index has two results" if reverse else "two indices have a result in common"
+    return Proof(Verdict.REFUTED, example, f"{what}: {both}")
+
+
+def prove_onto(
+    systems: Sequence[System], boxes: Sequence[Sequence[Interval]], *, budget: int = BUDGET
+) -> Proof:
+    """Are the indices that have results, and the results, precisely those of two boxes?
+
+    The counter-example is an index without result (no results) or a result without index.
+    """
 
     def question(isl: Any) -> Proof:
         parameters = Parameters.of(*systems)
         relation = union_of(isl, systems, parameters, shape_of(*systems))
-        return PROVED if relation.is_single_valued() else Proof(Verdict.REFUTED)
+        for number, box in enumerate(boxes):
+            mine = relation.range() if number else relation.domain()
+            whole = isl.Set.universe(mine.get_space())
+            for i, side in enumerate(box):
+                for bound, restrict in ((side.lo, "lower_bound_val"), (side.hi, "upper_bound_val")):
+                    value = isl.Val.read_from_str(context(), str(bound))
+                    whole = getattr(whole, restrict)(isl.dim_type.set, i, value)
+            whole = parameters.possible(isl, whole)
+            for points, text in (
+                (whole.subtract(mine), ("index {} has no result", "nothing leads to {}")),
+                (mine.subtract(whole), ("index {} is outside", "result {} is outside")),
+            ):
+                if not points.is_empty():
+                    at = _sample(isl, isl.Map.from_domain(points), parameters, len(box)).dims
+                    pair = ((), at) if number else (at, ())
+                    reason = text[number].format(_tuple(at))
+                    return Proof(Verdict.REFUTED, CounterExample(*pair), reason)
+        return PROVED
 
     return _prove(question, budget)

@@ -1,0 +1,121 @@
+"""Claims about one map or two, proved or refuted by isl: implication, one-to-one, onto a shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from hloscope.affine import Interval, variables
+from hloscope.errors import UnsupportedError
+from hloscope.indexing.base import MapBase
+from hloscope.indexing.exact import system_of, unless_running
+from hloscope.simplifier import isl
+from hloscope.simplifier.isl import PROVED, CounterExample, Proof, Verdict
+from hloscope.simplifier.isl_relations import BUDGET, System
+
+
+def prove_implies(
+    first: Iterable[MapBase], second: Iterable[MapBase], *, budget: int = BUDGET
+) -> Proof:
+    """Has the second union of maps every pair of the first?
+
+    >>> from hloscope.indexing import IndexingMap
+    >>> row = IndexingMap.parse("(d0)[s0] -> (s0), domain: d0 in [0, 3], s0 in [0, 4]")
+    >>> here = IndexingMap.parse("(d0) -> (d0), domain: d0 in [0, 3]")
+    >>> prove_implies([here], [row]).verdict, prove_implies([row], [here]).verdict
+    (<Verdict.PROVED: 'proved'>, <Verdict.REFUTED: 'refuted'>)
+    """
+    a, b = [*first], [*second]
+    if a == b:
+        return PROVED
+    if any(m.is_undefined for m in a + b):
+        return Proof(Verdict.UNDECIDED, reason="an undefined map says nothing")
+    try:
+        proof = isl.prove_subset(_systems(a), _systems(b), budget=budget)
+    except ValueError as error:
+        return Proof(Verdict.REFUTED, reason=str(error))
+    return unless_running(proof, a + b)
+
+
+def prove_injective(maps: Iterable[MapBase], *, budget: int = BUDGET) -> Proof:
+    """Does every result of the maps together belong to one index only?
+
+    The counter-example relates two indices with a common result.
+    """
+    return _one_to_one([*maps], budget, reverse=False)
+
+
+def prove_single_valued(maps: Iterable[MapBase], *, budget: int = BUDGET) -> Proof:
+    """Has every index at most one result?  The counter-example relates two results of an index."""
+    return _one_to_one([*maps], budget, reverse=True)
+
+
+def _one_to_one(maps: list[MapBase], budget: int, *, reverse: bool) -> Proof:
+    if undecided := _undecided(maps):
+        return undecided
+    ask = isl.prove_single_valued if reverse else isl.prove_injective
+    return ask(_systems(maps), budget=budget)
+
+
+def prove_bijective(m: MapBase, shape: Sequence[int], *, budget: int = BUDGET) -> Proof:
+    """Has every index in the bounds of the map one result, every index of `shape` one origin?
+
+    >>> from hloscope.indexing import IndexingMap
+    >>> turn = IndexingMap.parse("(d0, d1) -> (d1, d0), domain: d0 in [0, 3], d1 in [0, 6]")
+    >>> prove_bijective(turn, (7, 4)).verdict, prove_bijective(turn, (7, 5)).reason
+    (<Verdict.PROVED: 'proved'>, 'nothing leads to (0, 4)')
+    """
+    if len(shape) != len(m.results):
+        return Proof(Verdict.REFUTED, reason=f"{len(m.results)} results, rank {len(shape)}")
+    if undecided := _undecided([m]):
+        return undecided
+    domain = [v.interval for v in m.dims]
+    if not all(side.is_finite for side in domain):
+        return Proof(Verdict.UNDECIDED, reason="the map has no bounds")
+    if m.is_known_empty:
+        if 0 in shape:
+            return PROVED
+        nothing = CounterExample((), (0,) * len(shape))
+        return Proof(Verdict.REFUTED, nothing, "the map is empty, the shape is not")
+    boxes = domain, [Interval(0, size - 1) for size in shape]
+    proofs = [
+        prove_injective([m], budget=budget),
+        prove_single_valued([m], budget=budget),
+        isl.prove_onto(_systems([m]), boxes, budget=budget),
+    ]
+    order = Verdict.REFUTED, Verdict.UNDECIDED, Verdict.PROVED
+    return min(proofs, key=lambda proof: order.index(proof.verdict))
+
+
+def _systems(maps: Iterable[MapBase]) -> list[System]:
+    return [system_of(m) for m in maps if not m.is_known_empty]
+
+
+def _undecided(maps: Sequence[MapBase]) -> Proof | None:
+    if any(m.is_undefined for m in maps):
+        return Proof(Verdict.UNDECIDED, reason="an undefined map says nothing")
+    if runs := reading_indices(maps):
+        reason = f"runtime variables {runs} have another value for each index"
+        return Proof(Verdict.UNDECIDED, reason=reason)
+    return None
+
+
+def reading_indices(maps: Sequence[MapBase]) -> str:
+    """Runtime variables whose value may differ from index to index.
+
+    To isl they are constants; a claim about several indices at once would not be about them.
+    """
+    names = [
+        v.name or f"rt{i}" for m in maps for i, v in enumerate(m.runtime) if variables(*v.index)
+    ]
+    return ", ".join(names)
+
+
+def decided(proof: Proof, what: str) -> bool:
+    """Is it proved?
+
+    Raises:
+        UnsupportedError: It is undecided.
+    """
+    if proof.verdict is Verdict.UNDECIDED:
+        raise UnsupportedError(f"{what} is undecided: {proof.reason}")
+    return proof.is_proved

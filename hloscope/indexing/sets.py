@@ -1,0 +1,457 @@
+"""Maps as sets: images of boxes, numbers of elements, unions, intersections, differences.
+
+A set of elements is a union of maps without dimensions; a difference is a list of maps that share
+no pair.  Everything here is exact, or says that it is undecided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import gcd, prod
+from typing import Any, Final, Generic, TypeAlias
+
+from hloscope.affine import Const, Dim, Expr, Interval, Mod, Range, Runtime, Sum, Var, variables
+from hloscope.errors import UnsupportedError
+from hloscope.indexing.base import M
+from hloscope.indexing.evaluate import CHUNK, Ints, Point, points
+from hloscope.indexing.exact import prove_empty, running_indices, system_of
+from hloscope.indexing.simplify import simplify
+from hloscope.indexing.transform import remove_unused
+from hloscope.indexing.variables import (
+    Constraint,
+    RuntimeVariable,
+    Variable,
+    renamed,
+    replace_interval,
+    substituted,
+    substituted_constraints,
+)
+from hloscope.simplifier.isl_relations import BUDGET, UndecidedError, budgeted, context
+from hloscope.simplifier.isl_relations import to_isl as relation_of
+from hloscope.simplifier.isl_sets import Piece, combine, count_results, pieces_of
+
+Side: TypeAlias = Interval | range | tuple[int, int] | int
+"""The integers a coordinate runs over: an interval, `(lo, hi)` with both ends, a range, one."""
+
+MAX_ENUMERATED: Final = 1 << 22
+"""Points that are enumerated where isl does not count."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSet(Generic[M]):
+    """Elements of a tensor: the results of maps without dimensions, together.
+
+    >>> from hloscope.indexing import IndexingMap
+    >>> m = IndexingMap.parse("(d0)[s0] -> (d0 * 4 + s0), domain: d0 in [0, 9], s0 in [0, 1]")
+    >>> rows = m.image([(2, 5)])
+    >>> rows.card(), (9,) in rows, (10,) in rows, rows.hull
+    (8, True, False, (Interval(lo=8, hi=21),))
+    """
+
+    maps: tuple[M, ...]
+    rank: int
+    _budget: int = field(default=BUDGET, repr=False, compare=False)
+
+    @property
+    def hull(self) -> tuple[Interval, ...]:
+        """An interval around each coordinate."""
+        sides = [Interval.EMPTY] * self.rank
+        for m in self.maps:
+            sides = [a | m.domain.bounds(e) for a, e in zip(sides, m.results, strict=True)]
+        return tuple(sides)
+
+    def at_runtime(self, values: Ints) -> IndexSet[M]:
+        """The set where the runtime variables have these values."""
+        return IndexSet(tuple([_at_runtime(m, values) for m in self.maps]), self.rank)
+
+    def card(self, runtime: Ints = ()) -> int:
+        """The exact number of elements.
+
+        Args:
+            runtime: Values of the runtime variables, where they make a difference.
+
+        Raises:
+            UnsupportedError: It is undecided; the message says why.
+        """
+        if runtime:
+            return self.at_runtime(runtime).card()
+        return card(self.maps, budget=self._budget)
+
+    def __contains__(self, point: Ints) -> bool:
+        return any(_reaches(m, point) for m in self.maps)
+
+    def __iter__(self) -> Iterator[Point]:
+        """The elements, each once, in order.
+
+        Raises:
+            ValueError: The range variables have more than 16 million values together.
+        """
+        return iter(sorted(set().union(*(points(m, ()) for m in self.maps))))
+
+    def __str__(self) -> str:
+        return " or ".join(map(str, self.maps)) or "nothing"
+
+
+def image(m: M, box: Sequence[Side] | None = None) -> IndexSet[M]:
+    """All results, of the indices in a box."""
+    sides = _sides(box, len(m.dims), "dimensions")
+    if m.is_undefined:
+        raise UnsupportedError("an undefined map says nothing")
+    if sides is not None:
+        bounded = [
+            replace_interval(v, v.interval & side) for v, side in zip(m.dims, sides, strict=True)
+        ]
+        m = m.with_(dims=bounded)
+    return _set_of(m, m.results)
+
+
+def preimage(m: M, box: Sequence[Side] | None = None) -> IndexSet[M]:
+    """All indices that have a result in a box."""
+    sides = _sides(box, len(m.results), "results")
+    if m.is_undefined:
+        raise UnsupportedError("an undefined map says nothing")
+    if sides is not None:
+        inside = [*zip(m.results, sides, strict=True)]
+        m = m.with_(constraints=(*m.constraints, *inside))
+    return _set_of(m, [Dim(i) for i in range(len(m.dims))])
+
+
+def _sides(box: Sequence[Side] | None, count: int, what: str) -> list[Interval] | None:
+    if box is None:
+        return None
+    if len(box) != count:
+        raise ValueError(f"a box of {len(box)} intervals for {count} {what}")
+    return [_interval(side) for side in box]
+
+
+def _interval(side: Side) -> Interval:
+    match side:
+        case Interval():
+            return side
+        case int():
+            return Interval.point(side)
+        case range():
+            if abs(side.step) != 1 and len(side) > 1:
+                raise ValueError(f"{side} leaves out integers; a box has none of that")
+            return Interval(min(side), max(side)) if side else Interval.EMPTY
+    lo, hi = side
+    return Interval(lo, hi)
+
+
+def _set_of(m: M, results: Sequence[Expr]) -> IndexSet[M]:
+    """The set of some results: dimensions become range variables before the others."""
+    n = len(m.dims)
+    new: dict[Var, Expr] = {Dim(i): Range(i) for i in range(n)}
+    new |= {Range(i): Range(n + i) for i in range(len(m.ranges))}
+    if m.is_known_empty:
+        return IndexSet((), len(results))
+    found = m.with_(
+        dims=(),
+        ranges=[*m.dims, *m.ranges],
+        runtime=[renamed(v, new) for v in m.runtime],
+        results=substituted(results, new),
+        constraints=substituted_constraints(m.constraints, new),
+    )
+    found = remove_unused(simplify(found), dims=False)
+    return IndexSet(() if found.is_known_empty else (found,), len(results))
+
+
+def _at_runtime(m: M, values: Ints) -> M:
+    if len(values) != len(m.runtime):
+        raise ValueError(f"{len(values)} values for {len(m.runtime)} runtime variables")
+    new: dict[Var, Expr] = {Runtime(i): Const(v) for i, v in enumerate(values)}
+    inside = [(Const(k), v.interval) for k, v in zip(values, m.runtime, strict=True)]
+    return m.with_(
+        runtime=(),
+        results=substituted(m.results, new),
+        constraints=[*substituted_constraints(m.constraints, new), *inside],
+    )
+
+
+def _reaches(m: M, point: Ints) -> bool:
+    if len(point) != len(m.results):
+        return False
+    if m.runtime:
+        raise UnsupportedError("membership depends on runtime variables: give them values")
+    there = [(e, Interval.point(int(k))) for e, k in zip(m.results, point, strict=True)]
+    m = simplify(m.with_(constraints=(*m.constraints, *there)))
+    if m.is_known_empty:
+        return False
+    if not m.constraints:
+        return True
+    if prod(i.size for i in m.box.values()) <= CHUNK:
+        return bool(points(m, ()))
+    proof = prove_empty([m])
+    if not proof.is_proved and not proof.is_refuted:
+        raise UnsupportedError(f"membership is undecided: {proof.reason}")
+    return proof.is_refuted
+
+
+# -------------------------------------------------------------------------------------- counting
+
+
+def card(maps: Sequence[M], *, budget: int = BUDGET) -> int:
+    """How many different results maps have together, over their whole domains.
+
+    Three ways, the fast one first: a product over results that share no variable, where each is
+    dense or a mixed radix; isl; enumeration of at most `MAX_ENUMERATED` points.
+
+    Raises:
+        UnsupportedError: It is undecided; the message says why.
+    """
+    kept = [m for m in maps if not m.is_known_empty]
+    if len(kept) == 1:
+        kept = [_without_shift(kept[0])]
+        if (quick := _product_of_counts(kept[0])) is not None:
+            return quick
+    try:
+        return count_results([*map(system_of, kept)], budget=budget)
+    except UndecidedError as error:
+        size = sum(prod(i.size for i in m.box.values()) for m in kept)
+        if size <= MAX_ENUMERATED and not any(m.runtime for m in kept):
+            sets = [_set_of(m, m.results) for m in kept]
+            return len(set().union(*(points(m, ()) for s in sets for m in s.maps)))
+        reason = str(error)
+        if not any(m.runtime for m in kept):
+            reason += f", and {size} points are more than the {MAX_ENUMERATED} that are enumerated"
+        raise UnsupportedError(f"the number of elements is undecided: {reason}") from None
+
+
+def _without_shift(m: M) -> M:
+    """The map without runtime variables that only move results: they change no number."""
+    if not m.runtime or any(v.is_condition for v in m.runtime):
+        return m
+    results = []
+    for e in m.results:
+        terms = e.terms if isinstance(e, Sum) else ((e, 1),)
+        moved = [(t, c) for t, c in terms if isinstance(t, Runtime)]
+        results.append(e - sum((t * c for t, c in moved), Const(0)))
+    used = variables(*results, *(e for e, _ in m.constraints))
+    if any(isinstance(v, Runtime) for v in used):
+        return m
+    return m.with_(results=results, runtime=())
+
+
+def _product_of_counts(m: M) -> int | None:
+    """The number of results that share no variable; `None` where that is not so easy."""
+    if m.constraints or m.runtime:
+        return None
+    seen: set[Var] = set()
+    total = 1
+    for e in m.results:
+        used = variables(e)
+        count = _count(e, m.box)
+        if count is None or used & seen:
+            return None
+        seen |= used
+        total *= count
+    return total
+
+
+def _count(e: Expr, box: Mapping[Var, Interval]) -> int | None:
+    """The number of values of a sum of scaled variables that are dense or a mixed radix."""
+    if isinstance(e, Const):
+        return 1
+    terms = e.terms if isinstance(e, Sum) else ((e, 1),)
+    sizes: list[tuple[int, int]] = []
+    for t, c in terms:
+        if not isinstance(t, Dim | Range) or not box[t].is_finite:
+            return None
+        sizes.append((abs(c), box[t].size))
+    step, count, reach, is_dense = 0, 1, 0, True  # values are in [0, reach]
+    for c, size in sorted(sizes):
+        if size == 1:
+            continue
+        if count == 1:
+            step, count = c, size
+        elif is_dense and c % step == 0 and c // step <= count:
+            count += (size - 1) * (c // step)
+        elif c > reach:
+            count, is_dense = count * size, False
+        else:
+            return None
+        reach += c * (size - 1)
+    return count
+
+
+# ---------------------------------------------------------------------------------- pairs of maps
+
+
+def union(first: M, second: M) -> list[M]:
+    """Maps that share no pair, together the pairs of both.
+
+    Raises:
+        UnsupportedError: It is undecided.
+    """
+    if first.is_known_empty or second.is_known_empty:
+        return [m for m in (first, second) if not m.is_known_empty]
+    return [first, *subtract(second, first)]
+
+
+def intersect(first: M, second: M) -> list[M]:
+    """The pairs that both maps have, as maps that share none.
+
+    Where isl cannot say, it is one map with constraints instead of solutions.
+    """
+    if first.is_known_empty or second.is_known_empty:
+        return []
+    try:
+        return _combined("intersect", first, second)
+    except UnsupportedError:
+        return _both(first, second)
+
+
+def subtract(first: M, second: M) -> list[M]:
+    """The pairs that only the first map has, as maps that share none.
+
+    Raises:
+        UnsupportedError: It is undecided.
+    """
+    if first.is_known_empty:
+        return []
+    if second.is_known_empty:
+        return [first]
+    return _combined("subtract", first, second)
+
+
+def _check(first: M, second: M) -> None:
+    if first.is_undefined or second.is_undefined:
+        raise UnsupportedError("an undefined map says nothing")
+    shapes = [(len(m.dims), len(m.results)) for m in (first, second)]
+    if shapes[0] != shapes[1]:
+        raise ValueError(f"{shapes[0][0]} -> {shapes[0][1]} and {shapes[1][0]} -> {shapes[1][1]}")
+
+
+def _combined(operation: str, first: M, second: M) -> list[M]:
+    _check(first, second)
+    if running := running_indices([first, second]):
+        raise UnsupportedError(
+            f"undecided: runtime variables {running} are read at indices that run"
+        )
+    systems = system_of(first), system_of(second)
+    try:
+        pieces, parameters = combine(operation, [systems[0]], [systems[1]])
+    except UndecidedError as error:
+        raise UnsupportedError(f"undecided: {error}") from None
+    known = {
+        key: v
+        for m, s in zip((first, second), systems, strict=True)
+        for key, v in zip(s.runtime, m.runtime, strict=True)
+    }
+    owners = [known[key] for key in parameters.number]
+    if any(isinstance(u, Runtime) for v in owners for e in v.index for u in variables(e)):
+        raise UnsupportedError("undecided: the index of a runtime variable is read at run time")
+    runtime = [replace_interval(v, v.values) for v in owners]
+    return [found for p in pieces if not (found := _map_of(first, p, runtime)).is_known_empty]
+
+
+def _map_of(like: M, piece: Piece, runtime: Sequence[RuntimeVariable]) -> M:
+    """A piece as a map with the dimensions of another."""
+    dims = [Variable(Interval.EVERYTHING, v.name) for v in like.dims]
+    ranges = [Variable(Interval.EVERYTHING)] * piece.num_ranges
+    found = like.with_(
+        dims=dims,
+        ranges=ranges,
+        runtime=runtime,
+        results=piece.results,
+        constraints=piece.constraints,
+    )
+    found = simplify(found, replace_points=False)
+    while (solved := _solve_remainder(found)) is not None:
+        found = simplify(solved, replace_points=False)
+    return remove_unused(found, dims=False)
+
+
+def _solve_remainder(m: M) -> M | None:
+    """Solve one `(a * x + rest) mod c = r` for a range variable `x`; `None` if there is none.
+
+    `x` is its lowest value, and the distance to the first solution, and a new variable times `c`.
+    """
+    for k, (e, interval) in enumerate(m.constraints):
+        if not isinstance(e, Mod) or not isinstance(e.den, Const) or not interval.is_point:
+            continue
+        c, inner = e.den.value, e.num
+        for x, a in inner.terms if isinstance(inner, Sum) else ((inner, 1),):
+            rest = inner - x * a
+            if not isinstance(x, Range) or c < 2 or gcd(a, c) > 1 or x in variables(rest):
+                continue
+            box = m.box[x]
+            if not box.is_finite:
+                continue
+            inverse = pow(a, -1, c)
+            inverse -= c if inverse * 2 > c else 0
+            first = ((interval.lo - rest) * inverse - box.lo) % c + box.lo
+            steps = Interval(0, (box.size - 1) // c)
+            new: dict[Var, Expr] = {x: first + x * c}
+            ranges = [*m.ranges]
+            ranges[x.index] = Variable(steps, ranges[x.index].name)
+            left = [*m.constraints[:k], *m.constraints[k + 1 :], (x, box)]
+            return m.with_(
+                ranges=ranges,
+                results=substituted(m.results, new),
+                constraints=substituted_constraints(left, new),
+            )
+    return None
+
+
+def _both(first: M, second: M) -> list[M]:
+    """The intersection by constraints: results of both are equal."""
+    _check(first, second)
+    n, r = len(first.ranges), len(first.runtime)
+    shift: dict[Var, Expr] = {Range(i): Range(n + i) for i in range(len(second.ranges))}
+    shift |= {Runtime(i): Runtime(r + i) for i in range(len(second.runtime))}
+    others = substituted(second.results, shift)
+    same: list[Constraint] = [
+        (a - b, Interval.point(0)) for a, b in zip(first.results, others, strict=True)
+    ]
+    found = first.with_(
+        dims=[
+            replace_interval(a, a.interval & b.interval)
+            for a, b in zip(first.dims, second.dims, strict=True)
+        ],
+        ranges=first.ranges + second.ranges,
+        runtime=[*first.runtime, *[renamed(v, shift) for v in second.runtime]],
+        constraints=[
+            *first.constraints,
+            *substituted_constraints(second.constraints, shift),
+            *same,
+        ],
+    )
+    found = remove_unused(simplify(found), dims=False)
+    return [] if found.is_known_empty else [found]
+
+
+def to_isl(m: M) -> Any:
+    """The relation as an `islpy.Map`; runtime variables are parameters."""
+    try:
+        return relation_of(system_of(m))
+    except ValueError as error:
+        raise UnsupportedError(str(error)) from None
+
+
+def from_isl(like: type[M], relation: Any) -> list[M]:
+    """An `islpy.Map` (or its text) as maps that share no pair.
+
+    Parameters must be called `p0`, `p1`, … and become runtime variables without origin.
+
+    Raises:
+        UnsupportedError: isl finds no quotients for its unknowns within the budget.
+    """
+    try:
+        with budgeted(BUDGET) as isl:
+            found = relation
+            if isinstance(relation, str):
+                found = isl.Map.read_from_str(context(), relation)
+            num_dims = found.dim(isl.dim_type.in_)
+            names = [
+                found.get_dim_name(isl.dim_type.param, i)
+                for i in range(found.dim(isl.dim_type.param))
+            ]
+            pieces = pieces_of(isl, found, num_dims)
+    except UndecidedError as error:
+        raise UnsupportedError(f"undecided: {error}") from None
+    numbers = [int(name.removeprefix("p")) for name in names]
+    runtime = [RuntimeVariable(Interval.EVERYTHING)] * (max(numbers, default=-1) + 1)
+    template = like(dims=[Variable(Interval.EVERYTHING)] * num_dims)
+    return [m for piece in pieces if not (m := _map_of(template, piece, runtime)).is_known_empty]

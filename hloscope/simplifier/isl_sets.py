@@ -1,0 +1,337 @@
+"""Sets and relations of isl as quasi-affine pieces, and the number of their points.
+
+A relation that isl computed (a union, a difference, an image) is read back as disjoint `Piece`s:
+results in the dimensions of the relation and in range variables, where a quotient or remainder is
+written as one instead of an unknown with inequalities.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Final
+
+from hloscope.affine import (
+    Const,
+    Dim,
+    Expr,
+    Interval,
+    Range,
+    Runtime,
+    Sum,
+    Var,
+    linear,
+    substitute,
+    variables,
+)
+from hloscope.simplifier.isl_relations import (
+    BUDGET,
+    Parameters,
+    System,
+    UndecidedError,
+    budgeted,
+    shape_of,
+    union_of,
+)
+
+MAX_PIECES: Final = 256
+"""A relation of more disjoint pieces is of no use to anybody who reads it."""
+
+Constraint = tuple[Expr, Interval]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """`{ dims -> results }` as range variables run under constraints.
+
+    Attributes:
+        num_ranges: `Range(0)`, `Range(1)`, … stand for what the dimensions leave open.
+        results: One expression for each coordinate on the right.
+        constraints: `(expr, interval)`, bounds of variables among them; all hold.
+    """
+
+    num_ranges: int
+    results: tuple[Expr, ...]
+    constraints: tuple[Constraint, ...]
+
+
+def pieces_of(isl: Any, relation: Any, num_dims: int) -> list[Piece]:
+    """The disjoint pieces of an `islpy.Map`, whose parameters `p0`, … are `Runtime(0)`, ….
+
+    Raises:
+        UndecidedError: There are more than `MAX_PIECES` of them, or isl finds no quotients.
+    """
+    flat = relation.coalesce().wrap().flatten()
+    parts = _basic_sets(flat)
+    if len(parts) > MAX_PIECES:
+        raise UndecidedError(f"there are {len(parts)} pieces, more than {MAX_PIECES}")
+    return [_Reader(isl, part, num_dims).piece() for part in parts]
+
+
+def _basic_sets(flat: Any) -> list[Any]:
+    """Disjoint basic sets whose existentially quantified variables are all quotients."""
+    flat = flat.compute_divs()
+    if flat.n_basic_set() > 1:
+        flat = flat.make_disjoint().compute_divs()
+    return [part for part in flat.get_basic_sets() if not part.is_empty()]
+
+
+class _Reader:
+    """Reads one basic set; unknowns are the coordinates after the first `num_dims`."""
+
+    def __init__(self, isl: Any, part: Any, num_dims: int) -> None:
+        self._isl = isl
+        self._num_dims = num_dims
+        self._type = isl.dim_type
+        self._part = part
+        self._count = part.dim(self._type.set)
+        unknowns = range(self._count - num_dims)
+        own: list[Expr] = [Dim(i) for i in range(num_dims)]
+        own += [Range(i) for i in unknowns]
+        self._own = own
+        parameters = part.dim(self._type.param)
+        names = [part.get_dim_name(self._type.param, i) for i in range(parameters)]
+        self._params: list[Expr] = [Runtime(int(name.removeprefix("p"))) for name in names]
+        self._quotients: list[Expr] = []
+        for i in range(part.dim(self._type.div)):
+            self._quotients.append(self._quotient(part.get_div(i)))
+        self.open: dict[Var, None] = {Range(i): None for i in unknowns}
+        self.solved: dict[Var, Expr] = {}
+        self.rows: dict[Expr, Interval] = {}
+        for constraint in part.get_constraints():
+            self._add(self._row(constraint), is_equality=constraint.is_equality())
+
+    def _quotient(self, aff: Any) -> Expr:
+        den = int(str(aff.get_denominator_val()))
+        terms = [
+            (e, _int(aff.get_coefficient_val(kind, i), den))
+            for kind, exprs in (
+                (self._type.param, self._params),
+                (self._type.in_, self._own),
+                (self._type.div, self._quotients),
+            )
+            for i, e in enumerate(exprs)
+        ]
+        return linear(*terms, (Const(_int(aff.get_constant_val(), den)), 1)) // den
+
+    def _row(self, constraint: Any) -> Expr:
+        terms = [
+            (e, _int(constraint.get_coefficient_val(kind, i)))
+            for kind, exprs in (
+                (self._type.param, self._params),
+                (self._type.set, self._own),
+                (self._type.div, self._quotients),
+            )
+            for i, e in enumerate(exprs)
+        ]
+        return linear(*terms, (Const(_int(constraint.get_constant_val())), 1))
+
+    def _add(self, e: Expr, *, is_equality: bool = False) -> None:
+        """Add `e >= 0`, or `e = 0`."""
+        bound = Interval.point(0) if is_equality else Interval(0, Interval.EVERYTHING.hi)
+        self._restrict(e, bound)
+
+    def _restrict(self, e: Expr, interval: Interval) -> None:
+        const = e.const if isinstance(e, Sum) else e.value if isinstance(e, Const) else 0
+        e, interval = e - const, interval - const
+        if isinstance(e, Const):
+            return  # true: the part is not empty
+        if -e in self.rows:
+            e, interval = -e, -interval
+        self.rows[e] = self.rows.get(e, Interval.EVERYTHING) & interval
+
+    def piece(self) -> Piece:
+        """The piece, with as few range variables as the rows tell."""
+        while self._solve_one():
+            pass
+        self._shift()
+        self._bound()
+        left = {v: Range(k) for k, v in enumerate(self.open)}
+        number: dict[Var, Expr] = {v: e for v, e in left.items()}
+        final = number | {v: substitute(e, number) for v, e in self.solved.items()}
+        outs = [e for e in self._own if isinstance(e, Range)]
+        return Piece(
+            len(left),
+            tuple([final[v] for v in outs]),
+            tuple([(substitute(e, number), i) for e, i in self.rows.items()]),
+        )
+
+    def _solve_one(self) -> bool:
+        """Solve `c * x + rest in [lo, hi]` that has at most one solution `x` for each `rest`."""
+        for width_limit in (True, False):  # equations first
+            for e, interval in self.rows.items():
+                if not interval.is_finite or (width_limit and not interval.is_point):
+                    continue
+                for x, c in _terms(e):
+                    if not isinstance(x, Range) or x not in self.open or interval.size > abs(c):
+                        continue
+                    rest = e - x * c
+                    if x in variables(rest):
+                        continue
+                    value = (interval.hi - rest) // c if c > 0 else (rest - interval.lo) // -c
+                    if interval.size == abs(c):
+                        del self.rows[e]  # there is a solution always
+                    self._use(x, value)
+                    return True
+        return False
+
+    def _use(self, x: Range, value: Expr) -> None:
+        """Use `x = value` everywhere; a row that it makes true by itself disappears."""
+        del self.open[x]
+        new: dict[Var, Expr] = {x: value}
+        self.solved = {v: substitute(e, new) for v, e in self.solved.items()} | new
+        rows, self.rows = self.rows, {}
+        for e, interval in rows.items():
+            self._restrict(substitute(e, new), interval)
+
+    def _shift(self) -> None:
+        """`x + rest in [lo, hi]`: `x` is `lo - rest` and a new variable in `[0, hi - lo]`."""
+        for x in list(self.open):
+            bare = self.rows.get(x, Interval.EVERYTHING)
+            if bare.is_finite:
+                continue
+            for e, interval in self.rows.items():
+                factor = dict(_terms(e)).get(x, 0)
+                rest = e - x * factor
+                if abs(factor) != 1 or not interval.is_finite or x in variables(rest):
+                    continue
+                low = (interval.lo - rest) if factor == 1 else (rest - interval.hi)
+                new: dict[Var, Expr] = {x: x + low}
+                self.solved = {v: substitute(s, new) for v, s in self.solved.items()}
+                self.solved.setdefault(x, x + low)
+                rows, self.rows = self.rows, {}
+                for row, bound in rows.items():
+                    self._restrict(substitute(row, new), bound)
+                break
+
+    def _bound(self) -> None:
+        """Bounds for variables that no row bounds alone."""
+        whole = self._isl.Set.from_basic_set(self._part)
+        for at, x in enumerate(self._own):
+            if self.rows.get(x, Interval.EVERYTHING).is_finite:
+                continue
+            if isinstance(x, Range) and (x not in self.open or x in self.solved):
+                continue  # it is solved, or bounded by the shift
+            low, high = whole.dim_min_val(at), whole.dim_max_val(at)
+            lo = int(str(low)) if low.is_int() else Interval.EVERYTHING.lo
+            hi = int(str(high)) if high.is_int() else Interval.EVERYTHING.hi
+            self._restrict(x, Interval(lo, hi))
+
+
+def _terms(e: Expr) -> Sequence[tuple[Expr, int]]:
+    return e.terms if isinstance(e, Sum) else ((e, 1),)
+
+
+def _int(value: Any, den: int = 1) -> int:
+    return int(str(value.mul(den) if den != 1 else value))
+
+
+# ------------------------------------------------------------------------------------ operations
+
+
+def combine(
+    operation: str, first: Sequence[System], second: Sequence[System], *, budget: int = BUDGET
+) -> tuple[list[Piece], Parameters]:
+    """`union`, `intersect` or `subtract` of two unions of relations, as disjoint pieces.
+
+    Raises:
+        UndecidedError: An expression is not affine, or isl ran out of its budget.
+
+    >>> box = {Dim(0): Interval(0, 9)}
+    >>> evens = System(1, 0, box, [(Dim(0) % 2, Interval(0, 0))], [Dim(0)])
+    >>> pieces, _ = combine("subtract", [System(1, 0, box, (), [Dim(0)])], [evens])
+    >>> pieces[0].results
+    (<d0>,)
+    """
+    parameters = Parameters.of(*first, *second)
+    shape = shape_of(*first, *second)
+    with budgeted(budget) as isl:
+        one = union_of(isl, first, parameters, shape)
+        other = union_of(isl, second, parameters, shape)
+        if operation == "union":
+            relation = one.union(other)
+        else:
+            relation = one.intersect(other) if operation == "intersect" else one.subtract(other)
+        return pieces_of(isl, relation, shape[0]), parameters
+
+
+def count_results(systems: Sequence[System], *, budget: int = BUDGET) -> int:
+    """How many different results there are.
+
+    Raises:
+        UndecidedError: An expression is not affine, a runtime variable decides, there is no end of
+            them, or isl ran out of its budget.
+
+    >>> box = {Dim(0): Interval(0, 999_999), Dim(1): Interval(0, 7)}
+    >>> count_results([System(2, 0, box, (), [Dim(0) * 4 + Dim(1)])])
+    4000004
+    """
+    if not systems:
+        return 0
+    parameters = Parameters.of(*systems)
+    with budgeted(budget) as isl:
+        results = union_of(isl, systems, parameters, shape_of(*systems)).range()
+        for i in range(len(parameters.number)):
+            if results.involves_dims(isl.dim_type.param, i, 1):
+                raise UndecidedError("it depends on the values of runtime variables")
+        results = results.project_out(isl.dim_type.param, 0, len(parameters.number))
+        return count_points(isl, results)
+
+
+def count_points(isl: Any, points: Any) -> int:
+    """The number of points of an `islpy.Set` without parameters.
+
+    isl counts by going through the points.  Disjoint parts are counted on their own, and in each
+    part the coordinates that have nothing to do with each other.
+    """
+    if not points.is_bounded():
+        raise UndecidedError("there is no end of them")
+    if points.dim(isl.dim_type.set) == 0:
+        return int(not points.is_empty())
+    return sum(_count_part(isl, part) for part in _basic_sets(points.coalesce()))
+
+
+def _count_part(isl: Any, part: Any) -> int:
+    kind = isl.dim_type.set
+    return prod(
+        int(str(isl.Set.from_basic_set(_only(isl, part, group)).count_val()))
+        for group in _groups(isl, part)
+        if any(i < part.dim(kind) for i in group)
+    )
+
+
+def _only(isl: Any, part: Any, group: Sequence[int]) -> Any:
+    kind = isl.dim_type.set
+    for i in range(part.dim(kind) - 1, -1, -1):
+        if i not in group:
+            part = part.project_out(kind, i, 1)
+    return part
+
+
+def _groups(isl: Any, part: Any) -> list[list[int]]:
+    """Coordinates and, after them, quotients that occur together in a row, directly or not."""
+    count, quotients = part.dim(isl.dim_type.set), part.dim(isl.dim_type.div)
+    group = [*range(count + quotients)]
+
+    def root(i: int) -> int:
+        while group[i] != i:
+            i = group[i]
+        return i
+
+    def join(row: Any, kind: Any, extra: Sequence[int] = ()) -> None:
+        used = [i for i in range(count) if row.get_coefficient_val(kind, i).sgn()]
+        for i in range(quotients):
+            if row.get_coefficient_val(isl.dim_type.div, i).sgn():
+                used.append(count + i)
+        for i in [*used, *extra]:
+            group[root(i)] = root([*used, *extra][0])
+
+    for constraint in part.get_constraints():
+        join(constraint, isl.dim_type.set)
+    for i in range(quotients):
+        join(part.get_div(i), isl.dim_type.in_, [count + i])
+    found: dict[int, list[int]] = {}
+    for i in range(count + quotients):
+        found.setdefault(root(i), []).append(i)
+    return list(found.values())
