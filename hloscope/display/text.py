@@ -17,7 +17,7 @@ from hloscope.display.parts import AccessParts, access_parts
 from hloscope.display.table import columns
 from hloscope.indexing import Access, Precision
 from hloscope.ir.graph import Instruction
-from hloscope.ir.types import Dims
+from hloscope.ir.types import Dims, TupleType, Type
 from hloscope.ops.control import Parameter
 from hloscope.ops.shape import Constant
 
@@ -45,7 +45,14 @@ def headline(ins: Instruction, opcode: str) -> str:
             inside = literal if len(literal) <= 24 else f"{literal[:20]} …"
         case _:
             inside = _short_list(ins.operands, lambda o: o.name)
-    return f"{ins.name} = {shape_text(ins.type)} {opcode}({inside})"
+    return f"{ins.name} = {_short_shape(ins.type)} {opcode}({inside})"
+
+
+def _short_shape(type: Type) -> str:
+    """A type without layouts; a long tuple without the middle and with its length."""
+    if isinstance(type, TupleType) and len(type.elements) > 8:
+        return f"({_short_list(type.elements, shape_text)}; {len(type.elements)} in all)"
+    return shape_text(type)
 
 
 def _output(answer: Answer, output: OutputAnswer) -> Iterator[str]:

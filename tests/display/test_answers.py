@@ -38,6 +38,13 @@ def test_too_much_to_draw_is_said_in_words() -> None:
     assert len(picture) < 60_000
 
 
+def test_a_long_tuple_is_cut_in_the_headline() -> None:
+    names = ", ".join(["p"] * 12)
+    program = hs.read(f"ENTRY e {{ p = f32[5] parameter(0) ROOT t = tuple({names}) }}")
+    first = str(program.root.indexing(0)).splitlines()[0]
+    assert "f32[5], …, f32[5]; 12 in all) tuple(p, p, p, p, p, p, …, p)" in first
+
+
 def test_nothing_is_touched_from_outside_the_domain() -> None:
     m = IndexingMap.parse("(d0) -> (d0), domain: d0 in [2, 3]")
     assert touched(Access(m), (2,)) == {(2,)}
