@@ -1,0 +1,1 @@
+"""What the analysis claims, measured: against execution, isl and XLA's own prints."""
