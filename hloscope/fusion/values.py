@@ -50,10 +50,8 @@ MAX_DEPTH: Final = 64
 """How far back a value is looked for."""
 MAX_LITERAL: Final = 1 << 20
 """Characters of a literal that are looked at."""
-MOVES: Final[frozenset[type[Op]]] = frozenset(
-    {BroadcastInDim, Reshape, Transpose, Slice, Reverse, Bitcast, Concatenate, Pad}
-    | {ELEMENTWISE["copy"]}
-)
+_MOVES: Final = BroadcastInDim, Reshape, Transpose, Slice, Reverse, Bitcast, Concatenate, Pad
+MOVES: Final[frozenset[type[Op]]] = frozenset([*_MOVES, ELEMENTWISE["copy"]])
 """Ops whose result elements are operand elements."""
 
 

@@ -18,10 +18,11 @@ Source: XLA docs "Operation semantics" and the attribute names of HLO text.
 from __future__ import annotations
 
 import re
-from dataclasses import MISSING, dataclass, fields
-from typing import Any, Final, cast
+from dataclasses import dataclass
+from typing import Any, Final
 
 from hloscope.hlo_parser.values import KINDS, Kind
+from hloscope.ir.op import REQUIRED
 from hloscope.ops import OPS
 from hloscope.ops.base import Op
 from hloscope.ops.contraction import DotDimensions
@@ -192,9 +193,8 @@ def _attribute(text: str, op: type[Op]) -> Attribute:
     grammar = KINDS[check or kind] if check or kind != "setting" else None
     default = _EMPTY.get(kind)
     if kind != "setting" and not group:
-        own = {f.name: f.default for f in fields(cast(Any, op))}
-        given = tuple(own[part] for part in parts)
-        if MISSING not in given:
+        given = tuple(op.fields[part] for part in parts)
+        if REQUIRED not in given:
             default = given if len(given) > 1 else given[0]
     return Attribute(name, rule == "!", rule != "?", kind, grammar, parts, group, default)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from hloscope.errors import VerifyError
 from hloscope.ir.types import TensorType, TokenType, TupleType
 from hloscope.ops.base import Callee, Op, Pairs, Type, op
@@ -21,7 +19,6 @@ from hloscope.ops.infer_util import (
 )
 
 
-@dataclass(frozen=True, slots=True)
 class Collective(Op):
     """Base: who takes part, and on which channel.
 
@@ -40,7 +37,6 @@ class Collective(Op):
 
 
 @op("all_gather")
-@dataclass(frozen=True, slots=True)
 class AllGather(Collective):
     """Concatenates the operands of a group along `all_gather_dim`."""
 
@@ -48,7 +44,6 @@ class AllGather(Collective):
 
 
 @op("all_reduce")
-@dataclass(frozen=True, slots=True)
 class AllReduce(Collective):
     """Reduces the operands of a group element by element.  Calls: the body."""
 
@@ -57,7 +52,6 @@ class AllReduce(Collective):
 
 
 @op("collective_reduce")
-@dataclass(frozen=True, slots=True)
 class CollectiveReduce(Collective):
     """`all_reduce` whose result only one member of each group keeps.  Calls: the body."""
 
@@ -66,7 +60,6 @@ class CollectiveReduce(Collective):
 
 
 @op("reduce_scatter")
-@dataclass(frozen=True, slots=True)
 class ReduceScatter(Collective):
     """`all_reduce`, then each member keeps its part along `scatter_dimension`."""
 
@@ -74,7 +67,6 @@ class ReduceScatter(Collective):
 
 
 @op("all_to_all")
-@dataclass(frozen=True, slots=True)
 class AllToAll(Collective):
     """Splits along `split_dimension`, exchanges, concatenates along `concat_dimension`.
 
@@ -111,7 +103,6 @@ class AllToAll(Collective):
 
 
 @op("collective_broadcast")
-@dataclass(frozen=True, slots=True)
 class CollectiveBroadcast(Collective):
     """The first member's value for all."""
 
@@ -120,7 +111,6 @@ class CollectiveBroadcast(Collective):
 
 
 @op("collective_permute")
-@dataclass(frozen=True, slots=True)
 class CollectivePermute(Collective):
     """Sends along `source_target_pairs`; who receives nothing gets zeros."""
 
@@ -135,7 +125,6 @@ class CollectivePermute(Collective):
 
 
 @op("ragged_all_to_all")
-@dataclass(frozen=True, slots=True)
 class RaggedAllToAll(Collective):
     """`all_to_all` with sizes and offsets given at run time."""
 
@@ -145,7 +134,6 @@ class RaggedAllToAll(Collective):
 
 
 @op("partition_id")
-@dataclass(frozen=True, slots=True)
 class PartitionId(Op):
     """Number of this partition."""
 
@@ -155,7 +143,6 @@ class PartitionId(Op):
 
 
 @op("replica_id")
-@dataclass(frozen=True, slots=True)
 class ReplicaId(Op):
     """Number of this replica."""
 
@@ -165,7 +152,6 @@ class ReplicaId(Op):
 
 
 @op("cross-replica-sum")
-@dataclass(frozen=True, slots=True)
 class CrossReplicaSum(Op):
     """StableHLO's old `cross-replica-sum`."""
 
@@ -176,7 +162,6 @@ class CrossReplicaSum(Op):
 
 
 @op("send")
-@dataclass(frozen=True, slots=True)
 class Send(Op):
     """Sends data on a channel."""
 
@@ -190,7 +175,6 @@ class Send(Op):
 
 
 @op("send-done")
-@dataclass(frozen=True, slots=True)
 class SendDone(Op):
     """Ends a send (HLO)."""
 
@@ -204,7 +188,6 @@ class SendDone(Op):
 
 
 @op("recv")
-@dataclass(frozen=True, slots=True)
 class Recv(Op):
     """Receives data on a channel."""
 
@@ -214,7 +197,6 @@ class Recv(Op):
 
 
 @op("recv-done")
-@dataclass(frozen=True, slots=True)
 class RecvDone(Op):
     """Ends a recv (HLO)."""
 
@@ -234,7 +216,6 @@ class RecvDone(Op):
 
 
 @op("infeed")
-@dataclass(frozen=True, slots=True)
 class Infeed(Op):
     """Reads from the host."""
 
@@ -243,7 +224,6 @@ class Infeed(Op):
 
 
 @op("outfeed")
-@dataclass(frozen=True, slots=True)
 class Outfeed(Op):
     """Writes to the host."""
 

@@ -75,7 +75,6 @@ def _contracted(
 
 
 @op("dot_general")
-@dataclass(frozen=True, slots=True)
 class DotGeneral(Op):
     """`result[b, m, n] = sum over k of lhs[b, m, k] * rhs[b, k, n]`; HLO `dot` is the same op.
 
@@ -96,7 +95,6 @@ class DotGeneral(Op):
 
 
 @op("dot")
-@dataclass(frozen=True, slots=True)
 class Dot(Op):
     """StableHLO's old `dot`: contracts the last dimension of `lhs` with the first of `rhs`."""
 
@@ -115,7 +113,6 @@ class Dot(Op):
 
 
 @op("scaled_dot")
-@dataclass(frozen=True, slots=True)
 class ScaledDot(Op):
     """`dot` of block-scaled operands.  Operands: lhs, rhs, lhs scale, rhs scale."""
 
@@ -130,7 +127,6 @@ class ScaledDot(Op):
 
 
 @op("ragged_dot")
-@dataclass(frozen=True, slots=True)
 class RaggedDot(Op):
     """`dot` with one ragged dimension split into groups.  Operands: lhs, rhs, group sizes."""
 
@@ -161,7 +157,6 @@ class RaggedDot(Op):
 
 
 @op("einsum")
-@dataclass(frozen=True, slots=True)
 class Einsum(Op):
     """Sum of products by an Einstein summation text."""
 
@@ -169,7 +164,6 @@ class Einsum(Op):
 
 
 @op("unary_einsum")
-@dataclass(frozen=True, slots=True)
 class UnaryEinsum(Op):
     """`einsum` of one operand."""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from hloscope.errors import VerifyError
 from hloscope.ir.types import TokenType, TupleType
 from hloscope.ops.base import Callee, Op, Type, op
@@ -11,7 +9,6 @@ from hloscope.ops.infer_util import U32, array, bare, count, kind, packed, requi
 
 
 @op("parameter")
-@dataclass(frozen=True, slots=True)
 class Parameter(Op):
     """Argument `number` of the computation."""
 
@@ -20,7 +17,6 @@ class Parameter(Op):
 
 
 @op("tuple")
-@dataclass(frozen=True, slots=True)
 class Tuple(Op):
     """A tuple of the operands."""
 
@@ -29,7 +25,6 @@ class Tuple(Op):
 
 
 @op("get_tuple_element")
-@dataclass(frozen=True, slots=True)
 class GetTupleElement(Op):
     """Element `index` of a tuple."""
 
@@ -50,13 +45,11 @@ class GetTupleElement(Op):
 
 
 @op("result")
-@dataclass(frozen=True, slots=True)
 class Result(GetTupleElement):
     """Result `index` of a StableHLO op with several; not an operation of its own (`%0#1`)."""
 
 
 @op("call")
-@dataclass(frozen=True, slots=True)
 class Call(Op):
     """Calls a computation (HLO `call`, StableHLO `func.call`)."""
 
@@ -67,7 +60,6 @@ class Call(Op):
 
 
 @op("fusion")
-@dataclass(frozen=True, slots=True)
 class Fusion(Op):
     """A fused computation, run as one kernel (HLO).
 
@@ -84,7 +76,6 @@ class Fusion(Op):
 
 
 @op("while")
-@dataclass(frozen=True, slots=True)
 class While(Op):
     """Loop.  Calls: condition, body."""
 
@@ -94,7 +85,6 @@ class While(Op):
 
 
 @op("case")
-@dataclass(frozen=True, slots=True)
 class Case(Op):
     """One of several branches by operand 0; HLO `conditional` too.  Calls: the branches.
 
@@ -119,7 +109,6 @@ class Case(Op):
 
 
 @op("async_start")
-@dataclass(frozen=True, slots=True)
 class AsyncStart(Op):
     """Begins an asynchronous computation (`async-start`, or `<op>-start` for any op).
 
@@ -144,7 +133,6 @@ class AsyncStart(Op):
 
 
 @op("async_update")
-@dataclass(frozen=True, slots=True)
 class AsyncUpdate(Op):
     """A step of an asynchronous computation; `wrapped_name` for the sugared spelling."""
 
@@ -158,7 +146,6 @@ class AsyncUpdate(Op):
 
 
 @op("async_done")
-@dataclass(frozen=True, slots=True)
 class AsyncDone(Op):
     """Ends an asynchronous computation; `wrapped_name` for the sugared spelling."""
 
@@ -178,7 +165,6 @@ class AsyncDone(Op):
 
 
 @op("copy-start")
-@dataclass(frozen=True, slots=True)
 class CopyStart(Op):
     """Begins a copy (HLO); returns (target, source, context)."""
 
@@ -191,7 +177,6 @@ class CopyStart(Op):
 
 
 @op("copy-done")
-@dataclass(frozen=True, slots=True)
 class CopyDone(Op):
     """Ends a copy (HLO)."""
 
@@ -207,7 +192,6 @@ class CopyDone(Op):
 
 
 @op("after_all")
-@dataclass(frozen=True, slots=True)
 class AfterAll(Op):
     """A token that waits for the operands; HLO's `create-token` has none."""
 
@@ -216,7 +200,6 @@ class AfterAll(Op):
 
 
 @op("create_token")
-@dataclass(frozen=True, slots=True)
 class CreateToken(Op):
     """StableHLO's old `create_token`."""
 
@@ -225,7 +208,6 @@ class CreateToken(Op):
 
 
 @op("add-dependency")
-@dataclass(frozen=True, slots=True)
 class AddDependency(Op):
     """Operand 0, after operand 1 (HLO)."""
 
@@ -235,7 +217,6 @@ class AddDependency(Op):
 
 
 @op("optimization_barrier")
-@dataclass(frozen=True, slots=True)
 class OptimizationBarrier(Op):
     """The operands, unmoved by the optimizer."""
 
@@ -244,7 +225,6 @@ class OptimizationBarrier(Op):
 
 
 @op("domain")
-@dataclass(frozen=True, slots=True)
 class Domain(Op):
     """Boundary between domains such as shardings (HLO)."""
 
@@ -256,7 +236,6 @@ class Domain(Op):
 
 
 @op("custom_call")
-@dataclass(frozen=True, slots=True)
 class CustomCall(Op):
     """A call out of the language.
 
@@ -272,7 +251,6 @@ class CustomCall(Op):
 
 
 @op("composite")
-@dataclass(frozen=True, slots=True)
 class Composite(Op):
     """A named op with a decomposition.  Calls: the decomposition."""
 
@@ -285,7 +263,6 @@ class Composite(Op):
 
 
 @op("return")
-@dataclass(frozen=True, slots=True)
 class Return(Op):
     """StableHLO's terminator: a computation's root with the values it returns as operands."""
 
@@ -294,7 +271,6 @@ class Return(Op):
 
 
 @op("unknown")
-@dataclass(frozen=True, slots=True)
 class UnknownOp(Op):
     """An op nothing is known about, kept as written."""
 

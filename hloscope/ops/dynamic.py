@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from hloscope.ops.base import Callee, Dims, Op, Type, op
 from hloscope.ops.infer_util import S32, array, count, extents, require, scalar, tensor
 
@@ -13,13 +11,11 @@ def _check_dimension(op: str, d: int, rank: int) -> None:
 
 
 @op("dynamic_reshape")
-@dataclass(frozen=True, slots=True)
 class DynamicReshape(Op):
     """`reshape` to sizes given by operands."""
 
 
 @op("dynamic_broadcast_in_dim")
-@dataclass(frozen=True, slots=True)
 class DynamicBroadcastInDim(Op):
     """`broadcast_in_dim` to sizes given by operand 1."""
 
@@ -29,7 +25,6 @@ class DynamicBroadcastInDim(Op):
 
 
 @op("dynamic_iota")
-@dataclass(frozen=True, slots=True)
 class DynamicIota(Op):
     """`iota` of sizes given by operand 0."""
 
@@ -37,13 +32,11 @@ class DynamicIota(Op):
 
 
 @op("dynamic_pad")
-@dataclass(frozen=True, slots=True)
 class DynamicPad(Op):
     """`pad` with amounts given by operands 2, 3 and 4."""
 
 
 @op("get_dimension_size")
-@dataclass(frozen=True, slots=True)
 class GetDimensionSize(Op):
     """Size of a dimension as a scalar."""
 
@@ -57,7 +50,6 @@ class GetDimensionSize(Op):
 
 
 @op("set_dimension_size")
-@dataclass(frozen=True, slots=True)
 class SetDimensionSize(Op):
     """The operand with a dimension's run-time size set."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Final, TypeVar
 
 from hloscope.ir.types import ElementType, TensorType
@@ -28,7 +27,6 @@ from hloscope.ops.infer_util import (
 _O = TypeVar("_O", bound=Op)
 
 
-@dataclass(frozen=True, slots=True)
 class Elementwise(Op):
     """Base: every operand and the result have the same sizes.
 
@@ -117,7 +115,7 @@ _ROWS: Final = """
 
 def _subclass(name: str, base: type[_O], doc: str, fields: Mapping[str, object]) -> type[_O]:
     """A subclass that adds class variables only, so the base's generated methods serve it."""
-    return type(name, (base,), {"__slots__": (), "__module__": __name__, "__doc__": doc, **fields})
+    return type(name, (base,), {"__module__": __name__, "__doc__": doc, **fields})
 
 
 def _class(name: str, arity: str, marks: list[str]) -> type[Elementwise]:
@@ -143,7 +141,6 @@ ELEMENTWISE: Final[dict[str, type[Elementwise]]] = {
 """Every element-wise op class by name."""
 
 
-@dataclass(frozen=True, slots=True)
 class ImplicitBroadcast(Op):
     """Base of CHLO's `broadcast_*`: element-wise after broadcasting the smaller operand.
 

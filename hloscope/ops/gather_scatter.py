@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from hloscope.ir.types import TensorType
 from hloscope.ops.base import Callee, Dims, Op, Type, op
 from hloscope.ops.infer_util import (
@@ -41,7 +39,6 @@ def _window_dims(rank: int, dropped: Dims, op: str, rule: str) -> list[int]:
 
 
 @op("gather")
-@dataclass(frozen=True, slots=True)
 class Gather(Op):
     """Slices of `operand` at the rows of `start_indices`.  Source: StableHLO spec `gather`."""
 
@@ -95,7 +92,6 @@ class Gather(Op):
 
 
 @op("dynamic_gather")
-@dataclass(frozen=True, slots=True)
 class DynamicGather(Op):
     """`gather` whose slice sizes are operand 2."""
 
@@ -109,7 +105,6 @@ class DynamicGather(Op):
 
 
 @op("scatter")
-@dataclass(frozen=True, slots=True)
 class Scatter(Op):
     """Combines updates into the inputs.  Operands: N inputs, indices, N updates.  Calls: body.
 
@@ -156,7 +151,6 @@ class Scatter(Op):
 
 
 @op("torch_index_select")
-@dataclass(frozen=True, slots=True)
 class TorchIndexSelect(Op):
     """StableHLO's old `torch_index_select`."""
 

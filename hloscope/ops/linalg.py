@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from hloscope.ir.types import TensorType
 from hloscope.ops.base import Callee, Dims, Op, Type, op
 from hloscope.ops.infer_util import (
@@ -28,7 +26,6 @@ def _check_square(op: str, t: TensorType, rank: str, square: str) -> None:
 
 
 @op("cholesky")
-@dataclass(frozen=True, slots=True)
 class Cholesky(Op):
     """Cholesky factor of each matrix of a batch; reads the lower or the upper triangle."""
 
@@ -42,7 +39,6 @@ class Cholesky(Op):
 
 
 @op("triangular_solve")
-@dataclass(frozen=True, slots=True)
 class TriangularSolve(Op):
     """Solves `op(a) x = b` (left side) or `x op(a) = b` for triangular `a`."""
 
@@ -68,7 +64,6 @@ class TriangularSolve(Op):
 
 
 @op("fft")
-@dataclass(frozen=True, slots=True)
 class Fft(Op):
     """Fourier transform of the last `len(fft_length)` dimensions."""
 

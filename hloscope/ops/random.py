@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from hloscope.ir.types import ELEMENT_TYPES
 from hloscope.ops.base import Callee, Op, Type, op
 from hloscope.ops.infer_util import array, count, static
 
 
 @op("rng")
-@dataclass(frozen=True, slots=True)
 class Rng(Op):
     """Random numbers of a distribution with parameters from the operands."""
 
@@ -18,7 +15,6 @@ class Rng(Op):
 
 
 @op("rng_bit_generator")
-@dataclass(frozen=True, slots=True)
 class RngBitGenerator(Op):
     """New state and random bits from a state."""
 
@@ -26,7 +22,6 @@ class RngBitGenerator(Op):
 
 
 @op("rng-get-and-update-state")
-@dataclass(frozen=True, slots=True)
 class RngGetAndUpdateState(Op):
     """Reads and advances the global state (HLO)."""
 

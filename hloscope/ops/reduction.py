@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from hloscope.ir.types import TensorType, TupleType
 from hloscope.ops.base import Callee, Dims, Op, Type, op
@@ -43,7 +42,6 @@ def _feature(op: str, t: TensorType, index: int, per_feature: Sequence[TensorTyp
 
 
 @op("reduce")
-@dataclass(frozen=True, slots=True)
 class Reduce(Op):
     """Reduction over `dimensions`.  Operands: N inputs, N initial values.  Calls: the body."""
 
@@ -60,7 +58,6 @@ class Reduce(Op):
 
 
 @op("scan")
-@dataclass(frozen=True, slots=True)
 class Scan(Op):
     """HLO `scan` along one dimension.  Operands: inputs, initial carries.  Calls: the body."""
 
@@ -82,7 +79,6 @@ class Scan(Op):
 
 
 @op("sort")
-@dataclass(frozen=True, slots=True)
 class Sort(Op):
     """Sorts all operands together along `dimension` by the called comparator."""
 
@@ -102,7 +98,6 @@ class Sort(Op):
 
 
 @op("top_k")
-@dataclass(frozen=True, slots=True)
 class TopK(Op):
     """The `k` largest (or smallest) elements of each last-dimension line, and their indices."""
 
@@ -122,7 +117,6 @@ class TopK(Op):
 
 
 @op("map")
-@dataclass(frozen=True, slots=True)
 class Map(Op):
     """Applies the called computation to the elements at each index."""
 
@@ -141,7 +135,6 @@ class Map(Op):
 
 
 @op("batch_norm_training")
-@dataclass(frozen=True, slots=True)
 class BatchNormTraining(Op):
     """Normalises over all dimensions but `feature_index`; returns output, mean, variance."""
 
@@ -156,7 +149,6 @@ class BatchNormTraining(Op):
 
 
 @op("batch_norm_inference")
-@dataclass(frozen=True, slots=True)
 class BatchNormInference(Op):
     """Normalises with given mean and variance."""
 
@@ -171,7 +163,6 @@ class BatchNormInference(Op):
 
 
 @op("batch_norm_grad")
-@dataclass(frozen=True, slots=True)
 class BatchNormGrad(Op):
     """Gradient of `batch_norm_training`; returns the gradients of operand, scale and offset."""
 

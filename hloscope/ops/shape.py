@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial, reduce
 
 from hloscope.ops.base import Callee, Dims, Op, Type, op
@@ -40,7 +39,6 @@ def _added(a: Extent, b: Extent) -> Extent:
 
 
 @op("broadcast_in_dim")
-@dataclass(frozen=True, slots=True)
 class BroadcastInDim(Op):
     """`result[i] = operand[i[broadcast_dimensions[d]] or 0 where the operand's size is 1]`.
 
@@ -51,7 +49,6 @@ class BroadcastInDim(Op):
 
 
 @op("broadcast")
-@dataclass(frozen=True, slots=True)
 class Broadcast(Op):
     """StableHLO's old `broadcast`: adds `broadcast_sizes` as new leading dimensions."""
 
@@ -66,7 +63,6 @@ class Broadcast(Op):
 
 
 @op("reshape")
-@dataclass(frozen=True, slots=True)
 class Reshape(Op):
     """Same elements in row-major order under another shape."""
 
@@ -74,7 +70,6 @@ class Reshape(Op):
 
 
 @op("transpose")
-@dataclass(frozen=True, slots=True)
 class Transpose(Op):
     """`result[i] = operand[j]` with `j[permutation[d]] = i[d]`."""
 
@@ -93,7 +88,6 @@ class Transpose(Op):
 
 
 @op("reverse")
-@dataclass(frozen=True, slots=True)
 class Reverse(Op):
     """`result[i] = operand[i]` with `i[d]` counted from the end for `d` in `dimensions`."""
 
@@ -107,7 +101,6 @@ class Reverse(Op):
 
 
 @op("bitcast")
-@dataclass(frozen=True, slots=True)
 class Bitcast(Op):
     """Same bytes in memory under another type and layout (HLO)."""
 
@@ -115,13 +108,11 @@ class Bitcast(Op):
 
 
 @op("bitcast_convert")
-@dataclass(frozen=True, slots=True)
 class BitcastConvert(Op):
     """Same bits as another element type; a narrower one adds a last dimension."""
 
 
 @op("iota")
-@dataclass(frozen=True, slots=True)
 class Iota(Op):
     """`result[i] = i[iota_dimension]`."""
 
@@ -129,7 +120,6 @@ class Iota(Op):
 
 
 @op("constant")
-@dataclass(frozen=True, slots=True)
 class Constant(Op):
     """A literal, kept as written until somebody asks for its value."""
 
@@ -137,7 +127,6 @@ class Constant(Op):
 
 
 @op("concatenate")
-@dataclass(frozen=True, slots=True)
 class Concatenate(Op):
     """Operands one after the other along `dimension`."""
 
@@ -166,7 +155,6 @@ class Concatenate(Op):
 
 
 @op("pad")
-@dataclass(frozen=True, slots=True)
 class Pad(Op):
     """`result[low + i * (interior + 1)] = operand[i]`, the padding value elsewhere.  Elements.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from hloscope.ops.base import Callee, Dims, Op, Type, op
 from hloscope.ops.infer_util import (
     array,
@@ -36,7 +34,6 @@ def _check_starts(op: str, starts: tuple[Type, ...], rank: int, number: str, sam
 
 
 @op("slice")
-@dataclass(frozen=True, slots=True)
 class Slice(Op):
     """`result[i] = operand[start_indices + i * strides]`.  All sizes are in elements.
 
@@ -71,7 +68,6 @@ class Slice(Op):
 
 
 @op("dynamic_slice")
-@dataclass(frozen=True, slots=True)
 class DynamicSlice(Op):
     """`result[i] = operand[clamp(0, start, shape(operand) - slice_sizes) + i]`.
 
@@ -100,7 +96,6 @@ class DynamicSlice(Op):
 
 
 @op("dynamic_update_slice")
-@dataclass(frozen=True, slots=True)
 class DynamicUpdateSlice(Op):
     """The operand with `update` written at the clamped start.
 
@@ -128,6 +123,5 @@ class DynamicUpdateSlice(Op):
 
 
 @op("real_dynamic_slice")
-@dataclass(frozen=True, slots=True)
 class RealDynamicSlice(Op):
     """`slice` whose starts, limits and strides are operands 1, 2 and 3 (vectors)."""

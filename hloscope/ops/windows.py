@@ -95,7 +95,6 @@ class ConvDimensions:
 
 
 @op("convolution")
-@dataclass(frozen=True, slots=True)
 class Convolution(Op):
     """Convolution of `lhs` with the kernel `rhs`.  Source: StableHLO spec `convolution`."""
 
@@ -162,7 +161,6 @@ def _check_groups(op: Convolution, base: list[Extent], kernel: list[Extent]) -> 
 
 
 @op("dynamic_conv")
-@dataclass(frozen=True, slots=True)
 class DynamicConv(Op):
     """`convolution` whose padding is operand 2."""
 
@@ -174,7 +172,6 @@ class DynamicConv(Op):
 
 
 @op("reduce_window")
-@dataclass(frozen=True, slots=True)
 class ReduceWindow(Op):
     """Reduction of every window.  Operands: N inputs, N initial values.  Calls: the body."""
 
@@ -193,7 +190,6 @@ class ReduceWindow(Op):
 
 
 @op("select_and_scatter")
-@dataclass(frozen=True, slots=True)
 class SelectAndScatter(Op):
     """Sums each source element into the element its window selects.
 
