@@ -1,0 +1,242 @@
+"""A second, plain walk through a program: each step is a rule's own answer, nothing is composed.
+
+What a step does with the elements reached so far is left to a `Follower`: one carries relations of
+isl along, another one points.  Calls are walked into where they stand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import Final, Generic, Protocol, TypeAlias, TypeVar
+
+from hloscope.fusion.leaves import Leaves
+from hloscope.fusion.pool import Pool
+from hloscope.fusion.structure import READS
+from hloscope.fusion.walk import Flow
+from hloscope.indexing import Access, Accesses, Precision
+from hloscope.indexing.analysis import output_to_input
+from hloscope.ir.graph import Computation, Instruction
+from hloscope.ir.types import Type
+from hloscope.ops.control import Parameter, While
+from hloscope.simplifier.isl_relations import UndecidedError
+
+T = TypeVar("T")
+Names: TypeAlias = Mapping[Instruction, Instruction]
+"""For the parameters of computations that are walked into: the values handed in."""
+End: TypeAlias = tuple[Instruction, int]
+"""A value where the walk ends, and one of its leaves."""
+
+MAX_STEPS: Final = 200_000
+"""Steps after which a walk stays undecided: calls of calls of calls add up."""
+
+
+class Follower(Protocol[T]):
+    """Carries what is reached through one step."""
+
+    def through(self, reached: T, access: Access, names: Names) -> T | None:
+        """What an access touches of what is reached; `None` if nothing."""
+
+    def join(self, one: T, other: T) -> T:
+        """Both together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reached(Generic[T]):
+    """What is reached of a leaf of a value.
+
+    Attributes:
+        elements: As the follower has it; `None` if nothing is reached in a known way.
+        unknown: Why more may be reached; empty if that is not so.
+        over: Why less may be reached.
+    """
+
+    elements: T | None
+    unknown: str = ""
+    over: str = ""
+
+
+class Called(Flow):
+    """Stands for all flows of a leaf of a called computation's root."""
+
+    callee: Computation
+    first: int
+
+
+class Steps:
+    """What one instruction reads: the entries of `structure.READS` and the rules, as they are."""
+
+    def __init__(self) -> None:
+        self.pool: Final = Pool()
+        self._leaves = Leaves()
+        self.leaves, self.offset = self._leaves.of, self._leaves.offset
+
+    def reads(self, ins: Instruction, leaf: int) -> Iterable[Flow]:
+        """What a leaf of an instruction's value reads of its operands."""
+        if isinstance(ins.op, While):
+            raise UndecidedError(f"`{ins.name}` is a loop, whose iterations are not walked through")
+        entry = READS.get(type(ins.op))
+        if entry is not None:
+            return entry(self, ins, ins.op, leaf) if ins.operands or ins.calls else ()
+        answer = output_to_input(ins, leaf)
+        flows = []
+        for k, accesses in enumerate(answer):
+            for i in range(len(self.leaves(ins.operands[k].type))):
+                mine = tuple([a for a in accesses if a.leaf == i or a.map is None])
+                if mine:
+                    flows.append(Flow(k, i, mine))
+        return flows
+
+    def writes(self, ins: Instruction, operand: int, leaf: int) -> Iterable[Flow]:
+        """Not asked for: the walk goes to the producers."""
+        raise NotImplementedError
+
+    def called(
+        self, callee: Computation, leaf: int, ins: Instruction, first: int = 0
+    ) -> tuple[Flow, ...]:
+        """A mark that the computation is to be walked into."""
+        mark = Called(first, leaf, None)
+        mark.callee, mark.first = callee, first
+        return (mark,)
+
+    def calling(
+        self, callee: Computation, parameter: int, leaf: int, ins: Instruction, first: int = 0
+    ) -> tuple[Flow, ...]:
+        """Not asked for: the walk goes to the producers."""
+        raise NotImplementedError
+
+    def summary(self, callee: Computation, leaf: int) -> tuple[Flow, ...]:
+        """Not asked for: only loops need it."""
+        raise NotImplementedError
+
+    def spread(self, callee: Computation, parameter: int, leaf: int) -> tuple[Flow, ...]:
+        """Not asked for: the walk goes to the producers."""
+        raise NotImplementedError
+
+
+class Walker(Generic[T]):
+    """Walks to the producers with one follower."""
+
+    def __init__(self, steps: Steps, follower: Follower[T]) -> None:
+        self._steps = steps
+        self._follower = follower
+        self._count = 0
+
+    def operands(self, ins: Instruction, leaf: int, start: T) -> dict[tuple[int, int], Reached[T]]:
+        """What is reached of the operands' leaves from elements of an instruction's value.
+
+        Raises:
+            UndecidedError: The follower cannot go on, or the walk takes too long.
+        """
+        first = Reached(start)
+        found: dict[tuple[int, int], Reached[T]] = {}
+        for flow in self._steps.reads(ins, leaf):
+            if isinstance(flow, Called):
+                inner: Names = {}
+                for (end, i), reached in self._inside(flow, first, inner).items():
+                    if isinstance(end.op, Parameter):
+                        self._add(found, (flow.first + end.op.number, i), reached)
+            elif isinstance(flow.operand, int):
+                reached = self._through(first, flow.accesses, {})
+                self._add(found, (flow.operand, flow.leaf), reached)
+        return found
+
+    def parameters(
+        self, ins: Instruction, leaf: int, start: T, computation: Computation
+    ) -> dict[tuple[int, int], Reached[T]]:
+        """What is reached of the leaves of the parameters of an instruction's computation."""
+        ends = self._walk(computation, (ins, leaf), Reached(start), {})
+        return {
+            (end.op.number, i): reached
+            for (end, i), reached in ends.items()
+            if isinstance(end.op, Parameter)
+        }
+
+    def _inside(self, flow: Called, reached: Reached[T], names: Names) -> dict[End, Reached[T]]:
+        return self._walk(flow.callee, (flow.callee.root, flow.leaf), reached, names)
+
+    def _walk(
+        self, computation: Computation, start: End, reached: Reached[T], names: Names
+    ) -> dict[End, Reached[T]]:
+        """From one value of a computation to its parameters and to values outside of it."""
+        position = {ins: at for at, ins in enumerate(computation.instructions)}
+        found: dict[Instruction, dict[int, Reached[T]]] = {}
+        heap: list[tuple[int, Instruction]] = []
+        ends: dict[End, Reached[T]] = {}
+
+        def add(target: Instruction, leaf: int, more: Reached[T]) -> None:
+            if more.elements is None and not more.unknown:
+                return
+            if isinstance(target.op, Parameter) or target not in position:
+                self._add(ends, (target, leaf), more)
+                return
+            if target not in found:
+                found[target] = {}
+                heappush(heap, (-position[target], target))
+            self._add(found[target], leaf, more)
+
+        add(*start, reached)
+        while heap:
+            _, ins = heappop(heap)
+            for leaf, mine in found[ins].items():
+                for flow in self._steps.reads(ins, leaf):
+                    self._count += 1
+                    if self._count > MAX_STEPS:
+                        raise UndecidedError(f"the walk takes more than {MAX_STEPS} steps")
+                    if isinstance(flow, Called):
+                        inner = _handed_in(flow, ins, names)
+                        for (end, i), more in self._inside(flow, mine, inner).items():
+                            add(_outside(end, flow, ins), i, more)
+                        continue
+                    target = flow.operand
+                    target = ins.operands[target] if isinstance(target, int) else target
+                    add(target, flow.leaf, self._through(mine, flow.accesses, names))
+        return ends
+
+    def _through(
+        self, reached: Reached[T], accesses: Accesses | None, names: Names
+    ) -> Reached[T]:
+        if accesses is None:
+            return reached
+        elements: T | None = None
+        unknown, over = reached.unknown, reached.over
+        for access in accesses:
+            if access.map is None:
+                unknown = unknown or access.reason
+                continue
+            if reached.elements is None:
+                continue
+            more = self._follower.through(reached.elements, access, names)
+            if more is None:
+                continue
+            if access.precision is Precision.OVER:
+                over = over or access.reason
+            elements = more if elements is None else self._follower.join(elements, more)
+        return Reached(elements, unknown, over)
+
+    def _add(self, table: dict[End | tuple[int, int] | int, Reached[T]], key: object, more: Reached[T]) -> None:
+        known = table.get(key)
+        if known is None:
+            table[key] = more
+            return
+        if known.elements is None or more.elements is None:
+            elements = more.elements if known.elements is None else known.elements
+        else:
+            elements = self._follower.join(known.elements, more.elements)
+        table[key] = Reached(elements, known.unknown or more.unknown, known.over or more.over)
+
+
+def _handed_in(flow: Called, ins: Instruction, names: Names) -> Names:
+    """For the parameters of a called computation: the caller's values, in the caller's terms."""
+    given = ins.operands[flow.first :]
+    return {
+        p: names.get(value, value) for p, value in zip(flow.callee.parameters, given, strict=False)
+    }
+
+
+def _outside(end: Instruction, flow: Called, ins: Instruction) -> Instruction:
+    """Where a walk through a called computation ended, for the caller."""
+    if isinstance(end.op, Parameter) and end in flow.callee.parameters:
+        return ins.operands[flow.first + end.op.number]
+    return end

@@ -1,0 +1,188 @@
+"""Values of runtime variables for a trial: integers known before the program runs, else any.
+
+A value that depends on nothing but constants and iotas is computed with numpy, element by element.
+Any other is drawn from what the variable can be, always the same one for the same element.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from math import prod
+from typing import TYPE_CHECKING, Any, Final
+
+from hloscope.affine import Interval
+from hloscope.indexing import Precision
+from hloscope.indexing.analysis import output_to_input
+from hloscope.ir.graph import Instruction
+from hloscope.ir.types import TensorType
+from hloscope.ops.elementwise import ELEMENTWISE, Elementwise
+from hloscope.ops.shape import (
+    Bitcast, BroadcastInDim, Concatenate, Constant, Iota, Pad, Reshape, Reverse, Transpose,
+)
+from hloscope.ops.slicing import Slice
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+MAX_ELEMENTS: Final = 1 << 16
+MAX_DEPTH: Final = 64
+_MOVES: Final = (
+    BroadcastInDim, Reshape, Transpose, Slice, Reverse, Bitcast, Concatenate, Pad,
+    ELEMENTWISE["copy"],
+)
+_INTEGER: Final = re.compile(r"-?\d+|true|false")
+_WORDS: Final = {"true": "1", "false": "0"}
+_DIRECTIONS: Final = {"LT": "less", "LE": "less_equal", "GT": "greater", "GE": "greater_equal",
+                      "EQ": "equal", "NE": "not_equal"}  # fmt: skip
+
+
+class Values:
+    """What runtime variables are in one trial, as functions of instruction and index."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self._seed = seed
+        self._number: dict[Instruction, int] = {}
+        self._known: dict[Instruction, tuple[Any, Any] | None] = {}
+        self.drawn = False  # was there a value that is not known?
+
+    def read(
+        self, origin: Instruction | None, index: list[NDArray[np.int64]], values: Interval, name: int
+    ) -> NDArray[np.int64]:
+        """The elements of `origin` at many indices, clamped to `values`."""
+        import numpy as np
+
+        shape = np.broadcast_shapes(*(i.shape for i in index)) if index else ()
+        mixed = np.full(shape, self._seed * 7919 + 17, dtype=np.uint64)
+        key = self._number.setdefault(origin, len(self._number)) if origin else 1000 + name
+        for i in [np.asarray(key), *index]:
+            mixed = (mixed ^ i.astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+            mixed ^= mixed >> np.uint64(29)
+        size = min(values.size, 1 << 40)
+        drawn = values.lo + (mixed % np.uint64(size)).astype(np.int64)
+        table = self.known(origin) if origin is not None else None
+        if table is None or len(index) != table[0].ndim:
+            self.drawn = True
+            return drawn
+        inside = np.ones(shape, np.bool_)
+        for i, extent in zip(index, table[0].shape, strict=True):
+            inside &= (i >= 0) & (i < extent)
+        at = tuple(np.where(inside, i, 0) for i in index)
+        is_known = inside & table[1][at]
+        if not is_known.all():
+            self.drawn = True
+        return np.where(is_known, np.clip(table[0][at], values.lo, values.hi), drawn)
+
+    def known(self, ins: Instruction, depth: int = 0) -> tuple[Any, Any] | None:
+        """The elements of an integer tensor, and which of them are known; `None`: none is."""
+        if ins not in self._known:
+            found = self._compute(ins, depth) if depth < MAX_DEPTH else None
+            self._known[ins] = found if found is not None and found[1].any() else None
+        return self._known[ins]
+
+    def _compute(self, ins: Instruction, depth: int) -> tuple[Any, Any] | None:
+        import numpy as np
+
+        type = ins.type
+        if not isinstance(type, TensorType) or not type.is_static:
+            return None
+        if type.element.kind not in ("pred", "signed", "unsigned"):
+            return None
+        shape = type.shape
+        if prod(shape) > MAX_ELEMENTS:
+            return None
+        match ins.op:
+            case Constant(literal):
+                words = [] if "..." in literal else _INTEGER.findall(literal)
+                if len(words) != prod(shape):
+                    return None
+                numbers = [int(_WORDS.get(word, word)) for word in words]
+                if any(abs(n) >= 1 << 62 for n in numbers):
+                    return None
+                return np.array(numbers, np.int64).reshape(shape), np.ones(shape, np.bool_)
+            case Iota(dimension):
+                return np.indices(shape)[dimension], np.ones(shape, np.bool_)
+            case op if isinstance(op, _MOVES):
+                return self._moved(ins, shape, depth)
+            case Elementwise() as op:
+                return self._arithmetic(ins, op, shape, depth)
+        return None
+
+    def _moved(self, ins: Instruction, shape: tuple[int, ...], depth: int) -> tuple[Any, Any]:
+        import numpy as np
+
+        values, known = np.zeros(shape, np.int64), np.zeros(shape, np.bool_)
+        index = list(np.indices(shape))
+        for operand, accesses in zip(ins.operands, output_to_input(ins, 0), strict=True):
+            table = self.known(operand, depth + 1)
+            for access in accesses:
+                m = access.map
+                if m is None or access.precision is not Precision.EXACT or m.ranges or m.runtime:
+                    return values, np.zeros(shape, np.bool_)
+                if table is None:
+                    continue
+                here = np.broadcast_to(m.satisfies_array(index), shape)
+                at = tuple(
+                    np.where(here, np.broadcast_to(i, shape), 0) for i in m.evaluate_array(index)
+                )
+                values = np.where(here, table[0][at], values)
+                known = known | (here & table[1][at])
+        return values, known
+
+    def _arithmetic(
+        self, ins: Instruction, op: Elementwise, shape: tuple[int, ...], depth: int
+    ) -> tuple[Any, Any] | None:
+        import numpy as np
+
+        compute = _arithmetic_of(op)
+        if compute is None:
+            return None
+        nothing = np.zeros((), np.int64), np.zeros((), np.bool_)
+        tables = [self.known(o, depth + 1) or nothing for o in ins.operands]
+        values = compute(*[t[0] for t in tables])
+        known = np.logical_and.reduce(np.broadcast_arrays(*[t[1] for t in tables]))
+        if op.name == "select":
+            (c, c_known), (_, t_known), (_, f_known) = tables
+            known = c_known & np.where(c != 0, t_known, f_known)
+        limits = _limits(ins.type)
+        known = known & (values >= limits[0]) & (values <= limits[1])
+        return np.broadcast_to(values, shape), np.broadcast_to(known, shape)
+
+
+def _limits(type: Any) -> tuple[int, int]:
+    if type.element.kind == "pred":
+        return 0, 1
+    bits = min(type.element.bits, 62)
+    if type.element.kind == "signed":
+        return -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+    return 0, (1 << bits) - 1
+
+
+def _arithmetic_of(op: Elementwise) -> Callable[..., Any] | None:
+    import numpy as np
+
+    def quotient(x: Any, y: Any) -> Any:  # HLO rounds towards zero
+        y = np.where(y == 0, 1, y)
+        return np.sign(x) * np.sign(y) * (np.abs(x) // np.abs(y))
+
+    match op.name:
+        case "compare":
+            direction = dict(op.settings).get("comparison_direction", "")
+            compare = getattr(np, _DIRECTIONS.get(direction, ""), None)
+            return None if compare is None else lambda x, y: compare(x, y).astype(np.int64)
+        case "divide":
+            return quotient
+        case "remainder":
+            return lambda x, y: x - quotient(x, y) * np.where(y == 0, 1, y)
+        case "select":
+            return lambda c, x, y: np.where(c != 0, x, y)
+        case "clamp":
+            return lambda low, x, high: np.minimum(np.maximum(x, low), high)
+        case "convert":
+            return lambda x: x
+        case "abs" | "add" | "subtract" | "multiply" | "maximum" | "minimum":
+            return getattr(np, op.name)  # type: ignore[no-any-return]
+        case "negate":
+            return np.negative
+    return None

@@ -1,0 +1,434 @@
+"""Checks the maps of an answer against the program, twice: by isl and at single elements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from hloscope.affine import Dim
+from hloscope.errors import UnsupportedError
+from hloscope.fusion.blueprint import Blueprints
+from hloscope.fusion.verify.check import Check, Outcome
+from hloscope.fusion.verify.graph import Reached, Steps, Walker
+from hloscope.fusion.verify.points import Rows, Touching, first_difference
+from hloscope.fusion.verify.reads import Values
+from hloscope.fusion.verify.relations import Relating, Relations
+from hloscope.indexing import Access, Accesses, IndexingMap, Precision
+from hloscope.indexing.layout import address_map, major_to_minor, placed_sizes
+from hloscope.indexing.rules.build import sizes as sizes_of
+from hloscope.ir.graph import Computation, Instruction
+from hloscope.ir.types import Type
+from hloscope.simplifier.isl import CounterExample
+from hloscope.simplifier.isl_relations import UndecidedError, budgeted
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Order: TypeAlias = Literal["logical", "physical", "linear"]
+
+BUDGET: Final = 1_000_000
+"""Steps of isl for all operands of one output."""
+ENUMERATED: Final = 256
+"""The elements of an output of at most so many are all looked at."""
+SAMPLES: Final = (32, 4, 1)
+"""Of a larger one so many; fewer where they touch too much."""
+ROWS: Final = 1 << 18
+"""Elements that are looked at together."""
+
+
+class Verifier:
+    """Checks answers about one program; remembers what was reached.
+
+    Attributes:
+        seed: Of the elements and run-time values that are drawn.
+        budget: Steps of isl for each output.
+    """
+
+    def __init__(self, *, seed: int = 0, budget: int = BUDGET) -> None:
+        self.seed: Final = seed
+        self.budget: Final = budget
+        self._steps = Steps()
+        self._blueprints = Blueprints()
+        self._done: dict[object, Check] = {}
+        self._last: tuple[object, _Truth] | None = None
+
+    def check(
+        self,
+        ins: Instruction,
+        output: int,
+        operand: int,
+        leaf: int,
+        accesses: Accesses,
+        *,
+        order: Order = "logical",
+        inverse: bool = False,
+        computation: Computation | None = None,
+    ) -> Check:
+        """Are maps of an instruction what the program does?
+
+        Args:
+            ins: The instruction.
+            output: Which of its outputs.
+            operand: Which operand; with `computation`, which parameter.
+            leaf: Which tensor of the operand.
+            accesses: The maps.
+            order: What their indices are.
+            inverse: They lead from the operand to the output.
+            computation: The instruction's, where the maps lead to its parameters.
+        """
+        start = perf_counter()
+        if any(a.map is None for a in accesses):
+            return Check(Outcome.UNCLAIMED)
+        key = self._key(ins, output, operand, leaf, accesses, order, inverse, computation)
+        if key in self._done:
+            return self._done[key]
+        truth = self._truth(ins, output, computation)
+        try:
+            found = _compare(truth, operand, leaf, accesses, order, inverse)
+        except (UnsupportedError, UndecidedError) as error:
+            found = (Outcome.UNDECIDED, (), str(getattr(error, "message", error)), None)
+        superset = any(a.precision is Precision.OVER for a in accesses)
+        seconds = perf_counter() - start
+        check = Check(*found, superset=superset, seconds=seconds)
+        self._done[key] = check
+        return check
+
+    def _truth(self, ins: Instruction, output: int, computation: Computation | None) -> _Truth:
+        key = (ins, output, computation)
+        if self._last is None or self._last[0] != key:
+            truth = _Truth(self._steps, ins, output, computation, self.seed, self.budget)
+            self._last = (key, truth)
+        return self._last[1]
+
+    def _key(self, ins: Instruction, *rest: object) -> object:
+        """Equal keys stand for the same question: op, types, computations, maps are equal."""
+        if rest[-1] is not None:
+            return ins, *rest
+        types = [self._blueprints.type_number(v.type) for v in (ins, *ins.operands)]
+        calls = [self._blueprints.number(c) for c in ins.calls]
+        return (self._blueprints.op_of(ins), tuple(types), tuple(calls), *rest)
+
+
+Found: TypeAlias = tuple[Outcome, tuple[str, ...], str, CounterExample | None]
+
+
+class _Truth:
+    """What is reached from one output: asked for when needed, each way once."""
+
+    def __init__(
+        self,
+        steps: Steps,
+        ins: Instruction,
+        output: int,
+        computation: Computation | None,
+        seed: int,
+        budget: int,
+    ) -> None:
+        self.steps, self.ins, self.output, self.computation = steps, ins, output, computation
+        self.seed, self.budget = seed, budget
+        self.here: Type = steps.leaves(ins.type)[output]
+        self._relations: _Way | UndecidedError | None = None
+        self._points: _Way | UndecidedError | None = None
+
+    def there(self, operand: int, leaf: int) -> Type:
+        """The type of what is touched."""
+        values = self.computation.parameters if self.computation else self.ins.operands
+        return self.steps.leaves(values[operand].type)[leaf]
+
+    def walk(self, follower: Any, start: Any) -> dict[tuple[int, int], Reached[Any]]:
+        """What is reached, as a follower has it."""
+        walker: Walker[Any] = Walker(self.steps, follower)
+        if self.computation is not None:
+            return walker.parameters(self.ins, self.output, start, self.computation)
+        return walker.operands(self.ins, self.output, start)
+
+    def relations(self) -> _Way:
+        """What is reached, as relations."""
+        if self._relations is None:
+            try:
+                values = Values(self.seed)
+                with budgeted(self.budget) as isl:
+                    follower = Relating(isl, values)
+                    found = self.walk(follower, follower.identity(sizes_of(self.here)))
+                self._relations = _Way(follower, found)
+            except UndecidedError as error:
+                self._relations = error
+        if isinstance(self._relations, UndecidedError):
+            raise self._relations
+        return self._relations
+
+    def points(self) -> _Way:
+        """What is reached from some or all elements."""
+        if self._points is None:
+            self._points = self._some_points()
+        if isinstance(self._points, UndecidedError):
+            raise self._points
+        return self._points
+
+    def _some_points(self) -> _Way | UndecidedError:
+        shape = sizes_of(self.here)
+        total = prod(shape)
+        problem = UndecidedError("the output has no elements")
+        for count in (total if total <= ENUMERATED else 0, *SAMPLES):
+            if not 0 < count <= max(total, SAMPLES[-1]):
+                continue
+            chosen = some_points(shape, count, self.seed)
+            values = Values(self.seed)
+            follower = Touching(values, ROWS)
+            try:
+                found = self.walk(follower, follower.start(chosen))
+            except UndecidedError as error:
+                problem = error
+                continue
+            return _Way(follower, found, chosen, len(chosen) == total, values)
+        return problem
+
+
+class _Way:
+    """One way of following the program, and what it reached."""
+
+    def __init__(
+        self,
+        follower: Any,
+        found: dict[tuple[int, int], Reached[Any]],
+        chosen: NDArray[np.int64] | None = None,
+        is_all: bool = False,
+        values: Values | None = None,
+    ) -> None:
+        self.follower, self.found = follower, found
+        self.chosen, self.is_all, self.values = chosen, is_all, values
+
+
+def some_points(shape: Sequence[int], count: int, seed: int) -> NDArray[np.int64]:
+    """Different indices of a tensor: all, or its corners, its middle and random ones.
+
+    >>> some_points((2, 2), 9, 0).tolist()
+    [[0, 0], [0, 1], [1, 0], [1, 1]]
+    """
+    import numpy as np
+
+    total = prod(shape)
+    if total <= count:
+        flat = np.arange(total, dtype=np.int64)
+    else:
+        fixed = [total - 1, 0, total // 2][:count]
+        drawn = np.random.default_rng(seed).integers(0, total, max(0, count - len(fixed)))
+        flat = np.unique(np.concatenate([np.asarray(fixed, np.int64), drawn]))
+    index = np.unravel_index(flat, shape) if shape else ()
+    return np.stack(index, axis=1) if shape else np.zeros((total, 0), np.int64)
+
+
+def _compare(
+    truth: _Truth, operand: int, leaf: int, accesses: Accesses, order: Order, inverse: bool
+) -> Found:
+    """First at points: what they refute needs no more proof."""
+    question = _Question(truth, operand, leaf, accesses, order, inverse)
+    points: tuple[str, bool] | None = None
+    try:
+        means, is_whole, example = question.at_points()
+        if example is not None:
+            return Outcome.REFUTED, (means,), "", example
+        points = means, is_whole
+        missed = ""
+    except UndecidedError as error:
+        missed = str(error)
+    try:
+        example = question.by_isl()
+        if example is not None:
+            return Outcome.REFUTED, ("isl",), "", example
+    except UndecidedError as error:
+        if points is None:
+            return Outcome.UNDECIDED, (), _both(str(error), missed), None
+        outcome = Outcome.PROVED if points[1] else Outcome.SAMPLED
+        return outcome, (points[0],), str(error), None
+    return Outcome.PROVED, ("isl", points[0]) if points else ("isl",), "", None
+
+
+def _both(by_isl: str, at_points: str) -> str:
+    return by_isl if by_isl == at_points else f"{by_isl}; at single elements: {at_points}"
+
+
+class _Question:
+    """The maps of one operand and what they are compared with."""
+
+    def __init__(
+        self,
+        truth: _Truth,
+        operand: int,
+        leaf: int,
+        accesses: Accesses,
+        order: Order,
+        inverse: bool,
+    ) -> None:
+        self.truth, self.accesses, self.inverse = truth, accesses, inverse
+        self.place = operand, leaf
+        self.there = truth.there(operand, leaf)
+        self.placed = placing(truth.here, order), placing(self.there, order)
+        self.is_over = any(a.precision is Precision.OVER for a in accesses)
+        if inverse and any(a.replica is not None for a in accesses):
+            raise UndecidedError("positions in replica groups lead one way only")
+
+    def _reached(self, way: _Way) -> Reached[Any]:
+        reached = way.found.get(self.place, Reached(None))
+        if reached.unknown:
+            raise UndecidedError(f"unknown on the way: {reached.unknown}")
+        if self.inverse and any(reached.elements or ()):
+            raise UndecidedError("positions in replica groups lead one way only")
+        return reached
+
+    # --------------------------------------------------------------------------------------- isl
+
+    def by_isl(self) -> CounterExample | None:
+        """A pair that is wrong; `None`: there is none."""
+        way = self.truth.relations()
+        reached = self._reached(way)
+        follower: Relating = way.follower
+        with budgeted(self.truth.budget) as isl:
+            real = self._real(isl, follower, reached.elements or {})
+            said = follower.union(self.accesses)
+            for count in sorted({*real, *said}):
+                example = self._differs(isl, follower, real.get(count), said.get(count), reached)
+                if example is not None:
+                    return example
+        return None
+
+    def _real(self, isl: Any, follower: Relating, real: Relations) -> Relations:
+        here, there = self.placed
+        if here is not None:
+            start = follower.relation(here, {}).reverse()
+            real = {count: start.apply_range(r) for count, r in real.items()}
+        if there is not None:
+            if any(real):
+                raise UndecidedError("positions in replica groups with places in memory")
+            end = follower.relation(there, {})
+            real = {count: r.apply_range(end) for count, r in real.items()}
+        return {count: r.reverse() for count, r in real.items()} if self.inverse else real
+
+    def _differs(
+        self, isl: Any, follower: Relating, real: Any, said: Any, reached: Reached[Any]
+    ) -> CounterExample | None:
+        real = said.subtract(said) if real is None else real
+        said = real.subtract(real) if said is None else said
+        missing = real.subtract(said)
+        sides = [(1, missing)] if self.is_over else [(1, missing), (0, said.subtract(real))]
+        for only_in, difference in sides:
+            difference = follower.parameters.possible(isl, difference)
+            if difference.is_empty():
+                continue
+            if only_in == 1 and reached.over:
+                raise UndecidedError(f"on the way more may be touched than needed: {reached.over}")
+            point = difference.wrap().sample_point()
+            kind = isl.dim_type.set
+            dims = difference.dim(isl.dim_type.in_)
+            count = dims + difference.dim(isl.dim_type.out)
+            pair = [int(str(point.get_coordinate_val(kind, i))) for i in range(count)]
+            return CounterExample(tuple(pair[:dims]), tuple(pair[dims:]), only_in=only_in)
+        return None
+
+    # ------------------------------------------------------------------------------------ points
+
+    def at_points(self) -> tuple[str, bool, CounterExample | None]:
+        """What was looked at, was it everything, and a pair that is wrong, if there is one."""
+        way = self.truth.points()
+        reached = self._reached(way)
+        real: Rows = reached.elements or {}
+        assert way.chosen is not None and way.values is not None
+        follower: Touching = way.follower
+        here, there = self.placed
+        chosen = _moved(here, way.chosen)
+        real = {count: _moved_rows(there, rows, count) for count, rows in real.items()}
+        if self.inverse:
+            example = self._back(way, chosen, real)
+        else:
+            said = follower.union(self.accesses, follower.start(chosen))
+            example = self._first(chosen, real, said, reached)
+        is_all = way.is_all and not way.values.drawn and not self.inverse
+        count = len(chosen)
+        means = f"enumerated {count}" if is_all else f"sampled {count}, seed {self.truth.seed}"
+        return means, is_all, example
+
+    def _first(
+        self, chosen: NDArray[np.int64], real: Rows, said: Rows, reached: Reached[Any]
+    ) -> CounterExample | None:
+        row = first_difference(real, said)
+        only_in = 1
+        if row is not None and reached.over:
+            raise UndecidedError(f"on the way more may be touched than needed: {reached.over}")
+        if row is None and not self.is_over:
+            row, only_in = first_difference(said, real), 0
+        if row is None:
+            return None
+        dims = tuple(chosen[row[0]].tolist())
+        return CounterExample(dims, row[1:], only_in=only_in)
+
+    def _back(
+        self, way: _Way, chosen: NDArray[np.int64], real: Rows
+    ) -> CounterExample | None:
+        """Maps from the operand: each pair of the program is in them, and the other way round."""
+        import numpy as np
+
+        reached = way.found.get(self.place, Reached(None))
+        rows = real.get(0, np.zeros((0, 1 + len(self._sizes()))))[:ROWS].astype(np.int64)
+        rows = rows[np.random.default_rng(self.truth.seed).permutation(len(rows))[:1024]]
+        touched = rows[:, 1:]
+        said = way.follower.union(self.accesses, way.follower.start(touched))
+        numbers = np.arange(len(rows), dtype=np.int64)[:, None]
+        pairs = {0: np.concatenate([numbers, chosen[rows[:, 0]]], axis=1)}
+        row = first_difference(pairs, said)
+        if row is not None:
+            if reached.over:
+                raise UndecidedError(f"on the way more may be touched: {reached.over}")
+            return CounterExample(tuple(touched[row[0]].tolist()), row[1:], only_in=1)
+        if self.is_over or any(placed is not None for placed in self.placed):
+            return None
+        # From some elements of the operand there, and from what they reach back.
+        starts = some_points(sizes_of(self.there), 8, self.truth.seed)
+        ends = way.follower.union(self.accesses, way.follower.start(starts)).get(0)
+        if ends is None or not len(ends):
+            return None
+        ends = ends[np.random.default_rng(self.truth.seed).permutation(len(ends))[:32]]
+        again = self.truth.walk(way.follower, way.follower.start(ends[:, 1:]))
+        found: Rows = again.get(self.place, Reached(None)).elements or {}
+        numbers = np.arange(len(ends), dtype=np.int64)[:, None]
+        row = first_difference({0: np.concatenate([numbers, starts[ends[:, 0]]], axis=1)}, found)
+        if row is None:
+            return None
+        return CounterExample(row[1:], tuple(ends[row[0], 1:].tolist()), only_in=0)
+
+    def _sizes(self) -> Sequence[int]:
+        return sizes_of(self.there)
+
+
+def placing(type: Type, order: Order) -> IndexingMap | None:
+    """From a logical index to the kind of index that an answer speaks of; `None`: the same."""
+    if order == "logical":
+        return None
+    if order == "linear":
+        return address_map(type)  # type: ignore[arg-type]  # an answer says nothing of others
+    order_of = major_to_minor(type)
+    return IndexingMap.of_sizes(sizes_of(type), (), [Dim(k) for k in order_of])
+
+
+def _moved(place: IndexingMap | None, points: NDArray[np.int64]) -> NDArray[np.int64]:
+    import numpy as np
+
+    if place is None:
+        return points
+    columns = place.evaluate_array(list(points.T))
+    return np.stack([np.broadcast_to(c, len(points)) for c in columns], axis=1)
+
+
+def _moved_rows(
+    place: IndexingMap | None, rows: NDArray[np.int64], count: int
+) -> NDArray[np.int64]:
+    import numpy as np
+
+    if place is None:
+        return rows
+    if count:
+        raise UndecidedError("positions in replica groups with places in memory")
+    moved = [rows[:, :1], _moved(place, rows[:, 1:])]
+    return np.concatenate(moved, axis=1)
