@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
-from hloscope.display.answer import Answer, OperandAnswer, to_json
+from hloscope.display.answer import Answer, OperandAnswer, OutputAnswer, to_json
 from hloscope.display.html import html_fragment
 from hloscope.display.html import to_html as _to_html
 from hloscope.display.reads import to_svg as _to_svg
 from hloscope.display.text import to_print_indexing, to_text
+from hloscope.fusion.leaves import leaf_types
+from hloscope.fusion.verify import Check, Verifier, combined
 from hloscope.indexing import IndexingMap
 
 
@@ -60,6 +63,38 @@ class Indexing:
             raise ValueError(f"there are {len(maps)} maps; choose an operand, or use `maps`")
         return maps[0]
 
+    def verify(self, *, seed: int = 0, verifier: Verifier | None = None) -> Indexing:
+        """The same answer with a proof for the maps of each operand.
+
+        The maps are compared with the program twice, without our composition and simplification:
+        by isl, and at single elements, all of a small output or a sample.
+
+        Args:
+            seed: Of the elements, and of values read at run time, that are drawn.
+            verifier: Remembers what it has checked, where many answers about a program are.
+
+        >>> import hloscope
+        >>> program = hloscope.read("ENTRY e { p = f32[4,8] parameter(0) "
+        ...                         "ROOT t = f32[8,4] transpose(p), dimensions={1,0} }")
+        >>> print(program.root.indexing().verify().checks[0])
+        isl; enumerated 32
+        """
+        verifier = verifier or Verifier(seed=seed)
+        answer = self.answer
+        outputs = [
+            replace(
+                output, operands=[_checked(answer, output, o, verifier) for o in output.operands]
+            )
+            for output in answer.outputs
+        ]
+        return Indexing(replace(answer, outputs=outputs), self._file)
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        """The proofs that `verify` found, output by output, operand by operand."""
+        every = [o.check for output in self.answer.outputs for o in output.operands]
+        return tuple([check for check in every if check is not None])
+
     def to_json(self) -> dict[str, Any]:
         """The answer as an object of schema `hloscope.index/1`."""
         return to_json(self.answer, self._file)
@@ -91,3 +126,25 @@ class Indexing:
 
     def _repr_html_(self) -> str:
         return html_fragment(self.answer)
+
+
+def _checked(
+    answer: Answer, output: OutputAnswer, operand: OperandAnswer, verifier: Verifier
+) -> OperandAnswer:
+    """The operand's answer with its proof: of all its tensors, or of the one asked from."""
+    inverse = answer.direction == "input_to_output"
+    leaves = [operand.leaf] if inverse else range(len(leaf_types(operand.type)))
+    checks = [
+        verifier.check(
+            answer.instruction,
+            output.number,
+            operand.number,
+            leaf,
+            tuple([a for a in operand.accesses if inverse or a.leaf == leaf]),
+            order=answer.order,
+            inverse=inverse,
+            computation=answer.computation,
+        )
+        for leaf in leaves
+    ]
+    return replace(operand, check=combined(checks))

@@ -259,7 +259,7 @@ class InstructionView:
         answers = []
         for k in self._outputs(output):
             mine = _placed(found.get(k, ()), leaves[leaf], self.outputs[k], physical, linear)
-            asked = OperandAnswer(operand, source.name, source.type, mine)
+            asked = OperandAnswer(operand, source.name, source.type, mine, leaf)
             answers.append(OutputAnswer(k, self.outputs[k], [asked]))
         return self._answer("input_to_output", answers, _order(physical, linear))
 
@@ -298,7 +298,9 @@ class InstructionView:
             ]
             answers.append(OutputAnswer(k, self.outputs[k], operands))
         order = _order(physical, linear)
-        answer = Answer(self.ir, self.opcode, "output_to_input", answers, order, "parameter")
+        answer = Answer(
+            self.ir, self.opcode, "output_to_input", answers, order, "parameter", computation
+        )
         return Indexing(answer, self.program.file)
 
     def grouped(self, output: int = 0) -> dict[InstructionView, Accesses]:

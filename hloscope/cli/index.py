@@ -16,9 +16,11 @@ from hloscope.cli.common import (
     with_progress,
 )
 from hloscope.cli.files import read_program
+from hloscope.cli.proofs import Tally
 from hloscope.display.latex import to_latex
 from hloscope.display.picture import Index
 from hloscope.errors import UnknownNameError
+from hloscope.fusion.verify import Verifier
 
 FORMATS: Final = ("text", "print_indexing", "json", "latex", "html", "svg")
 
@@ -51,6 +53,9 @@ def _element(_: click.Context, __: click.Parameter, value: str | None) -> Index 
 )
 @click.option("--physical", is_flag=True, help="Indices in memory order, as the layouts say.")
 @click.option("--linear", is_flag=True, help="Positions in memory, counted in elements.")
+@click.option("--verify", is_flag=True, help="Prove each map against the program; exit 5 if wrong.")
+@click.option("--seed", metavar="N", type=int, default=0, help="Of the elements --verify samples.")
+@click.option("--strict", is_flag=True, help="With --verify: exit 4 if anything is undecided.")
 @click.option("--all", "everything", is_flag=True, help="All instructions, a JSON line for each.")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", help="What to print.")
 @click.option("--at", metavar="I,J,..", callback=_element, help="The element that is drawn.")
@@ -65,6 +70,9 @@ def index(
     to_parameters: bool,
     physical: bool,
     linear: bool,
+    verify: bool,
+    seed: int,
+    strict: bool,
     everything: bool,
     form: str,
     at: Index | None,
@@ -76,14 +84,36 @@ def index(
     computation may be given as `computation/instruction`.
     """
     form = "json" if as_json else form
-    if from_operand is not None and operand is not None:
-        raise click.UsageError("--operand goes with the operands read, --from-operand with outputs")
-    if to_parameters and from_operand is not None:
-        raise click.UsageError("--to-parameters and --from-operand are opposite directions")
-    if at is not None and form not in ("html", "svg"):
-        raise click.UsageError("--at says what --format svg and html draw")
+    _check_usage(
+        {
+            "--operand goes with the operands read, --from-operand with outputs": (
+                from_operand is not None and operand is not None
+            ),
+            "--to-parameters and --from-operand are opposite directions": (
+                to_parameters and from_operand is not None
+            ),
+            "--at says what --format svg and html draw": (
+                at is not None and form not in ("html", "svg")
+            ),
+            "--strict says what --verify does with what is undecided": strict and not verify,
+            "--verify prints proofs as text or JSON": verify and form not in ("text", "json"),
+            "--all prints JSON lines for the whole program": (
+                everything and (name is not None or form not in ("text", "json"))
+            ),
+        }
+    )
+    verifier = Verifier(seed=seed) if verify else None
+    tally = Tally(strict)
 
     def answer(view: InstructionView) -> Indexing:
+        found = asked(view)
+        if verifier is None:
+            return found
+        found = found.verify(verifier=verifier)
+        tally.add(found)
+        return found
+
+    def asked(view: InstructionView) -> Indexing:
         if to_parameters:
             return view.to_parameters(output, operand, physical, linear=linear)
         if from_operand is None:
@@ -91,9 +121,8 @@ def index(
         return view.indexing_from(from_operand, output, physical, linear=linear)
 
     if everything:
-        if name is not None or form not in ("text", "json"):
-            raise click.UsageError("--all prints JSON lines for the whole program")
         _print_all(read_program(file), answer)
+        tally.end(summary=verify)
         return
     program = read_program(file)
     found = answer(program.root if name is None else program[name])
@@ -101,6 +130,14 @@ def index(
         print_json(found.to_json())
     else:
         click.echo(_formatted(found, form, at), nl=form not in ("html", "svg"))
+    tally.end()
+
+
+def _check_usage(wrong: dict[str, bool]) -> None:
+    """Say what is wrong with the options."""
+    for message, is_wrong in wrong.items():
+        if is_wrong:
+            raise click.UsageError(message)
 
 
 def _formatted(found: Indexing, form: str, at: Index | None) -> str:

@@ -10,11 +10,12 @@ from typing import Any, Final, Literal, TypeAlias
 from hloscope.display.parts import runtime_map
 from hloscope.errors import UnsupportedError
 from hloscope.fusion.origins import origin_text
+from hloscope.fusion.verify import Check
 from hloscope.hlo_parser.spelling import write_op
 from hloscope.hlo_parser.types import print_type
 from hloscope.indexing import Access, Accesses, IndexingMap
 from hloscope.indexing.layout import placed_sizes
-from hloscope.ir.graph import Instruction
+from hloscope.ir.graph import Computation, Instruction
 from hloscope.ir.types import Dims, TensorType, Type
 
 SCHEMA: Final = "hloscope.index/1"
@@ -24,12 +25,23 @@ Order: TypeAlias = Literal["logical", "physical", "linear"]
 
 @dataclass(frozen=True, slots=True)
 class OperandAnswer:
-    """What is touched of one operand; in the other direction, what an operand's element touches."""
+    """What is touched of one operand; in the other direction, what an operand's element touches.
+
+    Attributes:
+        number: Which operand.
+        name: What it is called.
+        type: Its type.
+        accesses: The maps, each with its precision.
+        leaf: Asked from an operand: which of its tensors.
+        check: The proof of the maps, if one was asked for.
+    """
 
     number: int
     name: str
     type: Type
     accesses: Accesses
+    leaf: int = 0
+    check: Check | None = None
 
     def __iter__(self) -> Iterator[Access]:
         return iter(self.accesses)
@@ -56,6 +68,7 @@ class Answer:
         order: What the indices are: logical indices; indices in memory order, slowest-varying
             dimension first; or positions in memory, counted in elements.
         what: The tensors touched are operands of the instruction, or parameters of its computation.
+        computation: The instruction's computation, where they are its parameters.
     """
 
     instruction: Instruction
@@ -64,6 +77,7 @@ class Answer:
     outputs: Sequence[OutputAnswer]
     order: Order = "logical"
     what: Literal["operand", "parameter"] = "operand"
+    computation: Computation | None = None
 
     def sizes(self, type: Type) -> Dims:
         """What the dimension variables run over when an element of `type` is asked about.
@@ -108,6 +122,7 @@ def to_json(answer: Answer, file: str) -> dict[str, Any]:
                         "name": operand.name,
                         "shape": shape_text(operand.type),
                         "maps": [access_json(access) for access in operand.accesses],
+                        **({"proof": operand.check.to_json()} if operand.check else {}),
                     }
                     for operand in output.operands
                 ],

@@ -72,7 +72,8 @@ def _output(answer: Answer, output: OutputAnswer) -> Iterator[str]:
         unread = [o for o in output.operands if not o.accesses]
         if unread:
             names = _short_list(unread, lambda o: f"{answer.what} {o.number} {o.name}")
-            yield f"  not read: {names}"
+            proofs = dict.fromkeys(line for o in unread for line in _proof(o))
+            yield "\n".join([f"  not read: {names}", *proofs])
     else:
         for operand in output.operands:
             sizes = answer.sizes(operand.type)
@@ -99,7 +100,7 @@ def _short_list(items: Sequence[T], name: Callable[[T], str]) -> str:
 
 def _block(title: str, operand: OperandAnswer, sizes: Dims) -> str:
     if not operand.accesses:
-        return f"  {title}\n    not reached"
+        return "\n".join([f"  {title}", "    not reached", *_proof(operand)])
     parts = [access_parts(access, sizes) for access in operand.accesses]
     arrows = [_arrow(access, p) for access, p in zip(operand.accesses, parts, strict=True)]
     where = [", ".join(p.where) for p in parts]
@@ -115,7 +116,11 @@ def _block(title: str, operand: OperandAnswer, sizes: Dims) -> str:
         out += [f"      with {origin}" for origin in parts[i].origins]
         if access.precision is not Precision.EXACT:
             out.append(f"      {parts[i].claim}")
-    return "\n".join(out)
+    return "\n".join([*out, *_proof(operand)])
+
+
+def _proof(operand: OperandAnswer) -> list[str]:
+    return [f"    proof: {operand.check}"] if operand.check else []
 
 
 def _filled(head: str, items: Sequence[str]) -> list[str]:

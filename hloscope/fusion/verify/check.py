@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
@@ -86,3 +87,25 @@ class Check:
                 "only_in": ("maps", "program")[example.only_in],
             }
         return found
+
+
+_WORST: tuple[Outcome, ...] = (
+    Outcome.REFUTED,
+    Outcome.UNDECIDED,
+    Outcome.UNCLAIMED,
+    Outcome.SAMPLED,
+    Outcome.PROVED,
+)
+
+
+def combined(checks: Sequence[Check]) -> Check:
+    """One check for several tensors: the least that is known of any.
+
+    >>> print(combined([Check(Outcome.PROVED, ("isl",)), Check(Outcome.UNDECIDED, reason="big")]))
+    undecided: big
+    """
+    if not checks:
+        return Check(Outcome.UNCLAIMED)
+    worst = min(checks, key=lambda check: _WORST.index(check.outcome))
+    seconds = sum(check.seconds for check in checks)
+    return replace(worst, superset=any(c.superset for c in checks), seconds=seconds)

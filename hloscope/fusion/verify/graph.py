@@ -18,11 +18,11 @@ from hloscope.fusion.walk import Flow
 from hloscope.indexing import Access, Accesses, Precision
 from hloscope.indexing.analysis import output_to_input
 from hloscope.ir.graph import Computation, Instruction
-from hloscope.ir.types import Type
 from hloscope.ops.control import Parameter, While
 from hloscope.simplifier.isl_relations import UndecidedError
 
 T = TypeVar("T")
+K = TypeVar("K")
 Names: TypeAlias = Mapping[Instruction, Instruction]
 """For the parameters of computations that are walked into: the values handed in."""
 End: TypeAlias = tuple[Instruction, int]
@@ -194,9 +194,7 @@ class Walker(Generic[T]):
                     add(target, flow.leaf, self._through(mine, flow.accesses, names))
         return ends
 
-    def _through(
-        self, reached: Reached[T], accesses: Accesses | None, names: Names
-    ) -> Reached[T]:
+    def _through(self, reached: Reached[T], accesses: Accesses | None, names: Names) -> Reached[T]:
         if accesses is None:
             return reached
         elements: T | None = None
@@ -215,7 +213,7 @@ class Walker(Generic[T]):
             elements = more if elements is None else self._follower.join(elements, more)
         return Reached(elements, unknown, over)
 
-    def _add(self, table: dict[End | tuple[int, int] | int, Reached[T]], key: object, more: Reached[T]) -> None:
+    def _add(self, table: dict[K, Reached[T]], key: K, more: Reached[T]) -> None:
         known = table.get(key)
         if known is None:
             table[key] = more

@@ -152,7 +152,8 @@ def distinct(rows: NDArray[np.int64]) -> NDArray[np.int64]:
     if prod(sizes) >= 1 << 62:
         return np.unique(rows, axis=0)
     keys = np.unique(np.ravel_multi_index(tuple((rows - low).T), sizes))
-    return np.stack(np.unravel_index(keys, sizes), axis=1) + low
+    found: NDArray[np.int64] = np.stack(np.unravel_index(keys, sizes), axis=1) + low
+    return found
 
 
 def first_difference(one: Rows, other: Rows) -> tuple[int, ...] | None:

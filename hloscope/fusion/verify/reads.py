@@ -18,7 +18,15 @@ from hloscope.ir.graph import Instruction
 from hloscope.ir.types import TensorType
 from hloscope.ops.elementwise import ELEMENTWISE, Elementwise
 from hloscope.ops.shape import (
-    Bitcast, BroadcastInDim, Concatenate, Constant, Iota, Pad, Reshape, Reverse, Transpose,
+    Bitcast,
+    BroadcastInDim,
+    Concatenate,
+    Constant,
+    Iota,
+    Pad,
+    Reshape,
+    Reverse,
+    Transpose,
 )
 from hloscope.ops.slicing import Slice
 
@@ -29,7 +37,14 @@ if TYPE_CHECKING:
 MAX_ELEMENTS: Final = 1 << 16
 MAX_DEPTH: Final = 64
 _MOVES: Final = (
-    BroadcastInDim, Reshape, Transpose, Slice, Reverse, Bitcast, Concatenate, Pad,
+    BroadcastInDim,
+    Reshape,
+    Transpose,
+    Slice,
+    Reverse,
+    Bitcast,
+    Concatenate,
+    Pad,
     ELEMENTWISE["copy"],
 )
 _INTEGER: Final = re.compile(r"-?\d+|true|false")
@@ -48,7 +63,11 @@ class Values:
         self.drawn = False  # was there a value that is not known?
 
     def read(
-        self, origin: Instruction | None, index: list[NDArray[np.int64]], values: Interval, name: int
+        self,
+        origin: Instruction | None,
+        index: list[NDArray[np.int64]],
+        values: Interval,
+        name: int,
     ) -> NDArray[np.int64]:
         """The elements of `origin` at many indices, clamped to `values`."""
         import numpy as np
@@ -56,11 +75,12 @@ class Values:
         shape = np.broadcast_shapes(*(i.shape for i in index)) if index else ()
         mixed = np.full(shape, self._seed * 7919 + 17, dtype=np.uint64)
         key = self._number.setdefault(origin, len(self._number)) if origin else 1000 + name
+        mixed = np.atleast_1d(mixed)  # numpy warns of overflow in scalars
         for i in [np.asarray(key), *index]:
             mixed = (mixed ^ i.astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
             mixed ^= mixed >> np.uint64(29)
         size = min(values.size, 1 << 40)
-        drawn = values.lo + (mixed % np.uint64(size)).astype(np.int64)
+        drawn = values.lo + (mixed % np.uint64(size)).astype(np.int64).reshape(shape)
         table = self.known(origin) if origin is not None else None
         if table is None or len(index) != table[0].ndim:
             self.drawn = True

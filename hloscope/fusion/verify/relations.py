@@ -118,5 +118,3 @@ class Relating:
         if not bounds.is_point:
             raise UndecidedError("runtime variables are read at indices that run")
         return bounds.lo
-
-

@@ -15,11 +15,12 @@ from hloscope.fusion.verify.graph import Reached, Steps, Walker
 from hloscope.fusion.verify.points import Rows, Touching, first_difference
 from hloscope.fusion.verify.reads import Values
 from hloscope.fusion.verify.relations import Relating, Relations
-from hloscope.indexing import Access, Accesses, IndexingMap, Precision
-from hloscope.indexing.layout import address_map, major_to_minor, placed_sizes
+from hloscope.indexing import Accesses, IndexingMap, Precision
+from hloscope.indexing.layout import address_map, major_to_minor
 from hloscope.indexing.rules.build import sizes as sizes_of
 from hloscope.ir.graph import Computation, Instruction
-from hloscope.ir.types import Type
+from hloscope.ir.types import TensorType, Type
+from hloscope.ops.control import While
 from hloscope.simplifier.isl import CounterExample
 from hloscope.simplifier.isl_relations import UndecidedError, budgeted
 
@@ -107,9 +108,19 @@ class Verifier:
         """Equal keys stand for the same question: op, types, computations, maps are equal."""
         if rest[-1] is not None:
             return ins, *rest
+        if not ins.calls and _has_runtime(ins, self._steps):
+            return ins, *rest  # the values of its operands count
         types = [self._blueprints.type_number(v.type) for v in (ins, *ins.operands)]
         calls = [self._blueprints.number(c) for c in ins.calls]
         return (self._blueprints.op_of(ins), tuple(types), tuple(calls), *rest)
+
+
+def _has_runtime(ins: Instruction, steps: Steps) -> bool:
+    """Has any of its rules' maps a runtime variable, that may be folded?"""
+    if isinstance(ins.op, While):
+        return False
+    flows = [f for k in range(len(steps.leaves(ins.type))) for f in steps.reads(ins, k)]
+    return any(a.map is not None and a.map.runtime for f in flows for a in f.accesses or ())
 
 
 Found: TypeAlias = tuple[Outcome, tuple[str, ...], str, CounterExample | None]
@@ -335,7 +346,8 @@ class _Question:
         way = self.truth.points()
         reached = self._reached(way)
         real: Rows = reached.elements or {}
-        assert way.chosen is not None and way.values is not None
+        assert way.chosen is not None
+        assert way.values is not None
         follower: Touching = way.follower
         here, there = self.placed
         chosen = _moved(here, way.chosen)
@@ -364,9 +376,7 @@ class _Question:
         dims = tuple(chosen[row[0]].tolist())
         return CounterExample(dims, row[1:], only_in=only_in)
 
-    def _back(
-        self, way: _Way, chosen: NDArray[np.int64], real: Rows
-    ) -> CounterExample | None:
+    def _back(self, way: _Way, chosen: NDArray[np.int64], real: Rows) -> CounterExample | None:
         """Maps from the operand: each pair of the program is in them, and the other way round."""
         import numpy as np
 
@@ -406,8 +416,10 @@ def placing(type: Type, order: Order) -> IndexingMap | None:
     """From a logical index to the kind of index that an answer speaks of; `None`: the same."""
     if order == "logical":
         return None
+    if not isinstance(type, TensorType):
+        raise UnsupportedError("only tensors have places in memory")
     if order == "linear":
-        return address_map(type)  # type: ignore[arg-type]  # an answer says nothing of others
+        return address_map(type)
     order_of = major_to_minor(type)
     return IndexingMap.of_sizes(sizes_of(type), (), [Dim(k) for k in order_of])
 

@@ -1,0 +1,48 @@
+"""What `--verify` says at the end, and the exit code it says it with."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+import click
+
+from hloscope.api import Indexing
+from hloscope.fusion.verify import Outcome
+
+DISAGREES: Final = 5
+UNDECIDED: Final = 4
+
+
+class Tally:
+    """Counts proofs and reports those that went wrong."""
+
+    def __init__(self, strict: bool) -> None:
+        self._strict = strict
+        self._counts: Counter[Outcome] = Counter()
+
+    def add(self, found: Indexing) -> None:
+        """Count the proofs of an answer; say at once which maps are wrong."""
+        for output in found.answer.outputs:
+            for operand in output.operands:
+                if operand.check is None:
+                    continue
+                self._counts[operand.check.outcome] += 1
+                if operand.check.is_refuted:
+                    where = f"{found.answer.instruction.name}, output {output.number}"
+                    what = f"{found.answer.what} {operand.number} ({operand.name})"
+                    text = f"{where}, {what}: the maps are wrong: {operand.check.disagreement}"
+                    click.echo(text, err=True)
+
+    def end(self, *, summary: bool = False) -> None:
+        """Print how many proofs there were, if asked for; exit if not all went well."""
+        if summary:
+            counts = [f"{self._counts[o]} {o}" for o in Outcome if self._counts[o]]
+            total = self._counts.total()
+            click.echo(f"verified {total} operands: {', '.join(counts) or 'none'}", err=True)
+        ctx = click.get_current_context()
+        if self._counts[Outcome.REFUTED]:
+            ctx.exit(DISAGREES)
+        if self._strict and self._counts[Outcome.UNDECIDED]:
+            click.echo("some maps are undecided", err=True)
+            ctx.exit(UNDECIDED)
