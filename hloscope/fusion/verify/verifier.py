@@ -427,8 +427,8 @@ def placing(type: Type, order: Order) -> IndexingMap | None:
 def _moved(place: IndexingMap | None, points: NDArray[np.int64]) -> NDArray[np.int64]:
     import numpy as np
 
-    if place is None:
-        return points
+    if place is None or not place.results:
+        return points  # a scalar has no other places
     columns = place.evaluate_array(list(points.T))
     return np.stack([np.broadcast_to(c, len(points)) for c in columns], axis=1)
 
