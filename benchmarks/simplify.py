@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from hloscope.affine import Dim, Expr, Interval, Range, Var, divisions, parse_expr, to_text
-from hloscope.simplifier import Domain, forget_domains
+from hloscope.simplifier import Domain, forget_domains, simplify_exact
 
 SHARED = Path(os.environ.get("HLOSCOPE_SHARED", Path(__file__).parents[2] / "shared"))
 FOLDER = SHARED / "bench" / "simplify"
@@ -51,6 +51,14 @@ class Question:
         forget_domains()
         domain = Domain(self.box, self.constraints)
         return [domain.simplify(e) for e in self.exprs]
+
+    def solve_exactly(self) -> tuple[list[Expr], float]:
+        """The exact level's results, and the seconds of this first run."""
+        forget_domains()
+        start = time.perf_counter()
+        domain = Domain(self.box, self.constraints)
+        results = [simplify_exact(e, domain) for e in self.exprs]
+        return results, time.perf_counter() - start
 
     def time(self, repetitions: int) -> float:
         """Median seconds of a first run."""
@@ -115,6 +123,7 @@ def compare(file: Path, *, peers: bool, repetitions: int) -> bool:
                     best[k] = min(best.get(k, cost["dm"]), cost["dm"])
         print(row(name, [r["us"] / 1e6 for r in ok.values()], left, base))
     left, worse, wrong, before = 0, [], [], 0
+    exact, exact_times = 0, []
     for q, p in zip(questions, problems, strict=True):
         results = q.solve()
         mine = sum(divisions(e) for e in results)
@@ -124,7 +133,13 @@ def compare(file: Path, *, peers: bool, repetitions: int) -> bool:
             worse.append(q.id)
         if (message := common.check(p, q.texts(results))) is not None:
             wrong.append(f"{q.id}: {message}")
+        results, seconds = q.solve_exactly()
+        exact_times.append(seconds)
+        exact += sum(divisions(e) for e in results)
+        if (message := common.check(p, q.texts(results))) is not None:
+            wrong.append(f"{q.id}, exact level: {message}")
     print(row("hloscope, ranged level", times, left, base))
+    print(row("hloscope, exact level", exact_times, exact, base))
     print(
         f"\ndivisions in the input: {before}; best peer, problem by problem: {sum(best.values())}"
     )

@@ -8,10 +8,11 @@ d1 / 16
 
 from hloscope.simplifier.convert import from_sympy, to_latex, to_sympy
 from hloscope.simplifier.domain import Constraint, Domain, forget_domains, simplify
+from hloscope.simplifier.exact import simplify_exact
 from hloscope.simplifier.rule import Rule, Step, Trace
 
 __all__ = [
-    "simplify", "Domain", "Constraint", "forget_domains",
+    "simplify", "simplify_exact", "Domain", "Constraint", "forget_domains",
     "Rule", "Step", "Trace",
     "to_sympy", "from_sympy", "to_latex",
 ]  # fmt: skip

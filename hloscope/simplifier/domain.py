@@ -72,6 +72,10 @@ class Domain:
             found = self._simple[e] = self._best(e)
         return found
 
+    def flat(self, e: Expr) -> Expr:
+        """An equal linear combination of variables and quotients: remainders are written out."""
+        return self._engines[0].flat(e)
+
     def _best(self, e: Expr) -> Expr:
         """Simplify until nothing changes, and never to more divisions than there were."""
         first = self._engine(0)

@@ -1,0 +1,216 @@
+"""The exact level: equal shorter forms that no law of the ranged level finds.
+
+A part of an expression with several divisions is fitted by a form with one (`fit.py`); what fits
+at sample points is proved: at every point if there are few, else by isl.  Where isl cannot say
+within its budget, the old form stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import combinations
+from math import prod
+from typing import TYPE_CHECKING, Any, Final
+
+from hloscope.affine import (
+    Const,
+    Dim,
+    Expr,
+    Interval,
+    Sum,
+    Var,
+    bounds,
+    evaluate_array,
+    linear,
+    postorder,
+    replace,
+    substitute,
+    variables,
+)
+from hloscope.simplifier.domain import Domain
+from hloscope.simplifier.fit import one_floor, slopes, step_sizes
+from hloscope.simplifier.isl import prove_within
+from hloscope.simplifier.isl_relations import System
+from hloscope.simplifier.ranges import parts
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+BUDGET: Final = 200_000
+"""Steps of isl for one proof."""
+POINTS: Final = 1 << 20
+"""Boxes with at most so many points are compared point by point."""
+SAMPLE: Final = 1500
+LINE: Final = 64
+PROOFS: Final = 6
+"""Candidates for one part whose proof is tried."""
+PARTS: Final = 400
+"""So many parts of one expression are tried at most."""
+FLOORS: Final = 8
+"""Of sums with more floors, no subsets are tried."""
+SAFE: Final = 1 << 61
+
+
+def simplify_exact(
+    e: Expr, where: Domain | Mapping[Var, Interval], *, budget: int = BUDGET
+) -> Expr:
+    """The ranged level's result, or an equal expression with fewer divisions.
+
+    Args:
+        e: The expression.
+        where: A domain, or the intervals of the variables.
+        budget: Steps that isl may take for one proof.
+
+    >>> from hloscope.affine import parse_expr
+    >>> box = {Dim(0): Interval(0, 511), Dim(1): Interval(0, 7)}
+    >>> print(simplify_exact(parse_expr("((d0 * 8 + d1) / 2 * 5) / 8"), box))
+    (d0 * 10 + d1) / 4
+    """
+    domain = where if isinstance(where, Domain) else Domain(where)
+    best = domain.simplify(e)
+    search = _Search(domain, budget)
+    while best._divisions > 1:
+        shorter = search.shorter(best)
+        if shorter is None:
+            break
+        best = shorter
+    return best
+
+
+class _Search:
+    """The parts of one expression that were tried already."""
+
+    def __init__(self, domain: Domain, budget: int) -> None:
+        self.domain, self.budget = domain, budget
+        self._tried: dict[Expr, Expr | None] = {}
+
+    def shorter(self, e: Expr) -> Expr | None:
+        """An equal expression with fewer divisions, by one replacement; `None`: none found."""
+        for root in dict.fromkeys([e, self.domain.flat(e)]):
+            for x in postorder(root):
+                if x._divisions < 2:
+                    continue
+                for part, rest in _parts_of(x):
+                    new = self._fitted(part)
+                    if new is None:
+                        continue
+                    whole = replace(root, {x: linear((new, 1), (rest, 1))})
+                    for result in (self.domain.simplify(whole), whole):
+                        if result._divisions < e._divisions:
+                            return result
+        return None
+
+    def _fitted(self, part: Expr) -> Expr | None:
+        if part not in self._tried:
+            if len(self._tried) >= PARTS:
+                return None
+            self._tried[part] = _one_floor(part, self.domain, self.budget)
+        return self._tried[part]
+
+
+def _parts_of(x: Expr) -> Iterator[tuple[Expr, Expr]]:
+    """Ways to see `x` as `part + rest`, where the part has several divisions."""
+    yield x, Const(0)
+    if not isinstance(x, Sum):
+        return
+    divided = [(t, c) for t, c in x.terms if t._divisions]
+    if not 2 <= len(divided) <= FLOORS:
+        return
+    for size in (2, 3):
+        for chosen in combinations(divided, size):
+            if len(chosen) < len(divided) or len(x.terms) > len(divided):
+                part = linear(*chosen)
+                yield part, linear((x, 1), (part, -1))
+
+
+def _one_floor(part: Expr, domain: Domain, budget: int) -> Expr | None:
+    """A form of `part` with at most one division that is proved to be equal."""
+    flat = domain.flat(part)
+    slope = slopes(flat)
+    box = {v: domain.box.get(v, Interval.EVERYTHING) for v in sorted(variables(part))}
+    if slope is None or not box or any(i.is_empty for i in box.values()):
+        return None
+    if not _is_safe(part, box):
+        return None
+    at = _sample(box, domain)
+    values = evaluate_array(part, at)
+    coefficients = [c for t, c in parts(flat)[0] if t._divisions]
+    divisors = sorted({x.by for x in postorder(flat) if x.by})
+    divisors += [a * b for a, b in combinations(divisors, 2)]
+    candidates = one_floor(values, at, box, slope, step_sizes(coefficients or [1]), divisors)
+    proofs = 0
+    for new in candidates:
+        if not _is_safe(new, box):
+            continue
+        if is_equal(part, new, domain, budget=budget):
+            return new
+        proofs += 1
+        if proofs == PROOFS:
+            break
+    return None
+
+
+def _is_safe(e: Expr, box: Mapping[Var, Interval]) -> bool:
+    """Can numpy's int64 hold all values on the way?"""
+    for x in postorder(e):
+        found = bounds(x, box)
+        if found.lo < -SAFE or found.hi > SAFE:
+            return False
+        if isinstance(x, Sum) and any(
+            abs(c) * max(-bounds(t, box).lo, bounds(t, box).hi) > SAFE for t, c in x.terms
+        ):
+            return False
+    return True
+
+
+def _sample(box: Mapping[Var, Interval], domain: Domain) -> dict[Var, npt.NDArray[np.int64]]:
+    """Points: one in the box, one step from it along each variable, lines, corners, others."""
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    start = np.array([i.lo for i in box.values()], dtype=np.int64)
+    blocks = [start[None]]
+    for j, i in enumerate(box.values()):
+        block = start[None].copy()
+        block[0, j] += i.hi > i.lo
+        blocks.append(block)
+    for j, i in enumerate(box.values()):
+        line = np.unique(np.linspace(i.lo, i.hi, min(i.size, LINE)).astype(np.int64))
+        block = np.repeat(start[None], len(line), axis=0)
+        block[:, j] = line
+        blocks.append(block)
+    columns = []
+    for i in box.values():
+        values = rng.integers(i.lo, i.hi + 1, size=SAMPLE)
+        where = rng.random(SAMPLE)
+        columns.append(np.where(where < 0.1, i.lo, np.where(where > 0.9, i.hi, values)))
+    blocks.append(np.stack(columns, axis=1))
+    points = np.concatenate(blocks)
+    return {v: points[:, j] for j, v in enumerate(box)}
+
+
+def is_equal(first: Expr, second: Expr, domain: Domain, *, budget: int = BUDGET) -> bool:
+    """Are two expressions proved to be equal on the domain?  `False` may mean: undecided.
+
+    >>> d0, domain = Dim(0), Domain({Dim(0): Interval(0, 10**9)})
+    >>> is_equal(d0 // 1024 * 512 + d0 % 512, d0 - (d0 + 512) // 1024 * 512, domain)
+    True
+    """
+    used = sorted(variables(first, second))
+    box = {v: domain.box.get(v, Interval.EVERYTHING) for v in used}
+    few = prod([i.size for i in box.values()]) <= POINTS
+    if few and _is_safe(first, box) and _is_safe(second, box):
+        return _same_values(first, second, box)
+    renamed: dict[Var, Any] = {v: Dim(j) for j, v in enumerate(used)}
+    difference = substitute(linear((first, 1), (second, -1)), renamed)
+    system = System(len(used), 0, {renamed[v]: i for v, i in box.items()}, (), [])
+    return prove_within(system, difference, Interval(0, 0), budget=budget).is_proved
+
+
+def _same_values(first: Expr, second: Expr, box: Mapping[Var, Interval]) -> bool:
+    import numpy as np
+
+    axes = [np.arange(i.lo, i.hi + 1) for i in box.values()]
+    at = dict(zip(box, np.ix_(*axes), strict=True))
+    return bool(np.array_equal(evaluate_array(first, at), evaluate_array(second, at)))

@@ -1,0 +1,180 @@
+"""One floor instead of several: fit `a.x + c + k * ((b.x + s) // m)` to values at points.
+
+The slopes of an expression (every floor taken as a division) and one `k` determine nearly
+everything: `a` is what a step of a variable changes modulo `k`, `b / m` is what remains of the
+slope, and the points leave an interval for `s`.  Along short variables other slopes fit as well.
+What fits at the points is a candidate, no more: `exact.py` proves it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from itertools import combinations, product
+from math import ceil, floor, gcd, lcm, prod
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from hloscope.affine import Const, Expr, FloorDiv, Interval, Mod, Sum, Var, linear, postorder
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Values: TypeAlias = npt.NDArray[np.int64]
+
+SMALL: Final = 64
+"""Along a variable with at most so many values, all slopes that fit are tried."""
+SLOPES: Final = 64
+"""At most so many combinations of slopes are tried for one divisor."""
+LARGEST: Final = 1 << 40
+"""No candidate has a larger divisor."""
+
+
+def slopes(e: Expr) -> dict[Var, Fraction] | None:
+    """The slope along each variable where floors are divisions; `None` if it has none.
+
+    >>> from hloscope.affine import Dim
+    >>> slopes((Dim(0) * 3 + Dim(1) // 2) // 4 + Dim(0) % 2)
+    {<d0>: Fraction(3, 4), <d1>: Fraction(1, 8)}
+    """
+    of: dict[Expr, dict[Var, Fraction]] = {}
+    for x in postorder(e):
+        match x:
+            case Const() | Mod(_, Const()):
+                of[x] = {}
+            case Sum(terms, _):
+                of[x] = _combined((of[t], Fraction(c)) for t, c in terms)
+            case FloorDiv(num, Const(d)):
+                of[x] = _combined([(of[num], Fraction(1, d))])
+            case _ if isinstance(x, Var):
+                of[x] = {x: Fraction(1)}
+            case _:
+                return None
+    return of[e]
+
+
+def _combined(parts: Any) -> dict[Var, Fraction]:
+    total: dict[Var, Fraction] = {}
+    for slope, c in parts:
+        for v, a in slope.items():
+            total[v] = total.get(v, Fraction(0)) + a * c
+    return total
+
+
+def step_sizes(coefficients: Sequence[int]) -> list[int]:
+    """Heights that the steps of one floor could have, where floors had these coefficients."""
+    sizes = {abs(c) for c in coefficients} | {1, gcd(*coefficients)}
+    for a, b in combinations(coefficients, 2):
+        sizes |= {abs(a + b), abs(a - b), gcd(a, b)}
+    return sorted(sizes - {0}, reverse=True)
+
+
+def one_floor(
+    values: Values,
+    at: Mapping[Var, Values],
+    box: Mapping[Var, Interval],
+    slope: Mapping[Var, Fraction],
+    sizes: Sequence[int],
+    divisors: Sequence[int],
+) -> Iterator[Expr]:
+    """Expressions with at most one floor that have these values at these points.
+
+    Args:
+        values: What the expression has to be at each point.
+        at: The points, one array for each variable.
+        box: The intervals of the variables.
+        slope: The slopes of the expression.
+        sizes: Candidates for `k`.
+        divisors: Candidates for `m`, besides those that the slopes ask for.
+    """
+    for k in sizes:
+        steps = _steps(values, at, k)
+        if steps is None:
+            continue
+        rest = values - sum(a * at[v] for v, a in steps.items())
+        c = int(rest[0])
+        quotient = (rest - c) // k
+        left = {v: (slope.get(v, Fraction(0)) - a) / k for v, a in steps.items()}
+        for b, m in _fractions(quotient, at, box, left, divisors):
+            yield from _shifts(quotient, at, steps, c, k, b, m)
+
+
+def _steps(values: Values, at: Mapping[Var, Values], k: int) -> dict[Var, int] | None:
+    """The `a` with which `values - a.x` is constant modulo `k`; `None` if there is none."""
+    if k == 1:
+        return dict.fromkeys(at, 0)
+    steps = {}
+    rest = values - values[0]
+    for i, v in enumerate(at):  # points 1, 2, ... are one step from point 0, variable by variable
+        moved = int(at[v][i + 1] - at[v][0])
+        a = int(values[i + 1] - values[0]) * moved if moved else 0
+        a %= k
+        steps[v] = a if 2 * a <= k else a - k
+        rest = rest - steps[v] * (at[v] - at[v][0])
+    return steps if not (rest % k).any() else None
+
+
+def _fractions(
+    quotient: Values,
+    at: Mapping[Var, Values],
+    box: Mapping[Var, Interval],
+    slope: Mapping[Var, Fraction],
+    divisors: Sequence[int],
+) -> Iterator[tuple[dict[Var, int], int]]:
+    """Coefficients and divisors `(b, m)` worth trying for `quotient == (b.x + s) // m`."""
+    m = lcm(*[a.denominator for a in slope.values()])
+    if m <= LARGEST:
+        yield {v: int(a * m) for v, a in slope.items()}, m
+    short = [v for v in slope if box[v].size <= SMALL]
+    long = [slope[v].denominator for v in slope if v not in short]
+    between = {v: _slopes_along(quotient, at, v) for v in short}
+    if any(low >= high for low, high in between.values()):
+        return
+    base = lcm(*long)
+    for m in sorted({lcm(base, d) for d in (1, *divisors)}):
+        if m > LARGEST:
+            continue
+        choices = [
+            range(floor(low * m) + 1, ceil(high * m)) if v in between else (int(slope[v] * m),)
+            for v in slope
+            for low, high in [between.get(v, (Fraction(0), Fraction(0)))]
+        ]
+        if 0 < prod([len(c) for c in choices]) <= SLOPES:
+            for chosen in product(*choices):
+                yield dict(zip(slope, chosen, strict=True)), m
+
+
+def _slopes_along(quotient: Values, at: Mapping[Var, Values], v: Var) -> tuple[Fraction, Fraction]:
+    """The open interval of slopes along `v` that the points on one line allow."""
+    here = at[v] == at[v]
+    for u in at:
+        if u != v:
+            here = here & (at[u] == at[u][0])
+    found = sorted({(int(x), int(q)) for x, q in zip(at[v][here], quotient[here], strict=True)})
+    low, high = Fraction(-(1 << 60)), Fraction(1 << 60)
+    for (x, p), (y, q) in combinations(found, 2):
+        low = max(low, Fraction(q - p - 1, y - x))
+        high = min(high, Fraction(q - p + 1, y - x))
+    return low, high
+
+
+def _shifts(
+    quotient: Values,
+    at: Mapping[Var, Values],
+    steps: Mapping[Var, int],
+    c: int,
+    k: int,
+    b: Mapping[Var, int],
+    m: int,
+) -> Iterator[Expr]:
+    """The expressions with these coefficients: one for each shift worth trying."""
+    gap = quotient * m - sum(b[v] * at[v] for v in b)
+    low, high = int(gap.max()), int(gap.min()) + m - 1
+    if low > high:
+        return
+    g = gcd(m, *b.values())
+    low, high = -(-low // g) * g, high // g * g
+    for s in dict.fromkeys([min(max(0, low), high), high, low]):
+        num = linear(*[(v, n // g) for v, n in b.items()], (s // g, 1))
+        step = linear((num // (m // g), k), (c, 1))
+        yield linear(*[(v, a) for v, a in steps.items()], (step, 1))
