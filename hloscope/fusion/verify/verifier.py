@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 Order: TypeAlias = Literal["logical", "physical", "linear"]
 
-BUDGET: Final = 1_000_000
-"""Steps of isl for all operands of one output."""
+BUDGET: Final = 200_000
+"""Steps of isl for the walk from an output, and again for each operand; a second or two."""
 ENUMERATED: Final = 256
 """The elements of an output of at most so many are all looked at."""
 SAMPLES: Final = (32, 4, 1)
