@@ -78,7 +78,7 @@ def is_executable(graph: Graph) -> bool:
             isinstance(ins.op, DynamicSlice | DynamicUpdateSlice)
             and (not sizes(ins.operands[0].type) or sizes(ins.operands[-1].type))
         )
-        or (isinstance(ins.op, Scatter) and 0 in sizes(ins.operands[1].type))
+        or (isinstance(ins.op, Scatter) and 0 in sizes(ins.operands[len(ins.operands) // 2].type))
         for ins in every(graph.computation)
     )
 
