@@ -166,12 +166,23 @@ def first_difference(one: Rows, other: Rows) -> tuple[int, ...] | None:
             if len(rows):
                 return tuple(rows[0].tolist())
             continue
-        both = np.concatenate([distinct(others), rows])
-        _, number = np.unique(both, axis=0, return_inverse=True)
-        number = number.reshape(-1)
-        known = np.zeros(number.max(initial=-1) + 1, np.bool_)
-        known[number[: len(distinct(others))]] = True
-        fresh = np.flatnonzero(~known[number])
+        if not len(rows):
+            continue
+        keys, known = _keys(np.concatenate([rows, others]), len(rows))
+        fresh = np.flatnonzero(~np.isin(keys, known))
         if len(fresh):
-            return tuple(both[fresh[0]].tolist())
+            return tuple(rows[fresh[0]].tolist())
     return None
+
+
+def _keys(rows: NDArray[np.int64], count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """An integer for each row, equal for equal rows: of the first `count`, and of the others."""
+    import numpy as np
+
+    low = rows.min(axis=0)
+    sizes = [int(n) for n in rows.max(axis=0) - low + 1]
+    if prod(sizes) < 1 << 62:
+        keys = np.ravel_multi_index(tuple((rows - low).T), sizes)
+    else:
+        keys = np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
+    return keys[:count], keys[count:]

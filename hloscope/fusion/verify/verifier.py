@@ -36,7 +36,7 @@ ENUMERATED: Final = 256
 """The elements of an output of at most so many are all looked at."""
 SAMPLES: Final = (32, 4, 1)
 """Of a larger one so many; fewer where they touch too much."""
-ROWS: Final = 1 << 18
+ROWS: Final = 1 << 17
 """Elements that are looked at together."""
 
 
