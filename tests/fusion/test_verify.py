@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -230,3 +232,19 @@ def test_a_wrong_composition_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     found = root(WINDOW).indexing()
     monkeypatch.undo()
     assert found.verify().checks[0].is_refuted
+
+
+def test_no_answer_about_a_real_fusion_is_refuted(shared: Path, full: bool) -> None:
+    files = sorted((shared / "real/models").glob("*.opt.hlo.txt"))
+    small = [file for file in files if file.stat().st_size < 100_000]
+    outcomes: Counter[Outcome] = Counter()
+    for file in files if full else small[::12]:
+        verifier = Verifier()
+        for view in hloscope.read(file).fusions():
+            answers = [view.indexing(None)]
+            answers += [view.indexing_from(k) for k in range(len(view.operands)) if full]
+            for answer in answers:
+                for check in answer.verify(verifier=verifier).checks:
+                    assert not check.is_refuted, f"{file.name}: {view.name}: {check}"
+                    outcomes[check.outcome] += 1
+    assert outcomes[Outcome.PROVED] >= 0.9 * outcomes.total() > 0
