@@ -57,7 +57,14 @@ from hloscope.affine.nodes import (
     sorted_sum,
 )
 from hloscope.affine.text import Style, default_name, parse_expr, parse_prefix, to_text
-from hloscope.affine.walk import postorder, rebuild, replace, substitute, variables
+from hloscope.affine.walk import (
+    largest_number,
+    postorder,
+    rebuild,
+    replace,
+    substitute,
+    variables,
+)
 
 __all__ = [
     # nodes
@@ -68,7 +75,8 @@ __all__ = [
     "product", "floordiv", "ceildiv", "mod", "minimum",
     "maximum", "compare", "order_key",
     # walking
-    "children", "divisions", "postorder", "rebuild", "replace", "substitute", "variables",
+    "children", "divisions", "largest_number", "postorder", "rebuild", "replace",
+    "substitute", "variables",
     # meaning
     "Interval", "NEG_INF", "POS_INF", "Box", "bounds", "evaluate", "evaluate_array",
     "safe_evaluate", "known_divisor", "is_multiple_of",

@@ -69,6 +69,28 @@ def variables(*roots: Expr) -> frozenset[Var]:
     return frozenset(x for x in postorder(*roots) if isinstance(x, Dim | Range | Runtime))
 
 
+def largest_number(e: Expr) -> int:
+    """The largest absolute value of a constant or coefficient.
+
+    >>> largest_number((Dim(0) * -7 + 3) // 5)
+    7
+    """
+    largest = 0
+    stack = [e]
+    seen: set[Expr] = set()
+    while stack:
+        x = stack.pop()
+        if isinstance(x, Sum):
+            largest = max(largest, abs(x.const), *[abs(c) for _, c in x.terms])
+        elif isinstance(x, Const):
+            largest = max(largest, abs(x.value))
+        for y in children(x):
+            if y not in seen:
+                seen.add(y)
+                stack.append(y)
+    return largest
+
+
 def rebuild(e: Expr, of: Callable[[Expr], Expr]) -> Expr:
     """The same operation in normal form, with `of(x)` for every operand `x`."""
     match e:

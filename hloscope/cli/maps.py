@@ -32,9 +32,12 @@ POINT_DIMENSIONS: Final = {"replace": True, "preserve": False, True: True, False
 @click.option(
     "--keep-points", is_flag=True, help="Leave variables that have only one value where they are."
 )
+@click.option("--exact", is_flag=True, help="Look for still shorter forms, and prove them.")
 @json_option
 @debug_option
-def simplify(map: str | None, lines: bool, trace: bool, keep_points: bool, as_json: bool) -> None:
+def simplify(
+    map: str | None, lines: bool, trace: bool, keep_points: bool, exact: bool, as_json: bool
+) -> None:
     r"""Simplify an indexing map, given as text or read from the standard input (`-`).
 
     \b
@@ -45,13 +48,15 @@ def simplify(map: str | None, lines: bool, trace: bool, keep_points: bool, as_js
             raise click.UsageError("--trace explains one map; it can't go with --lines")
         if map not in (None, "-"):
             raise click.UsageError("--lines reads the standard input: leave MAP out, or give `-`")
-        _simplify_lines(keep_points)
+        _simplify_lines(keep_points, exact)
         return
     if map is None:
         raise click.UsageError("missing argument 'MAP|-': the text of a map, or `-`")
     steps: MapTrace | None = [] if trace else None
     given = read_text(map)
-    after = IndexingMap.parse(given).simplify(replace_points=not keep_points, trace=steps)
+    after = IndexingMap.parse(given).simplify(
+        replace_points=not keep_points, exact=exact, trace=steps
+    )
     if steps is not None:
         for step in steps:
             click.echo(str(step), err=True)
@@ -106,12 +111,12 @@ def simplified(given: str, after: IndexingMap) -> dict[str, Any]:
     return {"schema": MAP_SCHEMA, "map": text, "changed": changed}
 
 
-def _simplify_lines(keep_points: bool) -> None:
+def _simplify_lines(keep_points: bool, exact: bool) -> None:
     """One line out for each line in, an error for a bad one; exit code 3 if there was any."""
     failed = False
     for number, line in _input_lines():
         try:
-            print_json(_simplify_line(line, keep_points), lines=True)
+            print_json(_simplify_line(line, keep_points, exact), lines=True)
         except HloscopeError as error:
             failed = True
             print_json({"schema": MAP_SCHEMA, "line": number, "error": str(error)}, lines=True)
@@ -125,7 +130,7 @@ def _input_lines() -> Iterator[tuple[int, str]]:
             yield number, data.decode(errors="replace")
 
 
-def _simplify_line(line: str, keep_points: bool) -> dict[str, Any]:
+def _simplify_line(line: str, keep_points: bool, exact: bool) -> dict[str, Any]:
     try:
         given = json.loads(line)
     except ValueError as error:
@@ -141,6 +146,6 @@ def _simplify_line(line: str, keep_points: bool) -> dict[str, Any]:
     if not isinstance(points, str | bool) or points not in POINT_DIMENSIONS:
         raise ParseError(f'`point_dimensions` must be "replace" or "preserve", not {points!r}')
     before = IndexingMap.parse(given["map"])
-    after = before.simplify(replace_points=POINT_DIMENSIONS[points])
+    after = before.simplify(replace_points=POINT_DIMENSIONS[points], exact=exact)
     answer = simplified(given["map"], after)
     return answer | {k: v for k, v in given.items() if k not in answer and k not in LINE_KEYS}

@@ -326,18 +326,21 @@ class IndexingMap(MapBase):
         """
         return compose(self, second)
 
-    def simplify(self, *, replace_points: bool = True, trace: MapTrace | None = None) -> Self:
+    def simplify(
+        self, *, replace_points: bool = True, exact: bool = False, trace: MapTrace | None = None
+    ) -> Self:
         """The same relation with simpler constraints, tighter bounds and simpler results.
 
         Args:
             replace_points: A dimension with one value becomes that value in the results.
+            exact: Look for still shorter forms of results, which are then proved.
             trace: If given, every step is appended.
 
         >>> print(IndexingMap.parse("(d0) -> (d0 mod 8), domain: d0 in [0, 99], d0 / 8 in [2, 2]")
         ...       .simplify())
         (d0) -> (d0 - 16), domain: d0 in [16, 23]
         """
-        return simplify(self, replace_points=replace_points, trace=trace)
+        return simplify(self, replace_points=replace_points, exact=exact, trace=trace)
 
     def add_constraint(self, expr: Expr, interval: Interval) -> Self:
         """The map where also `expr in interval` holds."""

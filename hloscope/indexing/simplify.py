@@ -9,17 +9,22 @@ from hloscope.affine import Dim, Expr, Range, Runtime, Sum, from_terms
 from hloscope.indexing.base import NEVER, M, MapBase
 from hloscope.indexing.constraints import EmptyDomainError, MapTrace, settle, simplified
 from hloscope.indexing.variables import Constraint, RuntimeVariable, replace_interval
-from hloscope.simplifier import Domain
+from hloscope.simplifier import Domain, Step, simplify_exact
 
 
-def simplify(m: M, *, replace_points: bool = True, trace: MapTrace | None = None) -> M:
+def simplify(
+    m: M, *, replace_points: bool = True, exact: bool = False, trace: MapTrace | None = None
+) -> M:
     """An equal map with simpler constraints, tighter bounds and simpler results.
 
     Args:
         m: The map.
         replace_points: A dimension with one value becomes that value in the results.
+        exact: Look for still shorter forms of results, which are then proved.
         trace: If given, every step is appended.
     """
+    if exact:
+        return _shortest(simplify(m, replace_points=replace_points, trace=trace), trace)
     if m.is_known_empty or m.is_undefined:
         return m
     if trace is not None or m.runtime:  # the memory of runtime variables would keep programs alive
@@ -55,6 +60,17 @@ def _simplify(m: M, replace_points: bool, trace: MapTrace | None) -> M:
         results=results,
         constraints=constraints,
     )
+
+
+def _shortest(m: M, trace: MapTrace | None) -> M:
+    if m.is_known_empty or m.is_undefined:
+        return m
+    domain = Domain(m.box, m.constraints)
+    steps: list[Step] = []
+    results = [simplify_exact(e, domain, trace=None if trace is None else steps) for e in m.results]
+    if trace is not None:
+        trace += steps
+    return m.with_(results=results)
 
 
 def _result(e: Expr, domain: Domain, trace: MapTrace | None) -> Expr:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, TypeAlias
 
-from hloscope.affine import Expr, Interval, Var
+from hloscope.affine import POS_INF, Expr, Interval, Var, largest_number
 from hloscope.simplifier.engine import Engine
 from hloscope.simplifier.ranges import interval
 from hloscope.simplifier.rule import Trace
 
 Constraint: TypeAlias = tuple[Expr, Interval]
+Path: TypeAlias = list[tuple[int, Expr]]
 _RECENT: dict[object, Domain] = {}
 _KEEP: Final = 256
 _ROUNDS: Final = 3
@@ -76,29 +77,50 @@ class Domain:
         """An equal linear combination of variables and quotients: remainders are written out."""
         return self._engines[0].flat(e)
 
-    def _best(self, e: Expr) -> Expr:
-        """Simplify until nothing changes, and never to more divisions than there were."""
+    def _best(self, e: Expr, path: Path | None = None) -> Expr:
+        """Simplify until nothing changes, and never to more divisions than there were.
+
+        Args:
+            e: The expression.
+            path: If given, gets each engine whose result was taken, with what it was given.
+        """
         first = self._engine(0)
         best, used = first.simplify(e), 0
         if best._divisions > 1 and first.unreduced > 1:  # the others may do better
             best, used = self._better(best, used, 1, e)
         if best._divisions >= _MANY or best._divisions > e._divisions:
             best, used = self._better(best, used, 2, e)
-        if best._divisions > e._divisions:
+        if best._divisions > e._divisions or not within_int64(best, e):
             best = e
+        elif path is not None:
+            path.append((used, e))
         for _ in range(_ROUNDS):
             if not best._divisions:
                 break
             new = self._engine(used).simplify(best)
-            if new is best or new._divisions > best._divisions:
+            if new is best or new._divisions > best._divisions or not within_int64(new, e):
                 break
+            if path is not None:
+                path.append((used, best))
             best = new
-        self._simple[best] = best
+        if path is None:
+            self._simple[best] = best
         return best
 
     def _better(self, best: Expr, used: int, i: int, e: Expr) -> tuple[Expr, int]:
         other = self._engine(i).simplify(e)
         return (other, i) if other._divisions < best._divisions else (best, used)
+
+    def explain(self, e: Expr) -> Trace:
+        """The steps from `e` to `simplify(e)`, of all rounds and of the engines that were used."""
+        path: Path = []
+        self._best(e, path)
+        steps: Trace = []
+        for i, before in path:
+            engine = self.new_engine(i)  # without memory: what is known already has no steps
+            engine.trace = steps
+            engine.simplify(before)
+        return steps
 
     def _engine(self, i: int) -> Engine:
         while i >= len(self._engines):
@@ -126,17 +148,20 @@ def simplify(
     d1
     """
     domain = where if isinstance(where, Domain) else Domain(where)
-    if trace is None:
-        return domain.simplify(e)
-    result = domain.simplify(e)
-    for i in range(len(_ENGINES)):  # the steps of the engine that the result comes from
-        engine = domain.new_engine(i)
-        steps: Trace = []
-        engine.trace = steps
-        if engine.simplify(e)._divisions <= result._divisions:
-            break
-    trace += steps
-    return result
+    if trace is not None:
+        trace += domain.explain(e)
+    return domain.simplify(e)
+
+
+def within_int64(new: Expr, old: Expr) -> bool:
+    """Are all coefficients and constants of `new` int64, or no larger than the largest of `old`?
+
+    >>> from hloscope.affine import Dim
+    >>> within_int64(Dim(0) * 2**63, Dim(0)), within_int64(Dim(0) * 2**63, Dim(0) * 2**64)
+    (False, True)
+    """
+    size = largest_number(new)
+    return size <= POS_INF or size <= largest_number(old)
 
 
 def forget_domains() -> None:

@@ -37,12 +37,13 @@ from hloscope.affine import (
 from hloscope.simplifier.context import Context
 from hloscope.simplifier.ranges import VARIABLES, ends, interval, parts
 from hloscope.simplifier.rule import Rule, Step, Trace
-from hloscope.simplifier.rules.floordiv import FLOORDIV, LIMIT
-from hloscope.simplifier.rules.leaves import LEAVES
+from hloscope.simplifier.rules.floordiv import FLOORDIV, LIMIT, quotients_merge
+from hloscope.simplifier.rules.leaves import LEAVES, POINT
 from hloscope.simplifier.rules.mod import CEILING, MOD, MOD_BY_QUOTIENT
 from hloscope.simplifier.rules.sums import EXTREMA_SUMS, SUMS
-from hloscope.simplifier.surface import best_form
+from hloscope.simplifier.surface import PRINTED, best_form
 
+NESTED: Final = Rule("y // a // c", "y // (a * c)", "", quotients_merge)
 FLAT_LIMIT: Final = 64
 """Remainders of more divisions than this stay leaves: flat forms would repeat too much."""
 
@@ -85,7 +86,10 @@ class Engine(Context):
 
     def simplify(self, e: Expr) -> Expr:
         """The printed form of an expression."""
-        return self.surface(self.flat(e))
+        flat = self.flat(e)
+        printed = self.surface(flat)
+        self.note(PRINTED, flat, printed)
+        return printed
 
     # --------------------------------------------------------------------------- to flat form
 
@@ -119,7 +123,10 @@ class Engine(Context):
             return x
         if kind in VARIABLES:
             lo, hi = self.bounds(x)
-            return Const(lo) if lo == hi else x
+            if lo != hi:
+                return x
+            self.note(POINT, x, Const(lo))
+            return Const(lo)
         if kind is FloorDiv or kind is Mod or kind is CeilDiv:
             num, den = memo[x.num], memo[x.den]  # type: ignore[union-attr]
             if type(den) is Const and den.value:
@@ -144,8 +151,11 @@ class Engine(Context):
     def _nested_floor(self, num: Expr, den: int, written: Expr | None) -> Expr:
         """The quotient of `written`, whose flat form is `num`: `y // a // c` is `y // (a * c)`."""
         while written is not None and written.by and den * written.by < LIMIT:
+            before = FloorDiv(written, Const(den)) if self.trace is not None else written
             den *= written.by
             written = written.num  # type: ignore[union-attr]
+            if self.trace is not None:
+                self.note(NESTED, before, FloorDiv(written, Const(den)))
             num = self._flat[written]
         return self.floor(num, den)
 

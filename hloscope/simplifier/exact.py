@@ -27,11 +27,12 @@ from hloscope.affine import (
     substitute,
     variables,
 )
-from hloscope.simplifier.domain import Domain
+from hloscope.simplifier.domain import Domain, simplify, within_int64
 from hloscope.simplifier.fit import one_floor, slopes, step_sizes
 from hloscope.simplifier.isl import prove_within
 from hloscope.simplifier.isl_relations import System
 from hloscope.simplifier.ranges import parts
+from hloscope.simplifier.rule import Rule, Step, Trace
 
 if TYPE_CHECKING:
     import numpy as np
@@ -53,7 +54,11 @@ SAFE: Final = 1 << 61
 
 
 def simplify_exact(
-    e: Expr, where: Domain | Mapping[Var, Interval], *, budget: int = BUDGET
+    e: Expr,
+    where: Domain | Mapping[Var, Interval],
+    *,
+    budget: int = BUDGET,
+    trace: Trace | None = None,
 ) -> Expr:
     """The ranged level's result, or an equal expression with fewer divisions.
 
@@ -61,6 +66,7 @@ def simplify_exact(
         e: The expression.
         where: A domain, or the intervals of the variables.
         budget: Steps that isl may take for one proof.
+        trace: If given, every step is appended.
 
     >>> from hloscope.affine import parse_expr
     >>> box = {Dim(0): Interval(0, 511), Dim(1): Interval(0, 7)}
@@ -68,12 +74,16 @@ def simplify_exact(
     (d0 * 10 + d1) / 4
     """
     domain = where if isinstance(where, Domain) else Domain(where)
-    best = domain.simplify(e)
+    best = simplify(e, domain, trace=trace)
     search = _Search(domain, budget)
     while best._divisions > 1:
         shorter = search.shorter(best)
         if shorter is None:
             break
+        if trace is not None:
+            used = sorted(variables(best))
+            box = tuple([(v, domain.box[v]) for v in used if v in domain.box])
+            trace.append(Step(FITTED, best, shorter, box))
         best = shorter
     return best
 
@@ -97,7 +107,7 @@ class _Search:
                         continue
                     whole = replace(root, {x: linear((new, 1), (rest, 1))})
                     for result in (self.domain.simplify(whole), whole):
-                        if result._divisions < e._divisions:
+                        if result._divisions < e._divisions and within_int64(result, e):
                             return result
         return None
 
@@ -188,6 +198,9 @@ def _sample(box: Mapping[Var, Interval], domain: Domain) -> dict[Var, npt.NDArra
     blocks.append(np.stack(columns, axis=1))
     points = np.concatenate(blocks)
     return {v: points[:, j] for j, v in enumerate(box)}
+
+
+FITTED: Final = Rule("x", "a * y + k * ((b * y + s) // m)", "equal, as proved", _one_floor)
 
 
 def is_equal(first: Expr, second: Expr, domain: Domain, *, budget: int = BUDGET) -> bool:

@@ -16,10 +16,12 @@ from hloscope.simplifier.rules.leaves import (
 )
 from hloscope.simplifier.rules.mod import CEILING, MOD, MOD_BY_QUOTIENT
 from hloscope.simplifier.rules.sums import EXTREMA_SUMS, SUMS
+from hloscope.simplifier.surface import PRINTED
 
 TABLES: Final[tuple[tuple[str, tuple[Rule[Any], ...]], ...]] = (
     ("Quotients", FLOORDIV),
     ("Remainders", (MOD_BY_QUOTIENT, *MOD)),
+    ("Remainders found again", (PRINTED,)),
     ("Ceilings", (CEILING,)),
     ("Sums", (*SUMS, *EXTREMA_SUMS)),
     ("Leaves", (MINIMUM, MAXIMUM, QUOTIENT, REMAINDER, ROUNDED_UP, KNOWN)),

@@ -7,10 +7,12 @@ the one with fewer terms; where they tie, the one with remainders, as XLA writes
 from __future__ import annotations
 
 from operator import attrgetter
+from typing import Final
 
 from hloscope.affine import Const, Expr, FloorDiv, linear, mod
 from hloscope.simplifier.context import Context
 from hloscope.simplifier.ranges import Terms, parts
+from hloscope.simplifier.rule import Rule
 
 HEAVY = 100
 """A division weighs as much as this many terms."""
@@ -39,6 +41,9 @@ def best_form(e: Expr, engine: Context) -> Expr:
         if f in coeffs:
             const = _take_quotient(f, coeffs, const, done, engine)
     return linear(*coeffs.items(), *done, (const, 1))
+
+
+PRINTED: Final = Rule("x - c * (x // c)", "x % c", "", best_form)
 
 
 def _quotients_last(term: tuple[Expr, int]) -> int:

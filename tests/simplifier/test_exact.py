@@ -112,3 +112,12 @@ def test_a_fit_agrees_at_every_point_it_was_given():
     for new in found:
         assert divisions(new) <= 1
         assert np.array_equal(evaluate_array(new, {d0: x}), values)
+
+
+def test_the_trace_ends_with_what_was_fitted():
+    box = {d0: Interval(0, 511), d1: Interval(0, 7)}
+    trace = []
+    new = simplify_exact(parse_expr("((d0 * 8 + d1) / 2 * 5) / 8"), box, trace=trace)
+    assert trace[-1].after is new
+    assert str(trace[-1]).endswith("where d0 in [0, 511], d1 in [0, 7]")
+    assert len(trace) > 1

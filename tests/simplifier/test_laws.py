@@ -91,6 +91,8 @@ def apply(rule: Rule[Any], e: Expr, engine: Engine) -> Expr | None:
             return rule.code(engine.flat(num), den, engine)
         case "Remainders", Mod(num, Const(den)) if den > 1:
             return rule.code(engine.flat(num), den, engine)
+        case "Remainders found again", _:
+            return rule.code(engine.flat(e), engine)
         case "Ceilings", CeilDiv(num, Const(den)) if den > 1:
             return rule.code(engine.flat(num), den, engine)
         case "Sums", Sum():

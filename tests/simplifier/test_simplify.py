@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from hloscope.affine import (
     Const,
@@ -8,13 +9,16 @@ from hloscope.affine import (
     Expr,
     Interval,
     Range,
+    Sum,
     evaluate,
     evaluate_array,
+    linear,
     parse_expr,
     postorder,
     variables,
 )
-from hloscope.simplifier import Domain, simplify
+from hloscope.simplifier import Domain, Step, forget_domains, simplify
+from hloscope.simplifier.engine import Engine
 from tests.simplifier.cases import BOX, CASES
 from tests.strategies import affine_exprs, boxes_and_points, exprs
 
@@ -179,3 +183,67 @@ def test_trace_tells_the_law_and_the_ranges():
     for step in trace:
         at = {d0: 13, d1: 5}
         assert evaluate(step.before, at) == evaluate(step.after, at)
+
+
+def numbers(e):
+    return [x.value for x in postorder_constants(e)] + [
+        n for x in postorder(e) if isinstance(x, Sum) for n in (x.const, *(c for _, c in x.terms))
+    ]
+
+
+@given(st.data())
+@settings(max_examples=150, deadline=None)
+def test_no_number_leaves_int64(data):
+    """Huge coefficients and divisors: products of two of them would leave int64."""
+    huge = st.integers(2**29, 2**62)
+    a, b, c, d = (data.draw(huge) for _ in range(4))
+    e: Expr = ((d0 // a + d1) // b * c + d0 // c) // d + (d0 * c + d1 * a) % b
+    e = data.draw(st.sampled_from([e, e % d, e // b, e + d0 % (2**62)]))
+    box = {d0: Interval(0, data.draw(huge)), d1: Interval(0, data.draw(huge))}
+    new = simplify(e, box)
+    before = max([2**63 - 1, *map(abs, numbers(e))])
+    assert all(abs(n) <= before for n in numbers(new))
+    at = {d0: box[d0].hi, d1: box[d1].hi // 3}
+    assert evaluate(new, at) == evaluate(e, at)
+
+
+def test_a_result_with_a_number_outside_int64_is_not_taken(monkeypatch):
+    outside = (d0 // 4) * 2**63
+    monkeypatch.setattr(Engine, "simplify", lambda self, e: outside)
+    forget_domains()
+    e = d0 // 2 // 2 * 2**60 * 7 + d0 // 4
+    assert simplify(e, {d0: Interval(0, 77)}) is e
+    forget_domains()
+
+
+@pytest.mark.parametrize("before", [b for b, _ in CASES])
+def test_every_change_is_in_the_trace(before):
+    e = parse_expr(before)
+    trace: list[Step] = []
+    new = simplify(e, BOX, trace=trace)
+    assert new is simplify(e, BOX)
+    assert new is e or trace
+
+
+class TwoRounds(Engine):
+    """An engine that needs a second round: it simplifies one operand of a sum at a time."""
+
+    def simplify(self, e):
+        if isinstance(e, Sum) and all(t.by for t, _ in e.terms):
+            (t, c), *others = e.terms
+            new = super().simplify(t)
+            return linear((new, c), *others, (e.const, 1))
+        return super().simplify(e)
+
+
+def test_all_rounds_are_in_the_trace(monkeypatch):
+    monkeypatch.setattr(Domain, "new_engine", lambda d, i: TwoRounds(d.box, d.constraints))
+    monkeypatch.setattr("hloscope.simplifier.domain.Engine", TwoRounds)
+    forget_domains()
+    trace: list[Step] = []
+    e = parse_expr("(d0 * 4 + d1 / 2) / 8 + (s0 * 8 + d1) / 16")
+    new = simplify(e, BOX, trace=trace)
+    forget_domains()
+    assert str(new) == "d0 / 2 + s0 / 2"
+    after = {str(step.after) for step in trace}
+    assert {"d0 / 2", "s0 / 2"} <= after
