@@ -27,6 +27,8 @@ def best_form(e: Expr, engine: Context) -> Expr:
         return e
     floors.sort(key=attrgetter("by"), reverse=True)
     done: list[tuple[Expr, int]] = []
+    if len(floors) > 1:
+        _take_wrapped(floors, coeffs, done, engine)
     if len(coeffs) > 1 or const:
         while True:
             for f in floors:
@@ -86,6 +88,35 @@ def _as_remainder(
         if (gain, size) <= (0, 0) and (best is None or (gain, size) < best[0]):
             best = (gain, size), m, k, inner
     return None if best is None else best[1:]
+
+
+def _take_wrapped(
+    floors: list[Expr], coeffs: dict[Expr, int], done: list[tuple[Expr, int]], engine: Context
+) -> None:
+    """Write `c * ((s * x + y) // d) - c * k * (x // m)` as `c * ((s * (x % m) + y) // d)`.
+
+    It is the same where `s * m == k * d`: no negative coefficient, and the digits stay together.
+    They move from `coeffs` to `done`.
+    """
+    for f in floors:
+        if f not in coeffs or f._divisions > 1:
+            continue
+        terms, _ = parts(f.num)  # type: ignore[union-attr]
+        c, d = coeffs[f], f.by
+        for g in floors:
+            k, odd = divmod(-coeffs.get(g, 0), c)
+            if g is f or g not in coeffs or g._divisions > 1 or odd or k <= 0 or k * d % g.by:
+                continue
+            inner, shift = parts(g.num)  # type: ignore[union-attr]
+            if len(inner) != 1 or inner[0][1] != 1 or shift:
+                continue
+            x, scale = inner[0][0], k * d // g.by
+            if dict(terms).get(x) != scale or len(terms) < 2:
+                continue
+            num = linear((f.num, 1), (x, -scale), (mod(x, g.by), scale))  # type: ignore[union-attr]
+            del coeffs[f], coeffs[g]
+            done.append((FloorDiv(num, Const(d)), c))
+            break
 
 
 def _take_remainder(
