@@ -137,7 +137,7 @@ def reproduction(program: Program, error: Exception) -> str:
 def test_programs_read_what_execution_reads(full: bool) -> None:
     claims: Counter[str] = Counter()
     compared, refused, wrong = 0, [], []
-    count = 2700 if full else 30
+    count = 2800 if full else 30
     for first in range(0, count, BATCH):
         with Oracle() as oracle:
             for program in programs(range(first, min(first + BATCH, count))):
