@@ -35,7 +35,7 @@ def slopes(e: Expr) -> dict[Var, Fraction] | None:
 
     >>> from hloscope.affine import Dim
     >>> slopes((Dim(0) * 3 + Dim(1) // 2) // 4 + Dim(0) % 2)
-    {<d0>: Fraction(3, 4), <d1>: Fraction(1, 8)}
+    {<d1>: Fraction(1, 8), <d0>: Fraction(3, 4)}
     """
     of: dict[Expr, dict[Var, Fraction]] = {}
     for x in postorder(e):
