@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from hloscope.affine import Dim, Expr, Range, Runtime, Sum, from_terms
+from hloscope.affine import Const, Dim, Expr, Range, Runtime, Sum, from_terms
 from hloscope.indexing.base import NEVER, M, MapBase
 from hloscope.indexing.constraints import EmptyDomainError, MapTrace, settle, simplified
 from hloscope.indexing.variables import Constraint, RuntimeVariable, replace_interval
@@ -49,6 +50,8 @@ def _simplify(m: M, replace_points: bool, trace: MapTrace | None) -> M:
     domain = Domain(box, constraints)
     change = _result if replace_points else _result_with_points
     results = [change(e, domain, trace) for e in m.results]
+    if pinned := [(e, i.lo) for e, i in constraints if i.lo == i.hi]:
+        results = [_value_if_pinned(e, pinned) for e in results]
     runtime = [_with_simple_index(v, domain, trace) for v in m.runtime]
     if box == m.box and constraints == m.constraints and runtime == [*m.runtime]:
         same = all([a is b for a, b in zip(results, m.results, strict=True)])
@@ -60,6 +63,17 @@ def _simplify(m: M, replace_points: bool, trace: MapTrace | None) -> M:
         results=results,
         constraints=constraints,
     )
+
+
+def _value_if_pinned(result: Expr, pinned: Sequence[tuple[Expr, int]]) -> Expr:
+    """The result's value where a constraint leaves it only one: `d0 - rt0 in [0, 0]`."""
+    for e, value in pinned:
+        match result - e, result + e:
+            case Const(difference), _:
+                return Const(difference + value)
+            case _, Const(total):
+                return Const(total - value)
+    return result
 
 
 def _shortest(m: M, trace: MapTrace | None) -> M:

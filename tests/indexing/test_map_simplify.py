@@ -52,6 +52,9 @@ SIMPLER = [  # before, after
     # results use the bounds that constraints leave
     ("(d0) -> (d0 / 8, d0 mod 8), domain: d0 in [0, 99], d0 / 8 in [2, 2]",
      "(d0) -> (2, d0 - 16), domain: d0 in [16, 23]"),
+    # and the values to which they pin an expression
+    ("(d0)[s0] -> (s0 - d0 + 2, d0 - s0), domain: d0 in [0, 9], s0 in [0, 9], d0 - s0 in [3, 3]",
+     "(d0)[s0] -> (-1, 3), domain: d0 in [0, 9], s0 in [0, 9], -s0 + d0 in [3, 3]"),
     # without bounds
     ("(d0) -> (d0 * 2 / 4, d0 - d0)", "(d0) -> (d0 / 2, 0)"),
     ("(d0) -> (d0), domain: d0 in [-9223372036854775808, 9], d0 * 2 in [-9223372036854775808, 7]",
