@@ -80,14 +80,20 @@ def largest_number(e: Expr) -> int:
     seen: set[Expr] = set()
     while stack:
         x = stack.pop()
-        if isinstance(x, Sum):
-            largest = max(largest, abs(x.const), *[abs(c) for _, c in x.terms])
-        elif isinstance(x, Const):
+        if x in seen:
+            continue
+        seen.add(x)
+        if type(x) is Sum:
+            largest = max(largest, abs(x.const))
+            for t, c in x.terms:
+                if c > largest or -c > largest:
+                    largest = abs(c)
+                if type(t) is not Dim and type(t) is not Range:
+                    stack.append(t)
+        elif type(x) is Const:
             largest = max(largest, abs(x.value))
-        for y in children(x):
-            if y not in seen:
-                seen.add(y)
-                stack.append(y)
+        else:
+            stack += children(x)
     return largest
 
 
