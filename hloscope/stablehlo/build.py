@@ -17,6 +17,7 @@ from hloscope.ops.windows import ConvDimensions, Window
 from hloscope.source import Source
 from hloscope.stablehlo.attributes import (
     READERS,
+    read_dims,
     read_enum,
     read_list,
     read_string,
@@ -103,9 +104,15 @@ def build(written: Written, source: Source, aliases: Mapping[str, str]) -> Templ
     applies = ""
     if written.pretty:
         if "applies" in words:
-            applies = words[words.index("applies") + 1]
+            applies = [*words, ""][words.index("applies") + 1]
+            if not applies:
+                fail(f"expected the op `{name}` applies", source, written.start, written.end)
         _from_pretty(spelling, words, attributes, written, source)
-    _flatten(attributes)
+    try:
+        _flatten(attributes)
+    except ValueError as error:
+        message = f"attributes of `{name}` cannot be read: expected {error}"
+        fail(message, source, written.start, written.end)
     return _known(spelling, written, attributes, source, applies)
 
 
@@ -369,8 +376,14 @@ def read_conv_dimensions(text: str) -> ConvDimensions:
     >>> read_conv_dimensions("[b, 0, f]x[0, i, o]->[b, 0, f]").kernel_spatial
     (0,)
     """
+    if re.match(r"#\w+\.conv<\s*raw\b", text):
+        parts = dict(re.findall(r"(\w+?)(?:_dimensions?)\s*=\s*(\[[^]]*\]|\d+)", text))
+        read = {k: read_dims(v) if "spatial" in k else int(v) for k, v in parts.items()}
+        if set(read) != set(ConvDimensions.__dataclass_fields__):
+            raise ValueError("all nine dimensions of the raw form")
+        return ConvDimensions(**read)  # type: ignore[arg-type]  # the names say which is which
     found = re.findall(r"\[([^]]*)\]", text)
-    if len(found) == 9 or "raw" in text or len(found) != 3:
+    if len(found) != 3:
         raise ValueError("`[b, 0, f]x[0, i, o]->[b, 0, f]`")
     places = [[part.strip() for part in side.split(",")] for side in found]
 

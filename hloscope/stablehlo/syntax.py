@@ -17,6 +17,8 @@ from hloscope.stablehlo.build import Written
 from hloscope.stablehlo.lexer import Lexer, fail
 from hloscope.stablehlo.types import parse_type, type_end
 
+_REGION: Final = re.compile(r"\{\s*[%^]")
+
 Arguments = list[tuple[str, Type | None]]
 """Names of a region's arguments, without `%`, and their types as far as they are written."""
 
@@ -194,7 +196,7 @@ class Syntax:
         elif lexer.token == "," or (lexer.token == ":" and depth):
             lexer.next()
         elif lexer.token == "{":
-            if arguments or depth:
+            if arguments or depth or _REGION.match(lexer.text, lexer.start):
                 regions.region(arguments, str(written.regions))
                 written.regions += 1
             else:
@@ -255,7 +257,7 @@ class Syntax:
             types = [self.type()]
         while lexer.accept(","):
             types.append(self.type())
-        if lexer.accept("->"):
+        if lexer.accept("->") or lexer.accept("to"):
             written.operand_types = tuple(types)
             written.results = tuple(self.types())
             return
@@ -292,8 +294,15 @@ class Syntax:
     def _constant(self, written: Written) -> None:
         """`{attributes} value : type`, where the type belongs to the value."""
         lexer = self.lexer
+        called = lexer.accept("(")
+        if called:
+            lexer.expect(")")
         if lexer.token == "{":
             self.dictionary(written)
+        if called:
+            lexer.expect(":")
+            self._signature(written)
+            return
         start = lexer.start
         if lexer.token != ":":
             self._word()

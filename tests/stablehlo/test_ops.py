@@ -131,6 +131,16 @@ PRETTY: list[tuple[str, tuple[str, ...], Op]] = [
         CustomCall("foo", True),
     ),
     (
+        "%0 = stablehlo.constant() {value = dense<1> : tensor<i8>} : () -> tensor<i8>",
+        (),
+        Constant("dense<1> : tensor<i8>"),
+    ),
+    (
+        "%0 = tensor.cast %a : tensor<4xf32> to tensor<?xf32>",
+        (T4,),
+        UnknownOp("tensor.cast"),
+    ),
+    (
         "%0 = stablehlo.get_dimension_size %a, dim = 0 : (tensor<?xf32>) -> tensor<i32>",
         ("tensor<?xf32>",),
         GetDimensionSize(0),
@@ -190,6 +200,18 @@ GENERIC: list[tuple[str, tuple[str, ...], Op]] = [
         CollectivePermute(
             channel_id=1, settings=(("channel_type", "1"),), source_target_pairs=((0, 1), (1, 0))
         ),
+    ),
+    (
+        '%0 = "stablehlo.convolution"(%a, %b) {batch_group_count = 1 : i64, dimension_numbers = '
+        "#stablehlo.conv<raw input_batch_dimension = 0, input_feature_dimension = 2,"
+        " input_spatial_dimensions = [1], kernel_input_feature_dimension = 1,"
+        " kernel_output_feature_dimension = 2, kernel_spatial_dimensions = [0],"
+        " output_batch_dimension = 0, output_feature_dimension = 1,"
+        " output_spatial_dimensions = [2]>, window_strides = array<i64: 2>,"
+        " padding = dense<[[0, 1]]> : tensor<1x2xi64>, feature_group_count = 1 : i64} : "
+        "(tensor<1x8x3xf32>, tensor<2x3x5xf32>) -> tensor<1x5x4xf32>",
+        ("tensor<1x8x3xf32>", "tensor<2x3x5xf32>"),
+        Convolution(WINDOW, ConvDimensions(0, 2, (1,), 1, 2, (0,), 0, 1, (2,))),
     ),
     (
         '%0 = "stablehlo.dot_general"(%a, %b) <{dot_dimension_numbers = #stablehlo.dot<'

@@ -85,6 +85,8 @@ def test_the_generic_form_of_a_whole_module_is_read() -> None:
         ("%0 = stablehlo.slice %arg0 [0] : (tensor<4xf32>) -> tensor<1xf32>", "expected `start:limit`", "stablehlo.slice"),
         ("%0 = stablehlo.add (%arg0 : tensor<4xf32>", "expected", ""),
         ('%0 = "stablehlo.add"(%arg0) : () -> tensor<4xf32>', "has 1 operands and 0 types", '"stablehlo.add"'),
+        ("%0 = stablehlo.reduce(%arg0 init: %arg0) applies dimensions = [0] : (tensor<4xf32>, tensor<4xf32>) -> tensor<f32>", "expected the op `stablehlo.reduce` applies", "stablehlo.reduce"),
+        ('%0 = "stablehlo.dot_general"(%arg0, %arg0) {dot_dimension_numbers = 3} : (tensor<4xf32>, tensor<4xf32>) -> tensor<f32>', "expected a structure", '"stablehlo.dot_general"'),
         ("%0 = 3", "expected an operation, found `3`", "3"),
         ("add", "expected an operation `dialect.name`, found `add`", "add"),
     ],
