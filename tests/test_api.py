@@ -106,8 +106,8 @@ def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
         (b"HloModule x\0", InputError, "binary"),
         (b"HloModule caf\xe9", InputError, "not UTF-8"),
         (b"ML\xefR\x01", UnsupportedError, "MLIR bytecode"),
-        ("module @jit_f {\n}", UnsupportedError, "StableHLO text is not read yet"),
-        ("// a comment\n#loc = loc(unknown)\nmodule {\n}", UnsupportedError, "StableHLO"),
+        ("module @jit_f {\n}", ParseError, "has no function"),
+        ("// a comment\n#loc = loc(unknown)\nmodule {\n}", ParseError, "has no function"),
         (7, TypeError, "not int"),
     ]
     for source, kind, message in cases:

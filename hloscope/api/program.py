@@ -14,6 +14,7 @@ from hloscope.display.answer import (
     OperandAnswer,
     Order,
     OutputAnswer,
+    opcode_of,
     shape_text,
 )
 from hloscope.display.text import headline
@@ -23,7 +24,6 @@ from hloscope.fusion.physical import linear as _linear
 from hloscope.fusion.physical import physical as _physical
 from hloscope.fusion.region import Region, grouped
 from hloscope.hlo_parser.printer import print_hlo
-from hloscope.hlo_parser.spelling import write_op
 from hloscope.indexing import Access, Accesses
 from hloscope.ir.graph import Computation, Instruction, Module
 from hloscope.ir.types import Type
@@ -168,8 +168,8 @@ class InstructionView:
 
     @cached_property
     def opcode(self) -> str:
-        """The opcode as HLO spells it."""
-        return write_op(self.ir)[0]
+        """The opcode as HLO spells it; StableHLO's name of an op that HLO lacks."""
+        return opcode_of(self.ir)
 
     @property
     def shape(self) -> str:

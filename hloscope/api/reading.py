@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from hloscope.api.program import Program
 from hloscope.errors import InputError, ParseError, UnsupportedError, did_you_mean
 from hloscope.hlo_parser import parse_hlo
 from hloscope.hlo_parser.sniff import decode
+from hloscope.stablehlo import is_mlir, parse_stablehlo
 
 
 @runtime_checkable
@@ -37,7 +37,7 @@ def read(source: Readable, *, name: str | None = None, strict: bool = False) -> 
     """Read a program.
 
     Args:
-        source: A path; HLO text as `str` or `bytes`; an open file; or the result of
+        source: A path; HLO or StableHLO text as `str` or `bytes`; an open file; or the result of
             `jax.jit(f).lower(...)` or of `.compile()` after it.
         name: What error messages call the program; a path is its own name.
         strict: Read every part now.  By default parts are read when something asks for them, and
@@ -45,8 +45,8 @@ def read(source: Readable, *, name: str | None = None, strict: bool = False) -> 
 
     Raises:
         InputError: The file is missing, a directory, empty, or not text.
-        ParseError: The text is not HLO; the message points at the place.
-        UnsupportedError: The text is in a language that is not read yet.
+        ParseError: The text is neither HLO nor StableHLO; the message points at the place.
+        UnsupportedError: It is MLIR bytecode, which is not read yet.
 
     >>> read("ENTRY e { ROOT p = f32[2] parameter(0) }").root
     <p = f32[2] parameter(0)>
@@ -55,15 +55,9 @@ def read(source: Readable, *, name: str | None = None, strict: bool = False) -> 
     name = name or found
     if not text.strip():
         raise InputError(f"{name} is empty")
-    if _MLIR.match(text):
-        raise UnsupportedError(f"{name}: StableHLO text is not read yet")
+    if is_mlir(text):
+        return Program(parse_stablehlo(text, name=name), file=name)
     return Program(parse_hlo(text, name=name, strict=strict), file=name)
-
-
-_MLIR: Final = re.compile(
-    r"\s*(?://[^\n]*\n\s*)*"
-    r'(?:"?builtin\.module\b|module\s*(?:@|\{|attributes\b)|func\.func\b|"?stablehlo\.|[#!]\w+ *= )'
-)
 
 
 def _text_of(source: Readable) -> tuple[str, str]:

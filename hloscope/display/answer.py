@@ -101,8 +101,11 @@ def shape_text(type: Type) -> str:
 
 
 def opcode_of(ins: Instruction) -> str:
-    """The opcode as HLO spells it, `dynamic-slice`."""
-    return write_op(ins)[0]
+    """The opcode as HLO spells it, `dynamic-slice`; StableHLO's name of an op HLO lacks."""
+    try:
+        return write_op(ins)[0]
+    except UnsupportedError:
+        return ins.op.name
 
 
 def to_json(answer: Answer, file: str) -> dict[str, Any]:

@@ -3,6 +3,9 @@
 A part of the loop's value that every iteration hands on is read as it is.  Everything else depends
 on the part's initial value and, through the body, on what one, two, … iterations read: the union
 over all numbers of iterations, a superset of what the loop's own number of them needs.
+
+HLO hands the loop one tuple, StableHLO any number of values; their leaves in order are the parts of
+the loop's value.  A StableHLO body may also read values from outside the loop.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from hloscope.fusion.structure import Context, reads, writes
 from hloscope.fusion.walk import Flow
 from hloscope.fusion.widen import hull, join_reasons, relaxed
 from hloscope.indexing import Access, Precision
-from hloscope.ir.graph import Instruction
+from hloscope.ir.graph import Computation, Instruction
 from hloscope.ir.types import TensorType, Type
 from hloscope.ops.control import While
 
@@ -33,10 +36,14 @@ class Closure:
         identity = at.pool.identity(types[start])
         self.found: dict[int, AccessSet] = {start: {id(identity): identity}}
         self._whole: set[int] = set()
+        self.outside: dict[tuple[Instruction, int], AccessSet] = {}
 
     def step(self, before: Iterable[Access], flow: Flow) -> None:
         """Add what the accesses reach through one flow."""
         leaf = flow.leaf
+        if not isinstance(flow.operand, int):
+            self._leave(before, flow, flow.operand)
+            return
         if leaf in self._whole:
             return
         known = self.found.setdefault(leaf, {})
@@ -46,21 +53,37 @@ class Closure:
                 known[id(first)] = first
                 continue
             for further in flow.accesses:
-                both = pool.compose(first, pool.keep(self._loose(further, leaf)))
+                type = self._types[leaf]
+                both = pool.compose(first, pool.keep(self._loose(further, type)))
                 if both is not None:
-                    both = pool.keep(self._loose(both, leaf))
+                    both = pool.keep(self._loose(both, type))
                     known[id(both)] = both
         if len(known) > MAX_ACCESSES:
             self._whole.add(leaf)
             whole = pool.keep_all(hull(known.values(), self._types[leaf], REASON))
             self.found[leaf] = {id(access): access for access in whole}
 
-    def _loose(self, access: Access, leaf: int) -> Access:
+    def _leave(self, before: Iterable[Access], flow: Flow, source: Instruction) -> None:
+        """Add what the accesses reach of a value outside the loop."""
+        pool, type = self._at.pool, self._at.leaves(source.type)[flow.leaf]
+        known = self.outside.setdefault((source, flow.leaf), {})
+        further = (pool.identity(type),) if flow.accesses is None else flow.accesses
+        for first in before:
+            for second in further:
+                both = pool.compose(first, pool.keep(self._loose(second, type)))
+                if both is not None:
+                    both = pool.keep(self._loose(both, type))
+                    known[id(both)] = both
+        if len(known) > MAX_ACCESSES:
+            whole = pool.keep_all(hull(known.values(), type, REASON))
+            self.outside[source, flow.leaf] = {id(access): access for access in whole}
+
+    def _loose(self, access: Access, type: Type) -> Access:
         """A superset without runtime variables (an iteration may read another value) or ties.
 
         What depends on the iteration is not known anyway, so that only the box counts.
         """
-        map, type = access.map, self._types[leaf]
+        map = access.map
         if map is None or not (map.runtime or map.constraints):
             return access
         if not isinstance(type, TensorType) or not type.is_static:
@@ -87,53 +110,80 @@ class Closure:
             if new:
                 for flow in flows(leaf):
                     self.step(new, flow)
-                    todo.append(flow.leaf)
+                    if isinstance(flow.operand, int):
+                        todo.append(flow.leaf)
 
-    def flow(self, leaf: int) -> Flow:
-        """What was found for one part, claimed as a superset."""
-        accesses = [_any_number(access) for access in self.found[leaf].values()]
-        return Flow(0, leaf, self._at.pool.keep_all(accesses))
+    def accesses(self, found: AccessSet) -> tuple[Access, ...]:
+        """What was found, claimed as a superset."""
+        return self._at.pool.keep_all([_any_number(access) for access in found.values()])
+
+
+def _parts(at: Context, ins: Instruction) -> list[tuple[int, int]]:
+    """For each part of the loop's value the operand it begins as, and which leaf of that."""
+    return [(k, i) for k, o in enumerate(ins.operands) for i in range(len(at.leaves(o.type)))]
+
+
+def _read(at: Context, ins: Instruction, callee: Computation, leaf: int) -> Iterator[Flow]:
+    """What a leaf of the condition or the body reads: parts of the loop's value, by number."""
+    first = [0]
+    for operand in ins.operands:
+        first.append(first[-1] + len(at.leaves(operand.type)))
+    for flow in at.summary(callee, leaf):
+        if isinstance(flow.operand, int):
+            flow = flow._replace(operand=0, leaf=first[flow.operand] + flow.leaf)
+        yield flow
+
+
+def _reached(at: Context, ins: Instruction, callee: Computation, leaf: int) -> Iterable[Flow]:
+    """Which leaves of the root a part of the loop's value reaches."""
+    number, inner = _parts(at, ins)[leaf]
+    return [flow._replace(operand=0) for flow in at.spread(callee, number, inner)]
 
 
 @reads(While)
 def _(at: Context, ins: Instruction, op: While, leaf: int) -> Iterator[Flow]:
     condition, body = ins.calls
-    types = at.leaves(ins.type)
+    types, parts = at.leaves(ins.type), _parts(at, ins)
     if _is_handed_on(at, ins, leaf):
-        yield Flow(0, leaf, None)
+        yield Flow(*parts[leaf], None)
         return
     closure = Closure(at, types, leaf)
     # How often the body runs is decided by what the condition reads.
     decides = at.pool.whole(types[leaf], at.leaves(condition.root.type)[0])
-    for flow in at.summary(condition, 0):
+    for flow in _read(at, ins, condition, 0):
         closure.step([decides], flow)
-    closure.close(lambda i: at.summary(body, i))
+    closure.close(lambda i: _read(at, ins, body, i))
     for i in sorted(closure.found):
-        yield closure.flow(i)
+        yield Flow(*parts[i], closure.accesses(closure.found[i]))
+    for (source, i), found in closure.outside.items():
+        yield Flow(source, i, closure.accesses(found))
 
 
 @writes(While)
 def _(at: Context, ins: Instruction, op: While, operand: int, leaf: int) -> Iterator[Flow]:
     condition, body = ins.calls
     types = at.leaves(ins.type)
-    closure = Closure(at, types, leaf)
-    closure.close(lambda i: at.spread(body, 0, i))
-    decides = any(at.spread(condition, 0, i) for i in closure.found)
+    start = _parts(at, ins).index((operand, leaf))
+    closure = Closure(at, types, start)
+    closure.close(lambda i: _reached(at, ins, body, i))
+    decides = any(_reached(at, ins, condition, i) for i in closure.found)
     for i, type in enumerate(types):
         if _is_handed_on(at, ins, i):
-            if i == leaf:
-                yield Flow(0, i, None)
+            if i == start:
+                yield Flow(operand, i, None)
         elif decides:
-            yield Flow(0, i, (at.pool.keep(_any_number(at.pool.whole(types[leaf], type))),))
+            whole = at.pool.whole(types[start], type)
+            yield Flow(operand, i, (at.pool.keep(_any_number(whole)),))
         elif i in closure.found:
-            yield closure.flow(i)
+            yield Flow(operand, i, closure.accesses(closure.found[i]))
 
 
 def _is_handed_on(at: Context, ins: Instruction, leaf: int) -> bool:
     """Does the body return this part of its parameter as it is?"""
     same = at.pool.identity(at.leaves(ins.type)[leaf])
     flows = at.summary(ins.calls[1], leaf)
-    return flows in ((Flow(0, leaf, None),), (Flow(0, leaf, (same,)),))
+    number, inner = _parts(at, ins)[leaf]
+    return flows in ((Flow(number, inner, None),), (Flow(number, inner, (same,)),))
 
 
 def _any_number(access: Access) -> Access:
