@@ -288,6 +288,8 @@ def _integers(literal: str) -> tuple[int, ...] | None:
     """The elements of an integer literal in row-major order; `None` if they are not all there."""
     if len(literal) > MAX_LITERAL or "..." in literal or '"' in literal:
         return None
+    if literal.startswith("dense"):
+        return None  # MLIR's form, with a type whose digits are no elements
     words = _INTEGER.findall(literal)
     return tuple([int(_WORDS.get(word, word)) for word in words])
 
