@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Final
@@ -18,7 +18,7 @@ from hloscope.display.answer import (
     shape_text,
 )
 from hloscope.display.text import headline
-from hloscope.errors import UnknownNameError, did_you_mean
+from hloscope.errors import UnknownNameError, UnsupportedError, did_you_mean
 from hloscope.fusion.analysis import Analysis
 from hloscope.fusion.physical import linear as _linear
 from hloscope.fusion.physical import physical as _physical
@@ -27,6 +27,7 @@ from hloscope.hlo_parser.printer import print_hlo
 from hloscope.indexing import Access, Accesses
 from hloscope.ir.graph import Computation, Instruction, Module
 from hloscope.ir.types import Type
+from hloscope.ir.views import called_by, captured
 from hloscope.ops.control import Fusion
 
 
@@ -37,9 +38,12 @@ class Program:
     computation.  Iteration goes over all instructions, computation by computation.
     """
 
-    def __init__(self, module: Module, *, file: str = "<string>") -> None:
+    def __init__(
+        self, module: Module, *, file: str = "<string>", has_regions: bool = False
+    ) -> None:
         self.module: Final = module
         self.file: Final = file
+        self.has_regions: Final = has_regions
         self.analysis: Final = Analysis()
 
     @property
@@ -210,6 +214,7 @@ class InstructionView:
         Raises:
             UnknownNameError: There is no such output or operand.
         """
+        self._refuse_captures([self.ir])
         numbers = self._outputs(output)
         chosen = self._operands(operand)
         unread = [OperandAnswer(j, o.name, o.type, ()) for j, o in enumerate(self.ir.operands)]
@@ -228,6 +233,19 @@ class InstructionView:
             ]
             answers.append(OutputAnswer(k, here, operands))
         return self._answer("output_to_input", answers, _order(physical, linear))
+
+    def _refuse_captures(self, among: Iterable[Instruction]) -> None:
+        """Refuse a question whose answer would leave out values that regions read by themselves."""
+        if not self.program.has_regions:
+            return
+        for ins in among:
+            if outer := captured(ins):
+                raise UnsupportedError(
+                    f"the regions of `{ins.name}` read `{outer[0].name}` from outside, which is no"
+                    " operand: ask what is read of the parameters instead (`to_parameters`,"
+                    " `--to-parameters`)",
+                    span=ins.span,
+                )
 
     def indexing_from(
         self,
@@ -251,6 +269,7 @@ class InstructionView:
             UnknownNameError: There is no such output or operand.
         """
         self._operands(operand)
+        self._refuse_captures(called_by(self.ir))
         source = self.ir.operands[operand]
         leaves = self.program.analysis.leaves(source.type)
         if leaf not in range(len(leaves)):

@@ -56,7 +56,7 @@ def read(source: Readable, *, name: str | None = None, strict: bool = False) -> 
     if not text.strip():
         raise InputError(f"{name} is empty")
     if is_mlir(text):
-        return Program(parse_stablehlo(text, name=name), file=name)
+        return Program(parse_stablehlo(text, name=name), file=name, has_regions=True)
     return Program(parse_hlo(text, name=name, strict=strict), file=name)
 
 

@@ -21,6 +21,30 @@ Uses: TypeAlias = dict[Instruction, tuple[Instruction, ...]]
 """Users of each instruction, in text order; one that reads a value twice stands there once."""
 
 
+def called_by(ins: Instruction) -> tuple[Instruction, ...]:
+    """`ins` and every instruction of the computations it calls, directly or not, each once."""
+    found: dict[Instruction, None] = {ins: None}
+    seen: set[Computation] = set()
+    work = [*reversed(ins.calls)]
+    while work:
+        computation = work.pop()
+        if computation not in seen:
+            seen.add(computation)
+            found |= dict.fromkeys(computation)
+            work += [callee for inner in computation for callee in inner.calls]
+    return tuple(found)
+
+
+def captured(ins: Instruction) -> tuple[Instruction, ...]:
+    """Values that the computations called by `ins` read without being handed them, in text order.
+
+    Only StableHLO regions do: also those of instructions inside what is called.
+    """
+    own = {*called_by(ins)} - {ins}
+    read = dict.fromkeys(value for inner in called_by(ins)[1:] for value in inner.operands)
+    return tuple([value for value in read if value not in own])
+
+
 def users(computation: Computation) -> Uses:
     """Return the users of every instruction of `computation`.
 
