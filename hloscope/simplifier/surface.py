@@ -27,7 +27,7 @@ def best_form(e: Expr, engine: Context) -> Expr:
         return e
     floors.sort(key=attrgetter("by"), reverse=True)
     done: list[tuple[Expr, int]] = []
-    if len(floors) > 1:
+    if len(floors) > 1 and min(map(coeffs.__getitem__, floors)) < 0:
         _take_wrapped(floors, coeffs, done, engine)
     if len(coeffs) > 1 or const:
         while True:
