@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import ClassVar
 
@@ -29,6 +30,34 @@ class HloscopeError(Exception):
         line, col = self.span.line_col
         where = f"{self.span.source.name}:{line}:{col}"
         return f"{where}: error: {self.message}{tag}\n{self.span.render()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One finding about a program.
+
+    Attributes:
+        message: What is wrong: what was found, what is needed.
+        span: Where, if it is known.
+        rule: Label of the broken constraint, `slice_c3`, or empty.
+        severity: `error`, `warning` or `remark`.
+        notes: What belongs to it, such as where a value was defined.
+    """
+
+    message: str
+    span: Span | None = None
+    rule: str = ""
+    severity: str = "error"
+    notes: tuple[Diagnostic, ...] = ()
+
+    def __str__(self) -> str:
+        tag = f" [{self.rule}]" if self.rule else ""
+        notes = "".join(f"\n{note}" for note in self.notes)
+        if self.span is None:
+            return f"{self.severity}: {self.message}{tag}{notes}"
+        line, col = self.span.line_col
+        where = f"{self.span.source.name}:{line}:{col}"
+        return f"{where}: {self.severity}: {self.message}{tag}\n{self.span.render()}{notes}"
 
 
 class ParseError(HloscopeError):

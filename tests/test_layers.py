@@ -11,7 +11,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "hloscope"
 ROOMS = [
-    "source", "errors", "affine", "simplifier", "ir", "ops", "hlo_parser", "stablehlo", "indexing",
+    "source", "errors", "affine", "simplifier", "ir", "mlir", "ops", "hlo_parser", "stablehlo", "indexing",
     "fusion", "tiling", "memory", "verifier", "interpreter", "vhlo", "bytecode", "dynamism",
     "display", "api", "", "cli", "__main__",
 ]  # fmt: skip

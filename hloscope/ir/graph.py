@@ -168,6 +168,19 @@ class Computation:
         """The instruction whose value the computation returns."""
         return self.body.root
 
+    @property
+    def arguments(self) -> tuple[Type, ...]:
+        """Types of the parameters."""
+        return tuple(p.type for p in self.body.parameters)
+
+    @property
+    def results(self) -> tuple[Type, ...]:
+        """Types of what it returns: those a StableHLO `return` reads, else that of the root."""
+        root = self.body.root
+        if root.op.name == "return":
+            return tuple(o.type for o in root.operands)
+        return (root.type,)
+
     def __iter__(self) -> Iterator[Instruction]:
         return iter(self.body.instructions)
 

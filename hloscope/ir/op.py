@@ -4,26 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import attrgetter
-from typing import Any, ClassVar, Final, Protocol, dataclass_transform
+from typing import Any, ClassVar, Final, NamedTuple, Protocol, dataclass_transform
 
 from hloscope.errors import VerifyError
-from hloscope.ir.types import Type
-
-
-class Typed(Protocol):
-    """Anything with a type, such as an instruction."""
-
-    @property
-    def type(self) -> Type:
-        """Type of the value."""
+from hloscope.ir.types import TupleType, Type, compatible
 
 
 class Callee(Protocol):
-    """What typing reads of a called computation: the type of its root."""
+    """What typing reads of a called computation or region: the types it takes and returns."""
 
     @property
-    def root(self) -> Typed:
-        """What the computation returns."""
+    def arguments(self) -> tuple[Type, ...]:
+        """Types of the parameters."""
+
+    @property
+    def results(self) -> tuple[Type, ...]:
+        """Types of what it returns; an HLO computation returns one, perhaps a tuple."""
+
+
+class Signature(NamedTuple):
+    """The types a function or region takes and returns."""
+
+    arguments: tuple[Type, ...] = ()
+    results: tuple[Type, ...] = ()
+
+
+class IncompatibleTypesError(VerifyError):
+    """The declared types of the results are not compatible with the inferred ones."""
+
+    def __init__(self, inferred: tuple[Type, ...], declared: tuple[Type, ...]) -> None:
+        super().__init__("the declared type is not compatible with the inferred one")
+        self.inferred, self.declared = inferred, declared
 
 
 REQUIRED: Final = object()
@@ -109,7 +120,8 @@ class Op(metaclass=OpClass):
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         """Type of the result, from the operands' types, the parameters and the computations.
 
-        The type has no layout.  Several results make a `TupleType`.
+        The type has no layout.  Several results make a `TupleType`.  What it refuses no result
+        type could mend; what depends on the declared result is the business of `verify`.
 
         Args:
             operands: Types of the operands, in order.
@@ -122,3 +134,21 @@ class Op(metaclass=OpClass):
         raise VerifyError(
             f"the type of `{self.name}` does not follow from its operands: write it before the op"
         )
+
+    def verify(
+        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
+    ) -> None:
+        """Check the declared types of the results, all of them in order.
+
+        Ops whose result type follows from their operands need no more than `infer`: the declared
+        types have to be compatible with the inferred ones.  The others check what was declared.
+
+        Raises:
+            VerifyError: A constraint is broken.
+        """
+        inferred = self.infer(operands, calls)
+        found = inferred.elements if isinstance(inferred, TupleType) else (inferred,)
+        if len(results) == 1 and isinstance(results[0], TupleType):
+            found = (inferred,)
+        if len(found) != len(results) or not all(map(compatible, found, results)):
+            raise IncompatibleTypesError(found, results)

@@ -166,3 +166,36 @@ class BufferType:
 
 
 Type: TypeAlias = TensorType | TupleType | TokenType | OpaqueType | BufferType
+
+
+def compatible(a: Type, b: Type) -> bool:
+    """Could `a` and `b` be the type of one value?  Layouts do not matter.
+
+    Element types are equal; a size that is not known fits every size, if that keeps the bound.
+
+    Source: StableHLO `type_inference.md`, (P2).
+
+    >>> f32 = ELEMENT_TYPES["f32"]
+    >>> compatible(TensorType(f32, (2, None)), TensorType(f32, (None, 3)))
+    True
+    """
+    match a, b:
+        case TensorType(), TensorType():
+            if a.element != b.element or a.rank != b.rank:
+                return False
+            bounds = a.bounds or (None,) * a.rank, b.bounds or (None,) * b.rank
+            return all(map(_fits, a.sizes, bounds[0], b.sizes, bounds[1]))
+        case TupleType(), TupleType():
+            return len(a.elements) == len(b.elements) and all(
+                map(compatible, a.elements, b.elements)
+            )
+        case _:
+            return a == b
+
+
+def _fits(a: int | None, most_a: int | None, b: int | None, most_b: int | None) -> bool:
+    if a is not None and b is not None:
+        return a == b
+    return (b is None or most_a is None or b <= most_a) and (
+        a is None or most_b is None or a <= most_b
+    )

@@ -101,7 +101,7 @@ class Case(Op):
         result = returned(self.name, calls)
         for i, branch in enumerate(calls):
             require(
-                bare(branch.root.type) == result,
+                packed(branch.results) == result,
                 "case_c3",
                 f"branch {i} returns another type than 0",
             )

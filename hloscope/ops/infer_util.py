@@ -104,7 +104,7 @@ def returned(op: str, calls: Sequence[Callee], index: int = 0) -> Type:
     """Type that a called computation returns."""
     if index >= len(calls):
         raise VerifyError(f"`{op}` calls {len(calls)} computations, needs {index + 1}")
-    return bare(calls[index].root.type)
+    return packed(calls[index].results)
 
 
 # --- element types --------------------------------------------------------------------------

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from hloscope.errors import VerifyError
 from hloscope.hlo_parser import parse_hlo
 from hloscope.hlo_parser.types import parse_type, print_type
-from hloscope.ir.op import Callee, Op
+from hloscope.ir.op import Callee, Op, Signature
 from hloscope.ir.types import TensorType, TupleType, Type
 from hloscope.ops.base import OPS
 from hloscope.ops.collectives import AllReduce, AllToAll, CollectivePermute, RecvDone, Send
@@ -45,7 +44,7 @@ from hloscope.ops.windows import (
 
 
 def calling(*roots: str) -> tuple[Callee, ...]:
-    return tuple(SimpleNamespace(root=SimpleNamespace(type=parse_type(r))) for r in roots)
+    return tuple(Signature(results=(parse_type(r),)) for r in roots)
 
 
 def window(

@@ -1,0 +1,1 @@
+"""MLIR as such: operations, attributes, types, locations, and their text; no dialect's meaning."""

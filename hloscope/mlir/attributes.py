@@ -1,0 +1,150 @@
+"""MLIR attributes as values: immutable, hashed, compared by value.  Their text is read by
+`mlir.parser` and written by `mlir.printer`; structures and enums of a dialect by that dialect.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from hloscope.ir.types import Type
+
+
+@dataclass(frozen=True, slots=True)
+class UnitAttr:
+    """`unit`: it is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoolAttr:
+    """`true` or `false`, an `i1`."""
+
+    value: bool
+
+
+@dataclass(frozen=True, slots=True)
+class IntegerAttr:
+    """`value : type`; the type is an integer type or `index`."""
+
+    value: int
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class FloatAttr:
+    """A floating-point number by the bits of its type, so that NaNs and zeros keep theirs."""
+
+    bits: int
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class StringAttr:
+    """A string, as bytes; `type` is `none` for nearly all."""
+
+    value: bytes
+    type: Type | None = None
+
+    @property
+    def text(self) -> str:
+        """The string; bytes that are not UTF-8 become surrogates."""
+        return self.value.decode("utf-8", "surrogateescape")
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayAttr:
+    """`[a, b]`."""
+
+    elements: tuple[Attribute, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DictAttr:
+    """`{a = 1, b}`, sorted by name as MLIR keeps it."""
+
+    entries: tuple[tuple[str, Attribute], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DenseArrayAttr:
+    """`array<i64: 1, 2>`; booleans as 0 and 1, floats by their bits."""
+
+    element: Type
+    values: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DenseAttr:
+    """`dense<…> : type`, kept as written between the angle brackets until somebody asks.
+
+    `literal` is the text, or the raw little-endian row-major bytes (one element for a splat;
+    `i1` one byte each) of one that was computed or read from bytecode.
+    """
+
+    literal: str | bytes
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolAttr:
+    """`@root::@nested`."""
+
+    root: str
+    nested: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TypeAttr:
+    """A type as an attribute."""
+
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class EnumAttr:
+    """`#stablehlo<comparison_direction EQ>`: dialect, name of the enum, value."""
+
+    dialect: str
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class StructAttr:
+    """`#stablehlo.gather<offset_dims = [1], …>`: dialect, mnemonic, fields that are set, in order.
+
+    A field's value is an attribute, an integer, or a tuple of integers.
+    """
+
+    dialect: str
+    name: str
+    fields: tuple[tuple[str, Attribute | int | tuple[int, ...]], ...]
+
+    def get(self, name: str) -> Attribute | int | tuple[int, ...] | None:
+        """The field of that name, `None` if it is not set."""
+        return dict(self.fields).get(name)
+
+
+@dataclass(frozen=True, slots=True)
+class VerbatimAttr:
+    """Anything else as written: `#dialect.name<…>`, `affine_map<…>`, `dense_resource<…> : …`."""
+
+    text: str
+
+
+Attribute: TypeAlias = (
+    UnitAttr
+    | BoolAttr
+    | IntegerAttr
+    | FloatAttr
+    | StringAttr
+    | ArrayAttr
+    | DictAttr
+    | DenseArrayAttr
+    | DenseAttr
+    | SymbolAttr
+    | TypeAttr
+    | EnumAttr
+    | StructAttr
+    | VerbatimAttr
+)

@@ -1,0 +1,162 @@
+"""The syntax tree of MLIR: operations with operands, attributes and regions of blocks.
+
+It says what the text (or bytecode) says and nothing more: an op may be unknown, or wrong.  The
+program graph of `hloscope.ir` is made from it, and it is made from the graph for printing.
+Nodes compare by identity and are not changed once the reader or builder has handed them out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from hloscope.ir.types import Type
+from hloscope.mlir.attributes import Attribute
+from hloscope.mlir.locations import UNKNOWN, Location
+from hloscope.source import Span
+
+NO_ATTRIBUTES: Final[Mapping[str, Attribute]] = {}
+
+
+class Value:
+    """A result of an operation or an argument of a block.
+
+    Attributes:
+        type: Its type.
+        owner: The operation or block that defines it; `None` while it is only used.
+        index: Number among the results or arguments of the owner.
+        name: Its name in the source without `%`; results of one op share it (`%0:2`), then `index`
+            tells them apart.  Empty if it never had one.
+        location: Of a block argument; results have that of their operation.
+    """
+
+    __slots__ = ("index", "location", "name", "owner", "type")
+
+    def __init__(
+        self,
+        type: Type,
+        owner: Operation | Block | None = None,
+        index: int = 0,
+        name: str = "",
+        location: Location = UNKNOWN,
+    ) -> None:
+        self.type = type
+        self.owner = owner
+        self.index = index
+        self.name = name
+        self.location = location
+
+    def __repr__(self) -> str:
+        return f"<%{self.name or '?'}: {self.type}>"
+
+
+class Operation:
+    """One operation.
+
+    Attributes:
+        name: With its dialect: `stablehlo.add`.
+        operands: Values read, in order.
+        results: Values made; each knows its type.
+        properties: Inherent attributes of a registered op by name, or those written `<{…}>`.
+        attributes: All others (discardable), in the order of the text.
+        regions: In order.
+        successors: Blocks a terminator may go to; their arguments are among the operands.
+        successor_operands: How many operands, counted from the end, go to each successor.
+        location: As given in the text.
+        span: Where it stands in the source, if it was read: from its first result or name.
+    """
+
+    __slots__ = (
+        "attributes",
+        "location",
+        "name",
+        "operands",
+        "parent",
+        "properties",
+        "regions",
+        "results",
+        "span",
+        "successor_operands",
+        "successors",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        operands: tuple[Value, ...] = (),
+        results: tuple[Value, ...] = (),
+        properties: Mapping[str, Attribute] = NO_ATTRIBUTES,
+        attributes: Mapping[str, Attribute] = NO_ATTRIBUTES,
+        regions: tuple[Region, ...] = (),
+        successors: tuple[Block, ...] = (),
+        successor_operands: tuple[int, ...] = (),
+        location: Location = UNKNOWN,
+        span: Span | None = None,
+    ) -> None:
+        self.name = name
+        self.operands = operands
+        self.results = results
+        self.properties = properties
+        self.attributes = attributes
+        self.regions = regions
+        self.successors = successors
+        self.successor_operands = successor_operands
+        self.location = location
+        self.span = span
+        self.parent: Block | None = None
+        for region in regions:
+            region.parent = self
+
+    @property
+    def result(self) -> Value:
+        """The only result."""
+        (value,) = self.results
+        return value
+
+    def get(self, name: str) -> Attribute | None:
+        """The property or attribute of that name."""
+        found = self.properties.get(name)
+        return self.attributes.get(name) if found is None else found
+
+    def __repr__(self) -> str:
+        return f"<{self.name} of {len(self.operands)} operands>"
+
+
+class Block:
+    """Operations in order, and the arguments they read; `label` is its name in the source."""
+
+    __slots__ = ("arguments", "label", "operations", "parent")
+
+    def __init__(
+        self,
+        arguments: tuple[Value, ...] = (),
+        operations: tuple[Operation, ...] = (),
+        label: str = "",
+    ) -> None:
+        self.arguments = arguments
+        self.operations = operations
+        self.label = label
+        self.parent: Region | None = None
+        for operation in operations:
+            operation.parent = self
+
+    def __iter__(self) -> Iterator[Operation]:
+        return iter(self.operations)
+
+
+class Region:
+    """Blocks, the first of which is the entry."""
+
+    __slots__ = ("blocks", "parent")
+
+    def __init__(self, blocks: tuple[Block, ...] = ()) -> None:
+        self.blocks = blocks
+        self.parent: Operation | None = None
+        for block in blocks:
+            block.parent = self
+
+    @property
+    def block(self) -> Block:
+        """The only block."""
+        (block,) = self.blocks
+        return block
