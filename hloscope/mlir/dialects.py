@@ -1,0 +1,61 @@
+"""What the reader and the printer know of each dialect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from hloscope.ir.types import Type
+from hloscope.mlir.asm import AsmParser, AsmPrinter, Forms
+from hloscope.mlir.attributes import Attribute
+
+ReadAttribute: TypeAlias = Callable[[AsmParser, str], Attribute | None]
+"""Reads what follows the mnemonic of `#dialect.mnemonic…` or `#dialect<mnemonic …>` (up to the
+closing `>` of the latter, which the caller reads); `None` if there is no such mnemonic."""
+
+ReadType: TypeAlias = Callable[[AsmParser, str], Type | None]
+"""The same of `!dialect.mnemonic…`."""
+
+WriteAttribute: TypeAlias = Callable[[AsmPrinter, Attribute], bool]
+"""Writes an attribute of the dialect, all of it with `#`; false if it is none of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One dialect.
+
+    Attributes:
+        name: `stablehlo`.
+        ops: Names of the inherent attributes of each op, by the op's full name.
+        forms: Pretty forms by the op's full name; an op without one has only the generic form.
+        read_attribute: Reader of its attributes; without one they are kept as written.
+        write_attribute: Writer of its attributes.
+        read_type: Reader of its types; without one they are kept as written.
+        open: May have ops that are not in `ops`.
+    """
+
+    name: str
+    ops: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    forms: Forms = field(default_factory=dict)
+    read_attribute: ReadAttribute | None = None
+    write_attribute: WriteAttribute | None = None
+    read_type: ReadType | None = None
+    open: bool = False
+
+
+class Dialects:
+    """Several dialects.
+
+    Attributes:
+        named: The dialects by name.
+        ops: Names of the inherent attributes of every known op.
+        forms: Pretty forms of every op that has one.
+    """
+
+    __slots__ = ("forms", "named", "ops")
+
+    def __init__(self, dialects: Iterable[Dialect] = ()) -> None:
+        self.named = {dialect.name: dialect for dialect in dialects}
+        self.ops = {op: names for d in self.named.values() for op, names in d.ops.items()}
+        self.forms = {op: form for d in self.named.values() for op, form in d.forms.items()}
