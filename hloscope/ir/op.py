@@ -85,6 +85,9 @@ class Op(metaclass=OpClass):
 
     name: ClassVar[str] = ""
     """The StableHLO mnemonic where StableHLO has the op, else the HLO opcode."""
+    reads_values: ClassVar[tuple[int, ...]] = ()
+    """Operands whose values typing reads where they are constants: their type may be a
+    `KnownTensor`."""
 
     def __init__(self, *args: Any, **named: Any) -> None:
         cls = type(self)

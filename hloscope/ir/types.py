@@ -142,6 +142,16 @@ class TensorType:
 
 
 @dataclass(frozen=True, slots=True)
+class KnownTensor(TensorType):
+    """The type of an array of integers whose value is known, for typing that reads it.
+
+    Only operands that the op names in `reads_values` are described so; results never are.
+    """
+
+    value: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class TupleType:
     """A tuple of types, possibly nested and possibly empty."""
 
