@@ -13,6 +13,7 @@ from typing import NamedTuple, NoReturn, Protocol, TypeAlias
 from hloscope.ir.types import Type
 from hloscope.mlir.attributes import Attribute
 from hloscope.mlir.ir import Operation, Region, Value
+from hloscope.mlir.locations import Location
 
 
 class Use(NamedTuple):
@@ -29,11 +30,15 @@ class Argument(NamedTuple):
     name: str
     type: Type
     at: int
+    location: Location | None = None
 
 
 @dataclass(slots=True)
 class State:
-    """What a pretty form has read of one op.  The reader makes the `Operation` of it."""
+    """What a pretty form has read of one op.  The reader makes the `Operation` of it.
+
+    `location` is that of a form which reads its own `loc(…)`.
+    """
 
     name: str
     operands: list[Value] = field(default_factory=list)
@@ -41,6 +46,7 @@ class State:
     properties: dict[str, Attribute] = field(default_factory=dict)
     attributes: dict[str, Attribute] = field(default_factory=dict)
     regions: list[Region] = field(default_factory=list)
+    location: Location | None = None
 
 
 class AsmParser(Protocol):
@@ -60,6 +66,9 @@ class AsmParser(Protocol):
 
         While a pretty form is read the message begins with `custom op 'name' ` as MLIR's does.
         """
+
+    def report(self, message: str, at: int | None = None) -> None:
+        """Note an error as `fail` does, but go on: MLIR says some errors in two messages."""
 
     def try_token(self, token: str) -> bool:
         """Read punctuation (`(`, `->`, `<`, `x` …) or fail to."""
@@ -88,6 +97,12 @@ class AsmParser(Protocol):
     def type_list(self) -> list[Type]:
         """Read one or more types separated by commas, without parentheses."""
 
+    def function_type(self) -> tuple[list[Type], list[Type]]:
+        """Read `(a, b) -> c` or `(a, b) -> (c, d)`; another type is an error."""
+
+    def try_function_type(self) -> tuple[list[Type], list[Type]] | None:
+        """The same if the current token is `(`."""
+
     def resolve(self, use: Use, type: Type, state: State) -> None:
         """Find the value of a use, which has this type, and append it to the operands."""
 
@@ -112,8 +127,11 @@ class AsmParser(Protocol):
     def attributes_with_keyword(self, state: State) -> None:
         """Read `attributes {…}` if it is there."""
 
+    def location(self) -> Location | None:
+        """Read `loc(…)` if it is there."""
+
     def arguments(self, *, types: bool) -> list[Argument]:
-        """Read `(%a: t, %b: t)`."""
+        """Read `(%a: t, %b: t)`, each with its `loc(…)` if it has one."""
 
     def region(self, arguments: Sequence[Argument] = ()) -> Region:
         """Read `{…}`, whose entry block has these arguments."""
@@ -130,6 +148,12 @@ class AsmPrinter(Protocol):
 
     def values(self, values: Sequence[Value]) -> None:
         """Write `%a, %b`."""
+
+    def argument(self, argument: Value) -> None:
+        """Write `%a: t` of a region's argument, with its location where locations are written."""
+
+    def newline(self) -> None:
+        """Begin a line at the current indentation."""
 
     def type(self, type: Type) -> None:
         """Write a type."""
