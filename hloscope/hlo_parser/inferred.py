@@ -44,6 +44,8 @@ def inferred_type(op: Op, operands: tuple[Type, ...], calls: tuple[Computation, 
         ValueError: The type does not follow from them.
     """
     type_ = op.infer(operands, calls)
+    if isinstance(op, Elementwise) and isinstance(type_, TensorType):
+        type_ = _as_dynamic(type_, operands)
     if isinstance(op, Tuple):
         return TupleType(operands)
     if isinstance(op, GetTupleElement):
@@ -60,6 +62,20 @@ def inferred_type(op: Op, operands: tuple[Type, ...], calls: tuple[Computation, 
     if (by_first or isinstance(op, _AS_FIRST_OPERAND)) and isinstance(first, TensorType):
         return _with_layout(type_, first.layout)
     return type_
+
+
+def _as_dynamic(type_: TensorType, operands: tuple[Type, ...]) -> TensorType:
+    """Return `type_` with the dimensions dynamic that are so in any operand of the same size.
+
+    Source: XLA `ShapeInference::InferElementwiseBinaryOpShape`.
+    """
+    sizes, bounds = list(type_.sizes), list(type_.bounds or (None,) * type_.rank)
+    for operand in operands:
+        if isinstance(operand, TensorType) and operand.bounds and operand.rank == type_.rank:
+            for d, bound in enumerate(operand.bounds):
+                if bound is not None and bound == sizes[d]:
+                    sizes[d], bounds[d] = None, bound
+    return replace(type_, sizes=tuple(sizes), bounds=tuple(bounds) if None in sizes else ())
 
 
 def _with_layout(type_: Type, layout: Layout | None) -> Type:

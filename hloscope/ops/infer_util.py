@@ -15,6 +15,7 @@ from hloscope.ir.types import (
     BufferType,
     Dims,
     ElementType,
+    KnownTensor,
     TensorType,
     TupleType,
     Type,
@@ -107,6 +108,14 @@ def returned(op: str, calls: Sequence[Callee], index: int = 0) -> Type:
     return packed(calls[index].results)
 
 
+def known(type_: Type) -> tuple[int, ...] | None:
+    """The value of an operand, row by row, if it is a constant of integers; else `None`.
+
+    Ops see it for the operands that they name in `reads_values`.
+    """
+    return type_.value if isinstance(type_, KnownTensor) else None
+
+
 # --- element types --------------------------------------------------------------------------
 
 
@@ -139,6 +148,33 @@ def common_element(op: str, types: Sequence[TensorType], rule: str = "") -> Elem
             )
             best = wider(best, t.element)
     return best
+
+
+def same_elements(types: Sequence[TensorType], *, any_float: bool = True) -> bool:
+    """Have all of `types` one element type?  Floats of any width are one with `any_float`."""
+    first = types[0].element if types else None
+    return all(
+        t.element == first or (any_float and first is not None and _both_float(t.element, first))
+        for t in types
+    )
+
+
+def _both_float(a: ElementType, b: ElementType) -> bool:
+    return a.kind == b.kind == "float"
+
+
+def compatible_shapes(a: TensorType, b: TensorType) -> bool:
+    """Could `a` and `b` be the sizes of one array?  Bounds and elements do not matter.
+
+    >>> compatible_shapes(TensorType(S32, (2, None)), TensorType(U32, (None, 3)))
+    True
+    """
+    return a.rank == b.rank and all(map(fit, a.sizes, b.sizes))
+
+
+def fit(a: int | None, b: int | None) -> bool:
+    """Could both be the size of one dimension?"""
+    return a is None or b is None or a == b
 
 
 # --- sizes ----------------------------------------------------------------------------------
@@ -182,14 +218,42 @@ def may_equal(a: Extent, b: Extent) -> bool:
 
 
 def merged(a: Extent, b: Extent) -> Extent:
-    """What two equal dimensions together say; a bounded size stays bounded, as in HLO."""
-    if a[0] is not None:
-        a, b = b, a
-    if a[0] is not None:
+    """The most specific of two dimensions that are one: a known size, else the lower bound.
+
+    Source: StableHLO `type_inference.md`, table of merged dimensions.
+
+    >>> merged((3, None), (None, 5)), merged((None, 5), (None, 4))
+    ((3, None), (None, 4))
+    """
+    if a[0] is not None or b[0] is not None:
+        return (b[0] if a[0] is None else a[0]), None
+    return None, min((x for x in (a[1], b[1]) if x is not None), default=None)
+
+
+def either(a: Extent, b: Extent) -> Extent:
+    """The least specific of two dimensions, for a value that is one or the other (a branch's).
+
+    Source: StableHLO `type_inference.md`, table of conditional branches.
+
+    >>> either((3, None), (None, 5)), either((None, 5), (None, None))
+    ((None, 5), (None, None))
+    """
+    if a[0] is not None and b[0] is not None:
         return a
-    if b[0] is not None:
-        return b if a[1] is None else (None, min(a[1], b[0]))
-    return (None, min((x[1] for x in (a, b) if x[1] is not None), default=None))
+    most = [x[1] if x[0] is None else x[0] for x in (a, b)]
+    return None, None if None in most else max(x for x in most if x is not None)
+
+
+def concatenated(a: Extent, b: Extent) -> Extent:
+    """The dimension along which two arrays are put together.
+
+    >>> concatenated((2, None), (3, None)), concatenated((2, None), (None, 5))
+    ((5, None), (None, 7))
+    """
+    size = None if a[0] is None or b[0] is None else a[0] + b[0]
+    most = [x[1] if x[0] is None else x[0] for x in (a, b)]
+    bound = None if None in most or size is not None else sum(filter(None, most))
+    return size, bound
 
 
 def same_sizes(op: str, types: Sequence[TensorType], rule: str = "") -> list[Extent]:
@@ -209,6 +273,53 @@ def same_sizes(op: str, types: Sequence[TensorType], rule: str = "") -> list[Ext
             )
             result[d] = merged(mine, other)
     return result
+
+
+def size_text(size: int | None) -> str:
+    """A size as messages write it: `?` where it is not known."""
+    return "?" if size is None else str(size)
+
+
+def sizes_text(sizes: Iterable[int | None]) -> str:
+    """Sizes as messages write them.
+
+    >>> sizes_text((1, None, 8))
+    '1, ?, 8'
+    """
+    return ", ".join(map(size_text, sizes))
+
+
+def check_distinct(lhs: Dims, rhs: Dims, lhs_name: str, rhs_name: str, rule: str) -> None:
+    """Check that no dimension is named twice in `lhs` and `rhs` together."""
+    seen: set[int] = set()
+    for d in (*lhs, *rhs):
+        require(
+            d not in seen, rule, f"has duplicated dimension from {lhs_name} and {rhs_name}: {d}"
+        )
+        seen.add(d)
+
+
+def check_in_bounds(
+    dim: int, upper: int, name: str, upper_name: str, rule: str, *, inclusive: bool = False
+) -> None:
+    """Check that `dim` is in `[0, upper)`, or in `[0, upper]` if `inclusive`."""
+    end = "]" if inclusive else ")"
+    require(
+        0 <= dim < upper + inclusive,
+        rule,
+        f"Expects {name} to be in range [0, {upper_name}{end} i.e. [0, {upper}{end}. got: {dim}.",
+    )
+
+
+def check_all_in_bounds(dims: Dims, upper: int, name: str, upper_name: str, rule: str) -> None:
+    """Check that every one of `dims` is in `[0, upper)`."""
+    for dim in dims:
+        require(
+            0 <= dim < upper,
+            rule,
+            f"Expects each element of {name} to be in range [0, {upper_name}) i.e. [0, {upper})."
+            f" got: {dim}.",
+        )
 
 
 def check_dims(dims: Dims, rank: int, what: str, *, unique: str, inside: str) -> None:

@@ -86,7 +86,7 @@ CASES: list[tuple[Op, str, str, tuple[Callee, ...]]] = [
     (e("compare"), "s32[4]; s32[4]", "pred[4]", ()),
     (e("add"), "bf16[4]; f32[4]", "f32[4]", ()),
     (e("add"), "f32[<=4]; f32[<=4]", "f32[<=4]", ()),
-    (e("add"), "f32[<=4]; f32[4]", "f32[<=4]", ()),
+    (e("add"), "f32[<=4]; f32[4]", "f32[4]", ()),
     (e("add"), "f32[?]; f32[4]", "f32[4]", ()),
     (e("select"), "pred[]; s32[4]; s32[4]", "s32[4]", ()),
     (e("select"), "pred[4]; s32[4]; s32[4]", "s32[4]", ()),
@@ -323,3 +323,9 @@ def test_type_left_out_in_the_text_is_inferred() -> None:
     )
     root = parse_hlo(text).entry.root
     assert print_type(bare(root.type)) == "f32[3,2]"
+
+
+def test_dimension_left_out_in_hlo_is_dynamic_if_any_operand_is() -> None:
+    text = "ENTRY e { a = f32[<=4] parameter(0) b = f32[4] parameter(1) ROOT c = add(a, b) }"
+    root = parse_hlo(text).entry.root
+    assert print_type(bare(root.type)) == "f32[<=4]"

@@ -1,0 +1,67 @@
+"""One type for several: what the types of one value say together, what holds for any of several.
+
+Source: StableHLO `type_inference.md`, tables of dimensions with bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from hloscope.ir.types import TensorType, TupleType, Type
+from hloscope.ops.infer_util import Extent, array, bare, either, extents, merged, require
+
+
+def _in_one(types: Sequence[Type], rule: str, meet: Callable[[Extent, Extent], Extent]) -> Type:
+    """One type for all of `types`, dimension by dimension; tuples element by element."""
+    if any(isinstance(t, TupleType) for t in types):
+        tuples = [t for t in types if isinstance(t, TupleType)]
+        message = "Mismatched type kinds: either all types must be tuples, or no types must be"
+        require(len(tuples) == len(types), rule, f"{message} tuples")
+        message = "Mismatched tuple sizes: all tuple sizes must be the same"
+        require(len({len(t.elements) for t in tuples}) == 1, rule, message)
+        parts = zip(*(t.elements for t in tuples), strict=True)
+        return TupleType(tuple(_in_one(part, rule, meet) for part in parts))
+    arrays = [t for t in types if isinstance(t, TensorType)]
+    if len(arrays) < len(types):
+        return bare(types[0])
+    dims = extents(arrays[0])
+    for t in arrays[1:]:
+        message = f"Mismatched ranks of types {len(dims)} vs {t.rank}"
+        require(t.rank == len(dims), rule, message)
+        for d, (mine, other) in enumerate(zip(dims, extents(t), strict=True)):
+            check_meeting(d, mine, other, rule)
+            dims[d] = meet(mine, other)
+    return array(arrays[0].element, dims)
+
+
+def check_meeting(d: int, a: Extent, b: Extent, rule: str = "") -> None:
+    """Check that two sizes (and bounds) of dimension `d` can be those of one array."""
+    if a[0] is not None and b[0] is not None:
+        message = f"Mismatched dimension sizes {a[0]} and {b[0]} in dimension {d}"
+        require(a[0] == b[0], rule, message)
+    size, bound = (a[0], b[1]) if b[0] is None else (b[0], a[1])
+    if size is not None and bound is not None:
+        message = f"Mismatched dimension size {size} and bound {bound} in dimension {d}"
+        require(size <= bound, rule, message)
+
+
+def most_specific(types: Sequence[Type], rule: str = "") -> Type:
+    """All that `types`, which are the type of one value, say together.
+
+    >>> from hloscope.ir.types import ELEMENT_TYPES
+    >>> f32 = ELEMENT_TYPES["f32"]
+    >>> most_specific([TensorType(f32, (2, None)), TensorType(f32, (None, 3))]).sizes
+    (2, 3)
+    """
+    return _in_one(types, rule, merged)
+
+
+def least_specific(types: Sequence[Type], rule: str = "") -> Type:
+    """What holds for a value of any one of `types`, as of the branches of a conditional.
+
+    >>> from hloscope.ir.types import ELEMENT_TYPES
+    >>> f32 = ELEMENT_TYPES["f32"]
+    >>> least_specific([TensorType(f32, (2, None)), TensorType(f32, (2, 3))]).sizes
+    (2, None)
+    """
+    return _in_one(types, rule, either)
