@@ -1,0 +1,1 @@
+"""Verification: what is wrong with a module, every finding."""

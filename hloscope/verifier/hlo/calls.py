@@ -1,0 +1,124 @@
+"""Called computations: number and types of what they take and return."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from graphlib import CycleError, TopologicalSorter
+from typing import Final
+
+from hloscope.errors import Diagnostic
+from hloscope.hlo_parser.types import print_type
+from hloscope.ir.graph import Computation, Instruction, Module
+from hloscope.ir.op import Op
+from hloscope.ir.types import ELEMENT_TYPES, TensorType, TupleType, Type
+from hloscope.ops.control import AsyncStart, Call, Case, Fusion, While
+from hloscope.verifier.hlo.types import like
+
+
+def check_calls(ins: Instruction) -> Iterator[Diagnostic]:
+    """Do the called computations take what they are given and return what is declared?"""
+    rule = _RULES.get(type(ins.op))
+    if rule is not None and ins.calls:
+        yield from rule(ins)
+
+
+def _takes(ins: Instruction, callee: Computation, given: tuple[Type, ...]) -> Iterator[Diagnostic]:
+    taken = callee.arguments
+    if len(taken) != len(given):
+        message = (
+            f"`{ins.op.name}` gives {callee.name} {len(given)} operands, it takes {len(taken)}"
+        )
+        yield Diagnostic(message, ins.span)
+        return
+    for i, (have, want) in enumerate(zip(given, taken, strict=True)):
+        if not like(have, want):
+            yield Diagnostic(
+                f"`{ins.op.name}` gives {callee.name} {_text(have)} as parameter {i}, it takes"
+                f" {_text(want)}",
+                ins.span,
+            )
+
+
+def _returns(ins: Instruction, callee: Computation, needed: Type) -> Iterator[Diagnostic]:
+    (returned,) = callee.results
+    if not like(returned, needed):
+        yield Diagnostic(
+            f"{callee.name} returns {_text(returned)}, `{ins.op.name}` needs {_text(needed)}",
+            ins.span,
+        )
+
+
+def _text(type_: Type) -> str:
+    return print_type(type_, layout=False)
+
+
+def _call(ins: Instruction) -> Iterator[Diagnostic]:
+    callee = ins.calls[0]
+    yield from _takes(ins, callee, tuple(o.type for o in ins.operands))
+    yield from _returns(ins, callee, ins.type)
+
+
+def _while(ins: Instruction) -> Iterator[Diagnostic]:
+    if len(ins.calls) != 2 or len(ins.operands) != 1:
+        return
+    condition, body = ins.calls
+    state = ins.operands[0].type
+    yield from _takes(ins, condition, (state,))
+    yield from _returns(ins, condition, TensorType(ELEMENT_TYPES["pred"], ()))
+    yield from _takes(ins, body, (state,))
+    yield from _returns(ins, body, state)
+    if not like(ins.type, state):
+        message = f"`while` is declared {_text(ins.type)}, its operand is {_text(state)}"
+        yield Diagnostic(message, ins.span, "while_c3")
+
+
+def _case(ins: Instruction) -> Iterator[Diagnostic]:
+    selector, *given = ins.operands
+    if len(given) != len(ins.calls):
+        message = f"`conditional` has {len(ins.calls)} branches and {len(given)} operands for them"
+        yield Diagnostic(message, ins.span)
+        return
+    if not isinstance(selector.type, TensorType) or selector.type.rank:
+        message = f"operand 0 of `conditional` is {_text(selector.type)}, needs a scalar"
+        yield Diagnostic(message, ins.span)
+    for branch, operand in zip(ins.calls, given, strict=True):
+        yield from _takes(ins, branch, (operand.type,))
+        yield from _returns(ins, branch, ins.type)
+
+
+def _async(ins: Instruction) -> Iterator[Diagnostic]:
+    op = ins.op
+    if not isinstance(op, AsyncStart) or op.wrapped is not None:
+        return
+    callee = ins.calls[0]
+    yield from _takes(ins, callee, tuple(o.type for o in ins.operands))
+    match ins.type:
+        case TupleType((_, result, *_)):
+            if result == TupleType(()):
+                return  # the result is not there before it is done
+            yield from _returns(ins, callee, result)
+        case _:
+            message = f"`async-start` is declared {_text(ins.type)}, needs (operands, result, …)"
+            yield Diagnostic(message, ins.span)
+
+
+_RULES: Final[dict[type[Op], Callable[[Instruction], Iterator[Diagnostic]]]] = {
+    Fusion: _call,
+    Call: _call,
+    While: _while,
+    Case: _case,
+    AsyncStart: _async,
+}
+
+
+def check_recursion(module: Module) -> list[Diagnostic]:
+    """Computations that call themselves, straight or through others."""
+    graph = {c.name: {callee.name for ins in c for callee in ins.calls} for c in module}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        names = error.args[1]
+        first = module.computations.get(names[0])
+        message = f"computations call each other: {' → '.join(names[::-1])}"
+        return [Diagnostic(message, first.span if first else None)]
+    return []

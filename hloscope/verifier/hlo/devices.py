@@ -1,0 +1,77 @@
+"""Who takes part in collectives, and on which channels."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from hloscope.errors import Diagnostic, HloscopeError
+from hloscope.hlo_parser.replica_groups import read_replica_groups
+from hloscope.ir.graph import Instruction, Module
+from hloscope.ir.op import Op
+from hloscope.ops.collectives import Collective, CollectivePermute, Recv, RecvDone, Send, SendDone
+from hloscope.ops.control import AsyncStart
+
+
+def _inner(op: Op) -> Op:
+    return op.wrapped if isinstance(op, AsyncStart) and op.wrapped is not None else op
+
+
+def check_groups(ins: Instruction, devices: int | None) -> Iterator[Diagnostic]:
+    """Is every device in one group at most, and is there such a device?
+
+    Args:
+        ins: Any instruction.
+        devices: How many devices the module runs on, if it is known.
+    """
+    op = _inner(ins.op)
+    if isinstance(op, CollectivePermute):
+        if len(ins.operands) > 1:
+            return  # the pairs of several permutations, one after the other
+        yield from _check_pairs(ins, op.source_target_pairs, devices)
+    elif isinstance(op, Collective) and op.replica_groups:
+        try:
+            groups = read_replica_groups(op.replica_groups)
+        except HloscopeError as error:
+            yield Diagnostic(error.message, ins.span)
+            return
+        members = [member for group in groups for member in group]
+        yield from _members(ins, members, devices, f"{op.name}_c4", "replica groups")
+        if any(not group for group in groups) and len(groups) > 1:
+            yield Diagnostic("a replica group is empty", ins.span)
+
+
+def _check_pairs(
+    ins: Instruction, pairs: tuple[tuple[int, int], ...], devices: int | None
+) -> Iterator[Diagnostic]:
+    for side, rule, what in (
+        (0, "collective_permute_c2", "sources"),
+        (1, "collective_permute_c3", "targets"),
+    ):
+        yield from _members(ins, [pair[side] for pair in pairs], devices, rule, what)
+
+
+def _members(
+    ins: Instruction, members: list[int], devices: int | None, rule: str, what: str
+) -> Iterator[Diagnostic]:
+    twice = [m for m, n in Counter(members).items() if n > 1]
+    if twice:
+        yield Diagnostic(f"device {twice[0]} is among the {what} twice", ins.span, rule)
+    wrong = [m for m in members if m < 0 or (devices is not None and m >= devices)]
+    if wrong:
+        limit = "" if devices is None else f", there are {devices}"
+        yield Diagnostic(f"the {what} name device {wrong[0]}{limit}", ins.span, rule)
+
+
+def check_channels(module: Module) -> Iterator[Diagnostic]:
+    """Has what ends a send or recv the channel of what began it?"""
+    for computation in module:
+        for ins in computation:
+            op = ins.op
+            if isinstance(op, SendDone | RecvDone) and op.channel_id and ins.operands:
+                start = ins.operands[0].op
+                if isinstance(start, Send | Recv) and start.channel_id not in (None, op.channel_id):
+                    message = (
+                        f"channel {op.channel_id}, {ins.operands[0].name} has {start.channel_id}"
+                    )
+                    yield Diagnostic(message, ins.span)

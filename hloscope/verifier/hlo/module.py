@@ -1,0 +1,96 @@
+"""The header against the entry computation; order; parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hloscope.errors import Diagnostic, HloscopeError
+from hloscope.hlo_parser.types import parse_type, print_type, read_type
+from hloscope.ir.graph import Instruction, Module
+from hloscope.ir.types import TupleType, Type
+from hloscope.ops.control import Fusion, Parameter
+from hloscope.verifier.hlo.types import like
+
+
+def check_module(module: Module) -> Iterator[Diagnostic]:
+    """What belongs to no single instruction."""
+    yield from _check_entry_layout(module)
+    yield from _check_order(module)
+    yield from _check_parameters(module)
+    yield from _check_fusions(module)
+
+
+def _check_entry_layout(module: Module) -> Iterator[Diagnostic]:
+    text = dict(module.extras).get("entry_computation_layout")
+    if text is None:
+        return
+    try:
+        taken, returned = read_signature(text)
+    except HloscopeError as error:
+        yield Diagnostic(f"entry_computation_layout: {error.message}", module.entry.span)
+        return
+    have = module.entry.arguments
+    if len(have) != len(taken):
+        message = f"entry_computation_layout has {len(taken)} parameters, the entry {len(have)}"
+        yield Diagnostic(message, module.entry.span)
+        return
+    named = [f"parameter {i}" for i in range(len(have))]
+    pairs = zip(
+        [*named, "the result"], [*have, *module.entry.results], [*taken, returned], strict=True
+    )
+    for what, own, header in pairs:
+        if not like(own, header):
+            texts = [print_type(t, layout=False) for t in (own, header)]
+            message = f"{what} of the entry is {texts[0]}, entry_computation_layout says {texts[1]}"
+            yield Diagnostic(message, module.entry.span)
+
+
+def read_signature(text: str) -> tuple[tuple[Type, ...], Type]:
+    """Read `{(f32[2], s32[])->f32[2]}`.
+
+    >>> [print_type(t) for t in read_signature("{(f32[2]{0}, /*index=1*/s32[])->f32[2]{0}}")[0]]
+    ['f32[2]{0}', 's32[]']
+
+    Raises:
+        ParseError: It is no signature.
+    """
+    inner = text.strip()[1:-1]
+    taken, end = read_type(inner, 0)
+    arrow = inner.index("->", end)
+    parts = taken.elements if isinstance(taken, TupleType) else (taken,)
+    return parts, parse_type(inner[arrow + 2 :].strip())
+
+
+def _check_order(module: Module) -> Iterator[Diagnostic]:
+    """In a scheduled module the text's order is the order of execution."""
+    if dict(module.extras).get("is_scheduled") != "true":
+        return
+    for computation in module:
+        seen: set[Instruction] = set()
+        for ins in computation:
+            late = [p for p in (*ins.operands, *ins.control_predecessors) if p not in seen]
+            if late:
+                message = f"`{ins.name}` is scheduled before `{late[0].name}`, which it needs"
+                yield Diagnostic(message, ins.span)
+            seen.add(ins)
+
+
+def _check_parameters(module: Module) -> Iterator[Diagnostic]:
+    for computation in module:
+        for i, parameter in enumerate(computation.parameters):
+            assert isinstance(parameter.op, Parameter)
+            if parameter.op.number != i:
+                message = f"parameter {i} of {computation.name} has number {parameter.op.number}"
+                yield Diagnostic(message, parameter.span)
+
+
+def _check_fusions(module: Module) -> Iterator[Diagnostic]:
+    """A fused computation belongs to one fusion."""
+    owner: dict[str, Instruction] = {}
+    for computation in module:
+        for ins in computation:
+            if isinstance(ins.op, Fusion) and ins.calls:
+                first = owner.setdefault(ins.calls[0].name, ins)
+                if first is not ins:
+                    message = f"{ins.calls[0].name} is fused twice, by {first.name} and {ins.name}"
+                    yield Diagnostic(message, ins.span)
