@@ -33,6 +33,10 @@ class NotInferredError(VerifyError):
     """The type of the result does not follow from the operands: it has to be declared."""
 
 
+class InferenceError(VerifyError):
+    """What `Op.verify` raises where `infer` refuses, to tell it from the other checks."""
+
+
 class IncompatibleTypesError(VerifyError):
     """The declared types of the results are not compatible with the inferred ones."""
 
@@ -152,12 +156,16 @@ class Op(metaclass=OpClass):
         where there is nothing to check, every type will do.
 
         Raises:
-            VerifyError: A constraint is broken.
+            InferenceError: `infer` refuses the operands or parameters.
+            IncompatibleTypesError: The declared types do not fit the inferred ones.
+            VerifyError: Another constraint is broken; subclasses check those first.
         """
         try:
             inferred = self.infer(operands, calls)
         except NotInferredError:
             return
+        except VerifyError as error:
+            raise InferenceError(error.message, rule=error.rule) from error
         found = inferred.elements if isinstance(inferred, TupleType) else (inferred,)
         if len(results) == 1 and isinstance(results[0], TupleType):
             found = (inferred,)
