@@ -12,7 +12,7 @@ from hloscope.ir.graph import Computation, Instruction, Module
 from hloscope.ir.op import Op
 from hloscope.ir.types import ELEMENT_TYPES, TensorType, TupleType, Type
 from hloscope.ops.control import AsyncStart, Call, Case, Fusion, While
-from hloscope.verifier.hlo.types import like
+from hloscope.verifier.hlo.types import like, opcode
 
 
 def check_calls(ins: Instruction) -> Iterator[Diagnostic]:
@@ -26,14 +26,14 @@ def _takes(ins: Instruction, callee: Computation, given: tuple[Type, ...]) -> It
     taken = callee.arguments
     if len(taken) != len(given):
         message = (
-            f"`{ins.op.name}` gives {callee.name} {len(given)} operands, it takes {len(taken)}"
+            f"`{opcode(ins)}` gives {callee.name} {len(given)} operands, it takes {len(taken)}"
         )
         yield Diagnostic(message, ins.span)
         return
     for i, (have, want) in enumerate(zip(given, taken, strict=True)):
         if not like(have, want):
             yield Diagnostic(
-                f"`{ins.op.name}` gives {callee.name} {_text(have)} as parameter {i}, it takes"
+                f"`{opcode(ins)}` gives {callee.name} {_text(have)} as parameter {i}, it takes"
                 f" {_text(want)}",
                 ins.span,
             )
@@ -43,7 +43,7 @@ def _returns(ins: Instruction, callee: Computation, needed: Type) -> Iterator[Di
     (returned,) = callee.results
     if not like(returned, needed):
         yield Diagnostic(
-            f"{callee.name} returns {_text(returned)}, `{ins.op.name}` needs {_text(needed)}",
+            f"{callee.name} returns {_text(returned)}, `{opcode(ins)}` needs {_text(needed)}",
             ins.span,
         )
 

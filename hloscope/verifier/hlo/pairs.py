@@ -12,7 +12,7 @@ from hloscope.ir.types import TupleType, Type
 from hloscope.ir.views import users
 from hloscope.ops.collectives import Recv, RecvDone, Send, SendDone
 from hloscope.ops.control import AsyncDone, AsyncStart, AsyncUpdate, CopyDone, CopyStart
-from hloscope.verifier.hlo.types import like
+from hloscope.verifier.hlo.types import like, opcode
 
 _ENDS: Final = {
     CopyDone: (CopyStart,),
@@ -41,12 +41,12 @@ def check_pairs(computation: Computation) -> Iterator[Diagnostic]:
 
 def _ending(ins: Instruction, starts: tuple[type, ...]) -> Iterator[Diagnostic]:
     if not ins.operands:
-        yield Diagnostic(f"`{ins.op.name}` has no operand, needs what began it", ins.span)
+        yield Diagnostic(f"`{opcode(ins)}` has no operand, needs what began it", ins.span)
         return
     start = ins.operands[0]
     if not isinstance(start.op, starts):
         needed = " or ".join(f"`{cls.name}`" for cls in starts if hasattr(cls, "name"))
-        message = f"the operand of `{ins.op.name}` is `{start.op.name}`, needs {needed}"
+        message = f"the operand of `{opcode(ins)}` is `{opcode(start)}`, needs {needed}"
         if start.op.name not in ("parameter", "get_tuple_element", "tuple", "while"):
             yield Diagnostic(message, ins.span)
         return

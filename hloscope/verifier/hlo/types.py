@@ -7,8 +7,9 @@ from dataclasses import replace
 from math import prod
 from typing import Any, Final
 
-from hloscope.errors import Diagnostic, HloscopeError, VerifyError
+from hloscope.errors import Diagnostic, HloscopeError, UnsupportedError, VerifyError
 from hloscope.hlo_parser.literals import literal_value
+from hloscope.hlo_parser.spelling import template
 from hloscope.hlo_parser.types import print_type
 from hloscope.ir.graph import Instruction
 from hloscope.ir.op import IncompatibleTypesError, Op
@@ -52,13 +53,21 @@ def check_type(ins: Instruction) -> Iterator[Diagnostic]:
         if not _alike(error.inferred, error.declared, wider=isinstance(ins.op, _WIDENING)):
             yield _mismatch(ins, error.inferred)
     except VerifyError as error:
-        yield Diagnostic(f"`{ins.op.name}`: {error.message}", ins.span, error.rule)
+        yield Diagnostic(f"`{opcode(ins)}`: {error.message}", ins.span, error.rule)
+
+
+def opcode(ins: Instruction) -> str:
+    """The op as HLO text calls it."""
+    try:
+        return template(ins.op, len(ins.calls))[0]
+    except UnsupportedError:
+        return ins.op.name
 
 
 def _mismatch(ins: Instruction, inferred: tuple[Type, ...]) -> Diagnostic:
     whole = inferred[0] if len(inferred) == 1 else TupleType(inferred)
     declared, found = (print_type(t, layout=False) for t in (ins.type, whole))
-    message = f"`{ins.op.name}` is declared {declared}, but its operands make it {found}"
+    message = f"`{opcode(ins)}` is declared {declared}, but its operands make it {found}"
     return Diagnostic(message, ins.span)
 
 
