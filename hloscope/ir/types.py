@@ -1,7 +1,7 @@
 """Types of values.  All compare by value and are immutable.
 
-Element types are named as HLO spells them (`f32`, `pred`, `s4`, `f8e4m3fn`); the StableHLO
-spelling is a table in that front end.
+Element types are named as HLO spells them (`f32`, `pred`, `s4`, `f8e4m3fn`); `mlir.types` knows
+how MLIR spells them.
 """
 
 from __future__ import annotations
@@ -15,15 +15,66 @@ Dims: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class ElementType:
-    """Type of one element: its HLO name, width in bits, kind and numpy (or ml_dtypes) name."""
+    """Type of one element: its HLO name, width in bits, kind and numpy (or ml_dtypes) name.
+
+    MLIR also has values of such a type (`i32`, `index`); HLO has arrays of them only.
+    """
 
     name: str
     bits: int
-    kind: str  # pred | signed | unsigned | float | complex | token | opaque | tuple
+    kind: str  # pred | signed | unsigned | float | complex | quantized | token | opaque | tuple
     numpy: str = ""
 
     def __str__(self) -> str:
         return self.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuantizedType(ElementType):
+    """Integers that stand for real numbers: `(integer - zero_point) * scale`.
+
+    `name` is the text MLIR prints, `bits` the width of the storage type.
+
+    Attributes:
+        storage: Type of the integers.
+        expressed: Type of the numbers.
+        scales: One for the whole tensor, one for each slice along `axes[0]`, or, by blocks, those
+            of all blocks in row-major order.
+        zero_points: As many.
+        storage_min: Least integer in use.
+        storage_max: Largest integer in use.
+        axes: The dimensions along which scales differ; empty if there is one scale.
+        blocks: Size of a block along each axis; empty unless quantized by blocks (sub-channels).
+        blocks_shape: Numbers of blocks along all dimensions; empty unless quantized by blocks.
+        by_blocks: Is it quantized by blocks, if only by one?
+    """
+
+    storage: ElementType
+    expressed: ElementType
+    scales: tuple[float, ...]
+    zero_points: tuple[int, ...]
+    storage_min: int
+    storage_max: int
+    axes: tuple[int, ...] = ()
+    blocks: tuple[int, ...] = ()
+    blocks_shape: tuple[int, ...] = ()
+    by_blocks: bool = False
+
+    @property
+    def is_per_tensor(self) -> bool:
+        """Is there one scale for everything?"""
+        return not self.axes and not self.by_blocks
+
+    @property
+    def is_per_axis(self) -> bool:
+        """Is there one scale for each slice along an axis?"""
+        return bool(self.axes) and not self.by_blocks
+
+    @property
+    def axis(self) -> int:
+        """The quantized dimension of a type that `is_per_axis`."""
+        (axis,) = self.axes
+        return axis
 
 
 _ELEMENT_ROWS: Final = """
@@ -103,13 +154,14 @@ class TensorType:
 
     A size is `None` where it is only known at run time (HLO `<=8` and `?`, StableHLO `?`);
     `bounds` then holds its upper bound, or `None` where it has none.  `bounds` is empty when no
-    dimension is dynamic.
+    dimension is dynamic.  `encoding` is an attribute of MLIR other than bounds, as written.
     """
 
     element: ElementType
     sizes: tuple[int | None, ...]
     layout: Layout | None = None
     bounds: tuple[int | None, ...] = ()
+    encoding: str = ""
 
     @property
     def rank(self) -> int:
@@ -169,13 +221,62 @@ class OpaqueType:
 
 
 @dataclass(frozen=True, slots=True)
+class DialectType(OpaqueType):
+    """A type of MLIR nothing is known about, as written, such as `!shape.shape`."""
+
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class BufferType:
     """A mutable buffer of an array (`b(f32[8])`)."""
 
     element: TensorType
 
 
-Type: TypeAlias = TensorType | TupleType | TokenType | OpaqueType | BufferType
+@dataclass(frozen=True, slots=True)
+class UnrankedTensorType:
+    """A tensor of MLIR whose number of dimensions is not known (`tensor<*xf32>`)."""
+
+    element: ElementType
+
+
+@dataclass(frozen=True, slots=True)
+class VectorType:
+    """A vector of MLIR (`vector<4x[8]xf32>`); `scalable` tells of each size if it is a unit."""
+
+    element: ElementType
+    sizes: Dims
+    scalable: tuple[bool, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionType:
+    """`(a, b) -> c` of MLIR."""
+
+    inputs: tuple[Type, ...]
+    results: tuple[Type, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FutureType:
+    """Results of an asynchronous op that are still to come (`!stablehlo.future<a, b>`)."""
+
+    elements: tuple[Type, ...]
+
+
+Type: TypeAlias = (
+    TensorType
+    | TupleType
+    | TokenType
+    | OpaqueType
+    | BufferType
+    | ElementType
+    | UnrankedTensorType
+    | VectorType
+    | FunctionType
+    | FutureType
+)
 
 
 def compatible(a: Type, b: Type) -> bool:
