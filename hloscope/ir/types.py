@@ -280,9 +280,10 @@ Type: TypeAlias = (
 
 
 def compatible(a: Type, b: Type) -> bool:
-    """Could `a` and `b` be the type of one value?  Layouts do not matter.
+    """Could `a` and `b` be the type of one value?  Layouts and encodings do not matter.
 
-    Element types are equal; a size that is not known fits every size, if that keeps the bound.
+    Element types are equal, quantized ones but for their scales; a size that is not known fits
+    every size, if that keeps the bound.
 
     Source: StableHLO `type_inference.md`, (P2).
 
@@ -290,18 +291,44 @@ def compatible(a: Type, b: Type) -> bool:
     >>> compatible(TensorType(f32, (2, None)), TensorType(f32, (None, 3)))
     True
     """
+    if a is b:
+        return True
     match a, b:
         case TensorType(), TensorType():
-            if a.element != b.element or a.rank != b.rank:
+            if len(a.sizes) != len(b.sizes) or not compatible_elements(a.element, b.element):
                 return False
+            if a.sizes == b.sizes and None not in a.sizes:
+                return True
             bounds = a.bounds or (None,) * a.rank, b.bounds or (None,) * b.rank
             return all(map(_fits, a.sizes, bounds[0], b.sizes, bounds[1]))
         case TupleType(), TupleType():
             return len(a.elements) == len(b.elements) and all(
                 map(compatible, a.elements, b.elements)
             )
+        case (UnrankedTensorType(), TensorType() | UnrankedTensorType()) | (
+            TensorType(),
+            UnrankedTensorType(),
+        ):
+            return compatible_elements(a.element, b.element)
         case _:
             return a == b
+
+
+def compatible_elements(a: ElementType, b: ElementType) -> bool:
+    """Could `a` and `b` be the type of the elements of one tensor?
+
+    Source: StableHLO `Base.cpp`, `isCompatibleElementTypeForHloTypeInference`.
+    """
+    if a is b or a == b:
+        return True
+    return (
+        isinstance(a, QuantizedType)
+        and isinstance(b, QuantizedType)
+        and a.storage.bits == b.storage.bits
+        and (a.storage_min, a.storage_max) == (b.storage_min, b.storage_max)
+        and a.expressed == b.expressed
+        and a.is_per_axis == b.is_per_axis
+    )
 
 
 def _fits(a: int | None, most_a: int | None, b: int | None, most_b: int | None) -> bool:
