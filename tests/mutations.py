@@ -1,0 +1,86 @@
+"""Programs with something broken: bytes flipped, lines dropped, tokens swapped, the end cut off."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+_TOKEN: Final = re.compile(r"[\w.%@#!-]+|[^\s\w]")
+_LARGEST: Final = 60_000
+
+
+def _flip(text: str, rng: random.Random) -> str:
+    data = bytearray(text.encode())
+    for _ in range(rng.randint(1, 4)):
+        data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+    return data.decode("utf-8", "replace")
+
+
+def _drop(text: str, rng: random.Random) -> str:
+    lines = text.splitlines(keepends=True)
+    for _ in range(rng.randint(1, 3)):
+        if lines:
+            del lines[rng.randrange(len(lines))]
+    return "".join(lines)
+
+
+def _swap(text: str, rng: random.Random) -> str:
+    tokens = list(_TOKEN.finditer(text))
+    if len(tokens) < 2:
+        return text
+    first = rng.randrange(len(tokens) - 1)
+    near = min(len(tokens) - 1, first + rng.choice([1, 2, 5, 50]))
+    a, b = tokens[first], tokens[near]
+    return text[: a.start()] + b[0] + text[a.end() : b.start()] + a[0] + text[b.end() :]
+
+
+def _cut(text: str, rng: random.Random) -> str:
+    return text[: rng.randrange(len(text))]
+
+
+def _number(text: str, rng: random.Random) -> str:
+    numbers = list(re.finditer(r"\d+", text))
+    if not numbers:
+        return text
+    one = rng.choice(numbers)
+    new = rng.choice(["0", "-1", "7", "99999999999", "9223372036854775808", "1e400", ""])
+    return text[: one.start()] + new + text[one.end() :]
+
+
+def _again(text: str, rng: random.Random) -> str:
+    tokens = list(_TOKEN.finditer(text))
+    one = rng.choice(tokens)
+    return text[: one.end()] + one[0] * rng.choice([1, 3, 3000]) + text[one.end() :]
+
+
+KINDS: Final[dict[str, Callable[[str, random.Random], str]]] = {
+    "bytes flipped": _flip,
+    "lines dropped": _drop,
+    "tokens swapped": _swap,
+    "cut off": _cut,
+    "number changed": _number,
+    "token repeated": _again,
+}
+
+
+def originals(shared: Path) -> list[str]:
+    """HLO and StableHLO texts of the shared data, small enough to break many times."""
+    models = shared / "real" / "models"
+    paths = [*models.glob("*.hlo.txt"), *models.glob("*.mlir")]
+    texts = [p.read_text() for p in sorted(paths) if p.stat().st_size <= _LARGEST]
+    chunks = shared / "conformance" / "stablehlo" / "verify" / "chunks.jsonl"
+    with chunks.open() as lines:
+        texts += [json.loads(line)["text"] for line in lines]
+    return [text for text in texts if text.strip()]
+
+
+def mutations(texts: list[str], count: int, seed: int = 0) -> Iterator[tuple[str, str]]:
+    """Yield `count` broken texts and how each was broken."""
+    rng = random.Random(seed)
+    for _ in range(count):
+        text, kind = rng.choice(texts), rng.choice(list(KINDS))
+        yield kind, KINDS[kind](text, rng)
