@@ -40,8 +40,10 @@ class InferenceError(VerifyError):
 class IncompatibleTypesError(VerifyError):
     """The declared types of the results are not compatible with the inferred ones."""
 
-    def __init__(self, inferred: tuple[Type, ...], declared: tuple[Type, ...]) -> None:
-        super().__init__("the declared type is not compatible with the inferred one")
+    def __init__(
+        self, inferred: tuple[Type, ...], declared: tuple[Type, ...], rule: str = ""
+    ) -> None:
+        super().__init__("the declared type is not compatible with the inferred one", rule=rule)
         self.inferred, self.declared = inferred, declared
 
 
@@ -89,6 +91,8 @@ class Op(metaclass=OpClass):
 
     name: ClassVar[str] = ""
     """The StableHLO mnemonic where StableHLO has the op, else the HLO opcode."""
+    result_rule: ClassVar[str] = ""
+    """Label of the constraint that says what the type of the result is."""
     reads_values: ClassVar[tuple[int, ...]] = ()
     """Operands whose values typing reads where they are constants: their type may be a
     `KnownTensor`."""
@@ -170,4 +174,4 @@ class Op(metaclass=OpClass):
         if len(results) == 1 and isinstance(results[0], TupleType):
             found = (inferred,)
         if len(found) != len(results) or not all(map(compatible, found, results)):
-            raise IncompatibleTypesError(found, results)
+            raise IncompatibleTypesError(found, results, self.result_rule)

@@ -305,11 +305,10 @@ def compatible(a: Type, b: Type) -> bool:
             return len(a.elements) == len(b.elements) and all(
                 map(compatible, a.elements, b.elements)
             )
-        case (UnrankedTensorType(), TensorType() | UnrankedTensorType()) | (
-            TensorType(),
-            UnrankedTensorType(),
-        ):
-            return compatible_elements(a.element, b.element)
+        case UnrankedTensorType(x), TensorType(y) | UnrankedTensorType(y):
+            return compatible_elements(x, y)
+        case TensorType(x), UnrankedTensorType(y):
+            return compatible_elements(x, y)
         case _:
             return a == b
 
