@@ -71,10 +71,9 @@ class QuantizedType(ElementType):
         return bool(self.axes) and not self.by_blocks
 
     @property
-    def axis(self) -> int:
-        """The quantized dimension of a type that `is_per_axis`."""
-        (axis,) = self.axes
-        return axis
+    def axis(self) -> int | None:
+        """The quantized dimension, `None` if there is one scale for everything."""
+        return self.axes[0] if self.axes else None
 
 
 _ELEMENT_ROWS: Final = """

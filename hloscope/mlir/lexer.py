@@ -1,0 +1,188 @@
+"""Tokens of MLIR text: one compiled regular expression, moved over the text on demand."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NoReturn
+
+from hloscope.errors import Diagnostic, ParseError
+from hloscope.source import Source, Span
+
+STRING: Final = r'"(?:[^"\\\n]|\\[^\n])*"'
+BLANK: Final = r"(?:[ \t\r\n]+|//[^\n]*)*"
+NAME: Final = r"(?:\d+|[A-Za-z_$.-][\w$.-]*)"
+_TOKEN: Final = re.compile(
+    BLANK
+    + rf"(?:(?P<value>%{NAME}(?:\#\d+)?)"
+    + r"|(?P<word>[A-Za-z_][\w$.]*)"
+    + r"|(?P<sign>->|::|\{-\#|\#-\}|\.\.\.|[(){}\[\]<>,:=?*+|/-])"
+    + r"|(?P<number>0x[0-9A-Fa-f]+|\d+(?:\.\d*(?:[eE][-+]?\d+)?)?)"
+    + rf"|(?P<symbol>@(?:[A-Za-z_][\w$.]*|{STRING}))"
+    + rf"|(?P<hash>\#{NAME})"
+    + rf"|(?P<type>!{NAME})"
+    + rf"|(?P<string>{STRING})"
+    + rf"|(?P<block>\^{NAME})"
+    + r"|(?P<end>\Z)"
+    + r"|(?P<bad>[\s\S]))",
+    re.ASCII,
+)
+_BRACKET: Final = re.compile(rf"{STRING}|//[^\n]*|->|[<>()\[\]{{}}]|\Z", re.ASCII)
+_CLOSERS: Final = {"(": ")", "[": "]", "{": "}", "<": ">"}
+_ESCAPE: Final = re.compile(rb"\\(?:([0-9A-Fa-f]{2})|(.))", re.DOTALL)
+_ESCAPED: Final = {b"n": b"\n", b"t": b"\t", b"\\": b"\\", b'"': b'"'}
+
+
+class Failure(ParseError):
+    """The error a reader stops at, and those it reported before on the way to it."""
+
+    def __init__(self, message: str, *, span: Span, earlier: tuple[Diagnostic, ...] = ()) -> None:
+        super().__init__(message, span=span)
+        self.earlier = earlier
+
+    @property
+    def diagnostics(self) -> list[Diagnostic]:
+        """All of them in order."""
+        return [*self.earlier, Diagnostic(self.message, self.span)]
+
+
+class Lexer:
+    """The current token of a text, and the way to the next.
+
+    Attributes:
+        kind: `value`, `word`, `sign`, `number`, `symbol`, `hash`, `type`, `string`, `block`,
+            `end`, or `bad`.
+        token: The text of the current token.
+        start: Where it begins.
+        end: Where it ends.
+        before: Where the token before it ended.
+        op: The op whose pretty form is being read, if any.
+    """
+
+    __slots__ = ("_earlier", "before", "end", "kind", "op", "source", "start", "text", "token")
+
+    def __init__(self, source: Source, at: int = 0) -> None:
+        self.source: Final = source
+        self.text: Final = source.text
+        self.op = ""
+        self._earlier: list[Diagnostic] = []
+        self.before = self.end = at
+        self.move(at)
+
+    @property
+    def at(self) -> int:
+        """Position of the current token."""
+        return self.start
+
+    def move(self, at: int) -> None:
+        """Make the first token at or after `at` the current one."""
+        self.before = at
+        found = _TOKEN.match(self.text, at)
+        assert found is not None
+        self.kind = found.lastgroup or ""
+        self.start, self.end = found.span(self.kind)
+        self.token = found[self.kind]
+
+    def next(self) -> str:
+        """Go to the next token; returns the one left behind."""
+        token = self.token
+        self.move(self.end)
+        return token
+
+    def after(self) -> str:
+        """The token after the current one."""
+        found = _TOKEN.match(self.text, self.end)
+        assert found is not None
+        return found[found.lastgroup or ""]
+
+    # ------------------------------------------------------------------------------- errors
+
+    def report(self, message: str, at: int | None = None) -> None:
+        """Note an error that comes before the one the reader will stop at."""
+        self._earlier.append(Diagnostic(self._prefixed(message), self._span(at, None)))
+
+    def fail(self, message: str, at: int | None = None, end: int | None = None) -> NoReturn:
+        """Raise the error, at the current token by default."""
+        self._raise(self._prefixed(message), self._span(at, end))
+
+    def wrong(self, message: str) -> NoReturn:
+        """Raise an error about the current token.
+
+        If it begins a line, the error is at the end of what comes before it.
+        """
+        if self.kind == "bad":
+            self._bad()
+        if "\n" in self.text[self.before : self.start] and self.before:
+            self._raise(message, self._span(self.before, self.before + 1))
+        self._raise(message, self._span(None, None))
+
+    def _prefixed(self, message: str) -> str:
+        return f"custom op '{self.op}' {message}" if self.op else message
+
+    def _span(self, at: int | None, end: int | None) -> Span:
+        if at is None:
+            at, end = self.start, self.end
+        elif end is None:
+            found = _TOKEN.match(self.text, at)
+            end = found.end() if found is not None else at
+        return Span(self.source, at, max(at + 1, end or 0))
+
+    def _raise(self, message: str, span: Span) -> NoReturn:
+        earlier, self._earlier = tuple(self._earlier), []
+        raise Failure(message, span=span, earlier=earlier)
+
+    def _bad(self) -> NoReturn:
+        if self.token == '"':
+            message = "expected '\"' in string literal"
+        elif self.token == "@":
+            message = "@ identifier expected to start with letter or '_'"
+        elif self.token in "#!%^":
+            message = (
+                "invalid " + {"#": "attribute", "!": "type", "%": "SSA", "^": "block"}[self.token]
+            )
+            message += " name"
+        else:
+            message = "unexpected character"
+        self._raise(message, self._span(None, None))
+
+    # ------------------------------------------------------------------------------- tokens
+
+    def try_token(self, token: str) -> bool:
+        """Skip punctuation or a word if it is the current token."""
+        if self.token != token:
+            return False
+        self.move(self.end)
+        return True
+
+    def expect(self, token: str, message: str = "") -> None:
+        """Skip punctuation, which has to be the current token."""
+        if self.token != token:
+            self.wrong(message or f"expected '{token}'")
+        self.move(self.end)
+
+    def balanced(self) -> int:
+        """Where the bracket that is the current token is closed: the position after it."""
+        closers: list[str] = []
+        for found in _BRACKET.finditer(self.text, self.start):
+            sign = found[0]
+            if sign in _CLOSERS:
+                closers.append(_CLOSERS[sign])
+            elif sign == "":
+                break
+            elif sign[0] in ")]}>":
+                if closers.pop() != sign:
+                    break
+                if not closers:
+                    return found.end()
+        self.fail(f"unbalanced '{self.token}' character in pretty dialect name")
+
+    def string_value(self) -> bytes:
+        """The value of the current token, a string or a symbol with quotes."""
+        raw = self.token[self.token.index('"') + 1 : -1].encode("utf-8", "surrogateescape")
+        return _ESCAPE.sub(self._unescape, raw) if b"\\" in raw else raw
+
+    def _unescape(self, found: re.Match[bytes]) -> bytes:
+        if found[1]:
+            return bytes.fromhex(found[1].decode())
+        if found[2] not in _ESCAPED:
+            self.fail("unknown escape in string literal")
+        return _ESCAPED[found[2]]
