@@ -1,0 +1,278 @@
+"""`dense<…>`: its elements as bytes, as a numpy array, and its text as MLIR prints it.
+
+A literal may claim more elements than memory holds (`dense<0> : tensor<1000000x1000000xf32>`): one
+with a single value for all is never expanded here.
+
+Source: MLIR `AsmPrinter.cpp` (`printDenseElementsAttr`), `AttributeParser.cpp`.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from array import array
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from math import prod
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from hloscope.errors import VerifyError
+from hloscope.ir.types import ElementType, TensorType, Type, VectorType
+from hloscope.mlir.attributes import DenseAttr
+from hloscope.mlir.escape import quoted, unquoted
+from hloscope.mlir.floats import FORMATS, encode, format_float
+
+if TYPE_CHECKING:
+    import numpy
+
+MOST_SHOWN: Final = 100
+"""Literals of more elements are printed as one string of hexadecimal digits."""
+
+_COMMENT: Final = re.compile(r"//[^\n]*")
+_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
+_NO_BRACKETS: Final = str.maketrans("", "", "[]()")
+_PARTS: Final = {"c64": "f32", "c128": "f64"}
+
+
+class Elements(NamedTuple):
+    """Elements of a literal: little-endian, row-major; `i1` and other small ones a byte each.
+
+    Attributes:
+        raw: The bytes, those of one element if all are equal.
+        splat: Are they those of one element, which all are?
+        width: Bytes of one element.
+    """
+
+    raw: bytes
+    splat: bool
+    width: int
+
+
+class _Number(NamedTuple):
+    """What an element is made of: `parts` numbers of a float format or of integer bits."""
+
+    parts: int
+    float_name: str
+    bits: int
+    signed: bool
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of one part in memory."""
+        return (self.bits + 7) // 8
+
+    @property
+    def width(self) -> int:
+        """Bytes of an element in memory."""
+        return self.parts * self.bytes
+
+
+def elements(literal: DenseAttr) -> Elements:
+    r"""The elements of a literal of numbers.
+
+    Raises:
+        VerifyError: Elements are no numbers, or not of the type, or not as many as it has.
+
+    >>> from hloscope.ir.types import ELEMENT_TYPES
+    >>> elements(DenseAttr("[[1, 2], [3, -1]]", TensorType(ELEMENT_TYPES["s8"], (2, 2))))
+    Elements(raw=b'\x01\x02\x03\xff', splat=False, width=1)
+    """
+    element, sizes = shaped(literal.type)
+    number = _number(element)
+    if number is None:
+        raise VerifyError(f"elements of type {element.name} are no numbers")
+    count = prod(sizes)
+    raw, width = _raw(literal.literal, number, count), number.width
+    if len(raw) == width:
+        return Elements(raw, True, width)
+    if len(raw) != width * count:
+        raise VerifyError(f"{len(raw) // width} elements for {count} of the type")
+    if count and raw[width:] == raw[:-width]:
+        return Elements(raw[:width], True, width)
+    return Elements(raw, False, width)
+
+
+def shaped(type: Type) -> tuple[ElementType, tuple[int, ...]]:
+    """Element type and sizes of the type of a literal.
+
+    Raises:
+        VerifyError: Its sizes are not known.
+    """
+    if isinstance(type, TensorType | VectorType) and None not in type.sizes:
+        return type.element, type.sizes  # type: ignore[return-value]
+    raise VerifyError("elements literal type must have static shape")
+
+
+@lru_cache(maxsize=4096)
+def dense_text(literal: DenseAttr) -> str:
+    """`dense<…>` as MLIR prints it, without its type.
+
+    >>> from hloscope.ir.types import ELEMENT_TYPES
+    >>> dense_text(DenseAttr("[1.5, 1.5]", TensorType(ELEMENT_TYPES["f32"], (2,))))
+    'dense<1.500000e+00>'
+    """
+    element, sizes = shaped(literal.type)
+    number = _number(element)
+    if number is None:
+        return f"dense<{_strings_text(literal.literal, sizes)}>"
+    raw, splat, width = elements(literal)
+    if splat:
+        return f"dense<{_element_text(raw, number)}>"
+    if len(raw) > MOST_SHOWN * width:
+        return f'dense<"0x{raw.hex().upper()}">'
+    texts = [_element_text(raw[i : i + width], number) for i in range(0, len(raw), width)]
+    return f"dense<{_nested(texts, sizes)}>"
+
+
+def to_array(literal: DenseAttr) -> numpy.ndarray:
+    """The literal as an array of its type's numpy type, read-only; a splat takes no memory.
+
+    >>> from hloscope.ir.types import ELEMENT_TYPES
+    >>> to_array(DenseAttr("[[1], [2]]", TensorType(ELEMENT_TYPES["s32"], (2, 1)))).tolist()
+    [[1], [2]]
+    """
+    import numpy
+
+    values: numpy.ndarray
+    element, sizes = shaped(literal.type)
+    raw, splat, width = elements(literal)
+    name = element.numpy
+    if element.bits < 8 and element.kind in ("signed", "unsigned"):
+        shift = 8 - element.bits
+        top = numpy.frombuffer(raw, numpy.uint8) << shift
+        values = top.view(numpy.int8) >> shift if element.kind == "signed" else top >> shift
+        values = values.astype(_dtype(name))
+    else:
+        values = numpy.frombuffer(raw, _dtype(name) if name else f"V{width}")
+    return numpy.broadcast_to(values[0] if splat else values.reshape(sizes), sizes)
+
+
+def from_array(values: numpy.ndarray, type: Type) -> DenseAttr:
+    """The literal with these values, whose numpy type is that of the type.
+
+    >>> import numpy
+    >>> from hloscope.ir.types import ELEMENT_TYPES
+    >>> dense_text(from_array(numpy.ones((2, 2), "f4"), TensorType(ELEMENT_TYPES["f32"], (2, 2))))
+    'dense<1.000000e+00>'
+    """
+    import numpy
+
+    element, sizes = shaped(type)
+    if values.shape != sizes or values.dtype != _dtype(element.numpy):
+        raise VerifyError(f"an array {values.dtype}{list(values.shape)} is none of {type}")
+    if element.bits < 8 and element.kind in ("signed", "unsigned"):
+        mask = (1 << element.bits) - 1
+        values = values.astype(numpy.int8).view(numpy.uint8) & mask
+    literal = DenseAttr(numpy.ascontiguousarray(values).tobytes(), type)
+    return DenseAttr(elements(literal).raw, type)
+
+
+def _dtype(name: str) -> numpy.dtype:
+    import ml_dtypes
+    import numpy
+
+    return numpy.dtype(getattr(ml_dtypes, name, name)).newbyteorder("<")
+
+
+@lru_cache(maxsize=256)
+def _number(element: ElementType) -> _Number | None:
+    """`None` for elements that are no numbers, such as strings."""
+    name = element.name
+    if name in FORMATS:
+        return _Number(1, name, FORMATS[name].bits, signed=True)
+    if name in _PARTS:
+        return _Number(2, _PARTS[name], element.bits // 2, signed=True)
+    if name == "pred":
+        return _Number(1, "", 1, signed=False)
+    if element.kind in ("signed", "unsigned"):
+        return _Number(1, "", element.bits, element.kind == "signed")
+    found = re.fullmatch(r"complex<([su]?)i(\d+)>", name)
+    return _Number(2, "", int(found[2]), found[1] != "u") if found else None
+
+
+def _raw(literal: str | bytes, number: _Number, count: int) -> bytes:
+    """The bytes of one or of all elements."""
+    if isinstance(literal, bytes):
+        return literal
+    literal = literal.strip()
+    if "//" in literal:
+        literal = _COMMENT.sub("", literal)
+    try:
+        if literal.startswith('"'):
+            return bytes.fromhex(literal[3:-1])
+        words = literal.translate(_NO_BRACKETS).split(",") if literal else []
+        if len(words) == 1 and not words[0].strip():
+            return b""
+        if len(words) not in (number.parts, number.parts * count):
+            raise VerifyError(f"{len(words) // number.parts} elements for {count} of the type")
+        return _packed_floats(words, number) if number.float_name else _packed(words, number)
+    except ValueError:
+        raise VerifyError("elements are no numbers of the type") from None
+
+
+def _packed(words: Sequence[str], number: _Number) -> bytes:
+    """Integers, each cut to its bits."""
+    mask = (1 << number.bits) - 1
+    if number.bits == 1:
+        values = [_truth(word.strip()) for word in words]
+    else:
+        values = [int(word, 16 if "x" in word else 10) & mask for word in words]
+    return _little({1: "B", 2: "H", 4: "I", 8: "Q"}.get(number.bytes), values, number.bytes)
+
+
+def _truth(word: str) -> int:
+    return word == "true" if word in ("true", "false") else int(word, 0) & 1
+
+
+def _packed_floats(words: Sequence[str], number: _Number) -> bytes:
+    name = number.float_name
+    if name in ("f32", "f64") and not any("x" in word for word in words):
+        return _little("f" if name == "f32" else "d", map(float, words), number.bytes)
+    values = [int(w, 16) if "x" in w else encode(float(w), name) for w in words]
+    return _little({1: "B", 2: "H", 4: "I", 8: "Q"}[number.bytes], values, number.bytes)
+
+
+def _little(code: str | None, values: Iterable[float], width: int) -> bytes:
+    if code is None:
+        return b"".join(int(value).to_bytes(width, "little") for value in values)
+    packed = array(code, values)
+    if sys.byteorder == "big":
+        packed.byteswap()
+    return packed.tobytes()
+
+
+def _element_text(raw: bytes, number: _Number) -> str:
+    """One element; the parts of a complex one in parentheses."""
+    step = number.bytes
+    parts = [int.from_bytes(raw[i : i + step], "little") for i in range(0, len(raw), step)]
+    texts = [_part_text(part, number) for part in parts]
+    return texts[0] if number.parts == 1 else f"({','.join(texts)})"
+
+
+def _part_text(value: int, number: _Number) -> str:
+    if number.float_name:
+        return format_float(value & (1 << number.bits) - 1, number.float_name)
+    if number.bits == 1:
+        return "true" if value & 1 else "false"
+    value &= (1 << number.bits) - 1
+    return str(value - (1 << number.bits) if number.signed and value >> number.bits - 1 else value)
+
+
+def _strings_text(literal: str | bytes, sizes: tuple[int, ...]) -> str:
+    if isinstance(literal, bytes):
+        raise VerifyError("elements of that type are no numbers")
+    texts = [quoted(unquoted(found)) for found in _STRING.findall(literal)]
+    if len(set(texts)) == 1:
+        return texts[0]
+    if len(texts) != prod(sizes):
+        raise VerifyError(f"{len(texts)} elements for {prod(sizes)} of the type")
+    return _nested(texts, sizes)
+
+
+def _nested(texts: Sequence[str], sizes: tuple[int, ...]) -> str:
+    """The elements in brackets, a pair for each row of each dimension; nothing if there is none."""
+    if not texts:
+        return ""
+    for size in reversed(sizes):
+        texts = [f"[{', '.join(texts[i : i + size])}]" for i in range(0, len(texts), size)]
+    return texts[0]
