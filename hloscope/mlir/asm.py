@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, NoReturn, Protocol, TypeAlias
 
+from hloscope.errors import HloscopeError, ParseError
 from hloscope.ir.types import Type
 from hloscope.mlir.attributes import Attribute
-from hloscope.mlir.ir import Operation, Region, Value
+from hloscope.mlir.ir import Block, Operation, Region, Value
 from hloscope.mlir.locations import Location
 
 
@@ -46,6 +47,8 @@ class State:
     properties: dict[str, Attribute] = field(default_factory=dict)
     attributes: dict[str, Attribute] = field(default_factory=dict)
     regions: list[Region] = field(default_factory=list)
+    successors: list[Block] = field(default_factory=list)
+    successor_operands: list[int] = field(default_factory=list)
     location: Location | None = None
 
 
@@ -69,6 +72,9 @@ class AsmParser(Protocol):
 
     def report(self, message: str, at: int | None = None) -> None:
         """Note an error as `fail` does, but go on: MLIR says some errors in two messages."""
+
+    def keep(self, error: ParseError) -> None:
+        """Note an error that was raised already, before another is raised."""
 
     def try_token(self, token: str) -> bool:
         """Read punctuation (`(`, `->`, `<`, `x` …) or fail to."""
@@ -133,8 +139,18 @@ class AsmParser(Protocol):
     def arguments(self, *, types: bool) -> list[Argument]:
         """Read `(%a: t, %b: t)`, each with its `loc(…)` if it has one."""
 
+    def successor(self) -> Block:
+        """Read `^label`."""
+
     def region(self, arguments: Sequence[Argument] = ()) -> Region:
         """Read `{…}`, whose entry block has these arguments."""
+
+
+class UnfitError(HloscopeError):
+    """An op lacks what its pretty form says, so that only the generic form can say it.
+
+    Forms raise it before they write anything.
+    """
 
 
 class AsmPrinter(Protocol):
@@ -180,6 +196,9 @@ class AsmPrinter(Protocol):
 
         With the keyword it is ` attributes {…}`.
         """
+
+    def successor(self, block: Block) -> None:
+        """Write `^label`."""
 
     def region(self, region: Region, *, arguments: bool = True, terminator: bool = True) -> None:
         """Write `{…}`, without the label of the entry block unless its arguments are written."""
