@@ -32,7 +32,7 @@ _ESCAPE: Final = re.compile(rb"\\(?:([0-9A-Fa-f]{2})|(.))", re.DOTALL)
 _ESCAPED: Final = {b"n": b"\n", b"t": b"\t", b"\\": b"\\", b'"': b'"'}
 
 
-class Failure(ParseError):
+class TextError(ParseError):
     """The error a reader stops at, and those it reported before on the way to it."""
 
     def __init__(self, message: str, *, span: Span, earlier: tuple[Diagnostic, ...] = ()) -> None:
@@ -128,7 +128,7 @@ class Lexer:
 
     def _raise(self, message: str, span: Span) -> NoReturn:
         earlier, self._earlier = tuple(self._earlier), []
-        raise Failure(message, span=span, earlier=earlier)
+        raise TextError(message, span=span, earlier=earlier)
 
     def _bad(self) -> NoReturn:
         if self.token == '"':

@@ -1,9 +1,17 @@
-"""Where an operation came from, as MLIR's `loc(…)` says it."""
+"""Where an operation came from, as MLIR's `loc(…)` says it.
+
+A reader keeps the text only, as a `LazyLoc`; `resolve_location` reads it when somebody asks.
+Source: MLIR language reference, "Location attributes".
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
+
+from hloscope.errors import ParseError
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +54,204 @@ class FusedLoc:
     metadata: str = ""
 
 
+@dataclass(slots=True)
+class LocationTable:
+    """Locations that have a name in a text: what is written of each, and those already read."""
+
+    texts: dict[str, str] = field(default_factory=dict)
+    known: dict[str, Location] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True)
 class LazyLoc:
-    """The text in `loc(…)`, an alias or a location not read yet; `mlir.parser` resolves it."""
+    """The text in `loc(…)`, an alias or a location not read yet; `resolve_location` reads it."""
 
     text: str
+    table: LocationTable | None = field(default=None, compare=False, repr=False)
 
 
 Location: TypeAlias = UnknownLoc | FileLoc | NameLoc | CallSiteLoc | FusedLoc | LazyLoc
 
 UNKNOWN: Final = UnknownLoc()
+
+_STRING: Final = r'"(?:[^"\\]|\\.)*"'
+_TOKEN: Final = re.compile(
+    rf"\s*(?:(?P<string>{_STRING})|(?P<alias>#[\w$.-]+)|(?P<word>[A-Za-z_]\w*)|(?P<number>\d+)"
+    r"|(?P<sign>[()\[\],:<>?]))"
+)
+_ANGLE: Final = re.compile(rf"{_STRING}|->|[<>]")
+_ALIAS: Final = re.compile(rf"{_STRING}|#[\w$.-]+")
+_ESCAPE: Final = re.compile(rb'\\(?:([0-9A-Fa-f]{2})|([nt"\\]))')
+_MOST_NESTING: Final = 200
+
+
+def resolve_location(location: Location) -> Location:
+    """The location with all its text read.
+
+    >>> resolve_location(LazyLoc('"f"("a.py":1:2)'))
+    NameLoc(name='f', child=FileLoc(file='a.py', line=1, column=2, end_line=-1, end_column=-1))
+
+    Raises:
+        ParseError: The text is no location, or names one that is not defined.
+    """
+    if not isinstance(location, LazyLoc):
+        return location
+    table = location.table or LocationTable()
+    text = location.text.strip()
+    if text.startswith("#") and text in table.known:
+        return table.known[text]
+    _define(text, table)
+    return _Reader(text, table.known).read()
+
+
+def _define(text: str, table: LocationTable) -> None:
+    """Read every alias the text names, those they name first."""
+    waiting = _aliases(text)
+    open_names: set[str] = set()
+    while waiting:
+        name = waiting[-1]
+        if name in table.known:
+            waiting.pop()
+            continue
+        if name not in table.texts:
+            raise ParseError(f"location alias `{name}` was never defined")
+        missing = [n for n in _aliases(table.texts[name]) if n not in table.known]
+        if name in open_names and missing:
+            raise ParseError(f"location alias `{name}` refers to itself")
+        open_names.add(name)
+        if missing:
+            waiting += missing
+        else:
+            waiting.pop()
+            table.known[name] = _Reader(table.texts[name], table.known).read()
+
+
+def _aliases(text: str) -> list[str]:
+    return [found for found in _ALIAS.findall(text) if found[0] == "#"]
+
+
+class _Reader:
+    """Reads one text whose aliases are known."""
+
+    def __init__(self, text: str, known: Mapping[str, Location]) -> None:
+        self.text = text
+        self.known = known
+        self.at = 0
+        self.depth = 0
+        self.kind = self.token = ""
+        self.start = 0
+        self.next()
+
+    def next(self) -> str:
+        token = self.token
+        found = _TOKEN.match(self.text, self.at)
+        if found is None:
+            self.kind, self.token, self.start = "end", "", len(self.text)
+            return token
+        self.kind = found.lastgroup or ""
+        self.token = found[self.kind]
+        self.start, self.at = found.start(self.kind), found.end()
+        return token
+
+    def accept(self, token: str) -> bool:
+        if self.token != token or self.kind == "string":
+            return False
+        self.next()
+        return True
+
+    def expect(self, token: str) -> None:
+        if not self.accept(token):
+            raise ParseError(f"expected '{token}' in location `{self.text[:60]}`")
+
+    def number(self) -> int:
+        if self.kind != "number":
+            raise ParseError(f"expected a number in location `{self.text[:60]}`")
+        return int(self.next()[:20])
+
+    def read(self) -> Location:
+        location = self.location()
+        if self.kind != "end":
+            raise ParseError(f"expected the end of location `{self.text[:60]}`")
+        return location
+
+    def location(self) -> Location:
+        self.depth += 1
+        if self.depth > _MOST_NESTING:
+            raise ParseError(f"nesting is deeper than {_MOST_NESTING} in a location")
+        location = self._location()
+        self.depth -= 1
+        return location
+
+    def _location(self) -> Location:
+        if self.kind == "string":
+            return self._named()
+        if self.kind == "alias" and self.token in self.known:
+            return self.known[self.next()]
+        word = self.next()
+        match word:
+            case "unknown" | "?":
+                return UNKNOWN
+            case "callsite":
+                self.expect("(")
+                callee = self.location()
+                self.expect("at")
+                caller = self.location()
+                self.expect(")")
+                return CallSiteLoc(callee, caller)
+            case "fused":
+                return self._fused()
+        raise ParseError(f"expected location instance, found `{self.text[:60]}`")
+
+    def _named(self) -> Location:
+        name = _string(self.next())
+        if self.accept("("):
+            child = self.location()
+            self.expect(")")
+            return NameLoc(name, child)
+        if not self.accept(":"):
+            return NameLoc(name)
+        line = self.number()
+        self.expect(":")
+        column = self.number()
+        if not self.accept("to"):
+            return FileLoc(name, line, column)
+        last = self.number() if self.kind == "number" else line
+        self.expect(":")
+        return FileLoc(name, line, column, last, self.number())
+
+    def _fused(self) -> Location:
+        metadata = ""
+        if self.token == "<":
+            start, self.at = self.at, _closing(self.text, self.at)
+            metadata = self.text[start : self.at - 1].strip()
+            self.next()
+        self.expect("[")
+        parts: list[Location] = []
+        while not self.accept("]"):
+            if parts:
+                self.expect(",")
+            parts.append(self.location())
+        return FusedLoc(tuple(parts), metadata)
+
+
+def _closing(text: str, at: int) -> int:
+    """The position after the `>` of the `<` that ends at `at`."""
+    depth = 1
+    for found in _ANGLE.finditer(text, at):
+        depth += {"<": 1, ">": -1}.get(found[0], 0)
+        if depth == 0:
+            return found.end()
+    raise ParseError(f"expected '>' in location `{text[:60]}`")
+
+
+def _string(token: str) -> str:
+    raw = token[1:-1].encode("utf-8", "surrogateescape")
+    if b"\\" in raw:
+        raw = _ESCAPE.sub(_unescaped, raw)
+    return raw.decode("utf-8", "surrogateescape")
+
+
+def _unescaped(found: re.Match[bytes]) -> bytes:
+    if found[1]:
+        return bytes.fromhex(found[1].decode())
+    return {b"n": b"\n", b"t": b"\t"}.get(found[2], found[2])

@@ -8,12 +8,12 @@ MARKER: Final = "// -----"
 
 
 def split_input(text: str) -> list[tuple[int, str]]:
-    """The pieces with the number of the line each begins on, counted from 1.
+    r"""The pieces with the number of the line each begins on, counted from 1.
 
     A piece begins right after the marker, so the rest of the marker's line belongs to it.
 
-    >>> split_input("a\\n// -----\\nb\\n")
-    [(1, 'a\\n'), (2, '\\nb\\n')]
+    >>> split_input("a\n// -----\nb\n")
+    [(1, 'a\n'), (2, '\nb\n')]
     """
     pieces, line = [], 1
     for piece in text.split(MARKER):
