@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, NoReturn, Protocol, TypeAlias
 
 from hloscope.errors import HloscopeError, ParseError
-from hloscope.ir.types import Type
+from hloscope.ir.types import FunctionType, Type
 from hloscope.mlir.attributes import Attribute
 from hloscope.mlir.ir import Block, Operation, Region, Value
 from hloscope.mlir.locations import Location
@@ -100,13 +100,16 @@ class AsmParser(Protocol):
     def type(self) -> Type:
         """Read a type."""
 
+    def try_type(self) -> Type | None:
+        """Read a type."""
+
     def type_list(self) -> list[Type]:
         """Read one or more types separated by commas, without parentheses."""
 
-    def function_type(self) -> tuple[list[Type], list[Type]]:
+    def function_type(self) -> FunctionType:
         """Read `(a, b) -> c` or `(a, b) -> (c, d)`; another type is an error."""
 
-    def try_function_type(self) -> tuple[list[Type], list[Type]] | None:
+    def try_function_type(self) -> FunctionType | None:
         """The same if the current token is `(`."""
 
     def resolve(self, use: Use, type: Type, state: State) -> None:
@@ -114,6 +117,12 @@ class AsmParser(Protocol):
 
     def attribute(self, type: Type | None = None) -> Attribute:
         """Read an attribute; a number without `: type` has the given type (`i64` if none)."""
+
+    def try_attribute(self, type: Type | None = None) -> Attribute | None:
+        """Read an attribute."""
+
+    def floating(self) -> float:
+        """Read a floating-point number with its sign."""
 
     def integer(self) -> int:
         """Read a decimal integer with its sign."""
@@ -141,6 +150,9 @@ class AsmParser(Protocol):
 
     def successor(self) -> Block:
         """Read `^label`."""
+
+    def successor(self, state: State) -> None:
+        """Read `^name` or `^name(%a, %b : t, t)`."""
 
     def region(self, arguments: Sequence[Argument] = ()) -> Region:
         """Read `{…}`, whose entry block has these arguments."""
@@ -188,6 +200,9 @@ class AsmPrinter(Protocol):
 
     def string(self, value: bytes | str) -> None:
         """Write `"…"` with escapes."""
+
+    def generic(self, op: Operation) -> None:
+        """Write what follows the name in the generic form, `(%a) <{…}> : (a) -> b`."""
 
     def dictionary(
         self, op: Operation, leave_out: Sequence[str] = (), *, keyword: bool = False
