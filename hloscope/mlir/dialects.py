@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from hloscope.ir.types import Type
 from hloscope.mlir.asm import AsmParser, AsmPrinter, Forms
 from hloscope.mlir.attributes import Attribute
+from hloscope.mlir.ir import Operation, Region
 
 ReadAttribute: TypeAlias = Callable[[AsmParser, str], Attribute | None]
 """Reads what follows the mnemonic of `#dialect.mnemonic…` or `#dialect<mnemonic …>` (up to the
@@ -19,6 +20,18 @@ ReadType: TypeAlias = Callable[[AsmParser, str], Type | None]
 
 WriteAttribute: TypeAlias = Callable[[AsmPrinter, Attribute], bool]
 """Writes an attribute of the dialect, all of it with `#`; false if it is none of its own."""
+
+
+class Suggestion(NamedTuple):
+    """How values would like to be called in a pretty form: `%cst` instead of `%0`.
+
+    Attributes:
+        results: Names of an op's results, without `%`; an empty one belongs to the name before it.
+        arguments: Names of the arguments of the entry block of one of its regions.
+    """
+
+    results: Callable[[Operation], Sequence[str]] | None = None
+    arguments: Callable[[Region], Sequence[str]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +46,8 @@ class Dialect:
         write_attribute: Writer of its attributes.
         read_type: Reader of its types; without one they are kept as written.
         open: May have ops that are not in `ops`.
+        suggestions: Names for values by the op's full name.
+        inside: The dialect whose prefix is left out in the regions of an op, by its full name.
     """
 
     name: str
@@ -42,6 +57,8 @@ class Dialect:
     write_attribute: WriteAttribute | None = None
     read_type: ReadType | None = None
     open: bool = False
+    suggestions: Mapping[str, Suggestion] = field(default_factory=dict)
+    inside: Mapping[str, str] = field(default_factory=dict)
 
 
 class Dialects:
@@ -51,11 +68,15 @@ class Dialects:
         named: The dialects by name.
         ops: Names of the inherent attributes of every known op.
         forms: Pretty forms of every op that has one.
+        suggestions: Names for values by op.
+        inside: The dialect whose prefix is left out in the regions of an op.
     """
 
-    __slots__ = ("forms", "named", "ops")
+    __slots__ = ("forms", "inside", "named", "ops", "suggestions")
 
     def __init__(self, dialects: Iterable[Dialect] = ()) -> None:
         self.named = {dialect.name: dialect for dialect in dialects}
         self.ops = {op: names for d in self.named.values() for op, names in d.ops.items()}
         self.forms = {op: form for d in self.named.values() for op, form in d.forms.items()}
+        self.suggestions = {op: s for d in self.named.values() for op, s in d.suggestions.items()}
+        self.inside = {op: name for d in self.named.values() for op, name in d.inside.items()}
