@@ -1,33 +1,45 @@
 """What each operation is: one class per op, in files named after the op families."""
 
 from hloscope.ops import (
+    batch_norm,
+    checking,
     collectives,
     contraction,
     control,
+    convolution,
     dynamic,
     elementwise,
     gather_scatter,
     linalg,
+    partition,
+    quantize,
     random,
     reduction,
     shape,
     slicing,
+    transfers,
     windows,
 )
 from hloscope.ops.base import OPS
 
 __all__ = [
     "OPS",
+    "batch_norm",
+    "checking",
     "collectives",
     "contraction",
     "control",
+    "convolution",
     "dynamic",
     "elementwise",
     "gather_scatter",
     "linalg",
+    "partition",
+    "quantize",
     "random",
     "reduction",
     "shape",
     "slicing",
+    "transfers",
     "windows",
 ]

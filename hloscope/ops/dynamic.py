@@ -2,17 +2,102 @@
 
 from __future__ import annotations
 
+from math import prod
+from typing import ClassVar
+
+from hloscope.ir.types import TensorType, compatible
 from hloscope.ops.base import Callee, Dims, Op, Type, op
-from hloscope.ops.infer_util import S32, array, count, extents, require, scalar, tensor
+from hloscope.ops.infer_util import (
+    S32,
+    Extent,
+    array,
+    count,
+    extents,
+    fit,
+    known,
+    quoted,
+    require,
+    scalar,
+    size_text,
+    sizes_text,
+    static,
+    tensor,
+    tensors,
+)
+from hloscope.ops.quantization import any_quantized, check_broadcast, check_reshape
+from hloscope.ops.shape import check_compatible_elements, check_element_counts, check_unique
 
 
-def _check_dimension(op: str, d: int, rank: int) -> None:
-    require(0 <= d < rank, f"{op}_c1", f"dimension {d} is not in [0, {rank})")
+def _check_dimension(d: int, rank: int, rule: str) -> None:
+    message = f"requires non-negative dimension attribute; found ({d})"
+    require(d >= 0, rule, message)
+    message = f"requires dimension attribute in range [0, {rank}); found ({d})"
+    require(d < rank, rule, message)
+
+
+def _check_shape_operand(shape: Type, result: TensorType, rule: str) -> None:
+    """Check that the sizes an operand gives, if they are known, can be the result's."""
+    sizes = known(shape)
+    if sizes is None:
+        return
+    fits = all(size >= 0 for size in sizes) and compatible(
+        array(result.element, static(sizes)), result
+    )
+    require(
+        fits,
+        rule,
+        f"output shape [{', '.join(map(str, sizes))}] is incompatible with return type of"
+        f" operation {quoted(result)}",
+    )
+
+
+def _check_number_of_sizes(shape: TensorType, result: TensorType, rule: str) -> None:
+    require(
+        shape.rank == 1 and shape.sizes[0] in (result.rank, None),
+        rule,
+        "result should have a rank equal to the number of elements in output_shape",
+    )
+
+
+def _check_elements_agree(operand: TensorType, result: TensorType, rule: str) -> None:
+    if not any_quantized(operand, result):
+        require(
+            compatible(array(operand.element, ()), array(result.element, ())),
+            rule,
+            "expects operand and result to have compatible element type. Got:"
+            f" {quoted(operand)} and {quoted(result)}",
+        )
 
 
 @op("dynamic_reshape")
 class DynamicReshape(Op):
     """`reshape` to sizes given by operands."""
+
+    reads_values: ClassVar[Dims] = (1,)
+
+    def verify(
+        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
+    ) -> None:
+        t = tensor(self.name, operands[0], "the operand")
+        result = tensor(self.name, results[0], "the result")
+        _check_elements_agree(t, result, "dynamic_reshape_c1")
+        if len(operands) != 2:  # HLO gives each size as a scalar
+            return
+        check_element_counts(t, result, "dynamic_reshape_c2")
+        _check_shape_operand(operands[1], result, "dynamic_reshape_c4")
+        shape = tensor(self.name, operands[1], "the shape")
+        _check_number_of_sizes(shape, result, "dynamic_reshape_c4")
+        sizes = known(shape)
+        if sizes is not None and t.is_static:
+            require(
+                prod(t.shape) == prod(sizes),
+                "dynamic_reshape_c2",
+                "output_shape is incompatible with input type of operation: input has"
+                f" {prod(t.shape)} elements, but output_shape has {prod(sizes)}",
+            )
+        if any_quantized(t, result):
+            check_compatible_elements(t, result, "dynamic_reshape_c1")
+            check_reshape(t, result, ("dynamic_reshape_c1", "dynamic_reshape_c3"))
 
 
 @op("dynamic_broadcast_in_dim")
@@ -22,6 +107,82 @@ class DynamicBroadcastInDim(Op):
     broadcast_dimensions: Dims
     known_expanding_dimensions: Dims | None = None
     known_nonexpanding_dimensions: Dims | None = None
+    reads_values: ClassVar[Dims] = (1,)
+
+    def verify(
+        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
+    ) -> None:
+        count(self.name, operands, 2)
+        t, shape = tensors(self.name, operands)
+        result = tensor(self.name, results[0], "the result")
+        _check_elements_agree(t, result, "dynamic_broadcast_in_dim_c1")
+        self._check_dimensions(t, result)
+        _check_shape_operand(shape, result, "dynamic_broadcast_in_dim_c7")
+        _check_number_of_sizes(shape, result, "dynamic_broadcast_in_dim_c7")
+        self._check_hints(t.rank)
+        self._check_stretched(t, known(shape))
+        if any_quantized(t, result):
+            dims = self.broadcast_dimensions
+            check_compatible_elements(t, result, "dynamic_broadcast_in_dim_c1")
+            check_broadcast(t, result, dims, "dynamic_broadcast_in_dim_c6")
+
+    def _check_dimensions(self, t: TensorType, result: TensorType) -> None:
+        dims = self.broadcast_dimensions
+        require(
+            len(dims) == t.rank,
+            "dynamic_broadcast_in_dim_c2",
+            f"broadcast_dimensions size ({len(dims)}) does not match operand rank ({t.rank})",
+        )
+        require(
+            result.rank >= t.rank,
+            "dynamic_broadcast_in_dim_c3",
+            f"result rank ({result.rank}) is less than operand rank ({t.rank})",
+        )
+        check_unique(dims, "dynamic_broadcast_in_dim_c4")
+        for d, (size, target) in enumerate(zip(t.sizes, dims, strict=True)):
+            require(
+                0 <= target < result.rank,
+                "dynamic_broadcast_in_dim_c3",
+                f"broadcast_dimensions contains invalid value {target} for result with rank"
+                f" {result.rank}",
+            )
+            require(
+                size == 1 or fit(size, result.sizes[target]),
+                "dynamic_broadcast_in_dim_c5",
+                f"size of operand dimension {d} ({size_text(size)}) is not compatible with size of"
+                f" result dimension {target} ({size_text(result.sizes[target])})",
+            )
+
+    def _check_hints(self, rank: int) -> None:
+        expanding = self.known_expanding_dimensions or ()
+        nonexpanding = self.known_nonexpanding_dimensions or ()
+        hints = expanding + nonexpanding
+        require(
+            len(set(hints)) == len(hints),
+            "dynamic_broadcast_in_dim_c8",
+            "duplicate expansion hint for at least one operand dimension",
+        )
+        for hinted, rule in (
+            (expanding, "dynamic_broadcast_in_dim_c9"),
+            (nonexpanding, "dynamic_broadcast_in_dim_c10"),
+        ):
+            for d in hinted:
+                require(
+                    0 <= d < rank,
+                    rule,
+                    f"hint for expanding dimension {d} does not refer to a valid operand dimension",
+                )
+
+    def _check_stretched(self, t: TensorType, sizes: tuple[int, ...] | None) -> None:
+        if sizes is None or not t.is_static:
+            return
+        for d, (size, target) in enumerate(zip(t.sizes, self.broadcast_dimensions, strict=True)):
+            require(
+                size in (1, sizes[target]),
+                "dynamic_broadcast_in_dim_c5",
+                f"size of operand dimension {d} ({size_text(size)}) is not equal to 1 or value of"
+                f" shape at index {target} ({sizes[target]})",
+            )
 
 
 @op("dynamic_iota")
@@ -29,11 +190,68 @@ class DynamicIota(Op):
     """`iota` of sizes given by operand 0."""
 
     iota_dimension: int
+    reads_values: ClassVar[Dims] = (0,)
+
+    def verify(
+        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
+    ) -> None:
+        count(self.name, operands, 1)
+        shape = tensor(self.name, operands[0], "the shape")
+        result = tensor(self.name, results[0], "the result")
+        require(
+            0 <= self.iota_dimension < result.rank,
+            "dynamic_iota_c1",
+            "iota dimension cannot go beyond the output rank.",
+        )
+        _check_shape_operand(shape, result, "dynamic_iota_c2")
+        _check_number_of_sizes(shape, result, "dynamic_iota_c2")
 
 
 @op("dynamic_pad")
 class DynamicPad(Op):
     """`pad` with amounts given by operands 2, 3 and 4."""
+
+    reads_values: ClassVar[Dims] = (2, 3, 4)
+
+    def verify(
+        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
+    ) -> None:
+        count(self.name, operands, 5)
+        t, value, *amounts = tensors(self.name, operands)
+        result = tensor(self.name, results[0], "the result")
+        scalar(self.name, value, "the padding value", "dynamic_pad_i2")
+        for other in (value, result):
+            check_compatible_elements(t, other, "dynamic_pad_c1")
+        for amount in amounts:
+            size = amount.sizes[0] if amount.rank == 1 else -1
+            require(
+                fit(size, t.rank),
+                "dynamic_pad_c2",
+                f"padding operands size ({size_text(size)}) must match operand rank ({t.rank})",
+            )
+        low, high, interior = map(known, amounts)
+        if interior is None:
+            return
+        require(
+            all(amount >= 0 for amount in interior),
+            "dynamic_pad_c3",
+            f"interior_padding must be non-negative, but got {sizes_text(interior)}",
+        )
+        require(
+            t.rank == result.rank,
+            "dynamic_pad_c4",
+            f"the result has rank {result.rank}, needs {t.rank}",
+        )
+        if low is None or high is None or not (t.is_static and result.is_static):
+            return
+        ends = zip(t.shape, low, high, interior, result.shape, strict=True)
+        for d, (size, before, after, between, found) in enumerate(ends):
+            wanted = size + before + max(size - 1, 0) * between + after
+            require(
+                found == wanted,
+                "dynamic_pad_c4",
+                f"expected output dimension at index {d} to equal {wanted}, but got {found}",
+            )
 
 
 @op("get_dimension_size")
@@ -45,22 +263,32 @@ class GetDimensionSize(Op):
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 1)
         t = tensor(self.name, operands[0], "the operand")
-        _check_dimension(self.name, self.dimension, t.rank)
+        _check_dimension(self.dimension, t.rank, "get_dimension_size_c1")
         return array(S32, ())
 
 
 @op("set_dimension_size")
 class SetDimensionSize(Op):
-    """The operand with a dimension's run-time size set."""
+    """The operand with a dimension's run-time size set.
+
+    The size before is the bound; set to a constant equal to it, the size is known.
+    """
 
     dimension: int
+    reads_values: ClassVar[Dims] = (1,)
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 2)
         t = tensor(self.name, operands[0], "the operand")
-        scalar(self.name, operands[1], "the size", "")
-        _check_dimension(self.name, self.dimension, t.rank)
+        size = tensor(self.name, operands[1], "the size")
+        require(size.rank == 0, "", "size operand should be of rank-0")
+        _check_dimension(self.dimension, t.rank, "")
         dims = extents(t)
-        size, bound = dims[self.dimension]
-        dims[self.dimension] = (None, bound if size is None else size)
+        before, bound = dims[self.dimension]
+        most = bound if before is None else before
+        given = known(size)
+        after: Extent = (None, most)
+        if given is not None and given == (most,):
+            after = (most, None)
+        dims[self.dimension] = after
         return array(t.element, dims)

@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import ClassVar, Final, TypeVar
 
-from hloscope.ir.types import ElementType, TensorType
+from hloscope.errors import VerifyError
+from hloscope.ir.types import ElementType, TensorType, UnrankedTensorType, compatible_elements
+from hloscope.mlir.types import ELEMENTS
 from hloscope.ops.base import Callee, Dims, Op, Type, op
+from hloscope.ops.broadcasting import broadcast_along, numpy_broadcast
 from hloscope.ops.infer_util import (
     PRED,
-    Extent,
     array,
     bare,
     common_element,
+    compatible_shapes,
     complex_of,
     count,
-    extents,
-    may_equal,
-    merged,
+    kind,
+    like,
     real_part,
     require,
+    same_elements,
     same_sizes,
+    sizes_text,
+    tensor,
     tensors,
 )
+from hloscope.ops.joined import most_specific
+from hloscope.ops.quantization import any_quantized, check_binary
 
 _O = TypeVar("_O", bound=Op)
 
@@ -30,22 +37,21 @@ _O = TypeVar("_O", bound=Op)
 class Elementwise(Op):
     """Base: every operand and the result have the same sizes.
 
-    An operand may also be a scalar where the op allows it (`select`'s predicate, `clamp`'s
-    bounds): it is then read by every result element.
-
     Attributes:
         arity: Number of operands.
         parameters: Names of the parameters, kept as `(name, text)` in `settings`.
         result: Element type of the result: that of the operands (`same`), `pred`, the `part` of
             a complex one, the `complex` of a real one, or not to be inferred (`written`); `any`
             takes values that are no arrays too.
-        may_be_scalar: Operands that may be scalars beside arrays.
+        same_rule: Label of the constraint that the operands are of one type.
+        shape_rule: Label of the constraint that all have the same sizes.
     """
 
     arity: ClassVar[int] = 0
     parameters: ClassVar[tuple[str, ...]] = ()
     result: ClassVar[str] = "same"
-    may_be_scalar: ClassVar[Dims] = ()
+    same_rule: ClassVar[str] = ""
+    shape_rule: ClassVar[str] = ""
     settings: tuple[tuple[str, str], ...] = ()
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
@@ -54,63 +60,73 @@ class Elementwise(Op):
             return Op.infer(self, operands, calls)
         if self.result == "any" and not isinstance(operands[0], TensorType):
             return bare(operands[0])
-        types = tensors(self.name, operands)
-        shaped, rule = types, f"{self.name}_c1"
-        if self.may_be_scalar:
-            rule = "select_c1" if self.name == "select" else "clamp_c1_c3"
-            shaped = [t for i, t in enumerate(types) if t.rank or i not in self.may_be_scalar]
-        dims = same_sizes(self.name, shaped, rule)
-        if self.name == "select":
-            require(
-                types[0].element == PRED,
-                "select_i1",
-                f"operand 0 of `select` has element type {types[0].element}, needs pred",
-            )
-            types = types[1:]
-        return array(_result_element(self.result, common_element(self.name, types)), dims)
+        ranked = [t for t in operands if not isinstance(t, UnrankedTensorType)]
+        if not ranked:
+            return UnrankedTensorType(_result_element(self, element_of(self, operands[0])))
+        types = tensors(self.name, ranked)
+        first = types[0]
+        if all(t is first for t in types):
+            return like(first, _result_element(self, first.element))
+        element = _result_element(self, common_element(self.name, types, self.same_rule))
+        return array(element, same_sizes(self.name, types, self.shape_rule))
 
 
-def _result_element(result: str, element: ElementType) -> ElementType:
-    match result:
+def element_of(op: Op, type_: Type) -> ElementType:
+    """Element type of an operand, which has to be an array, ranked or not."""
+    if isinstance(type_, TensorType | UnrankedTensorType):
+        return type_.element
+    raise VerifyError(f"an operand of `{op.name}` is a {kind(type_)}, needs an array")
+
+
+def _result_element(op: Elementwise, element: ElementType) -> ElementType:
+    match op.result:
         case "pred":
             return PRED
         case "part":
             return real_part(element)
         case "complex":
-            return complex_of(element)
+            return complex_of(element, f"{op.name}_i1")
         case _:
             return element
 
 
-# name, number of operands, parameters, `>` element type of the result, `?` operands that may be
-# scalars
+# name, number of operands, parameters, `>` element type of the result
 _ROWS: Final = """
     abs 1 >part                 | negate 1              | sign 1           | not 1
     popcnt 1              | count_leading_zeros 1 | is_finite 1 >pred      | real 1 >part
-    imag 1 >part                | floor 1               | ceil 1           | convert 1 >written
+    imag 1 >part                | floor 1               | ceil 1
     round_nearest_afz 1   | round_nearest_even 1  | cbrt 1 result_accuracy
     exponential 1 result_accuracy                 | exponential_minus_one 1 result_accuracy
     log 1 result_accuracy | log_plus_one 1 result_accuracy
     logistic 1 result_accuracy                    | rsqrt 1 result_accuracy
     sqrt 1 result_accuracy                        | sine 1 result_accuracy
     cosine 1 result_accuracy                      | tan 1 result_accuracy
-    tanh 1 result_accuracy                        | reduce_precision 1 exponent_bits mantissa_bits
-    add 2                 | subtract 2            | multiply 2       | divide 2
-    remainder 2           | maximum 2             | minimum 2        | power 2
+    tanh 1 result_accuracy
+    subtract 2            | multiply 2            | divide 2         | power 2
+    remainder 2           | maximum 2             | minimum 2
     atan2 2               | and 2                 | or 2             | xor 2
     shift_left 2          | shift_right_logical 2 | shift_right_arithmetic 2
     complex 2 >complex             | compare 2 >pred comparison_direction compare_type
-    select 3 ?0              | clamp 3 ?02
-    uniform_quantize 1 >written    | uniform_dequantize 1 >written
-    erf 1                 | copy 1 >any                | stochastic_convert 2 >written
+    erf 1                 | copy 1 >any
     chlo.acos 1           | chlo.acosh 1          | chlo.asin 1      | chlo.asinh 1
     chlo.atan 1           | chlo.atanh 1          | chlo.bessel_i1e 1
     chlo.conj 1           | chlo.cosh 1           | chlo.digamma 1   | chlo.erf_inv 1
     chlo.erfc 1           | chlo.is_inf 1 >pred         | chlo.is_neg_inf 1 >pred
     chlo.is_pos_inf 1 >pred     | chlo.lgamma 1         | chlo.next_after 2
     chlo.polygamma 2      | chlo.sinh 1           | chlo.square 1    | chlo.zeta 2
-    chlo.mulhi 2          | chlo.constant_like 1 value               | chlo._asin_acos_kernel 1
+    chlo.mulhi 2          | chlo._asin_acos_kernel 1
 """
+
+_LABELS: Final = {
+    "compare": ("compare_c1", "compare_c2", "compare_c2"),
+    "complex": ("complex_c1", "complex_c1", "complex_c3"),
+    "real": ("", "", "real_c2"),
+    "imag": ("", "", "imag_c2"),
+    "abs": ("", "", "abs_c2"),
+    "erf": ("", "", ""),
+    "copy": ("", "", ""),
+}
+"""Labels of (operands of one type, of one shape, the result's type) that are not all `_c1`."""
 
 
 def _subclass(name: str, base: type[_O], doc: str, fields: Mapping[str, object]) -> type[_O]:
@@ -120,29 +136,195 @@ def _subclass(name: str, base: type[_O], doc: str, fields: Mapping[str, object])
 
 def _class(name: str, arity: str, marks: list[str]) -> type[Elementwise]:
     camel = "".join(part.capitalize() for part in name.removeprefix("chlo.").split("_"))
+    usual = "" if "." in name else f"{name}_c1"
+    same, shape, result = _LABELS.get(name, (usual, usual, usual))
     fields: dict[str, object] = {
         "arity": int(arity),
-        "parameters": tuple(m for m in marks if m[0] not in ">?"),
+        "parameters": tuple(m for m in marks if m[0] != ">"),
+        "same_rule": same,
+        "shape_rule": shape,
+        "result_rule": result,
     }
     for mark in marks:
         if mark[0] == ">":
             fields["result"] = mark[1:]
-        elif mark[0] == "?":
-            fields["may_be_scalar"] = tuple(map(int, mark[1:]))
     return op(name)(_subclass(camel, Elementwise, name, fields))
 
 
+@op("add")
+class Add(Elementwise):
+    """`lhs[i] + rhs[i]`; `or` of booleans.  Source: StableHLO spec `add`."""
+
+    arity: ClassVar[int] = 2
+    same_rule: ClassVar[str] = "add_c1"
+    shape_rule: ClassVar[str] = "add_c1"
+    result_rule: ClassVar[str] = "add_c1"
+
+    def verify(
+        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
+    ) -> None:
+        count(self.name, operands, 2)
+        if any_quantized(*operands, *results):
+            check_binary(operands[0], operands[1], results[0])
+        super().verify(operands, results, calls)
+
+
+@op("convert")
+class Convert(Elementwise):
+    """The same numbers as another element type, the declared one."""
+
+    arity: ClassVar[int] = 1
+    result: ClassVar[str] = "written"
+    shape_rule: ClassVar[str] = "convert_c1"
+
+    def verify(
+        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
+    ) -> None:
+        count(self.name, operands, self.arity)
+        types = tensors(self.name, (*operands, *results))
+        require(
+            all(compatible_shapes(types[0], t) for t in types[1:]),
+            self.shape_rule,
+            "requires the same shape for all operands and results",
+        )
+
+
+@op("stochastic_convert")
+class StochasticConvert(Convert):
+    """`convert` to integers, rounded by the random bits of operand 1 (HLO)."""
+
+    arity: ClassVar[int] = 2
+    shape_rule: ClassVar[str] = ""
+
+
+@op("reduce_precision")
+class ReducePrecision(Elementwise):
+    """The nearest numbers that have so many bits of exponent and mantissa."""
+
+    arity: ClassVar[int] = 1
+    parameters: ClassVar[tuple[str, ...]] = ("exponent_bits", "mantissa_bits")
+    result_rule: ClassVar[str] = "reduce_precision_c1"
+
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        bits = dict(self.settings)
+        exponent, mantissa = bits.get("exponent_bits", "1"), bits.get("mantissa_bits", "0")
+        require(
+            not _below(exponent, 1),
+            "reduce_precision_c2",
+            f"exponent_bits is {exponent}, needs at least 1",
+        )
+        require(
+            not _below(mantissa, 0),
+            "reduce_precision_c3",
+            f"mantissa_bits is {mantissa}, needs at least 0",
+        )
+        return super().infer(operands, calls)
+
+
+def _below(text: str, least: int) -> bool:
+    return text.lstrip("-").isdecimal() and int(text) < least
+
+
+@op("select")
+class Select(Elementwise):
+    """`on_true[i]` where the predicate, perhaps one for all, holds, else `on_false[i]`."""
+
+    arity: ClassVar[int] = 3
+    result_rule: ClassVar[str] = "select_c2"
+
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        count(self.name, operands, 3)
+        pred, on_true, on_false = tensors(self.name, operands)
+        require(
+            pred.element == PRED,
+            "select_i1",
+            f"operand 0 of `select` has element type {pred.element}, needs pred",
+        )
+        require(
+            compatible_shapes(on_true, on_false)
+            and same_elements((on_true, on_false), any_float=False),
+            "select_c2",
+            "requires compatible types for non-predicate operands",
+        )
+        require(
+            pred.rank == 0 or compatible_shapes(pred, on_true),
+            "select_c1",
+            "requires the same shape for all operands",
+        )
+        return most_specific((on_true, on_false), "select_c2")
+
+
+@op("clamp")
+class Clamp(Elementwise):
+    """`operand[i]` between `min[i]` and `max[i]`, each perhaps one for all."""
+
+    arity: ClassVar[int] = 3
+    result_rule: ClassVar[str] = "clamp_c4"
+
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        count(self.name, operands, 3)
+        types = tensors(self.name, operands)
+        least, operand, most = types
+        for name, limit, rule in (("min", least, "clamp_c1"), ("max", most, "clamp_c2")):
+            require(
+                limit.rank == 0 or compatible_shapes(limit, operand),
+                rule,
+                f"{name} shape [{sizes_text(limit.sizes)}] is not scalar and is not compatible to"
+                f" operand shape [{sizes_text(operand.sizes)}]",
+            )
+        common_element(self.name, types, "clamp_c3")
+        return bare(operand)
+
+
+@op("chlo.constant_like")
+class ConstantLike(Elementwise):
+    """A number, `value`, in the shape of the operand."""
+
+    arity: ClassVar[int] = 1
+    parameters: ClassVar[tuple[str, ...]] = ("value",)
+
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        count(self.name, operands, 1)
+        element = ELEMENTS.get(self._element)
+        if element is None:
+            return Op.infer(self, operands, calls)
+        if isinstance(operands[0], UnrankedTensorType):
+            return UnrankedTensorType(element)
+        return like(tensor(self.name, operands[0], "the operand"), element)
+
+    @property
+    def _element(self) -> str:
+        return dict(self.settings).get("value", "").rpartition(" : ")[2].strip()
+
+    def verify(
+        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
+    ) -> None:
+        element = ELEMENTS.get(self._element)
+        require(
+            element is None or element == element_of(self, results[0]),
+            "",
+            "value's type doesn't match element return type",
+        )
+        super().verify(operands, results, calls)
+
+
 ELEMENTWISE: Final[dict[str, type[Elementwise]]] = {
-    name: _class(name, arity, marks)
-    for name, arity, *marks in (
-        row.split() for row in _ROWS.replace("\n", "|").split("|") if row.strip()
-    )
+    **{
+        name: _class(name, arity, marks)
+        for name, arity, *marks in (
+            row.split() for row in _ROWS.replace("\n", "|").split("|") if row.strip()
+        )
+    },
+    **{
+        cls.name: cls
+        for cls in (Add, Convert, StochasticConvert, ReducePrecision, Select, Clamp, ConstantLike)
+    },
 }
 """Every element-wise op class by name."""
 
 
 class ImplicitBroadcast(Op):
-    """Base of CHLO's `broadcast_*`: element-wise after broadcasting the smaller operand.
+    """Base of CHLO's `broadcast_*`: element-wise after broadcasting the operands.
 
     Attributes:
         applies: Name of the element-wise op.
@@ -157,25 +339,24 @@ class ImplicitBroadcast(Op):
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         applied = ELEMENTWISE[self.applies]
         count(self.name, operands, applied.arity)
-        types = tensors(self.name, operands)
-        rank = max(t.rank for t in types)
-        dims: list[Extent] = [(1, None)] * rank
-        for t in types:
-            places: Sequence[int] = range(rank - t.rank, rank)
-            if t.rank < rank and self.broadcast_dimensions is not None and len(types) == 2:
-                places = self.broadcast_dimensions
-            for d, mine in zip(places, extents(t), strict=True):
-                require(
-                    mine[0] == 1 or dims[d][0] == 1 or may_equal(mine, dims[d]),
-                    "",
-                    f"dimension {d} of `{self.name}`: sizes {mine[0]} and {dims[d][0]} do not meet",
-                )
-                if dims[d][0] == 1:
-                    dims[d] = mine
-                elif mine[0] != 1:
-                    dims[d] = merged(mine, dims[d])
-        elements = types[1:] if self.applies == "select" else types
-        return array(_result_element(applied.result, common_element(self.name, elements)), dims)
+        elements = [element_of(self, t) for t in operands]
+        if applied is Select:
+            elements = elements[1:]
+        require(
+            elements[0] == elements[1]
+            or (applied is not Select and compatible_elements(*elements)),
+            "",
+            "mismatched operand types",
+        )
+        element = _result_element(applied(), elements[0])
+        types = [t for t in operands if isinstance(t, TensorType)]
+        if len(types) < len(operands):
+            return UnrankedTensorType(element)
+        if self.broadcast_dimensions is not None and len(types) == 2:
+            dims = broadcast_along(types[0], types[1], self.broadcast_dimensions)
+        else:
+            dims = numpy_broadcast(types)
+        return UnrankedTensorType(element) if dims is None else array(element, dims)
 
 
 def _broadcasting(name: str) -> type[ImplicitBroadcast]:

@@ -16,10 +16,13 @@ from hloscope.ir.types import (
     Dims,
     ElementType,
     KnownTensor,
+    QuantizedType,
     TensorType,
     TupleType,
     Type,
+    compatible_elements,
 )
+from hloscope.mlir.types import type_text
 
 Extent: TypeAlias = tuple[int | None, int | None]
 
@@ -58,6 +61,11 @@ def tensors(op: str, types: Iterable[Type]) -> list[TensorType]:
     return [tensor(op, t, f"operand {i}") for i, t in enumerate(types)]
 
 
+def quoted(type_: Type) -> str:
+    """`type_` as diagnostics write it: MLIR's spelling in quotes."""
+    return f"'{type_text(type_)}'"
+
+
 def kind(type_: Type) -> str:
     """`tuple`, `token`, `opaque` … for messages."""
     return type(type_).__name__.removesuffix("Type").lower()
@@ -79,7 +87,7 @@ def bare(type_: Type) -> Type:
     """
     match type_:
         case TensorType():
-            return TensorType(type_.element, type_.sizes, None, type_.bounds)
+            return TensorType(type_.element, type_.sizes, None, type_.bounds, type_.encoding)
         case TupleType():
             return TupleType(tuple(map(bare, type_.elements)))
         case BufferType():
@@ -124,10 +132,11 @@ def real_part(element: ElementType) -> ElementType:
     return _PART_OF.get(element.name, element)
 
 
-def complex_of(element: ElementType) -> ElementType:
+def complex_of(element: ElementType, rule: str = "") -> ElementType:
     """The complex type with parts of this type."""
     if element.name not in _COMPLEX_OF:
-        raise VerifyError(f"element type {element} has no complex type, needs f32 or f64")
+        message = f"element type {element} has no complex type, needs f32 or f64"
+        raise VerifyError(message, rule=rule)
     return _COMPLEX_OF[element.name]
 
 
@@ -138,16 +147,40 @@ def wider(a: ElementType, b: ElementType) -> ElementType:
 
 
 def common_element(op: str, types: Sequence[TensorType], rule: str = "") -> ElementType:
-    """The element type of all; of two floating-point types (HLO may mix them) the wider one."""
+    """The element type of all; of two floating-point types (HLO may mix them) the wider one.
+
+    Of quantized types, whose scales may differ, it is the first one.
+    """
     best = types[0].element
     for i, t in enumerate(types):
-        if t.element != best:
+        if not compatible_elements(t.element, best):
             mixed = {t.element.kind, best.kind} in ({"float"}, {"complex"})
             require(
                 mixed, rule, f"operand {i} of `{op}` has element type {t.element}, needs {best}"
             )
             best = wider(best, t.element)
     return best
+
+
+def promotable(a: ElementType, b: ElementType, *, any_float: bool = False) -> bool:
+    """Is `b` of the kind of `a` and no narrower?  Floats of any width are with `any_float`.
+
+    Quantized types are told by their storage types, and have to express the same type.
+
+    >>> promotable(S32, ELEMENT_TYPES["s64"]), promotable(S32, ELEMENT_TYPES["f64"])
+    (True, False)
+    """
+    if isinstance(a, QuantizedType) and isinstance(b, QuantizedType):
+        return a.expressed == b.expressed and a.storage.bits <= b.storage.bits
+    if _broad_kind(a) != _broad_kind(b):
+        return False
+    if any_float and a.kind == "float":
+        return True
+    return (1 if a == PRED else a.bits) <= (1 if b == PRED else b.bits)
+
+
+def _broad_kind(element: ElementType) -> str:
+    return "integer" if element.kind in ("pred", "signed", "unsigned") else element.kind
 
 
 def same_elements(types: Sequence[TensorType], *, any_float: bool = True) -> bool:
@@ -184,6 +217,11 @@ def extents(type_: TensorType) -> list[Extent]:
     """Size and bound of every dimension."""
     bounds = type_.bounds or (None,) * type_.rank
     return list(zip(type_.sizes, bounds, strict=True))
+
+
+def like(type_: TensorType, element: ElementType) -> TensorType:
+    """The array type of the same sizes with other elements, without layout."""
+    return TensorType(element, type_.sizes, None, type_.bounds, type_.encoding)
 
 
 def array(element: ElementType, dims: Iterable[Extent]) -> TensorType:
@@ -256,6 +294,17 @@ def concatenated(a: Extent, b: Extent) -> Extent:
     return size, bound
 
 
+def check_meeting(d: int, a: Extent, b: Extent, rule: str = "") -> None:
+    """Check that two sizes (and bounds) of dimension `d` can be those of one array."""
+    if a[0] is not None and b[0] is not None:
+        message = f"Mismatched dimension sizes {a[0]} and {b[0]} in dimension {d}"
+        require(a[0] == b[0], rule, message)
+    size, bound = (a[0], b[1]) if b[0] is None else (b[0], a[1])
+    if size is not None and bound is not None:
+        message = f"Mismatched dimension size {size} and bound {bound} in dimension {d}"
+        require(size <= bound, rule, message)
+
+
 def same_sizes(op: str, types: Sequence[TensorType], rule: str = "") -> list[Extent]:
     """The common sizes of all `types`."""
     result = extents(types[0])
@@ -266,11 +315,14 @@ def same_sizes(op: str, types: Sequence[TensorType], rule: str = "") -> list[Ext
             f"operand {i} of `{op}` has rank {t.rank}, needs {len(result)}",
         )
         for d, (mine, other) in enumerate(zip(extents(t), result, strict=True)):
+            if mine == other:
+                continue
             require(
                 may_equal(mine, other),
                 rule,
                 f"dimension {d}: operand {i} of `{op}` has size {mine[0]}, needs {other[0]}",
             )
+            check_meeting(d, mine, other, rule)
             result[d] = merged(mine, other)
     return result
 

@@ -8,7 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from hloscope.ir.types import TensorType, TupleType, Type
-from hloscope.ops.infer_util import Extent, array, bare, either, extents, merged, require
+from hloscope.ops.infer_util import (
+    Extent,
+    array,
+    bare,
+    check_meeting,
+    either,
+    extents,
+    merged,
+    require,
+)
 
 
 def _in_one(types: Sequence[Type], rule: str, meet: Callable[[Extent, Extent], Extent]) -> Type:
@@ -32,17 +41,6 @@ def _in_one(types: Sequence[Type], rule: str, meet: Callable[[Extent, Extent], E
             check_meeting(d, mine, other, rule)
             dims[d] = meet(mine, other)
     return array(arrays[0].element, dims)
-
-
-def check_meeting(d: int, a: Extent, b: Extent, rule: str = "") -> None:
-    """Check that two sizes (and bounds) of dimension `d` can be those of one array."""
-    if a[0] is not None and b[0] is not None:
-        message = f"Mismatched dimension sizes {a[0]} and {b[0]} in dimension {d}"
-        require(a[0] == b[0], rule, message)
-    size, bound = (a[0], b[1]) if b[0] is None else (b[0], a[1])
-    if size is not None and bound is not None:
-        message = f"Mismatched dimension size {size} and bound {bound} in dimension {d}"
-        require(size <= bound, rule, message)
 
 
 def most_specific(types: Sequence[Type], rule: str = "") -> Type:

@@ -4,23 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial, reduce
+from math import prod
+from typing import ClassVar
 
+from hloscope.ir.op import IncompatibleTypesError
+from hloscope.ir.types import (
+    ELEMENT_TYPES,
+    ElementType,
+    QuantizedType,
+    TensorType,
+    compatible_elements,
+)
 from hloscope.ops.base import Callee, Dims, Op, Type, op
 from hloscope.ops.infer_util import (
+    PRED,
     Extent,
     array,
     bare,
-    check_dims,
     common_element,
+    concatenated,
     count,
     extents,
+    fit,
+    like,
+    quoted,
     require,
     resized,
     same_sizes,
     scalar,
+    size_text,
+    sizes_text,
     static,
     tensor,
     tensors,
+)
+from hloscope.ops.quantization import (
+    any_quantized,
+    check_broadcast,
+    check_reshape,
+    check_same_scale,
+    check_transpose,
 )
 
 
@@ -32,10 +55,38 @@ def _padded(size: int, *, edges: int, interior: int) -> int:
     return size + max(size - 1, 0) * interior + edges
 
 
-def _added(a: Extent, b: Extent) -> Extent:
-    size = None if a[0] is None or b[0] is None else a[0] + b[0]
-    bounds = [x[1] if x[0] is None else x[0] for x in (a, b)]
-    return size, None if None in bounds else sum(filter(None, bounds))
+def _pair(op: Op, operands: tuple[Type, ...], results: tuple[Type, ...]) -> list[TensorType]:
+    """The operand and the result of an op that has one of each."""
+    count(op.name, operands, 1)
+    operand = tensor(op.name, operands[0], "the operand")
+    return [operand, tensor(op.name, results[0], "the result")]
+
+
+def check_compatible_elements(a: TensorType, b: TensorType, rule: str) -> None:
+    """Check that the elements are of one type, but for the scales of quantized ones."""
+    require(
+        compatible_elements(a.element, b.element),
+        rule,
+        "requires compatible element types for all operands and results",
+    )
+
+
+def check_element_counts(operand: TensorType, result: TensorType, rule: str) -> None:
+    """Check that arrays of known sizes have as many elements."""
+    if operand.is_static and result.is_static:
+        found, needed = prod(result.shape), prod(operand.shape)
+        require(
+            found == needed,
+            rule,
+            f"number of output elements ({found}) doesn't match expected number of elements"
+            f" ({needed})",
+        )
+
+
+def check_unique(dims: Dims, rule: str) -> None:
+    """Check that no dimension is broadcast twice."""
+    message = "broadcast_dimensions should not have duplicates"
+    require(len(set(dims)) == len(dims), rule, message)
 
 
 @op("broadcast_in_dim")
@@ -47,6 +98,35 @@ class BroadcastInDim(Op):
 
     broadcast_dimensions: Dims
 
+    def verify(
+        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
+    ) -> None:
+        t, result = _pair(self, operands, results)
+        dims = self.broadcast_dimensions
+        check_compatible_elements(t, result, "broadcast_in_dim_c1")
+        check_same_scale(t, result, "broadcast_in_dim_c1")
+        require(
+            len(dims) == t.rank,
+            "broadcast_in_dim_c2",
+            f"broadcast_dimensions size ({len(dims)}) does not match operand rank ({t.rank})",
+        )
+        check_unique(dims, "broadcast_in_dim_c4")
+        goals = extents(result)
+        for d, (size, target) in enumerate(zip(t.sizes, dims, strict=True)):
+            require(
+                0 <= target < result.rank,
+                "broadcast_in_dim_c3",
+                f"broadcast_dimensions contains invalid value {target} for result with rank"
+                f" {result.rank}",
+            )
+            require(
+                size is None or size == 1 or size in goals[target],
+                "broadcast_in_dim_c5",
+                f"size of operand dimension {d} ({size_text(size)}) is not equal to 1 or size of"
+                f" result dimension {target} ({size_text(result.sizes[target])})",
+            )
+        check_broadcast(t, result, dims, "broadcast_in_dim_c6")
+
 
 @op("broadcast")
 class Broadcast(Op):
@@ -57,8 +137,8 @@ class Broadcast(Op):
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 1)
         t = tensor(self.name, operands[0], "the operand")
-        for d, size in enumerate(self.broadcast_sizes):
-            require(size >= 0, "", f"broadcast_sizes[{d}] is {size}, needs at least 0")
+        for size in self.broadcast_sizes:
+            require(size >= 0, "", f"Broadcast with negative dimension size {size}")
         return array(t.element, [*static(self.broadcast_sizes), *extents(t)])
 
 
@@ -68,23 +148,52 @@ class Reshape(Op):
 
     inferred_dimension: int | None = None
 
+    def verify(
+        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
+    ) -> None:
+        t, result = _pair(self, operands, results)
+        check_compatible_elements(t, result, "reshape_c1")
+        check_element_counts(t, result, "reshape_c2")
+        if t.is_static and any_quantized(t, result):
+            check_reshape(t, result, ("reshape_c1", "reshape_c3"))
+
 
 @op("transpose")
 class Transpose(Op):
     """`result[i] = operand[j]` with `j[permutation[d]] = i[d]`."""
 
     permutation: Dims
+    result_rule: ClassVar[str] = "transpose_c3"
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 1)
         t = tensor(self.name, operands[0], "the operand")
-        require(
-            sorted(self.permutation) == list(range(t.rank)),
-            "transpose_c2",
-            f"permutation {list(self.permutation)} is not one of the {t.rank} dimensions",
-        )
+        self._check(t.rank)
         dims = extents(t)
         return array(t.element, [dims[d] for d in self.permutation])
+
+    def _check(self, rank: int) -> None:
+        found = self.permutation
+        require(
+            len(found) == rank,
+            "transpose_c2",
+            f"TransposeOp operand rank {rank} does not match permutation size {len(found)}",
+        )
+        require(
+            sorted(found) == list(range(rank)),
+            "transpose_c2",
+            f"attribute permutation must be a permutation of [{sizes_text(range(rank))}] but got"
+            f" {sizes_text(found)}",
+        )
+
+    def verify(
+        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
+    ) -> None:
+        t, result = _pair(self, operands, results)
+        check_compatible_elements(t, result, "transpose_c1")
+        if any_quantized(t, result) and len(self.permutation) == result.rank:
+            check_transpose(t, result, self.permutation)
+        super().verify(operands, results, calls)
 
 
 @op("reverse")
@@ -92,12 +201,29 @@ class Reverse(Op):
     """`result[i] = operand[i]` with `i[d]` counted from the end for `d` in `dimensions`."""
 
     dimensions: Dims
+    result_rule: ClassVar[str] = "reverse_c1"
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 1)
         t = tensor(self.name, operands[0], "the operand")
-        check_dims(self.dimensions, t.rank, "dimensions", unique="reverse_c2", inside="reverse_c3")
+        self._check(t.rank)
         return bare(t)
+
+    def _check(self, rank: int) -> None:
+        dims = self.dimensions
+        message = f"dimensions should be unique. Got: {sizes_text(dims)}"
+        require(len(set(dims)) == len(dims), "reverse_c2", message)
+        for d in dims:
+            message = f"all dimensions should be non-negative. Got dimension: {d}."
+            require(d >= 0, "reverse_c3", message)
+            message = f"all dimensions should be between [0, {rank}). Got dimension: {d}."
+            require(d < rank, "reverse_c3", message)
+
+    def verify(
+        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
+    ) -> None:
+        self._check(_pair(self, operands, results)[0].rank)
+        super().verify(operands, results, calls)
 
 
 @op("bitcast")
@@ -107,9 +233,68 @@ class Bitcast(Op):
     result_layout: str = ""
 
 
+def _complex(t: TensorType) -> bool:
+    return t.element.kind == "complex"
+
+
+def _bits(element: ElementType, bits_of_pred: int) -> int:
+    if isinstance(element, QuantizedType):
+        element = element.storage
+    return bits_of_pred if element == PRED else element.bits
+
+
 @op("bitcast_convert")
 class BitcastConvert(Op):
-    """Same bits as another element type; a narrower one adds a last dimension."""
+    """Same bits as another element type; a narrower one adds a last dimension.
+
+    A boolean is one bit in StableHLO and a byte in HLO; either will do.
+    """
+
+    def verify(
+        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
+    ) -> None:
+        t, result = _pair(self, operands, results)
+        require(
+            _complex(t) == _complex(result),
+            "bitcast_convert_c2",
+            "cannot convert between real and complex types, but got:"
+            f" {quoted(t)} and {quoted(result)}",
+        )
+        message = _bits_differ(t, result, 1)
+        if message and PRED in (t.element, result.element):
+            message = _bits_differ(t, result, 8) and message
+        require(not message, "bitcast_convert_c1", message)
+
+
+def _bits_differ(t: TensorType, result: TensorType, bits_of_pred: int) -> str:
+    """What keeps the arrays from being the same bits, or nothing."""
+    width, new = _bits(t.element, bits_of_pred), _bits(result.element, bits_of_pred)
+    (small, low), (big, high) = (
+        ((t, width), (result, new))
+        if width < new
+        else (
+            (result, new),
+            (t, width),
+        )
+    )
+    both = f"Got: {quoted(t)} and {quoted(result)}"
+    outer = small.sizes
+    if low != high:
+        if small.rank != big.rank + 1:
+            return (
+                f"rank of smaller element type ({small.rank}) should be 1 more than rank of larger"
+                f" element type ({big.rank}), but {small.rank} != {big.rank} + 1."
+            )
+        *rest, last = small.sizes
+        if last is not None and last * low != high:
+            return f"requires compatible bit widths. {both}, but {low} * {last} != {high}."
+        outer = tuple(rest)
+    if len(outer) != big.rank or not all(map(fit, outer, big.sizes)):
+        return (
+            "operand and result shapes must match except for the innermost dimension of the shape"
+            f" with the smaller element type. {both}."
+        )
+    return ""
 
 
 @op("iota")
@@ -118,12 +303,45 @@ class Iota(Op):
 
     iota_dimension: int
 
+    def verify(
+        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
+    ) -> None:
+        rank = tensor(self.name, results[0], "the result").rank
+        require(rank > 0, "iota_c1", "does not support scalars.")
+        require(
+            0 <= self.iota_dimension < rank,
+            "iota_c1",
+            "iota dimension cannot go beyond the output rank.",
+        )
+
 
 @op("constant")
 class Constant(Op):
-    """A literal, kept as written until somebody asks for its value."""
+    """A literal, kept as written until somebody asks for its value.
+
+    `value_type` is the type written with the literal; HLO writes none.
+    """
 
     literal: str
+    value_type: Type | None = None
+
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        count(self.name, operands, 0)
+        if self.value_type is None:
+            return super().infer(operands, calls)
+        return bare(self.value_type)
+
+    def verify(
+        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
+    ) -> None:
+        if self.value_type is None:
+            return
+        inferred, result = bare(self.value_type), bare(results[0])
+        if isinstance(result, TensorType) and isinstance(result.element, QuantizedType):
+            storage = ELEMENT_TYPES[f"s{result.element.storage.bits}"]
+            result = like(result, storage)
+        if inferred != result:
+            raise IncompatibleTypesError((inferred,), results, "constant_c1")
 
 
 @op("concatenate")
@@ -131,26 +349,32 @@ class Concatenate(Op):
     """Operands one after the other along `dimension`."""
 
     dimension: int
+    result_rule: ClassVar[str] = "concatenate_c6"
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
-        count(self.name, operands, 1, at_least=True)
+        message = f"`{self.name}` has no operands, needs at least 1"
+        require(bool(operands), "concatenate_c3", message)
         types = tensors(self.name, operands)
         first, axis = types[0], self.dimension
+        require(first.rank > 0, "concatenate_c4", "rank-0 values cannot be concatenated")
         require(
             0 <= axis < first.rank,
             "concatenate_c4",
-            f"dimension {axis} is not in [0, {first.rank})",
+            f"dimension {axis} is out-of-bounds for input rank {first.rank}",
         )
         for i, t in enumerate(types):
-            require(
-                t.rank == first.rank,
-                "concatenate_c2",
-                f"operand {i} has rank {t.rank}, needs {first.rank}",
-            )
+            message = f"operands (0) and ({i}) do not match rank"
+            require(t.rank == first.rank, "concatenate_c2", message)
+            for d, (mine, other) in enumerate(zip(first.sizes, t.sizes, strict=True)):
+                require(
+                    d == axis or fit(mine, other),
+                    "concatenate_c2",
+                    f"shapes of operand (0) and ({i}) are not compatible at non-concat index {d}:"
+                    f" ({sizes_text(first.sizes)}) != ({sizes_text(t.sizes)})",
+                )
         apart = [array(t.element, _with(extents(t), axis, (1, None))) for t in types]
         dims = same_sizes(self.name, apart, "concatenate_c2")
-        lengths = [extents(t)[axis] for t in types]
-        dims[axis] = reduce(_added, lengths)
+        dims[axis] = reduce(concatenated, (extents(t)[axis] for t in types))
         return array(common_element(self.name, types, "concatenate_c1"), dims)
 
 
@@ -164,25 +388,23 @@ class Pad(Op):
     edge_padding_low: Dims
     edge_padding_high: Dims
     interior_padding: Dims
+    result_rule: ClassVar[str] = "pad_c4"
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 2)
         t = tensor(self.name, operands[0], "the operand")
         value = scalar(self.name, operands[1], "the padding value", "pad_i2")
         amounts = (self.edge_padding_low, self.edge_padding_high, self.interior_padding)
-        for what, given in zip(("low", "high", "interior"), amounts, strict=True):
-            require(
-                len(given) == t.rank,
-                "pad_c2",
-                f"{what} padding is given for {len(given)} dimensions, needs {t.rank}",
-            )
+        names = ("edge_padding_low", "edge_padding_high", "interior_padding")
+        for name, given in zip(names, amounts, strict=True):
+            message = f"{name} length ({len(given)}) must match operand rank ({t.rank})"
+            require(len(given) == t.rank, "pad_c2", message)
         dims: list[Extent] = []
         for d, (size, low, high, interior) in enumerate(zip(extents(t), *amounts, strict=True)):
-            require(interior >= 0, "pad_c3", f"dimension {d}: interior padding {interior} < 0")
-            edges = low + high
-            dims.append(resized(size, partial(_padded, edges=edges, interior=interior)))
+            message = f"Interior padding cannot be negative: {interior}"
+            require(interior >= 0, "pad_c3", message)
+            dims.append(resized(size, partial(_padded, edges=low + high, interior=interior)))
             least = min((x for x in dims[d] if x is not None), default=0)
-            require(
-                least >= 0, "pad_c4", f"dimension {d}: size {least} of the result, needs at least 0"
-            )
+            what = "bound" if size[0] is None else "size"
+            require(least >= 0, "pad_c4", f"Padding result in negative {what} for dimension {d}")
         return array(common_element(self.name, (t, value), "pad_c1"), dims)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
+from hloscope.ir.types import TensorType
 from hloscope.ops.base import Callee, Dims, Op, Type, op
 from hloscope.ops.infer_util import (
     array,
@@ -10,27 +13,29 @@ from hloscope.ops.infer_util import (
     count,
     extents,
     require,
+    same_elements,
+    size_text,
     static,
     tensor,
     tensors,
 )
 
 
-def _check_starts(op: str, starts: tuple[Type, ...], rank: int, number: str, same: str) -> None:
-    """Starts are one scalar per dimension, or (old HLO) one vector of them."""
+def _starts(op: str, starts: tuple[Type, ...]) -> tuple[list[TensorType], int | None]:
+    """The starts and their number: one scalar per dimension, or (old HLO) one vector of them."""
     types = tensors(op, starts)
     if len(types) == 1 and types[0].rank == 1:
-        found = types[0].sizes[0]
-        require(found in (rank, None), number, f"{found} starts for {rank} dimensions")
-        return
-    require(len(types) == rank, number, f"{len(types)} starts for {rank} dimensions")
-    for d, t in enumerate(types):
-        require(t.rank == 0, number, f"start of dimension {d} has rank {t.rank}, needs 0")
-        require(
-            t.element == types[0].element,
-            same,
-            f"start of dimension {d} has element type {t.element}, needs {types[0].element}",
-        )
+        return types, types[0].sizes[0]
+    return types, len(types)
+
+
+def _check_scalars(op: str, starts: list[TensorType], number: str, same: str) -> None:
+    for d, t in enumerate(starts):
+        scalar = t.rank == 0 or (t.rank == 1 and len(starts) == 1)
+        require(scalar, number, f"start of dimension {d} of `{op}` has rank {t.rank}, needs 0")
+    require(
+        same_elements(starts, any_float=False), same, "start indices must have same element type"
+    )
 
 
 @op("slice")
@@ -43,26 +48,39 @@ class Slice(Op):
     start_indices: Dims
     limit_indices: Dims
     strides: Dims
+    result_rule: ClassVar[str] = "slice_c5"
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 1)
         t = tensor(self.name, operands[0], "the operand")
         given = (self.start_indices, self.limit_indices, self.strides)
-        for what, numbers in zip(("starts", "limits", "strides"), given, strict=True):
+        names = ("start_indices", "limit_indices", "strides")
+        for name, numbers in zip(names, given, strict=True):
             require(
-                len(numbers) == t.rank, "slice_c2", f"{len(numbers)} {what} for {t.rank} dimensions"
+                len(numbers) == t.rank,
+                "slice_c2",
+                f"the number of elements in {name} ({len(numbers)}) does not match the rank of the"
+                f" operand ({t.rank})",
             )
         sizes = []
         for d, (extent, start, limit, stride) in enumerate(zip(extents(t), *given, strict=True)):
-            require(start >= 0, "slice_c3", f"dimension {d}: start {start} < 0")
-            require(start <= limit, "slice_c3", f"dimension {d}: start {start} > limit {limit}")
-            size = extent[1] if extent[0] is None else extent[0]
+            require(start >= 0, "slice_c3", f"negative start index {start} in dimension {d}")
+            what, most = ("bound", extent[1]) if extent[0] is None else ("size", extent[0])
             require(
-                size is None or limit <= size,
+                most is None or limit <= most,
                 "slice_c3",
-                f"dimension {d}: limit {limit} > size {size}",
+                f"limit index {limit} is larger than dimension {what} {most} in dimension {d}",
             )
-            require(stride > 0, "slice_c4", f"dimension {d}: stride {stride}, needs at least 1")
+            require(
+                start <= limit,
+                "slice_c3",
+                f"start index {start} is larger than limit index {limit} in dimension {d}",
+            )
+            require(
+                stride > 0,
+                "slice_c4",
+                f"stride must be positive but got {stride} in dimension {d}",
+            )
             sizes.append(-((start - limit) // stride))
         return array(t.element, static(sizes))
 
@@ -75,22 +93,33 @@ class DynamicSlice(Op):
     """
 
     slice_sizes: Dims
+    result_rule: ClassVar[str] = "dynamic_slice_c5"
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 1, at_least=True)
         t = tensor(self.name, operands[0], "the operand")
-        _check_starts(self.name, operands[1:], t.rank, "dynamic_slice_c2", "dynamic_slice_c3")
+        starts, found = _starts(self.name, operands[1:])
+        needed = len(self.slice_sizes)
         require(
-            len(self.slice_sizes) == t.rank,
+            found in (needed, None),
             "dynamic_slice_c2",
-            f"{len(self.slice_sizes)} slice sizes for {t.rank} dimensions",
+            f"has mismatched number of slice sizes ({needed}) and number of start indices"
+            f" ({found})",
         )
-        for d, (extent, size) in enumerate(zip(extents(t), self.slice_sizes, strict=True)):
-            whole = extent[1] if extent[0] is None else extent[0]
+        require(
+            t.rank == needed,
+            "dynamic_slice_c2",
+            f"has mismatched number of start indices ({needed}) and the rank of operand ({t.rank})",
+        )
+        _check_scalars(self.name, starts, "dynamic_slice_i2", "dynamic_slice_c3")
+        for d, (whole, size) in enumerate(zip(t.sizes, self.slice_sizes, strict=True)):
+            message = f"has negative size index to dynamic slice: {size}"
+            require(size >= 0, "dynamic_slice_c4", message)
             require(
-                size >= 0 and (whole is None or size <= whole),
+                whole is None or size <= whole,
                 "dynamic_slice_c4",
-                f"dimension {d}: slice size {size} is not in [0, {whole}]",
+                f"has slice size {size} greater than dimension size {whole} in dimension {d} of"
+                " operand",
             )
         return array(t.element, static(self.slice_sizes))
 
@@ -102,22 +131,30 @@ class DynamicUpdateSlice(Op):
     Operands: the array, the update, then one scalar start per dimension (or one vector).
     """
 
+    result_rule: ClassVar[str] = "dynamic_update_slice_c1"
+
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 2, at_least=True)
         t, update = tensors(self.name, operands[:2])
-        rules = ("dynamic_update_slice_c4", "dynamic_update_slice_c5")
-        _check_starts(self.name, operands[2:], t.rank, *rules)
-        common_element(self.name, (t, update), "dynamic_update_slice_c2")
         require(
             update.rank == t.rank,
             "dynamic_update_slice_c3",
-            f"the update has rank {update.rank}, needs {t.rank}",
+            f"update rank does not match operand rank: {update.rank} vs {t.rank}.",
         )
-        for d, ((whole, _), (part, _)) in enumerate(zip(extents(t), extents(update), strict=True)):
+        starts, found = _starts(self.name, operands[2:])
+        require(
+            found in (t.rank, None),
+            "dynamic_update_slice_c4",
+            f"expects number of start_indices to match operand rank: {found} vs {t.rank}.",
+        )
+        _check_scalars(self.name, starts, "dynamic_update_slice_i3", "dynamic_update_slice_c5")
+        common_element(self.name, (t, update), "dynamic_update_slice_c2")
+        for d, (whole, part) in enumerate(zip(t.sizes, update.sizes, strict=True)):
             require(
                 whole is None or part is None or part <= whole,
                 "dynamic_update_slice_c6",
-                f"dimension {d}: size {part} of the update > size {whole} of the operand",
+                f"expects size at dimension {d} of update to be in range [0, {size_text(whole)}]."
+                f" Got: {size_text(part)}.",
             )
         return bare(t)
 
@@ -125,3 +162,22 @@ class DynamicUpdateSlice(Op):
 @op("real_dynamic_slice")
 class RealDynamicSlice(Op):
     """`slice` whose starts, limits and strides are operands 1, 2 and 3 (vectors)."""
+
+    def verify(
+        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
+    ) -> None:
+        count(self.name, operands, 4)
+        t, *given = tensors(self.name, operands)
+        names = ("start_indices", "limit_indices", "strides")
+        for name, numbers in zip(names, given, strict=True):
+            require(
+                numbers.rank == 1 and numbers.sizes[0] in (t.rank, None),
+                "",
+                f"has mismatched number of operand rank ({t.rank}) and {name} size"
+                f" ({_length(numbers)})",
+            )
+
+
+def _length(t: TensorType) -> str:
+    """Number of elements of a vector, for messages."""
+    return size_text(t.sizes[0]) if t.rank == 1 else f"of rank {t.rank}"

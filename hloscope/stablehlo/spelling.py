@@ -118,6 +118,8 @@ _ROWS: Final = f"""
     outfeed              | outfeed_config?string
     compare              | comparison_direction!setting compare_type?setting
     reduce_precision     | exponent_bits!setting mantissa_bits!setting
+    uniform_quantize     |
+    uniform_dequantize   |
     chlo.erf             |
     chlo.tan             |
     chlo.top_k           | k!int largest?bool

@@ -1,0 +1,99 @@
+"""Shapes that meet as numpy broadcasts them: aligned at the end, size 1 stretched.
+
+Source: StableHLO `StablehloBroadcastLowering.cpp`; MLIR `Traits.cpp`, `getBroadcastedShape`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import reduce
+
+from hloscope.ir.types import Dims, TensorType, Type
+from hloscope.ops.infer_util import Extent, extents, require
+
+ONE: Extent = (1, None)
+
+
+def numpy_broadcast(types: Sequence[Type]) -> list[Extent] | None:
+    """The dimensions that arrays have once broadcast; `None` where they do not meet.
+
+    Arrays whose sizes or bounds are all known have to meet; where a size is known at run time
+    only it may, and then the result says less.
+
+    Raises:
+        VerifyError: There is nothing to broadcast, or arrays of known sizes do not meet.
+
+    >>> from hloscope.ir.types import ELEMENT_TYPES
+    >>> numpy_broadcast([TensorType(ELEMENT_TYPES["f32"], s) for s in ((3, 1), (4,))])
+    [(3, None), (4, None)]
+    """
+    require(bool(types), "", "requires at least one operand to broadcast")
+    arrays = [t for t in types if isinstance(t, TensorType)]
+    require(len(arrays) == len(types), "", "expected ranked tensor type for broadcast inputs")
+    dims = [extents(t) for t in arrays]
+    if all(t.is_static or any(b is not None for b in t.bounds) for t in arrays):
+        return reduce(_of_known, dims)
+    return _lenient(dims)
+
+
+def _aligned(a: list[Extent], b: list[Extent]) -> Iterable[tuple[Extent, Extent]]:
+    rank = max(len(a), len(b))
+    return zip([ONE] * (rank - len(a)) + a, [ONE] * (rank - len(b)) + b, strict=True)
+
+
+def _of_known(a: list[Extent], b: list[Extent]) -> list[Extent]:
+    return [_known_dimension(x, y) for x, y in _aligned(a, b)]
+
+
+def _known_dimension(a: Extent, b: Extent) -> Extent:
+    if a == ONE or b == ONE:
+        return b if a == ONE else a
+    sizes = [x[1] if x[0] is None else x[0] for x in (a, b)]
+    if None in sizes:
+        return _lenient_dimension(a, b) or (None, None)
+    message = f"incompatible shapes for broadcasting {sizes[0]} and {sizes[1]}"
+    require(sizes[0] == sizes[1], "", message)
+    message = "cannot mix bounded and static dimensions in broadcast"
+    require((a[0] is None) == (b[0] is None), "", message)
+    return a
+
+
+def _lenient(dims: Sequence[list[Extent]]) -> list[Extent] | None:
+    result: list[Extent] = []
+    for other in dims:
+        met = [_lenient_dimension(a, b) for a, b in _aligned(result, other)]
+        if None in met:
+            return None
+        result = [x for x in met if x is not None]
+    return result
+
+
+def _lenient_dimension(a: Extent, b: Extent) -> Extent | None:
+    for mine, other in ((a[0], b[0]), (b[0], a[0])):
+        if mine is not None and mine > 1:
+            return (mine, None) if other in (None, 1, mine) else None
+    return (None, None) if a[0] is None or b[0] is None else (max(a[0], b[0]), None)
+
+
+def broadcast_along(lhs: TensorType, rhs: TensorType, dimensions: Dims) -> list[Extent] | None:
+    """The dimensions of two arrays once the smaller is put along `dimensions` of the larger.
+
+    `None` where they do not meet, as `chlo` says nothing of the result then.
+
+    >>> from hloscope.ir.types import ELEMENT_TYPES
+    >>> f32 = ELEMENT_TYPES["f32"]
+    >>> broadcast_along(TensorType(f32, (3,)), TensorType(f32, (3, 4)), (0,))
+    [(3, None), (4, None)]
+    """
+    small, large = (lhs, rhs) if lhs.rank <= rhs.rank else (rhs, lhs)
+    if len(dimensions) != small.rank or not all(0 <= d < large.rank for d in dimensions):
+        return None
+    result = extents(large)
+    for d, mine in zip(dimensions, extents(small), strict=True):
+        if mine == result[d]:
+            continue
+        met = _lenient_dimension(mine, result[d])
+        if met is None:
+            return None
+        result[d] = met
+    return result

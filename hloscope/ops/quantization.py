@@ -1,0 +1,322 @@
+"""Quantization: what typing asks of quantized operands.
+
+A quantized element type stands for real numbers of its expressed type; per tensor it has one scale
+and zero point, per axis one of each for every slice along its quantized dimension.
+Source: StableHLO spec, "Types" and the constraints of each op on quantized operands.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Final
+
+from hloscope.errors import VerifyError
+from hloscope.ir.types import Dims, ElementType, QuantizedType, TensorType, UnrankedTensorType
+from hloscope.mlir.types import type_text
+from hloscope.ops.base import Type
+from hloscope.ops.infer_util import kind, require
+
+
+def element_of(type_: Type) -> ElementType:
+    """Element type of an array, ranked or not.
+
+    >>> from hloscope.ir.types import ELEMENT_TYPES
+    >>> str(element_of(TensorType(ELEMENT_TYPES["f32"], (2,))))
+    'f32'
+    """
+    if isinstance(type_, TensorType | UnrankedTensorType):
+        return type_.element
+    raise VerifyError(f"found a {kind(type_)}, needs an array")
+
+
+def quantized(type_: Type) -> QuantizedType | None:
+    """Element type of an array if it is quantized, else `None`."""
+    if isinstance(type_, TensorType | UnrankedTensorType):
+        element = type_.element
+        return element if isinstance(element, QuantizedType) else None
+    return None
+
+
+def any_quantized(*types: Type) -> bool:
+    """Is one of the arrays quantized?"""
+    return any(quantized(t) is not None for t in types)
+
+
+def per_axis(type_: Type) -> QuantizedType | None:
+    """Element type of an array if it is quantized per axis, else `None`."""
+    found = quantized(type_)
+    return found if found is not None and found.is_per_axis else None
+
+
+def per_tensor(type_: Type) -> QuantizedType | None:
+    """Element type of an array if it is quantized per tensor, else `None`."""
+    found = quantized(type_)
+    return found if found is not None and found.is_per_tensor else None
+
+
+def _both(a: Type, b: Type) -> str:
+    return f"'{type_text(a)}' vs '{type_text(b)}'"
+
+
+# --- constraints that several ops share ------------------------------------------------------
+
+
+def check_binary(lhs: Type, rhs: Type, result: Type) -> None:
+    """Check `add` with a quantized operand or result.
+
+    Source: StableHLO spec `add` (C2)-(C7).
+    """
+    a, b, r = quantized(lhs), quantized(rhs), quantized(result)
+    if a is None or b is None or r is None:
+        raise VerifyError(
+            "expects  all operands and results to be either quantized or non-quantized",
+            rule="add_c2",
+        )
+    require(
+        a.storage.bits == b.storage.bits == r.storage.bits,
+        "add_c3",
+        "mismatched operands and result quantization storage types",
+    )
+    require(
+        a.expressed == b.expressed == r.expressed,
+        "add_c4",
+        "mismatched operands and result quantization expressed types",
+    )
+    if not (a.is_per_axis or b.is_per_axis):
+        require(
+            not r.is_per_axis,
+            "add_c5",
+            "result per_axis quantized but none from rhs and lhs are per_axis quantized",
+        )
+        return
+    require(r.is_per_axis, "add_c5", "result is not per_axis quantized but lhs or rhs are")
+    for name, operand, rule in (("lhs", a, "add_c6"), ("rhs", b, "add_c7")):
+        require(
+            not operand.is_per_axis or operand.axis == r.axis,
+            rule,
+            f"quantization_dimension of {name} and result are not same"
+            f" '{type_text(operand)}' vs '{type_text(r)}'",
+        )
+
+
+def check_same_scale(a: Type, b: Type, rule: str) -> None:
+    """Check that two arrays quantized per tensor have one element type; others are left alone."""
+    if per_tensor(a) and per_tensor(b):
+        require(
+            quantized(a) == quantized(b),
+            rule,
+            f"expect same quantization scale and zero_point but got {_both(a, b)}",
+        )
+
+
+def check_same_scales(a: Type, b: Type, rule: str) -> None:
+    """Check that two arrays quantized per axis have the same scales and zero points.
+
+    Those that both have, that is: how many there are is a matter of the sizes.
+    """
+    x, y = per_axis(a), per_axis(b)
+    if x and y:
+        mine = zip(x.scales, x.zero_points, strict=True)
+        theirs = zip(y.scales, y.zero_points, strict=True)
+        require(
+            all(p == q for p, q in zip(mine, theirs, strict=False)),
+            rule,
+            f"expect same quantization scales and zero_points but got {_both(a, b)}",
+        )
+
+
+def check_reshape(operand: TensorType, result: TensorType, rules: tuple[str, str]) -> None:
+    """Check a reshape: the scales stay, and so does the quantized dimension.
+
+    Args:
+        operand: Type of the operand.
+        result: Type of the result.
+        rules: Labels of (element types agree, the quantized dimension is the same).
+    """
+    same, dimension = rules
+    check_same_scale(operand, result, same)
+    check_same_scales(operand, result, same)
+    a, b = per_axis(operand), per_axis(result)
+    if not a or not b:
+        return
+    sizes = operand.sizes[a.axes[0]], result.sizes[b.axes[0]]
+    require(
+        None in sizes or sizes[0] == sizes[1],
+        dimension,
+        "expect same quantization dimension size for operand and result "
+        f"'{type_text(operand)}' and '{type_text(result)}'",
+    )
+    if operand.is_static and result.is_static:
+        before = prod(operand.shape[: a.axes[0]]), prod(result.shape[: b.axes[0]])
+        require(
+            before[0] == before[1],
+            dimension,
+            "product of dimensions before quantization dimension must match between operand and"
+            f" result for {before[0]} and {before[1]}",
+        )
+
+
+def check_broadcast(operand: TensorType, result: TensorType, dims: Dims, rule: str) -> None:
+    """Check a broadcast whose result is quantized per axis.
+
+    Args:
+        operand: Type of the operand.
+        result: Type of the result.
+        dims: Where the operand's dimensions go.
+        rule: Label of the constraint.
+    """
+    a, r = per_axis(operand), per_axis(result)
+    if not a or not r:
+        return
+    require(
+        r.axis == dims[a.axes[0]],
+        rule,
+        f"result quantization_dimension {r.axis} not same as broadcast_dimensions[{a.axis}]"
+        f" = {dims[a.axes[0]]}",
+    )
+    if operand.sizes[a.axes[0]] != 1:
+        return
+    for i, (scale, zero) in enumerate(zip(r.scales, r.zero_points, strict=True)):
+        require(
+            scale == a.scales[0],
+            rule,
+            f"mismatch result scale {i} ({scale:e}) and operand scale 0 ({a.scales[0]:e})",
+        )
+        require(
+            zero == a.zero_points[0],
+            rule,
+            f"mismatch result zero_point {i} ({zero}) and operand zero_point 0"
+            f" ({a.zero_points[0]})",
+        )
+
+
+def check_transpose(operand: Type, result: Type, permutation: Dims) -> None:
+    """Check a transpose: the scales stay, and the quantized dimension moves along.
+
+    Source: StableHLO spec `transpose` (C1), (C4).
+    """
+    check_same_scale(operand, result, "transpose_c1")
+    check_same_scales(operand, result, "transpose_c1")
+    a, r = per_axis(operand), per_axis(result)
+    if a and r:
+        require(
+            a.axis == permutation[r.axes[0]],
+            "transpose_c4",
+            f"operand quantization_dimension {a.axis} is not same as permutation[{r.axis}]"
+            f" = {permutation[r.axes[0]]}",
+        )
+
+
+_CONTRACTION: Final[dict[str, tuple[str, str, str, str, str]]] = {
+    "dot_general": (
+        "dot_general_c14",
+        "dot_general_c17",
+        "dot_general_c18",
+        "dot_general_c19",
+        "dot_general_c20",
+    ),
+    "convolution": (
+        "convolution_c28",
+        "convolution_c31",
+        "convolution_c32",
+        "convolution_c33",
+        "convolution_c34",
+    ),
+    "dynamic_conv": (
+        "dynamic_conv_c28",
+        "dynamic_conv_c31",
+        "dynamic_conv_c32",
+        "dynamic_conv_c33",
+        "dynamic_conv_c34",
+    ),
+}
+"""Labels: who is quantized, storage types, expressed types, granularity, the hybrid form."""
+
+
+def check_contraction(op: str, lhs: Type, rhs: Type, result: Type) -> None:
+    """Check a dot product or convolution with a quantized operand or result.
+
+    Args:
+        op: `dot_general`, `convolution` or `dynamic_conv`.
+        lhs: Type of the left operand.
+        rhs: Type of the right operand; quantized, also if `lhs` is not (the hybrid form).
+        result: Type of the result.
+    """
+    who, storage, expressed, granularity, hybrid = _CONTRACTION[op]
+    a, b, r = quantized(lhs), quantized(rhs), quantized(result)
+    if b is None or (a is None) != (r is None):
+        raise VerifyError(
+            "rhs should be quantized for quantized operations and"
+            " is_quantized(lhs)=is_quantized(result) should hold",
+            rule=who,
+        )
+    if a is None or r is None:
+        require(
+            element_of(lhs) == b.expressed == element_of(result),
+            hybrid,
+            "mismatched rhs quantization expressed type and lhs and result element type",
+        )
+        return
+    require(a.storage == b.storage, storage, "mismatched lhs and rhs quantization storage types")
+    require(
+        a.expressed == b.expressed == r.expressed,
+        expressed,
+        "mismatched lhs, rhs and result quantization expressed types",
+    )
+    require(
+        not b.is_per_tensor or r.is_per_tensor,
+        granularity,
+        "mismatched rhs and result quantization granularity",
+    )
+
+
+def check_dot(lhs: Type, rhs: Type, result: Type, rhs_contracting: Dims) -> None:
+    """Check a `dot_general` with a quantized operand or result.
+
+    Source: StableHLO spec `dot_general` (C14)-(C20).
+    """
+    b = quantized(rhs)
+    if b is not None:
+        points = "points" if b.is_per_axis else "point"
+        require(not any(b.zero_points), "dot_general_c15", f"Zero {points} of rhs should be 0")
+        require(
+            not b.is_per_axis or b.axis not in rhs_contracting,
+            "dot_general_c16",
+            "Quantization dimension of rhs should not be in the contracting dimension of rhs",
+        )
+    check_contraction("dot_general", lhs, rhs, result)
+
+
+_FEATURES: Final[dict[str, tuple[str, str]]] = {
+    "convolution": ("convolution_c29", "convolution_c30"),
+    "dynamic_conv": ("dynamic_conv_c29", "dynamic_conv_c30"),
+}
+"""Labels: the quantized dimension of the kernel, that of the result."""
+
+
+def check_convolution(
+    op: str, lhs: Type, rhs: Type, result: Type, kernel_output: int, output_feature: int
+) -> None:
+    """Check a convolution with a quantized operand or result.
+
+    Args:
+        op: `convolution` or `dynamic_conv`.
+        lhs: Type of the input.
+        rhs: Type of the kernel.
+        result: Type of the result.
+        kernel_output: The kernel's output feature dimension.
+        output_feature: The result's feature dimension.
+    """
+    of_kernel, of_result = _FEATURES[op]
+    b, r = per_axis(rhs), per_axis(result)
+    require(
+        b is None or b.axis == kernel_output,
+        of_kernel,
+        "quantization dimension of rhs should be same with kernel_output_feature_dimension",
+    )
+    require(
+        r is None or r.axis == output_feature,
+        of_result,
+        "quantization dimension of result should be same with output_feature_dimension",
+    )
+    check_contraction(op, lhs, rhs, result)

@@ -1,0 +1,77 @@
+"""The two ops between numbers and quantized ones."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from hloscope.errors import VerifyError
+from hloscope.ir.types import TensorType
+from hloscope.mlir.types import type_text
+from hloscope.ops.base import Callee, Op, Type, op
+from hloscope.ops.elementwise import Elementwise
+from hloscope.ops.infer_util import array, compatible_shapes, count, extents, require, tensor
+from hloscope.ops.quantization import quantized
+
+
+def _check_same_shape(operand: TensorType, result: TensorType, rule: str) -> None:
+    require(
+        compatible_shapes(operand, result),
+        rule,
+        "requires the same shape for all operands and results",
+    )
+
+
+@op("uniform_quantize")
+class UniformQuantize(Elementwise):
+    """Converts real numbers, or quantized ones, to the quantized type that is declared."""
+
+    arity: ClassVar[int] = 1
+
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        count(self.name, operands, 1)
+        return Op.infer(self, operands, calls)
+
+    def verify(
+        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
+    ) -> None:
+        count(self.name, operands, 1)
+        source = tensor(self.name, operands[0], "the operand")
+        target = tensor(self.name, results[0], "the result")
+        _check_same_shape(source, target, "uniform_quantize_c1")
+        before, after = quantized(source), quantized(target)
+        needed = source.element if before is None else before.expressed
+        found = target.element if after is None else after.expressed
+        require(
+            found == needed,
+            "uniform_quantize_c2",
+            f"Expressed type of result expected to be '{type_text(needed)}',"
+            f" but got '{type_text(found)}'",
+        )
+
+
+@op("uniform_dequantize")
+class UniformDequantize(Elementwise):
+    """The real numbers that quantized ones stand for."""
+
+    arity: ClassVar[int] = 1
+
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        count(self.name, operands, 1)
+        source = tensor(self.name, operands[0], "the operand")
+        element = quantized(source)
+        if element is None:
+            raise VerifyError(
+                f"the operand of `uniform_dequantize` has element type {source.element},"
+                " needs a quantized one",
+                rule="uniform_dequantize_i1",
+            )
+        return array(element.expressed, extents(source))
+
+    def verify(
+        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
+    ) -> None:
+        source = tensor(self.name, operands[0], "the operand")
+        _check_same_shape(
+            source, tensor(self.name, results[0], "the result"), "uniform_dequantize_c1"
+        )
+        super().verify(operands, results, calls)
