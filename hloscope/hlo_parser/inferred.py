@@ -13,12 +13,13 @@ from typing import Final
 from hloscope.ir.graph import Computation
 from hloscope.ir.op import Op
 from hloscope.ir.types import Layout, TensorType, TupleType, Type
+from hloscope.ops.batch_norm import BatchNormInference
 from hloscope.ops.control import AddDependency, Call, Case, GetTupleElement, Tuple, While
 from hloscope.ops.dynamic import SetDimensionSize
 from hloscope.ops.elementwise import Elementwise
 from hloscope.ops.gather_scatter import Scatter
 from hloscope.ops.linalg import Cholesky, Fft
-from hloscope.ops.reduction import BatchNormInference, Sort
+from hloscope.ops.reduction import Sort
 from hloscope.ops.shape import Reverse, Transpose
 from hloscope.ops.windows import SelectAndScatter
 

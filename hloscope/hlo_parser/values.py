@@ -15,7 +15,8 @@ from typing import Any, Final
 from hloscope.errors import UnsupportedError
 from hloscope.hlo_parser.attributes import fail, inside, split_list
 from hloscope.ops.base import Dims, Pairs
-from hloscope.ops.windows import ConvDimensions, Window
+from hloscope.ops.convolution import ConvDimensions
+from hloscope.ops.windows import Window
 
 
 @dataclass(frozen=True, slots=True)

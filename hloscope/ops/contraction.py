@@ -6,19 +6,23 @@ from dataclasses import dataclass
 
 from hloscope.ir.types import TensorType
 from hloscope.ops.base import Callee, Dims, Op, Type, op
+from hloscope.ops.declared import check_declared_sizes, product_element
 from hloscope.ops.infer_util import (
     Extent,
     array,
-    check_dims,
+    check_distinct,
+    check_in_bounds,
     count,
     extents,
-    may_equal,
+    fit,
     merged,
     require,
+    sizes_text,
     tensors,
-    wider,
     without,
 )
+from hloscope.ops.precision import check_precisions, precisions
+from hloscope.ops.quantization import any_quantized, check_dot
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,44 +35,49 @@ class DotDimensions:
     rhs_contracting: Dims
 
 
-def _contracted(
-    op: str, dims: DotDimensions, lhs: TensorType, rhs: TensorType, *, sparse: bool = False
-) -> list[Extent]:
-    """Sizes of the result: batch, free dimensions of `lhs`, free dimensions of `rhs`."""
+def _check_dimensions(
+    dims: DotDimensions, lhs: TensorType, rhs: TensorType, *, sparse: bool = False
+) -> None:
+    """Check the dimension numbers of a dot.  A sparse one may contract fewer elements."""
     pairs = (
-        ("batch", dims.lhs_batch, dims.rhs_batch, "c1", "c9"),
-        ("contracting", dims.lhs_contracting, dims.rhs_contracting, "c2", "c10"),
+        ("batching", dims.lhs_batch, dims.rhs_batch, "dot_general_c1"),
+        ("contracting", dims.lhs_contracting, dims.rhs_contracting, "dot_general_c2"),
     )
-    check_dims(
-        dims.lhs_batch + dims.lhs_contracting,
-        lhs.rank,
-        "dimensions of lhs",
-        unique="dot_general_c3",
-        inside="dot_general_c5",
+    for what, of_lhs, of_rhs, rule in pairs:
+        message = f"lhs and rhs should have the same number of {what} dimensions"
+        require(len(of_lhs) == len(of_rhs), rule, message)
+    sides = (
+        ("lhs", lhs, dims.lhs_batch, dims.lhs_contracting, "dot_general_c3"),
+        ("rhs", rhs, dims.rhs_batch, dims.rhs_contracting, "dot_general_c4"),
     )
-    check_dims(
-        dims.rhs_batch + dims.rhs_contracting,
-        rhs.rank,
-        "dimensions of rhs",
-        unique="dot_general_c4",
-        inside="dot_general_c7",
+    for side, _, batch, contracting, rule in sides:
+        names = f"{side}_batching_dimensions", f"{side}_contracting_dimensions"
+        check_distinct(batch, contracting, *names, rule)
+    numbered = (
+        ("lhs_batching_dimensions", lhs, dims.lhs_batch, "dot_general_c5"),
+        ("lhs_contracting_dimensions", lhs, dims.lhs_contracting, "dot_general_c6"),
+        ("rhs_batching_dimensions", rhs, dims.rhs_batch, "dot_general_c7"),
+        ("rhs_contracting_dimensions", rhs, dims.rhs_contracting, "dot_general_c8"),
     )
-    left, right = extents(lhs), extents(rhs)
-    for what, of_left, of_right, number, size in pairs:
-        require(
-            len(of_left) == len(of_right),
-            f"dot_general_{number}",
-            f"{len(of_left)} {what} dimensions of lhs, {len(of_right)} of rhs",
-        )
-        for i, j in zip(of_left, of_right, strict=True):
+    for name, t, numbers, rule in numbered:
+        for d in numbers:
+            message = f"{name} value: {d} is out of range: [0, {t.rank})"
+            require(0 <= d < t.rank, rule, message)
+    rules = ("dot_general_c9", "dot_general_c10")
+    for (what, of_lhs, of_rhs, _), rule in zip(pairs, rules, strict=True):
+        for i, j in zip(of_lhs, of_rhs, strict=True):
             require(
-                may_equal(left[i], right[j]) or (sparse and what == "contracting"),
-                f"dot_general_{size}",
-                f"{what} dimension {i} of `{op}` has size {left[i][0]}, {j} of rhs {right[j][0]}",
+                fit(lhs.sizes[i], rhs.sizes[j]) or (sparse and what == "contracting"),
+                rule,
+                f"{what} dimension sizes must match for lhs/rhs",
             )
-    batch = [merged(left[i], right[j]) for i, j in zip(dims.lhs_batch, dims.rhs_batch, strict=True)]
+
+
+def _contracted(dims: DotDimensions, lhs: TensorType, rhs: TensorType) -> list[Extent]:
+    """Sizes of the result: batch, free dimensions of `lhs`, free dimensions of `rhs`."""
+    left, right = extents(lhs), extents(rhs)
     return [
-        *batch,
+        *(merged(left[i], right[j]) for i, j in zip(dims.lhs_batch, dims.rhs_batch, strict=True)),
         *without(left, dims.lhs_batch + dims.lhs_contracting),
         *without(right, dims.rhs_batch + dims.rhs_contracting),
     ]
@@ -87,11 +96,29 @@ class DotGeneral(Op):
     settings: tuple[tuple[str, str], ...] = ()  # operand_precision, algorithm, sparsity …
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        return self._typed(operands)
+
+    def verify(
+        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
+    ) -> None:
+        result = check_declared_sizes(self._typed(operands), results, "dot_general_c12")
+        given = precisions(self.settings) or ()
+        require(
+            "algorithm" not in dict(self.settings) or all(p == "DEFAULT" for p in given),
+            "dot_general_c21",
+            "must specify DEFAULT precision config when algorithm is set.",
+        )
+        lhs, rhs = operands[:2]
+        if any_quantized(lhs, rhs, result):
+            check_dot(lhs, rhs, result, self.dimensions.rhs_contracting)
+
+    def _typed(self, operands: tuple[Type, ...]) -> TensorType:
         count(self.name, operands, 2, at_least=True)
         lhs, rhs = tensors(self.name, operands[:2])
+        check_precisions(self.settings, "dot_general_c11")
         sparse = any(name == "sparsity" for name, _ in self.settings)
-        dims = _contracted(self.name, self.dimensions, lhs, rhs, sparse=sparse)
-        return array(wider(lhs.element, rhs.element), dims)
+        _check_dimensions(self.dimensions, lhs, rhs, sparse=sparse)
+        return array(product_element(lhs, rhs), _contracted(self.dimensions, lhs, rhs))
 
 
 @op("dot")
@@ -101,15 +128,24 @@ class Dot(Op):
     settings: tuple[tuple[str, str], ...] = ()
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        return self._typed(operands)
+
+    def verify(
+        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
+    ) -> None:
+        check_declared_sizes(self._typed(operands), results, "")
+
+    def _typed(self, operands: tuple[Type, ...]) -> TensorType:
         count(self.name, operands, 2)
         lhs, rhs = tensors(self.name, operands)
+        check_precisions(self.settings, "")
         require(
-            lhs.rank in (1, 2) and rhs.rank in (1, 2),
+            lhs.rank in (1, 2) and rhs.rank in (1, 2) and fit(lhs.sizes[-1], rhs.sizes[0]),
             "",
-            f"operands of `dot` have ranks {lhs.rank} and {rhs.rank}, need 1 or 2",
+            "expected both lhs/rhs ranks to be either 1 or 2",
         )
-        dims = _contracted(self.name, DotDimensions((), (), (lhs.rank - 1,), (0,)), lhs, rhs)
-        return array(wider(lhs.element, rhs.element), dims)
+        dims = _contracted(DotDimensions((), (), (lhs.rank - 1,), (0,)), lhs, rhs)
+        return array(product_element(lhs, rhs), dims)
 
 
 @op("scaled_dot")
@@ -122,13 +158,17 @@ class ScaledDot(Op):
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 4)
         lhs, rhs, _, _ = tensors(self.name, operands)
-        dims = _contracted(self.name, self.dimensions, lhs, rhs)
-        return array(wider(lhs.element, rhs.element), dims)
+        _check_dimensions(self.dimensions, lhs, rhs)
+        return array(product_element(lhs, rhs), _contracted(self.dimensions, lhs, rhs))
 
 
 @op("ragged_dot")
 class RaggedDot(Op):
-    """`dot` with one ragged dimension split into groups.  Operands: lhs, rhs, group sizes."""
+    """`dot` with one ragged dimension split into groups.  Operands: lhs, rhs, group sizes.
+
+    A ragged free dimension of `lhs`: `[b, m, k], [g, b, k, n] -> [b, m, n]`; a contracting one:
+    `[b, m, k], [b, k, n] -> [g, b, m, n]`; a batch one: `[b, m, k], [b, k, n] -> [b, m, n]`.
+    """
 
     dimensions: DotDimensions
     lhs_ragged: Dims
@@ -136,24 +176,80 @@ class RaggedDot(Op):
     settings: tuple[tuple[str, str], ...] = ()
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        return self._typed(operands)
+
+    def verify(
+        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
+    ) -> None:
+        check_declared_sizes(self._typed(operands), results, "")
+
+    def _typed(self, operands: tuple[Type, ...]) -> TensorType:
         count(self.name, operands, 3)
-        lhs, rhs, sizes = tensors(self.name, operands)
-        check_dims(self.lhs_ragged, lhs.rank, "ragged dimensions of lhs", unique="", inside="")
-        check_dims(self.rhs_group, rhs.rank, "group dimensions of rhs", unique="", inside="")
+        lhs, rhs, group_sizes = tensors(self.name, operands)
+        check_precisions(self.settings, "")
         dims = self.dimensions
-        kept = [d for d in range(rhs.rank) if d not in self.rhs_group]
-        place = {d: i for i, d in enumerate(kept)}
-        group_free = DotDimensions(
-            dims.lhs_batch,
-            tuple(place[d] for d in dims.rhs_batch),
-            dims.lhs_contracting,
-            tuple(place[d] for d in dims.rhs_contracting),
+        _check_dimensions(dims, lhs, rhs)
+        self._check_ragged(lhs, rhs, group_sizes)
+        dropped = dims.rhs_batch + dims.rhs_contracting + self.rhs_group
+        result = _contracted(dims, lhs, rhs)[: lhs.rank - len(dims.lhs_contracting)]
+        result += without(extents(rhs), dropped)
+        if self.lhs_ragged[0] in dims.lhs_contracting:
+            result.insert(0, extents(group_sizes)[-1])
+        return array(product_element(lhs, rhs), result)
+
+    def _check_ragged(self, lhs: TensorType, rhs: TensorType, group_sizes: TensorType) -> None:
+        dims = self.dimensions
+        message = "There must be exactly one ragged dimension in the lhs."
+        require(len(self.lhs_ragged) == 1, "", message)
+        (ragged,) = self.lhs_ragged
+        check_in_bounds(ragged, lhs.rank, "lhs_ragged_dim", "lhs_rank", "")
+        require(group_sizes.rank > 0, "", "expected group_sizes to have rank 1, got 0")
+        if group_sizes.rank > 1:
+            self._check_group_sizes(lhs, group_sizes, ragged)
+        for d in self.rhs_group:
+            check_in_bounds(d, rhs.rank, "rhs_group_dim", "rhs_rank", "")
+        for name, others in (
+            ("rhs_batching_dimensions", dims.rhs_batch),
+            ("rhs_contracting_dimensions", dims.rhs_contracting),
+        ):
+            check_distinct(self.rhs_group, others, "rhs_group_dimensions", name, "")
+        if ragged in dims.lhs_batch + dims.lhs_contracting:
+            require(
+                not self.rhs_group,
+                "",
+                "There must be zero group dimensions in the rhs when the ragged dimension is batch"
+                " or contracting.",
+            )
+            return
+        require(
+            len(self.rhs_group) == 1,
+            "",
+            "There must be exactly one group dimension in the rhs when the lhs ragged dimension is"
+            " non-contracting.",
         )
-        one_group = array(rhs.element, [extents(rhs)[d] for d in kept])
-        result = _contracted(self.name, group_free, lhs, one_group)
-        if set(self.lhs_ragged) & set(dims.lhs_contracting):
-            result = [extents(sizes)[-1], *result]
-        return array(wider(lhs.element, rhs.element), result)
+        found, groups = rhs.sizes[self.rhs_group[0]], group_sizes.sizes[-1]
+        message = f"rhs group dimension is expected to have size={groups}, got {found}"
+        require(fit(groups, found), "", message)
+
+    def _check_group_sizes(self, lhs: TensorType, group_sizes: TensorType, ragged: int) -> None:
+        """Check group sizes that depend on the dimensions of `lhs` before the ragged one."""
+        batch, contracting = self.dimensions.lhs_batch, self.dimensions.lhs_contracting
+        if ragged in batch:
+            before = batch[: batch.index(ragged)]
+        elif ragged in contracting:
+            before = batch + contracting[: contracting.index(ragged)]
+        else:
+            before = batch + tuple(d for d in range(ragged) if d not in batch + contracting)
+        needed = tuple(lhs.sizes[d] for d in before)
+        found = group_sizes.rank
+        message = f"expected group_sizes to have rank {len(needed) + 1}, got {found}"
+        require(found == len(needed) + 1, "", message)
+        require(
+            all(map(fit, needed, group_sizes.sizes)),
+            "",
+            f"group_sizes is expected to have shape [{sizes_text((*needed, group_sizes.sizes[-1]))}"
+            f"], got [{sizes_text(group_sizes.sizes)}]",
+        )
 
 
 @op("einsum")

@@ -1,44 +1,32 @@
-"""Reductions, scans, sorts, and ops that decompose into them."""
+"""Reductions, scans, sorts, and ops that apply a computation element by element."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hloscope.ir.types import TensorType, TupleType
+from hloscope.errors import VerifyError
+from hloscope.ir.types import TensorType, TupleType, UnrankedTensorType, compatible
+from hloscope.mlir.types import element_text, type_text
 from hloscope.ops.base import Callee, Dims, Op, Type, op
 from hloscope.ops.infer_util import (
+    PRED,
     S32,
+    Extent,
     array,
     bare,
-    check_dims,
+    compatible_shapes,
     count,
     extents,
     halves,
     leaves,
-    may_equal,
     packed,
-    reduced_result,
     require,
     returned,
-    same_sizes,
-    scalar,
     tensor,
     tensors,
     without,
 )
-
-
-def _feature(op: str, t: TensorType, index: int, per_feature: Sequence[TensorType]) -> TensorType:
-    """Type of one value per feature."""
-    require(0 <= index < t.rank, f"{op}_c1", f"feature_index {index} is not in [0, {t.rank})")
-    size = extents(t)[index]
-    for i, other in enumerate(per_feature, 1):
-        require(
-            other.rank == 1 and may_equal(extents(other)[0], size),
-            f"{op}_c3",
-            f"operand {i} has sizes {list(other.sizes)}, needs [{size[0]}]",
-        )
-    return array(t.element, [size])
+from hloscope.ops.reducers import ReducerRules, accumulators, check_reducer
 
 
 @op("reduce")
@@ -49,33 +37,102 @@ class Reduce(Op):
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         inputs, inits = halves(self.name, operands)
-        dims = same_sizes(self.name, inputs, "reduce_c1")
-        check_dims(self.dimensions, len(dims), "dimensions", unique="reduce_c5", inside="reduce_c4")
-        for i, init in enumerate(inits):
-            scalar(self.name, init, f"initial value {i}", "reduce_i2")
-        kept = without(dims, self.dimensions)
-        return packed(array(e, kept) for e in reduced_result(self.name, inputs, inits, calls))
+        kept = self._kept(inputs)
+        elements = (
+            accumulators(self.name, calls[0], len(inputs)) if calls else [t.element for t in inits]
+        )
+        return packed(array(e, kept) for e in elements)
+
+    def verify(
+        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
+    ) -> None:
+        require(bool(operands), "reduce_c3", "requires at least 1 input value")
+        inputs, inits = halves(self.name, operands)
+        kept = [size for size, _ in self._kept(inputs)]
+        if calls:
+            check_reducer(calls[0], inputs, inits, kept, _REDUCE_BODY)
+        super().verify(operands, results, calls)
+
+    def _kept(self, inputs: Sequence[TensorType]) -> list[Extent]:
+        """The dimensions of the result, which are those of the first input."""
+        for i, t in enumerate(inputs):
+            require(
+                compatible_shapes(inputs[0], t),
+                "reduce_c1",
+                "expects all inputs to have compatible shapes. Shape at input-index"
+                f" {i} is not compatible with shape at input-index 0",
+            )
+        rank = inputs[0].rank
+        for i, d in enumerate(self.dimensions):
+            message = f"Out-of-bounds dimension {d}, expected to be in range [0, {rank})"
+            require(0 <= d < rank, "reduce_c4", message)
+            message = f"Duplicate reduction dimension: {d}"
+            require(d not in self.dimensions[:i], "reduce_c5", message)
+        return without(extents(inputs[0]), self.dimensions)
+
+
+_REDUCE_BODY = ReducerRules(body="reduce_c6", parameter="reduce_c2")
 
 
 @op("scan")
 class Scan(Op):
-    """HLO `scan` along one dimension.  Operands: inputs, initial carries.  Calls: the body."""
+    """`scan` along one dimension.  Operands: inputs, initial carries.  Calls: the body.
+
+    The body takes a slice of each input and the carries, and returns a slice of each output and
+    the carries.  `scan_dim_size` is the number of steps where it is written (CHLO).
+    """
 
     scan_dimension: int
     num_carries: int
     is_reverse: bool = False
     is_associative: str = ""
+    scan_dim_size: int | None = None
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         inputs = tensors(self.name, operands[: len(operands) - self.num_carries])
-        dims = same_sizes(self.name, inputs) if inputs else []
         axis = self.scan_dimension
-        require(0 <= axis < len(dims), "", f"scan dimension {axis} is not in [0, {len(dims)})")
+        size: Extent = (self.scan_dim_size, None)
+        for i, t in enumerate(inputs):
+            message = f"scan dimension of operand {i} is out of bounds"
+            require(0 <= axis < t.rank, "", message)
+            size = extents(t)[axis] if size[0] is None else size
         results = tensors(self.name, leaves(returned(self.name, calls)))
+        message = f"ScanOp body must return at least {self.num_carries} values (carries)"
+        require(len(results) >= self.num_carries, "", message)
         outputs = results[: len(results) - self.num_carries]
         grown = [(t.element, extents(t)) for t in outputs]
-        stacked = [array(e, [*x[:axis], dims[axis], *x[axis:]]) for e, x in grown]
-        return TupleType((*stacked, *results[len(outputs) :]))
+        stacked = [array(e, [*x[:axis], size, *x[axis:]]) for e, x in grown]
+        return packed((*stacked, *results[len(outputs) :]))
+
+    def verify(
+        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
+    ) -> None:
+        types = tensors(self.name, operands)
+        number = len(types) - self.num_carries
+        self._check_steps(types[:number])
+        if calls:
+            arguments = calls[0].arguments
+            message = f"expects {len(types)} arguments in the body, but got {len(arguments)}"
+            require(len(arguments) == len(types), "", f"'chlo.scan' op {message}")
+            for i, (t, argument) in enumerate(zip(types, arguments, strict=True)):
+                dims = extents(t)
+                part = without(dims, (self.scan_dimension,)) if i < number else dims
+                message = f"operand and body argument {i} are incompatible"
+                require(
+                    compatible(array(t.element, part), argument), "", f"'chlo.scan' op {message}"
+                )
+        super().verify(operands, results, calls)
+
+    def _check_steps(self, inputs: Sequence[TensorType]) -> None:
+        """Check that all inputs have as many slices."""
+        size = self.scan_dim_size
+        for i, t in enumerate(inputs):
+            message = f"scan dimension of operand {i} is out of bounds"
+            require(0 <= self.scan_dimension < t.rank, "", f"'chlo.scan' op {message}")
+            found = t.sizes[self.scan_dimension]
+            message = f"'chlo.scan' op invalid scan dimension size of operand {i}"
+            require(size is None or found in (size, None), "", message)
+            size = found if size is None else size
 
 
 @op("sort")
@@ -87,14 +144,43 @@ class Sort(Op):
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 1, at_least=True)
+        return packed(array(t.element, extents(t)) for t in tensors(self.name, operands))
+
+    def verify(
+        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
+    ) -> None:
+        require(bool(operands), "sort_c1", "requires at least 1 input value")
         types = tensors(self.name, operands)
-        rank = len(same_sizes(self.name, types, "sort_c2"))
+        message = "requires the same shape for all operands and results"
+        require(all(compatible_shapes(types[0], t) for t in types), "sort_c3", message)
+        rank = types[0].rank
         require(
             -rank <= self.dimension < rank,
             "sort_c4",
-            f"dimension {self.dimension} is not in [{-rank}, {rank})",
+            f"dimension attribute value must be in range [-{rank}, {rank}), but found"
+            f" {self.dimension}",
         )
-        return packed(types)
+        if calls:
+            _check_comparator(types, calls[0])
+        super().verify(operands, results, calls)
+
+
+def _check_comparator(types: Sequence[TensorType], body: Callee) -> None:
+    rule, arguments, results = "sort_c5", body.arguments, body.results
+    message = f"comparator block should have {2 * len(types)} arguments"
+    require(len(arguments) == 2 * len(types), rule, message)
+    for i, argument in enumerate(arguments):
+        needed = array(types[i // 2].element, ())
+        require(
+            bare(argument) == needed,
+            rule,
+            f"comparator block argument #{i} should be of type '{type_text(needed)}' but got"
+            f" '{type_text(argument)}'",
+        )
+    message = f"comparator must return single output but got {len(results)}"
+    require(len(results) == 1, rule, message)
+    message = f"comparator must return tensor<i1> but got '{type_text(results[0])}'"
+    require(bare(results[0]) == array(PRED, ()), rule, message)
 
 
 @op("top_k")
@@ -106,12 +192,13 @@ class TopK(Op):
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 1)
+        if isinstance(operands[0], UnrankedTensorType):
+            return TupleType((operands[0], UnrankedTensorType(S32)))
         t = tensor(self.name, operands[0], "the operand")
-        require(t.rank > 0, "", "the operand of `top_k` has rank 0, needs at least 1")
+        require(t.rank > 0, "", "operand's rank must be at least 1")
         last = t.sizes[-1]
-        require(
-            last is None or self.k <= last, "", f"k = {self.k} > size {last} of the last dimension"
-        )
+        message = f"operand's last dimension must be at least {self.k}"
+        require(last is None or self.k <= last, "", message)
         dims = [*extents(t)[:-1], (self.k, None)]
         return TupleType((array(t.element, dims), array(S32, dims)))
 
@@ -123,55 +210,53 @@ class Map(Op):
     dimensions: Dims
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
-        count(self.name, operands, 1, at_least=True)
-        dims = same_sizes(self.name, tensors(self.name, operands), "map_c1")
+        require(bool(operands), "map_c2", "requires at least 1 input value")
+        types = tensors(self.name, operands)
+        if not calls:
+            raise VerifyError("`map` calls no computation, needs 1", rule="map_c4")
+        result = _mapped(types, calls[0])
+        dims = ", ".join(map(str, self.dimensions))
         require(
-            self.dimensions in ((), tuple(range(len(dims)))),  # HLO may leave them out
+            self.dimensions == tuple(range(len(self.dimensions))),
             "map_c3",
-            f"dimensions {list(self.dimensions)}, needs all {len(dims)} in order",
+            f"requires monotonically increasing dimension numbers, but got: {dims}",
         )
-        result = scalar(self.name, returned(self.name, calls), "the result of the body", "map_c4")
-        return array(result.element, dims)
+        for t in types:
+            require(
+                len(self.dimensions) in (0, t.rank),  # HLO may leave them out
+                "map_c3",
+                "applied to a subset of dimensions currently not supported: operand dimensions ="
+                f" {t.rank}, requested map dimensions size = {len(self.dimensions)}",
+            )
+        message = "requires the same shape for all operands and results"
+        require(all(compatible_shapes(types[0], t) for t in types), "map_c1", message)
+        return array(result.element, extents(types[-1]))
 
 
-@op("batch_norm_training")
-class BatchNormTraining(Op):
-    """Normalises over all dimensions but `feature_index`; returns output, mean, variance."""
-
-    epsilon: float
-    feature_index: int
-
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
-        count(self.name, operands, 3)
-        t, scale, offset = tensors(self.name, operands)
-        feature = _feature(self.name, t, self.feature_index, (scale, offset))
-        return TupleType((bare(t), feature, feature))
-
-
-@op("batch_norm_inference")
-class BatchNormInference(Op):
-    """Normalises with given mean and variance."""
-
-    epsilon: float
-    feature_index: int
-
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
-        count(self.name, operands, 5)
-        t, *rest = tensors(self.name, operands)
-        _feature(self.name, t, self.feature_index, rest)
-        return bare(t)
-
-
-@op("batch_norm_grad")
-class BatchNormGrad(Op):
-    """Gradient of `batch_norm_training`; returns the gradients of operand, scale and offset."""
-
-    epsilon: float
-    feature_index: int
-
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
-        count(self.name, operands, 5)
-        t, scale, mean, variance, grad = tensors(self.name, operands)
-        feature = _feature(self.name, t, self.feature_index, (scale, mean, variance))
-        same_sizes(self.name, (t, grad), "batch_norm_grad_c3")
-        return TupleType((bare(t), feature, feature))
+def _mapped(types: Sequence[TensorType], body: Callee) -> TensorType:
+    """What the computation of `map` returns: a scalar."""
+    rule, arguments, results = "map_c4", body.arguments, body.results
+    require(
+        not arguments or len(arguments) == len(types),
+        rule,
+        "expects number of operands to match the arity of map computation, but got:"
+        f" {len(types)} and {len(arguments)}",
+    )
+    for i, (argument, t) in enumerate(zip(arguments, types, strict=False)):
+        message = "computation arguments must be 0-rank tensor, but got: arg"
+        message = f"{message} #{i} of type '{type_text(argument)}'"
+        if not isinstance(argument, TensorType) or argument.rank:
+            raise VerifyError(message, rule=rule)
+        require(
+            argument.element == t.element,
+            rule,
+            "element type of operands and computation arguments must match, but got:"
+            f" '{element_text(t.element)}' and '{element_text(argument.element)}'",
+        )
+    message = f"computation must return single output, but got: {len(results)}"
+    require(len(results) == 1, rule, message)
+    (result,) = results
+    if not isinstance(result, TensorType) or result.rank:
+        message = f"computation must return 0-rank tensor, but got: '{type_text(result)}'"
+        raise VerifyError(message, rule=rule)
+    return result

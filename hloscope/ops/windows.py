@@ -1,30 +1,59 @@
-"""Ops over sliding windows: convolution, reduce_window, select_and_scatter."""
+"""Ops over sliding windows: reduce_window, select_and_scatter; convolutions slide one too."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any, NamedTuple
 
 from hloscope.ir.types import TensorType
+from hloscope.mlir.types import type_text
 from hloscope.ops.base import Callee, Dims, Op, Pairs, Type, op
 from hloscope.ops.infer_util import (
-    Extent,
+    PRED,
     array,
-    bare,
-    common_element,
+    compatible_shapes,
     count,
     extents,
     halves,
-    may_equal,
     packed,
-    reduced_result,
     require,
     resized,
-    same_sizes,
-    scalar,
+    same_elements,
+    tensor,
     tensors,
-    wider,
 )
+from hloscope.ops.reducers import ReducerRules, accumulators, check_reducer
+
+
+class WindowRules(NamedTuple):
+    """Labels: for the number of entries of each kind, then for entries below 1."""
+
+    strides: str
+    padding: str
+    base_dilations: str = ""
+    window_dilations: str = ""
+    reversal: str = ""
+    size: str = ""
+    stride: str = ""
+    base_dilation: str = ""
+    window_dilation: str = ""
+
+
+def check_padding_shape(padding: tuple[Any, ...], rule: str) -> None:
+    """Check that padding consists of pairs; nested tuples are what was written.
+
+    >>> check_padding_shape(((0, 1), (0, 0)), "convolution_c4")
+    """
+    shape: list[int] = []
+    part: Any = padding
+    while isinstance(part, tuple):
+        shape.append(len(part))
+        part = part[0] if part else None
+    found = ", ".join(map(str, shape))
+    message = f"expects the shape of padding-attribute to be {{N, 2}}, but got {{{found}}}."
+    require(shape == [0] or (len(shape) == 2 and shape[1] == 2), rule, message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +71,9 @@ class Window:
         base_dilations: Distance of neighbouring base elements.
         window_dilations: Distance of neighbouring taps.
         reversal: The taps are applied in reverse order (convolution).
+
+    A window of a program that is not valid may have other numbers of entries, and paddings that
+    are no pairs; `check` and `check_padding_shape` refuse it.
     """
 
     sizes: Dims
@@ -51,24 +83,41 @@ class Window:
     window_dilations: Dims
     reversal: tuple[bool, ...]
 
-    def check(self, rank: int, rules: tuple[str, str, str, str, str]) -> None:
-        """Check that there are `rank` entries of each kind, and that they are positive.
+    def check(self, sizes: Sequence[int | None], rules: WindowRules) -> None:
+        """Check that there are as many entries of each kind as sizes, and that they are positive.
 
         Args:
-            rank: Number of windowed dimensions.
-            rules: Labels for the number of entries, then for sizes, strides, base dilations and
-                window dilations below 1.
+            sizes: Numbers of taps, as far as they are known.
+            rules: Labels.
         """
-        kinds = {
-            "sizes": self.sizes,
-            "strides": self.strides,
-            "base dilations": self.base_dilations,
-            "window dilations": self.window_dilations,
-        }
-        for (what, numbers), rule in zip(kinds.items(), rules[1:], strict=True):
-            require(len(numbers) == rank, rules[0], f"{len(numbers)} window {what}, needs {rank}")
-            for d, x in enumerate(numbers):
-                require(x > 0, rule, f"window dimension {d}: {what} {x}, needs at least 1")
+        kinds = (
+            ("window-strides", self.strides, rules.strides),
+            ("base-dilation factors", self.base_dilations, rules.base_dilations),
+            ("window-dilation factors", self.window_dilations, rules.window_dilations),
+            ("padding-entries", self.padding, rules.padding),
+            ("window-reversal", self.reversal, rules.reversal),
+        )
+        for what, entries, rule in kinds:
+            require(
+                len(entries) == len(sizes),
+                rule,
+                f"expects {what} to have same dimension-size as size of window dimensions"
+                f" ({len(sizes)}), but got: {len(entries)}.",
+            )
+        for d, size in enumerate(sizes):
+            numbers = (
+                ("value", size, rules.size),
+                ("stride", self.strides[d], rules.stride),
+                ("base dilation factor", self.base_dilations[d], rules.base_dilation),
+                ("window dilation factor", self.window_dilations[d], rules.window_dilation),
+            )
+            for what, number, rule in numbers:
+                require(
+                    number is None or number > 0,
+                    rule,
+                    f"expects window to have positive {what} for {d}-th window dimension, but got"
+                    f" {number}.",
+                )
 
     def positions(self, d: int, size: int) -> int:
         """Number of window positions along its dimension `d`, over `size` base elements."""
@@ -79,98 +128,6 @@ class Window:
         return (room - spread) // self.strides[d] + 1 if room >= spread else 0
 
 
-@dataclass(frozen=True, slots=True)
-class ConvDimensions:
-    """Which dimension of input, kernel and output is what."""
-
-    input_batch: int
-    input_feature: int
-    input_spatial: Dims
-    kernel_input_feature: int
-    kernel_output_feature: int
-    kernel_spatial: Dims
-    output_batch: int
-    output_feature: int
-    output_spatial: Dims
-
-
-@op("convolution")
-class Convolution(Op):
-    """Convolution of `lhs` with the kernel `rhs`.  Source: StableHLO spec `convolution`."""
-
-    window: Window
-    dimensions: ConvDimensions
-    feature_group_count: int = 1
-    batch_group_count: int = 1
-    settings: tuple[tuple[str, str], ...] = ()  # operand_precision, padding_type … as written
-
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
-        count(self.name, operands, 2)
-        return _convolved(self, *tensors(self.name, operands))
-
-
-def _convolved(op: Convolution, lhs: TensorType, rhs: TensorType) -> TensorType:
-    dims, window = op.dimensions, op.window
-    rank = len(dims.input_spatial) + 2
-    require(
-        lhs.rank == rhs.rank == rank,
-        "convolution_c1",
-        f"ranks {lhs.rank} and {rhs.rank} of the operands, needs {rank}",
-    )
-    rules = ("convolution_c2", "convolution_c2", "convolution_c3", "convolution_c6")
-    window.check(rank - 2, (*rules, "convolution_c8"))
-    base, kernel = extents(lhs), extents(rhs)
-    _check_groups(op, base, kernel)
-    out = [base[0]] * rank
-    out[dims.output_batch] = resized(base[dims.input_batch], lambda n: n // op.batch_group_count)
-    out[dims.output_feature] = kernel[dims.kernel_output_feature]
-    for d, (i, k, o) in enumerate(
-        zip(dims.input_spatial, dims.kernel_spatial, dims.output_spatial, strict=True)
-    ):
-        require(
-            kernel[k][0] in (None, window.sizes[d]),
-            "convolution_c2",
-            f"window dimension {d}: size {window.sizes[d]}, the kernel has {kernel[k][0]}",
-        )
-        out[o] = resized(base[i], partial(window.positions, d))
-    return array(wider(lhs.element, rhs.element), out)
-
-
-def _check_groups(op: Convolution, base: list[Extent], kernel: list[Extent]) -> None:
-    dims, groups, batches = op.dimensions, op.feature_group_count, op.batch_group_count
-    require(groups > 0, "convolution_c21", f"feature_group_count {groups}, needs at least 1")
-    require(batches > 0, "convolution_c22", f"batch_group_count {batches}, needs at least 1")
-    require(
-        1 in (groups, batches),
-        "convolution_c23",
-        f"feature_group_count {groups} and batch_group_count {batches}: one of them needs to be 1",
-    )
-    inputs, taken = base[dims.input_feature][0], kernel[dims.kernel_input_feature][0]
-    require(
-        inputs is None or taken is None or inputs == taken * groups,
-        "convolution_c14",
-        f"{inputs} input features in {groups} groups, the kernel has {taken} in each",
-    )
-    sizes = (
-        ("convolution_c10", "input batch", base[dims.input_batch][0], batches),
-        ("convolution_c15", "output feature", kernel[dims.kernel_output_feature][0], batches),
-        ("convolution_c16", "output feature", kernel[dims.kernel_output_feature][0], groups),
-    )
-    for rule, what, size, by in sizes:
-        require(size is None or size % by == 0, rule, f"{what} size {size} is no multiple of {by}")
-
-
-@op("dynamic_conv")
-class DynamicConv(Op):
-    """`convolution` whose padding is operand 2."""
-
-    window: Window
-    dimensions: ConvDimensions
-    feature_group_count: int = 1
-    batch_group_count: int = 1
-    settings: tuple[tuple[str, str], ...] = ()
-
-
 @op("reduce_window")
 class ReduceWindow(Op):
     """Reduction of every window.  Operands: N inputs, N initial values.  Calls: the body."""
@@ -179,14 +136,58 @@ class ReduceWindow(Op):
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         inputs, inits = halves(self.name, operands)
-        dims = same_sizes(self.name, inputs, "reduce_window_c2")
-        rules = ("reduce_window_c4", "reduce_window_c5", "reduce_window_c7", "reduce_window_c9")
-        self.window.check(len(dims), (*rules, "reduce_window_c11"))
-        for i, init in enumerate(inits):
-            scalar(self.name, init, f"initial value {i}", "reduce_window_i2")
-        windowed = [resized(x, partial(self.window.positions, d)) for d, x in enumerate(dims)]
-        elements = reduced_result(self.name, inputs, inits, calls)
-        return packed(array(e, windowed) for e in elements)
+        _check_windowed(self.window, inputs)
+        elements = (
+            accumulators(self.name, calls[0], len(inputs)) if calls else [t.element for t in inits]
+        )
+        return packed(
+            array(e, [resized(x, partial(self.window.positions, d)) for d, x in enumerate(dims)])
+            for e, dims in zip(elements, map(extents, inputs), strict=True)
+        )
+
+    def verify(
+        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
+    ) -> None:
+        require(bool(operands), "reduce_window_c1", "requires at least 1 input value")
+        inputs, inits = halves(self.name, operands)
+        _check_windowed(self.window, inputs)
+        if calls:
+            check_reducer(calls[0], inputs, inits, self.window.sizes, _REDUCE_WINDOW_BODY)
+        super().verify(operands, results, calls)
+
+
+_REDUCE_WINDOW = WindowRules(
+    strides="reduce_window_c6",
+    padding="reduce_window_c12",
+    base_dilations="reduce_window_c8",
+    window_dilations="reduce_window_c10",
+    size="reduce_window_c5",
+    stride="reduce_window_c7",
+    base_dilation="reduce_window_c9",
+    window_dilation="reduce_window_c11",
+)
+_REDUCE_WINDOW_BODY = ReducerRules(
+    body="reduce_window_c13", init_shape="reduce_window_i2", input_element="reduce_window_c3"
+)
+
+
+def _check_windowed(window: Window, inputs: Sequence[TensorType]) -> None:
+    for i, t in enumerate(inputs):
+        require(
+            compatible_shapes(inputs[0], t),
+            "reduce_window_c2",
+            "expects all inputs to have compatible shapes. Shape at input-index"
+            f" {i} is not compatible with shape at input-index 0",
+        )
+    check_padding_shape(window.padding, "reduce_window_c12")
+    for t in inputs:
+        require(
+            t.rank == len(window.sizes),
+            "reduce_window_c4",
+            "expects window-dimensions size == input rank, but got window-dimensions size:"
+            f" {len(window.sizes)} and input: '{type_text(t)}' with rank = {t.rank}.",
+        )
+    window.check(window.sizes, _REDUCE_WINDOW)
 
 
 @op("select_and_scatter")
@@ -200,19 +201,75 @@ class SelectAndScatter(Op):
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 3)
-        operand, source = tensors(self.name, operands[:2])
-        scalar(self.name, operands[2], "the initial value", "select_and_scatter_i3")
-        common_element(self.name, (operand, source), "select_and_scatter_c1")
-        prefix = "select_and_scatter"
-        rules = (f"{prefix}_c4", f"{prefix}_c5", f"{prefix}_c7", prefix, prefix)
-        self.window.check(operand.rank, rules)
-        windows = [
-            resized(x, partial(self.window.positions, d)) for d, x in enumerate(extents(operand))
-        ]
-        for d, (found, needed) in enumerate(zip(extents(source), windows, strict=False)):
-            require(
-                source.rank == operand.rank and may_equal(found, needed),
-                "select_and_scatter_c2",
-                f"dimension {d}: the source has size {found[0]}, needs {needed[0]}",
-            )
-        return bare(operand)
+        operand = tensor(self.name, operands[0], "the operand")
+        element = accumulators(self.name, calls[1], 1)[0] if len(calls) > 1 else operand.element
+        return array(element, extents(operand))
+
+    def verify(
+        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
+    ) -> None:
+        count(self.name, operands, 3)
+        operand, source, init = tensors(self.name, operands)
+        if len(calls) > 1:
+            _check_select(operand, calls[0])
+            value = array(source.element, ())
+            check_reducer(calls[1], (value,), (init,), (), _SCATTER_BODY)
+        window = self.window
+        require(
+            operand.rank == len(window.sizes),
+            "select_and_scatter_c4",
+            "expects window-dimensions size == operand rank, but got window-dimensions size:"
+            f" {len(window.sizes)} and operand-type: '{type_text(operand)}' with rank ="
+            f" {operand.rank}.",
+        )
+        check_padding_shape(window.padding, "select_and_scatter_c8")
+        window.check(window.sizes, _SELECT_AND_SCATTER)
+        needed = array(
+            operand.element,
+            [
+                (resized(x, partial(window.positions, d))[0], None)
+                for d, x in enumerate(extents(operand))
+            ],
+        )
+        fits = compatible_shapes(needed, source)
+        require(
+            fits and same_elements((needed, source)),
+            "select_and_scatter_c1" if fits else "select_and_scatter_c2",
+            f"expects source-type to be '{type_text(needed)}', but got'{type_text(source)}'",
+        )
+        super().verify(operands, results, calls)
+
+
+_SELECT_AND_SCATTER = WindowRules(
+    strides="select_and_scatter_c6",
+    padding="select_and_scatter_c8",
+    size="select_and_scatter_c5",
+    stride="select_and_scatter_c7",
+)
+_SCATTER_BODY = ReducerRules(body="select_and_scatter_c10", init_element="select_and_scatter_c3")
+
+
+def _check_select(operand: TensorType, body: Callee) -> None:
+    """Check the region that selects an element of a window."""
+    rule = "select_and_scatter_c9"
+    message = f"expects the select-region to take 2 parameters, but takes {len(body.arguments)}"
+    require(len(body.arguments) == 2, rule, message)
+    needed = array(operand.element, ())
+    for i, parameter in enumerate(body.arguments):
+        fits = isinstance(parameter, TensorType) and compatible_shapes(needed, parameter)
+        require(
+            fits and same_elements((needed, parameter)),  # type: ignore[arg-type]  # fits: a tensor
+            rule,
+            f"expects the type of select-region's parameter at index {i} to be"
+            f" '{type_text(needed)}', but got '{type_text(parameter)}'",
+        )
+    message = f"expects select-region to return single value, but got: {len(body.results)}"
+    require(len(body.results) == 1, rule, message)
+    require(
+        isinstance(result := body.results[0], TensorType)
+        and result.rank == 0
+        and result.element == PRED,
+        rule,
+        "expects the return-type of select-region to be tensor<i1>, but got:"
+        f" '{type_text(body.results[0])}'",
+    )

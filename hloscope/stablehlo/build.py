@@ -13,7 +13,8 @@ from hloscope.ir.types import TensorType, Type
 from hloscope.ops.base import Op
 from hloscope.ops.contraction import DotDimensions
 from hloscope.ops.control import Call, Return, UnknownOp
-from hloscope.ops.windows import ConvDimensions, Window
+from hloscope.ops.convolution import ConvDimensions
+from hloscope.ops.windows import Window
 from hloscope.source import Source
 from hloscope.stablehlo.attributes import (
     READERS,

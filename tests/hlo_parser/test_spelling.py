@@ -39,6 +39,7 @@ from hloscope.ops.control import (
     UnknownOp,
     While,
 )
+from hloscope.ops.convolution import ConvDimensions, Convolution
 from hloscope.ops.elementwise import ELEMENTWISE
 from hloscope.ops.gather_scatter import Gather
 from hloscope.ops.linalg import Fft, TriangularSolve
@@ -46,7 +47,7 @@ from hloscope.ops.random import Rng
 from hloscope.ops.reduction import Reduce, Scan, TopK
 from hloscope.ops.shape import BroadcastInDim, Constant, Pad
 from hloscope.ops.slicing import DynamicSlice, Slice
-from hloscope.ops.windows import ConvDimensions, Convolution, Window
+from hloscope.ops.windows import Window
 
 
 def printed(op: Op, calls: tuple[str, ...] = ()) -> str:

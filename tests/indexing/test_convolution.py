@@ -9,7 +9,8 @@ import pytest
 from hloscope.indexing import Access, IndexingMap, Precision
 from hloscope.indexing.analysis import input_to_output, output_to_input
 from hloscope.indexing.rules.convolution import Meeting
-from hloscope.ops.windows import ConvDimensions, Convolution, Window
+from hloscope.ops.convolution import ConvDimensions, Convolution
+from hloscope.ops.windows import Window
 from tests.indexing.relations import Values, instruction, pairs, without_domain
 
 Triple = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]

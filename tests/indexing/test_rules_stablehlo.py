@@ -13,12 +13,13 @@ from hloscope.ir.types import TensorType
 from hloscope.ops import OPS
 from hloscope.ops.contraction import Dot, Einsum, UnaryEinsum
 from hloscope.ops.control import CustomCall, Parameter, UnknownOp
+from hloscope.ops.convolution import ConvDimensions, DynamicConv
 from hloscope.ops.dynamic import DynamicBroadcastInDim, DynamicIota, DynamicPad
 from hloscope.ops.elementwise import ELEMENTWISE, IMPLICIT_BROADCAST
 from hloscope.ops.gather_scatter import DynamicGather, TorchIndexSelect
 from hloscope.ops.shape import Broadcast, Reshape, Transpose
 from hloscope.ops.slicing import RealDynamicSlice
-from hloscope.ops.windows import ConvDimensions, DynamicConv, Window
+from hloscope.ops.windows import Window
 from tests.indexing.relations import Values, instruction, relation, without_domain
 
 

@@ -9,6 +9,7 @@ from hloscope.ops import OPS, control
 from hloscope.ops.collectives import AllReduce, CollectivePermute
 from hloscope.ops.contraction import DotDimensions, DotGeneral
 from hloscope.ops.control import Case, Composite, CustomCall, UnknownOp
+from hloscope.ops.convolution import ConvDimensions, Convolution
 from hloscope.ops.dynamic import DynamicBroadcastInDim, GetDimensionSize
 from hloscope.ops.elementwise import ELEMENTWISE
 from hloscope.ops.gather_scatter import Gather
@@ -17,7 +18,7 @@ from hloscope.ops.random import RngBitGenerator
 from hloscope.ops.reduction import Reduce, Sort, TopK
 from hloscope.ops.shape import BroadcastInDim, Concatenate, Constant, Iota, Pad, Transpose
 from hloscope.ops.slicing import DynamicSlice, Slice
-from hloscope.ops.windows import ConvDimensions, Convolution, ReduceWindow, Window
+from hloscope.ops.windows import ReduceWindow, Window
 from hloscope.stablehlo import parse_stablehlo
 from hloscope.stablehlo.spelling import SPELLINGS
 

@@ -24,7 +24,7 @@ from hloscope.indexing.rules.registry import input_to_output, output_to_input
 from hloscope.indexing.rules.windows import base_index, window_position
 from hloscope.ir.graph import Instruction
 from hloscope.ir.types import Dims
-from hloscope.ops.windows import Convolution, DynamicConv
+from hloscope.ops.convolution import Convolution, DynamicConv
 
 
 class Meeting:

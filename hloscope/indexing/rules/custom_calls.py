@@ -37,9 +37,9 @@ from hloscope.ir.op import Op
 from hloscope.ir.types import Dims
 from hloscope.ops.contraction import DotDimensions, DotGeneral
 from hloscope.ops.control import CustomCall, Domain
+from hloscope.ops.convolution import Convolution
 from hloscope.ops.linalg import Cholesky, TriangularSolve
 from hloscope.ops.reduction import TopK
-from hloscope.ops.windows import Convolution
 
 Config = Mapping[str, Any]
 

@@ -22,17 +22,10 @@ from hloscope.indexing.rules.build import (
 from hloscope.indexing.rules.registry import input_to_output, output_to_input
 from hloscope.ir.graph import Instruction
 from hloscope.ir.types import Dims
+from hloscope.ops.batch_norm import BatchNormGrad, BatchNormInference, BatchNormTraining
 from hloscope.ops.control import GetTupleElement, Parameter, Tuple
 from hloscope.ops.elementwise import Elementwise
-from hloscope.ops.reduction import (
-    BatchNormGrad,
-    BatchNormInference,
-    BatchNormTraining,
-    Reduce,
-    Scan,
-    Sort,
-    TopK,
-)
+from hloscope.ops.reduction import Reduce, Scan, Sort, TopK
 from hloscope.ops.shape import Constant
 
 

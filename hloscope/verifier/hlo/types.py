@@ -30,9 +30,9 @@ from hloscope.ops.control import (
     Tuple,
     While,
 )
+from hloscope.ops.convolution import Convolution
 from hloscope.ops.infer_util import leaves
 from hloscope.ops.shape import Bitcast, BroadcastInDim, Constant, Iota
-from hloscope.ops.windows import Convolution
 
 _MOST_LITERAL: Final = 1 << 16
 """Literals of more characters are not read for verification."""

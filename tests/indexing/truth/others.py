@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from hloscope.ir.op import Op
 from hloscope.ops.contraction import Einsum, UnaryEinsum
 from hloscope.ops.control import AddDependency, CopyDone, CopyStart, Domain, OptimizationBarrier
+from hloscope.ops.convolution import Convolution, DynamicConv
 from hloscope.ops.dynamic import (
     DynamicBroadcastInDim,
     DynamicIota,
@@ -23,7 +24,6 @@ from hloscope.ops.gather_scatter import DynamicGather, Gather, TorchIndexSelect
 from hloscope.ops.random import Rng
 from hloscope.ops.shape import BroadcastInDim, Iota, Pad
 from hloscope.ops.slicing import RealDynamicSlice, Slice
-from hloscope.ops.windows import Convolution, DynamicConv
 from tests.indexing.truth.generator import CASES, Gen, case
 from tests.indexing.truth.marks import Case, Ints, Operand, all_of, as_marks, empty, indices, union
 

@@ -8,22 +8,10 @@ import numpy as np
 
 from hloscope.ir.graph import Computation
 from hloscope.ir.types import ELEMENT_TYPES, TensorType
-from hloscope.ops.reduction import (
-    BatchNormGrad,
-    BatchNormInference,
-    BatchNormTraining,
-    Reduce,
-    Scan,
-    Sort,
-    TopK,
-)
-from hloscope.ops.windows import (
-    ConvDimensions,
-    Convolution,
-    ReduceWindow,
-    SelectAndScatter,
-    Window,
-)
+from hloscope.ops.batch_norm import BatchNormGrad, BatchNormInference, BatchNormTraining
+from hloscope.ops.convolution import ConvDimensions, Convolution
+from hloscope.ops.reduction import Reduce, Scan, Sort, TopK
+from hloscope.ops.windows import ReduceWindow, SelectAndScatter, Window
 from tests.indexing.truth.generator import Gen, body, case
 from tests.indexing.truth.marks import Case, Ints, Marks, as_marks, empty, indices, union, union_all
 from tests.indexing.truth.shape import padded

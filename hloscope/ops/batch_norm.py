@@ -1,0 +1,135 @@
+"""Batch normalisation: training, inference, gradient."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hloscope.ir.types import TensorType, TupleType
+from hloscope.ops.base import Callee, Op, Type, op
+from hloscope.ops.infer_util import (
+    array,
+    compatible_shapes,
+    count,
+    extents,
+    fit,
+    require,
+    same_elements,
+    size_text,
+    tensors,
+)
+
+
+def _feature(
+    name: str, whole: Sequence[TensorType], single: Sequence[TensorType], index: int
+) -> TensorType:
+    """Type of one value per feature, after the checks that batch normalisations share.
+
+    Args:
+        name: Name of the op.
+        whole: Arrays of all values.
+        single: Arrays of one value per feature.
+        index: The feature dimension.
+    """
+    index_rule, shape_rule, *size_rules = _RULES[name]
+    message = "expects multi-dimensional operands to have compatible shapes."
+    require(all(compatible_shapes(whole[0], t) for t in whole), shape_rule, message)
+    for t, rule in zip(single, size_rules, strict=True):
+        message = "expects single-dimensional operands to have compatible shapes."
+        require(t.rank == 1 and compatible_shapes(single[0], t), rule, message)
+    rank = whole[0].rank
+    require(
+        index < rank,
+        index_rule,
+        "expects featureIndex to be smaller than the rank of multi-dimensional operands; got"
+        f" featureIndex {index}, and rank {rank}.",
+    )
+    message = f"expects featureIndex to be a non-negative number, got {index}."
+    require(index >= 0, index_rule, message)
+    feature, found = extents(whole[0])[index], single[0].sizes[0]
+    require(
+        fit(found, feature[0]),
+        "batch_norm_grad_c5" if name == "batch_norm_grad" else size_rules[0],
+        "expects the size of single-dimensional operands to be compatible with feature count, but"
+        f" the size of single-dimensional operands is {size_text(found)} and the feature count is"
+        f" {size_text(feature[0])}.",
+    )
+    return array(whole[0].element, [feature])
+
+
+# labels: index, sizes of whole arrays, then size of each array of one value per feature
+_RULES = {
+    "batch_norm_grad": (
+        "batch_norm_grad_c1",
+        "batch_norm_grad_c3",
+        "batch_norm_grad_c4",
+        "batch_norm_grad_c4",
+        "batch_norm_grad_c4",
+    ),
+    "batch_norm_inference": (
+        "batch_norm_inference_c1",
+        "",
+        "batch_norm_inference_c3",
+        "batch_norm_inference_c4",
+        "batch_norm_inference_c5",
+        "batch_norm_inference_c6",
+    ),
+    "batch_norm_training": (
+        "batch_norm_training_c1",
+        "",
+        "batch_norm_training_c3",
+        "batch_norm_training_c4",
+    ),
+}
+
+
+def _check_elements(operands: tuple[Type, ...], names: str, rule: str) -> None:
+    """Check that all operands have one element type; HLO may mix floating-point types."""
+    message = f"failed to verify that all of {{{names}}} have same element type"
+    require(same_elements(tensors(names, operands)), rule, message)
+
+
+@op("batch_norm_training")
+class BatchNormTraining(Op):
+    """Normalises over all dimensions but `feature_index`; returns output, mean, variance."""
+
+    epsilon: float
+    feature_index: int
+
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        count(self.name, operands, 3)
+        t, *single = tensors(self.name, operands)
+        _check_elements(operands, "operand, scale, offset", "batch_norm_training_c2")
+        feature = _feature(self.name, [t], single, self.feature_index)
+        return TupleType((array(t.element, extents(t)), feature, feature))
+
+
+@op("batch_norm_inference")
+class BatchNormInference(Op):
+    """Normalises with given mean and variance."""
+
+    epsilon: float
+    feature_index: int
+
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        count(self.name, operands, 5)
+        t, *single = tensors(self.name, operands)
+        names = "operand, scale, offset, mean, variance"
+        _check_elements(operands, names, "batch_norm_inference_c2")
+        _feature(self.name, [t], single, self.feature_index)
+        return array(t.element, extents(t))
+
+
+@op("batch_norm_grad")
+class BatchNormGrad(Op):
+    """Gradient of `batch_norm_training`; returns the gradients of operand, scale and offset."""
+
+    epsilon: float
+    feature_index: int
+
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        count(self.name, operands, 5)
+        t, *single, grad = tensors(self.name, operands)
+        names = "operand, scale, mean, variance, grad_output"
+        _check_elements(operands, names, "batch_norm_grad_c2")
+        feature = _feature(self.name, [t, grad], single, self.feature_index)
+        return TupleType((array(t.element, extents(t)), feature, feature))

@@ -1,0 +1,280 @@
+"""Convolution: a kernel slides over an input."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+from hloscope.ir.types import TensorType
+from hloscope.mlir.types import element_text, type_text
+from hloscope.ops.base import Callee, Dims, Op, Type, op
+from hloscope.ops.declared import check_declared_sizes, product_element
+from hloscope.ops.infer_util import (
+    Extent,
+    array,
+    count,
+    extents,
+    fit,
+    known,
+    require,
+    resized,
+    same_elements,
+    size_text,
+    tensors,
+)
+from hloscope.ops.precision import check_precisions
+from hloscope.ops.quantization import any_quantized, check_convolution
+from hloscope.ops.windows import Window, WindowRules, check_padding_shape
+
+
+@dataclass(frozen=True, slots=True)
+class ConvDimensions:
+    """Which dimension of input, kernel and output is what."""
+
+    input_batch: int
+    input_feature: int
+    input_spatial: Dims
+    kernel_input_feature: int
+    kernel_output_feature: int
+    kernel_spatial: Dims
+    output_batch: int
+    output_feature: int
+    output_spatial: Dims
+
+    @property
+    def input(self) -> Dims:
+        """Batch, feature and spatial dimensions of the input."""
+        return (self.input_batch, self.input_feature, *self.input_spatial)
+
+    @property
+    def kernel(self) -> Dims:
+        """Input feature, output feature and spatial dimensions of the kernel."""
+        return (self.kernel_input_feature, self.kernel_output_feature, *self.kernel_spatial)
+
+    @property
+    def output(self) -> Dims:
+        """Batch, feature and spatial dimensions of the output."""
+        return (self.output_batch, self.output_feature, *self.output_spatial)
+
+
+@op("convolution")
+class Convolution(Op):
+    """Convolution of `lhs` with the kernel `rhs`.  Source: StableHLO spec `convolution`."""
+
+    window: Window
+    dimensions: ConvDimensions
+    feature_group_count: int = 1
+    batch_group_count: int = 1
+    settings: tuple[tuple[str, str], ...] = ()  # operand_precision, padding_type … as written
+
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        count(self.name, operands, 2)
+        lhs, rhs = tensors(self.name, operands)
+        _check_operands(self, lhs, rhs, any_float=True)
+        check_padding_shape(self.window.padding, "convolution_c4")
+        return _convolved(self, self.window, lhs, rhs)
+
+    def verify(
+        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
+    ) -> None:
+        count(self.name, operands, 2)
+        lhs, rhs = tensors(self.name, operands)
+        _check_operands(self, lhs, rhs, any_float=False)
+        check_padding_shape(self.window.padding, "convolution_c4")
+        result = check_declared_sizes(
+            _convolved(self, self.window, lhs, rhs), results, "convolution_c25"
+        )
+        _check_quantized(self, lhs, rhs, result)
+
+
+@op("dynamic_conv")
+class DynamicConv(Op):
+    """`convolution` whose padding is operand 2."""
+
+    reads_values: ClassVar[tuple[int, ...]] = (2,)
+    window: Window
+    dimensions: ConvDimensions
+    feature_group_count: int = 1
+    batch_group_count: int = 1
+    settings: tuple[tuple[str, str], ...] = ()
+
+    def verify(
+        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
+    ) -> None:
+        count(self.name, operands, 3)
+        lhs, rhs, padding = tensors(self.name, operands)
+        _check_operands(self, lhs, rhs, any_float=False)
+        require(
+            padding.rank == 2,
+            "dynamic_conv_i3",
+            f"expects padding to be of rank 2 but got {padding.rank}",
+        )
+        first, second = map(size_text, padding.sizes)
+        require(
+            padding.sizes == (lhs.rank - 2, 2),
+            "dynamic_conv_c4",
+            f"expects padding to be of shape [{lhs.rank - 2}, 2], but got [{first}, {second}]",
+        )
+        amounts = known(padding)
+        if amounts is not None:
+            given = self.window
+            pairs = tuple(zip(amounts[::2], amounts[1::2], strict=True))
+            window = Window(
+                given.sizes,
+                given.strides,
+                pairs,
+                given.base_dilations,
+                given.window_dilations,
+                given.reversal,
+            )
+            _convolved(self, window, lhs, rhs)
+        for result in tensors(self.name, results):
+            _check_quantized(self, lhs, rhs, result)
+
+
+def _check_operands(
+    op: Convolution | DynamicConv, lhs: TensorType, rhs: TensorType, *, any_float: bool
+) -> None:
+    """Check what does not depend on the window.  HLO may mix floating-point types."""
+    name, dims = op.name, op.dimensions
+    both = f"Got: '{type_text(lhs)}' and '{type_text(rhs)}'."
+    message = f"expects convolution arguments to have >= 2 dimensions. {both}"
+    require(lhs.rank >= 2, f"{name}_c13", message)
+    message = f"expects convolution arguments to have same number of dimensions. {both}"
+    require(lhs.rank == rhs.rank, f"{name}_c1", message)
+    if not any_quantized(lhs, rhs):
+        require(
+            same_elements((lhs, rhs), any_float=any_float),
+            f"{name}_c27",
+            "expects lhs and rhs to have compatible element type."
+            f" Got: '{element_text(lhs.element)}' and '{element_text(rhs.element)}'",
+        )
+    _check_dimensions(name, dims, lhs.rank)
+    _check_groups(op, lhs, rhs)
+    check_precisions(op.settings, f"{name}_c24")
+    needed = len(dims.input_spatial) + 2
+    message = f"expects convolution arguments to have {needed} dimensions. Got: {lhs.rank}"
+    require(lhs.rank == needed, f"{name}_c12", message)
+
+
+def _check_dimensions(name: str, dims: ConvDimensions, rank: int) -> None:
+    numbers = [len(d) for d in (dims.input_spatial, dims.kernel_spatial, dims.output_spatial)]
+    require(
+        numbers[0] == numbers[1] == numbers[2],
+        f"{name}_c17" if numbers[0] != numbers[1] else f"{name}_c19",
+        "expects the same size for input, kernel and output spatial-dimensions, but got"
+        f" {numbers[0]}, {numbers[1]}, and {numbers[2]} resp.",
+    )
+    sides = (
+        ("input", dims.input, f"{name}_c13"),
+        ("kernel", dims.kernel, f"{name}_c18"),
+        ("output", dims.output, f"{name}_c20"),
+    )
+    for _, numbered, rule in sides:
+        require(
+            all(0 <= d < rank for d in numbered),
+            rule,
+            f"expects input, kernel, and output dimension-numbers to be in-range [0, {rank}).",
+        )
+    for what, numbered, rule in sides:
+        found = ", ".join(map(str, numbered))
+        require(
+            len(set(numbered)) == len(numbered),
+            rule,
+            f"expects {what} dimension-numbers to be unique, got {{{found}}}.",
+        )
+
+
+def _check_groups(op: Convolution | DynamicConv, lhs: TensorType, rhs: TensorType) -> None:
+    name, dims, groups, batches = (
+        op.name,
+        op.dimensions,
+        op.feature_group_count,
+        op.batch_group_count,
+    )
+    message = f"expects feature_group_count to be a positive number, got {groups}."
+    require(groups > 0, f"{name}_c21", message)
+    message = f"expects batch_group_count to be a positive number, got {batches}."
+    require(batches > 0, f"{name}_c22", message)
+    require(
+        1 in (groups, batches),
+        f"{name}_c23",
+        "expects batch_group_count and feature_group_count not to be both greater than 1."
+        f" Got {batches} and {groups} resp.",
+    )
+    batch, features = lhs.sizes[dims.input_batch], lhs.sizes[dims.input_feature]
+    taken, made = rhs.sizes[dims.kernel_input_feature], rhs.sizes[dims.kernel_output_feature]
+    require(
+        batch is None or batch % batches == 0,
+        f"{name}_c10",
+        f"expects input batch dimension ({batch}) to be divisible by batch_group_count."
+        f" Got batch_group_count = {batches}.",
+    )
+    require(
+        features is None or features % groups == 0,
+        f"{name}_c11",
+        f"expects input feature dimension ({features}) to be a multiple of feature_group_count."
+        f" Got feature_group_count = {groups}.",
+    )
+    require(
+        features is None or fit(features // groups, taken),
+        f"{name}_c14",
+        f"expects input feature dimension ({features}) / feature_group_count = kernel input feature"
+        f" dimension ({taken}). Got feature_group_count = {groups}.",
+    )
+    require(
+        made is None or made % batches == 0,
+        f"{name}_c15",
+        f"expects output feature dimension size ({made}) to be a multiple of batch_group_count."
+        f" Got batch_group_count = {batches}.",
+    )
+    require(
+        made is None or made % groups == 0,
+        f"{name}_c16",
+        f"expects kernel output feature dimension ({made}) to be divisible by feature_group_count."
+        f" For feature_group_count = {groups}.",
+    )
+
+
+def _convolved(
+    op: Convolution | DynamicConv, window: Window, lhs: TensorType, rhs: TensorType
+) -> TensorType:
+    """Type of the result if it has the wider element type of the operands."""
+    name, dims = op.name, op.dimensions
+    base, kernel = extents(lhs), extents(rhs)
+    sizes = [kernel[k][0] for k in dims.kernel_spatial]
+    window.check(sizes, _rules(name))
+    out: list[Extent] = [(None, None)] * lhs.rank
+    out[dims.output_batch] = resized(base[dims.input_batch], lambda n: n // op.batch_group_count)
+    out[dims.output_feature] = kernel[dims.kernel_output_feature]
+    for d, (i, size, o) in enumerate(
+        zip(dims.input_spatial, sizes, dims.output_spatial, strict=True)
+    ):
+        if size is not None:
+            message = f"window dimension {d}: size {window.sizes[d]}, the kernel has {size}"
+            require(size == window.sizes[d], "", message)
+            out[o] = resized(base[i], partial(window.positions, d))
+    return array(product_element(lhs, rhs), out)
+
+
+def _rules(name: str) -> WindowRules:
+    return WindowRules(
+        strides=f"{name}_c2",
+        padding=f"{name}_c4",
+        base_dilations=f"{name}_c5",
+        window_dilations=f"{name}_c7",
+        reversal=f"{name}_c9",
+        stride=f"{name}_c3",
+        base_dilation=f"{name}_c6",
+        window_dilation=f"{name}_c8",
+    )
+
+
+def _check_quantized(
+    op: Convolution | DynamicConv, lhs: TensorType, rhs: TensorType, result: TensorType
+) -> None:
+    if any_quantized(lhs, rhs, result):
+        dims = op.dimensions
+        features = dims.kernel_output_feature, dims.output_feature
+        check_convolution(op.name, lhs, rhs, result, *features)

@@ -1,0 +1,32 @@
+"""Results whose sizes follow from the operands and whose element type is the program's choice."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hloscope.errors import VerifyError
+from hloscope.ir.types import ElementType, TensorType, Type
+from hloscope.mlir.types import type_text
+from hloscope.ops.infer_util import compatible_shapes, require, sizes_text, wider
+
+_NUMBERS: Final = frozenset({"pred", "unsigned", "signed", "float", "complex"})
+
+
+def product_element(lhs: TensorType, rhs: TensorType) -> ElementType:
+    """Element type of sums of products unless another is declared: the wider one."""
+    a, b = lhs.element, rhs.element
+    return wider(a, b) if {a.kind, b.kind} <= _NUMBERS else a
+
+
+def check_declared_sizes(inferred: TensorType, results: tuple[Type, ...], rule: str) -> TensorType:
+    """The declared result, which has to have the inferred sizes."""
+    result = results[0] if len(results) == 1 else None
+    if not isinstance(result, TensorType):
+        raise VerifyError(f"{len(results)} results, needs one array")
+    require(
+        compatible_shapes(inferred, result),
+        rule,
+        f"inferred shape '[{sizes_text(inferred.sizes)}]' is incompatible with return type of"
+        f" operation '{type_text(result)}'",
+    )
+    return result

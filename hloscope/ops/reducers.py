@@ -1,0 +1,164 @@
+"""Bodies of reductions: what they take and return."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from hloscope.ir.op import Callee
+from hloscope.ir.types import ElementType, TensorType, TupleType, Type
+from hloscope.mlir.types import type_text
+from hloscope.ops.infer_util import (
+    compatible_shapes,
+    fit,
+    promotable,
+    require,
+    same_elements,
+    tensors,
+)
+
+
+class ReducerRules(NamedTuple):
+    """Labels of the constraints on a body; an empty one is that of the whole body.
+
+    Attributes:
+        body: The body is a function of 2N scalars with N results.
+        parameter: A parameter has the type of the result.
+        init_shape: The initial value has the sizes of the result.
+        init_element: The element type of the initial value can be promoted to that of the result.
+        input_element: The element type of the input can be promoted to that of the parameter.
+    """
+
+    body: str
+    parameter: str = ""
+    init_shape: str = ""
+    init_element: str = ""
+    input_element: str = ""
+
+
+def body_results(body: Callee, number: int) -> tuple[Type, ...]:
+    """The results of a body; `number` > 1 of them may be one tuple, as in HLO."""
+    match body.results:
+        case (TupleType(elements),) if len(elements) == number > 1:
+            return elements
+        case results:
+            return results
+
+
+def accumulators(op: str, body: Callee, number: int) -> list[ElementType]:
+    """Element types of what a body accumulates."""
+    results = body_results(body, number)
+    require(
+        len(results) == number, "", f"the body of `{op}` returns {len(results)}, needs {number}"
+    )
+    return [t.element for t in tensors(op, results)]
+
+
+def check_reducer(
+    body: Callee,
+    inputs: Sequence[TensorType],
+    inits: Sequence[TensorType],
+    allowed: Sequence[int | None],
+    rules: ReducerRules,
+) -> None:
+    """Check the body of a reduction.
+
+    Args:
+        body: Types of its parameters and results.
+        inputs: Types of the N inputs.
+        inits: Types of the N initial values.
+        allowed: Sizes that parameters may have, in order, each or not.
+        rules: Labels.
+    """
+    number, arguments = len(inputs), body.arguments
+    require(
+        len(arguments) == 2 * number,
+        rules.body,
+        f"Reduction-region must take {2 * number} parameters, but takes {len(arguments)}"
+        " parameter(s)",
+    )
+    results = body_results(body, number)
+    message = "The reduction-region expected to return some value(s)"
+    require(bool(results), rules.body, message)
+    require(
+        len(results) == number,
+        rules.body,
+        f"Reduction-region here must produce {number} tensors, but produces {len(results)} instead",
+    )
+    arrays = []
+    for result in results:
+        require(
+            isinstance(result, TensorType),
+            rules.body,
+            "Reduction-region here must produce tensor-typed result(s), but produces"
+            f" '{type_text(result)}' instead",
+        )
+        arrays += [result] if isinstance(result, TensorType) else []
+    for i, result in enumerate(arrays):
+        _check_parameter(body, i, result, rules, any_float=False)
+        parameter = _check_parameter(body, number + i, result, rules, any_float=True)
+        _check_init(i, result, inits[i], rules)
+        require(
+            promotable(inputs[i].element, parameter.element, any_float=True),
+            rules.input_element or rules.body,
+            f"The element-type of reduction-region's argument at index {number + i} is expected to"
+            f" be promotable from '{type_text(inputs[i].element)}', but got"
+            f" '{type_text(parameter.element)}'",
+        )
+        _check_sizes(number, i, parameter, allowed, rules.body)
+
+
+def _check_parameter(
+    body: Callee, index: int, result: TensorType, rules: ReducerRules, *, any_float: bool
+) -> TensorType:
+    parameter = body.arguments[index]
+    fits = (
+        isinstance(parameter, TensorType)
+        and compatible_shapes(result, parameter)
+        and same_elements((result, parameter), any_float=any_float)
+    )
+    require(
+        fits,
+        rules.parameter or rules.body,
+        f"The type of reduction-region's parameter at index {index} is different than the"
+        f" corresponding result type: '{type_text(parameter)}' vs '{type_text(result)}'",
+    )
+    assert isinstance(parameter, TensorType)
+    return parameter
+
+
+def _check_init(i: int, result: TensorType, init: TensorType, rules: ReducerRules) -> None:
+    both = f"'{type_text(result)}' vs '{type_text(init)}'"
+    require(
+        compatible_shapes(init, result),
+        rules.init_shape or rules.body,
+        f"The shape of reduction-region's result type at index {i} differs from the op's"
+        f" corresponding init-value type: {both}",
+    )
+    require(
+        promotable(init.element, result.element, any_float=True),
+        rules.init_element or rules.body,
+        f"The element-type of reduction-region's result type at index {i} is expected to be"
+        f" promotable from the op's corresponding init-value element-type: {both}",
+    )
+
+
+def _check_sizes(
+    number: int, i: int, parameter: TensorType, allowed: Sequence[int | None], rule: str
+) -> None:
+    """The sizes of a parameter are some of `allowed`, in their order."""
+    require(
+        parameter.rank <= len(allowed),
+        rule,
+        f"The rank of reduction-region's argument at index {number + i} is expected to be"
+        f" <= {len(allowed)}, got {parameter.rank}",
+    )
+    found = 0
+    for size in allowed:
+        found += found < parameter.rank and fit(size, parameter.sizes[found])
+    require(
+        found == parameter.rank,
+        rule,
+        f"The shape of reduction-region's argument at index {number + i} is not compatible with"
+        f" that of reduce-op's input-parameter at index {i}",
+    )
