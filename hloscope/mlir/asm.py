@@ -151,9 +151,6 @@ class AsmParser(Protocol):
     def successor(self) -> Block:
         """Read `^label`."""
 
-    def successor(self, state: State) -> None:
-        """Read `^name` or `^name(%a, %b : t, t)`."""
-
     def region(self, arguments: Sequence[Argument] = ()) -> Region:
         """Read `{…}`, whose entry block has these arguments."""
 

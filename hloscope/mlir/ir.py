@@ -13,7 +13,7 @@ from typing import Final
 from hloscope.ir.types import Type
 from hloscope.mlir.attributes import Attribute
 from hloscope.mlir.locations import UNKNOWN, Location
-from hloscope.source import Span
+from hloscope.source import Source, Span
 
 NO_ATTRIBUTES: Final[Mapping[str, Attribute]] = {}
 
@@ -63,11 +63,14 @@ class Operation:
         successors: Blocks a terminator may go to; their arguments are among the operands.
         successor_operands: How many operands, counted from the end, go to each successor.
         location: As given in the text.
-        span: Where it stands in the source, if it was read: from its first result or name.
+        source: The text it was read from, if it was.
+        start: Where its name begins in the source.
+        end: Where its name ends.
     """
 
     __slots__ = (
         "attributes",
+        "end",
         "location",
         "name",
         "operands",
@@ -75,7 +78,8 @@ class Operation:
         "properties",
         "regions",
         "results",
-        "span",
+        "source",
+        "start",
         "successor_operands",
         "successors",
     )
@@ -91,7 +95,9 @@ class Operation:
         successors: tuple[Block, ...] = (),
         successor_operands: tuple[int, ...] = (),
         location: Location = UNKNOWN,
-        span: Span | None = None,
+        source: Source | None = None,
+        start: int = 0,
+        end: int = 0,
     ) -> None:
         self.name = name
         self.operands = operands
@@ -102,7 +108,9 @@ class Operation:
         self.successors = successors
         self.successor_operands = successor_operands
         self.location = location
-        self.span = span
+        self.source = source
+        self.start = start
+        self.end = end
         self.parent: Block | None = None
         for region in regions:
             region.parent = self
@@ -113,6 +121,11 @@ class Operation:
         (value,) = self.results
         return value
 
+    @property
+    def span(self) -> Span | None:
+        """Where its name stands in the source, if it was read."""
+        return None if self.source is None else Span(self.source, self.start, self.end)
+
     def get(self, name: str) -> Attribute | None:
         """The property or attribute of that name."""
         found = self.properties.get(name)
@@ -120,6 +133,14 @@ class Operation:
 
     def __repr__(self) -> str:
         return f"<{self.name} of {len(self.operands)} operands>"
+
+
+class SourceModule(Operation):
+    """The `builtin.module` a text is read as; `resources` is its `{-# … #-}`, as written."""
+
+    __slots__ = ("resources",)
+
+    resources: str
 
 
 class Block:

@@ -26,7 +26,7 @@ _TOKEN: Final = re.compile(
     + r"|(?P<bad>[\s\S]))",
     re.ASCII,
 )
-_BRACKET: Final = re.compile(rf"{STRING}|//[^\n]*|->|[<>()\[\]{{}}]|\Z", re.ASCII)
+_BRACKET: Final = re.compile(rf"{STRING}|//[^\n]*|->|>=|[<>()\[\]{{}}]|\Z", re.ASCII)
 _CLOSERS: Final = {"(": ")", "[": "]", "{": "}", "<": ">"}
 _ESCAPE: Final = re.compile(rb"\\(?:([0-9A-Fa-f]{2})|(.))", re.DOTALL)
 _ESCAPED: Final = {b"n": b"\n", b"t": b"\t", b"\\": b"\\", b'"': b'"'}
@@ -166,9 +166,7 @@ class Lexer:
             sign = found[0]
             if sign in _CLOSERS:
                 closers.append(_CLOSERS[sign])
-            elif sign == "":
-                break
-            elif sign[0] in ")]}>":
+            elif sign in (")", "]", "}", ">"):
                 if closers.pop() != sign:
                     break
                 if not closers:
