@@ -76,6 +76,9 @@ class AsmParser(Protocol):
     def keep(self, error: ParseError) -> None:
         """Note an error that was raised already, before another is raised."""
 
+    def peek(self) -> str:
+        """The text of the current token."""
+
     def try_token(self, token: str) -> bool:
         """Read punctuation (`(`, `->`, `<`, `x` …) or fail to."""
 
