@@ -5,10 +5,8 @@ Runtime variables whose value is known this way are replaced by it, clamped as t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from math import prod
 from typing import Final, TypeAlias
 
@@ -23,6 +21,7 @@ from hloscope.affine import (
     minimum,
     substitute,
 )
+from hloscope.fusion.literals import integers
 from hloscope.indexing import Accesses, Constraint, IndexingMap, Precision
 from hloscope.ir.graph import Instruction
 from hloscope.ir.op import Op
@@ -48,8 +47,6 @@ Rule: TypeAlias = Callable[[Instruction], tuple[Accesses, ...]]
 
 MAX_DEPTH: Final = 64
 """How far back a value is looked for."""
-MAX_LITERAL: Final = 1 << 20
-"""Characters of a literal that are looked at."""
 _MOVES: Final = BroadcastInDim, Reshape, Transpose, Slice, Reverse, Bitcast, Concatenate, Pad
 MOVES: Final[frozenset[type[Op]]] = frozenset([*_MOVES, ELEMENTWISE["copy"]])
 """Ops whose result elements are operand elements."""
@@ -137,7 +134,7 @@ class Values:
             return None
         match ins.op:
             case Constant(literal):
-                return _constant(literal, ins.type.shape, index)
+                return _constant(literal, ins.type, index)
             case Iota(dimension):
                 return index[dimension]
             case op if type(op) in MOVES:
@@ -279,24 +276,9 @@ def _fits(bounds: Interval, type: Type) -> bool:
     return limits is not None and bounds.is_finite and limits.contains(bounds)
 
 
-_INTEGER: Final = re.compile(r"-?\d+|true|false")
-_WORDS: Final = {"true": "1", "false": "0"}
-
-
-@lru_cache(maxsize=256)
-def _integers(literal: str) -> tuple[int, ...] | None:
-    """The elements of an integer literal in row-major order; `None` if they are not all there."""
-    if len(literal) > MAX_LITERAL or "..." in literal or '"' in literal:
-        return None
-    if literal.startswith("dense"):
-        return None  # MLIR's form, with a type whose digits are no elements
-    words = _INTEGER.findall(literal)
-    return tuple([int(_WORDS.get(word, word)) for word in words])
-
-
-def _constant(literal: str, shape: Sequence[int], index: Index) -> Expr | None:
+def _constant(literal: str, type: TensorType, index: Index) -> Expr | None:
     """An element of a constant: all equal, at a fixed place, or growing evenly along each axis."""
-    elements = _integers(literal)
+    elements, shape = integers(literal, type), type.shape
     if not elements:
         return None
     if len(set(elements)) == 1:

@@ -6,12 +6,12 @@ Any other is drawn from what the variable can be, always the same one for the sa
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
 from hloscope.affine import Interval
+from hloscope.fusion.literals import integers
 from hloscope.indexing import Precision
 from hloscope.indexing.analysis import output_to_input
 from hloscope.ir.graph import Instruction
@@ -47,8 +47,6 @@ _MOVES: Final = (
     Pad,
     ELEMENTWISE["copy"],
 )
-_INTEGER: Final = re.compile(r"-?\d+|true|false")
-_WORDS: Final = {"true": "1", "false": "0"}
 _DIRECTIONS: Final = {"LT": "less", "LE": "less_equal", "GT": "greater", "GE": "greater_equal",
                       "EQ": "equal", "NE": "not_equal"}  # fmt: skip
 
@@ -114,13 +112,11 @@ class Values:
             return None
         match ins.op:
             case Constant(literal):
-                words = [] if "..." in literal else _INTEGER.findall(literal)
-                if len(words) != prod(shape):
+                numbers = integers(literal, type)
+                if not numbers or any(abs(n) >= 1 << 62 for n in numbers):
                     return None
-                numbers = [int(_WORDS.get(word, word)) for word in words]
-                if any(abs(n) >= 1 << 62 for n in numbers):
-                    return None
-                return np.array(numbers, np.int64).reshape(shape), np.ones(shape, np.bool_)
+                values = np.array(numbers * (prod(shape) if len(numbers) == 1 else 1), np.int64)
+                return values.reshape(shape), np.ones(shape, np.bool_)
             case Iota(dimension):
                 return np.indices(shape)[dimension], np.ones(shape, np.bool_)
             case op if isinstance(op, _MOVES):
