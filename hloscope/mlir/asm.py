@@ -177,8 +177,8 @@ class AsmPrinter(Protocol):
     def values(self, values: Sequence[Value]) -> None:
         """Write `%a, %b`."""
 
-    def argument(self, argument: Value) -> None:
-        """Write `%a: t` of a region's argument, with its location where locations are written."""
+    def argument(self, argument: Value, attributes: Attribute | None = None) -> None:
+        """Write `%a: t {…}` of a region's argument, with its location where they are written."""
 
     def newline(self) -> None:
         """Begin a line at the current indentation."""
