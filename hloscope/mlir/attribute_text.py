@@ -34,6 +34,9 @@ from hloscope.mlir.types import F64, I64, type_text
 TypeText: TypeAlias = Callable[[Type], str]
 AttributeText: TypeAlias = Callable[[Attribute], str]
 
+_TYPED: Final = (IntegerAttr, FloatAttr, StringAttr, DenseAttr)
+_TRUTHS: Final = ("false", "true")
+
 
 def attribute_text(attribute: Attribute, *, type: bool = True) -> str:
     """The attribute written out, with its `: type` unless that is not wanted.
@@ -49,39 +52,53 @@ def write(
     attribute: Attribute, type_of: TypeText, inner: AttributeText, *, typed: bool = True
 ) -> str:
     """The attribute; types in it and attributes in it as the two functions write them."""
+    if isinstance(attribute, _TYPED):
+        text = _untyped(attribute)
+        if not typed or attribute.type is None:
+            return text
+        return f"{text} : {type_of(attribute.type)}"
     match attribute:
-        case UnitAttr():
-            return "unit"
-        case BoolAttr(value):
-            return "true" if value else "false"
-        case StringAttr(value, kind):
-            return quoted(value) + (f" : {type_of(kind)}" if kind is not None and typed else "")
-        case IntegerAttr(value, kind):
-            return f"{value} : {type_of(kind)}" if typed else str(value)
-        case FloatAttr(bits, kind):
-            text = float_text(bits, kind)
-            return f"{text} : {type_of(kind)}" if typed else text
-        case DenseAttr(_, kind):
-            text = dense_text(attribute)
-            return f"{text} : {type_of(kind)}" if typed else text
         case DenseArrayAttr(element, values):
             texts = ", ".join(_array_texts(element, values))
-            if not typed:
-                return f"array<{texts}>"
-            return f"array<{type_of(element)}{': ' if texts else ''}{texts}>"
+            kind = f"{type_of(element)}{': ' if texts else ''}" if typed else ""
+            return f"array<{kind}{texts}>"
         case ArrayAttr(parts):
             return f"[{', '.join(_in_array(part, inner) for part in parts)}]"
         case DictAttr(entries):
             return f"{{{', '.join(entry(name, value, inner) for name, value in entries)}}}"
         case TypeAttr(kind):
             return type_of(kind)
+        case StructAttr(dialect, name, fields):
+            texts = ", ".join(f"{key} = {_field(value, inner)}" for key, value in fields)
+            return f"#{dialect}.{name}<{texts}>"
+        case _:
+            return _simple(attribute)
+
+
+def _untyped(attribute: IntegerAttr | FloatAttr | StringAttr | DenseAttr) -> str:
+    """One of the attributes that have a type, without it."""
+    match attribute:
+        case IntegerAttr(value):
+            return str(value)
+        case FloatAttr(bits, kind):
+            return float_text(bits, kind)
+        case StringAttr(text):
+            return quoted(text)
+        case DenseAttr():
+            return dense_text(attribute)
+
+
+def _simple(attribute: UnitAttr | BoolAttr | SymbolAttr | EnumAttr | VerbatimAttr) -> str:
+    """One of the attributes in which there are neither types nor attributes."""
+    match attribute:
+        case UnitAttr():
+            return "unit"
+        case BoolAttr(value):
+            return _TRUTHS[value]
         case SymbolAttr(root, nested):
             return "::".join(map(symbol, (root, *nested)))
-        case EnumAttr(dialect, name, value):
-            return f"#{dialect}<{name} {value}>"
-        case StructAttr(dialect, name, fields):
-            texts = [f"{key} = {_field(value, inner)}" for key, value in fields]
-            return f"#{dialect}.{name}<{', '.join(texts)}>"
+        case EnumAttr(dialect, name, text):
+            return f"#{dialect}<{name} {text}>"
         case VerbatimAttr(text):
             return text
 
@@ -118,9 +135,6 @@ def _array_texts(element: Type, values: Iterable[int]) -> Iterable[str]:
         if element.kind == "pred":
             return (_TRUTHS[bool(value)] for value in values)
     return map(str, values)
-
-
-_TRUTHS: Final = ("false", "true")
 
 
 def _field(value: Attribute | int | tuple[int, ...], inner: AttributeText) -> str:

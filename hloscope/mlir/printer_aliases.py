@@ -36,7 +36,7 @@ class _Alias:
         self.name = name
         self.text = text
         self.parts = parts
-        self.depth = 1 + max((part.depth for part in parts), default=0)
+        self.depth: int = 1 + max((part.depth for part in parts), default=0)
         self.later = True  # may stand below the module
 
 
@@ -85,7 +85,8 @@ class Aliases:
             name = self._all[i].name
             names[i] = f"{name}{count[name] or ''}"
             count[name] += 1
-        above, below = [], []
+        above: list[str] = []
+        below: list[str] = []
         for i in order:
             alias = self._all[i]
             written = f"loc({alias.text})" if alias.name == "#loc" else alias.text
