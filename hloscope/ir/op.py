@@ -174,4 +174,8 @@ class Op(metaclass=OpClass):
         if len(results) == 1 and isinstance(results[0], TupleType):
             found = (inferred,)
         if len(found) != len(results) or not all(map(compatible, found, results)):
-            raise IncompatibleTypesError(found, results, self.result_rule)
+            raise IncompatibleTypesError(found, results, self.broken_rule(found, results))
+
+    def broken_rule(self, inferred: tuple[Type, ...], declared: tuple[Type, ...]) -> str:
+        """Label of the constraint that `declared`, which does not fit `inferred`, breaks."""
+        return self.result_rule

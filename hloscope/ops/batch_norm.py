@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
-from hloscope.ir.types import TensorType, TupleType
+from hloscope.ir.types import TensorType, TupleType, compatible
 from hloscope.ops.base import Callee, Op, Type, op
 from hloscope.ops.infer_util import (
     array,
@@ -102,11 +103,16 @@ class BatchNormTraining(Op):
         feature = _feature(self.name, [t], single, self.feature_index)
         return TupleType((array(t.element, extents(t)), feature, feature))
 
+    def broken_rule(self, inferred: tuple[Type, ...], declared: tuple[Type, ...]) -> str:
+        rules = ("batch_norm_training_c7", "batch_norm_training_c5", "batch_norm_training_c6")
+        return _broken(inferred, declared, rules)
+
 
 @op("batch_norm_inference")
 class BatchNormInference(Op):
     """Normalises with given mean and variance."""
 
+    result_rule: ClassVar[str] = "batch_norm_inference_c7"
     epsilon: float
     feature_index: int
 
@@ -133,3 +139,15 @@ class BatchNormGrad(Op):
         _check_elements(operands, names, "batch_norm_grad_c2")
         feature = _feature(self.name, [t, grad], single, self.feature_index)
         return TupleType((array(t.element, extents(t)), feature, feature))
+
+    def broken_rule(self, inferred: tuple[Type, ...], declared: tuple[Type, ...]) -> str:
+        rules = ("batch_norm_grad_c3", "batch_norm_grad_c4", "batch_norm_grad_c4")
+        return _broken(inferred, declared, rules)
+
+
+def _broken(inferred: tuple[Type, ...], declared: tuple[Type, ...], rules: tuple[str, ...]) -> str:
+    """Label of the first result that does not fit."""
+    for a, b, rule in zip(inferred, declared, rules, strict=False):
+        if not compatible(a, b):
+            return rule
+    return rules[0]

@@ -9,6 +9,32 @@ from hloscope.ir.types import ElementType, TensorType, Type
 from hloscope.mlir.types import type_text
 from hloscope.ops.infer_util import compatible_shapes, require, sizes_text, wider
 
+
+def mismatch(
+    inferred: tuple[Type, ...],
+    declared: tuple[Type, ...],
+    *,
+    number: str,
+    sizes: str,
+    element: str,
+) -> str:
+    """Which of three labels is that of the difference: number of results, sizes, element type.
+
+    >>> from hloscope.ir.types import ELEMENT_TYPES
+    >>> f32, s32 = TensorType(ELEMENT_TYPES["f32"], ()), TensorType(ELEMENT_TYPES["s32"], ())
+    >>> mismatch((f32,), (s32,), number="reduce_c3", sizes="reduce_c7", element="reduce_c8")
+    'reduce_c8'
+    """
+    if len(inferred) != len(declared):
+        return number
+    for a, b in zip(inferred, declared, strict=True):
+        if not isinstance(a, TensorType) or not isinstance(b, TensorType):
+            return sizes
+        if not compatible_shapes(a, b):
+            return sizes
+    return element
+
+
 _NUMBERS: Final = frozenset({"pred", "unsigned", "signed", "float", "complex"})
 
 

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from hloscope.ir.types import TensorType
 from hloscope.ops.base import Callee, Dims, Op, Type, op
+from hloscope.ops.declared import mismatch
 from hloscope.ops.infer_util import (
     Extent,
     array,
@@ -151,6 +152,10 @@ class _Gathering(Op):
         ]
         return array(operand.element, dims)
 
+    def broken_rule(self, inferred: tuple[Type, ...], declared: tuple[Type, ...]) -> str:
+        sizes, element = f"{self.name}_c22", f"{self.name}_c23"
+        return mismatch(inferred, declared, number="", sizes=sizes, element=element)
+
 
 @op("gather")
 class Gather(_Gathering):
@@ -262,6 +267,11 @@ class Scatter(Op):
         for t, update in zip(inputs, updates, strict=True):
             self._check_updates(t, expanded, update)
         super().verify(operands, results, calls)
+
+    def broken_rule(self, inferred: tuple[Type, ...], declared: tuple[Type, ...]) -> str:
+        return mismatch(
+            inferred, declared, number="scatter_c5", sizes="scatter_c24", element="scatter_c25"
+        )
 
     def _parts(
         self, operands: tuple[Type, ...]

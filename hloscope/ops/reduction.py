@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from hloscope.errors import VerifyError
 from hloscope.ir.types import TensorType, TupleType, UnrankedTensorType, compatible
 from hloscope.mlir.types import element_text, type_text
 from hloscope.ops.base import Callee, Dims, Op, Type, op
+from hloscope.ops.declared import mismatch
 from hloscope.ops.infer_util import (
     PRED,
     S32,
@@ -52,6 +54,11 @@ class Reduce(Op):
         if calls:
             check_reducer(calls[0], inputs, inits, kept, _REDUCE_BODY)
         super().verify(operands, results, calls)
+
+    def broken_rule(self, inferred: tuple[Type, ...], declared: tuple[Type, ...]) -> str:
+        return mismatch(
+            inferred, declared, number="reduce_c3", sizes="reduce_c7", element="reduce_c8"
+        )
 
     def _kept(self, inputs: Sequence[TensorType]) -> list[Extent]:
         """The dimensions of the result, which are those of the first input."""
@@ -139,6 +146,7 @@ class Scan(Op):
 class Sort(Op):
     """Sorts all operands together along `dimension` by the called comparator."""
 
+    result_rule: ClassVar[str] = "sort_c2"
     dimension: int
     is_stable: bool = False
 
@@ -208,6 +216,9 @@ class Map(Op):
     """Applies the called computation to the elements at each index."""
 
     dimensions: Dims
+
+    def broken_rule(self, inferred: tuple[Type, ...], declared: tuple[Type, ...]) -> str:
+        return mismatch(inferred, declared, number="", sizes="map_c1", element="map_c4")
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         require(bool(operands), "map_c2", "requires at least 1 input value")

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from hloscope.ir.types import TensorType
 from hloscope.mlir.types import type_text
 from hloscope.ops.base import Callee, Dims, Op, Pairs, Type, op
+from hloscope.ops.declared import mismatch
 from hloscope.ops.infer_util import (
     PRED,
     array,
@@ -155,6 +156,14 @@ class ReduceWindow(Op):
             check_reducer(calls[0], inputs, inits, self.window.sizes, _REDUCE_WINDOW_BODY)
         super().verify(operands, results, calls)
 
+    def broken_rule(self, inferred: tuple[Type, ...], declared: tuple[Type, ...]) -> str:
+        rules = {
+            "number": "reduce_window_c1",
+            "sizes": "reduce_window_c15",
+            "element": "reduce_window_c16",
+        }
+        return mismatch(inferred, declared, **rules)
+
 
 _REDUCE_WINDOW = WindowRules(
     strides="reduce_window_c6",
@@ -238,6 +247,14 @@ class SelectAndScatter(Op):
             f"expects source-type to be '{type_text(needed)}', but got'{type_text(source)}'",
         )
         super().verify(operands, results, calls)
+
+    def broken_rule(self, inferred: tuple[Type, ...], declared: tuple[Type, ...]) -> str:
+        rules = {
+            "number": "",
+            "sizes": "select_and_scatter_c11",
+            "element": "select_and_scatter_c12",
+        }
+        return mismatch(inferred, declared, **rules)
 
 
 _SELECT_AND_SCATTER = WindowRules(
