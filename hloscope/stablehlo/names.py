@@ -20,7 +20,6 @@ _FIXED: Final = """
     stablehlo.batch_norm_training   output batch_mean batch_var
     stablehlo.rng_bit_generator     output_state output
     chlo.top_k                      values indices
-    func.constant                   f
     arith.addui_extended            sum overflow
     arith.mulsi_extended            low high
     arith.mului_extended            low high
