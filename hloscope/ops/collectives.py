@@ -2,68 +2,321 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from hloscope.errors import VerifyError
-from hloscope.ir.types import TensorType, TokenType, TupleType
+from hloscope.ir.types import TensorType
+from hloscope.mlir.types import type_text
 from hloscope.ops.base import Callee, Op, Pairs, Type, op
+from hloscope.ops.groups import (
+    GroupRules,
+    PairRules,
+    Table,
+    check_groups,
+    check_pairs,
+    check_senders,
+    from_mlir,
+)
 from hloscope.ops.infer_util import (
+    S32,
     U32,
     array,
     bare,
     count,
     extents,
-    kind,
+    fit,
+    leaves,
     packed,
     require,
     resized,
+    returned,
     tensors,
 )
+from hloscope.ops.reducers import ReducerRules, check_reducer
 
 
 class Collective(Op):
     """Base: who takes part, and on which channel.
 
     Attributes:
-        replica_groups: As written, in any of the three notations (lists, iota, mesh axes);
-            `hlo_parser.replica_groups` reads it.
+        replica_groups: From StableHLO a table, or mesh axes as written; from HLO as written, in
+            any of the three notations (lists, iota, mesh axes) that `hlo_parser.replica_groups`
+            reads.
         channel_id: Channel, or `None`.
+        channel_type: StableHLO's number for the kind of the channel, or `None`.
         use_global_device_ids: Groups hold flattened device ids.
         settings: Everything else that has no meaning for the data, as written.
     """
 
-    replica_groups: str = ""
+    replica_groups: str | Table = ""
     channel_id: int | None = None
+    channel_type: int | None = None
     use_global_device_ids: bool = False
     settings: tuple[tuple[str, str], ...] = ()
 
 
+def _check_channel(op: Collective, rule: str) -> None:
+    channel = op.channel_id or 0
+    require(
+        not op.use_global_device_ids or channel > 0,
+        rule,
+        f"channel_id must be positive when useGlobalDeviceIds is set but got: {channel}",
+    )
+
+
+_ALL_GATHER: Final = GroupRules("all_gather_i3", "all_gather_c2", "all_gather_c4")
+
+
 @op("all_gather")
 class AllGather(Collective):
-    """Concatenates the operands of a group along `all_gather_dim`."""
+    """Concatenates the operands of a group along `all_gather_dim`.
+
+    Source: StableHLO spec `all_gather` (C1)-(C6).
+    """
 
     all_gather_dim: int = 0
+
+    def verify(
+        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
+    ) -> None:
+        pairs = zip(tensors(self.name, operands), tensors(self.name, results), strict=False)
+        for operand, result in pairs:
+            self._verify_one(operand, result)
+
+    def _verify_one(self, operand: TensorType, result: TensorType) -> None:
+        d = self.all_gather_dim
+        require(
+            0 <= d < operand.rank,
+            "all_gather_c1",
+            "all_gather_dim must be a valid index of operand",
+        )
+        require(
+            operand.sizes[d] != 0,
+            "all_gather_i1",
+            "dimension size of operand at 'all_gather_dim' cannot be zero",
+        )
+        check_groups(
+            self.replica_groups,
+            _ALL_GATHER,
+            same_size=True,
+            global_ids=self.use_global_device_ids,
+        )
+        require(
+            not self.use_global_device_ids or (self.channel_id or 0) >= 0,
+            "all_gather_c5",
+            "channel_id cannot be negative when useGlobalDeviceIds is set",
+        )
+        require(
+            result.rank == operand.rank,
+            "all_gather_c6",
+            "operand and result must have the same rank",
+        )
+        sizes = list(zip(operand.sizes, result.sizes, strict=True))
+        require(
+            all(fit(*pair) for i, pair in enumerate(sizes) if i != d),
+            "all_gather_c6",
+            "operand and result should have the same shape except for the dimension size at"
+            " 'all_gather_dim'",
+        )
+        mine, all_of_them = sizes[d]
+        require(
+            mine is None or all_of_them is None or all_of_them % mine == 0,
+            "all_gather_c6",
+            f"result gather dimension has size {all_of_them}, expected to be a multiple of operand"
+            f" gather dimension size {mine}",
+        )
+
+
+def _reduced(op: Collective, operands: list[TensorType], calls: tuple[Callee, ...]) -> Type:
+    """In StableHLO the body says what elements the results have, in HLO the operands do."""
+    if not calls or not from_mlir(op.replica_groups):
+        return packed(operands)
+    found = leaves(returned(op.name, calls))
+    if not found or not isinstance(found[0], TensorType):
+        raise VerifyError(f"the body of `{op.name}` returns no array")
+    return packed(array(found[0].element, extents(t)) for t in operands)
+
+
+def _check_body(
+    op: Collective, operands: list[TensorType], calls: tuple[Callee, ...], rules: ReducerRules
+) -> None:
+    """Check the body with each operand in turn."""
+    for operand in operands if calls else ():
+        check_reducer(calls[0], [operand], [array(operand.element, ())], (), rules)
+
+
+_ALL_REDUCE: Final = GroupRules("all_reduce_i2", "all_reduce_c1", "all_reduce_c3")
+_ALL_REDUCE_BODY: Final = ReducerRules("all_reduce_c5")
 
 
 @op("all_reduce")
 class AllReduce(Collective):
-    """Reduces the operands of a group element by element.  Calls: the body."""
+    """Reduces the operands of a group element by element.  Calls: the body.
+
+    Source: StableHLO spec `all_reduce` (C1)-(C7).
+    """
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
-        return packed(tensors(self.name, operands))
+        return _reduced(self, tensors(self.name, operands), calls)
+
+    def verify(
+        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
+    ) -> None:
+        if from_mlir(self.replica_groups):
+            check_groups(
+                self.replica_groups,
+                _ALL_REDUCE,
+                same_size=False,
+                global_ids=self.use_global_device_ids,
+            )
+            _check_channel(self, "all_reduce_c4")
+            _check_body(self, tensors(self.name, operands), calls, _ALL_REDUCE_BODY)
+        super().verify(operands, results, calls)
+
+
+class Rooted(Collective):
+    """Base of collectives with one device in each group whose part is another.
+
+    Attributes:
+        has_dynamic_root: The last operand says which device of the group it is, for each of the
+            other operands; else it is the first one.
+    """
+
+    has_dynamic_root: bool = False
+
+    def data(self, operands: tuple[Type, ...]) -> tuple[Type, ...]:
+        """The operands that are sent."""
+        return operands[:-1] if self.has_dynamic_root else operands
+
+    def _check_root(self, operands: tuple[Type, ...], data_rule: str, root_rule: str) -> None:
+        name = self.name
+        if not self.has_dynamic_root:
+            require(bool(operands), data_rule, f"{name} requires at least one data operand")
+            return
+        that = f"{name} with has_dynamic_root=true"
+        require(
+            len(operands) >= 2, root_rule, f"{that} requires at least two operands (data + root)"
+        )
+        needed, root = len(operands) - 1, operands[-1]
+        require(
+            isinstance(root, TensorType) and root.rank == 1 and root.element == S32,
+            root_rule,
+            f"last operand of {that} must be a rank-1 i32 tensor",
+        )
+        size = root.sizes[0] if isinstance(root, TensorType) else None
+        require(
+            fit(size, needed),
+            root_rule,
+            f"last operand of {that} must have the same number of elements as data operands"
+            f" ({needed}), but got {size}",
+        )
+
+
+_COLLECTIVE_REDUCE: Final = GroupRules(
+    "collective_reduce_i2", "collective_reduce_c1", "collective_reduce_c3"
+)
+_COLLECTIVE_REDUCE_BODY: Final = ReducerRules("collective_reduce_c5")
 
 
 @op("collective_reduce")
-class CollectiveReduce(Collective):
+class CollectiveReduce(Rooted):
     """`all_reduce` whose result only one member of each group keeps.  Calls: the body."""
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
-        return packed(tensors(self.name, operands))
+        return _reduced(self, tensors(self.name, self.data(operands)), calls)
+
+    def verify(
+        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
+    ) -> None:
+        if from_mlir(self.replica_groups):
+            self._check_root(operands, "collective_reduce_i1", "collective_reduce_i6")
+            check_groups(
+                self.replica_groups,
+                _COLLECTIVE_REDUCE,
+                same_size=False,
+                global_ids=self.use_global_device_ids,
+            )
+            _check_channel(self, "collective_reduce_c4")
+            data = tensors(self.name, self.data(operands))
+            _check_body(self, data, calls, _COLLECTIVE_REDUCE_BODY)
+        super().verify(operands, results, calls)
+
+
+_REDUCE_SCATTER: Final = GroupRules("reduce_scatter_i3", "reduce_scatter_c3", "reduce_scatter_c5")
+_REDUCE_SCATTER_BODY: Final = ReducerRules("reduce_scatter_c7")
 
 
 @op("reduce_scatter")
 class ReduceScatter(Collective):
-    """`all_reduce`, then each member keeps its part along `scatter_dimension`."""
+    """`all_reduce`, then each member keeps its part along `scatter_dimension`.  Calls: the body.
+
+    Source: StableHLO spec `reduce_scatter` (C1)-(C9).
+    """
 
     scatter_dimension: int = 0
+
+    def verify(
+        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
+    ) -> None:
+        if not from_mlir(self.replica_groups):
+            return
+        check_groups(
+            self.replica_groups,
+            _REDUCE_SCATTER,
+            same_size=True,
+            global_ids=self.use_global_device_ids,
+        )
+        (operand,), (result,) = tensors(self.name, operands), tensors(self.name, results)
+        _check_body(self, [operand], calls, _REDUCE_SCATTER_BODY)
+        d = self.scatter_dimension
+        require(
+            operand.rank == result.rank,
+            "reduce_scatter_c8",
+            "operand and result should have same rank",
+        )
+        require(
+            0 <= d < operand.rank,
+            "reduce_scatter_c2",
+            "scatter dim should be less than operand/result rank",
+        )
+        _check_channel(self, "reduce_scatter_c6")
+        _check_parts(list(zip(operand.sizes, result.sizes, strict=True)), d)
+        accumulated = leaves(returned(self.name, calls))[0] if calls else result
+        if isinstance(accumulated, TensorType):
+            wanted, found = type_text(accumulated.element), type_text(result.element)
+            require(
+                wanted == found,
+                "reduce_scatter_c9",
+                f"result element-type is expected to be '{wanted}', but got '{found}'",
+            )
+
+
+def _check_parts(sizes: list[tuple[int | None, int | None]], d: int) -> None:
+    """Check the sizes of operand and result; dimension `d` is divided among the group."""
+    whole, part = sizes[d]
+    if whole is None or part is None:
+        return
+    for name, size in (("result", part), ("operand", whole)):
+        require(
+            size != 0,
+            "reduce_scatter_c8",
+            f"{name} dimension size at scatter_dimension cannot be zero",
+        )
+    require(
+        whole % part == 0,
+        "reduce_scatter_c8",
+        f"operand scatter dimension has size {whole}, expected to be a multiple of result scatter"
+        f" dimension size {part}",
+    )
+    for i, (mine, theirs) in enumerate(sizes):
+        require(
+            i == d or fit(mine, theirs),
+            "reduce_scatter_c8",
+            f"non scatter dimensions should be same for operand ({mine}) and result ({theirs})",
+        )
+
+
+_ALL_TO_ALL: Final = GroupRules("all_to_all_i5", "all_to_all_c5", "all_to_all_c7", "all_to_all_c8")
 
 
 @op("all_to_all")
@@ -71,6 +324,7 @@ class AllToAll(Collective):
     """Splits along `split_dimension`, exchanges, concatenates along `concat_dimension`.
 
     HLO's tuple form (one operand per member) has no dimension.
+    Source: StableHLO spec `all_to_all` (C1)-(C9).
     """
 
     split_dimension: int | None = None
@@ -79,42 +333,88 @@ class AllToAll(Collective):
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         types = tensors(self.name, operands)
-        if self.split_dimension is None or len(types) != 1:
-            return packed(types)
-        (t,), split = types, self.split_dimension
+        number, split = self.split_count, self.split_dimension
         concat = split if self.concat_dimension is None else self.concat_dimension
-        for d, rule in ((split, "all_to_all_c1"), (concat, "all_to_all_c3")):
-            require(0 <= d < t.rank, rule, f"dimension {d} is not in [0, {t.rank})")
-        dims, number = extents(t), self.split_count
+        if split is None or concat is None:
+            return packed(types)
         if number is None:
             if concat != split:
                 return Op.infer(self, operands, calls)
-            return bare(t)
+            return packed(types)
         require(number > 0, "all_to_all_c4", f"split_count {number}, needs at least 1")
-        size = dims[split][0]
+        check_groups(self.replica_groups, _ALL_TO_ALL, same_size=True, group_size=number)
+        return packed(_exchanged(t, split, concat, number) for t in types)
+
+
+def _exchanged(t: TensorType, split: int, concat: int, number: int) -> TensorType:
+    """What an operand becomes among `number` members."""
+    for name, d, rule in (("split", split, "all_to_all_c1"), ("concat", concat, "all_to_all_c3")):
         require(
-            size is None or size % number == 0,
-            "all_to_all_c2",
-            f"dimension {split}: size {size} is no multiple of {number}",
+            0 <= d < t.rank,
+            rule,
+            f"AllToAll {name}_dimension {d} is out-of-bounds for input rank {t.rank}",
         )
-        dims[split] = resized(dims[split], lambda n: n // number)
-        dims[concat] = resized(dims[concat], lambda n: n * number)
-        return array(t.element, dims)
+    dims = extents(t)
+    size = dims[split][0]
+    require(
+        size is None or size % number == 0,
+        "all_to_all_c2",
+        f"split dimension has size {size}, expected to be a multiple of split_count {number}",
+    )
+    dims[split] = resized(dims[split], lambda n: n // number)
+    dims[concat] = resized(dims[concat], lambda n: n * number)
+    return array(t.element, dims)
+
+
+_BROADCAST: Final = GroupRules(
+    "collective_broadcast_i2", "collective_broadcast_c1", "collective_broadcast_c2"
+)
 
 
 @op("collective_broadcast")
-class CollectiveBroadcast(Collective):
-    """The first member's value for all."""
+class CollectiveBroadcast(Rooted):
+    """One member's value for all.
+
+    Source: StableHLO spec `collective_broadcast` (C1)-(C4).
+    """
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
-        return packed(tensors(self.name, operands))
+        return packed(tensors(self.name, self.data(operands)))
+
+    def verify(
+        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
+    ) -> None:
+        if from_mlir(self.replica_groups):
+            self._check_root(operands, "collective_broadcast_c3", "collective_broadcast_c4")
+            check_senders(self.replica_groups, _BROADCAST)
+        super().verify(operands, results, calls)
+
+
+_PERMUTE: Final = PairRules(
+    "collective_permute_i2",
+    "collective_permute_c1",
+    "collective_permute_c2",
+    "collective_permute_c3",
+    "collective_permute_c4",
+)
 
 
 @op("collective_permute")
 class CollectivePermute(Collective):
-    """Sends along `source_target_pairs`; who receives nothing gets zeros."""
+    """Sends along `source_target_pairs`; who receives nothing gets zeros.
 
-    source_target_pairs: Pairs = ()
+    Source: StableHLO spec `collective_permute` (C1)-(C5).
+    """
+
+    source_target_pairs: Pairs | Table = ()
+
+    @property
+    def pairs(self) -> Pairs:
+        """The pairs, also of a table."""
+        pairs = self.source_target_pairs
+        if not isinstance(pairs, Table):
+            return pairs
+        return tuple((row[0], row[1]) for row in pairs.rows if len(row) == 2)
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         if len(operands) == 4 and not any(
@@ -122,6 +422,13 @@ class CollectivePermute(Collective):
         ):
             return bare(operands[1])  # HLO's form in place: input, output and their offsets
         return packed(tensors(self.name, operands))
+
+    def verify(
+        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
+    ) -> None:
+        if isinstance(self.source_target_pairs, Table):
+            check_pairs(self.source_target_pairs, _PERMUTE)
+        super().verify(operands, results, calls)
 
 
 @op("ragged_all_to_all")
@@ -155,81 +462,7 @@ class ReplicaId(Op):
 class CrossReplicaSum(Op):
     """StableHLO's old `cross-replica-sum`."""
 
-    replica_groups: str = ""
+    replica_groups: str | Table = ""
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         return packed(tensors(self.name, operands))
-
-
-@op("send")
-class Send(Op):
-    """Sends data on a channel."""
-
-    channel_id: int | None = None
-    is_host_transfer: bool = False
-    settings: tuple[tuple[str, str], ...] = ()
-
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
-        count(self.name, operands, 2)
-        return TupleType((bare(operands[0]), array(U32, ()), TokenType()))
-
-
-@op("send-done")
-class SendDone(Op):
-    """Ends a send (HLO)."""
-
-    channel_id: int | None = None
-    is_host_transfer: bool = False
-    settings: tuple[tuple[str, str], ...] = ()
-
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
-        count(self.name, operands, 1)
-        return TokenType()
-
-
-@op("recv")
-class Recv(Op):
-    """Receives data on a channel."""
-
-    channel_id: int | None = None
-    is_host_transfer: bool = False
-    settings: tuple[tuple[str, str], ...] = ()
-
-
-@op("recv-done")
-class RecvDone(Op):
-    """Ends a recv (HLO)."""
-
-    channel_id: int | None = None
-    is_host_transfer: bool = False
-    settings: tuple[tuple[str, str], ...] = ()
-
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
-        count(self.name, operands, 1)
-        match bare(operands[0]):
-            case TupleType((data, _, token)):
-                return TupleType((data, token))
-            case other:
-                raise VerifyError(
-                    f"the operand of `recv-done` is a {kind(other)}, needs a recv's tuple"
-                )
-
-
-@op("infeed")
-class Infeed(Op):
-    """Reads from the host."""
-
-    infeed_config: str = ""
-    settings: tuple[tuple[str, str], ...] = ()
-
-
-@op("outfeed")
-class Outfeed(Op):
-    """Writes to the host."""
-
-    outfeed_config: str = ""
-    settings: tuple[tuple[str, str], ...] = ()
-
-    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
-        count(self.name, operands, 1, at_least=True)
-        return TokenType()

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
 from hloscope.errors import VerifyError
-from hloscope.ir.types import TokenType, TupleType
+from hloscope.ir.types import FutureType, TensorType, TokenType, TupleType, compatible
+from hloscope.mlir.types import type_text
 from hloscope.ops.base import Callee, Op, Type, op
-from hloscope.ops.infer_util import U32, array, bare, count, kind, packed, require, returned
+from hloscope.ops.infer_util import PRED, U32, array, bare, count, kind, packed, require, returned
+from hloscope.ops.joined import least_specific
+
+
+def _texts(types: Sequence[Type]) -> str:
+    return ", ".join(f"'{type_text(t)}'" for t in types)
+
+
+def _all_compatible(a: Sequence[Type], b: Sequence[Type]) -> bool:
+    return len(a) == len(b) and all(map(compatible, a, b))
 
 
 @op("parameter")
@@ -18,7 +31,10 @@ class Parameter(Op):
 
 @op("tuple")
 class Tuple(Op):
-    """A tuple of the operands."""
+    """A tuple of the operands.
+
+    Source: StableHLO spec `tuple` (C1).
+    """
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         return TupleType(tuple(map(bare, operands)))
@@ -26,7 +42,10 @@ class Tuple(Op):
 
 @op("get_tuple_element")
 class GetTupleElement(Op):
-    """Element `index` of a tuple."""
+    """Element `index` of a tuple.
+
+    Source: StableHLO spec `get_tuple_element` (C1), (C2).
+    """
 
     index: int
 
@@ -39,7 +58,7 @@ class GetTupleElement(Op):
         require(
             0 <= self.index < size,
             "get_tuple_element_c1",
-            f"index {self.index} is not in [0, {size})",
+            f"index {self.index} is out of bounds of operand with size {size}",
         )
         return bare(whole.elements[self.index])
 
@@ -77,11 +96,62 @@ class Fusion(Op):
 
 @op("while")
 class While(Op):
-    """Loop.  Calls: condition, body."""
+    """Loop.  Calls: condition, body.
+
+    Source: StableHLO spec `while` (C1)-(C3).
+    """
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
-        count(self.name, operands, 1, at_least=True)
         return packed(operands)
+
+    def verify(
+        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
+    ) -> None:
+        if len(calls) == 2:
+            condition, body = calls
+            checks: tuple[tuple[str, Sequence[Type], str], ...] = (
+                ("condition block arguments", condition.arguments, "while_c1"),
+                ("body block arguments", body.arguments, "while_c2"),
+                ("body block return types", body.results, "while_c2"),
+            )
+            for what, types, rule in checks:
+                require(
+                    _all_compatible(operands, types),
+                    rule,
+                    f"expect operands to be compatible with {what} but got {_texts(operands)} vs"
+                    f" {_texts(types)}",
+                )
+            _check_condition(condition.results)
+        super().verify(operands, results, calls)
+
+
+def _check_condition(results: tuple[Type, ...]) -> None:
+    """Check what the condition of a loop returns."""
+    require(
+        len(results) == 1,
+        "while_c1",
+        f"expect condition body returns a single value but got {len(results)}",
+    )
+    (result,) = results
+    require(
+        isinstance(result, TensorType) and result.rank == 0 and result.element == PRED,
+        "while_c1",
+        f"expect condition block return a zero-ranked tensor of i1 but got {_texts(results)}",
+    )
+
+
+class _BranchRules(NamedTuple):
+    """Labels: the operand is a scalar, there is a branch, none takes arguments, all agree."""
+
+    scalar: str
+    some: str
+    arguments: str
+    agree: str
+    result: str
+
+
+_CASE: Final = _BranchRules("case_i1", "case_c1", "case_c2", "case_c3", "case_c4")
+_IF: Final = _BranchRules("if_i1", "if_i2", "if_c1", "if_c2", "if_c3")
 
 
 @op("case")
@@ -92,36 +162,58 @@ class Case(Op):
 
     Attributes:
         predicated: Operand 0 is a predicate; calls are (true branch, false branch).
+
+    Source: StableHLO spec `case` (C1)-(C4), `if` (C1)-(C3).
     """
 
     predicated: bool = False
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 1, at_least=True)
-        result = returned(self.name, calls)
+        rules = _IF if self.predicated else _CASE
+        index, in_hlo = operands[0], len(operands) > 1
+        rank = index.rank if isinstance(index, TensorType) else 0
+        require(rank == 0, rules.scalar, f"operand should be rank 0 tensor but got rank {rank}")
+        require(bool(calls), rules.some, "expect at least one branch")
+        first = calls[0].results
         for i, branch in enumerate(calls):
             require(
-                packed(branch.results) == result,
-                "case_c3",
-                f"branch {i} returns another type than 0",
+                in_hlo or not branch.arguments,
+                rules.arguments,
+                f"branch {i} must have 0 arguments, but found {len(branch.arguments)}",
             )
-        return result
+            require(
+                _all_compatible(first, branch.results),
+                rules.agree,
+                f"branch 0 and branch {i} have mismatched return types: {_texts(first)} vs"
+                f" {_texts(branch.results)}",
+            )
+        results = zip(*(branch.results for branch in calls), strict=True)
+        return packed(least_specific(types, rules.result) for types in results)
 
 
 @op("async_start")
 class AsyncStart(Op):
-    """Begins an asynchronous computation (`async-start`, or `<op>-start` for any op).
+    """Begins an asynchronous computation.
+
+    HLO has `async-start`, or `<op>-start` for any op; the result of StableHLO's is a future.
 
     Attributes:
         wrapped: The op itself in the sugared form `<op>-start`, `None` where it calls a
             computation.
         settings: `async_execution_thread` and the like, as written.
+        region: It is StableHLO's.  Calls: the region.
+
+    Source: StableHLO spec `async_start` (C1).
     """
 
     wrapped: Op | None = None
     settings: tuple[tuple[str, str], ...] = ()
+    region: bool = False
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        if self.region:
+            return _future(operands, calls[0]) if calls else Op.infer(self, operands, calls)
         result = self.wrapped.infer(operands, calls) if self.wrapped else returned(self.name, calls)
         match self.wrapped.name if self.wrapped else "":
             case "all_reduce":
@@ -130,6 +222,25 @@ class AsyncStart(Op):
                 return TupleType((packed(operands), result))
             case _:
                 return TupleType((TupleType(tuple(map(bare, operands))), result))
+
+
+def _future(operands: tuple[Type, ...], body: Callee) -> FutureType:
+    """The future of what the region returns, which takes the operands."""
+    rule, found = "async_start_c1", body.arguments
+    require(
+        len(found) == len(operands),
+        rule,
+        f"number of operands ({len(operands)}) must match number of region arguments"
+        f" ({len(found)})",
+    )
+    for i, (mine, argument) in enumerate(zip(operands, found, strict=True)):
+        require(
+            bare(mine) == bare(argument),
+            rule,
+            f"operand type {_texts([mine])} at index {i} must match region argument type"
+            f" {_texts([argument])}",
+        )
+    return FutureType(tuple(map(bare, body.results)))
 
 
 @op("async_update")
@@ -147,14 +258,30 @@ class AsyncUpdate(Op):
 
 @op("async_done")
 class AsyncDone(Op):
-    """Ends an asynchronous computation; `wrapped_name` for the sugared spelling."""
+    """Ends an asynchronous computation.
+
+    Attributes:
+        wrapped_name: Name of the op in HLO's sugared form `<op>-done`.
+        settings: Everything else, as written.
+        region: It is StableHLO's, which waits for a future.
+
+    Source: StableHLO spec `async_done` (C1).
+    """
 
     wrapped_name: str = ""
     settings: tuple[tuple[str, str], ...] = ()
+    region: bool = False
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 1)
         match bare(operands[0]):
+            case FutureType(results):
+                return packed(results)
+            case other if self.region:
+                raise VerifyError(
+                    f"the operand of `async_done` is a {kind(other)}, needs a future",
+                    rule="async_done_i1",
+                )
             case TupleType((_, result, *_)) if self.wrapped_name not in (
                 "all-reduce",
                 "all_reduce",
@@ -218,7 +345,10 @@ class AddDependency(Op):
 
 @op("optimization_barrier")
 class OptimizationBarrier(Op):
-    """The operands, unmoved by the optimizer."""
+    """The operands, unmoved by the optimizer.
+
+    Source: StableHLO spec `optimization_barrier` (C1).
+    """
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         return packed(operands)
@@ -252,14 +382,14 @@ class CustomCall(Op):
 
 @op("composite")
 class Composite(Op):
-    """A named op with a decomposition.  Calls: the decomposition."""
+    """A named op with a decomposition, which it calls."""
 
     composite_name: str
     version: int = 0
     settings: tuple[tuple[str, str], ...] = ()
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
-        return returned(self.name, calls)
+        return returned(self.name, calls) if calls else Op.infer(self, operands, calls)
 
 
 @op("return")

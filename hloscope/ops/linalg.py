@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from hloscope.ir.types import TensorType
+from hloscope.mlir.types import type_text
 from hloscope.ops.base import Callee, Dims, Op, Type, op
 from hloscope.ops.infer_util import (
     array,
@@ -11,36 +14,52 @@ from hloscope.ops.infer_util import (
     complex_of,
     count,
     extents,
-    may_equal,
+    fit,
     real_part,
     require,
     tensor,
     tensors,
 )
 
+_UNKNOWN: Final = -(1 << 63)
+"""How messages write a size that is not known."""
 
-def _check_square(op: str, t: TensorType, rank: str, square: str) -> None:
-    require(t.rank >= 2, rank, f"operand 0 of `{op}` has rank {t.rank}, needs at least 2")
-    rows, columns = extents(t)[-2:]
-    require(may_equal(rows, columns), square, f"operand 0 of `{op}` is {rows[0]} by {columns[0]}")
+
+def _sizes(type_: TensorType) -> str:
+    return ", ".join(str(_UNKNOWN if size is None else size) for size in type_.sizes)
 
 
 @op("cholesky")
 class Cholesky(Op):
-    """Cholesky factor of each matrix of a batch; reads the lower or the upper triangle."""
+    """Cholesky factor of each matrix of a batch; reads the lower or the upper triangle.
+
+    Source: StableHLO spec `cholesky` (C1)-(C3).
+    """
 
     lower: bool = False
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 1)
         t = tensor(self.name, operands[0], "the operand")
-        _check_square(self.name, t, "cholesky_c2", "cholesky_c3")
+        require(
+            t.rank >= 2,
+            "cholesky_c2",
+            f"argument 'a' must have rank >= 2, got shape {_sizes(t)}.",
+        )
+        require(
+            fit(*t.sizes[-2:]),
+            "cholesky_c3",
+            f"minor dimensions of 'a' must have equal size, got shape {_sizes(t)}.",
+        )
         return bare(t)
 
 
 @op("triangular_solve")
 class TriangularSolve(Op):
-    """Solves `op(a) x = b` (left side) or `x op(a) = b` for triangular `a`."""
+    """Solves `op(a) x = b` (left side) or `x op(a) = b` for triangular `a`.
+
+    Source: StableHLO spec `triangular_solve` (C1)-(C4).
+    """
 
     left_side: bool
     lower: bool
@@ -50,22 +69,47 @@ class TriangularSolve(Op):
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 2)
         a, b = tensors(self.name, operands)
-        _check_square(self.name, a, "triangular_solve_c2", "triangular_solve_c3")
+        element = common_element(self.name, (a, b), "triangular_solve_c1")
+        alone, both = f"'{type_text(a)}'", f"'{type_text(a)}' and '{type_text(b)}'"
         require(
-            a.rank == b.rank, "triangular_solve_c2", f"b has rank {b.rank}, needs {a.rank} as a has"
+            a.rank >= 2,
+            "triangular_solve_c2",
+            f"operand 'a' must have rank >= 2, but got {alone}",
         )
-        d = a.rank - (2 if self.left_side else 1)
         require(
-            may_equal(extents(b)[d], extents(a)[-1]),
+            fit(*a.sizes[-2:]),
             "triangular_solve_c3",
-            f"dimension {d} of b has size {b.sizes[d]}, needs {a.sizes[-1]}",
+            f"two minor dimensions of operand 'a' must be compatible, but got {alone}",
         )
-        return array(common_element(self.name, (a, b), "triangular_solve_c1"), extents(b))
+        require(
+            a.rank == b.rank,
+            "triangular_solve_c2",
+            f"operands must have equal rank, but got {both}",
+        )
+        require(
+            fit(a.sizes[-1], b.sizes[-2 if self.left_side else -1]),
+            "triangular_solve_c3",
+            f"shared dimension of operands 'a' and 'b' must be compatible, but got {both}",
+        )
+        require(
+            all(map(fit, a.sizes[:-2], b.sizes[:-2])),
+            "triangular_solve_c3",
+            f"batch dimensions of the operands must be compatible, but got {both}",
+        )
+        require(
+            self.transpose_a.upper() != "TRANSPOSE_INVALID",
+            "triangular_solve_i6",
+            "Invalid transpose option value for triangular solve",
+        )
+        return array(element, extents(b))
 
 
 @op("fft")
 class Fft(Op):
-    """Fourier transform of the last `len(fft_length)` dimensions."""
+    """Fourier transform of the last `len(fft_length)` dimensions.
+
+    Source: StableHLO spec `fft` (C1)-(C5).
+    """
 
     fft_type: str
     fft_length: Dims
@@ -73,29 +117,55 @@ class Fft(Op):
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 1)
         t = tensor(self.name, operands[0], "the operand")
-        lengths = self.fft_length
-        require(len(lengths) <= t.rank, "fft_c1", f"{len(lengths)} lengths for rank {t.rank}")
-        require(1 <= len(lengths) <= 3, "fft_c3", f"{len(lengths)} lengths, needs 1 to 3")
-        kind, dims = (
-            self.fft_type.removeprefix("#stablehlo<fft_type ").upper().rstrip(">"),
-            extents(t),
+        lengths, kind = self.fft_length, self.fft_type.upper()
+        wanted = ", ".join(map(str, lengths))
+        require(
+            1 <= len(lengths) <= 3,
+            "fft_c3",
+            f"rank must be between 1 and 3, but got {len(lengths)}.",
         )
-        checked = {"RFFT": lengths, "IRFFT": lengths[:-1]}.get(kind, ())
-        first = t.rank - len(lengths)
-        for d, needed in enumerate(checked, first):
-            found = dims[d][0]
-            require(
-                found in (None, needed), "fft_c4", f"dimension {d}: size {found}, needs {needed}"
-            )
-        if kind == "IRFFT":
-            needed, found = (lengths[-1] // 2 + 1 if lengths[-1] else 0), dims[-1][0]
-            last = t.rank - 1
-            require(
-                found in (None, needed), "fft_c5", f"dimension {last}: size {found}, needs {needed}"
-            )
         if kind == "RFFT":
-            half = lengths[-1] // 2 + 1 if lengths[-1] else 0
-            return array(complex_of(t.element), [*dims[:-1], (half, None)])
+            require(
+                t.element.name in ("f32", "f64"),
+                "fft_c2",
+                f"RFFT requires f32 or f64 input type, but is given '{type_text(t.element)}'.",
+            )
+        else:
+            require(
+                t.element.kind == "complex",
+                "fft_c2",
+                f"FFT/IFFT/IRFFT take a complex tensor as input, but is given '{type_text(t)}'.",
+            )
+        require(
+            len(lengths) <= t.rank,
+            "fft_c1",
+            f"operand rank must not be less than fft rank of {len(lengths)} for operand of type"
+            f" '{type_text(t)}'.",
+        )
+        dims, found = extents(t), t.sizes[-len(lengths) :]
+        half = lengths[-1] // 2 + 1 if lengths[-1] else 0
+        if kind == "RFFT":
+            require(
+                all(map(fit, found, lengths)),
+                "fft_c4",
+                "RFFT requires innermost dimensions to be compatible with fft_length."
+                f" Got: {_sizes(t)} but wanted {wanted}.",
+            )
+            last = (half, None) if half else dims[-1]
+            return array(complex_of(t.element), [*dims[:-1], last])
         if kind == "IRFFT":
+            for size, length in zip(found[:-1], lengths, strict=False):
+                require(
+                    fit(size, length),
+                    "fft_c4",
+                    "IRFFT requires non-final dimensions to be compatible with fft_length."
+                    f" Got: {_sizes(t)} but wanted {wanted}, and {size} != {length}.",
+                )
+            require(
+                fit(found[-1], lengths[-1] // 2 + 1) or (not lengths[-1] and fit(found[-1], 0)),
+                "fft_c5",
+                "IRFFT requires innermost dimension to be compatible with fft_length[-1]/2+1."
+                f" Got: {found[-1]} but fft_length is {wanted}.",
+            )
             return array(real_part(t.element), [*dims[:-1], (lengths[-1], None)])
         return bare(t)

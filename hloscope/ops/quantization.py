@@ -48,6 +48,14 @@ def per_axis(type_: Type) -> QuantizedType | None:
     return found if found is not None and found.is_per_axis else None
 
 
+def quantized_axis(type_: Type) -> int | None:
+    """The quantized dimension of an array that is quantized per axis and has this dimension."""
+    found = per_axis(type_)
+    axis = found.axis if found is not None else None
+    rank = type_.rank if isinstance(type_, TensorType) else 0
+    return axis if axis is not None and axis < rank else None
+
+
 def per_tensor(type_: Type) -> QuantizedType | None:
     """Element type of an array if it is quantized per tensor, else `None`."""
     found = quantized(type_)
@@ -136,10 +144,10 @@ def check_reshape(operand: TensorType, result: TensorType, rules: tuple[str, str
     same, dimension = rules
     check_same_scale(operand, result, same)
     check_same_scales(operand, result, same)
-    a, b = per_axis(operand), per_axis(result)
-    if not a or not b:
+    a, r = quantized_axis(operand), quantized_axis(result)
+    if a is None or r is None:
         return
-    sizes = operand.sizes[a.axes[0]], result.sizes[b.axes[0]]
+    sizes = operand.sizes[a], result.sizes[r]
     require(
         None in sizes or sizes[0] == sizes[1],
         dimension,
@@ -147,7 +155,7 @@ def check_reshape(operand: TensorType, result: TensorType, rules: tuple[str, str
         f"'{type_text(operand)}' and '{type_text(result)}'",
     )
     if operand.is_static and result.is_static:
-        before = prod(operand.shape[: a.axes[0]]), prod(result.shape[: b.axes[0]])
+        before = prod(operand.shape[:a]), prod(result.shape[:r])
         require(
             before[0] == before[1],
             dimension,
@@ -166,15 +174,16 @@ def check_broadcast(operand: TensorType, result: TensorType, dims: Dims, rule: s
         rule: Label of the constraint.
     """
     a, r = per_axis(operand), per_axis(result)
-    if not a or not r:
+    axis = quantized_axis(operand)
+    if a is None or r is None or axis is None:
         return
     require(
-        r.axis == dims[a.axes[0]],
+        r.axis == dims[axis],
         rule,
-        f"result quantization_dimension {r.axis} not same as broadcast_dimensions[{a.axis}]"
-        f" = {dims[a.axes[0]]}",
+        f"result quantization_dimension {r.axis} not same as broadcast_dimensions[{axis}]"
+        f" = {dims[axis]}",
     )
-    if operand.sizes[a.axes[0]] != 1:
+    if operand.sizes[axis] != 1:
         return
     for i, (scale, zero) in enumerate(zip(r.scales, r.zero_points, strict=True)):
         require(
@@ -197,13 +206,13 @@ def check_transpose(operand: Type, result: Type, permutation: Dims) -> None:
     """
     check_same_scale(operand, result, "transpose_c1")
     check_same_scales(operand, result, "transpose_c1")
-    a, r = per_axis(operand), per_axis(result)
-    if a and r:
+    a, r = quantized_axis(operand), quantized_axis(result)
+    if a is not None and r is not None:
         require(
-            a.axis == permutation[r.axes[0]],
+            a == permutation[r],
             "transpose_c4",
-            f"operand quantization_dimension {a.axis} is not same as permutation[{r.axis}]"
-            f" = {permutation[r.axes[0]]}",
+            f"operand quantization_dimension {a} is not same as permutation[{r}]"
+            f" = {permutation[r]}",
         )
 
 
@@ -257,7 +266,11 @@ def check_contraction(op: str, lhs: Type, rhs: Type, result: Type) -> None:
             "mismatched rhs quantization expressed type and lhs and result element type",
         )
         return
-    require(a.storage == b.storage, storage, "mismatched lhs and rhs quantization storage types")
+    require(
+        a.storage.bits == b.storage.bits,
+        storage,
+        "mismatched lhs and rhs quantization storage types",
+    )
     require(
         a.expressed == b.expressed == r.expressed,
         expressed,

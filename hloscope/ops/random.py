@@ -2,23 +2,94 @@
 
 from __future__ import annotations
 
+from typing import ClassVar, Final
+
 from hloscope.ir.types import ELEMENT_TYPES
+from hloscope.mlir.types import type_text
 from hloscope.ops.base import Callee, Op, Type, op
-from hloscope.ops.infer_util import array, count, static
+from hloscope.ops.infer_util import (
+    array,
+    compatible_shapes,
+    count,
+    known,
+    require,
+    static,
+    tensor,
+    tensors,
+)
 
 
 @op("rng")
 class Rng(Op):
-    """Random numbers of a distribution with parameters from the operands."""
+    """Random numbers of a distribution with parameters from the operands.
+
+    StableHLO gives the sizes of the result as operand 2; HLO declares them, whatever the operands.
+
+    Attributes:
+        rng_distribution: `UNIFORM` or `NORMAL` in StableHLO, `rng_uniform` or `rng_normal` in HLO.
+
+    Source: StableHLO spec `rng` (C1)-(C3).
+    """
 
     rng_distribution: str
+    reads_values: ClassVar[tuple[int, ...]] = (2,)
+
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        if self.rng_distribution not in ("UNIFORM", "NORMAL"):
+            return Op.infer(self, operands, calls)
+        count(self.name, operands, 3)
+        a, b, shape = tensors(self.name, operands)
+        require(
+            self.rng_distribution == "UNIFORM" or a.element.kind == b.element.kind == "float",
+            "rng_c2",
+            "mu and sigma must be floats",
+        )
+        values, rank = known(operands[2]), shape.sizes[0] if shape.rank == 1 else None
+        if values is not None:
+            return array(b.element, static(values))
+        if rank is None:
+            return Op.infer(self, operands, calls)
+        return array(b.element, [(None, None)] * rank)
+
+
+_STATES: Final[dict[str, tuple[int, ...]]] = {"THREE_FRY": (2,), "PHILOX": (2, 3)}
+"""How many words of state StableHLO's algorithms have."""
 
 
 @op("rng_bit_generator")
 class RngBitGenerator(Op):
-    """New state and random bits from a state."""
+    """New state and random bits from a state.
+
+    Attributes:
+        rng_algorithm: `DEFAULT`, `THREE_FRY` or `PHILOX`; `rng_default` … in HLO.
+
+    Source: StableHLO spec `rng_bit_generator` (C1), (C2).
+    """
 
     rng_algorithm: str
+
+    def verify(
+        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
+    ) -> None:
+        count(self.name, operands, 1)
+        before = tensor(self.name, operands[0], "the initial state")
+        if len(results) != 2:
+            return  # HLO may declare the bits only
+        after = tensor(self.name, results[0], "the output state")
+        require(
+            compatible_shapes(before, after),
+            "rng_bit_generator_c1",
+            "output state shape must be compatible with initial state shape. Got:"
+            f" '{type_text(before)}' and '{type_text(after)}'",
+        )
+        needed = _STATES.get(self.rng_algorithm, ())
+        size = before.num_elements if before.is_static else None
+        require(
+            not needed or size is None or size in needed,
+            "rng_bit_generator_c2",
+            f"{self.rng_algorithm} has a state of {' or '.join(map(str, needed))} words,"
+            f" but got '{type_text(before)}'",
+        )
 
 
 @op("rng-get-and-update-state")

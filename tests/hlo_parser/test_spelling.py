@@ -106,9 +106,9 @@ CASES: list[tuple[str, Op, tuple[str, ...]]] = [
      Convolution(Window((3, 3), (2, 1), ((0, 1), (-1, 0)), (1, 2), (3, 1), (True, False)),
                  ConvDimensions(0, 3, (1, 2), 2, 3, (0, 1), 0, 3, (1, 2)), 4), ()),
     ("all-gather, channel_id=1, replica_groups={{0,1}}, dimensions={2}, "
-     "use_global_device_ids=true", AllGather("{{0,1}}", 1, True, (), 2), ()),
+     "use_global_device_ids=true", AllGather("{{0,1}}", 1, None, True, (), 2), ()),
     ("all-reduce, replica_groups={}, constrain_layout=true, to_apply=%f",
-     AllReduce("{}", None, False, (("constrain_layout", "true"),)), ("f",)),
+     AllReduce("{}", settings=(("constrain_layout", "true"),)), ("f",)),
     ("all-to-all, replica_groups={{0,1}}, dimensions={1}",
      AllToAll("{{0,1}}", split_dimension=1, concat_dimension=1), ()),
     ("all-to-all, replica_groups={{0,1}}", AllToAll("{{0,1}}"), ()),

@@ -4,6 +4,7 @@ Importing the package registers all rules.
 """
 
 from hloscope.indexing.rules import (
+    checking,
     collectives,
     contraction,
     control,
@@ -13,6 +14,7 @@ from hloscope.indexing.rules import (
     elementwise,
     gather_scatter,
     linalg,
+    partition,
     ragged,
     random,
     reduction,
@@ -22,6 +24,7 @@ from hloscope.indexing.rules import (
 )
 
 __all__ = [
+    "checking",
     "collectives",
     "contraction",
     "control",
@@ -31,6 +34,7 @@ __all__ = [
     "elementwise",
     "gather_scatter",
     "linalg",
+    "partition",
     "ragged",
     "random",
     "reduction",

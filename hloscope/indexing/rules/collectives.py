@@ -33,13 +33,13 @@ from hloscope.ops.collectives import (
     AllToAll,
     CollectiveBroadcast,
     CollectivePermute,
-    Infeed,
-    Outfeed,
     PartitionId,
     RaggedAllToAll,
     ReduceScatter,
     ReplicaId,
 )
+from hloscope.ops.groups import Table
+from hloscope.ops.transfers import Infeed, Outfeed
 
 
 def _pairwise(ins: Instruction, number: int, found: Accesses) -> tuple[Accesses, ...]:
@@ -109,7 +109,8 @@ def _group_size(op: AllToAll, source: Dims, target: Dims) -> int:
         return op.split_count
     if split is not None and concat is not None and split != concat and target[split]:
         return source[split] // target[split]
-    groups = read_replica_groups(op.replica_groups)
+    written = op.replica_groups
+    groups = written.rows if isinstance(written, Table) else read_replica_groups(written)
     if not groups:
         raise UnsupportedError("an all-to-all among all devices, whose number is not written")
     return len(groups[0])
@@ -190,7 +191,7 @@ def _whole_value(ins: Instruction, op: CollectiveBroadcast | CollectivePermute) 
         raise UnsupportedError("a collective that writes into a slice of an operand")
     if isinstance(op, CollectiveBroadcast):
         return _from_member(sizes(ins.operands[0].type), 0, 0)
-    sources = [source for source, _ in op.source_target_pairs]
+    sources = [source for source, _ in op.pairs]
     if not sources:
         return NEVER
     return _from_member(sizes(ins.operands[0].type), min(sources), max(sources))

@@ -26,7 +26,6 @@ from hloscope.indexing.rules.registry import (
 from hloscope.ir.graph import Instruction
 from hloscope.ir.op import Op
 from hloscope.ir.types import Type
-from hloscope.ops.collectives import Recv, RecvDone, Send, SendDone
 from hloscope.ops.control import (
     AddDependency,
     AfterAll,
@@ -49,6 +48,7 @@ from hloscope.ops.control import (
     UnknownOp,
     While,
 )
+from hloscope.ops.transfers import Recv, RecvDone, Send, SendDone
 
 
 def _leaf(type: Type, number: int) -> Accesses:

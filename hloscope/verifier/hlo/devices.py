@@ -9,8 +9,9 @@ from hloscope.errors import Diagnostic, HloscopeError
 from hloscope.hlo_parser.replica_groups import read_replica_groups
 from hloscope.ir.graph import Instruction, Module
 from hloscope.ir.op import Op
-from hloscope.ops.collectives import Collective, CollectivePermute, Recv, RecvDone, Send, SendDone
+from hloscope.ops.collectives import Collective, CollectivePermute
 from hloscope.ops.control import AsyncStart
+from hloscope.ops.transfers import Recv, RecvDone, Send, SendDone
 
 
 def _inner(op: Op) -> Op:
@@ -28,8 +29,8 @@ def check_groups(ins: Instruction, devices: int | None) -> Iterator[Diagnostic]:
     if isinstance(op, CollectivePermute):
         if len(ins.operands) > 1:
             return  # the pairs of several permutations, one after the other
-        yield from _check_pairs(ins, op.source_target_pairs, devices)
-    elif isinstance(op, Collective) and op.replica_groups:
+        yield from _check_pairs(ins, op.pairs, devices)
+    elif isinstance(op, Collective) and op.replica_groups and isinstance(op.replica_groups, str):
         try:
             groups = read_replica_groups(op.replica_groups)
         except HloscopeError as error:

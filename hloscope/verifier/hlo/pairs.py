@@ -10,8 +10,8 @@ from hloscope.hlo_parser.types import print_type
 from hloscope.ir.graph import Computation, Instruction
 from hloscope.ir.types import TupleType, Type
 from hloscope.ir.views import users
-from hloscope.ops.collectives import Recv, RecvDone, Send, SendDone
 from hloscope.ops.control import AsyncDone, AsyncStart, AsyncUpdate, CopyDone, CopyStart
+from hloscope.ops.transfers import Recv, RecvDone, Send, SendDone
 from hloscope.verifier.hlo.types import like, opcode
 
 _ENDS: Final = {

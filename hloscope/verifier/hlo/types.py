@@ -32,6 +32,7 @@ from hloscope.ops.control import (
 )
 from hloscope.ops.convolution import Convolution
 from hloscope.ops.infer_util import leaves
+from hloscope.ops.random import Rng
 from hloscope.ops.shape import Bitcast, BroadcastInDim, Constant, Iota
 
 _MOST_LITERAL: Final = 1 << 16
@@ -231,6 +232,7 @@ _OWN_RULES: Final[dict[type[Op], Callable[[Instruction], Any]]] = {
     ReduceScatter: _scatters,
     AllToAll: _all_to_all,
     CustomCall: _anything,
+    Rng: _anything,
     AsyncStart: _anything,
     AsyncUpdate: _anything,
     AsyncDone: _anything,

@@ -1,0 +1,26 @@
+"""Ops of StableHLO's own tests: what they pass on, and that comparisons have no result."""
+
+from __future__ import annotations
+
+from hloscope.indexing.access import Accesses
+from hloscope.indexing.rules.build import identity, sizes
+from hloscope.indexing.rules.registry import input_to_output, missing, output_to_input
+from hloscope.ir.graph import Instruction
+from hloscope.ir.op import Op
+from hloscope.ops.checking import Expectation, Print, Probe, RunParallel
+
+
+@output_to_input(Print, Probe)
+@input_to_output(Print, Probe)
+def _(ins: Instruction, op: Op, number: int) -> tuple[Accesses, ...]:
+    return (identity(sizes(ins.operands[0].type)),)
+
+
+@output_to_input(Expectation)
+@input_to_output(Expectation)
+def _(ins: Instruction, op: Op, number: int) -> tuple[Accesses, ...]:
+    """No element of any output, of which there are none."""
+    return ()
+
+
+missing(RunParallel, reason="functions that run on other processes")

@@ -1,0 +1,18 @@
+"""Ops of Shardy: how values are divided among devices."""
+
+from __future__ import annotations
+
+from hloscope.indexing.access import Accesses
+from hloscope.indexing.rules.build import identity, sizes
+from hloscope.indexing.rules.registry import input_to_output, missing, output_to_input
+from hloscope.ir.graph import Instruction
+from hloscope.ops.partition import ManualComputation, ShardingConstraint
+
+
+@output_to_input(ShardingConstraint)
+@input_to_output(ShardingConstraint)
+def _(ins: Instruction, op: ShardingConstraint, number: int) -> tuple[Accesses, ...]:
+    return (identity(sizes(ins.operands[0].type)),)
+
+
+missing(ManualComputation, reason="which part of a value a device has is up to its sharding")

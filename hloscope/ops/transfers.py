@@ -1,0 +1,212 @@
+"""Values sent and received in pairs of ops, and from and to the host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from hloscope.errors import VerifyError
+from hloscope.ir.types import TensorType, TokenType, TupleType
+from hloscope.mlir.types import type_text
+from hloscope.ops.base import Callee, Op, Type, op
+from hloscope.ops.infer_util import U32, array, bare, count, kind, require
+
+DEVICE_TO_DEVICE: Final = 1
+DEVICE_TO_HOST: Final = 2
+HOST_TO_DEVICE: Final = 3
+
+
+def _check_channel(op: Send | Recv, rule: str, host: int, name: str) -> None:
+    """Check that the channel is of the kind that the transfer needs."""
+    wanted, found = (host, name) if op.is_host_transfer else (DEVICE_TO_DEVICE, "DEVICE_TO_DEVICE")
+    require(
+        op.channel_type == wanted,
+        rule,
+        f"channel_type should be {found} when is_host_transfer is"
+        f" {str(op.is_host_transfer).lower()}",
+    )
+
+
+def _check_results(results: tuple[Type, ...], rules: tuple[str, str, str], arrays: str) -> None:
+    """Check that the results are arrays, which HLO packs into tuples, and a token.
+
+    Args:
+        results: Types of the results.
+        rules: Labels: there is one, the first ones are arrays, the last one is a token.
+        arrays: What to say if one is no array.
+    """
+    some, before, last = rules
+    require(
+        bool(results), some, f"result is expected to be at least of size 1, but got {len(results)}"
+    )
+    for result in results[:-1]:
+        require(
+            isinstance(result, TensorType | TupleType),
+            before,
+            f"{arrays} of tensor type, but got '{type_text(result)}'",
+        )
+    require(
+        isinstance(results[-1], TokenType),
+        last,
+        "last element of result types is expected to be of token type, but got"
+        f" '{type_text(results[-1])}'",
+    )
+
+
+@op("send")
+class Send(Op):
+    """Sends data on a channel.
+
+    In StableHLO, which always gives the channel a type, the result is a token; in HLO it is
+    (data, context, token).
+    Source: StableHLO spec `send` (C1).
+    """
+
+    channel_id: int | None = None
+    channel_type: int | None = None
+    is_host_transfer: bool = False
+    settings: tuple[tuple[str, str], ...] = ()
+
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        if self.channel_type is not None:
+            count(self.name, operands, 1, at_least=True)
+            _check_channel(self, "send_c1", DEVICE_TO_HOST, "DEVICE_TO_HOST")
+            return TokenType()
+        count(self.name, operands, 2)
+        return TupleType((bare(operands[0]), array(U32, ()), TokenType()))
+
+
+@op("send-done")
+class SendDone(Op):
+    """Ends a send (HLO)."""
+
+    channel_id: int | None = None
+    is_host_transfer: bool = False
+    settings: tuple[tuple[str, str], ...] = ()
+
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        count(self.name, operands, 1)
+        return TokenType()
+
+
+@op("recv")
+class Recv(Op):
+    """Receives data on a channel, of a type only in StableHLO.
+
+    Source: StableHLO spec `recv` (C1)-(C4).
+    """
+
+    channel_id: int | None = None
+    channel_type: int | None = None
+    is_host_transfer: bool = False
+    settings: tuple[tuple[str, str], ...] = ()
+
+    def verify(
+        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
+    ) -> None:
+        if self.channel_type is None:
+            return
+        _check_channel(self, "recv_c1", HOST_TO_DEVICE, "HOST_TO_DEVICE")
+        _check_results(
+            results,
+            ("recv_c2", "recv_c3", "recv_c4"),
+            "everything but the last element of result types is expected to be",
+        )
+
+
+@op("recv-done")
+class RecvDone(Op):
+    """Ends a recv (HLO)."""
+
+    channel_id: int | None = None
+    is_host_transfer: bool = False
+    settings: tuple[tuple[str, str], ...] = ()
+
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        count(self.name, operands, 1)
+        match bare(operands[0]):
+            case TupleType((data, _, token)):
+                return TupleType((data, token))
+            case other:
+                raise VerifyError(
+                    f"the operand of `recv-done` is a {kind(other)}, needs a recv's tuple"
+                )
+
+
+def _entries(text: str) -> Iterator[str]:
+    """The entries of `[a, [b, c]]`, as written.
+
+    >>> list(_entries("[[0, 1], 2]"))
+    ['[0, 1]', '2']
+    """
+    depth, start = 0, 1
+    for at, character in enumerate(text):
+        depth += (character in "[{<(") - (character in "]}>)")
+        ends = depth == 0 if at else False
+        if ends or (depth == 1 and character == ","):
+            entry = text[start:at].strip()
+            if entry or not ends or start > 1:
+                yield entry
+            start = at + 1
+
+
+@op("infeed")
+class Infeed(Op):
+    """Reads from the host.
+
+    Attributes:
+        layout: StableHLO's layouts of the arrays, as written; empty if there are none.
+
+    Source: StableHLO spec `infeed` (C1)-(C3).
+    """
+
+    infeed_config: str = ""
+    layout: str = ""
+    settings: tuple[tuple[str, str], ...] = ()
+
+    def verify(
+        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
+    ) -> None:
+        _check_results(
+            results,
+            ("infeed_c1", "infeed_c2", "infeed_c3"),
+            "all elements of result types, except the last element, are expected to be",
+        )
+        if self.layout:
+            self._check_layout(len(results) - 1)
+
+    def _check_layout(self, needed: int) -> None:
+        """One list of integers for each array."""
+        layouts, label = list(_entries(self.layout.strip())), "infeed_i3"
+        require(
+            len(layouts) == needed,
+            label,
+            f"layout-attribute size must be {needed} (which is the number of op-results - 1 (for"
+            f" token result)), but got {len(layouts)}",
+        )
+        for layout in layouts:
+            require(
+                layout.startswith("["),
+                label,
+                f"layout-attribute expected to have elements of type array, but got {layout}",
+            )
+            for leaf in _entries(layout):
+                number = leaf.partition(":")[0].strip().removeprefix("-")
+                require(
+                    number.isdigit() or leaf in ("true", "false"),
+                    label,
+                    "layout-attribute's leaf elements are expected to be of type integer, but got"
+                    f" {leaf}",
+                )
+
+
+@op("outfeed")
+class Outfeed(Op):
+    """Writes to the host."""
+
+    outfeed_config: str = ""
+    settings: tuple[tuple[str, str], ...] = ()
+
+    def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        count(self.name, operands, 1, at_least=True)
+        return TokenType()
