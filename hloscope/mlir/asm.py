@@ -12,7 +12,7 @@ from typing import NamedTuple, NoReturn, Protocol, TypeAlias
 
 from hloscope.errors import HloscopeError, ParseError
 from hloscope.ir.types import FunctionType, Type
-from hloscope.mlir.attributes import Attribute
+from hloscope.mlir.attributes import Attribute, SymbolAttr
 from hloscope.mlir.ir import Block, Operation, Region, Value
 from hloscope.mlir.locations import Location
 
@@ -59,10 +59,13 @@ class AsmParser(Protocol):
     `ParseError` with MLIR's message, `expected 'x'`, at the token.
     """
 
-    at: int
-    """Position of the current token in the text."""
-    results: int
-    """How many results the text gives names to."""
+    @property
+    def at(self) -> int:
+        """Position of the current token in the text."""
+
+    @property
+    def results(self) -> int:
+        """How many results the text gives names to."""
 
     def fail(self, message: str, at: int | None = None, end: int | None = None) -> NoReturn:
         """Raise `ParseError` there, at the current token by default.
@@ -136,7 +139,10 @@ class AsmParser(Protocol):
     def string(self) -> bytes:
         """Read `"…"`."""
 
-    def symbol(self) -> Attribute:
+    def try_symbol(self) -> SymbolAttr | None:
+        """Read `@name` or `@a::@b`."""
+
+    def symbol(self) -> SymbolAttr:
         """Read `@name` or `@a::@b`."""
 
     def dictionary(self, state: State) -> None:

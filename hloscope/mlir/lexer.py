@@ -35,14 +35,22 @@ _ESCAPED: Final = {b"n": b"\n", b"t": b"\t", b"\\": b"\\", b'"': b'"'}
 class TextError(ParseError):
     """The error a reader stops at, and those it reported before on the way to it."""
 
-    def __init__(self, message: str, *, span: Span, earlier: tuple[Diagnostic, ...] = ()) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        span: Span,
+        earlier: tuple[Diagnostic, ...] = (),
+        notes: tuple[Diagnostic, ...] = (),
+    ) -> None:
         super().__init__(message, span=span)
         self.earlier = earlier
+        self.notes = notes
 
     @property
     def diagnostics(self) -> list[Diagnostic]:
         """All of them in order."""
-        return [*self.earlier, Diagnostic(self.message, self.span)]
+        return [*self.earlier, Diagnostic(self.message, self.span, notes=self.notes)]
 
 
 class Lexer:
@@ -51,14 +59,14 @@ class Lexer:
     Attributes:
         kind: `value`, `word`, `sign`, `number`, `symbol`, `hash`, `type`, `string`, `block`,
             `end`, or `bad`.
-        token: The text of the current token.
+        tok: The text of the current token.
         start: Where it begins.
         end: Where it ends.
         before: Where the token before it ended.
         op: The op whose pretty form is being read, if any.
     """
 
-    __slots__ = ("_earlier", "before", "end", "kind", "op", "source", "start", "text", "token")
+    __slots__ = ("_earlier", "before", "end", "kind", "op", "source", "start", "text", "tok")
 
     def __init__(self, source: Source, at: int = 0) -> None:
         self.source: Final = source
@@ -80,11 +88,11 @@ class Lexer:
         assert found is not None
         self.kind = found.lastgroup or ""
         self.start, self.end = found.span(self.kind)
-        self.token = found[self.kind]
+        self.tok = found[self.kind]
 
     def next(self) -> str:
         """Go to the next token; returns the one left behind."""
-        token = self.token
+        token = self.tok
         self.move(self.end)
         return token
 
@@ -99,6 +107,13 @@ class Lexer:
     def report(self, message: str, at: int | None = None) -> None:
         """Note an error that comes before the one the reader will stop at."""
         self._earlier.append(Diagnostic(self._prefixed(message), self._span(at, None)))
+
+    def keep(self, error: ParseError) -> None:
+        """Note an error that was raised, before another is raised."""
+        if isinstance(error, TextError):
+            self._earlier += error.diagnostics
+        else:
+            self._earlier.append(Diagnostic(error.message, error.span, error.rule))
 
     def fail(self, message: str, at: int | None = None, end: int | None = None) -> NoReturn:
         """Raise the error, at the current token by default."""
@@ -131,13 +146,13 @@ class Lexer:
         raise TextError(message, span=span, earlier=earlier)
 
     def _bad(self) -> NoReturn:
-        if self.token == '"':
+        if self.tok == '"':
             message = "expected '\"' in string literal"
-        elif self.token == "@":
+        elif self.tok == "@":
             message = "@ identifier expected to start with letter or '_'"
-        elif self.token in "#!%^":
+        elif self.tok in "#!%^":
             message = (
-                "invalid " + {"#": "attribute", "!": "type", "%": "SSA", "^": "block"}[self.token]
+                "invalid " + {"#": "attribute", "!": "type", "%": "SSA", "^": "block"}[self.tok]
             )
             message += " name"
         else:
@@ -148,14 +163,14 @@ class Lexer:
 
     def try_token(self, token: str) -> bool:
         """Skip punctuation or a word if it is the current token."""
-        if self.token != token:
+        if self.tok != token:
             return False
         self.move(self.end)
         return True
 
     def expect(self, token: str, message: str = "") -> None:
         """Skip punctuation, which has to be the current token."""
-        if self.token != token:
+        if self.tok != token:
             self.wrong(message or f"expected '{token}'")
         self.move(self.end)
 
@@ -171,11 +186,11 @@ class Lexer:
                     break
                 if not closers:
                     return found.end()
-        self.fail(f"unbalanced '{self.token}' character in pretty dialect name")
+        self.fail(f"unbalanced '{self.tok}' character in pretty dialect name")
 
     def string_value(self) -> bytes:
         """The value of the current token, a string or a symbol with quotes."""
-        raw = self.token[self.token.index('"') + 1 : -1].encode("utf-8", "surrogateescape")
+        raw = self.tok[self.tok.index('"') + 1 : -1].encode("utf-8", "surrogateescape")
         return _ESCAPE.sub(self._unescape, raw) if b"\\" in raw else raw
 
     def _unescape(self, found: re.Match[bytes]) -> bytes:

@@ -1,0 +1,154 @@
+"""Text to syntax tree.
+
+>>> module = parse_mlir('%0 = "x.y"() : () -> tensor<2xf32>')
+>>> module.regions[0].block.operations
+(<x.y of 0 operands>,)
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from hloscope.errors import Diagnostic, ParseError
+from hloscope.ir.types import Type
+from hloscope.mlir.attributes import Attribute
+from hloscope.mlir.dialects import Dialects
+from hloscope.mlir.ir import Block, Operation, Region, SourceModule
+from hloscope.mlir.lexer import TextError
+from hloscope.mlir.parser_ops import OperationParser
+from hloscope.source import Source
+
+_RESOURCES: Final = re.compile(r"\{-#(?:[^#\"]|#(?!-\})|\"(?:[^\"\\]|\\.)*\")*#-\}")
+_NO_DIALECTS: Final = Dialects()
+
+
+def parse_mlir(
+    text: str,
+    name: str = "<text>",
+    *,
+    dialects: Dialects = _NO_DIALECTS,
+    allow_unregistered: bool = True,
+    errors: list[Diagnostic] | None = None,
+) -> SourceModule:
+    """Read a text as a `builtin.module`; ops that are in none are put into one.
+
+    Without pretty forms and attributes of a dialect, its ops are read in generic form and its
+    attributes and types are kept as written.
+
+    Args:
+        text: The text.
+        name: Shown in messages.
+        dialects: What is known of each dialect; `func` and `builtin` are known always.
+        allow_unregistered: Are ops of unknown dialects fine?
+        errors: Takes what is wrong, and reading goes on after it; without it the first error is
+            raised.
+
+    Raises:
+        ParseError: The text is not in the grammar.
+    """
+    parser = _ModuleParser(Source(name, text), dialects, allow_unregistered, errors)
+    try:
+        return parser.read()
+    except RecursionError:
+        raise ParseError("nesting is too deep", span=parser._span(None, None)) from None
+
+
+def parse_attribute(text: str, *, dialects: Dialects = _NO_DIALECTS) -> Attribute:
+    """Read one attribute.
+
+    >>> parse_attribute("[1, true]").elements[1]
+    BoolAttr(value=True)
+
+    Raises:
+        ParseError: It is none.
+    """
+    parser = OperationParser(Source("<attribute>", text), dialects)
+    attribute = parser.attribute()
+    if parser.kind != "end":
+        parser.wrong("expected the end of the text")
+    return attribute
+
+
+def parse_type(text: str, *, dialects: Dialects = _NO_DIALECTS) -> Type:
+    """Read one type.
+
+    >>> parse_type("tensor<2x?xui8>").sizes
+    (2, None)
+
+    Raises:
+        ParseError: It is none.
+    """
+    parser = OperationParser(Source("<type>", text), dialects)
+    type = parser.type()
+    if parser.kind != "end":
+        parser.wrong("expected the end of the text")
+    return type
+
+
+class _ModuleParser(OperationParser):
+    """Reads a whole text."""
+
+    __slots__ = ("errors", "resources")
+
+    def __init__(
+        self,
+        source: Source,
+        dialects: Dialects,
+        allow_unregistered: bool,
+        errors: list[Diagnostic] | None,
+    ) -> None:
+        super().__init__(source, dialects, allow_unregistered)
+        self.errors = errors
+        self.resources = ""
+
+    def read(self) -> SourceModule:
+        block = Block()
+        with self._names_of("builtin.module"):
+            operations = self._top_level()
+        for label, at in self.named_locations.items():
+            if label not in self.locations.texts:
+                self.fail_plainly("operation location alias was never defined", at)
+        if len(operations) == 1 and operations[0].name == "builtin.module":
+            module = self._as_source_module(operations[0])
+        else:
+            for operation in operations:
+                operation.parent = block
+            block.operations = tuple(operations)
+            module = SourceModule("builtin.module", regions=(Region((block,)),), source=self.source)
+        module.resources = self.resources
+        return module
+
+    def _as_source_module(self, operation: Operation) -> SourceModule:
+        return SourceModule(
+            operation.name,
+            operation.operands,
+            operation.results,
+            operation.properties,
+            operation.attributes,
+            operation.regions,
+            (),
+            (),
+            operation.location,
+            operation.source,
+            operation.start,
+            operation.end,
+        )
+
+    def _top_level(self) -> list[Operation]:
+        operations: list[Operation] = []
+        while self.kind != "end":
+            if self.kind in ("hash", "type"):
+                self.alias_definition()
+            elif self.tok == "{-#":
+                found = _RESOURCES.match(self.text, self.start)
+                if found is None:
+                    self.fail_plainly("expected '#-}' to end file metadata", self.start, self.end)
+                self.resources = found[0]
+                self.move(found.end())
+            else:
+                operations.append(self.operation())
+        return operations
+
+
+_ERRORS: Final = TextError

@@ -1,0 +1,478 @@
+"""Reads operations, blocks and regions, and gives pretty forms what they ask for.
+
+Source: MLIR language reference, "Operations", "Blocks", "Regions".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final, NoReturn
+
+from hloscope.ir.types import FunctionType, Type
+from hloscope.mlir.asm import Argument, State, Use
+from hloscope.mlir.attributes import Attribute, SymbolAttr
+from hloscope.mlir.dialects import Dialects
+from hloscope.mlir.functions import CORE, CORE_OPS
+from hloscope.mlir.ir import NO_ATTRIBUTES, Block, Operation, Region, Value
+from hloscope.mlir.locations import UNKNOWN
+from hloscope.mlir.parser_values import ValueParser
+from hloscope.source import Source
+
+ISOLATED: Final = frozenset({"builtin.module", "func.func"})
+"""Ops whose regions see no values from around them."""
+
+DEFAULT_DIALECTS: Final = {"builtin.module": "builtin", "func.func": "func"}
+"""Dialects whose name may be left out in the regions of an op."""
+
+
+class OperationParser(ValueParser):
+    """Reads operations; implements `AsmParser`.
+
+    Attributes:
+        results: How many results the text gives names to in the op being read.
+        inherent: Names of the inherent attributes of every known op.
+        allow_unregistered: Are ops of unknown dialects fine?
+        default_dialect: The dialect whose name may be left out.
+    """
+
+    __slots__ = ("allow_unregistered", "default_dialect", "inherent", "results")
+
+    def __init__(
+        self, source: Source, dialects: Dialects, allow_unregistered: bool = True, at: int = 0
+    ) -> None:
+        super().__init__(source, dialects, at)
+        self.allow_unregistered = allow_unregistered
+        self.default_dialect = "builtin"
+        self.inherent = {**CORE_OPS, **dialects.ops}
+        self.results = 0
+
+    # ------------------------------------------------------------------------------ operations
+
+    def operation(self) -> Operation:
+        """Read an operation with the names of its results."""
+        names = self._result_names() if self.kind == "value" else []
+        self.results = sum(count for _, count, _ in names)
+        self.used = []
+        if self.kind == "string":
+            operation, types = self._generic()
+        elif self.kind == "word":
+            operation, types = self._custom()
+        else:
+            self.wrong("expected operation name in quotes")
+        self._bind(operation, types, names)
+        return operation
+
+    def _result_names(self) -> list[tuple[str, int, int]]:
+        names = []
+        while True:
+            if self.kind != "value":
+                self.wrong("expected valid ssa identifier")
+            name, at = self.tok[1:], self.start
+            if "#" in name:
+                self.wrong("expected '=' after SSA name")
+            self.move(self.end)
+            count = 1
+            if self.tok == ":":
+                self.next()
+                if self.kind != "number" or not self.tok.isdecimal():
+                    self.wrong("expected integer number of results")
+                count = int(self.tok[:10])
+                if count < 1:
+                    self.fail_plainly("expected named operation to have at least 1 result", at)
+                self.next()
+            names.append((name, count, at))
+            if self.tok != ",":
+                break
+            self.next()
+        self.expect("=", "expected '=' after SSA name")
+        return names
+
+    def _bind(
+        self, operation: Operation, types: Sequence[Type], names: list[tuple[str, int, int]]
+    ) -> None:
+        """Make results of these types and give them their names."""
+        if not names:
+            operation.results = tuple(
+                Value(type, operation, number) for number, type in enumerate(types)
+            )
+            return
+        at = names[0][2]
+        if not types:
+            self.fail_plainly("cannot name an operation with no results", at)
+        count = sum(count for _, count, _ in names)
+        if count != len(types):
+            message = f"operation defines {len(types)} results but was provided {count} to bind"
+            self.fail_plainly(message, at)
+        values: list[Value] = []
+        for name, count, at in names:
+            group = []
+            for _ in range(count):
+                value = Value(types[len(values)], operation, len(values), name)
+                values.append(value)
+                group.append(value)
+            self.define(name, tuple(group), at)
+            if self.forward:
+                start = len(values) - count
+                values[start:] = [self.adopt(name, n, v) for n, v in enumerate(group)]
+                self._rename(name, values[start:])
+        operation.results = tuple(values)
+
+    def _rename(self, name: str, values: Sequence[Value]) -> None:
+        for number, value in enumerate(values):
+            if number:
+                self.scope[f"{name}#{number}"] = value
+        self.scope[name] = values[0]
+
+    # ----------------------------------------------------------------------------- generic form
+
+    def _generic(self) -> tuple[Operation, Sequence[Type]]:
+        at, end = self.start, self.end
+        name = self.string_value().decode("utf-8", "surrogateescape")
+        if not name:
+            self.fail_plainly("empty operation name is invalid", at, end)
+        self._check_registered(name, at, end)
+        self.next()
+        self.expect("(", "expected '(' to start operand list")
+        uses = self.uses()
+        self.expect(")", "expected ')' to end operand list")
+        successors = self._successors() if self.tok == "[" else ()
+        inherent = self.inherent.get(name)
+        properties: dict[str, Attribute] = {}
+        if self.tok == "<":
+            self.next()
+            properties = self.entries()
+            self.expect(">", "expected '>' to close properties")
+        regions = self._generic_regions(name) if self.tok == "(" else ()
+        attributes: dict[str, Attribute] = {}
+        if self.tok == "{":
+            for key, value in self.entries().items():
+                inside = inherent is not None and key in inherent
+                (properties if inside else attributes)[key] = value
+        self.expect(":", "expected ':' followed by operation type")
+        at_type = self.start
+        type = self.type()
+        if not isinstance(type, FunctionType):
+            self.fail_plainly("expected function type", at_type)
+        if len(type.inputs) != len(uses):
+            plural = "" if len(uses) == 1 else "s"
+            message = f"expected {len(uses)} operand type{plural} but had {len(type.inputs)}"
+            self.fail_plainly(message, at_type)
+        operands = tuple(map(self.value, uses, type.inputs))
+        operation = Operation(
+            name,
+            operands,
+            (),
+            properties or NO_ATTRIBUTES,
+            attributes or NO_ATTRIBUTES,
+            regions,
+            successors,
+            (),
+            self.location() or UNKNOWN,
+            self.source,
+            at,
+            end,
+        )
+        return operation, type.results
+
+    def _check_registered(self, name: str, at: int, end: int) -> None:
+        if self.allow_unregistered or name in self.inherent:
+            return
+        if name.partition(".")[0] not in self.dialects.named:
+            message = (
+                "operation being parsed with an unregistered dialect. If this is intended, please"
+                " use -allow-unregistered-dialect with the MLIR tool used"
+            )
+            self.fail_plainly(message, at, end)
+
+    def _successors(self) -> tuple[Block, ...]:
+        self.next()
+        blocks = [self.successor()]
+        while self.try_token(","):
+            blocks.append(self.successor())
+        self.expect("]")
+        return tuple(blocks)
+
+    def _generic_regions(self, name: str) -> tuple[Region, ...]:
+        self.next()
+        used = self.used
+        regions = [self._op_region(name, ())]
+        while self.try_token(","):
+            regions.append(self._op_region(name, ()))
+        self.expect(")")
+        self.used = used
+        return tuple(regions)
+
+    # ------------------------------------------------------------------------------ pretty form
+
+    def _custom(self) -> tuple[Operation, Sequence[Type]]:
+        at, end, written = self.start, self.end, self.tok
+        name = self._full_name(written)
+        form = self.dialects.forms.get(name)
+        read = CORE.get(name) if form is None else form.read
+        if read is None:
+            self._unknown(written, name)
+        self.next()
+        state = State(name)
+        outer, self.op = self.op, name
+        used = self.used
+        read(self, state)
+        self.op, self.used = outer, used
+        location = self.location() or state.location or UNKNOWN
+        operation = Operation(
+            name,
+            tuple(state.operands),
+            (),
+            state.properties or NO_ATTRIBUTES,
+            state.attributes or NO_ATTRIBUTES,
+            tuple(state.regions),
+            tuple(state.successors),
+            tuple(state.successor_operands),
+            location,
+            self.source,
+            at,
+            end,
+        )
+        return operation, state.types
+
+    def _full_name(self, written: str) -> str:
+        if "." in written:
+            return written
+        for dialect in (self.default_dialect, "func", "builtin"):
+            name = f"{dialect}.{written}"
+            if name in CORE or name in self.dialects.forms:
+                return name
+        return written
+
+    def _unknown(self, written: str, name: str) -> NoReturn:
+        dialect = name.partition(".")[0]
+        if "." not in written:
+            tried = f"{self.default_dialect}.{written}" if self.default_dialect else written
+            message = f"custom op '{written}' is unknown (tried '{tried}' as well)"
+            self.fail_plainly(message, self.start, self.end)
+        if dialect not in self.dialects.named:
+            message = f"Dialect `{dialect}' not found for custom op '{name}'"
+            self.fail_plainly(message, self.start, self.end)
+        if name in self.inherent:
+            message = f"custom op '{name}' has no custom assembly form"
+            self.fail_plainly(message, self.start, self.end)
+        self.fail_plainly(f"custom op '{name}' is unknown", self.start, self.end)
+
+    # ----------------------------------------------------------------------- what forms ask for
+
+    def token(self, token: str) -> None:
+        """Read punctuation."""
+        self.expect(token)
+
+    def try_keyword(self, *words: str) -> str | None:
+        """Read one of these words, or any word if none is given."""
+        if self.kind != "word" or (words and self.tok not in words):
+            return None
+        return self.next()
+
+    def keyword(self, *words: str) -> str:
+        """Read one of these words, or any word if none is given."""
+        found = self.try_keyword(*words)
+        if found is None:
+            if not words:
+                self.fail("expected valid keyword")
+            if len(words) == 1:
+                self.fail(f"expected '{words[0]}'")
+            self.fail(f"expected one of: {', '.join(f'`{word}`' for word in words)}")
+        return found
+
+    def resolve(self, use: Use, type: Type, state: State) -> None:
+        """Find the value of a use, which has this type, and append it to the operands."""
+        state.operands.append(self.value(use, type))
+
+    def integer(self) -> int:
+        """Read a decimal integer with its sign."""
+        value = self.try_integer()
+        if value is None:
+            self.fail("expected integer value")
+        return value
+
+    def try_integer(self) -> int | None:
+        """Read a decimal integer with its sign."""
+        if self.tok in ("true", "false"):
+            return int(self.next() == "true")
+        negative = self.tok == "-"
+        if negative:
+            self.next()
+        elif self.kind != "number":
+            return None
+        if self.kind != "number" or "." in self.tok:
+            self.fail("expected integer value")
+        token = self.tok
+        value = int(token, 0 if token.startswith("0x") else 10) if len(token) < 40 else 1 << 100
+        if not -(1 << 63) <= (-value if negative else value) < 1 << 64:
+            self.fail("integer value too large")
+        self.next()
+        return -value if negative else value
+
+    def floating(self) -> float:
+        """Read a floating-point number with its sign."""
+        negative = self.try_token("-")
+        if self.kind != "number" or "." not in self.tok:
+            self.fail("expected floating point literal")
+        value = float(self.next())
+        return -value if negative else value
+
+    def string(self) -> bytes:
+        """Read `"…"`."""
+        if self.kind != "string":
+            self.fail("expected string")
+        value = self.string_value()
+        self.next()
+        return value
+
+    def peek(self) -> str:
+        """The text of the current token."""
+        return self.tok
+
+    def try_symbol(self) -> SymbolAttr | None:
+        """Read `@name` or `@a::@b`."""
+        return self.symbol_attribute() if self.kind == "symbol" else None
+
+    def symbol(self) -> SymbolAttr:
+        """Read `@name` or `@a::@b`."""
+        if self.kind != "symbol":
+            self.fail("expected valid '@'-identifier for symbol name")
+        return self.symbol_attribute()
+
+    def dictionary(self, state: State) -> None:
+        """Read `{…}` if it is there; each entry goes to properties or attributes."""
+        if self.tok == "{":
+            inherent = self.inherent.get(state.name, frozenset())
+            for key, value in self.entries().items():
+                (state.properties if key in inherent else state.attributes)[key] = value
+
+    def attributes_with_keyword(self, state: State) -> None:
+        """Read `attributes {…}` if it is there."""
+        if self.tok == "attributes" and self.kind == "word":
+            self.next()
+            if self.tok != "{":
+                self.wrong("expected '{' in attribute dictionary")
+            self.dictionary(state)
+
+    def arguments(self, *, types: bool) -> list[Argument]:
+        """Read `(%a: t, %b: t)`."""
+        self.expect("(")
+        found: list[Argument] = []
+        while not (self.tok == ")" and not found):
+            use = self.use()
+            type = None
+            if types:
+                self.expect(":")
+                type = self.type()
+            found.append(Argument(use.name, type, use.at, self.location()))  # type: ignore[arg-type]
+            if not self.try_token(","):
+                break
+        self.expect(")")
+        return found
+
+    # -------------------------------------------------------------------------------- regions
+
+    def region(self, arguments: Sequence[Argument] = ()) -> Region:
+        """Read `{…}`, whose entry block has these arguments."""
+        used = self.used
+        region = self._op_region(self.op, arguments)
+        self.used = used
+        return region
+
+    @contextmanager
+    def _names_of(self, op: str) -> Iterator[None]:
+        """What names mean in the regions of an op."""
+        outer = self.scope, self.forward
+        blocks, undefined = self.blocks, self.undefined_blocks
+        default, depth, name = self.default_dialect, self.depth, self.op
+        self.nest()
+        isolated = op in ISOLATED
+        if isolated:
+            self.scope, self.forward = {}, {}
+        size = len(self.scope)
+        self.blocks, self.undefined_blocks = {}, {}
+        self.default_dialect = DEFAULT_DIALECTS.get(op, "")
+        self.op = ""
+        yield
+        for label, at in self.undefined_blocks.items():
+            self.fail_plainly(f"reference to an undefined block '^{label}'", at)
+        if isolated:
+            for at, message in self.undefined_values():
+                self.fail_plainly(message, at)
+            self.scope, self.forward = outer
+        else:
+            self.leave(size)
+        self.blocks, self.undefined_blocks = blocks, undefined
+        self.default_dialect, self.depth, self.op = default, depth, name
+
+    def _op_region(self, op: str, arguments: Sequence[Argument]) -> Region:
+        self.expect("{", "expected '{' to begin a region")
+        if self.tok == "}" and not arguments:
+            self.next()
+            return Region()
+        with self._names_of(op):
+            blocks = self._blocks(arguments)
+            self.next()
+        return Region(tuple(blocks))
+
+    def _blocks(self, arguments: Sequence[Argument]) -> list[Block]:
+        blocks: list[Block] = []
+        if self.kind == "block":
+            if arguments:
+                message = "invalid block name in region with named arguments"
+                self.fail_plainly(message, self.start, self.end)
+        else:
+            block = Block()
+            self._set_arguments(block, arguments)
+            blocks.append(block)
+            self._operations(block)
+        while self.kind == "block":
+            block = self._label()
+            blocks.append(block)
+            self._operations(block)
+        return blocks
+
+    def _set_arguments(self, block: Block, arguments: Sequence[Argument]) -> None:
+        values = []
+        for number, (name, type, at, location) in enumerate(arguments):
+            value = Value(type, block, number, name, location or UNKNOWN)
+            self.define(name, (value,), at)
+            if self.forward:
+                value = self.adopt(name, 0, value)
+                self.scope[name] = value
+            values.append(value)
+        block.arguments = tuple(values)
+
+    def _label(self) -> Block:
+        label, at, end = self.tok[1:], self.start, self.end
+        if label in self.blocks and label not in self.undefined_blocks:
+            self.fail_plainly(f"redefinition of block '^{label}'", at, end)
+        block = self.block_named(label, at)
+        self.undefined_blocks.pop(label, None)
+        self.next()
+        if self.tok == "(":
+            self._set_arguments(block, self.arguments(types=True))
+        self.expect(":", "expected ':' after block name")
+        return block
+
+    def _operations(self, block: Block) -> None:
+        """Read the operations up to `}` or the next block."""
+        operations: list[Operation] = []
+        while True:
+            if self.tok == "}" or self.kind == "block":
+                break
+            if self.kind == "end":
+                self.wrong("expected '}' to end region")
+            operations.append(self.operation())
+        for operation in operations:
+            operation.parent = block
+        block.operations = tuple(operations)
+
+    def successor(self) -> Block:
+        """Read `^label`."""
+        if self.kind != "block":
+            self.wrong("expected block name")
+        block = self.block_named(self.tok[1:], self.start)
+        self.next()
+        return block

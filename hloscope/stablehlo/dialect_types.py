@@ -1,0 +1,29 @@
+"""Reads StableHLO's own types.  Source: StableHLO spec, "Types"."""
+
+from __future__ import annotations
+
+from hloscope.ir.types import FutureType, TensorType, TokenType, Type
+from hloscope.mlir.asm import AsmParser
+from hloscope.mlir.types import type_text
+
+
+def read_type(parser: AsmParser, mnemonic: str) -> Type | None:
+    """Read what follows `!stablehlo.token` or `!stablehlo.future`."""
+    match mnemonic:
+        case "token":
+            return TokenType()
+        case "future":
+            return _future(parser)
+    parser.fail(f"unknown stablehlo type: {mnemonic}")
+
+
+def _future(parser: AsmParser) -> Type:
+    at = parser.at
+    parser.token("<")
+    types = [] if parser.peek() == ">" else parser.type_list()
+    parser.token(">")
+    for type in types:
+        if not isinstance(type, TensorType):
+            text = type_text(type)
+            parser.fail(f"future element type must be a ranked tensor, but got '{text}'", at)
+    return FutureType(tuple(types))
