@@ -1,0 +1,584 @@
+"""The syntax tree → the program graph.
+
+Functions are computations whose root is a `Return`; so are regions, which may read values from
+outside.  A function's body is made when somebody asks for it.  Regions of several blocks (`cf`) are
+no straight-line code: nothing is said about them but what they may read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from itertools import count
+from typing import Final
+
+from hloscope.errors import VerifyError, did_you_mean
+from hloscope.ir.graph import Body, Computation, Instruction, Module
+from hloscope.ir.types import FunctionType, TupleType, Type
+from hloscope.mlir.attributes import (
+    ArrayAttr,
+    Attribute,
+    DictAttr,
+    StringAttr,
+    SymbolAttr,
+    TypeAttr,
+)
+from hloscope.mlir.ir import Block, Operation, Region, Value
+from hloscope.mlir.locations import UNKNOWN, LazyLoc, Location
+from hloscope.mlir.printer_aliases import location_text
+from hloscope.ops.base import Op
+from hloscope.ops.control import Parameter, Result, Return, UnknownOp
+from hloscope.source import Span
+from hloscope.stablehlo.op_kinds import attribute_text
+from hloscope.stablehlo.op_making import OpMaker
+from hloscope.stablehlo.op_tables import SPELLINGS
+
+Extras = tuple[tuple[str, str], ...]
+
+SEVERAL_BLOCKS: Final = "it has several blocks"
+"""Why nothing is known about a region."""
+
+_CALLEES: Final = {
+    "func.call": "callee",
+    "stablehlo.composite": "decomposition",
+    "stablehlo.custom_call": "called_computations",
+}
+"""Attributes that name functions which are called."""
+
+
+class Node(Instruction):
+    """An instruction that stands for an operation of the tree, or for one of its results."""
+
+    __slots__ = ("operation",)
+
+    def __init__(
+        self,
+        name: str,
+        type: Type,
+        op: Op,
+        operands: tuple[Instruction, ...],
+        calls: tuple[Computation, ...],
+        operation: Operation,
+    ) -> None:
+        """Take the fields of an instruction; the operation knows the rest."""
+        self.name = name  # type: ignore[misc]  # the base class says Final
+        self.type = type  # type: ignore[misc]
+        self.op = op  # type: ignore[misc]
+        self.operands = operands  # type: ignore[misc]
+        self.calls = calls  # type: ignore[misc]
+        self.control_predecessors = ()  # type: ignore[misc]
+        self.operation: Final = operation
+
+    @property
+    def extras(self) -> Extras:
+        """Attributes that belong to no field, and the location as `loc`: `(name, text)`."""
+        operation = self.operation
+        if isinstance(self.op, Result | UnknownOp):
+            return _location(operation.location)
+        spelling = SPELLINGS.get(operation.name)
+        own = {_CALLEES.get(operation.name, "")}
+        own |= {attribute.name for attribute in spelling.attributes} if spelling else set()
+        given = {**operation.properties, **operation.attributes}
+        found = [(name, attribute_text(a)) for name, a in given.items() if name not in own]
+        return (*found, *_location(operation.location))
+
+    @property
+    def span(self) -> Span | None:
+        """Where the operation stands in the source."""
+        return self.operation.span
+
+
+class Argument(Instruction):
+    """A parameter that stands for an argument of a block."""
+
+    __slots__ = ("owner", "value")
+
+    def __init__(self, name: str, number: int, value: Value, owner: Operation) -> None:
+        """Take the name and the value; `owner` has the attributes of a function's arguments."""
+        super().__init__(name, value.type, _parameter(number))
+        self.value: Final = value
+        self.owner: Final = owner
+
+    @property
+    def extras(self) -> Extras:
+        """Attributes of the argument, and the location as `loc`: `(name, text)`."""
+        location = _location(self.value.location)
+        given = self.owner.get("arg_attrs")
+        number = self.value.index
+        if isinstance(given, ArrayAttr) and number < len(given.elements):
+            entries = given.elements[number]
+            if isinstance(entries, DictAttr):
+                return (*[(k, attribute_text(a)) for k, a in entries.entries], *location)
+        return location
+
+    @property
+    def span(self) -> Span | None:
+        """Where the operation with the block stands in the source."""
+        return self.owner.span
+
+
+@lru_cache(maxsize=1024)
+def _parameter(number: int) -> Parameter:
+    return Parameter(number)
+
+
+class Function(Computation):
+    """A function of the tree."""
+
+    __slots__ = ("operation",)
+
+    def __init__(
+        self, name: str, body: Callable[[], Body], extras: Extras, operation: Operation
+    ) -> None:
+        super().__init__(name, body, extras=extras, span=operation.span)
+        self.operation: Final = operation
+
+
+class TreeModule(Module):
+    """A module made of a syntax tree, which it remembers."""
+
+    def __init__(
+        self,
+        tree: Operation,
+        name: str,
+        computations: Mapping[str, Computation],
+        entry: Computation,
+    ) -> None:
+        super().__init__(name, computations, entry)
+        self.tree: Final = tree
+
+    @property
+    def extras(self) -> Extras:
+        """Attributes of the module and ops in it that are no functions, `(name, text)`."""
+        tree = self.tree
+        own = [(name, attribute_text(a)) for name, a in tree.attributes.items()]
+        others = [(o.name, _written(o)) for o in _loose(tree)]
+        return (*own, *others, *_location(tree.location))
+
+
+def to_graph(tree: Operation) -> TreeModule:
+    """The program graph of a module; bodies of functions follow when they are asked for.
+
+    The entry is the function `main`, else the first public one; a module of loose operations is
+    its own entry.
+
+    Raises:
+        VerifyError: There is no function, or two have the same name.  Bodies raise it when an
+            attribute is missing, or a value or function that does not exist is named.
+    """
+    return _Modules(tree).module()
+
+
+def _loose(tree: Operation) -> Iterator[Operation]:
+    """What stands in a module and is no function or module."""
+    known = ("func.func", "builtin.module")
+    return (o for region in tree.regions for b in region.blocks for o in b if o.name not in known)
+
+
+def _written(operation: Operation) -> str:
+    span = operation.span
+    return operation.name if span is None else span.source.text[span.start : span.end]
+
+
+def _location(location: Location) -> Extras:
+    if location is UNKNOWN:
+        return ()
+    text = location.text if isinstance(location, LazyLoc) else location_text(location)
+    return (("loc", text),)
+
+
+def _string(attribute: Attribute | None) -> str:
+    return attribute.text if isinstance(attribute, StringAttr) else ""
+
+
+class _Computations(Mapping[str, Computation]):
+    """Functions and, once somebody looks for more than one function, their regions too."""
+
+    def __init__(self) -> None:
+        self.functions: Final[dict[str, Computation]] = {}
+        self.regions: Final[dict[str, dict[str, Computation]]] = {}
+        self._all: dict[str, Computation] | None = None
+
+    def every(self) -> dict[str, Computation]:
+        """All, each function before its regions."""
+        if self._all is None:
+            found: dict[str, Computation] = {}
+            for name, function in self.functions.items():
+                function.body  # noqa: B018  (makes it, and its regions)
+                found[name] = function
+                found |= self.regions[name]
+            self._all = found
+        return self._all
+
+    def __getitem__(self, name: str) -> Computation:
+        found = self.functions.get(name)
+        return self.every()[name] if found is None else found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.every())
+
+    def __len__(self) -> int:
+        return len(self.every())
+
+
+class _Modules:
+    """Makes the graph of a module and of the modules in it."""
+
+    def __init__(self, tree: Operation) -> None:
+        self.tree: Final = tree
+        self.computations: Final = _Computations()
+        self.maker: Final = OpMaker()
+        self.public: Final[list[str]] = []
+
+    def module(self) -> TreeModule:
+        tree, functions = self.tree, self.computations.functions
+        if tree.name == "builtin.module":
+            self._collect(tree)
+        else:
+            self._function(tree, "")
+        name = _string(tree.get("sym_name")) or "module"
+        if not functions and next(_loose(tree), None) is not None:
+            self._function(tree, "")
+        if not functions:
+            raise VerifyError("the module has no function", span=tree.span)
+        entry = "main" if "main" in functions else [*self.public, *functions][0]
+        return TreeModule(tree, name, self.computations, functions[entry])
+
+    def _collect(self, tree: Operation) -> None:
+        """Find all functions; those of modules in modules are called `module::function`."""
+        work = [(tree, "")]
+        while work:
+            module, prefix = work.pop(0)
+            for region in module.regions:
+                for block in region.blocks:
+                    for operation in block:
+                        if operation.name == "func.func":
+                            self._function(operation, prefix)
+                        elif operation.name == "builtin.module":
+                            name = _string(operation.get("sym_name"))
+                            work.append((operation, f"{prefix}{name}::"))
+
+    def _function(self, operation: Operation, prefix: str) -> None:
+        functions = self.computations.functions
+        plain = _string(operation.get("sym_name"))
+        name = prefix + (plain or operation.name)
+        if name in functions:
+            raise VerifyError(f"redefinition of symbol named '{plain}'", span=operation.span)
+        visibility = _string(operation.get("sym_visibility")) or "public"
+        given = {**operation.properties, **operation.attributes}
+        others = [(k, attribute_text(a)) for k, a in given.items() if k not in _SIGNATURE]
+        extras = (("sym_visibility", visibility), *others, *_location(operation.location))
+        regions = self.computations.regions[name] = {}
+
+        def body() -> Body:
+            return _Function(self, name, prefix, operation, regions).body()
+
+        functions[name] = Function(name, body, extras, operation)
+        if visibility == "public":
+            self.public.append(name)
+
+    def called(self, symbol: SymbolAttr, prefix: str, operation: Operation) -> Computation:
+        """The function of that name, in the module of the caller or one around it."""
+        name, functions = "::".join((symbol.root, *symbol.nested)), self.computations.functions
+        while True:
+            found = functions.get(prefix + name)
+            if found is not None:
+                return found
+            if not prefix:
+                hint = did_you_mean(name, functions)
+                raise VerifyError(f"no function `@{name}`{hint}", span=operation.span)
+            prefix = prefix.removesuffix("::").rpartition("::")[0]
+            prefix = f"{prefix}::" if prefix else ""
+
+
+_SIGNATURE: Final = frozenset(["sym_name", "sym_visibility", "function_type", "arg_attrs"])
+
+
+class _Frame:
+    """A block that is being read, and the op above it whose regions are waiting."""
+
+    __slots__ = ("by_name", "calls", "instructions", "name", "operations", "owner", "parameters")
+
+    def __init__(self, name: str, block: Block | None, owner: Operation) -> None:
+        self.name = name
+        self.owner = owner
+        self.operations = iter(block.operations if block else ())
+        self.by_name: dict[str, Instruction] = {}
+        self.instructions: list[Instruction] = []
+        self.parameters: list[Instruction] = []
+        self.calls: list[Computation] = []
+
+
+class _Function:
+    """Makes the body of one function, without recursion: regions may be nested deeply."""
+
+    def __init__(
+        self,
+        modules: _Modules,
+        name: str,
+        prefix: str,
+        operation: Operation,
+        regions: dict[str, Computation],
+    ) -> None:
+        self.modules, self.name, self.prefix = modules, name, prefix
+        self.operation, self.regions = operation, regions
+        self.values: Final[dict[Value, Instruction]] = {}
+        self.applied: Final[dict[object, Computation]] = {}
+        self.numbers: Final = count()
+
+    def body(self) -> Body:
+        """All of it."""
+        operation = self.operation
+        blocks = operation.regions[0].blocks if operation.regions else ()
+        if len(blocks) == 1 and not _jumps(blocks[0]):
+            return self._straight(blocks[0])
+        frame = _Frame(self.name, None, operation)
+        type = operation.get("function_type")
+        signature = type.type if isinstance(type, TypeAttr) else None
+        inputs, results = (
+            (signature.inputs, signature.results)
+            if isinstance(signature, FunctionType)
+            else ((), ())
+        )
+        arguments = blocks[0].arguments if blocks else tuple(map(Value, inputs))
+        self._parameters(frame, arguments)
+        settings = (("reason", SEVERAL_BLOCKS),) if blocks else ()
+        whole = results[0] if len(results) == 1 else TupleType(results)
+        operands = tuple(frame.parameters)
+        op = UnknownOp("func.func", settings)
+        root = Node(self._free(frame, "body"), whole, op, operands, (), operation)
+        self._add(frame, root)
+        return Body(tuple(frame.instructions), operands, root, frame.by_name)
+
+    def _straight(self, block: Block) -> Body:
+        outer = _Frame(self.name, block, self.operation)
+        self._parameters(outer, block.arguments)
+        frames = [outer]
+        while True:
+            frame = frames[-1]
+            waiting = self._read(frame)
+            if waiting is not None:
+                frames.append(self._entered(frame, waiting))
+                continue
+            body = self._finished(frame)
+            frames.pop()
+            if not frames:
+                return body
+            made = self.regions[frame.name] = Computation(frame.name, body, span=frame.owner.span)
+            owner, frame = frame.owner, frames[-1]
+            frame.calls.append(made)
+            if len(frame.calls) < len(owner.regions):
+                frames.append(self._entered(frame, owner))
+            else:
+                calls, frame.calls = tuple(frame.calls), []
+                self._make(frame, owner, calls)
+
+    def _entered(self, frame: _Frame, owner: Operation) -> _Frame:
+        """The next region of `owner`."""
+        number = len(frame.calls)
+        region = owner.regions[number]
+        block = region.blocks[0] if region.blocks else None
+        name = _free(f"{frame.name}.{_label(owner)}.{_word(owner, number)}", self.regions)
+        inner = _Frame(name, block, owner)
+        if block is not None:
+            self._parameters(inner, block.arguments)
+        return inner
+
+    def _read(self, frame: _Frame) -> Operation | None:
+        """Make the ops of a block up to one with regions that are still to be read."""
+        for operation in frame.operations:
+            regions = operation.regions
+            if not regions:
+                self._make(frame, operation, ())
+            elif not all(map(_is_straight, regions)):
+                self._opaque(frame, operation)
+            else:
+                applied = self._applied(frame, operation)
+                if applied is None:
+                    return operation
+                self._make(frame, operation, (applied,))
+        return None
+
+    # ----------------------------------------------------------------------------- instructions
+
+    def _parameters(self, frame: _Frame, arguments: tuple[Value, ...]) -> None:
+        for number, value in enumerate(arguments):
+            name = self._free(frame, value.name or f"arg{number}")
+            made = Argument(name, number, value, frame.owner)
+            self.values[value] = made
+            frame.parameters.append(made)
+            self._add(frame, made)
+
+    def _add(self, frame: _Frame, made: Instruction) -> None:
+        frame.instructions.append(made)
+        frame.by_name[made.name] = made
+
+    def _free(self, frame: _Frame, name: str) -> str:
+        while name in frame.by_name:
+            name = f"{name}.{next(self.numbers)}"
+        return name
+
+    def _operands(self, operation: Operation) -> tuple[Instruction, ...]:
+        values = self.values
+        try:
+            return tuple([values[value] for value in operation.operands])
+        except KeyError:
+            number = next(k for k, value in enumerate(operation.operands) if value not in values)
+            message = f"operand #{number} does not dominate this use"
+            raise VerifyError(message, span=operation.span) from None
+
+    def _make(self, frame: _Frame, operation: Operation, calls: tuple[Computation, ...]) -> None:
+        """Add an instruction, and one for each result if there are several."""
+        operands = self._operands(operation)
+        op = self.modules.maker(operation)
+        if operation.name in _CALLEES:
+            calls = (*calls, *self._callees(operation))
+        results = operation.results
+        if len(results) == 1:
+            value = results[0]
+            name = value.name or f"{op.name}.{next(self.numbers)}"
+            if name in frame.by_name:
+                name = self._free(frame, name)
+            made = Node(name, value.type, op, operands, calls, operation)
+            self.values[value] = made
+            frame.instructions.append(made)
+            frame.by_name[name] = made
+            return
+        if isinstance(op, Return):
+            types = tuple([o.type for o in operands])
+            whole = types[0] if len(types) == 1 else TupleType(types)
+            self._add(frame, Node(_return(frame), whole, op, operands, calls, operation))
+            return
+        self._several(frame, operation, op, operands, calls)
+
+    def _several(
+        self,
+        frame: _Frame,
+        operation: Operation,
+        op: Op,
+        operands: tuple[Instruction, ...],
+        calls: tuple[Computation, ...],
+    ) -> None:
+        results = operation.results
+        group = ",".join(dict.fromkeys(value.name for value in results if value.name))
+        name = self._free(frame, group or f"{op.name}.{next(self.numbers)}")
+        type = TupleType(tuple([value.type for value in results]))
+        whole = Node(name, type, op, operands, calls, operation)
+        self._add(frame, whole)
+        firsts: dict[str, int] = {}
+        shared = len({value.name for value in results}) < len(results)
+        for k, value in enumerate(results):
+            own = value.name or name
+            place = k - firsts.setdefault(own, k)
+            many = shared and sum(other.name == value.name for other in results) > 1
+            label = f"{own}#{place}" if many or not value.name else own
+            part = Node(self._free(frame, label), value.type, Result(k), (whole,), (), operation)
+            self.values[value] = part
+            self._add(frame, part)
+
+    def _opaque(self, frame: _Frame, operation: Operation) -> None:
+        """An op with regions of several blocks: it may do anything with all values they read."""
+        operands = dict.fromkeys(self._operands(operation))
+        for value in _read_inside(operation):
+            if value in self.values:
+                operands[self.values[value]] = None
+        op = UnknownOp(operation.name, (("reason", SEVERAL_BLOCKS),))
+        self._several(frame, operation, op, tuple(operands), ())
+
+    def _finished(self, frame: _Frame) -> Body:
+        instructions = frame.instructions
+        if not instructions or not isinstance(instructions[-1].op, Return):
+            root = Node(_return(frame), TupleType(()), Return(), (), (), frame.owner)
+            self._add(frame, root)
+        return Body(tuple(instructions), tuple(frame.parameters), instructions[-1], frame.by_name)
+
+    # ----------------------------------------------------------------------------- computations
+
+    def _callees(self, operation: Operation) -> Iterator[Computation]:
+        attribute = operation.get(_CALLEES[operation.name])
+        elements = attribute.elements if isinstance(attribute, ArrayAttr) else (attribute,)
+        for symbol in elements:
+            if isinstance(symbol, SymbolAttr):
+                yield self.modules.called(symbol, self.prefix, operation)
+
+    def _applied(self, frame: _Frame, operation: Operation) -> Computation | None:
+        """The region of `applies stablehlo.add`: made once for each op and type."""
+        (region, *others) = operation.regions
+        operations = region.blocks[0].operations if region.blocks else ()
+        if others or len(operations) != 2 or not operations[1].name.endswith(".return"):
+            return None
+        inner, root = operations
+        arguments = region.blocks[0].arguments
+        if (
+            any(value.name or value.location is not UNKNOWN for value in arguments)
+            or inner.operands != arguments
+            or root.operands != inner.results
+            or inner.properties
+            or inner.attributes
+            or inner.regions
+        ):
+            return None
+        key = inner.name, tuple([value.type for value in (*arguments, *inner.results)])
+        known = self.applied.get(key)
+        if known is not None:
+            return known
+        name = _free(f"{self.name}.{inner.name.rpartition('.')[2]}", self.regions)
+        parameters = tuple(
+            [
+                Argument(word, k, value, operation)
+                for k, (word, value) in enumerate(zip(_SIDES, arguments, strict=False))
+            ]
+        )
+        type = inner.results[0].type
+        value = Node("result", type, self.modules.maker(inner), parameters, (), inner)
+        returned = Node("return", type, Return(), (value,), (), root)
+        body = Body((*parameters, value, returned), parameters, returned)
+        made = self.applied[key] = self.regions[name] = Computation(name, body)
+        return made
+
+
+_SIDES: Final = "lhs", "rhs"
+
+
+def _return(frame: _Frame) -> str:
+    return "return" if "return" not in frame.by_name else "return@"
+
+
+def _is_straight(region: Region) -> bool:
+    return not region.blocks or (len(region.blocks) == 1 and not _jumps(region.blocks[0]))
+
+
+def _jumps(block: Block) -> bool:
+    return bool(block.operations and block.operations[-1].successors)
+
+
+def _read_inside(operation: Operation) -> Iterator[Value]:
+    """All values that operations in its regions read."""
+    work = [*operation.regions]
+    while work:
+        for block in work.pop().blocks:
+            for inner in block:
+                yield from inner.operands
+                work += inner.regions
+
+
+def _label(owner: Operation) -> str:
+    """The op's name for people: that of its first result, or what it does."""
+    name = owner.results[0].name if owner.results else ""
+    at = f"@{owner.span.start}" if owner.span is not None else ""
+    return name or owner.name.rpartition(".")[2] + at
+
+
+def _word(owner: Operation, number: int) -> str:
+    return ("cond", "do")[number] if owner.name == "stablehlo.while" else str(number)
+
+
+def _free(name: str, taken: Mapping[str, object]) -> str:
+    number, found = 0, name
+    while found in taken:
+        number += 1
+        found = f"{name}.{number}"
+    return found
+
+
+__all__ = ["Argument", "Function", "Node", "TreeModule", "to_graph"]

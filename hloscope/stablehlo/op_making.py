@@ -1,0 +1,307 @@
+"""An operation of the syntax tree → the op of the graph, and back, by the table of `op_tables`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from hloscope.errors import UnsupportedError, VerifyError
+from hloscope.ir.op import REQUIRED
+from hloscope.ir.types import TensorType
+from hloscope.mlir.attributes import ArrayAttr, Attribute, DenseArrayAttr, EnumAttr, StructAttr
+from hloscope.mlir.ir import Operation
+from hloscope.ops.base import Dims, Op
+from hloscope.ops.contraction import DotDimensions
+from hloscope.ops.control import AsyncDone, AsyncStart, Call, Case, Return, UnknownOp
+from hloscope.ops.convolution import ConvDimensions
+from hloscope.ops.windows import Window
+from hloscope.stablehlo import op_tables
+from hloscope.stablehlo.op_kinds import (
+    KINDS,
+    attribute_text,
+    read_enum,
+    read_enums,
+    read_struct,
+    write_struct,
+)
+from hloscope.stablehlo.op_tables import SPELLINGS, Spelling
+
+
+class OpMaker:
+    """Makes the ops of one module; operations that share their attributes share their op."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, int, int], tuple[Op, object, object]] = {}
+
+    def __call__(self, operation: Operation) -> Op:
+        """The op that `make_op` makes."""
+        properties, attributes = operation.properties, operation.attributes
+        key = (operation.name, id(properties), id(attributes))
+        known = self._known.get(key)
+        if known is not None:
+            return known[0]
+        op = make_op(operation)
+        if operation.name not in _BY_TYPE:
+            self._known[key] = op, properties, attributes  # which keeps their ids theirs
+        return op
+
+
+def make_op(operation: Operation) -> Op:
+    """The op of the graph: its class, and the attributes as its fields.
+
+    Fields hold what is written, whatever typing thinks of it.  An operation no class stands for
+    becomes an `UnknownOp` with its attributes as settings.
+
+    Raises:
+        VerifyError: A required attribute is missing, or one is of another kind than needed.
+    """
+    name = operation.name
+    spelling = SPELLINGS.get(name)
+    if spelling is None:
+        if name.endswith(".return") and not operation.results:
+            return Return()
+        if name == "func.call":
+            return Call()
+        given = {**operation.properties, **operation.attributes}
+        return UnknownOp(name, tuple([(k, attribute_text(v)) for k, v in given.items()]))
+    values = _values(operation, spelling)
+    special = _SPECIAL.get(name)
+    if special is not None:
+        special(values, operation)
+    fields = spelling.op.fields
+    settings = tuple([(k, _text(values.pop(k))) for k in [*values] if k not in fields])
+    if settings:
+        values["settings"] = settings
+    for field, default in fields.items():
+        if default is REQUIRED and field not in values:
+            values[field] = ()
+    return spelling.op(**values)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else str(value).lower()
+
+
+def _values(operation: Operation, spelling: Spelling) -> dict[str, Any]:
+    """The values of the attributes that are there, by the names of their fields."""
+    values: dict[str, Any] = {}
+    properties, attributes = operation.properties, operation.attributes
+    for attribute in spelling.attributes:
+        written = properties.get(attribute.name)
+        if written is None and attributes:
+            written = attributes.get(attribute.name)
+        if written is None:
+            if attribute.required:
+                raise VerifyError(
+                    f"'{operation.name}' op requires attribute '{attribute.name}'",
+                    span=operation.span,
+                )
+            continue
+        try:
+            match attribute.kind:
+                case "enum":
+                    values[attribute.field] = read_enum(written)
+                case "enums":
+                    values[attribute.field] = read_enums(written)
+                case "struct":
+                    values |= read_struct(written, attribute.of)
+                case "channel":
+                    channel = read_struct(written, "channel_handle")
+                    values["channel_id"] = channel["handle"]
+                    values["channel_type"] = channel["type"]
+                case kind:
+                    values[attribute.field] = KINDS[kind].read(written)
+        except ValueError as error:
+            raise VerifyError(
+                f"attribute `{attribute.name}` of `{operation.name}` is"
+                f" `{attribute_text(written)[:60]}`, needs {error}",
+                span=operation.span,
+            ) from None
+    return values
+
+
+# --- what is no plain field: tree to op -----------------------------------------------------------
+
+
+def _read_if(values: dict[str, Any], operation: Operation) -> None:
+    values["predicated"] = True
+
+
+def _read_sort(values: dict[str, Any], operation: Operation) -> None:
+    values.setdefault("dimension", -1)
+
+
+def _read_region(values: dict[str, Any], operation: Operation) -> None:
+    values["region"] = True
+
+
+_DOT: Final = ("lhs_batching", "rhs_batching", "lhs_contracting", "rhs_contracting")
+
+
+def _read_dot(values: dict[str, Any], operation: Operation) -> None:
+    values["dimensions"] = DotDimensions(*[values.pop(f"{name}_dimensions") for name in _DOT])
+    if "lhs_ragged_dimensions" in values:
+        values["lhs_ragged"] = values.pop("lhs_ragged_dimensions")
+        values["rhs_group"] = values.pop("rhs_group_dimensions")
+
+
+def _read_scan(values: dict[str, Any], operation: Operation) -> None:
+    sizes = operation.get("operandSegmentSizes")
+    given = len(operation.operands) // 2
+    values["num_carries"] = sizes.values[-1] if isinstance(sizes, DenseArrayAttr) else given
+
+
+_WINDOW: Final = (
+    "window_strides",
+    "padding",
+    "base_dilations",
+    "window_dilations",
+    "window_reversal",
+)
+_CONVOLVED: Final = ("window_strides", "padding", "lhs_dilation", "rhs_dilation", "window_reversal")
+
+
+def _window(sizes: Dims, values: dict[str, Any], names: tuple[str, ...]) -> Window:
+    strides, padding, base, window, reversal = [values.pop(name, ()) for name in names]
+    ones: Dims = (1,) * len(sizes)
+    return Window(
+        sizes,
+        strides or ones,
+        padding or ((0, 0),) * len(sizes),
+        base or ones,
+        window or ones,
+        reversal or (False,) * len(sizes),
+    )
+
+
+def _read_window(values: dict[str, Any], operation: Operation) -> None:
+    sizes = values.pop("window_dimensions", ())
+    values["window"] = _window(sizes, values, _WINDOW)
+
+
+def _read_convolution(values: dict[str, Any], operation: Operation) -> None:
+    values["dimensions"] = dims = values.pop("dimension_numbers")
+    operands = operation.operands
+    kernel = operands[1].type if len(operands) > 1 else None
+    sizes = kernel.sizes if isinstance(kernel, TensorType) else ()
+    taps = [(sizes[d] or 0) if 0 <= d < len(sizes) else 0 for d in dims.kernel_spatial]
+    values["window"] = _window(tuple(taps), values, _CONVOLVED)
+
+
+_SPECIAL: Final[dict[str, Callable[[dict[str, Any], Operation], None]]] = {
+    "stablehlo.if": _read_if,
+    "stablehlo.sort": _read_sort,
+    "stablehlo.async_start": _read_region,
+    "stablehlo.async_done": _read_region,
+    "stablehlo.dot_general": _read_dot,
+    "chlo.ragged_dot": _read_dot,
+    "chlo.scan": _read_scan,
+    "stablehlo.reduce_window": _read_window,
+    "stablehlo.select_and_scatter": _read_window,
+    "stablehlo.convolution": _read_convolution,
+    "stablehlo.dynamic_conv": _read_convolution,
+}
+
+_BY_TYPE: Final = frozenset(["stablehlo.convolution", "stablehlo.dynamic_conv", "chlo.scan"])
+"""Ops whose fields depend on more than the attributes."""
+
+
+# --- op to tree -----------------------------------------------------------------------------------
+
+_BY_CLASS: Final[dict[type[Op], str]] = {
+    **{s.op: s.name for s in reversed(SPELLINGS.values()) if s.name != "stablehlo.if"},
+    Call: "func.call",
+    Return: "stablehlo.return",
+}
+
+
+def name_of(op: Op) -> str:
+    """Full name of the op in MLIR.
+
+    >>> from hloscope.ops.shape import Transpose
+    >>> name_of(Transpose((1, 0)))
+    'stablehlo.transpose'
+
+    Raises:
+        UnsupportedError: StableHLO has no such op.
+    """
+    if isinstance(op, UnknownOp):
+        return op.opcode
+    if isinstance(op, Case) and op.predicated:
+        return "stablehlo.if"
+    name = _BY_CLASS.get(type(op))
+    if name is None or (isinstance(op, AsyncStart | AsyncDone) and not op.region):
+        raise UnsupportedError(f"StableHLO has no op `{op.name}`")
+    return name
+
+
+def attributes_of(op: Op) -> dict[str, Attribute]:
+    """The attributes of the op in MLIR; optional ones that are at their default are left out.
+
+    Raises:
+        UnsupportedError: StableHLO has no such op.
+    """
+    name = name_of(op)
+    if isinstance(op, UnknownOp):
+        return {key: KINDS["attribute"].write(text) for key, text in op.settings if key}
+    if name not in SPELLINGS:
+        return {}
+    values, defaults = _written(op)
+    found: dict[str, Attribute] = {}
+    for attribute in SPELLINGS[name].attributes:
+        of, field = attribute.of, attribute.field
+        dialect = name.partition(".")[0]
+        match attribute.kind:
+            case "struct":
+                found[attribute.name] = write_struct(dialect, of, values)
+                continue
+            case "channel":
+                if values.get("channel_id") is not None:
+                    numbers = {"handle": values["channel_id"], "type": values.get("channel_type")}
+                    numbers["type"] = int(numbers["type"] or 0)
+                    found[attribute.name] = write_struct(dialect, "channel_handle", numbers)
+                continue
+        value = values.get(field)
+        if value is None or (not attribute.required and value == defaults.get(field)):
+            continue
+        match attribute.kind:
+            case "enum":
+                found[attribute.name] = EnumAttr(dialect, of, value)
+            case "enums":
+                words = [word.strip() for word in value.strip("[]").split(",") if word.strip()]
+                enums = [EnumAttr(dialect, of, word) for word in words]
+                found[attribute.name] = ArrayAttr(tuple(enums))
+            case kind:
+                found[attribute.name] = KINDS[kind].write(value)
+    return found
+
+
+def _written(op: Op) -> tuple[dict[str, Any], Mapping[str, object]]:
+    """The values of all attributes by field, and the defaults of those that may be left out."""
+    fields = type(op).fields
+    values: dict[str, Any] = {field: getattr(op, field) for field in fields}
+    defaults: dict[str, object] = dict(fields)
+    values |= dict(values.pop("settings", ()))
+    window, dims = values.pop("window", None), values.get("dimensions")
+    if isinstance(window, Window):
+        rank = len(window.sizes)
+        ones, rest = (1,) * rank, ((0, 0),) * rank
+        given = (window.strides, window.padding, window.base_dilations, window.window_dilations)
+        names = _CONVOLVED if isinstance(dims, ConvDimensions) else _WINDOW
+        values |= zip(names, (*given, window.reversal), strict=True)
+        defaults |= zip(names, (ones, rest, ones, ones, (False,) * rank), strict=True)
+        values["window_dimensions"] = window.sizes
+        defaults["window_dimensions"] = ()
+    if isinstance(dims, ConvDimensions):
+        values["dimension_numbers"] = dims
+    if isinstance(dims, DotDimensions):
+        given_dims = [getattr(dims, field) for field in DotDimensions.__dataclass_fields__]
+        values |= {f"{n}_dimensions": v for n, v in zip(_DOT, given_dims, strict=True)}
+        values["lhs_ragged_dimensions"] = values.get("lhs_ragged", ())
+        values["rhs_group_dimensions"] = values.get("rhs_group", ())
+    return values, defaults
+
+
+__all__ = ["OpMaker", "StructAttr", "attributes_of", "make_op", "name_of", "op_tables"]

@@ -1,0 +1,392 @@
+"""The program graph → the syntax tree, for printing, verifying and serialising.
+
+What stands for an operation of a tree keeps its attributes, names and locations; all else is made
+from the op by the table of `op_tables`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from hloscope.errors import UnsupportedError
+from hloscope.ir.graph import Computation, Instruction, Module
+from hloscope.ir.types import FunctionType, TupleType, Type
+from hloscope.mlir.attributes import (
+    ArrayAttr,
+    Attribute,
+    DenseArrayAttr,
+    StringAttr,
+    SymbolAttr,
+    TypeAttr,
+)
+from hloscope.mlir.ir import NO_ATTRIBUTES, Block, Operation, Region, Value
+from hloscope.ops.control import (
+    Call,
+    Case,
+    Composite,
+    CustomCall,
+    GetTupleElement,
+    Parameter,
+    Result,
+    Return,
+    Tuple,
+)
+from hloscope.ops.infer_util import bare
+from hloscope.ops.reduction import Scan
+from hloscope.stablehlo.graph import Argument, Function, Node, TreeModule
+from hloscope.stablehlo.op_kinds import I32
+from hloscope.stablehlo.op_making import attributes_of, name_of
+
+_CALLERS: Final = Call, Composite, CustomCall
+_ONE_VALUE: Final = Call, CustomCall, GetTupleElement, Tuple
+"""Ops whose value may be a tuple that is no list of results."""
+
+
+def to_mlir(module: Module) -> Operation:
+    """The module as a syntax tree.
+
+    Computations that an op calls as its regions become regions, all others functions.
+
+    Raises:
+        UnsupportedError: StableHLO has no such op, or not in this form.
+    """
+    regions = {
+        callee
+        for computation in module
+        for ins in computation
+        if not isinstance(ins.op, _CALLERS)
+        for callee in ins.calls
+    }
+    if isinstance(module, TreeModule):
+        return _Trees(module, regions).module(module.tree, "")
+    functions = [_Body(c, c.name).function() for c in module if c not in regions]
+    name = {} if module.name == "module" else {"sym_name": _string(module.name)}
+    return Operation("builtin.module", properties=name, regions=(_region((), functions),))
+
+
+def _string(text: str) -> StringAttr:
+    return StringAttr(text.encode("utf-8", "surrogateescape"))
+
+
+def _region(arguments: tuple[Value, ...], operations: list[Operation]) -> Region:
+    block = Block(arguments, tuple(operations))
+    for k, argument in enumerate(arguments):
+        argument.owner, argument.index = block, k
+    return Region((block,))
+
+
+class _Trees:
+    """Functions in the places where the tree has them, with what else stands there."""
+
+    def __init__(self, module: TreeModule, regions: set[Computation]) -> None:
+        self.computations: Final = [c for c in module if c not in regions]
+        self.functions: Final = {c.operation: c for c in module if isinstance(c, Function)}
+
+    def module(self, tree: Operation, prefix: str) -> Operation:
+        """The module, and those in it."""
+        blocks: list[Block] = []
+        for region in tree.regions:
+            for block in region.blocks:
+                operations = [self._item(item, prefix) for item in block]
+                blocks.append(Block((), tuple(operations), block.label))
+        return Operation(
+            tree.name,
+            properties=tree.properties,
+            attributes=tree.attributes,
+            regions=(Region(tuple(blocks)),),
+            location=tree.location,
+        )
+
+    def _item(self, item: Operation, prefix: str) -> Operation:
+        found = self.functions.get(item)
+        if found is not None:
+            return _Body(found, found.name).function()
+        if item.name == "builtin.module":
+            return self.module(item, prefix)
+        return clone(item, {})
+
+
+class _Body:
+    """Makes one function and the regions in it, without recursion."""
+
+    def __init__(self, computation: Computation, name: str) -> None:
+        self.computation, self.name = computation, name
+        self.values: Final[dict[Instruction, Value]] = {}
+        self.originals: Final[dict[Value, Value]] = {}
+        """New values by those of the tree, for what is copied as it stands."""
+
+    def function(self) -> Operation:
+        """The function."""
+        computation = self.computation
+        original = computation.operation if isinstance(computation, Function) else None
+        if original is not None and computation.root.op.name == "unknown":
+            return clone(original, {})
+        region = self._read(computation)
+        if original is not None:
+            return Operation(
+                original.name,
+                properties=original.properties,
+                attributes=original.attributes,
+                regions=(region,),
+                location=original.location,
+            )
+        signature = FunctionType(
+            tuple(map(bare, computation.arguments)), tuple(map(bare, computation.results))
+        )
+        properties: dict[str, Attribute] = {
+            "function_type": TypeAttr(signature),
+            "sym_name": _string(self.name),
+        }
+        return Operation("func.func", properties=properties, regions=(region,))
+
+    def _read(self, computation: Computation) -> Region:
+        frames = [_Frame(computation, None, self._arguments(computation))]
+        while True:
+            frame = frames[-1]
+            waiting = self._fill(frame)
+            if waiting is not None:
+                callee = waiting.calls[len(frame.regions)]
+                frames.append(_Frame(callee, waiting, self._arguments(callee)))
+                continue
+            frames.pop()
+            region = _region(frame.arguments, frame.operations)
+            if not frames:
+                return region
+            above, owner = frames[-1], frame.owner
+            above.regions.append(region)
+            assert owner is not None
+            if len(above.regions) < len(owner.calls):
+                callee = owner.calls[len(above.regions)]
+                frames.append(_Frame(callee, owner, self._arguments(callee)))
+            else:
+                regions, above.regions = tuple(above.regions), []
+                above.operations.append(self._operation(owner, above, regions))
+
+    def _arguments(self, computation: Computation) -> tuple[Value, ...]:
+        made = []
+        for parameter in computation.parameters:
+            if isinstance(parameter, Argument):
+                value = parameter.value
+                new = Value(value.type, name=value.name, location=value.location)
+                self.originals[value] = new
+            else:
+                new = Value(bare(parameter.type), name=parameter.name)
+            self.values[parameter] = new
+            made.append(new)
+        return tuple(made)
+
+    def _fill(self, frame: _Frame) -> Instruction | None:
+        """Make operations up to one whose regions have to be made first."""
+        for ins in frame.instructions:
+            if isinstance(ins.op, Parameter | Result) or _is_implied(ins):
+                continue
+            if ins.calls and not isinstance(ins.op, _CALLERS):
+                return ins
+            frame.operations.append(self._operation(ins, frame, ()))
+        root = frame.computation.root
+        if not isinstance(root.op, Return):
+            frame.operations.append(
+                Operation(_return_name(frame.owner), tuple(self._results(root, frame)))
+            )
+        return None
+
+    def _results(self, root: Instruction, frame: _Frame) -> Iterator[Value]:
+        """What a computation without `return` returns: HLO's, of a region each part of a tuple."""
+        if frame.owner is not None and isinstance(root.op, Tuple):
+            return (self.values[operand] for operand in root.operands)
+        return iter([self.values[root]])
+
+    def _operation(self, ins: Instruction, frame: _Frame, regions: tuple[Region, ...]) -> Operation:
+        original = ins.operation if isinstance(ins, Node) else None
+        if original is not None and original.regions and not regions:
+            return self._copied(ins, original, frame)
+        operands = tuple([self.values[operand] for operand in ins.operands])
+        if isinstance(ins.op, Return):
+            if original is not None:
+                return _same(original, operands, (), ())
+            return Operation(_return_name(frame.owner), operands)
+        if original is not None:
+            results = tuple(
+                [Value(v.type, None, k, v.name) for k, v in enumerate(original.results)]
+            )
+            self.originals.update(zip(original.results, results, strict=True))
+            made = _same(original, operands, results, regions)
+        else:
+            made = self._new(ins, operands, frame, regions)
+        for value in made.results:
+            value.owner = made
+        self._define(ins, made, frame)
+        return made
+
+    def _define(self, ins: Instruction, made: Operation, frame: _Frame) -> None:
+        parts = frame.parts.get(ins)
+        if parts is None and len(made.results) == 1:
+            self.values[ins] = made.results[0]
+        for part in parts or ():
+            index = part.op.index if isinstance(part.op, Result) else 0
+            self.values[part] = made.results[index]
+
+    def _copied(self, ins: Instruction, original: Operation, frame: _Frame) -> Operation:
+        made = clone(original, self.originals)
+        self._define(ins, made, frame)
+        return made
+
+    def _new(
+        self,
+        ins: Instruction,
+        operands: tuple[Value, ...],
+        frame: _Frame,
+        regions: tuple[Region, ...],
+    ) -> Operation:
+        op = ins.op
+        if isinstance(op, Case) and any(callee.parameters for callee in ins.calls):
+            raise UnsupportedError(
+                f"`{ins.name}`: branches of StableHLO have no operands of their own"
+            )
+        properties = {**attributes_of(op), **_callees(ins)}
+        if isinstance(op, Scan):
+            outputs = len(operands) - op.num_carries, op.num_carries
+            properties["operandSegmentSizes"] = DenseArrayAttr(I32, outputs)
+        parts = frame.parts.get(ins)
+        types: tuple[Type, ...] = (bare(ins.type),)
+        if isinstance(ins.type, TupleType) and (parts or not isinstance(op, _ONE_VALUE)):
+            types = tuple(map(bare, ins.type.elements))
+        if isinstance(op, Scan):
+            inner = len(types) - op.num_carries, op.num_carries
+            properties["resultSegmentSizes"] = DenseArrayAttr(I32, inner)
+        results = tuple([Value(type, None, k, ins.name) for k, type in enumerate(types)])
+        return Operation(name_of(op), operands, results, properties, regions=regions)
+
+
+class _Frame:
+    """A block that is being made."""
+
+    __slots__ = (
+        "arguments",
+        "computation",
+        "instructions",
+        "operations",
+        "owner",
+        "parts",
+        "regions",
+    )
+
+    def __init__(
+        self, computation: Computation, owner: Instruction | None, arguments: tuple[Value, ...]
+    ) -> None:
+        self.computation, self.owner, self.arguments = computation, owner, arguments
+        self.instructions = iter(computation.instructions)
+        self.operations: list[Operation] = []
+        self.regions: list[Region] = []
+        self.parts: dict[Instruction, list[Instruction]] = {}
+        for ins in computation.instructions:
+            if isinstance(ins.op, Result):
+                self.parts.setdefault(ins.operands[0], []).append(ins)
+
+
+def _same(
+    original: Operation,
+    operands: tuple[Value, ...],
+    results: tuple[Value, ...],
+    regions: tuple[Region, ...],
+) -> Operation:
+    """An operation with all that the original says by itself."""
+    return Operation(
+        original.name,
+        operands,
+        results,
+        original.properties,
+        original.attributes,
+        regions,
+        location=original.location,
+    )
+
+
+def _is_implied(ins: Instruction) -> bool:
+    """Is it the `return` of a block that has none?"""
+    return (
+        isinstance(ins.op, Return)
+        and isinstance(ins, Node)
+        and not ins.operation.name.endswith(".return")
+    )
+
+
+def _return_name(owner: Instruction | None) -> str:
+    return "func.return" if owner is None else "stablehlo.return"
+
+
+def _callees(ins: Instruction) -> Mapping[str, Attribute]:
+    names = [SymbolAttr(callee.name) for callee in ins.calls]
+    match ins.op:
+        case Call():
+            return {"callee": names[0]}
+        case Composite():
+            return {"decomposition": names[0]}
+        case CustomCall() if names:
+            return {"called_computations": ArrayAttr(tuple(names))}
+        case _:
+            return NO_ATTRIBUTES
+
+
+def clone(operation: Operation, values: dict[Value, Value]) -> Operation:
+    """A copy of an operation with its regions; what it reads from outside is found in `values`.
+
+    Values and blocks are made first, then the operations from the innermost to the outermost.
+    """
+    order = [operation]
+    blocks: dict[Block, Block] = {}
+    for each in order:
+        for k, value in enumerate(each.results):
+            values[value] = Value(value.type, None, k, value.name)
+        for block in _blocks(each):
+            blocks[block] = _empty(block, values)
+            order += block.operations
+    made: dict[Operation, Operation] = {}
+    for each in reversed(order):
+        for block in _blocks(each):
+            inside = blocks[block].operations = tuple([made[o] for o in block.operations])
+            for inner in inside:
+                inner.parent = blocks[block]
+        made[each] = _copy(each, values, blocks)
+    return made[operation]
+
+
+def _blocks(operation: Operation) -> Iterator[Block]:
+    return (block for region in operation.regions for block in region.blocks)
+
+
+def _empty(block: Block, values: dict[Value, Value]) -> Block:
+    """A block with copies of the arguments, which are put into `values`."""
+    arguments = tuple([Value(a.type, None, a.index, a.name, a.location) for a in block.arguments])
+    values.update(zip(block.arguments, arguments, strict=True))
+    made = Block(arguments, (), block.label)
+    for argument in arguments:
+        argument.owner = made
+    return made
+
+
+def _copy(
+    operation: Operation, values: Mapping[Value, Value], blocks: Mapping[Block, Block]
+) -> Operation:
+    regions = [Region(tuple([blocks[block] for block in r.blocks])) for r in operation.regions]
+    made = Operation(
+        operation.name,
+        tuple([values.get(value, value) for value in operation.operands]),
+        tuple([values[value] for value in operation.results]),
+        operation.properties,
+        operation.attributes,
+        tuple(regions),
+        tuple([blocks[block] for block in operation.successors]),
+        operation.successor_operands,
+        operation.location,
+        operation.source,
+        operation.start,
+        operation.end,
+    )
+    for value in made.results:
+        value.owner = made
+    return made
+
+
+__all__ = ["clone", "to_mlir"]
