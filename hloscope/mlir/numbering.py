@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 
 from hloscope.mlir.dialects import Dialects
 from hloscope.mlir.ir import Block, Operation, Region, Value
+from hloscope.mlir.printer_functions import SUGGESTIONS
 
 _NAME: Final = re.compile(r"[A-Za-z$._-][A-Za-z0-9$._-]*")
 _ODD: Final = re.compile(r"[^A-Za-z0-9$._-]")
@@ -65,7 +66,7 @@ def mlir_names(root: Operation, dialects: Dialects, *, generic: bool) -> Names:
 
 class _Numbering:
     def __init__(self, dialects: Dialects, generic: bool) -> None:
-        self.suggestions = {} if generic else dialects.suggestions
+        self.suggestions = {} if generic else {**SUGGESTIONS, **dialects.suggestions}
         self.generic = generic
         self.names = Names()
         self.used: set[str] = set()

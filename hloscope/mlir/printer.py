@@ -14,7 +14,7 @@ from hloscope.mlir.attribute_text import entry, write
 from hloscope.mlir.attributes import Attribute, DictAttr, VerbatimAttr
 from hloscope.mlir.dialects import Dialects
 from hloscope.mlir.escape import quoted, symbol
-from hloscope.mlir.ir import Block, Operation, Region, Value
+from hloscope.mlir.ir import Block, Operation, Region, SourceModule, Value
 from hloscope.mlir.locations import Location, resolve_location
 from hloscope.mlir.numbering import Names, mlir_names, source_names
 from hloscope.mlir.printer_aliases import Aliases
@@ -105,7 +105,9 @@ class Printer:
     def print(self, operation: Operation) -> str:
         """The whole text, aliases included."""
         self._run(_Ops(iter([operation]), "", "builtin."))
-        return self._aliases.finished("".join(self._parts))  # type: ignore[arg-type]
+        text = self._aliases.finished("".join(self._parts))  # type: ignore[arg-type]
+        resources = operation.resources if isinstance(operation, SourceModule) else ""
+        return f"{text}\n{resources}\n" if resources else text
 
     def _run(self, work: _Part) -> None:
         """Print the work, and what turns up meanwhile before what comes after it."""

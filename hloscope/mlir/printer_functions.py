@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NoReturn
 
 from hloscope.ir.types import FunctionType, Type
@@ -14,10 +15,14 @@ from hloscope.mlir.attributes import (
     SymbolAttr,
     TypeAttr,
 )
-from hloscope.mlir.ir import Operation
+from hloscope.mlir.dialects import Suggestion
+from hloscope.mlir.ir import Operation, Value
 
 INSIDE: Final = {"builtin.module": "builtin", "func.func": "func"}
 """The dialect whose prefix is left out in the regions of an op."""
+
+SUGGESTIONS: Final = {"func.constant": Suggestion(results=lambda op: ("f",))}
+"""What values would like to be called."""
 
 _SIGNATURE: Final = ("sym_name", "sym_visibility", "function_type", "arg_attrs", "res_attrs")
 
@@ -117,12 +122,37 @@ def write_call(printer: AsmPrinter, op: Operation) -> None:
         _unfit(op)
     printer.write(" ")
     printer.attribute(callee)
+    _write_called(printer, op, op.operands)
+
+
+def write_indirect_call(printer: AsmPrinter, op: Operation) -> None:
+    """`call_indirect %f(%a) : (t) -> t`."""
+    if not op.operands:
+        _unfit(op)
+    printer.write(" ")
+    printer.value(op.operands[0])
+    _write_called(printer, op, op.operands[1:])
+
+
+def _write_called(printer: AsmPrinter, op: Operation, arguments: Sequence[Value]) -> None:
     printer.write("(")
-    printer.values(op.operands)
+    printer.values(arguments)
     printer.write(")")
     printer.dictionary(op, ("callee",))
     printer.write(" : ")
-    printer.function_type([v.type for v in op.operands], [v.type for v in op.results])
+    printer.function_type([v.type for v in arguments], [v.type for v in op.results])
+
+
+def write_constant(printer: AsmPrinter, op: Operation) -> None:
+    """`constant @f : (t) -> t`."""
+    value = op.get("value")
+    if not isinstance(value, SymbolAttr) or len(op.results) != 1:
+        _unfit(op)
+    printer.dictionary(op, ("value",))
+    printer.write(" ")
+    printer.attribute(value)
+    printer.write(" : ")
+    printer.type(op.result.type)
 
 
 def write_cast(printer: AsmPrinter, op: Operation) -> None:
@@ -147,5 +177,7 @@ WRITERS: Final[dict[str, Write]] = {
     "func.func": write_function,
     "func.return": write_return,
     "func.call": write_call,
+    "func.call_indirect": write_indirect_call,
+    "func.constant": write_constant,
 }
 """How each op is written after its name."""
