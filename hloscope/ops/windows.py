@@ -157,12 +157,13 @@ class ReduceWindow(Op):
         super().verify(operands, results, calls)
 
     def broken_rule(self, inferred: tuple[Type, ...], declared: tuple[Type, ...]) -> str:
-        rules = {
-            "number": "reduce_window_c1",
-            "sizes": "reduce_window_c15",
-            "element": "reduce_window_c16",
-        }
-        return mismatch(inferred, declared, **rules)
+        return mismatch(
+            inferred,
+            declared,
+            number="reduce_window_c1",
+            sizes="reduce_window_c15",
+            element="reduce_window_c16",
+        )
 
 
 _REDUCE_WINDOW = WindowRules(
@@ -249,12 +250,13 @@ class SelectAndScatter(Op):
         super().verify(operands, results, calls)
 
     def broken_rule(self, inferred: tuple[Type, ...], declared: tuple[Type, ...]) -> str:
-        rules = {
-            "number": "",
-            "sizes": "select_and_scatter_c11",
-            "element": "select_and_scatter_c12",
-        }
-        return mismatch(inferred, declared, **rules)
+        return mismatch(
+            inferred,
+            declared,
+            number="",
+            sizes="select_and_scatter_c11",
+            element="select_and_scatter_c12",
+        )
 
 
 _SELECT_AND_SCATTER = WindowRules(
