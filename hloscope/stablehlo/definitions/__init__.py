@@ -48,6 +48,7 @@ _TABLES: Final = {
     "arith": (mlir.ARITH,),
     "tensor": (mlir.TENSOR,),
     "shape": (mlir.SHAPE,),
+    "cf": (mlir.CF,),
 }
 
 
@@ -87,7 +88,7 @@ class Definitions(Mapping[str, Definition]):
 
 DEFINITIONS: Final = Definitions(_TABLES)
 """What is known of every op of StableHLO, CHLO, its test dialects, `func`, `builtin`, and a few
-ops of `sdy`, `arith`, `tensor` and `shape`."""
+ops of `sdy`, `arith`, `tensor`, `shape` and `cf`."""
 
 
 def inherent_attributes(name: str) -> frozenset[str]:

@@ -139,4 +139,11 @@ SHAPE: Final = """
     value_of |
     yield |
 """
-"""Source: the definitions of the dialects `sdy`, `arith`, `tensor` and `shape`."""
+
+CF: Final = """
+    assert | msg
+    br |
+    cond_br | operandSegmentSizes branch_weights?
+    switch | case_values? case_operand_segments operandSegmentSizes
+"""
+"""Source: the definitions of the dialects `sdy`, `arith`, `tensor`, `shape` and `cf`."""

@@ -15,7 +15,7 @@ CHECK: Final = """
 """Source: `CheckOps.td` of StableHLO's tests."""
 
 INTERPRETER: Final = """
-    print | operand:FBICQ |  | result:FBICQ | same_type
+    print | operand:FBICQ |  |  |
     probe | operand:FBICQ | probe_id:string | result:FBICQ | same_type
     run_parallel | inputs*:FBICQ/token | infeed?:symbols programs:programs | results*:FBICQ/token |
 """

@@ -1,0 +1,273 @@
+"""What `custom_call` demands beyond its definition: layouts, aliases, buffers, configuration.
+
+Source: StableHLO's `CustomCallOp::verify`; the rules about buffers are those its tests show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from hloscope.ir.types import BufferType, Dims, TensorType, TupleType, Type, UnrankedTensorType
+from hloscope.mlir.attribute_text import attribute_text
+from hloscope.mlir.attributes import (
+    ArrayAttr,
+    Attribute,
+    DenseAttr,
+    DictAttr,
+    IntegerAttr,
+    StringAttr,
+    StructAttr,
+)
+from hloscope.mlir.ir import Operation
+from hloscope.mlir.literals import to_array
+from hloscope.mlir.types import type_text
+from hloscope.verifier.stablehlo.invariants import refuse
+
+_VERSIONS: Final = (
+    "API_VERSION_UNSPECIFIED",
+    "API_VERSION_ORIGINAL",
+    "API_VERSION_STATUS_RETURNING",
+    "API_VERSION_STATUS_RETURNING_UNIFIED",
+    "API_VERSION_TYPED_FFI",
+)
+_TYPED: Final = 4
+
+
+def check_custom_call(operation: Operation) -> None:
+    """Check a `custom_call`.
+
+    Raises:
+        VerifyError: With upstream's message.
+    """
+    _check_layouts(operation)
+    aliases = list(_aliases(operation))
+    _check_buffer_calls(operation)
+    _check_aliases(operation, aliases)
+    _check_buffers(operation, aliases)
+    _check_config(operation)
+
+
+# --- layouts --------------------------------------------------------------------------------
+
+
+def _check_layouts(operation: Operation) -> None:
+    operands, results = operation.get("operand_layouts"), operation.get("result_layouts")
+    if operands is None and results is None:
+        return
+    if operands is None or results is None:
+        raise refuse(
+            operation,
+            "Layout attributes should be specified for either both operands and results or none.",
+        )
+    types = [value.type for value in operation.results]
+    if len(types) == 1 and isinstance(types[0], TupleType):
+        types = list(types[0].elements)
+    _check_layouts_of(operation, "operand", [v.type for v in operation.operands], operands)
+    _check_layouts_of(operation, "result", types, results)
+
+
+def _check_layouts_of(
+    operation: Operation, what: str, types: Sequence[Type], layouts: Attribute
+) -> None:
+    given = layouts.elements if isinstance(layouts, ArrayAttr) else ()
+    if len(types) != len(given):
+        raise refuse(
+            operation,
+            f"Number of {what}s must match the number of {what} layouts,"
+            f" {len(types)} != {len(given)}",
+        )
+    for i, (type_, layout) in enumerate(zip(types, given, strict=True)):
+        if isinstance(type_, TupleType):
+            raise refuse(
+                operation, "Tuple types are not fully supported with layout constraints yet"
+            )
+        order = _order(layout)
+        text = type_text(type_)
+        if isinstance(type_, BufferType):
+            type_ = type_.element
+        if isinstance(type_, TensorType):
+            if sorted(order) != list(range(type_.rank)):
+                raise refuse(
+                    operation,
+                    f"incorrect layout {attribute_text(layout)} for type '{text}', layout must"
+                    f" be a permutation of [0, {type_.rank})",
+                )
+        elif order and not isinstance(type_, UnrankedTensorType):
+            raise refuse(
+                operation,
+                f"Only tensor types can have non-empty layout: {what} #{i} of type '{text}'"
+                f" has layout {attribute_text(layout)}",
+            )
+
+
+def _order(layout: Attribute) -> list[int]:
+    return [int(d) for d in to_array(layout)] if isinstance(layout, DenseAttr) else []
+
+
+# --- aliases --------------------------------------------------------------------------------
+
+
+class _Alias(NamedTuple):
+    output: Dims
+    operand: int
+    part: Dims
+
+
+def _aliases(operation: Operation) -> Iterator[_Alias]:
+    given = operation.get("output_operand_aliases")
+    for alias in given.elements if isinstance(given, ArrayAttr) else ():
+        if isinstance(alias, StructAttr):
+            yield _Alias(
+                _dims(alias.get("output_tuple_indices")),
+                _number(alias.get("operand_index")),
+                _dims(alias.get("operand_tuple_indices")),
+            )
+
+
+def _dims(value: object) -> Dims:
+    return value if isinstance(value, tuple) else ()
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _output(operation: Operation) -> Type:
+    types = tuple(value.type for value in operation.results)
+    return types[0] if len(types) == 1 else TupleType(types)
+
+
+def _check_aliases(operation: Operation, aliases: Sequence[_Alias]) -> None:
+    count = len(operation.operands)
+    for alias in aliases:
+        if not 0 <= alias.operand < count:
+            raise refuse(
+                operation,
+                "expects operandIndex in the output_operand_alias attribute to be in range"
+                f" [0, {count}); got: {alias.operand}.",
+            )
+        operand = _part(operation, operation.operands[alias.operand].type, alias.part, "operand")
+        output = _part(operation, _output(operation), alias.output, "output")
+        if operand != output:
+            raise refuse(
+                operation,
+                "shapes mismatch in the output_operand_alias attribute: operand part has type"
+                f" '{type_text(operand)}' and output part has type '{type_text(output)}'",
+            )
+
+
+def _part(operation: Operation, type_: Type, indices: Dims, what: str) -> Type:
+    for i in indices:
+        if not isinstance(type_, TupleType) or not 0 <= i < len(type_.elements):
+            raise refuse(
+                operation,
+                f"{what}_tuple_indices in the output_operand_alias attribute out of bounds",
+            )
+        type_ = type_.elements[i]
+    return type_
+
+
+# --- buffers --------------------------------------------------------------------------------
+
+
+def _check_buffer_calls(operation: Operation) -> None:
+    target = operation.get("call_target_name")
+    name = target.text if isinstance(target, StringAttr) else ""
+    operands = [value.type for value in operation.operands]
+    results = [value.type for value in operation.results]
+    if name == "CreateBuffer":
+        if operands:
+            raise refuse(operation, "CreateBuffer custom_call shouldn't have any inputs")
+        _check_one(operation, name, "output", results, BufferType, "a memref output")
+    elif name == "Pin":
+        _check_one(operation, name, "input", operands, TensorType, "a tensor input")
+        _check_one(operation, name, "output", results, BufferType, "a memref output")
+        _check_agree(operation, name, operands[0], results[0])
+    elif name == "Unpin":
+        _check_one(operation, name, "input", operands, BufferType, "a memref input")
+        _check_one(operation, name, "output", results, TensorType, "a tensor output")
+        _check_agree(operation, name, operands[0], results[0])
+
+
+def _check_one(
+    operation: Operation,
+    name: str,
+    what: str,
+    types: Sequence[Type],
+    kind: type[BufferType | TensorType],
+    needs: str,
+) -> None:
+    if len(types) != 1:
+        raise refuse(operation, f"{name} custom_call should have one {what}")
+    if not isinstance(types[0], kind):
+        raise refuse(operation, f"{name} custom_call should have {needs}")
+
+
+def _check_agree(operation: Operation, name: str, a: Type, b: Type) -> None:
+    tensors = [t.element if isinstance(t, BufferType) else t for t in (a, b)]
+    if tensors[0] != tensors[1]:
+        raise refuse(operation, f"{name} custom_call should have compatible input and output types")
+
+
+def _check_buffers(operation: Operation, aliases: Sequence[_Alias]) -> None:
+    target = operation.get("call_target_name")
+    if isinstance(target, StringAttr) and target.text in {"CreateBuffer", "Pin", "Unpin"}:
+        return
+    operands = {
+        (i, path) for i, value in enumerate(operation.operands) for path in _buffers(value.type)
+    }
+    outputs = set(_buffers(_output(operation)))
+    seen_operands: set[tuple[int, Dims]] = set()
+    seen_outputs: set[Dims] = set()
+    for alias in aliases:
+        operand = alias.operand, alias.part
+        if operand in operands:
+            if operand in seen_operands:
+                raise refuse(
+                    operation,
+                    f"buffer operand {alias.operand}{list(alias.part)} is used in"
+                    " output_operand_alias more than once",
+                )
+            seen_operands.add(operand)
+        if alias.output in outputs:
+            if alias.output in seen_outputs:
+                raise refuse(
+                    operation,
+                    f"buffer output {list(alias.output)} is used in output_operand_alias more"
+                    " than once",
+                )
+            seen_outputs.add(alias.output)
+    for output in _buffers(_output(operation)):
+        if output not in seen_outputs:
+            raise refuse(
+                operation, f"buffer output {list(output)} is not used in output_operand_alias"
+            )
+
+
+def _buffers(type_: Type) -> Iterator[Dims]:
+    """Yield where the buffers are in a type, in order."""
+    waiting: list[tuple[Dims, Type]] = [((), type_)]
+    while waiting:
+        path, part = waiting.pop()
+        if isinstance(part, BufferType):
+            yield path
+        elif isinstance(part, TupleType):
+            inner = list(enumerate(part.elements))
+            waiting += [((*path, i), element) for i, element in reversed(inner)]
+
+
+# --- configuration --------------------------------------------------------------------------
+
+
+def _check_config(operation: Operation) -> None:
+    config, given = operation.get("backend_config"), operation.get("api_version")
+    version = given.value if isinstance(given, IntegerAttr) else 1
+    if config is None:
+        return
+    kind, needs = (DictAttr, "dictionary") if version == _TYPED else (StringAttr, "string")
+    if not isinstance(config, kind):
+        raise refuse(
+            operation,
+            f"backend_config for api_version {_VERSIONS[version]} must be a {needs} attribute.",
+        )

@@ -1,0 +1,172 @@
+"""Every use of a value has to be dominated by its definition.
+
+Source: MLIR's `Verifier.cpp` and `Dominance.cpp`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from hloscope.errors import Diagnostic
+from hloscope.mlir.ir import Block, Operation, Region, Value
+
+
+class Dominance:
+    """Answers of one isolated op: which definitions reach which ops.
+
+    Positions and dominators are computed once per region, when somebody asks.
+    """
+
+    def __init__(self) -> None:
+        self._order: dict[int, int] = {}
+        self._numbered: set[int] = set()
+        self._nearest: dict[int, dict[int, int]] = {}
+
+    def number(self, block: Block) -> dict[int, int]:
+        """Position of each op in its block, by identity; numbers the block first if need be."""
+        if id(block) not in self._numbered:
+            self._numbered.add(id(block))
+            self._order.update((id(op), i) for i, op in enumerate(block.operations))
+        return self._order
+
+    def nearest(self, region: Region) -> dict[int, int]:
+        """For each reachable block of the region the nearest that dominates it, by identity."""
+        known = self._nearest.get(id(region))
+        if known is None:
+            known = self._nearest[id(region)] = _immediate_dominators(region)
+        return known
+
+    def dominates(self, value: Value, user: Operation) -> bool:
+        """Is the value defined wherever the user runs?"""
+        owner = value.owner
+        home = owner if isinstance(owner, Block) else owner.parent if owner else None
+        if home is None or home.parent is None:
+            return owner is not None
+        block = user.parent
+        ancestor: Operation | None = user
+        while block is not None and block.parent is not home.parent:
+            ancestor = block.parent.parent if block.parent else None
+            block = ancestor.parent if ancestor else None
+        if block is None or ancestor is None:
+            return False
+        if block is home:
+            if isinstance(owner, Block):
+                return True
+            order = self.number(home)
+            return order[id(owner)] < order[id(ancestor)]
+        nearest = self.nearest(home.parent)
+        at = id(block)
+        if at not in nearest:
+            return True
+        while at != id(home) and nearest[at] != at:
+            at = nearest[at]
+        return at == id(home)
+
+
+def _successors(block: Block) -> Sequence[Block]:
+    return block.operations[-1].successors if block.operations else ()
+
+
+def _immediate_dominators(region: Region) -> dict[int, int]:
+    """The nearest block that dominates each reachable block; the entry's is itself.
+
+    Blocks are named by identity.  Source: Cooper, Harvey, Kennedy, "A Simple, Fast Dominance
+    Algorithm".
+    """
+    entry = region.blocks[0]
+    postorder: list[Block] = []
+    seen = {id(entry)}
+    stack = [(entry, iter(_successors(entry)))]
+    while stack:
+        block, successors = stack[-1]
+        following = next((s for s in successors if id(s) not in seen), None)
+        if following is None:
+            postorder.append(block)
+            stack.pop()
+        else:
+            seen.add(id(following))
+            stack.append((following, iter(_successors(following))))
+    number = {id(block): i for i, block in enumerate(postorder)}
+    predecessors: dict[int, list[int]] = {key: [] for key in number}
+    for block in postorder:
+        for successor in _successors(block):
+            predecessors[id(successor)].append(id(block))
+    nearest = {id(entry): id(entry)}
+    changed = True
+    while changed:
+        changed = False
+        for block in reversed(postorder[:-1]):
+            known = [p for p in predecessors[id(block)] if p in nearest]
+            new = known[0]
+            for other in known[1:]:
+                while new != other:
+                    if number[new] < number[other]:
+                        new = nearest[new]
+                    else:
+                        other = nearest[other]
+            if nearest.get(id(block)) != new:
+                nearest[id(block)], changed = new, True
+    return nearest
+
+
+def undominated(root: Operation, isolated: frozenset[str]) -> Iterator[Diagnostic]:
+    """Yield an error for each op below `root` that uses a value before it is defined.
+
+    Ops of the names in `isolated` are left out: they are roots themselves.
+    """
+    dominance = Dominance()
+    waiting = [root]
+    while waiting:
+        operation = waiting.pop()
+        for region in operation.regions:
+            blocks = region.blocks
+            reachable = None if len(blocks) < 2 else dominance.nearest(region)
+            for block in blocks:
+                check = reachable is None or id(block) in reachable
+                order = dominance.number(block)
+                for i, op in enumerate(block.operations):
+                    if check:
+                        for number, value in enumerate(op.operands):
+                            owner = value.owner
+                            if owner is block or (
+                                isinstance(owner, Operation)
+                                and owner.parent is block
+                                and order[id(owner)] < i
+                            ):
+                                continue
+                            if not dominance.dominates(value, op):
+                                yield _error(op, number, value)
+                                break
+                    if op.regions and op.name not in isolated:
+                        waiting.append(op)
+
+
+def _error(user: Operation, number: int, value: Value) -> Diagnostic:
+    owner = value.owner
+    notes: tuple[Diagnostic, ...] = ()
+    if isinstance(owner, Operation):
+        place = _place(user, owner)
+        notes = (Diagnostic(f"operand defined here ({place})", owner.span, severity="note"),)
+    return Diagnostic(f"operand #{number} does not dominate this use", user.span, notes=notes)
+
+
+def _place(user: Operation, definition: Operation) -> str:
+    here, there = user.parent, definition.parent
+    if here is there:
+        return "op in the same block"
+    inner = here.parent if here else None
+    outer = there.parent if there else None
+    if inner is outer:
+        return "op in the same region"
+    if _inside(inner, outer):
+        return "op in a parent region"
+    if _inside(outer, inner):
+        return "op in a child region"
+    return "op is neither in a parent nor in a child region"
+
+
+def _inside(inner: Region | None, outer: Region | None) -> bool:
+    while inner is not None and inner is not outer:
+        block = inner.parent.parent if inner.parent else None
+        inner = block.parent if block else None
+    return inner is not None

@@ -1,0 +1,331 @@
+"""What an op's definition and the traits it names demand, in the order and words of MLIR.
+
+Source: MLIR's `Operation.cpp` (traits) and the checks its op definition generator writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from typing import Final
+
+from hloscope.errors import VerifyError
+from hloscope.ir.types import (
+    BufferType,
+    ElementType,
+    TensorType,
+    Type,
+    UnrankedTensorType,
+    compatible,
+    compatible_elements,
+)
+from hloscope.mlir.attributes import Attribute, DenseArrayAttr
+from hloscope.mlir.ir import Operation
+from hloscope.mlir.types import type_text
+from hloscope.stablehlo.definitions import DEFINITIONS, Definition, RegionSlot, Slot
+from hloscope.verifier.stablehlo.constraints import attribute_fits, type_fits
+
+
+def check_definition(operation: Operation, definition: Definition) -> None:
+    """Check counts, attributes, types, regions and traits; stop at the first that is wrong.
+
+    Raises:
+        VerifyError: With MLIR's message.
+    """
+    if not definition.open:
+        _check_counts(operation, definition)
+        _check_single_blocks(operation, definition)
+    _check_attributes(operation, definition)
+    if definition.open:
+        return
+    _check_types("operand", definition.operands, operation)
+    _check_types("result", definition.results, operation)
+    _check_regions(operation, definition)
+    for trait in definition.traits:
+        check = _TRAITS.get(trait)
+        if check is not None:
+            check(operation)
+
+
+def refuse(operation: Operation, message: str, rule: str = "") -> VerifyError:
+    """The error as MLIR begins it: `'name' op message`."""
+    return VerifyError(f"'{operation.name}' op {message}", rule=rule)
+
+
+# --- counts ---------------------------------------------------------------------------------
+
+
+@cache
+def _bounds(name: str, which: str) -> tuple[int, bool]:
+    """How many there are at least, and whether there may be more."""
+    slots: Sequence[Slot | RegionSlot]
+    definition = DEFINITIONS[name]
+    if which == "regions":
+        least = sum(not region.variadic for region in definition.regions)
+        return least, least < len(definition.regions)
+    slots = definition.operands if which == "operands" else definition.results
+    least = sum(not slot.count for slot in slots)
+    return least, least < len(slots)
+
+
+def _check_counts(operation: Operation, definition: Definition) -> None:
+    name = definition.name
+    least, more = _bounds(name, "regions")
+    if _wrong(len(operation.regions), least, more):
+        words = {0: "requires zero regions", 1: "requires one region"}
+        raise refuse(operation, _expected(least, more, "regions", words))
+    least, more = _bounds(name, "results")
+    if _wrong(len(operation.results), least, more):
+        words = {0: "requires zero results", 1: "requires one result"}
+        raise refuse(operation, _expected(least, more, "results", words))
+    if operation.successors:
+        raise refuse(operation, f"requires 0 successors but found {len(operation.successors)}")
+    least, more = _bounds(name, "operands")
+    found = len(operation.operands)
+    if _wrong(found, least, more):
+        words = {0: "requires zero operands", 1: "requires a single operand"}
+        message = _expected(least, more, "operands", words)
+        but = f", but found {found}" if message.startswith("expected") else ""
+        raise refuse(operation, message + but)
+
+
+def _wrong(found: int, least: int, more: bool) -> bool:
+    return found < least or (found > least and not more)
+
+
+def _expected(least: int, more: bool, what: str, words: dict[int, str]) -> str:
+    if not more and least in words:
+        return words[least]
+    return f"expected {least}{' or more' * more} {what}"
+
+
+def _check_single_blocks(operation: Operation, definition: Definition) -> None:
+    if "single_block" not in definition.traits:
+        return
+    for i, region in enumerate(operation.regions):
+        if len(region.blocks) > 1:
+            raise refuse(operation, f"expects region #{i} to have 0 or 1 blocks")
+        bare = "no_terminator" in definition.traits
+        if region.blocks and not region.blocks[0].operations and not bare:
+            raise refuse(operation, "expects a non-empty block")
+
+
+# --- attributes, types, regions -------------------------------------------------------------
+
+
+def _check_attributes(operation: Operation, definition: Definition) -> None:
+    given: list[tuple[str, str, Attribute]] = []
+    for slot in definition.attributes:
+        attribute = operation.get(slot.name)
+        if attribute is not None:
+            given.append((slot.name, slot.constraint, attribute))
+        elif not slot.optional:
+            raise refuse(operation, f"requires attribute '{slot.name}'")
+    for name, constraint, attribute in given:
+        if not attribute_fits(constraint, attribute):
+            summary = next(s.summary for s in definition.attributes if s.name == name)
+            raise refuse(operation, f"attribute '{name}' failed to satisfy constraint: {summary}")
+
+
+def slot_of_each(
+    slots: tuple[Slot, ...], count: int, segments: tuple[int, ...] | None = None
+) -> Iterator[Slot]:
+    """Yield the slot that each of `count` operands or results belongs to.
+
+    Operands of several variadic slots are divided as `segments` says, else evenly.
+    """
+    variadic = sum(bool(slot.count) for slot in slots)
+    each = max(0, count - (len(slots) - variadic)) // max(variadic, 1)
+    for i, slot in enumerate(slots):
+        size = segments[i] if segments is not None else each if slot.count else 1
+        for _ in range(size):
+            yield slot
+
+
+def _segments(operation: Operation, which: str, slots: int, found: int) -> tuple[int, ...]:
+    name = f"{which}SegmentSizes"
+    attribute = operation.get(name)
+    values = attribute.values if isinstance(attribute, DenseArrayAttr) else (0,) * slots
+    if len(values) != slots:
+        raise refuse(
+            operation,
+            f"'{name}' attribute for specifying {which} segments must have {slots} elements,"
+            f" but got {len(values)}",
+        )
+    total = sum(values)
+    if total != found or min(values, default=0) < 0:
+        raise refuse(
+            operation,
+            f"{which} count ({found}) does not match with the total size ({total}) specified in"
+            f" attribute '{name}'",
+        )
+    return values
+
+
+def _check_types(which: str, slots: tuple[Slot, ...], operation: Operation) -> None:
+    values = operation.operands if which == "operand" else operation.results
+    segments = None
+    if "segments" in DEFINITIONS[operation.name].traits:
+        segments = _segments(operation, which, len(slots), len(values))
+    for i, (slot, value) in enumerate(
+        zip(slot_of_each(slots, len(values), segments), values, strict=False)
+    ):
+        if not type_fits(slot.constraint, value.type):
+            raise refuse(
+                operation,
+                f"{which} #{i} must be {slot.summary}, but got '{type_text(value.type)}'",
+            )
+
+
+def _check_regions(operation: Operation, definition: Definition) -> None:
+    slots = definition.regions
+    for i, region in enumerate(operation.regions):
+        slot = slots[min(i, len(slots) - 1)]
+        if slot.sized and len(region.blocks) != 1:
+            raise refuse(
+                operation,
+                f"region #{i} ('{slot.name}') failed to verify constraint: region with 1 blocks",
+            )
+
+
+# --- traits ---------------------------------------------------------------------------------
+
+
+def element_of(type_: Type) -> ElementType | Type:
+    """Type of the elements of a tensor, anything else itself."""
+    match type_:
+        case TensorType() | UnrankedTensorType():
+            return type_.element
+        case BufferType():
+            return type_.element.element
+        case _:
+            return type_
+
+
+def _operand_types(operation: Operation) -> list[Type]:
+    return [value.type for value in operation.operands]
+
+
+def _result_types(operation: Operation) -> list[Type]:
+    return [value.type for value in operation.results]
+
+
+def _all_types(operation: Operation) -> list[Type]:
+    return _operand_types(operation) + _result_types(operation)
+
+
+def _same_elements(a: Type, b: Type) -> bool:
+    return element_of(a) == element_of(b)
+
+
+def _compatible_element(a: Type, b: Type) -> bool:
+    x, y = element_of(a), element_of(b)
+    if isinstance(x, ElementType) and isinstance(y, ElementType):
+        return compatible_elements(x, y)
+    return x == y
+
+
+def _shapes_agree(types: Sequence[Type]) -> bool:
+    """Could all of them have one shape?  Unknown sizes fit every size."""
+    sizes = [t.sizes for t in types if isinstance(t, TensorType)]
+    if len(sizes) + sum(isinstance(t, UnrankedTensorType) for t in types) != len(types):
+        return False
+    if len({len(s) for s in sizes}) > 1:
+        return False
+    return all(len(set(extents) - {None}) < 2 for extents in zip(*sizes, strict=True))
+
+
+def _some(operation: Operation, *, results: bool = True) -> None:
+    if not operation.operands:
+        raise refuse(operation, "expected 1 or more operands, but found 0")
+    if results and not operation.results:
+        raise refuse(operation, "expected 1 or more results")
+
+
+def _same_shape(operation: Operation) -> None:
+    _some(operation)
+    if not _shapes_agree(_all_types(operation)):
+        raise refuse(operation, "requires the same shape for all operands and results")
+
+
+def _same_operands_shape(operation: Operation) -> None:
+    _some(operation, results=False)
+    if not _shapes_agree(_operand_types(operation)):
+        raise refuse(operation, "requires the same shape for all operands")
+
+
+def _same_element(operation: Operation) -> None:
+    _some(operation)
+    first, *rest = _all_types(operation)
+    if not all(_same_elements(first, t) for t in rest):
+        raise refuse(operation, "requires the same element type for all operands and results")
+
+
+def _same_operands_element(operation: Operation) -> None:
+    _some(operation, results=False)
+    first, *rest = _operand_types(operation)
+    if not all(_same_elements(first, t) for t in rest):
+        raise refuse(operation, "requires the same element type for all operands")
+
+
+def _same_type(operation: Operation) -> None:
+    _some(operation)
+    types = _all_types(operation)
+    first, *rest = types
+    if not all(_same_elements(first, t) for t in rest) or not _shapes_agree(types):
+        raise refuse(operation, "requires the same type for all operands and results")
+
+
+def _compatible(operation: Operation) -> None:
+    first, *rest = _all_types(operation)
+    if not all(compatible(t, first) for t in rest):
+        raise refuse(operation, "requires compatible types for all operands and results")
+
+
+def _compatible_elements(operation: Operation) -> None:
+    first, *rest = _all_types(operation)
+    if not all(_compatible_element(t, first) for t in rest):
+        raise refuse(operation, "requires compatible element types for all operands and results")
+
+
+def _compatible_operands_elements(operation: Operation) -> None:
+    first, *rest = _operand_types(operation)
+    if not all(_compatible_element(t, first) for t in rest):
+        raise refuse(operation, "requires compatible element types for all operands")
+
+
+def _pairwise(what: str, agree: Callable[[Type, Type], bool]) -> Callable[[Operation], None]:
+    def check(operation: Operation) -> None:
+        operands, results = _operand_types(operation), _result_types(operation)
+        if len(operands) != len(results):
+            raise refuse(operation, "requires the same number of operands and results")
+        for i, (a, b) in enumerate(zip(operands, results, strict=True)):
+            if not agree(a, b):
+                raise refuse(
+                    operation, f"requires the same {what} for operand and result at index {i}"
+                )
+
+    return check
+
+
+def _terminator(operation: Operation) -> None:
+    block = operation.parent
+    if block is None or block.operations[-1] is not operation:
+        raise refuse(operation, "must be the last operation in the parent block")
+
+
+_TRAITS: Final[dict[str, Callable[[Operation], None]]] = {
+    "same_shape": _same_shape,
+    "same_operands_shape": _same_operands_shape,
+    "same_element": _same_element,
+    "same_operands_element": _same_operands_element,
+    "same_type": _same_type,
+    "compatible": _compatible,
+    "compatible_element": _compatible_elements,
+    "compatible_operands_element": _compatible_operands_elements,
+    "pairwise": _pairwise("type", lambda a, b: a == b),
+    "pairwise_element": _pairwise("element type", _same_elements),
+    "terminator": _terminator,
+}
+"""The check of each trait that constrains types or places.  Traits without one are facts for
+others: `infer`, `elementwise`, `commutative`, `single_block`, `segments`, `isolated` …"""

@@ -1,0 +1,338 @@
+"""Functions, modules and what refers to them by name.
+
+Source: MLIR's `SymbolTable.cpp`, `FunctionInterfaces.cpp`, `FuncOps.cpp`; StableHLO spec,
+`composite` and its `verifyCompositeOp`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from hloscope.errors import Diagnostic, VerifyError
+from hloscope.ir.types import FunctionType
+from hloscope.mlir.attributes import (
+    ArrayAttr,
+    Attribute,
+    StringAttr,
+    StructAttr,
+    SymbolAttr,
+    TypeAttr,
+    VerbatimAttr,
+)
+from hloscope.mlir.ir import Operation
+from hloscope.mlir.types import type_text
+from hloscope.stablehlo.definitions import DEFINITIONS
+from hloscope.verifier.stablehlo.invariants import refuse
+
+_TABLES: Final = frozenset({"builtin.module"})
+
+
+class Symbols:
+    """The named ops of every symbol table, collected when somebody asks."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, dict[str, Operation]] = {}
+
+    def of(self, table: Operation) -> dict[str, Operation]:
+        """The ops of a symbol table by name; the first of several of the same name."""
+        known = self._known.get(id(table))
+        if known is None:
+            known = self._known[id(table)] = {}
+            for operation in members(table):
+                name = symbol_name(operation)
+                if name is not None:
+                    known.setdefault(name, operation)
+        return known
+
+    def find(self, user: Operation, symbol: SymbolAttr) -> Operation | None:
+        """The op a symbol refers to, searched in the nearest symbol table around its user."""
+        table = nearest_table(user)
+        for name in (symbol.root, *symbol.nested):
+            if table is None or table.name not in _TABLES:
+                return None
+            table = self.of(table).get(name)
+        return table
+
+    def function(self, user: Operation, symbol: SymbolAttr) -> FunctionType | None:
+        """The type of the function a symbol refers to; `None` if it is none."""
+        found = self.find(user, symbol)
+        return function_type(found) if found is not None and found.name == "func.func" else None
+
+
+def nearest_table(operation: Operation) -> Operation | None:
+    """The innermost symbol table around the op."""
+    block = operation.parent
+    while block is not None and block.parent is not None and block.parent.parent is not None:
+        around = block.parent.parent
+        if around.name in _TABLES:
+            return around
+        block = around.parent
+    return None
+
+
+def members(table: Operation) -> Iterator[Operation]:
+    """The ops directly in a symbol table."""
+    for region in table.regions:
+        for block in region.blocks:
+            yield from block.operations
+
+
+def symbol_name(operation: Operation) -> str | None:
+    """The name an op defines, if it does."""
+    name = operation.get("sym_name")
+    return name.text if isinstance(name, StringAttr) else None
+
+
+def function_type(function: Operation) -> FunctionType | None:
+    """The declared type of a function."""
+    found = function.get("function_type")
+    if isinstance(found, TypeAttr) and isinstance(found.type, FunctionType):
+        return found.type
+    return None
+
+
+# --- functions ------------------------------------------------------------------------------
+
+
+def check_function(function: Operation) -> None:
+    """Check a function against its own type.
+
+    Raises:
+        VerifyError: With MLIR's message.
+    """
+    declared = function_type(function)
+    if declared is None:
+        raise refuse(
+            function,
+            "attribute 'function_type' failed to satisfy constraint: type attribute of function"
+            " type",
+        )
+    check_symbol(function)
+    for key, what, types in (
+        ("arg_attrs", "argument", declared.inputs),
+        ("res_attrs", "result", declared.results),
+    ):
+        given = function.get(key)
+        if isinstance(given, ArrayAttr) and len(given.elements) != len(types):
+            raise refuse(
+                function,
+                f"expects {what} attribute array to have the same number of elements as the"
+                f" number of function {what}s, got {len(given.elements)}, but expected"
+                f" {len(types)}",
+            )
+    blocks = function.regions[0].blocks
+    if not blocks:
+        return
+    arguments = blocks[0].arguments
+    if len(arguments) != len(declared.inputs):
+        raise refuse(
+            function,
+            f"entry block must have {len(declared.inputs)} arguments to match function signature",
+        )
+    for i, (argument, type_) in enumerate(zip(arguments, declared.inputs, strict=True)):
+        if argument.type != type_:
+            raise refuse(
+                function,
+                f"type of entry block argument #{i}('{type_text(argument.type)}') must match the"
+                f" type of the corresponding argument in function signature('{type_text(type_)}')",
+            )
+
+
+def check_symbol(operation: Operation) -> None:
+    """Check the visibility and place of an op that defines a name."""
+    visibility = operation.get("sym_visibility")
+    if isinstance(visibility, StringAttr) and visibility.text not in _VISIBILITIES:
+        raise refuse(
+            operation,
+            'visibility expected to be one of ["public", "private", "nested"], but got "'
+            f'{visibility.text}"',
+        )
+    is_declaration = operation.name == "func.func" and not operation.regions[0].blocks
+    public = visibility is None or (
+        isinstance(visibility, StringAttr) and visibility.text == "public"
+    )
+    if is_declaration and public:
+        raise refuse(operation, "symbol declaration cannot have public visibility")
+    block = operation.parent
+    parent = block.parent.parent if block and block.parent else None
+    if parent is not None and parent.name in DEFINITIONS and parent.name not in _TABLES:
+        raise refuse(operation, "symbol's parent must have the SymbolTable trait")
+
+
+_VISIBILITIES: Final = {"public", "private", "nested"}
+
+
+def check_return(operation: Operation) -> None:
+    """Check `func.return` against the type of its function."""
+    block = operation.parent
+    function = block.parent.parent if block and block.parent else None
+    if function is None or function.name != "func.func":
+        raise refuse(operation, "expects parent op 'func.func'")
+    declared = function_type(function)
+    results = declared.results if declared else ()
+    name = symbol_name(function)
+    if len(operation.operands) != len(results):
+        raise refuse(
+            operation,
+            f"has {len(operation.operands)} operands, but enclosing function (@{name}) returns"
+            f" {len(results)}",
+        )
+    for i, (value, type_) in enumerate(zip(operation.operands, results, strict=True)):
+        if value.type != type_:
+            raise VerifyError(
+                f"type of return operand {i} ('{type_text(value.type)}') doesn't match function"
+                f" result type ('{type_text(type_)}') in function @{name}"
+            )
+
+
+def check_indirect_call(operation: Operation) -> None:
+    """Check `func.call_indirect` against the type of the function value it calls."""
+    callee = operation.operands[0].type
+    inputs = tuple(value.type for value in operation.operands[1:])
+    results = tuple(value.type for value in operation.results)
+    if isinstance(callee, FunctionType) and callee != FunctionType(inputs, results):
+        raise refuse(
+            operation,
+            "failed to verify that callee input types match argument types"
+            if callee.inputs != inputs
+            else "failed to verify that callee result types match result types",
+        )
+
+
+# --- symbol tables --------------------------------------------------------------------------
+
+
+def check_table(table: Operation, symbols: Symbols) -> Iterator[tuple[Operation, VerifyError]]:
+    """Yield what is wrong with the names in a symbol table, each with the op it is about."""
+    first: dict[str, Operation] = {}
+    for operation in members(table):
+        name = symbol_name(operation)
+        if name is None:
+            continue
+        earlier = first.setdefault(name, operation)
+        if earlier is not operation:
+            yield operation, RedefinitionError(name, earlier)
+    for user in users(table):
+        try:
+            _USERS[user.name](user, symbols)
+        except VerifyError as error:
+            yield user, error
+
+
+class RedefinitionError(VerifyError):
+    """A name that is defined already; `note` tells where."""
+
+    def __init__(self, name: str, earlier: Operation) -> None:
+        super().__init__(f"redefinition of symbol named '{name}'")
+        self.note = Diagnostic("see existing symbol definition here", earlier.span, severity="note")
+
+
+def users(table: Operation) -> Iterator[Operation]:
+    """The ops in a symbol table that refer to symbols, without those in nested tables."""
+    waiting = [iter(members(table))]
+    while waiting:
+        operation = next(waiting[-1], None)
+        if operation is None:
+            waiting.pop()
+            continue
+        if operation.name in _USERS:
+            yield operation
+        if operation.regions and operation.name not in _TABLES:
+            waiting.append(members(operation))
+
+
+def _check_call(operation: Operation, symbols: Symbols) -> None:
+    callee = operation.get("callee")
+    if not isinstance(callee, SymbolAttr):
+        raise refuse(operation, "requires a 'callee' symbol reference attribute")
+    declared = symbols.function(operation, callee)
+    if declared is None:
+        raise refuse(operation, f"'{callee.root}' does not reference a valid function")
+    if len(operation.operands) != len(declared.inputs):
+        raise refuse(operation, "incorrect number of operands for callee")
+    for i, (value, type_) in enumerate(zip(operation.operands, declared.inputs, strict=True)):
+        if value.type != type_:
+            raise refuse(
+                operation,
+                f"operand type mismatch: expected operand type '{type_text(type_)}', but provided"
+                f" '{type_text(value.type)}' for operand number {i}",
+            )
+    if len(operation.results) != len(declared.results):
+        raise refuse(operation, "incorrect number of results for callee")
+    for i, (value, type_) in enumerate(zip(operation.results, declared.results, strict=True)):
+        if value.type != type_:
+            raise refuse(operation, f"result type mismatch at index {i}")
+
+
+def _check_constant(operation: Operation, symbols: Symbols) -> None:
+    value = operation.get("value")
+    assert isinstance(value, SymbolAttr)
+    declared = symbols.function(operation, value)
+    if declared is None:
+        raise refuse(operation, f"reference to undefined function '{value.root}'")
+    if operation.result.type != declared:
+        raise refuse(operation, "reference to function with mismatched type")
+
+
+_NAMESPACED: Final = r"^[a-zA-Z][a-zA-Z0-9_]*([.][a-zA-Z0-9_$]+)+$"
+
+
+def _check_composite(operation: Operation, symbols: Symbols) -> None:
+    name, callee = operation.get("name"), operation.get("decomposition")
+    assert isinstance(name, StringAttr)
+    assert isinstance(callee, SymbolAttr)
+    if not re.fullmatch(_NAMESPACED[1:-1], name.text):
+        raise VerifyError(
+            "name must be a valid namespaced op name, i.e. it must match the following regular"
+            f' expression: {_NAMESPACED} e.g. "my_namespace.my_op"',
+            rule="composite_c1",
+        )
+    declared = symbols.function(operation, callee)
+    if declared is None:
+        raise VerifyError(
+            f"'{callee.root}' does not reference a valid function", rule="composite_c2"
+        )
+    for what, values, types, rule in (
+        ("operand", operation.operands, declared.inputs, "composite_c3"),
+        ("result", operation.results, declared.results, "composite_c4"),
+    ):
+        if len(values) != len(types):
+            raise VerifyError(
+                f"has {len(values)} {what}(s), but decomposition has {len(types)}", rule=rule
+            )
+        for i, (value, type_) in enumerate(zip(values, types, strict=True)):
+            if value.type != type_:
+                raise VerifyError(
+                    f"{what} at index {i} has type '{type_text(value.type)}', but decomposition"
+                    f" has type '{type_text(type_)}'",
+                    rule=rule,
+                )
+
+
+_MESH: Final = re.compile(r"\bmesh = @(\w+|\"[^\"]*\")")
+
+
+def _check_groups(operation: Operation, symbols: Symbols) -> None:
+    groups = operation.get("replica_groups")
+    mesh: Attribute | int | tuple[int, ...] | None = None
+    if isinstance(groups, StructAttr):
+        mesh = groups.get("mesh")
+    elif isinstance(groups, VerbatimAttr):
+        found = _MESH.search(groups.text)
+        mesh = SymbolAttr(found[1].strip('"')) if found else None
+    if isinstance(mesh, SymbolAttr) and symbols.find(operation, mesh) is None:
+        raise refuse(operation, f"replica_groups: mesh symbol '{mesh.root}' not found")
+
+
+_COLLECTIVES: Final = (
+    "all_gather all_reduce all_to_all collective_broadcast collective_reduce reduce_scatter"
+)
+_USERS: Final[dict[str, Callable[[Operation, Symbols], None]]] = {
+    "func.call": _check_call,
+    "func.constant": _check_constant,
+    "stablehlo.composite": _check_composite,
+    **{f"stablehlo.{name}": _check_groups for name in _COLLECTIVES.split()},
+}
+"""What each op that refers to symbols checks of them."""

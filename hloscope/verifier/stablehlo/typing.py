@@ -1,0 +1,124 @@
+"""An operation's types, checked by the op class that stands for it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hloscope.errors import HloscopeError, UnsupportedError, VerifyError
+from hloscope.ir.op import IncompatibleTypesError, InferenceError, Op, Signature
+from hloscope.ir.types import KnownTensor, TensorType, Type
+from hloscope.mlir.attributes import DenseAttr
+from hloscope.mlir.ir import Operation, Region, Value
+from hloscope.mlir.literals import to_array
+from hloscope.mlir.types import types_text
+from hloscope.stablehlo.definitions import DEFINITIONS
+from hloscope.stablehlo.op_making import OpMaker
+
+_CONSTANTS: Final = frozenset({"stablehlo.constant", "arith.constant", "chlo.constant"})
+_MOST_KNOWN: Final = 1 << 12
+"""Constants of more elements are not read for typing."""
+
+
+class Typing:
+    """Checks operations of one module; alike ones are checked once."""
+
+    def __init__(self) -> None:
+        self._make = OpMaker()
+        self._known: dict[tuple[int, ...], tuple[VerifyError | None, object]] = {}
+
+    def check(self, operation: Operation) -> VerifyError | None:
+        """What is wrong with the operation's types, if anything."""
+        try:
+            op = self._make(operation)
+        except VerifyError as error:
+            return error
+        operands = tuple([value.type for value in operation.operands])
+        results = tuple([value.type for value in operation.results])
+        if operation.regions:
+            calls = tuple(map(signature, operation.regions))
+            return _verify(op, operands, results, calls)
+        if op.reads_values:
+            return _verify(op, _with_values(op, operation.operands), results, ())
+        key = (id(op), *map(id, operands), -1, *map(id, results))
+        known = self._known.get(key)
+        if known is None:
+            found = _verify(op, operands, results, ())
+            # The types and the op are kept, so that their ids stay theirs.
+            known = self._known[key] = found, (op, operands, results)
+        return known[0]
+
+
+def _verify(
+    op: Op,
+    operands: tuple[Type, ...],
+    results: tuple[Type, ...],
+    calls: tuple[Signature, ...],
+) -> VerifyError | None:
+    try:
+        op.verify(operands, results, calls)
+    except VerifyError as error:
+        return error
+    except UnsupportedError:
+        return None
+    return None
+
+
+def signature(region: Region) -> Signature:
+    """The types of a region's arguments and of what its terminator hands on."""
+    if not region.blocks:
+        return Signature()
+    block = region.blocks[0]
+    last = block.operations[-1].operands if block.operations else ()
+    return Signature(
+        tuple([argument.type for argument in block.arguments]), tuple([v.type for v in last])
+    )
+
+
+def _with_values(op: Op, operands: tuple[Value, ...]) -> tuple[Type, ...]:
+    reads = range(len(operands)) if not op.reads_values else op.reads_values
+    return tuple([_known(value) if i in reads else value.type for i, value in enumerate(operands)])
+
+
+def _known(value: Value) -> Type:
+    type_, owner = value.type, value.owner
+    if not isinstance(type_, TensorType) or type_.element.kind not in {"signed", "unsigned"}:
+        return type_
+    if not isinstance(owner, Operation) or owner.name not in _CONSTANTS:
+        return type_
+    literal = owner.get("value")
+    if not isinstance(literal, DenseAttr) or None in type_.sizes:
+        return type_
+    if type_.num_elements > _MOST_KNOWN:
+        return type_
+    try:
+        values = tuple([int(x) for x in to_array(literal).reshape(-1)])
+    except HloscopeError:
+        return type_
+    return KnownTensor(
+        type_.element, type_.sizes, type_.layout, type_.bounds, type_.encoding, values
+    )
+
+
+def infers(name: str) -> bool:
+    """Does upstream infer the types of this op's results?"""
+    traits = DEFINITIONS[name].traits
+    return "infer" in traits or "compatible" in traits
+
+
+def is_inference(error: VerifyError) -> bool:
+    """Did inference find it, which runs after the op's own checks and those of its regions?"""
+    return isinstance(error, InferenceError | IncompatibleTypesError)
+
+
+def message_of(operation: Operation, error: VerifyError) -> str:
+    """The error as upstream words it."""
+    if isinstance(error, IncompatibleTypesError):
+        return (
+            f"'{operation.name}' op inferred type(s) {_quoted(error.inferred)} are incompatible"
+            f" with return type(s) of operation {_quoted(error.declared)}"
+        )
+    return error.message
+
+
+def _quoted(types: tuple[Type, ...]) -> str:
+    return ", ".join(f"'{types_text((type_,))}'" for type_ in types)

@@ -1,0 +1,315 @@
+"""The walk of MLIR's verifier: every op before, and after, what its regions hold.
+
+An op is checked against its definition and its own rules first; then its regions; then what needs
+them to be sound: terminators, symbols, inferred types.  An op isolated from above (a function, a
+module) is checked on its own, and in the end the uses of values in it.
+
+Source: MLIR's `Verifier.cpp`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from hloscope.errors import Diagnostic, VerifyError
+from hloscope.mlir.ir import Block, Operation, Region
+from hloscope.stablehlo.definitions import DEFINITIONS
+from hloscope.verifier.stablehlo.custom_calls import check_custom_call
+from hloscope.verifier.stablehlo.dominance import undominated
+from hloscope.verifier.stablehlo.invariants import check_definition, refuse
+from hloscope.verifier.stablehlo.programs import (
+    check_async_start,
+    check_constant,
+    check_run_parallel,
+)
+from hloscope.verifier.stablehlo.symbols import (
+    RedefinitionError,
+    Symbols,
+    check_function,
+    check_indirect_call,
+    check_return,
+    check_table,
+)
+from hloscope.verifier.stablehlo.typing import Typing, infers, is_inference, message_of
+
+ISOLATED: Final = frozenset(
+    name for name in ("builtin.module", "func.func") if "isolated" in DEFINITIONS[name].traits
+)
+_CLOSED: Final = frozenset({"stablehlo", "chlo", "check", "interpreter", "func", "builtin"})
+"""Dialects all of whose ops are known."""
+_FAMILIAR: Final = frozenset(
+    "arith bufferization cf complex linalg math memref mhlo ml_program mpmd quant scf sdy shape"
+    " sparse_tensor tensor ub vector vhlo hlo_test_broadcast hlo_test_infer"
+    " hlo_test_speculatability".split()
+)
+"""Dialects that StableHLO programs use; their ops are taken as they are."""
+_TYPED: Final = frozenset({"stablehlo", "chlo"})
+"""Dialects whose ops have classes."""
+
+_OWN: Final[dict[str, Callable[[Operation], None]]] = {
+    "func.func": check_function,
+    "func.return": check_return,
+    "func.call_indirect": check_indirect_call,
+    "stablehlo.custom_call": check_custom_call,
+    "check.expect_eq_const": check_constant,
+    "check.expect_almost_eq_const": check_constant,
+}
+"""Rules of single ops that need their attributes or surroundings."""
+
+
+def verify_mlir(
+    root: Operation, *, allow_unregistered: bool = True, first_only: bool = False
+) -> list[Diagnostic]:
+    """Everything that is wrong with a module, in the order of the text.
+
+    Args:
+        root: A module, or any op.
+        allow_unregistered: May there be ops of dialects that nobody knows?
+        first_only: Stop in each function, and in the module around, at the first error, as MLIR
+            does.  Otherwise everything is reported that does not follow from another error.
+    """
+    walk = _Walk(allow_unregistered, first_only)
+    walk.run(root)
+    found = walk.found
+    if not first_only:
+        found.sort(key=lambda d: d.span.start if d.span else -1)
+    return found
+
+
+class _Walk:
+    """State of one verification."""
+
+    def __init__(self, allow_unregistered: bool, first_only: bool) -> None:
+        self.found: list[Diagnostic] = []
+        self._allow, self._first_only = allow_unregistered, first_only
+        self._symbols, self._typing = Symbols(), Typing()
+        self._stack: list[tuple[Operation | Block, Iterator[Operation | Block]]] = []
+        """What is being walked, each with what is still to come in it."""
+        self._scopes: list[int] = []
+        """Where in the stack the isolated ops are."""
+        self._broken: set[int] = set()
+        """Ops in which something is wrong, by identity."""
+        self._postponed: dict[int, VerifyError] = {}
+        """What inference found, reported if the op's regions are sound."""
+
+    def run(self, root: Operation) -> None:
+        """Walk; never recurses, whatever the nesting."""
+        self._enter(root)
+        stack = self._stack
+        while stack:
+            item, rest = stack[-1]
+            following = next(rest, None)
+            if isinstance(following, Operation):
+                self._enter(following)
+            elif following is not None:
+                self._enter_block(following)
+            elif isinstance(item, Operation):
+                self._leave(item)
+                stack.pop()
+            else:
+                stack.pop()
+                self._leave_block(item)
+
+    # --- reporting --------------------------------------------------------------------------
+
+    def _report(self, operation: Operation | None, *diagnostics: Diagnostic) -> None:
+        """Note errors; if the first of an isolated op will do, skip the rest of it."""
+        self.found += diagnostics
+        if operation is not None:
+            self._broken.add(id(operation))
+        if self._first_only and self._scopes:
+            height = self._scopes[-1]
+            root = self._stack[height][0]
+            self._broken.add(id(root))
+            self._stack[height:] = [(root, iter(()))]
+
+    def _refuse(self, operation: Operation, error: VerifyError) -> None:
+        self._report(operation, *_diagnostics(operation, error))
+
+    # --- ops --------------------------------------------------------------------------------
+
+    def _enter(self, operation: Operation) -> None:
+        if operation.regions:
+            if operation.name in ISOLATED or not self._stack:
+                self._scopes.append(len(self._stack))
+            blocks = [block for region in operation.regions for block in region.blocks]
+            self._stack.append((operation, iter(blocks)))
+        try:
+            self._check(operation)
+        except VerifyError as error:
+            self._refuse(operation, error)
+        if not operation.regions:
+            self._spread(operation)
+
+    def _check(self, operation: Operation) -> None:
+        name = operation.name
+        dialect = name.partition(".")[0]
+        definition = DEFINITIONS.get(name)
+        if definition is None:
+            self._check_unknown(operation, dialect)
+        else:
+            check_definition(operation, definition)
+        own = _OWN.get(name)
+        if own is not None:
+            own(operation)
+        elif name == "interpreter.run_parallel":
+            check_run_parallel(operation, self._symbols)
+        if dialect in _TYPED and name != "stablehlo.return":
+            error = self._typing.check(operation)
+            if error is not None and not is_inference(error):
+                raise error
+            if error is not None and operation.regions:
+                self._postponed[id(operation)] = error
+            elif error is not None:
+                raise error
+        for region in operation.regions:
+            _check_entry(region)
+
+    def _check_unknown(self, operation: Operation, dialect: str) -> None:
+        if dialect in _CLOSED:
+            raise VerifyError(
+                f"unregistered operation '{operation.name}' found in dialect ('{dialect}') that"
+                " does not allow unknown operations"
+            )
+        if not self._allow and dialect not in _FAMILIAR:
+            raise refuse(
+                operation,
+                "created with unregistered dialect. If this is intended, please call"
+                " allowUnregisteredDialects() on the MLIRContext, or use"
+                " -allow-unregistered-dialect with the MLIR opt tool used",
+            )
+
+    def _leave(self, operation: Operation) -> None:
+        """Check what needs sound regions: the op is the top of the stack."""
+        is_scope = self._scopes[-1] == len(self._stack) - 1
+        if id(operation) not in self._broken:
+            try:
+                self._check_after(operation)
+            except VerifyError as error:
+                if not is_scope:
+                    self._refuse(operation, error)
+                    return
+                self._note(operation, *_diagnostics(operation, error))
+        if is_scope:
+            self._check_names(operation)
+            self._check_uses(operation)
+            self._scopes.pop()
+        self._spread(operation)
+
+    def _check_after(self, operation: Operation) -> None:
+        definition = DEFINITIONS.get(operation.name)
+        if definition is None:
+            return
+        if "single_block" in definition.traits and "no_terminator" not in definition.traits:
+            _check_terminators(operation)
+        error = self._postponed.pop(id(operation), None)
+        if operation.name == "stablehlo.async_start":
+            check_async_start(operation)
+        if error is not None:
+            raise error
+
+    def _note(self, operation: Operation, *diagnostics: Diagnostic) -> None:
+        self.found += diagnostics
+        self._broken.add(id(operation))
+
+    def _is_done(self, operation: Operation) -> bool:
+        return self._first_only and id(operation) in self._broken
+
+    def _check_names(self, table: Operation) -> None:
+        definition = DEFINITIONS.get(table.name)
+        if definition is None or "symbol_table" not in definition.traits:
+            return
+        if self._is_done(table):
+            return
+        for user, error in check_table(table, self._symbols):
+            self._note(table, *_diagnostics(user, error))
+            if self._first_only:
+                break
+
+    def _check_uses(self, root: Operation) -> None:
+        if self._is_done(root):
+            return
+        for diagnostic in undominated(root, ISOLATED):
+            self._note(root, diagnostic)
+            if self._first_only:
+                break
+
+    def _spread(self, operation: Operation) -> None:
+        """Tell the op around that something in it is wrong."""
+        if id(operation) in self._broken:
+            around = operation.parent.parent if operation.parent else None
+            if around is not None and around.parent is not None:
+                self._broken.add(id(around.parent))
+
+    # --- blocks -----------------------------------------------------------------------------
+
+    def _enter_block(self, block: Block) -> None:
+        self._stack.append((block, iter(block.operations)))
+        owner = block.parent.parent if block.parent else None
+        if not block.operations:
+            if not _may_lack_terminator(block):
+                span = owner.span if owner else None
+                message = "empty block: expect at least a terminator"
+                self._report(owner, Diagnostic(message, span))
+            return
+        for operation in block.operations[:-1]:
+            if operation.successors:
+                message = "operation with block successors must terminate its parent block"
+                self._report(owner, Diagnostic(message, operation.span))
+                return
+
+    def _leave_block(self, block: Block) -> None:
+        if not block.operations:
+            return
+        owner = block.parent.parent if block.parent else None
+        last = block.operations[-1]
+        if any(successor.parent is not block.parent for successor in last.successors):
+            error = refuse(last, "branching to block of a different region")
+            self._report(owner, *_diagnostics(last, error))
+        elif not _may_lack_terminator(block) and not _may_terminate(last):
+            message = f'block with no terminator, has "{last.name}"'
+            self._report(owner, Diagnostic(message, last.span))
+
+
+def _diagnostics(operation: Operation, error: VerifyError) -> list[Diagnostic]:
+    notes = (error.note,) if isinstance(error, RedefinitionError) else ()
+    span = error.span or operation.span
+    found = [Diagnostic(message_of(operation, error), span, error.rule, notes=notes)]
+    if is_inference(error) and infers(operation.name):
+        message = f"'{operation.name}' op failed to infer returned types"
+        found.append(Diagnostic(message, operation.span, error.rule))
+    return found
+
+
+def _check_entry(region: Region) -> None:
+    if len(region.blocks) > 1:
+        entry = region.blocks[0]
+        for block in region.blocks:
+            if block.operations and entry in block.operations[-1].successors:
+                raise VerifyError("entry block of region may not have predecessors")
+
+
+def _check_terminators(operation: Operation) -> None:
+    expected = f"{operation.name.partition('.')[0]}.return"
+    for region in operation.regions:
+        last = region.blocks[0].operations[-1]
+        if last.name != expected:
+            raise refuse(
+                operation, f"expects regions to end with '{expected}', found '{last.name}'"
+            )
+
+
+def _may_lack_terminator(block: Block) -> bool:
+    region = block.parent
+    if region is None or region.parent is None:
+        return True
+    if len(region.blocks) != 1:
+        return False
+    definition = DEFINITIONS.get(region.parent.name)
+    return definition is None or definition.open or "no_terminator" in definition.traits
+
+
+def _may_terminate(operation: Operation) -> bool:
+    definition = DEFINITIONS.get(operation.name)
+    return definition is None or definition.open or "terminator" in definition.traits
