@@ -125,6 +125,10 @@ def _values(operation: Operation, spelling: Spelling) -> dict[str, Any]:
 # --- what is no plain field: tree to op -----------------------------------------------------------
 
 
+def _read_constant(values: dict[str, Any], operation: Operation) -> None:
+    values["value_type"] = getattr(operation.get("value"), "type", None)
+
+
 def _read_if(values: dict[str, Any], operation: Operation) -> None:
     values["predicated"] = True
 
@@ -191,6 +195,8 @@ def _read_convolution(values: dict[str, Any], operation: Operation) -> None:
 
 
 _SPECIAL: Final[dict[str, Callable[[dict[str, Any], Operation], None]]] = {
+    "stablehlo.constant": _read_constant,
+    "chlo.constant": _read_constant,
     "stablehlo.if": _read_if,
     "stablehlo.sort": _read_sort,
     "stablehlo.async_start": _read_region,
@@ -211,7 +217,8 @@ _BY_TYPE: Final = frozenset(["stablehlo.convolution", "stablehlo.dynamic_conv", 
 # --- op to tree -----------------------------------------------------------------------------------
 
 _BY_CLASS: Final[dict[type[Op], str]] = {
-    **{s.op: s.name for s in reversed(SPELLINGS.values()) if s.name != "stablehlo.if"},
+    **{s.op: s.name for s in sorted(SPELLINGS.values(), key=lambda s: s.name)},
+    Case: "stablehlo.case",
     Call: "func.call",
     Return: "stablehlo.return",
 }

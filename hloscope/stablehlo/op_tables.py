@@ -110,6 +110,8 @@ _ROWS: Final = f"""
     compare              | comparison_direction!enum/comparison_direction
                            compare_type?enum/comparison_type
     reduce_precision     | exponent_bits!i32 mantissa_bits!i32
+    uniform_quantize     |
+    uniform_dequantize   |
     chlo.erf             |
     chlo.tan             |
     chlo.top_k           | k!int
@@ -121,6 +123,17 @@ _ROWS: Final = f"""
                            precision_config?enums/precision
     chlo.scan            | dimension!int>scan_dimension is_reverse?bool is_associative?flag
                            scan_dim_size?int
+    check.expect_eq      |
+    check.expect_eq_const | value!attribute
+    check.expect_almost_eq | tolerance?attribute
+    check.expect_almost_eq_const | value!attribute tolerance?attribute
+    check.expect_close   | max_ulp_difference?attribute min_ulp_difference?attribute
+    check.expect_serialized_eq | probe_id!str iteration?attribute
+    interpreter.print    |
+    interpreter.probe    | probe_id!str
+    interpreter.run_parallel | programs!attribute infeed?attribute
+    sdy.sharding_constraint | sharding!attribute
+    sdy.manual_computation | in_shardings?attribute out_shardings?attribute manual_axes?attribute
 """
 
 _CLASSES: Final = {
