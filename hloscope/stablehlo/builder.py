@@ -1,0 +1,393 @@
+"""StableHLO from Python: a method for every op, with the types of the results inferred.
+
+>>> b = Builder()
+>>> with b.function("main", x="2x3xf32", y="3xf32") as (x, y):
+...     rows = b.broadcast_in_dim(y, broadcast_dimensions=[1], type="2x3xf32")
+...     total = b.reduce([b.add(x, rows)], [b.constant(0.0, "f32")], dimensions=[1], body=b.add)
+...     b.return_(total)
+>>> print(b)
+module {
+  func.func @main(%x: tensor<2x3xf32>, %y: tensor<3xf32>) -> tensor<2xf32> {
+    %0 = stablehlo.broadcast_in_dim %y, dims = [1] : (tensor<3xf32>) -> tensor<2x3xf32>
+    %1 = stablehlo.add %x, %0 : tensor<2x3xf32>
+    %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32>
+    %2 = stablehlo.reduce(%1 init: %cst) applies stablehlo.add across dimensions = [1] : \
+(tensor<2x3xf32>, tensor<f32>) -> tensor<2xf32>
+    return %2 : tensor<2xf32>
+  }
+}
+<BLANKLINE>
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from keyword import iskeyword
+from typing import Any, Final, TypeAlias
+
+from hloscope.errors import did_you_mean
+from hloscope.ir.op import NotInferredError, Signature
+from hloscope.ir.types import ELEMENT_TYPES, FunctionType, TensorType, Type
+from hloscope.mlir.attributes import ArrayAttr, Attribute, DenseAttr, SymbolAttr, TypeAttr
+from hloscope.mlir.ir import Block, Operation, Region, Value
+from hloscope.mlir.literals import from_array
+from hloscope.mlir.printer import print_mlir
+from hloscope.stablehlo.definitions import DEFINITIONS
+from hloscope.stablehlo.dialects import DIALECTS
+from hloscope.stablehlo.making import (
+    TypeLike,
+    as_type,
+    attribute_of,
+    attributes_from,
+    made,
+)
+from hloscope.stablehlo.op_kinds import KINDS, read_verbatim
+from hloscope.stablehlo.op_tables import SPELLINGS, Spelling
+
+Made: TypeAlias = Value | tuple[Value, ...] | None
+"""What a method returns: the result, several of them, or nothing."""
+RegionFunction: TypeAlias = Callable[..., Any]
+"""A Python function from the arguments of a region to the value or values it returns."""
+
+_CALLEES: Final = {
+    "stablehlo.composite": "decomposition",
+    "stablehlo.custom_call": "called_computations",
+}
+
+
+class _Ops:
+    """The methods of one dialect; each is made from the table of ops."""
+
+    def _append(self, name: str, operands: Sequence[Any], type: Any, given: dict[str, Any]) -> Made:
+        raise NotImplementedError
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        """Only asked for what there is not; the methods are made below."""
+        near = did_you_mean(name, dir(type(self)))
+        raise AttributeError(f"no op is called `{name}`{near}", name=name, obj=self)
+
+
+class _Chlo(_Ops):
+    """The ops of CHLO."""
+
+    def __init__(self, builder: Builder) -> None:
+        self._builder = builder
+
+    def _append(self, name: str, operands: Sequence[Any], type: Any, given: dict[str, Any]) -> Made:
+        return self._builder._append(name, operands, type, given)
+
+
+class Builder(_Ops):
+    """Makes a module of StableHLO, function by function and op by op.
+
+    Every op of StableHLO is a method, those of CHLO are methods of `chlo`; a Python keyword gets an
+    underscore (`b.and_`, `b.while_`).  A method takes the operands in order (lists of them are
+    joined), the attributes by their names in MLIR, regions as Python functions by their names in
+    the specification, `attributes={…}` for those of other dialects, and `type=` where the type of
+    the result does not follow from the operands.  It returns the result, or a tuple of several.
+
+    Methods raise `VerifyError` where the op cannot have these operands, and `TypeError` for what
+    it does not have.
+    """
+
+    def __init__(self, name: str = "") -> None:
+        self.name: Final = name
+        self.chlo: Final = _Chlo(self)
+        self._functions: Final[list[Operation]] = []
+        self._signatures: Final[dict[str, FunctionType]] = {}
+        self._blocks: Final[list[list[Operation]]] = []
+
+    # ------------------------------------------------------------------- modules and functions
+
+    @property
+    def module(self) -> Operation:
+        """The module of the functions made so far."""
+        properties = {"sym_name": KINDS["str"].write(self.name)} if self.name else {}
+        region = Region((Block((), tuple(self._functions)),))
+        return Operation("builtin.module", properties=properties, regions=(region,))
+
+    def __str__(self) -> str:
+        return print_mlir(self.module, dialects=DIALECTS, names="source")
+
+    def text(self, *, generic: bool = False) -> str:
+        """The module as text."""
+        return print_mlir(self.module, dialects=DIALECTS, names="source", generic=generic)
+
+    @contextmanager
+    def function(
+        self, name: str = "main", /, *types: TypeLike, private: bool = False, **named: TypeLike
+    ) -> Iterator[tuple[Value, ...]]:
+        """Begin a function with arguments of these types, and end it with the `with` block.
+
+        Raises:
+            ValueError: There is a function of that name, or one is still open.
+        """
+        if self._blocks:
+            raise ValueError(f"`{name}` would begin inside another function")
+        if name in self._signatures:
+            raise ValueError(f"there is a function `{name}` already")
+        arguments = [Value(as_type(t), None, k) for k, t in enumerate(types)]
+        arguments += [
+            Value(as_type(t), None, k, word)
+            for k, (word, t) in enumerate(named.items(), len(arguments))
+        ]
+        operations: list[Operation] = []
+        self._blocks.append(operations)
+        try:
+            yield tuple(arguments)
+        finally:
+            self._blocks.pop()
+        if not operations or operations[-1].name != "func.return":
+            operations.append(Operation("func.return"))
+        results = tuple([value.type for value in operations[-1].operands])
+        signature = FunctionType(tuple([value.type for value in arguments]), results)
+        properties: dict[str, Attribute] = {
+            "function_type": TypeAttr(signature),
+            "sym_name": KINDS["str"].write(name),
+        }
+        if private:
+            properties["sym_visibility"] = KINDS["str"].write("private")
+        region = _region(tuple(arguments), operations)
+        self._functions.append(Operation("func.func", properties=properties, regions=(region,)))
+        self._signatures[name] = signature
+
+    def return_(self, *values: Any) -> None:
+        """Return these values from the function, or from the region a Python function makes."""
+        inside = len(self._blocks) > 1
+        name = "stablehlo.return" if inside else "func.return"
+        self._block.append(Operation(name, tuple(_flat(values))))
+
+    def call(self, function: str, *operands: Any) -> Made:
+        """Call a function of this module.
+
+        Raises:
+            ValueError: There is none of that name.
+        """
+        signature = self._signature(function)
+        properties = {"callee": SymbolAttr(function)}
+        operation = made("func.call", _flat(operands), properties, types=signature.results)
+        return self._add(operation)
+
+    def _signature(self, function: str) -> FunctionType:
+        if function not in self._signatures:
+            near = did_you_mean(function, self._signatures)
+            raise ValueError(f"there is no function `{function}`{near}")
+        return self._signatures[function]
+
+    # ------------------------------------------------------------------------------- operations
+
+    def constant(self, value: Any, type: TypeLike | None = None) -> Value:
+        """A constant: a number, nested lists, a numpy array, or the text `dense<…> : type`.
+
+        A number stands for all elements of the type.
+
+        Raises:
+            ValueError: A type is needed, or the value does not fit it.
+        """
+        literal = read_verbatim(value) if isinstance(value, str) else _literal(value, type)
+        declared = literal.type if isinstance(literal, DenseAttr) else None
+        if declared is None:
+            raise ValueError("a constant is `dense<…> : type`")
+        operation = made("stablehlo.constant", (), {"value": literal}, types=(declared,))
+        return self._add(operation)  # type: ignore[return-value]  # it has one result
+
+    def op(
+        self,
+        name: str,
+        *operands: Any,
+        types: Sequence[TypeLike] = (),
+        attributes: Mapping[str, Any] | None = None,
+        regions: Sequence[Region] = (),
+    ) -> Made:
+        """An op of any dialect, by its full name, with the types of its results."""
+        given = {key: attribute_of(value) for key, value in (attributes or {}).items()}
+        results = tuple(map(as_type, types))
+        operation = made(name, _flat(operands), {}, types=results, attributes=given)
+        return self._add(operation)
+
+    @property
+    def _block(self) -> list[Operation]:
+        if not self._blocks:
+            raise ValueError("ops stand in functions: use `with b.function(…)`")
+        return self._blocks[-1]
+
+    def _add(self, operation: Operation) -> Made:
+        self._block.append(operation)
+        results = operation.results
+        return results[0] if len(results) == 1 else results or None
+
+    def _append(self, name: str, operands: Sequence[Any], type: Any, given: dict[str, Any]) -> Made:
+        values = _flat(operands)
+        discardable = {k: attribute_of(v) for k, v in given.pop("attributes", {}).items()}
+        slots = DEFINITIONS[name].regions
+        functions: list[RegionFunction] = []
+        for slot in slots:
+            if slot.name in given:
+                found = given.pop(slot.name)
+                functions += found if isinstance(found, list | tuple) else [found]
+        if slots and not functions:
+            names = ", ".join(f"`{slot.name}=`" for slot in slots)
+            raise TypeError(f"`{name}` needs a function for its region: {names}")
+        callee, signature = given.pop(_CALLEES.get(name, ""), None), None
+        properties = attributes_from(name, given)
+        if callee is not None:
+            properties[_CALLEES[name]] = _symbols(callee)
+            if isinstance(callee, str):
+                found_type = self._signature(callee)
+                signature = Signature(found_type.inputs, found_type.results)
+        types = _types(type)
+        regions = tuple([self._made(f, _arguments(name, values)) for f in functions])
+        try:
+            operation = made(
+                name,
+                values,
+                properties,
+                types=types,
+                regions=regions,
+                attributes=discardable,
+                callee=signature,
+            )
+        except NotInferredError:
+            message = f"the type of `{name}` does not follow from its operands: give `type=`"
+            raise NotInferredError(message) from None
+        return self._add(operation)
+
+    def _made(self, function: RegionFunction, types: Sequence[Type]) -> Region:
+        """The region a Python function makes; what it returns, the region returns."""
+        arguments = tuple([Value(type, None, k) for k, type in enumerate(types)])
+        operations: list[Operation] = []
+        self._blocks.append(operations)
+        try:
+            returned = function(*arguments)
+            if not operations or operations[-1].name != "stablehlo.return":
+                self.return_(*([] if returned is None else [returned]))
+        finally:
+            self._blocks.pop()
+        return _region(arguments, operations)
+
+
+def _region(arguments: tuple[Value, ...], operations: Sequence[Operation]) -> Region:
+    block = Block(arguments, tuple(operations))
+    for argument in arguments:
+        argument.owner = block
+    return Region((block,))
+
+
+def _flat(operands: Sequence[Any]) -> tuple[Value, ...]:
+    """Values, and those of lists of values, in order.
+
+    Raises:
+        TypeError: There is something else.
+    """
+    found: list[Value] = []
+    for operand in operands:
+        if isinstance(operand, list | tuple):
+            found += _flat(operand)
+        elif isinstance(operand, Value):
+            found.append(operand)
+        else:
+            kind = type(operand).__name__
+            raise TypeError(f"operands are values the builder made, not {kind}: use `b.constant`")
+    return tuple(found)
+
+
+def _types(given: Any) -> tuple[Type, ...] | None:
+    if given is None:
+        return None
+    several = isinstance(given, list | tuple)
+    return tuple(map(as_type, given)) if several else (as_type(given),)
+
+
+def _symbols(callee: Any) -> Attribute:
+    if isinstance(callee, str):
+        return SymbolAttr(callee)
+    return ArrayAttr(tuple(map(SymbolAttr, callee)))
+
+
+def _literal(value: Any, given: TypeLike | None) -> Attribute:
+    """`dense<…>` of a number for all elements, or of an array.
+
+    Raises:
+        ValueError: The type is missing, no tensor of numbers, or the values do not fit it.
+    """
+    import ml_dtypes
+    import numpy as np
+
+    if given is None:
+        if not isinstance(value, np.ndarray | np.generic):
+            raise ValueError('give the type of the constant: `b.constant(0.0, "f32")`')
+        found = [e for e in ELEMENT_TYPES.values() if e.numpy == value.dtype.name]
+        if not found:
+            raise ValueError(f"there are no tensors of {value.dtype.name}")
+        type: Type = TensorType(found[0], value.shape)
+    else:
+        type = as_type(given)
+    if not isinstance(type, TensorType) or not type.element.numpy or not type.is_static:
+        raise ValueError("a constant is a tensor of numbers and of known sizes")
+    name = type.element.numpy
+    try:
+        array = np.asarray(value, np.dtype(getattr(ml_dtypes, name, name)))
+    except (OverflowError, TypeError, ValueError) as error:
+        raise ValueError(f"{value!r} is no {type.element}: {error}") from None
+    if array.ndim:
+        return from_array(array, type)
+    splat = from_array(array, TensorType(type.element, ()))
+    return DenseAttr(splat.literal, type)
+
+
+def _scalar(value: Value) -> Type:
+    return TensorType(value.type.element, ()) if isinstance(value.type, TensorType) else value.type
+
+
+def _arguments(name: str, operands: Sequence[Value]) -> list[Type]:
+    """Types of the arguments of the op's regions."""
+    scalars = [_scalar(value) for value in operands]
+    half = len(operands) // 2
+    match name.removeprefix("stablehlo."):
+        case "reduce" | "reduce_window":
+            return scalars[half:] * 2
+        case "scatter":
+            return scalars[: half if len(scalars) > 1 else 1] * 2
+        case "select_and_scatter" | "reduce_scatter":
+            return scalars[:1] * 2
+        case "all_reduce" | "collective_reduce":
+            return scalars[:1] * 2
+        case "sort":
+            return [scalar for scalar in scalars for _ in range(2)]
+        case "map":
+            return scalars
+        case "while" | "async_start":
+            return [value.type for value in operands]
+        case "chlo.scan":
+            return [value.type for value in operands[half:]] * 2
+        case _:
+            return []
+
+
+def _method(spelling: Spelling, name: str) -> Callable[..., Made]:
+    full = spelling.name
+
+    def method(self: _Ops, *operands: Any, type: Any = None, **given: Any) -> Made:
+        return self._append(full, operands, type, given)
+
+    method.__name__ = method.__qualname__ = name
+    definition = DEFINITIONS[full]
+    parts = [slot.name for slot in definition.operands]
+    parts += [a.name if a.required else f"{a.name}=…" for a in spelling.attributes]
+    parts += [slot.name for slot in definition.regions]
+    method.__doc__ = f"`{full}`: {', '.join(parts) or 'no operands'}."
+    return method
+
+
+def _give_methods() -> None:
+    for spelling in SPELLINGS.values():
+        dialect, _, name = spelling.name.partition(".")
+        name = name.replace("-", "_")
+        name += "_" * iskeyword(name)
+        home = {"stablehlo": Builder, "chlo": _Chlo}.get(dialect)
+        if home is not None and name not in ("return_", "constant"):
+            setattr(home, name, _method(spelling, name))
+
+
+_give_methods()

@@ -1,0 +1,221 @@
+"""Inferred types: of an op from Python, and of the ops of a module as upstream's test pass tells.
+
+Source: StableHLO `tests/TestUtils.cpp` (`hlo-test-infer`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+from hloscope.errors import HloscopeError
+from hloscope.ir.op import Callee, NotInferredError
+from hloscope.ir.types import TensorType, Type
+from hloscope.mlir.attributes import Attribute, TypeAttr
+from hloscope.mlir.ir import Operation, Value
+from hloscope.mlir.types import INDEX
+from hloscope.ops.base import Op
+from hloscope.stablehlo.definitions import DEFINITIONS
+from hloscope.stablehlo.making import (
+    TypeLike,
+    as_type,
+    attributes_from,
+    inferred,
+    operand_types,
+    signature,
+)
+from hloscope.stablehlo.op_making import make_op
+from hloscope.stablehlo.op_tables import SPELLINGS
+from hloscope.stablehlo.reify import Reifier
+from hloscope.stablehlo.tree import clone
+
+_TYPES: Final = "hlo_test_infer.get_return_types"
+_COMPONENTS: Final = "hlo_test_infer.get_return_type_components"
+_SHAPES: Final = "hlo_test_infer.reify_return_type_shapes"
+_ASKED: Final = frozenset([_TYPES, _COMPONENTS, _SHAPES])
+
+
+class Inferred(NamedTuple):
+    """What is found out about the results of one operation.
+
+    Attributes:
+        operation: Which.
+        types: The inferred types; `None` where they do not follow from the operands.
+        error: Why there are none, if the op is refused.
+    """
+
+    operation: Operation
+    types: tuple[Type, ...] | None
+    error: HloscopeError | None = None
+
+
+def infer(
+    op: Op | str, operands: Sequence[TypeLike] = (), calls: Sequence[Callee] = (), **attributes: Any
+) -> tuple[Type, ...]:
+    """Types of an op's results.
+
+    Args:
+        op: An op, or its name: `stablehlo.transpose`, `transpose`.
+        operands: Types of the operands, `tensor<2x3xf32>` or short `2x3xf32`.
+        calls: Signatures of its regions or computations, in order.
+        **attributes: Of an op given by its name, by their names in MLIR.
+
+    Raises:
+        VerifyError: The op cannot have these operands or attributes; `rule` names the constraint.
+        NotInferredError: The types do not follow from the operands and have to be declared.
+
+    >>> from hloscope.mlir.types import type_text
+    >>> [type_text(t) for t in infer("transpose", ["2x3xf32"], permutation=[1, 0])]
+    ['tensor<3x2xf32>']
+    """
+    types = tuple(map(as_type, operands))
+    if not isinstance(op, str):
+        return inferred(op, types, calls)
+    name = op if "." in op else f"stablehlo.{op}"
+    if name not in SPELLINGS:
+        raise TypeError(f"no op is called `{op}`")
+    values = tuple(map(Value, types))
+    return inferred(
+        make_op(Operation(name, values, (), attributes_from(name, attributes))), types, calls
+    )
+
+
+def inferred_types(operation: Operation) -> Inferred:
+    """What follows for the results of an operation of the tree."""
+    if operation.name not in SPELLINGS:
+        return Inferred(operation, None)
+    try:
+        op = make_op(operation)
+        calls = tuple(map(signature, operation.regions))
+        return Inferred(operation, inferred(op, operand_types(op, operation.operands), calls))
+    except NotInferredError:
+        return Inferred(operation, None)
+    except HloscopeError as error:
+        return Inferred(operation, None, error)
+
+
+def walk(module: Operation) -> Iterator[Operation]:
+    """All operations in a module, each before those in its regions, in the order of the text."""
+    work = [iter((module,))]
+    while work:
+        operation = next(work[-1], None)
+        if operation is None:
+            work.pop()
+            continue
+        yield operation
+        inside = [inner for region in operation.regions for b in region.blocks for inner in b]
+        work.append(iter(inside))
+
+
+def is_asking(module: Operation) -> bool:
+    """Does the module have ops that ask the test pass?"""
+    return any(operation.name in _ASKED for operation in walk(module))
+
+
+def answered(module: Operation) -> Operation:
+    """The module with the questions of `hlo_test_infer` ops answered.
+
+    `get_return_types` and `get_return_type_components` become ops with the types as attributes,
+    `reify_return_type_shapes` the ops that compute the sizes; what nobody reads then is left out.
+    """
+    copy = clone(module, {})
+    for operation in walk(copy):
+        if operation.name == "func.func":
+            for region in operation.regions:
+                for block in region.blocks:
+                    _Block().answer(block)
+    return copy
+
+
+class _Block:
+    """Rewrites the operations of one block."""
+
+    def __init__(self) -> None:
+        self.new: Final[dict[Value, Value]] = {}
+        self.reifier: Final = Reifier()
+        self.operations: list[Operation] = []
+
+    def answer(self, block: Any) -> None:
+        """Put what is found out into the place of the questions."""
+        for operation in block.operations:
+            operation.operands = tuple([self.new.get(v, v) for v in operation.operands])
+            if operation.name == _SHAPES and self._reified(operation):
+                continue
+            self.operations.append(self._typed(operation))
+        constants = [*self.reifier.constants.values()]
+        block.operations = tuple(_read([*constants, *self.operations]))
+        for operation in block.operations:
+            operation.parent = block
+
+    def _reified(self, operation: Operation) -> bool:
+        defining = operation.operands[0].owner if len(operation.operands) == 1 else None
+        if not isinstance(defining, Operation) or defining.name not in SPELLINGS:
+            return False
+        sizes = self.reifier.sizes(defining)
+        if sizes is None:
+            return False
+        self.operations += self.reifier.operations
+        self.reifier.operations = []
+        self.new[operation.results[0]] = sizes
+        return True
+
+    def _typed(self, operation: Operation) -> Operation:
+        if operation.name not in (_TYPES, _COMPONENTS) or len(operation.operands) != 1:
+            return operation
+        defining = operation.operands[0].owner
+        types = inferred_types(defining).types if isinstance(defining, Operation) else None
+        if types is None:
+            return operation
+        if operation.name == _COMPONENTS:
+            types = tuple(map(_component, types))
+        given: dict[str, Attribute] = {f"types{k}": TypeAttr(t) for k, t in enumerate(types)}
+        results = tuple([Value(v.type, None, k, v.name) for k, v in enumerate(operation.results)])
+        made = Operation(
+            operation.name.replace(".get_", "."),
+            operation.operands,
+            results,
+            operation.properties,
+            {**operation.attributes, **given},
+            location=operation.location,
+        )
+        for value in results:
+            value.owner = made
+        self.new.update(zip(operation.results, results, strict=True))
+        return made
+
+
+def _component(type: Type) -> Type:
+    """The sizes and bounds of a type; its elements do not matter."""
+    if isinstance(type, TensorType):
+        return TensorType(INDEX, type.sizes, None, type.bounds, type.encoding)
+    return type
+
+
+_IMPURE: Final = frozenset(
+    """
+    after_all all_gather all_reduce all_to_all async_done async_start case collective_broadcast
+    collective_permute collective_reduce composite create_token cross-replica-sum custom_call if
+    infeed outfeed partition_id recv reduce_scatter replica_id return rng send while
+    """.split()
+)
+
+
+def _is_pure(operation: Operation) -> bool:
+    """May it be left out if nobody reads its results?"""
+    dialect, _, name = operation.name.partition(".")
+    if dialect == "stablehlo":
+        return operation.name in DEFINITIONS and name not in _IMPURE
+    return dialect in ("chlo", "shape", "tensor", "arith")
+
+
+def _read(operations: Sequence[Operation]) -> list[Operation]:
+    """The operations without those that nobody reads and that do nothing else."""
+    used: set[Value] = set()
+    kept: list[Operation] = []
+    for operation in reversed(operations):
+        if _is_pure(operation) and not any(value in used for value in operation.results):
+            continue
+        for inner in walk(operation):
+            used.update(inner.operands)
+        kept.append(operation)
+    return kept[::-1]

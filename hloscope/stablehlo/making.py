@@ -1,0 +1,224 @@
+"""Operations from Python values: attributes by the table, result types by inference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, TypeAlias, get_args
+
+from hloscope.errors import did_you_mean
+from hloscope.ir.op import Callee, Signature
+from hloscope.ir.types import KnownTensor, TensorType, TupleType, Type
+from hloscope.mlir.attributes import (
+    ArrayAttr,
+    Attribute,
+    BoolAttr,
+    DenseAttr,
+    DictAttr,
+    EnumAttr,
+    FloatAttr,
+    IntegerAttr,
+    StringAttr,
+)
+from hloscope.mlir.floats import encode
+from hloscope.mlir.ir import Operation, Region, Value
+from hloscope.mlir.parser import parse_type
+from hloscope.mlir.types import F64, I64
+from hloscope.ops.base import Op
+from hloscope.ops.control import GetTupleElement, Tuple
+from hloscope.ops.groups import Table
+from hloscope.stablehlo.dialects import DIALECTS
+from hloscope.stablehlo.op_kinds import KINDS, expanded, read_verbatim, write_struct
+from hloscope.stablehlo.op_making import make_op
+from hloscope.stablehlo.op_tables import SPELLINGS, STRUCTS
+
+TypeLike: TypeAlias = Type | str
+"""A type, or its text: `tensor<2x3xf32>`, or short `2x3xf32`."""
+
+MOST_KNOWN: Final = 10_000
+"""Elements of a constant that typing may look at."""
+
+_ATTRIBUTES: Final = get_args(Attribute)
+
+
+def as_type(given: TypeLike) -> Type:
+    """The type of a text.
+
+    >>> as_type("2x3xf32") == as_type("tensor<2x3xf32>")
+    True
+
+    Raises:
+        ParseError: The text is no type.
+    """
+    if not isinstance(given, str):
+        return given
+    text = given.strip()
+    is_whole = text.startswith(("tensor<", "tuple<", "!", "(", "vector<")) or text in _SCALARS
+    return parse_type(text if is_whole else f"tensor<{text}>", dialects=DIALECTS)
+
+
+_SCALARS: Final = frozenset(["index", "none"])
+
+
+def attribute_of(value: Any) -> Attribute:
+    """An attribute of a Python value: integers are `i64`, numbers `f64`.
+
+    >>> attribute_of([1, True])
+    ArrayAttr(elements=(IntegerAttr(value=1, type=ElementType(name='s64', bits=64, \
+kind='signed', numpy='int64')), BoolAttr(value=True)))
+    """
+    match value:
+        case bool():
+            return BoolAttr(value)
+        case int():
+            return IntegerAttr(value, I64)
+        case float():
+            return FloatAttr(encode(value, "f64"), F64)
+        case str():
+            return StringAttr(value.encode("utf-8", "surrogateescape"))
+        case dict():
+            return DictAttr(tuple(sorted((str(k), attribute_of(v)) for k, v in value.items())))
+        case list() | tuple():
+            return ArrayAttr(tuple(map(attribute_of, value)))
+        case _ if isinstance(value, _ATTRIBUTES):
+            return value  # type: ignore[no-any-return]
+        case _:
+            raise TypeError(f"no attribute is made of a {type(value).__name__}")
+
+
+def attributes_from(name: str, given: Mapping[str, Any]) -> dict[str, Attribute]:
+    """Attributes of the op called `name`, from Python values by their names in MLIR.
+
+    The fields of a structure (`lhs_contracting_dimensions`) may be given by themselves.
+
+    Raises:
+        TypeError: The op has no such attribute, or a value cannot be one.
+    """
+    rest = dict(given)
+    found: dict[str, Attribute] = {}
+    dialect = name.partition(".")[0]
+    for attribute in SPELLINGS[name].attributes:
+        parts = STRUCTS.get(attribute.of, ()) if attribute.kind == "struct" else ()
+        own = {field: rest.pop(field) for field, _ in parts if field in rest}
+        if own:
+            empty = {field: 0 if kind == "int" else () for field, kind in parts}
+            values = {k: v if isinstance(v, int) else tuple(v) for k, v in (empty | own).items()}
+            found[attribute.name] = write_struct(dialect, attribute.of, values)
+        if attribute.name not in rest:
+            continue
+        value = rest.pop(attribute.name)
+        if value is not None:
+            try:
+                found[attribute.name] = _made(dialect, attribute.kind, attribute.of, value)
+            except (TypeError, ValueError, AttributeError) as error:
+                message = f"`{attribute.name}` of `{name}` cannot be {value!r}: {error}"
+                raise TypeError(message) from None
+    if rest:
+        known = [a.name for a in SPELLINGS[name].attributes]
+        known += [field for a in SPELLINGS[name].attributes for field, _ in STRUCTS.get(a.of, ())]
+        unknown = next(iter(rest))
+        raise TypeError(f"`{name}` has no attribute `{unknown}`{did_you_mean(unknown, known)}")
+    return found
+
+
+def _made(dialect: str, kind: str, of: str, value: Any) -> Attribute:
+    if isinstance(value, _ATTRIBUTES):
+        return value  # type: ignore[no-any-return]
+    match kind:
+        case "enum":
+            return EnumAttr(dialect, of, value)
+        case "enums":
+            words = value.strip("[]").replace(",", " ").split() if isinstance(value, str) else value
+            return ArrayAttr(tuple([EnumAttr(dialect, of, word) for word in words]))
+        case "struct":
+            return write_struct(dialect, of, dict(value))
+        case "channel":
+            handle, type = value if isinstance(value, tuple | list) else (value, 0)
+            return write_struct(dialect, "channel_handle", {"handle": handle, "type": type})
+        case "dims" | "bools" | "pairs":
+            return KINDS[kind].write(tuple(map(tuple, value)) if kind == "pairs" else tuple(value))
+        case "table":
+            if isinstance(value, str):
+                return read_verbatim(value)
+            rows = [list(row) for row in value]
+            width = max(map(len, rows), default=0)
+            flat = [n for row in rows for n in [*row, *[-1] * (width - len(row))]]
+            return KINDS["table"].write(Table((len(rows), width), tuple(flat)))
+        case "attribute" | "literal":
+            return read_verbatim(value) if isinstance(value, str) else attribute_of(value)
+        case _:
+            return KINDS[kind].write(value)
+
+
+def known_type(value: Value) -> Type:
+    """Type of a value, with its elements if they are integers of a constant."""
+    type, owner = value.type, value.owner
+    if not isinstance(owner, Operation) or not isinstance(type, TensorType) or owner.operands:
+        return type
+    literal = owner.get("value")
+    if not isinstance(literal, DenseAttr) or not type.is_static or type.num_elements > MOST_KNOWN:
+        return type
+    try:
+        elements = expanded(literal)
+    except ValueError:
+        return type
+    return KnownTensor(type.element, type.sizes, None, type.bounds, type.encoding, elements)
+
+
+def operand_types(op: Op, operands: Sequence[Value]) -> tuple[Type, ...]:
+    """Types of the operands, with elements where the op's typing reads them."""
+    types = [value.type for value in operands]
+    for number in op.reads_values:
+        if number < len(types):
+            types[number] = known_type(operands[number])
+    return tuple(types)
+
+
+def inferred(op: Op, operands: tuple[Type, ...], calls: Iterable[Callee] = ()) -> tuple[Type, ...]:
+    """Types of the results.
+
+    Raises:
+        VerifyError: The op cannot have these operands.
+        NotInferredError: The types do not follow from the operands.
+    """
+    type = op.infer(operands, tuple(calls))
+    if isinstance(type, TupleType) and not isinstance(op, Tuple | GetTupleElement):
+        return type.elements
+    return (type,)
+
+
+def signature(region: Region) -> Signature:
+    """The types a region of one block takes and returns."""
+    if not region.blocks:
+        return Signature()
+    block = region.blocks[0]
+    results = block.operations[-1].operands if block.operations else ()
+    return Signature(
+        tuple([value.type for value in block.arguments]), tuple([value.type for value in results])
+    )
+
+
+def made(
+    name: str,
+    operands: Sequence[Value] = (),
+    properties: Mapping[str, Attribute] | None = None,
+    *,
+    types: Sequence[Type] | None = None,
+    regions: tuple[Region, ...] = (),
+    attributes: Mapping[str, Attribute] | None = None,
+    callee: Callee | None = None,
+) -> Operation:
+    """An operation whose result types are inferred, unless they are given.
+
+    Raises:
+        VerifyError: The op cannot have these operands or attributes.
+        NotInferredError: The types of the results have to be given.
+    """
+    results: tuple[Value, ...] = ()
+    draft = Operation(name, tuple(operands), (), properties or {}, attributes or {}, regions)
+    if types is None:
+        op = make_op(draft)
+        calls = tuple(map(signature, regions)) if callee is None else (callee,)
+        types = inferred(op, operand_types(op, operands), calls)
+    results = tuple([Value(type, draft, k) for k, type in enumerate(types)])
+    draft.results = results
+    return draft
