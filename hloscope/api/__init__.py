@@ -18,6 +18,15 @@ Element (d0, d1) of the output, f32[8,4], reads
 
 from hloscope.api.indexing import Indexing
 from hloscope.api.program import ComputationView, InstructionView, Program, find
-from hloscope.api.reading import Readable, read
+from hloscope.api.reading import Readable, read, read_source
 
-__all__ = ["ComputationView", "Indexing", "InstructionView", "Program", "Readable", "find", "read"]
+__all__ = [
+    "ComputationView",
+    "Indexing",
+    "InstructionView",
+    "Program",
+    "Readable",
+    "find",
+    "read",
+    "read_source",
+]

@@ -10,6 +10,7 @@ from hloscope.api.program import Program
 from hloscope.errors import InputError, ParseError, UnsupportedError, did_you_mean
 from hloscope.hlo_parser import parse_hlo
 from hloscope.hlo_parser.sniff import decode
+from hloscope.source import Source
 from hloscope.stablehlo import is_mlir, parse_stablehlo
 
 
@@ -51,13 +52,25 @@ def read(source: Readable, *, name: str | None = None, strict: bool = False) -> 
     >>> read("ENTRY e { ROOT p = f32[2] parameter(0) }").root
     <p = f32[2] parameter(0)>
     """
+    found = read_source(source, name=name)
+    text, name = found.text, found.name
+    if is_mlir(text):
+        return Program(parse_stablehlo(text, name=name), file=name, has_regions=True)
+    return Program(parse_hlo(text, name=name, strict=strict), file=name)
+
+
+def read_source(source: Readable, *, name: str | None = None) -> Source:
+    """The text of a program and what to call it, as `read` finds them.
+
+    Raises:
+        InputError: The file is missing, a directory, empty, or not text.
+        UnsupportedError: It is MLIR bytecode, which is not read yet.
+    """
     text, found = _text_of(source)
     name = name or found
     if not text.strip():
         raise InputError(f"{name} is empty")
-    if is_mlir(text):
-        return Program(parse_stablehlo(text, name=name), file=name, has_regions=True)
-    return Program(parse_hlo(text, name=name, strict=strict), file=name)
+    return Source(name, text)
 
 
 def _text_of(source: Readable) -> tuple[str, str]:

@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from hloscope.api import Program, read
+from hloscope.api import Program, read, read_source
+from hloscope.source import Source
 
 STDIN: Final = "<stdin>"
 
@@ -21,3 +22,14 @@ def read_program(file: str) -> Program:
     if file == "-":
         return read(sys.stdin.buffer.read(), name=STDIN)
     return read(Path(file))
+
+
+def read_text(file: str) -> Source:
+    """The text of a file, or of the standard input for `-`.
+
+    Raises:
+        InputError: There is no such file, or it holds no text.
+    """
+    if file == "-":
+        return read_source(sys.stdin.buffer.read(), name=STDIN)
+    return read_source(Path(file))

@@ -17,7 +17,7 @@ from hloscope.mlir.escape import quoted, symbol
 from hloscope.mlir.ir import Block, Operation, Region, SourceModule, Value
 from hloscope.mlir.locations import Location, resolve_location
 from hloscope.mlir.numbering import Names, mlir_names, source_names
-from hloscope.mlir.printer_aliases import Aliases
+from hloscope.mlir.printer_aliases import Aliases, NoAliases
 from hloscope.mlir.printer_functions import INSIDE, WRITERS
 from hloscope.mlir.types import type_text
 
@@ -37,6 +37,7 @@ def print_mlir(
     dialects: Dialects,
     generic: bool = False,
     locations: bool = False,
+    aliases: bool = True,
     names: Literal["mlir", "source"] = "mlir",
 ) -> str:
     """The text of an op, usually a module.
@@ -46,13 +47,16 @@ def print_mlir(
         dialects: They say the pretty forms, and what values would like to be called.
         generic: Print all ops in generic form.
         locations: Print where ops and arguments come from.
+        aliases: Give locations and long attributes and types a name, `#loc1`, and say above or
+            below the module what it stands for.
         names: Number values as MLIR does, or call them what the source calls them.
     """
     if names == "source":
         chosen = source_names(operation)
     else:
         chosen = mlir_names(operation, dialects, generic=generic)
-    return Printer(dialects, chosen, generic=generic, locations=locations).print(operation)
+    printer = Printer(dialects, chosen, generic=generic, locations=locations, aliases=aliases)
+    return printer.print(operation)
 
 
 class _Body(NamedTuple):
@@ -85,7 +89,13 @@ class Printer:
     """
 
     def __init__(
-        self, dialects: Dialects, names: Names, *, generic: bool = False, locations: bool = False
+        self,
+        dialects: Dialects,
+        names: Names,
+        *,
+        generic: bool = False,
+        locations: bool = False,
+        aliases: bool = False,
     ) -> None:
         self.names = names
         self._parts: list[_Part] = []
@@ -93,11 +103,9 @@ class Printer:
         self._writers: Mapping[str, Write] = {} if generic else _writers(dialects)
         self._inside = {**INSIDE, **dialects.inside}
         self._locations = locations
-        self._all_generic = generic
-        self._aliases = Aliases()
+        self._aliases = Aliases() if aliases else NoAliases()
         self._types: dict[int, tuple[Type, str]] = {}
         self._attributes: dict[tuple[int, bool], tuple[Attribute, str]] = {}
-        self._marks: dict[tuple[int, str], str] = {}
         self._indent = ""
         self._default = "builtin."
         self._waiting = False  # is there a region among the parts of the op?

@@ -131,6 +131,22 @@ class Aliases:
         return _location_text(location, marks)
 
 
+class NoAliases(Aliases):
+    """Everything is written out."""
+
+    def mark(self, name: str, text: str, *, later: bool = False) -> str:
+        """The text itself."""
+        return text
+
+    def location(self, location: Location, *, later: bool = True) -> str:
+        """The location written out."""
+        return location_text(location)
+
+    def location_text(self, location: Location) -> str:
+        """The location written out."""
+        return location_text(location)
+
+
 def location_text(location: Location) -> str:
     """What stands in `loc(…)`, all of it written out.
 
