@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import ClassVar, Final
 
 from hloscope.errors import VerifyError
 from hloscope.ir.types import TensorType
 from hloscope.mlir.types import type_text
 from hloscope.ops.base import Callee, Op, Pairs, Type, op
+from hloscope.ops.declared import mismatch
 from hloscope.ops.groups import (
     GroupRules,
     PairRules,
@@ -173,6 +174,15 @@ class AllReduce(Collective):
             _check_body(self, tensors(self.name, operands), calls, _ALL_REDUCE_BODY)
         super().verify(operands, results, calls)
 
+    def broken_rule(self, inferred: tuple[Type, ...], declared: tuple[Type, ...]) -> str:
+        return mismatch(
+            inferred,
+            declared,
+            number="all_reduce_c6",
+            sizes="all_reduce_c6",
+            element="all_reduce_c7",
+        )
+
 
 class Rooted(Collective):
     """Base of collectives with one device in each group whose part is another.
@@ -241,6 +251,15 @@ class CollectiveReduce(Rooted):
             _check_body(self, data, calls, _COLLECTIVE_REDUCE_BODY)
         super().verify(operands, results, calls)
 
+    def broken_rule(self, inferred: tuple[Type, ...], declared: tuple[Type, ...]) -> str:
+        return mismatch(
+            inferred,
+            declared,
+            number="collective_reduce_c6",
+            sizes="collective_reduce_c6",
+            element="collective_reduce_c7",
+        )
+
 
 _REDUCE_SCATTER: Final = GroupRules("reduce_scatter_i3", "reduce_scatter_c3", "reduce_scatter_c5")
 _REDUCE_SCATTER_BODY: Final = ReducerRules("reduce_scatter_c7")
@@ -304,7 +323,7 @@ def _check_parts(sizes: list[tuple[int | None, int | None]], d: int) -> None:
         )
     require(
         whole % part == 0,
-        "reduce_scatter_c8",
+        "reduce_scatter_c1",
         f"operand scatter dimension has size {whole}, expected to be a multiple of result scatter"
         f" dimension size {part}",
     )
@@ -327,6 +346,7 @@ class AllToAll(Collective):
     Source: StableHLO spec `all_to_all` (C1)-(C9).
     """
 
+    result_rule: ClassVar[str] = "all_to_all_c9"
     split_dimension: int | None = None
     concat_dimension: int | None = None
     split_count: int | None = None
@@ -378,6 +398,8 @@ class CollectiveBroadcast(Rooted):
     Source: StableHLO spec `collective_broadcast` (C1)-(C4).
     """
 
+    result_rule: ClassVar[str] = "collective_broadcast_c3"
+
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         return packed(tensors(self.name, self.data(operands)))
 
@@ -406,6 +428,7 @@ class CollectivePermute(Collective):
     Source: StableHLO spec `collective_permute` (C1)-(C5).
     """
 
+    result_rule: ClassVar[str] = "collective_permute_c5"
     source_target_pairs: Pairs | Table = ()
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 from hloscope.errors import VerifyError
 from hloscope.ir.types import FutureType, TensorType, TokenType, TupleType, compatible
@@ -36,6 +36,8 @@ class Tuple(Op):
     Source: StableHLO spec `tuple` (C1).
     """
 
+    result_rule: ClassVar[str] = "tuple_c1"
+
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         return TupleType(tuple(map(bare, operands)))
 
@@ -47,6 +49,7 @@ class GetTupleElement(Op):
     Source: StableHLO spec `get_tuple_element` (C1), (C2).
     """
 
+    result_rule: ClassVar[str] = "get_tuple_element_c2"
     index: int
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
@@ -100,6 +103,8 @@ class While(Op):
 
     Source: StableHLO spec `while` (C1)-(C3).
     """
+
+    result_rule: ClassVar[str] = "while_c3"
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         return packed(operands)
@@ -191,6 +196,9 @@ class Case(Op):
         results = zip(*(branch.results for branch in calls), strict=True)
         return packed(least_specific(types, rules.result) for types in results)
 
+    def broken_rule(self, inferred: tuple[Type, ...], declared: tuple[Type, ...]) -> str:
+        return (_IF if self.predicated else _CASE).result
+
 
 @op("async_start")
 class AsyncStart(Op):
@@ -207,6 +215,7 @@ class AsyncStart(Op):
     Source: StableHLO spec `async_start` (C1).
     """
 
+    result_rule: ClassVar[str] = "async_start_c1"
     wrapped: Op | None = None
     settings: tuple[tuple[str, str], ...] = ()
     region: bool = False
@@ -268,6 +277,7 @@ class AsyncDone(Op):
     Source: StableHLO spec `async_done` (C1).
     """
 
+    result_rule: ClassVar[str] = "async_done_c1"
     wrapped_name: str = ""
     settings: tuple[tuple[str, str], ...] = ()
     region: bool = False
@@ -349,6 +359,8 @@ class OptimizationBarrier(Op):
 
     Source: StableHLO spec `optimization_barrier` (C1).
     """
+
+    result_rule: ClassVar[str] = "optimization_barrier_c1"
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         return packed(operands)

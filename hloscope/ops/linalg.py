@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import ClassVar, Final
 
 from hloscope.ir.types import TensorType
 from hloscope.mlir.types import type_text
 from hloscope.ops.base import Callee, Dims, Op, Type, op
+from hloscope.ops.declared import mismatch
 from hloscope.ops.infer_util import (
     array,
     bare,
@@ -36,6 +37,7 @@ class Cholesky(Op):
     Source: StableHLO spec `cholesky` (C1)-(C3).
     """
 
+    result_rule: ClassVar[str] = "cholesky_c1"
     lower: bool = False
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
@@ -61,6 +63,7 @@ class TriangularSolve(Op):
     Source: StableHLO spec `triangular_solve` (C1)-(C4).
     """
 
+    result_rule: ClassVar[str] = "triangular_solve_c4"
     left_side: bool
     lower: bool
     unit_diagonal: bool
@@ -169,3 +172,6 @@ class Fft(Op):
             )
             return array(real_part(t.element), [*dims[:-1], (lengths[-1], None)])
         return bare(t)
+
+    def broken_rule(self, inferred: tuple[Type, ...], declared: tuple[Type, ...]) -> str:
+        return mismatch(inferred, declared, number="", sizes="fft_c5", element="fft_c2")

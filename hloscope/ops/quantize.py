@@ -54,6 +54,7 @@ class UniformDequantize(Elementwise):
     """The real numbers that quantized ones stand for."""
 
     arity: ClassVar[int] = 1
+    result_rule: ClassVar[str] = "uniform_dequantize_c2"
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 1)

@@ -7,6 +7,7 @@ from typing import ClassVar, Final
 from hloscope.ir.types import ELEMENT_TYPES
 from hloscope.mlir.types import type_text
 from hloscope.ops.base import Callee, Op, Type, op
+from hloscope.ops.declared import mismatch
 from hloscope.ops.infer_util import (
     array,
     compatible_shapes,
@@ -50,6 +51,9 @@ class Rng(Op):
         if rank is None:
             return Op.infer(self, operands, calls)
         return array(b.element, [(None, None)] * rank)
+
+    def broken_rule(self, inferred: tuple[Type, ...], declared: tuple[Type, ...]) -> str:
+        return mismatch(inferred, declared, number="", sizes="rng_c3", element="rng_c1")
 
 
 _STATES: Final[dict[str, tuple[int, ...]]] = {"THREE_FRY": (2,), "PHILOX": (2, 3)}
