@@ -130,6 +130,9 @@ class AsmParser(Protocol):
     def floating(self) -> float:
         """Read a floating-point number with its sign."""
 
+    def bracketed(self) -> str:
+        """Read `<…>`, `[…]` or `{…}` up to the bracket that closes it: the text, in one line."""
+
     def integer(self) -> int:
         """Read a decimal integer with its sign."""
 

@@ -330,6 +330,12 @@ class OperationParser(ValueParser):
         """The text of the current token."""
         return self.tok
 
+    def bracketed(self) -> str:
+        """Read `<…>`, `[…]` or `{…}` up to the bracket that closes it: the text, in one line."""
+        start = self.start
+        self.move(self.balanced())
+        return self.verbatim(start)
+
     def try_symbol(self) -> SymbolAttr | None:
         """Read `@name` or `@a::@b`."""
         return self.symbol_attribute() if self.kind == "symbol" else None
