@@ -14,6 +14,7 @@ from typing import Final
 from hloscope.mlir.asm import AsmParser, AsmPrinter
 from hloscope.mlir.attributes import Attribute, EnumAttr, StructAttr
 from hloscope.stablehlo.dialect_attributes import convolution, enums, mixed, structs
+from hloscope.stablehlo.dialect_attributes.mixed import checked_algorithm
 from hloscope.stablehlo.dialect_attributes.structs import DYNAMIC
 
 __all__ = ["DYNAMIC", "read_chlo", "read_stablehlo", "write_chlo", "write_stablehlo"]
@@ -43,7 +44,8 @@ def read_stablehlo(parser: AsmParser, mnemonic: str) -> Attribute:
     if reader is not None:
         return reader(parser)
     if mnemonic in structs.FIXED:
-        return structs.read_fixed(parser, mnemonic)
+        found = structs.read_fixed(parser, mnemonic)
+        return checked_algorithm(parser, found) if mnemonic == "dot_algorithm" else found
     return _read(parser, "stablehlo", mnemonic, "StableHLO")
 
 

@@ -7,18 +7,21 @@ from __future__ import annotations
 
 from typing import Final
 
-from hloscope.errors import ParseError
+from hloscope.errors import ParseError, VerifyError
 from hloscope.mlir.asm import AsmParser, AsmPrinter
 from hloscope.mlir.attributes import (
     ArrayAttr,
     Attribute,
+    BoolAttr,
     DenseAttr,
     EnumAttr,
     FloatAttr,
     StringAttr,
     StructAttr,
+    TypeAttr,
 )
-from hloscope.mlir.types import F64
+from hloscope.mlir.types import F64, type_text
+from hloscope.ops.precision import check_dot_algorithm
 from hloscope.stablehlo.dialect_attributes.structs import (
     FieldValue,
     parameter_failed,
@@ -83,6 +86,25 @@ def _is_negative(value: FieldValue) -> bool:
     if isinstance(value, FloatAttr):
         return value.bits >= _SIGN
     return isinstance(value, int) and value < 0
+
+
+def checked_algorithm(parser: AsmParser, attribute: StructAttr) -> StructAttr:
+    """Refuse an algorithm of dots that no hardware is known to have."""
+    types, rest = [], []
+    for _, value in attribute.fields:
+        if isinstance(value, TypeAttr):
+            types.append(type_text(value.type))
+        elif isinstance(value, int):
+            rest.append(value)
+    try:
+        check_dot_algorithm(*types, *rest, imprecise=_is_true(attribute))
+    except VerifyError as error:
+        parser.fail(error.message)
+    return attribute
+
+
+def _is_true(attribute: StructAttr) -> bool:
+    return attribute.get("allow_imprecise_accumulation") == BoolAttr(True)
 
 
 def read_sub_axis(parser: AsmParser) -> StructAttr:
