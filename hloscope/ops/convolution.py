@@ -19,7 +19,6 @@ from hloscope.ops.infer_util import (
     known,
     require,
     resized,
-    same_elements,
     size_text,
     tensors,
 )
@@ -71,7 +70,7 @@ class Convolution(Op):
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 2)
         lhs, rhs = tensors(self.name, operands)
-        _check_operands(self, lhs, rhs, any_float=True)
+        _check_operands(self, lhs, rhs)
         check_padding_shape(self.window.padding, "convolution_c4")
         return _convolved(self, self.window, lhs, rhs)
 
@@ -80,12 +79,12 @@ class Convolution(Op):
     ) -> None:
         count(self.name, operands, 2)
         lhs, rhs = tensors(self.name, operands)
-        _check_operands(self, lhs, rhs, any_float=False)
+        _check_operands(self, lhs, rhs)
         check_padding_shape(self.window.padding, "convolution_c4")
         result = check_declared_sizes(
             _convolved(self, self.window, lhs, rhs), results, "convolution_c25"
         )
-        _check_quantized(self, lhs, rhs, result)
+        _check_elements(self, lhs, rhs, result)
 
 
 @op("dynamic_conv")
@@ -104,7 +103,7 @@ class DynamicConv(Op):
     ) -> None:
         count(self.name, operands, 3)
         lhs, rhs, padding = tensors(self.name, operands)
-        _check_operands(self, lhs, rhs, any_float=False)
+        _check_operands(self, lhs, rhs)
         require(
             padding.rank == 2,
             "dynamic_conv_i3",
@@ -130,26 +129,17 @@ class DynamicConv(Op):
             )
             _convolved(self, window, lhs, rhs)
         for result in tensors(self.name, results):
-            _check_quantized(self, lhs, rhs, result)
+            _check_elements(self, lhs, rhs, result)
 
 
-def _check_operands(
-    op: Convolution | DynamicConv, lhs: TensorType, rhs: TensorType, *, any_float: bool
-) -> None:
-    """Check what does not depend on the window.  HLO may mix floating-point types."""
+def _check_operands(op: Convolution | DynamicConv, lhs: TensorType, rhs: TensorType) -> None:
+    """Check sizes and numbers that do not depend on the window."""
     name, dims = op.name, op.dimensions
     both = f"Got: '{type_text(lhs)}' and '{type_text(rhs)}'."
     message = f"expects convolution arguments to have >= 2 dimensions. {both}"
     require(lhs.rank >= 2, f"{name}_c13", message)
     message = f"expects convolution arguments to have same number of dimensions. {both}"
     require(lhs.rank == rhs.rank, f"{name}_c1", message)
-    if not any_quantized(lhs, rhs):
-        require(
-            same_elements((lhs, rhs), any_float=any_float),
-            f"{name}_c27",
-            "expects lhs and rhs to have compatible element type."
-            f" Got: '{element_text(lhs.element)}' and '{element_text(rhs.element)}'",
-        )
     _check_dimensions(name, dims, lhs.rank)
     _check_groups(op, lhs, rhs)
     check_precisions(op.settings, f"{name}_c24")
@@ -271,9 +261,16 @@ def _rules(name: str) -> WindowRules:
     )
 
 
-def _check_quantized(
+def _check_elements(
     op: Convolution | DynamicConv, lhs: TensorType, rhs: TensorType, result: TensorType
 ) -> None:
+    """Check element types.  The last check but that of quantization: HLO may mix them."""
+    require(
+        lhs.element == rhs.element or any_quantized(lhs, rhs),
+        f"{op.name}_c27",
+        "expects lhs and rhs to have compatible element type."
+        f" Got: '{element_text(lhs.element)}' and '{element_text(rhs.element)}'",
+    )
     if any_quantized(lhs, rhs, result):
         dims = op.dimensions
         features = dims.kernel_output_feature, dims.output_feature

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from hloscope.ir.op import Callee
+from hloscope.ir.op import Callee, Signature
 from hloscope.ir.types import ElementType, TensorType, TupleType, Type
 from hloscope.mlir.types import type_text
 from hloscope.ops.infer_util import (
@@ -37,10 +37,10 @@ class ReducerRules(NamedTuple):
 
 
 def body_results(body: Callee, number: int) -> tuple[Type, ...]:
-    """The results of a body; `number` > 1 of them may be one tuple, as in HLO."""
+    """The results of a body; `number` of them may be one tuple, as in HLO."""
     match body.results:
-        case (TupleType(elements),) if len(elements) == number > 1:
-            return elements
+        case (TupleType(elements),) if len(elements) == number:
+            return body.results if number == 1 and isinstance(body, Signature) else elements
         case results:
             return results
 
