@@ -1,10 +1,16 @@
-"""The dialects of StableHLO programs: what `mlir.parser` and `mlir.printer` are told of each."""
+"""Everything the package knows of MLIR dialects, for reader and printer.
+
+>>> sorted(DIALECTS.named)[:4]
+['arith', 'bufferization', 'builtin', 'cf']
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
+from hloscope.mlir import quant
 from hloscope.mlir.dialects import Dialect, Dialects
+from hloscope.stablehlo import dialect_types
 from hloscope.stablehlo.definitions import DEFINITIONS, inherent_attributes
 from hloscope.stablehlo.dialect_attributes import (
     read_chlo,
@@ -12,28 +18,37 @@ from hloscope.stablehlo.dialect_attributes import (
     write_chlo,
     write_stablehlo,
 )
+from hloscope.stablehlo.forms import FORMS
 from hloscope.stablehlo.names import suggestions
 
-_ATTRIBUTES: Final = {
-    "stablehlo": (read_stablehlo, write_stablehlo),
-    "chlo": (read_chlo, write_chlo),
-}
+__all__ = ["DIALECTS"]
+
+_CLOSED: Final = frozenset({"stablehlo", "chlo", "check", "interpreter"})
+"""Dialects whose ops are all known."""
+
+_READ_TYPE: Final = {"stablehlo": dialect_types.read_type, "quant": quant.read_type}
+_READ_ATTRIBUTE: Final = {"stablehlo": read_stablehlo, "chlo": read_chlo}
+_WRITE_ATTRIBUTE: Final = {"stablehlo": write_stablehlo, "chlo": write_chlo}
 
 
-def _dialect(name: str) -> Dialect:
-    read, write = _ATTRIBUTES.get(name, (None, None))
-    return Dialect(
-        name,
-        ops={op: inherent_attributes(op) for op in DEFINITIONS if op.startswith(f"{name}.")},
-        read_attribute=read,
-        write_attribute=write,
-        suggestions=suggestions(name),
+def _dialects() -> Dialects:
+    ops: dict[str, dict[str, frozenset[str]]] = {}
+    for name in DEFINITIONS:
+        ops.setdefault(name.partition(".")[0], {})[name] = inherent_attributes(name)
+    return Dialects(
+        Dialect(
+            name,
+            ops=ops.get(name, {}),
+            forms=FORMS.get(name, {}),
+            open=name not in _CLOSED,
+            read_type=_READ_TYPE.get(name),
+            read_attribute=_READ_ATTRIBUTE.get(name),
+            write_attribute=_WRITE_ATTRIBUTE.get(name),
+            suggestions=suggestions(name),
+        )
+        for name in sorted({*ops, *FORMS, *_READ_TYPE})
     )
 
 
-DIALECTS: Final = Dialects(
-    _dialect(name)
-    for name in dict.fromkeys(op.partition(".")[0] for op in DEFINITIONS)
-    if name not in ("builtin", "func")
-)
-"""All of them; `builtin` and `func` are known always."""
+DIALECTS: Final = _dialects()
+"""All dialects."""

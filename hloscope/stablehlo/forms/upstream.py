@@ -1,0 +1,139 @@
+"""Places of forms of other dialects: flags and predicates of `arith`, shapes, shardings.
+
+Source: MLIR's definitions of `arith` and `shape`; Shardy's `SdyOps` and printers.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hloscope.ir.types import TensorType
+from hloscope.mlir.asm import AsmParser, AsmPrinter
+from hloscope.mlir.attributes import DenseAttr, IntegerAttr, UnitAttr, VerbatimAttr
+from hloscope.mlir.ir import Operation
+from hloscope.mlir.literals import to_array
+from hloscope.mlir.types import I64, INDEX
+from hloscope.stablehlo.forms.directives import dims_text, read_dims
+from hloscope.stablehlo.forms.language import Context, Directive, Need, Part, Reading
+
+_PREDICATES: Final = {
+    "integer": "eq ne slt sle sgt sge ult ule ugt uge".split(),
+    "float": "false oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno true".split(),
+}
+_CPP: Final = {"integer": "CmpIPredicate", "float": "CmpFPredicate"}
+_MOST_RANK: Final = 1 << 12
+
+
+def flags(context: Context, arguments: list[str]) -> Part:
+    """`<flags overflow overflowFlags>`: ` overflow<nsw>` unless the flags are `none`."""
+    word, name = arguments
+    none = VerbatimAttr(f"#arith.{word}<none>")
+
+    def read(reading: Reading) -> None:
+        parser = reading.parser
+        found = none
+        if parser.try_keyword(word):
+            found = VerbatimAttr(f"#arith.{word}{parser.bracketed()}")
+        reading.state.properties[name] = found
+
+    def write(printer: AsmPrinter, op: Operation) -> None:
+        found = op.properties.get(name)
+        if isinstance(found, VerbatimAttr) and found != none:
+            printer.write(f" {found.text.removeprefix('#arith.')}")
+
+    return Part(read, write, (Need(name, VerbatimAttr, optional=True),))
+
+
+def unit(context: Context, arguments: list[str]) -> Part:
+    """`<unit name>`: nothing; the words before it say that the attribute is there."""
+    (name,) = arguments
+
+    def read(reading: Reading) -> None:
+        reading.state.properties[name] = UnitAttr()
+
+    def write(printer: AsmPrinter, op: Operation) -> None:
+        pass
+
+    return Part(read, write, (Need(name, UnitAttr),))
+
+
+def predicate(context: Context, arguments: list[str]) -> Part:
+    """`<predicate integer>`: the name of a comparison, kept as its number."""
+    (kind,) = arguments
+    words, name = _PREDICATES[kind], "predicate"
+
+    def read(reading: Reading) -> None:
+        parser = reading.parser
+        at = parser.at
+        word = parser.keyword()
+        if word not in words:
+            parser.fail(
+                f"expected ::mlir::arith::{_CPP[kind]} to be one of: {', '.join(words)}", at
+            )
+        reading.state.properties[name] = IntegerAttr(words.index(word), I64)
+
+    def write(printer: AsmPrinter, op: Operation) -> None:
+        printer.write(words[op.properties[name].value])  # type: ignore[union-attr,index]
+
+    def fits(op: Operation) -> bool:
+        return 0 <= op.properties[name].value < len(words)  # type: ignore[union-attr,operator]
+
+    return Part(read, write, (Need(name, IntegerAttr),), fits)
+
+
+def shape(context: Context, arguments: list[str]) -> Part:
+    """`<shape name>`: `[2, 3]` of `dense<[2, 3]> : tensor<2xindex>`."""
+    (name,) = arguments
+
+    def read(reading: Reading) -> None:
+        dims = read_dims(reading.parser)
+        text = dims_text(dims) if dims else ""
+        reading.state.properties[name] = DenseAttr(text, TensorType(INDEX, (len(dims),)))
+
+    def write(printer: AsmPrinter, op: Operation) -> None:
+        found = op.properties[name]
+        assert isinstance(found, DenseAttr)
+        printer.write(dims_text(to_array(found).tolist()) if found.literal else "[]")
+
+    def fits(op: Operation) -> bool:
+        match op.properties[name]:
+            case DenseAttr(_, TensorType(_, (int(size),))):
+                return size <= _MOST_RANK
+            case _:
+                return False
+
+    return Part(read, write, (Need(name, DenseAttr),), fits)
+
+
+def bare(context: Context, arguments: list[str]) -> Part:
+    """`<bare sdy.mesh name>`: `<…>` of the attribute `#sdy.mesh<…>`."""
+    kind, name = arguments
+    prefix = f"#{kind}"
+
+    def read(reading: Reading) -> None:
+        reading.state.properties[name] = VerbatimAttr(prefix + read_bracketed(reading.parser, "<"))
+
+    def write(printer: AsmPrinter, op: Operation) -> None:
+        printer.write(op.properties[name].text.removeprefix(prefix))  # type: ignore[union-attr]
+
+    def fits(op: Operation) -> bool:
+        return op.properties[name].text.startswith(prefix + "<")  # type: ignore[union-attr]
+
+    return Part(read, write, (Need(name, VerbatimAttr),), fits)
+
+
+def read_bracketed(parser: AsmParser, opening: str) -> str:
+    """Read bracketed text that begins with this bracket."""
+    if parser.peek() != opening:
+        parser.fail(f"expected '{opening}'")
+    return parser.bracketed()
+
+
+DIRECTIVES: Final[dict[str, Directive]] = {
+    "flags": flags,
+    "unit": unit,
+    "predicate": predicate,
+    "shape": shape,
+    "bare": bare,
+}
+"""Places for attributes of other dialects."""
