@@ -107,21 +107,28 @@ def encode(value: float, name: str) -> int:
     power = numerator.bit_length() - denominator.bit_length()  # of 2 is the value, or one less
     if numerator << max(-power, 0) < denominator << max(power, 0):
         power -= 1
-    least = (0 if form.special == "scale" else 1) - form.bias
+    least = _least(form)
+    if form.special == "scale" and power < least:
+        return 0
     unit = max(power, least) - form.mantissa  # the value is a multiple of 2 ** unit, rounded
-    count, rest = divmod(numerator << max(-unit, 0), denominator << max(unit, 0))
     half = denominator << max(unit, 0)
+    count, rest = divmod(numerator << max(-unit, 0), half)
     if 2 * rest > half or (2 * rest == half and count & 1):
         count += 1
     # Counting on from the least number of this exponent carries into the next exponent.
     bits = (
         count
         if power < least
-        else (unit + form.mantissa + form.bias << form.mantissa) + (count - (1 << form.mantissa))
+        else (power + form.bias << form.mantissa) + (count - (1 << form.mantissa))
     )
     if bits > _largest(form):
         return _not_finite(form, sign, nan=False)
     return 0 if form.special == "fnuz" and not bits else sign | bits
+
+
+def _least(form: Format) -> int:
+    """The least exponent of a number with all its precision."""
+    return (0 if form.special == "scale" else 1) - form.bias
 
 
 def _largest(form: Format) -> int:
@@ -216,7 +223,7 @@ def _reads_back(digits: str, power: int, significand: int, exponent: int, form: 
     """Is `significand * 2 ** exponent`, which the format has, the nearest to these digits?"""
     number = int(digits)
     top = exponent + significand.bit_length() - 1
-    unit = max(top, (0 if form.special == "scale" else 1) - form.bias) - form.mantissa
+    unit = max(top, _least(form)) - form.mantissa
     # All over a common scale: times 2 ** (2 - unit) and, for negative powers, times 10 ** -power.
     ten = 10 ** abs(power)
     exact = significand << (exponent - unit + 2)
@@ -232,7 +239,7 @@ def _reads_back(digits: str, power: int, significand: int, exponent: int, form: 
     one *= ten if power < 0 else 1
     apart = shown - exact
     half = one // 2
-    if apart < 0 and significand == 1 and top > (0 if form.special == "scale" else 1) - form.bias:
+    if apart < 0 and significand == 1 and top > _least(form):
         half //= 2  # numbers are twice as dense below a power of two
     even = not (significand << (exponent - unit)) & 1
     return abs(apart) < half or (abs(apart) == half and even)

@@ -201,7 +201,7 @@ def _raw(literal: str | bytes, number: _Number, count: int) -> bytes:
         if literal.startswith('"'):
             return bytes.fromhex(literal[3:-1])
         words = literal.translate(_NO_BRACKETS).split(",") if literal else []
-        if len(words) == 1 and not words[0].strip():
+        if count == 0 and not any(map(str.strip, words)):
             return b""
         if len(words) not in (number.parts, number.parts * count):
             raise VerifyError(f"{len(words) // number.parts} elements for {count} of the type")
