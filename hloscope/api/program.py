@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Final
@@ -18,7 +18,7 @@ from hloscope.display.answer import (
     shape_text,
 )
 from hloscope.display.text import headline
-from hloscope.errors import UnknownNameError, UnsupportedError, did_you_mean
+from hloscope.errors import UnknownNameError, did_you_mean
 from hloscope.fusion.analysis import Analysis
 from hloscope.fusion.physical import linear as _linear
 from hloscope.fusion.physical import physical as _physical
@@ -27,7 +27,6 @@ from hloscope.hlo_parser.printer import print_hlo
 from hloscope.indexing import Access, Accesses
 from hloscope.ir.graph import Computation, Instruction, Module
 from hloscope.ir.types import Type
-from hloscope.ir.views import called_by, captured
 from hloscope.ops.control import Fusion
 
 
@@ -43,8 +42,7 @@ class Program:
     ) -> None:
         self.module: Final = module
         self.file: Final = file
-        self.has_regions: Final = has_regions
-        self.analysis: Final = Analysis()
+        self.analysis: Final = Analysis(has_regions=has_regions)
 
     @property
     def name(self) -> str:
@@ -205,6 +203,8 @@ class InstructionView:
     ) -> Indexing:
         """What an element of an output reads of the operands.
 
+        Values that StableHLO's regions read without being handed them come after the operands.
+
         Args:
             output: Number of the output, or `None` for all.
             operand: Number of an operand; all if not given.
@@ -214,38 +214,25 @@ class InstructionView:
         Raises:
             UnknownNameError: There is no such output or operand.
         """
-        self._refuse_captures([self.ir])
         numbers = self._outputs(output)
         chosen = self._operands(operand)
-        unread = [OperandAnswer(j, o.name, o.type, ()) for j, o in enumerate(self.ir.operands)]
+        read = self._read
+        unread = [OperandAnswer(j, o.name, o.type, ()) for j, o in enumerate(read)]
         answers = []
         for k in numbers:
             here = self.outputs[k]
             found: dict[int, dict[int, Accesses]] = {}
             for (j, leaf), some in self.program.analysis.output_to_input(self.ir, k).items():
-                if isinstance(j, int):
-                    found.setdefault(j, {})[leaf] = some
+                number = j if isinstance(j, int) else read.index(j)
+                found.setdefault(number, {})[leaf] = some
             operands = [
-                self._touched(j, self.ir.operands[j], here, found[j], physical, linear)
+                self._touched(j, read[j], here, found[j], physical, linear)
                 if j in found
                 else unread[j]
                 for j in chosen
             ]
             answers.append(OutputAnswer(k, here, operands))
         return self._answer("output_to_input", answers, _order(physical, linear))
-
-    def _refuse_captures(self, among: Iterable[Instruction]) -> None:
-        """Refuse a question whose answer would leave out values that regions read by themselves."""
-        if not self.program.has_regions:
-            return
-        for ins in among:
-            if outer := captured(ins):
-                raise UnsupportedError(
-                    f"the regions of `{ins.name}` read `{outer[0].name}` from outside, which is no"
-                    " operand: ask what is read of the parameters instead (`to_parameters`,"
-                    " `--to-parameters`)",
-                    span=ins.span,
-                )
 
     def indexing_from(
         self,
@@ -269,12 +256,12 @@ class InstructionView:
             UnknownNameError: There is no such output or operand.
         """
         self._operands(operand)
-        self._refuse_captures(called_by(self.ir))
-        source = self.ir.operands[operand]
+        source = self._read[operand]
         leaves = self.program.analysis.leaves(source.type)
         if leaf not in range(len(leaves)):
             raise UnknownNameError(f"operand {operand} of `{self.name}` has {len(leaves)} leaves")
-        found = self.program.analysis.input_to_output(self.ir, operand, leaf)
+        asked_from = operand if operand < len(self.ir.operands) else source
+        found = self.program.analysis.input_to_output(self.ir, asked_from, leaf)
         answers = []
         for k in self._outputs(output):
             mine = _placed(found.get(k, ()), leaves[leaf], self.outputs[k], physical, linear)
@@ -380,8 +367,13 @@ class InstructionView:
             raise UnknownNameError(_no_such("output", number, self.name, count))
         return range(number, number + 1)
 
+    @cached_property
+    def _read(self) -> tuple[Instruction, ...]:
+        """The operands, then the values that regions read without being handed them."""
+        return (*self.ir.operands, *self.program.analysis.captured(self.ir))
+
     def _operands(self, number: int | None) -> range:
-        count = len(self.ir.operands)
+        count = len(self._read)
         if number is None:
             return range(count)
         if not 0 <= number < count:

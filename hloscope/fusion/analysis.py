@@ -19,6 +19,7 @@ from hloscope.indexing.analysis import input_to_output, output_to_input
 from hloscope.indexing.compose import merge_runtime
 from hloscope.ir.graph import Computation, Instruction
 from hloscope.ir.types import TupleType, Type
+from hloscope.ir.views import captured
 from hloscope.ops.control import Call, Composite, Fusion, Parameter
 
 Place: TypeAlias = tuple[int | Instruction, int]
@@ -39,7 +40,9 @@ class Analysis:
     An output or operand that is a tuple has several leaves, its tensors, numbered in order.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, has_regions: bool = True) -> None:
+        """May regions read values from outside?  In StableHLO they may, in HLO they do not."""
+        self.has_regions: Final = has_regions
         self.pool: Final = Pool()
         self._leaves = Leaves()
         self.leaves, self.offset = self._leaves.of, self._leaves.offset
@@ -51,6 +54,7 @@ class Analysis:
         ] = {}
         self._flows: dict[int, tuple[object, tuple[Flow, ...]]] = {}
         self._written: dict[tuple[int, int], tuple[object, tuple[Flow, ...]]] = {}
+        self._captured: dict[Instruction, tuple[Instruction, ...]] = {}
 
     @property
     def number_of_summaries(self) -> int:
@@ -78,13 +82,19 @@ class Analysis:
         return {place: tuple(accesses.values()) for place, accesses in found.items() if accesses}
 
     def input_to_output(
-        self, ins: Instruction, operand: int = 0, leaf: int = 0
+        self, ins: Instruction, operand: int | Instruction = 0, leaf: int = 0
     ) -> dict[int, Accesses]:
-        """Which elements of the outputs an element of an operand influences, by output."""
-        if leaf >= len(self.leaves(ins.operands[operand].type)):
+        """Which elements of the outputs an element of an operand influences, by output.
+
+        A value that a region reads without being handed it stands for itself.
+        """
+        source = ins.operands[operand] if isinstance(operand, int) else operand
+        if leaf >= len(self.leaves(source.type)):
             return {}
-        if isinstance(ins.op, INSIDE) and ins.calls and not _mismatch(ins.calls[0], ins):
-            flows: Iterable[Flow] = self.spread(ins.calls[0], operand, leaf)
+        if not isinstance(operand, int):
+            flows: Iterable[Flow] = self.writes(ins, operand, leaf)
+        elif isinstance(ins.op, INSIDE) and ins.calls and not _mismatch(ins.calls[0], ins):
+            flows = self.spread(ins.calls[0], operand, leaf)
         else:
             flows = self.writes(ins, operand, leaf)
         found: dict[int, dict[int, Access]] = {}
@@ -104,10 +114,40 @@ class Analysis:
         entry = READS.get(type(ins.op))
         if entry is not None:
             return entry(self, ins, ins.op, leaf) if ins.operands or ins.calls else ()
-        return self._ruled(ins, output_to_input(ins, leaf))
+        flows = self._ruled(ins, output_to_input(ins, leaf))
+        return (*flows, *self._read_inside(ins, leaf)) if ins.calls else flows
 
-    def writes(self, ins: Instruction, operand: int, leaf: int) -> Iterable[Flow]:
+    def captured(self, ins: Instruction) -> tuple[Instruction, ...]:
+        """The values that the regions of an instruction read without being handed them."""
+        if not ins.calls or not self.has_regions:
+            return ()
+        known = self._captured.get(ins)
+        if known is None:
+            known = self._captured[ins] = captured(ins)
+        return known
+
+    def _read_inside(self, ins: Instruction, leaf: int) -> Iterable[Flow]:
+        """What the body of an op that has a rule may read besides: all of it, at any element."""
+        here = self.leaves(ins.type)[leaf]
+        for value in self.captured(ins):
+            for k, there in enumerate(self.leaves(value.type)):
+                yield Flow(value, k, (self.pool.whole(here, there),))
+
+    def _reached_from(self, ins: Instruction, value: Instruction, leaf: int) -> Iterable[Flow]:
+        """Where a leaf of a value goes that regions read: the inverse of what is read of it."""
+        for k in range(len(self.leaves(ins.type))):
+            for flow in self.reads(ins, k):
+                if flow.operand is value and flow.leaf == leaf:
+                    there = self._explicit(flow.accesses, value.type, leaf)
+                    accesses = [
+                        a if a.map is None else replace(a, map=a.map.inverse()) for a in there
+                    ]
+                    yield Flow(value, k, self.pool.keep_all(accesses))
+
+    def writes(self, ins: Instruction, operand: int | Instruction, leaf: int) -> Iterable[Flow]:
         """Where a leaf of an operand goes."""
+        if not isinstance(operand, int):
+            return self._reached_from(ins, operand, leaf)
         entry = WRITES.get(type(ins.op))
         if entry is not None:
             return entry(self, ins, ins.op, operand, leaf)
@@ -218,7 +258,7 @@ class Analysis:
         """What a parameter reaches of each output: one walk to the users."""
         walk = Walk(self.pool, self.leaves)
         walk.add(start, leaf, [self.pool.identity(self.leaves(start.type)[leaf])])
-        walk.to_users(callee.instructions, self.writes)
+        walk.to_users(callee.instructions, self.writes, self.captured)
         found = walk.found.get(callee.root, {})
         return {k: tuple(accesses.values()) for k, accesses in sorted(found.items())}
 
@@ -281,7 +321,7 @@ class Analysis:
 
 def _mismatch(callee: Computation, ins: Instruction, first: int = 0) -> str:
     """Why the operands are not the parameters of the computation; empty if they are."""
-    handed, taken = len(ins.operands) - first, len(callee.parameters)
+    handed, taken = max(len(ins.operands) - first, 0), len(callee.parameters)
     if handed >= taken:
         return ""
     return f"`{callee.name}` takes {taken} parameters and is handed {handed} operands"

@@ -99,7 +99,8 @@ def epilogue(
     walk.add(parent, 0, [analysis.pool.identity(analysis.leaves(parent.type)[0])])
     positions = analysis.positions(computation)
     first, last = positions[parent], positions[root]
-    walk.to_users(computation.instructions[first + 1 : last + 1], analysis.writes)
+    between = computation.instructions[first + 1 : last + 1]
+    walk.to_users(between, analysis.writes, analysis.captured)
     return tuple(walk.found.get(root, {}).get(0, {}).values())
 
 

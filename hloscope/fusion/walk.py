@@ -112,7 +112,7 @@ class Walk:
         self,
         position: Callable[[Instruction], int | None],
         reads: Callable[[Instruction, int], Iterable[Flow]],
-        writes: Callable[[Instruction, int, int], Iterable[Flow]],
+        writes: Callable[[Instruction, int | Instruction, int], Iterable[Flow]],
     ) -> None:
         """Go on from everything found so far to the values that reach it.
 
@@ -136,9 +136,7 @@ class Walk:
                 (flow.operand, flow.leaf): None for leaf in ends for flow in reads(ins, leaf)
             }
             for operand, source in sources:
-                if not isinstance(operand, int):
-                    continue
-                target = ins.operands[operand]
+                target = ins.operands[operand] if isinstance(operand, int) else operand
                 for _, leaf, accesses in writes(ins, operand, source):
                     if leaf not in ends:
                         continue
@@ -152,17 +150,21 @@ class Walk:
     def to_users(
         self,
         order: Iterable[Instruction],
-        writes: Callable[[Instruction, int, int], Iterable[Flow]],
+        writes: Callable[[Instruction, int | Instruction, int], Iterable[Flow]],
+        captured: Callable[[Instruction], Iterable[Instruction]],
     ) -> None:
         """Go on from everything found so far to the values that read it.
 
         Args:
             order: The instructions to look at, definitions before uses.
             writes: What leaf `j` of operand `k` of an instruction reaches.
+            captured: Values that its regions read without being handed them.
         """
         found = self.found
         for ins in order:
-            for k, operand in enumerate(ins.operands):
+            values: list[tuple[int | Instruction, Instruction]] = [*enumerate(ins.operands)]
+            values += [(value, value) for value in captured(ins)]
+            for k, operand in values:
                 for leaf, accesses in found.get(operand, {}).items():
                     for _, target, further in writes(ins, k, leaf):
                         touched = self.through(accesses.values(), further)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import hloscope as hs
-from hloscope.errors import UnsupportedError
+from hloscope.errors import UnknownNameError
 from hloscope.ir.views import captured
 
 LOOP = """
@@ -27,14 +27,67 @@ func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
 """
 
 
-def test_an_answer_that_would_leave_them_out_is_refused() -> None:
-    program = hs.read(LOOP)
-    loop = next(ins for ins in program.entry if ins.opcode == "while")
-    assert {value.name for value in captured(loop.ir)} >= {"y", "n"}
-    with pytest.raises(UnsupportedError, match="from outside"):
-        loop.indexing()
-    with pytest.raises(UnsupportedError, match="from outside"):
-        loop.indexing_from(1)
+def test_an_answer_lists_them_after_the_operands() -> None:
+    loop = next(ins for ins in hs.read(LOOP).entry if ins.opcode == "while")
+    assert [value.name for value in captured(loop.ir)] == ["n", "y", "one"]
+    answer = loop.indexing(1)
+    assert [operand.name for operand in answer] == ["c", "x", "n", "y", "one"]
+    assert str(answer[3].accesses[0].map) == "(d0) -> (d0), domain: d0 in [0, 3]"
+
+
+def test_what_they_reach_is_the_inverse_of_what_is_read_of_them() -> None:
+    loop = next(ins for ins in hs.read(LOOP).entry if ins.opcode == "while")
+    reached = loop.indexing_from(3).answer.outputs
+    assert [len(output.operands[0].accesses) for output in reached] == [0, 1]
+    with pytest.raises(UnknownNameError, match="no operand 5"):
+        loop.indexing_from(5)
+
+
+CASE = """
+func.func @main(%i: tensor<i32>, %a: tensor<4x4xf32>, %b: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %0 = "stablehlo.case"(%i) ({
+    %t = stablehlo.transpose %a, dims = [1, 0] : (tensor<4x4xf32>) -> tensor<4x4xf32>
+    stablehlo.return %t : tensor<4x4xf32>
+  }, {
+    stablehlo.return %b : tensor<4x4xf32>
+  }) : (tensor<i32>) -> tensor<4x4xf32>
+  return %0 : tensor<4x4xf32>
+}
+"""
+
+
+def test_a_branch_without_parameters_takes_nothing_whichever_it_is() -> None:
+    case = hs.read(CASE)["0"]
+    answer = case.indexing().verify()
+    maps = [[str(map) for map in maps] for maps in answer.maps]
+    assert [len(some) for some in maps] == [1, 1, 1]
+    assert maps[1][0].startswith("(d0, d1) -> (d1, d0)")
+    assert maps[2][0].startswith("(d0, d1) -> (d0, d1)")
+    assert {check.outcome.value for check in answer.checks} == {"proved"}
+    for operand in (1, 2):
+        (check,) = case.indexing_from(operand).verify().checks
+        assert check.outcome.value == "proved"
+
+
+REDUCE = """
+func.func @main(%x: tensor<4x8xf32>, %z: tensor<f32>, %w: tensor<f32>) -> tensor<4xf32> {
+  %0 = "stablehlo.reduce"(%x, %z) <{dimensions = array<i64: 1>}> ({
+  ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+    %s = stablehlo.multiply %q, %w : tensor<f32>
+    %r = stablehlo.add %p, %s : tensor<f32>
+    stablehlo.return %r : tensor<f32>
+  }) : (tensor<4x8xf32>, tensor<f32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+"""
+
+
+def test_what_the_body_of_a_reduction_reads_counts() -> None:
+    program = hs.read(REDUCE)
+    answer = program.root.to_parameters()
+    assert [bool(operand.accesses) for operand in answer.operands] == [True, True, True]
+    (check, *_) = program["0"].indexing_from(2).verify().checks
+    assert check.outcome.value == "proved"
 
 
 def test_what_is_read_of_the_parameters_contains_them() -> None:

@@ -18,6 +18,7 @@ from hloscope.fusion.walk import Flow
 from hloscope.indexing import Access, Accesses, Precision
 from hloscope.indexing.analysis import output_to_input
 from hloscope.ir.graph import Computation, Instruction
+from hloscope.ir.views import captured
 from hloscope.ops.control import Parameter, While
 from hloscope.simplifier.isl_relations import UndecidedError
 
@@ -86,6 +87,10 @@ class Steps:
                 mine = tuple([a for a in accesses if a.leaf == i or a.map is None])
                 if mine:
                     flows.append(Flow(k, i, mine))
+        here = self.leaves(ins.type)[leaf] if ins.calls else ins.type
+        for value in captured(ins) if ins.calls else ():
+            for i, there in enumerate(self.leaves(value.type)):
+                flows.append(Flow(value, i, (self.pool.whole(here, there),)))
         return flows
 
     def writes(self, ins: Instruction, operand: int, leaf: int) -> Iterable[Flow]:
@@ -126,20 +131,26 @@ class Walker(Generic[T]):
     def operands(self, ins: Instruction, leaf: int, start: T) -> dict[tuple[int, int], Reached[T]]:
         """What is reached of the operands' leaves from elements of an instruction's value.
 
+        Values that its regions read from outside count as operands after all others.
+
         Raises:
             UndecidedError: The follower cannot go on, or the walk takes too long.
         """
         first = Reached(start)
         found: dict[tuple[int, int], Reached[T]] = {}
+        more = {value: len(ins.operands) + k for k, value in enumerate(captured(ins))}
         for flow in self._steps.reads(ins, leaf):
             if isinstance(flow, Called):
                 inner: Names = {}
                 for (end, i), reached in self._inside(flow, first, inner).items():
-                    if isinstance(end.op, Parameter):
+                    if isinstance(end.op, Parameter) and end in flow.callee.parameters:
                         self._add(found, (flow.first + end.op.number, i), reached)
-            elif isinstance(flow.operand, int):
+                    else:
+                        self._add(found, (more[end], i), reached)
+            else:
                 reached = self._through(first, flow.accesses, {})
-                self._add(found, (flow.operand, flow.leaf), reached)
+                number = flow.operand if isinstance(flow.operand, int) else more[flow.operand]
+                self._add(found, (number, flow.leaf), reached)
         return found
 
     def parameters(

@@ -20,6 +20,7 @@ from hloscope.indexing.layout import address_map, major_to_minor
 from hloscope.indexing.rules.build import sizes as sizes_of
 from hloscope.ir.graph import Computation, Instruction
 from hloscope.ir.types import TensorType, Type
+from hloscope.ir.views import captured
 from hloscope.ops.control import While
 from hloscope.simplifier.isl import CounterExample
 from hloscope.simplifier.isl_relations import UndecidedError, budgeted
@@ -73,7 +74,8 @@ class Verifier:
         Args:
             ins: The instruction.
             output: Which of its outputs.
-            operand: Which operand; with `computation`, which parameter.
+            operand: Which operand, values that regions read from outside after all others; with
+                `computation`, which parameter.
             leaf: Which tensor of the operand.
             accesses: The maps.
             order: What their indices are.
@@ -146,7 +148,11 @@ class _Truth:
 
     def there(self, operand: int, leaf: int) -> Type:
         """The type of what is touched."""
-        values = self.computation.parameters if self.computation else self.ins.operands
+        values = (
+            self.computation.parameters
+            if self.computation
+            else (*self.ins.operands, *captured(self.ins))
+        )
         return self.steps.leaves(values[operand].type)[leaf]
 
     def walk(self, follower: Any, start: Any) -> dict[tuple[int, int], Reached[Any]]:
