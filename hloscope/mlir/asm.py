@@ -64,6 +64,10 @@ class AsmParser(Protocol):
         """Position of the current token in the text."""
 
     @property
+    def mnemonic_at(self) -> int:
+        """Where the last type or attribute of a dialect begins, with `!` or `#`."""
+
+    @property
     def results(self) -> int:
         """How many results the text gives names to."""
 

@@ -176,17 +176,19 @@ class Lexer:
 
     def balanced(self) -> int:
         """Where the bracket that is the current token is closed: the position after it."""
-        closers: list[str] = []
+        opened: list[str] = []
         for found in _BRACKET.finditer(self.text, self.start):
             sign = found[0]
             if sign in _CLOSERS:
-                closers.append(_CLOSERS[sign])
-            elif sign in (")", "]", "}", ">"):
-                if closers.pop() != sign:
-                    break
-                if not closers:
+                opened.append(sign)
+            elif sign == "" or (sign in ")]}>" and _CLOSERS[opened[-1]] != sign):
+                break
+            elif sign in ")]}>":
+                opened.pop()
+                if not opened:
                     return found.end()
-        self.fail(f"unbalanced '{self.tok}' character in pretty dialect name")
+        message = f"unbalanced '{opened[-1]}' character in pretty dialect name"
+        self._raise(message, self._span(None, None))
 
     def string_value(self) -> bytes:
         """The value of the current token, a string or a symbol with quotes."""

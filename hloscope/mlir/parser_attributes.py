@@ -367,9 +367,11 @@ class AttributeParser(TypeParser):
                 self.next()
                 self.type()
             return VerbatimAttr(self.verbatim(start))
+        self.mnemonic_at = start
         self.next()
-        if opaque:
+        if self.tok == "<" and self.start == self.before:
             self.balanced()
+        if opaque:
             self.next()
             if self.kind != "word":
                 self.fail("expected valid keyword")

@@ -46,15 +46,17 @@ class TypeParser(Lexer):
     Attributes:
         dialects: What is known of each dialect.
         depth: How deep the current token is nested.
+        mnemonic_at: Where the last type or attribute of a dialect begins.
         type_aliases: Types by the name `!name`.
     """
 
-    __slots__ = ("depth", "dialects", "type_aliases")
+    __slots__ = ("depth", "dialects", "mnemonic_at", "type_aliases")
 
     def __init__(self, source: Source, dialects: Dialects, at: int = 0) -> None:
         super().__init__(source, at)
         self.dialects: Final = dialects
         self.depth = 0
+        self.mnemonic_at = 0
         self.type_aliases: dict[str, Type] = {}
 
     def nest(self) -> None:
@@ -333,15 +335,15 @@ class TypeParser(Lexer):
         known = self.dialects.named.get(dialect)
         if known is not None and known.read_type is not None:
             at, op, self.op = start, self.op, ""
+            self.mnemonic_at = start
             self.next()
+            if self.tok == "<" and self.start == self.before:
+                self.balanced()
             if opaque:
-                if self.kind == "sign":
-                    self.balanced()
-                self.expect("<")
-                mnemonic = self.tok
-                if self.kind != "word":
-                    self.wrong("expected valid keyword")
                 self.next()
+                if self.kind != "word":
+                    self.fail("expected valid keyword")
+                mnemonic = self.next()
             type = known.read_type(cast(AsmParser, self), mnemonic)
             if type is None:
                 self.fail_plainly(f"unknown  type `{mnemonic}` in dialect `{dialect}`", at)

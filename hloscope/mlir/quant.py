@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Final
 
 from hloscope.ir.types import DialectType, ElementType, Type
@@ -32,7 +33,7 @@ def read_type(parser: AsmParser, mnemonic: str) -> Type | None:
             return _any(parser)
         case "calibrated":
             return _calibrated(parser)
-    parser.fail(f"unknown quantized type {mnemonic}")
+    parser.fail(f"unknown quantized type {mnemonic}", parser.mnemonic_at)
 
 
 class _Storage:
@@ -69,8 +70,9 @@ class _Storage:
 def _storage_type(parser: AsmParser) -> tuple[ElementType, str]:
     at, word = parser.at, parser.peek()
     type = integer_type(word)
-    if type is not None:
-        parser.type()
+    if type is not None or re.fullmatch(r"[su]?i[1-9]\d*", word):
+        type = parser.type()
+        assert isinstance(type, ElementType)
         if is_signless(type) or type.name.startswith("si"):
             type = ElementType(f"s{type.bits}", type.bits, "signed") if word == "i1" else type
         text = word
@@ -202,6 +204,7 @@ class _Uniform:
         self.zero_points.append(parser.integer() if parser.try_token(":") else 0)
 
 
+@cache
 def scale_range(expressed: ElementType) -> tuple[float, float]:
     """The smallest positive and the largest finite number of a type.
 
@@ -212,7 +215,9 @@ def scale_range(expressed: ElementType) -> tuple[float, float]:
     if form is None or form.bits > 64:
         return 5e-324, 1.7976931348623157e308
     largest = (1 << form.exponent + form.mantissa) - 1
-    while not decode(largest, expressed.name) < float("inf"):
+    if form.special == "ieee":
+        largest -= 1 << form.mantissa
+    elif form.special in ("fn", "scale"):
         largest -= 1
     return decode(1 if form.mantissa else 0, expressed.name), decode(largest, expressed.name)
 

@@ -14,7 +14,7 @@ def read_type(parser: AsmParser, mnemonic: str) -> Type | None:
             return TokenType()
         case "future":
             return _future(parser)
-    parser.fail(f"unknown stablehlo type: {mnemonic}")
+    parser.fail(f"unknown stablehlo type: {mnemonic}", parser.mnemonic_at)
 
 
 def _future(parser: AsmParser) -> Type:
