@@ -3,7 +3,7 @@
 from typing import Final
 
 ROWS: Final = """
-    abs | operand:SFCQ |  | result:SFQ | infer
+    abs | operand:SFCQ |  | result:SFQ | infer elementwise
     add | lhs:FBICQA rhs:FBICQA |  | result:FBICQA | same_shape infer elementwise commutative
     and | lhs:BI rhs:BI |  | result:FBICQ | compatible elementwise commutative
     atan2 | lhs:FCQ rhs:FCQ |  | result:FCQ | compatible elementwise
@@ -37,7 +37,7 @@ ROWS: Final = """
     power | lhs:IFCQ rhs:IFCQ |  | result:IFCQ | compatible elementwise
     real | operand:FC |  | result:F | infer elementwise
     reduce_precision | operand:FQ | exponent_bits:i32>0 mantissa_bits:i32>=0 | output:FQ |
-        compatible elementwise
+        elementwise compatible
     remainder | lhs:IFCQ rhs:IFCQ |  | result:IFCQ | compatible elementwise
     round_nearest_afz | operand:FQ |  | result:FQ | compatible elementwise
     round_nearest_even | operand:FQ |  | result:FQ | compatible elementwise

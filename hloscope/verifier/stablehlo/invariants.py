@@ -5,6 +5,7 @@ Source: MLIR's `Operation.cpp` (traits) and the checks its op definition generat
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Final
@@ -22,6 +23,7 @@ from hloscope.ir.types import (
 from hloscope.mlir.attributes import Attribute, DenseArrayAttr
 from hloscope.mlir.ir import Operation
 from hloscope.mlir.types import type_text
+from hloscope.source import Span
 from hloscope.stablehlo.definitions import DEFINITIONS, Definition, RegionSlot, Slot
 from hloscope.verifier.stablehlo.constraints import attribute_fits, type_fits
 
@@ -294,6 +296,32 @@ def _compatible_operands_elements(operation: Operation) -> None:
         raise refuse(operation, "requires compatible element types for all operands")
 
 
+def _elementwise(operation: Operation) -> None:
+    operands = [t for t in _operand_types(operation) if isinstance(t, _MAPPED)]
+    results = [t for t in _result_types(operation) if isinstance(t, _MAPPED)]
+    if not operands and not results:
+        return
+    if not operands:
+        raise refuse(
+            operation, "if a result is non-scalar, then at least one operand must be non-scalar"
+        )
+    if not results:
+        raise refuse(
+            operation,
+            "if an operand is non-scalar, then there must be at least one non-scalar result",
+        )
+    if len(results) != len(operation.results):
+        raise refuse(operation, "if an operand is non-scalar, then all results must be non-scalar")
+    types: list[Type] = [*operands, *results]
+    if len({type(t) for t in types}) > 1 or not _shapes_agree(types):
+        raise refuse(
+            operation, "all non-scalar operands/results must have the same shape and base type"
+        )
+
+
+_MAPPED: Final = TensorType | UnrankedTensorType
+
+
 def _pairwise(what: str, agree: Callable[[Type, Type], bool]) -> Callable[[Operation], None]:
     def check(operation: Operation) -> None:
         operands, results = _operand_types(operation), _result_types(operation)
@@ -323,9 +351,10 @@ _TRAITS: Final[dict[str, Callable[[Operation], None]]] = {
     "compatible": _compatible,
     "compatible_element": _compatible_elements,
     "compatible_operands_element": _compatible_operands_elements,
+    "elementwise": _elementwise,
     "pairwise": _pairwise("type", lambda a, b: a == b),
     "pairwise_element": _pairwise("element type", _same_elements),
     "terminator": _terminator,
 }
 """The check of each trait that constrains types or places.  Traits without one are facts for
-others: `infer`, `elementwise`, `commutative`, `single_block`, `segments`, `isolated` …"""
+others: `infer`, `commutative`, `single_block`, `segments`, `isolated` …"""
