@@ -7,15 +7,18 @@
 
 from __future__ import annotations
 
+import gc
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
-from hloscope.errors import Diagnostic, ParseError
+from hloscope.errors import Diagnostic
 from hloscope.ir.types import Type
 from hloscope.mlir.attributes import Attribute
 from hloscope.mlir.dialects import Dialects
 from hloscope.mlir.ir import Block, Operation, Region, SourceModule
-from hloscope.mlir.lexer import TextError
+from hloscope.mlir.parser_lines import LineParser
 from hloscope.mlir.parser_ops import OperationParser
 from hloscope.source import Source
 
@@ -48,10 +51,23 @@ def parse_mlir(
         ParseError: The text is not in the grammar.
     """
     parser = _ModuleParser(Source(name, text), dialects, allow_unregistered, errors)
+    with _uncollected():
+        try:
+            return parser.read()
+        except RecursionError:
+            parser.fail_plainly("nesting is too deep", parser.at)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Don't look for garbage meanwhile: a reader makes many objects and leaves none behind."""
+    enabled = gc.isenabled()
+    gc.disable()
     try:
-        return parser.read()
-    except RecursionError:
-        raise ParseError("nesting is too deep", span=parser._span(None, None)) from None
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def parse_attribute(text: str, *, dialects: Dialects = _NO_DIALECTS) -> Attribute:
@@ -86,7 +102,7 @@ def parse_type(text: str, *, dialects: Dialects = _NO_DIALECTS) -> Type:
     return type
 
 
-class _ModuleParser(OperationParser):
+class _ModuleParser(LineParser):
     """Reads a whole text."""
 
     __slots__ = ("errors", "resources")
@@ -149,6 +165,3 @@ class _ModuleParser(OperationParser):
             else:
                 operations.append(self.operation())
         return operations
-
-
-_ERRORS: Final = TextError

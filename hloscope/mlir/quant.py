@@ -21,6 +21,7 @@ from hloscope.mlir.types import (
 
 _WIDEST: Final = 32
 _MOST: Final = (1 << 31) - 1
+_INTEGER: Final = re.compile(r"[su]?i[1-9]\d*", re.ASCII)
 _UNSIGNED: Final = re.compile(r"u(\d+)")
 
 
@@ -70,9 +71,10 @@ class _Storage:
 def _storage_type(parser: AsmParser) -> tuple[ElementType, str]:
     at, word = parser.at, parser.peek()
     type = integer_type(word)
-    if type is not None or re.fullmatch(r"[su]?i[1-9]\d*", word):
-        type = parser.type()
-        assert isinstance(type, ElementType)
+    if type is not None or _INTEGER.fullmatch(word):
+        found_type = parser.type()
+        assert isinstance(found_type, ElementType)
+        type = found_type
         if is_signless(type) or type.name.startswith("si"):
             type = ElementType(f"s{type.bits}", type.bits, "signed") if word == "i1" else type
         text = word
