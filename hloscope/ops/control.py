@@ -235,18 +235,18 @@ class AsyncStart(Op):
 
 def _future(operands: tuple[Type, ...], body: Callee) -> FutureType:
     """The future of what the region returns, which takes the operands."""
-    rule, found = "async_start_c1", body.arguments
+    rule, found, at = "async_start_c1", body.arguments, "'stablehlo.async_start' op"
     require(
         len(found) == len(operands),
         rule,
-        f"number of operands ({len(operands)}) must match number of region arguments"
+        f"{at} number of operands ({len(operands)}) must match number of region arguments"
         f" ({len(found)})",
     )
     for i, (mine, argument) in enumerate(zip(operands, found, strict=True)):
         require(
             bare(mine) == bare(argument),
             rule,
-            f"operand type {_texts([mine])} at index {i} must match region argument type"
+            f"{at} operand type {_texts([mine])} at index {i} must match region argument type"
             f" {_texts([argument])}",
         )
     return FutureType(tuple(map(bare, body.results)))
