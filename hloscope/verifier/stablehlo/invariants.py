@@ -126,7 +126,26 @@ def _check_attributes(operation: Operation, definition: Definition) -> None:
     for name, constraint, attribute in given:
         if not attribute_fits(constraint, attribute):
             summary = next(s.summary for s in definition.attributes if s.name == name)
-            raise refuse(operation, f"attribute '{name}' failed to satisfy constraint: {summary}")
+            error = refuse(operation, f"attribute '{name}' failed to satisfy constraint: {summary}")
+            error.span = _place_of(operation, name)
+            raise error
+
+
+def _place_of(operation: Operation, name: str) -> Span | None:
+    """The braces around an attribute of a pretty form, where MLIR's reader has this error."""
+    source = operation.source
+    if source is None or source.text.startswith('"', operation.start):
+        return None
+    text = source.text[operation.end : operation.end + _NEAR]
+    found = re.search(rf"\b{re.escape(name)}\s*=", text)
+    opened = text.rfind("{", 0, found.start()) if found else -1
+    if opened < 0:
+        return None
+    return Span(source, operation.end + opened, operation.end + opened + 1)
+
+
+_NEAR: Final = 4096
+"""How far behind an op's name its attributes are looked for, in characters."""
 
 
 def slot_of_each(
