@@ -20,7 +20,6 @@ from hloscope.ir.types import (
     TensorType,
     TupleType,
     Type,
-    compatible_elements,
 )
 from hloscope.mlir.types import type_text
 
@@ -149,17 +148,26 @@ def wider(a: ElementType, b: ElementType) -> ElementType:
 def common_element(op: str, types: Sequence[TensorType], rule: str = "") -> ElementType:
     """The element type of all; of two floating-point types (HLO may mix them) the wider one.
 
-    Of quantized types, whose scales may differ, it is the first one.
+    Of quantized types, whose scales and granularity may differ, it is the first one.
     """
     best = types[0].element
     for i, t in enumerate(types):
-        if not compatible_elements(t.element, best):
-            mixed = {t.element.kind, best.kind} in ({"float"}, {"complex"})
-            require(
-                mixed, rule, f"operand {i} of `{op}` has element type {t.element}, needs {best}"
-            )
-            best = wider(best, t.element)
+        if t.element == best or _quantized_alike(t.element, best):
+            continue
+        mixed = {t.element.kind, best.kind} in ({"float"}, {"complex"})
+        message = f"operand {i} of `{op}` has element type {t.element}, needs {best}"
+        require(mixed, rule, message)
+        best = wider(best, t.element)
     return best
+
+
+def _quantized_alike(a: ElementType, b: ElementType) -> bool:
+    return (
+        isinstance(a, QuantizedType)
+        and isinstance(b, QuantizedType)
+        and a.storage.bits == b.storage.bits
+        and a.expressed == b.expressed
+    )
 
 
 def promotable(a: ElementType, b: ElementType, *, any_float: bool = False) -> bool:
