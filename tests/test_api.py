@@ -13,7 +13,15 @@ from typing import Any
 import pytest
 
 import hloscope
-from hloscope import InputError, ParseError, Program, UnknownNameError, UnsupportedError, read
+from hloscope import (
+    InputError,
+    ParseError,
+    Program,
+    UnknownNameError,
+    UnsupportedError,
+    VerifyError,
+    read,
+)
 
 ROOT = Path(__file__).parents[1]
 TEXT = """HloModule example
@@ -106,8 +114,8 @@ def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
         (b"HloModule x\0", InputError, "binary"),
         (b"HloModule caf\xe9", InputError, "not UTF-8"),
         (b"ML\xefR\x01", UnsupportedError, "MLIR bytecode"),
-        ("module @jit_f {\n}", ParseError, "has no function"),
-        ("// a comment\n#loc = loc(unknown)\nmodule {\n}", ParseError, "has no function"),
+        ("module @jit_f {\n}", VerifyError, "has no function"),
+        ("// a comment\n#loc = loc(unknown)\nmodule {\n}", VerifyError, "has no function"),
         (7, TypeError, "not int"),
     ]
     for source, kind, message in cases:

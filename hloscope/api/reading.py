@@ -55,7 +55,10 @@ def read(source: Readable, *, name: str | None = None, strict: bool = False) -> 
     found = read_source(source, name=name)
     text, name = found.text, found.name
     if is_mlir(text):
-        return Program(parse_stablehlo(text, name=name), file=name, has_regions=True)
+        module = parse_stablehlo(text, name=name)
+        if strict:
+            len(module.computations)  # which makes all of them
+        return Program(module, file=name, has_regions=True)
     return Program(parse_hlo(text, name=name, strict=strict), file=name)
 
 

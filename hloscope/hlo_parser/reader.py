@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
 from itertools import islice
 from typing import Final
 
@@ -25,6 +23,7 @@ from hloscope.hlo_parser.sections import (
     read_tables,
 )
 from hloscope.hlo_parser.sniff import decode, explain
+from hloscope.ir.collection import no_collection
 from hloscope.ir.graph import Body, Computation, Module
 from hloscope.source import Source
 
@@ -108,24 +107,6 @@ def _parts(text: str) -> Iterator[tuple[int, int]]:
         yield at, split.start()
         at = split.end()
     yield at, len(text)
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Pause the cyclic garbage collector: a growing graph only makes it search in vain.
-
-    Afterwards the new nodes count as old, so that the next small collection skips them.
-    """
-    paused = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if paused:
-            if not gc.get_freeze_count():
-                gc.freeze()
-                gc.unfreeze()
-            gc.enable()
 
 
 class _Callees:
@@ -221,7 +202,7 @@ class _ModuleReader:
     def _read_all(self) -> dict[str, Computation]:
         """Read all bodies; return the computations, each after those written inside it."""
         computations: dict[str, Computation] = {}
-        with _no_collection():
+        with no_collection():
             for name, computation in self.computations.items():
                 computation.body  # noqa: B018  (reads it)
                 if self._inlined:

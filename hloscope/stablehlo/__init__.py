@@ -1,7 +1,7 @@
-"""StableHLO and CHLO text → the program graph."""
+"""StableHLO and CHLO: text, syntax tree and program graph."""
 
 from __future__ import annotations
 
-from hloscope.stablehlo.reader import is_mlir, parse_stablehlo
+from hloscope.stablehlo.reading import is_mlir, parse_stablehlo
 
 __all__ = ["is_mlir", "parse_stablehlo"]

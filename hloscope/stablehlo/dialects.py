@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from hloscope.mlir import quant
 from hloscope.mlir.dialects import Dialect, Dialects
-from hloscope.stablehlo import dialect_types
+from hloscope.mlir.quant import read_type as read_quantized
 from hloscope.stablehlo.definitions import DEFINITIONS, inherent_attributes
 from hloscope.stablehlo.dialect_attributes import (
     read_chlo,
@@ -18,6 +17,7 @@ from hloscope.stablehlo.dialect_attributes import (
     write_chlo,
     write_stablehlo,
 )
+from hloscope.stablehlo.dialect_types import read_type
 from hloscope.stablehlo.forms import FORMS
 from hloscope.stablehlo.names import suggestions
 
@@ -26,7 +26,7 @@ __all__ = ["DIALECTS"]
 _CLOSED: Final = frozenset({"stablehlo", "chlo", "check", "interpreter"})
 """Dialects whose ops are all known."""
 
-_READ_TYPE: Final = {"stablehlo": dialect_types.read_type, "quant": quant.read_type}
+_READ_TYPE: Final = {"stablehlo": read_type, "quant": read_quantized}
 _READ_ATTRIBUTE: Final = {"stablehlo": read_stablehlo, "chlo": read_chlo}
 _WRITE_ATTRIBUTE: Final = {"stablehlo": write_stablehlo, "chlo": write_chlo}
 

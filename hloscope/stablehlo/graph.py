@@ -13,6 +13,7 @@ from itertools import count
 from typing import Final
 
 from hloscope.errors import VerifyError, did_you_mean
+from hloscope.ir.collection import no_collection
 from hloscope.ir.graph import Body, Computation, Instruction, Module
 from hloscope.ir.types import FunctionType, TupleType, Type
 from hloscope.mlir.attributes import (
@@ -25,10 +26,12 @@ from hloscope.mlir.attributes import (
 )
 from hloscope.mlir.ir import Block, Operation, Region, Value
 from hloscope.mlir.locations import UNKNOWN, LazyLoc, Location
+from hloscope.mlir.printer import print_mlir
 from hloscope.mlir.printer_aliases import location_text
 from hloscope.ops.base import Op
 from hloscope.ops.control import Parameter, Result, Return, UnknownOp
 from hloscope.source import Span
+from hloscope.stablehlo.dialects import DIALECTS
 from hloscope.stablehlo.op_kinds import attribute_text
 from hloscope.stablehlo.op_making import OpMaker
 from hloscope.stablehlo.op_tables import SPELLINGS
@@ -152,7 +155,7 @@ class TreeModule(Module):
         """Attributes of the module and ops in it that are no functions, `(name, text)`."""
         tree = self.tree
         own = [(name, attribute_text(a)) for name, a in tree.attributes.items()]
-        others = [(o.name, _written(o)) for o in _loose(tree)]
+        others = [(o.name, print_mlir(o, dialects=DIALECTS).strip()) for o in _loose(tree)]
         return (*own, *others, *_location(tree.location))
 
 
@@ -173,11 +176,6 @@ def _loose(tree: Operation) -> Iterator[Operation]:
     """What stands in a module and is no function or module."""
     known = ("func.func", "builtin.module")
     return (o for region in tree.regions for b in region.blocks for o in b if o.name not in known)
-
-
-def _written(operation: Operation) -> str:
-    span = operation.span
-    return operation.name if span is None else span.source.text[span.start : span.end]
 
 
 def _location(location: Location) -> Extras:
@@ -271,7 +269,8 @@ class _Modules:
         regions = self.computations.regions[name] = {}
 
         def body() -> Body:
-            return _Function(self, name, prefix, operation, regions).body()
+            with no_collection():
+                return _Function(self, name, prefix, operation, regions).body()
 
         functions[name] = Function(name, body, extras, operation)
         if visibility == "public":
@@ -390,7 +389,7 @@ class _Function:
             regions = operation.regions
             if not regions:
                 self._make(frame, operation, ())
-            elif not all(map(_is_straight, regions)):
+            elif operation.name not in SPELLINGS or not all(map(_is_straight, regions)):
                 self._opaque(frame, operation)
             else:
                 applied = self._applied(frame, operation)
@@ -462,8 +461,8 @@ class _Function:
         results = operation.results
         group = ",".join(dict.fromkeys(value.name for value in results if value.name))
         name = self._free(frame, group or f"{op.name}.{next(self.numbers)}")
-        type = TupleType(tuple([value.type for value in results]))
-        whole = Node(name, type, op, operands, calls, operation)
+        types = tuple([value.type for value in results])
+        whole = Node(name, TupleType(types), op, operands, calls, operation)
         self._add(frame, whole)
         firsts: dict[str, int] = {}
         shared = len({value.name for value in results}) < len(results)
@@ -477,12 +476,13 @@ class _Function:
             self._add(frame, part)
 
     def _opaque(self, frame: _Frame, operation: Operation) -> None:
-        """An op with regions of several blocks: it may do anything with all values they read."""
+        """An op whose regions are not understood: it may do anything with all values they read."""
         operands = dict.fromkeys(self._operands(operation))
         for value in _read_inside(operation):
             if value in self.values:
                 operands[self.values[value]] = None
-        op = UnknownOp(operation.name, (("reason", SEVERAL_BLOCKS),))
+        given = {**operation.properties, **operation.attributes}
+        op = UnknownOp(operation.name, tuple([(k, attribute_text(a)) for k, a in given.items()]))
         self._several(frame, operation, op, tuple(operands), ())
 
     def _finished(self, frame: _Frame) -> Body:

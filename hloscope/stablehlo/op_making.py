@@ -8,14 +8,13 @@ from typing import Any, Final
 from hloscope.errors import UnsupportedError, VerifyError
 from hloscope.ir.op import REQUIRED
 from hloscope.ir.types import TensorType
-from hloscope.mlir.attributes import ArrayAttr, Attribute, DenseArrayAttr, EnumAttr, StructAttr
+from hloscope.mlir.attributes import ArrayAttr, Attribute, DenseArrayAttr, EnumAttr
 from hloscope.mlir.ir import Operation
 from hloscope.ops.base import Dims, Op
 from hloscope.ops.contraction import DotDimensions
 from hloscope.ops.control import AsyncDone, AsyncStart, Call, Case, Return, UnknownOp
 from hloscope.ops.convolution import ConvDimensions
 from hloscope.ops.windows import Window
-from hloscope.stablehlo import op_tables
 from hloscope.stablehlo.op_kinds import (
     KINDS,
     attribute_text,
@@ -134,7 +133,11 @@ def _read_if(values: dict[str, Any], operation: Operation) -> None:
 
 
 def _read_sort(values: dict[str, Any], operation: Operation) -> None:
-    values.setdefault("dimension", -1)
+    """A dimension counted from the end, as it is by default, counted from the start."""
+    given = values.get("dimension", -1)
+    type = operation.operands[0].type if operation.operands else None
+    rank = type.rank if isinstance(type, TensorType) else 0
+    values["dimension"] = given + rank if -rank <= given < 0 else given
 
 
 def _read_region(values: dict[str, Any], operation: Operation) -> None:
@@ -210,7 +213,9 @@ _SPECIAL: Final[dict[str, Callable[[dict[str, Any], Operation], None]]] = {
     "stablehlo.dynamic_conv": _read_convolution,
 }
 
-_BY_TYPE: Final = frozenset(["stablehlo.convolution", "stablehlo.dynamic_conv", "chlo.scan"])
+_BY_TYPE: Final = frozenset(
+    ["stablehlo.convolution", "stablehlo.dynamic_conv", "stablehlo.sort", "chlo.scan"]
+)
 """Ops whose fields depend on more than the attributes."""
 
 
@@ -311,4 +316,4 @@ def _written(op: Op) -> tuple[dict[str, Any], Mapping[str, object]]:
     return values, defaults
 
 
-__all__ = ["OpMaker", "StructAttr", "attributes_of", "make_op", "name_of", "op_tables"]
+__all__ = ["OpMaker", "attributes_of", "make_op", "name_of"]

@@ -21,7 +21,7 @@ from hloscope.ops.base import Op
 from hloscope.ops.elementwise import ELEMENTWISE, IMPLICIT_BROADCAST, ImplicitBroadcast
 
 _WINDOW: Final = """
-    window_strides?dims padding?pairs lhs_dilation?dims rhs_dilation?dims window_reversal?bools
+    window_strides?dims lhs_dilation?dims rhs_dilation?dims window_reversal?bools
     dimension_numbers!conv feature_group_count!int batch_group_count!int
     precision_config?enums/precision
 """
@@ -78,7 +78,7 @@ _ROWS: Final = f"""
     reduce_window        | window_dimensions!dims window_strides?dims base_dilations?dims
                            window_dilations?dims padding?pairs
     select_and_scatter   | window_dimensions?dims window_strides?dims padding?pairs
-    convolution          | {_WINDOW}
+    convolution          | padding?pairs {_WINDOW}
     dynamic_conv         | {_WINDOW}
     dot_general          | dot_dimension_numbers!struct/dot precision_config?enums/precision
                            algorithm?attribute
@@ -247,7 +247,8 @@ def _attributes(text: str) -> tuple[Attribute, ...]:
 
 def _elementwise(cls: type[Op]) -> tuple[Attribute, ...]:
     names = getattr(cls, "parameters", ())
-    dims = "broadcast_dimensions?dims" if issubclass(cls, ImplicitBroadcast) else ""
+    is_binary = issubclass(cls, ImplicitBroadcast) and cls.applies != "select"
+    dims = "broadcast_dimensions?dims" if is_binary else ""
     return _attributes(" ".join([dims, *[f"{name}?attribute" for name in names]]))
 
 

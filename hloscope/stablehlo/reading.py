@@ -1,0 +1,54 @@
+"""StableHLO text → module: the syntax tree, and the program graph of it."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from hloscope.ir.collection import no_collection
+from hloscope.mlir.lexer import BLANK
+from hloscope.mlir.parser import parse_mlir
+from hloscope.stablehlo.dialects import DIALECTS
+from hloscope.stablehlo.graph import TreeModule, to_graph
+
+_MLIR: Final = re.compile(
+    BLANK + r'(?:"?builtin\.module\b|module\s*(?:@|\{|attributes\b)|"?func\.func\b'
+    r'|"?(?:stablehlo|chlo|sdy)\.\w|%[\w$.-]+(?::\d+)?(?:\s*,\s*%[\w$.-]+)*\s*=\s*"?[a-z_]+\.\w+"?'
+    r"(?:\s+[%@\[{d#]|\()|[#!][A-Za-z_][\w$.-]*\s*=)"
+)
+
+
+def is_mlir(text: str) -> bool:
+    """Does the text look like MLIR?
+
+    >>> is_mlir("module @jit_f {}"), is_mlir("HloModule f")
+    (True, False)
+    """
+    return _MLIR.match(text) is not None
+
+
+def parse_stablehlo(text: str, *, name: str = "<string>") -> TreeModule:
+    """Read a module of StableHLO.
+
+    Functions are computations whose root is a `Return`; so are regions, which may read values from
+    outside.  The entry is the function `main`, else the first public one.  Bodies are made from the
+    syntax tree when somebody asks for them; `tree` is the tree.
+
+    Args:
+        text: MLIR text; a module, or what stands in one.
+        name: What error messages call the text.
+
+    Raises:
+        ParseError: The text is not in the grammar, or names something that does not exist.
+        VerifyError: There is no function.
+
+    >>> module = parse_stablehlo('''
+    ... func.func @main(%x: tensor<2x3xf32>) -> tensor<3x2xf32> {
+    ...   %0 = stablehlo.transpose %x, dims = [1, 0] : (tensor<2x3xf32>) -> tensor<3x2xf32>
+    ...   return %0 : tensor<3x2xf32>
+    ... }''')
+    >>> module.entry["0"].op
+    Transpose(permutation=(1, 0))
+    """
+    with no_collection():
+        return to_graph(parse_mlir(text, name, dialects=DIALECTS))
