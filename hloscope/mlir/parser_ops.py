@@ -299,7 +299,7 @@ class OperationParser(ValueParser):
         negative = self.tok == "-"
         if negative:
             self.next()
-        elif self.kind != "number":
+        elif self.kind != "number" or "." in self.tok:
             return None
         if self.kind != "number" or "." in self.tok:
             self.fail("expected integer value")

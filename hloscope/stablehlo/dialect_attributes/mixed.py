@@ -62,7 +62,7 @@ def read_result_accuracy(parser: AsmParser) -> StructAttr:
 
 def _read_float(parser: AsmParser) -> FloatAttr:
     at = parser.at
-    if parser.try_integer() is not None:
+    if parser.peek().isdecimal():
         parser.fail("unexpected decimal integer literal for a floating point value", at)
     found = parser.attribute(F64)
     if not isinstance(found, FloatAttr):
@@ -90,6 +90,7 @@ def _is_negative(value: FieldValue) -> bool:
 
 def checked_algorithm(parser: AsmParser, attribute: StructAttr) -> StructAttr:
     """Refuse an algorithm of dots that no hardware is known to have."""
+    at = parser.mnemonic_at
     types, rest = [], []
     for _, value in attribute.fields:
         if isinstance(value, TypeAttr):
@@ -99,7 +100,7 @@ def checked_algorithm(parser: AsmParser, attribute: StructAttr) -> StructAttr:
     try:
         check_dot_algorithm(*types, *rest, imprecise=_is_true(attribute))
     except VerifyError as error:
-        parser.fail(error.message)
+        parser.fail(error.message, at)
     return attribute
 
 
