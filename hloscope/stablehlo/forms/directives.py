@@ -126,11 +126,12 @@ def string(context: Context, arguments: list[str]) -> Part:
     (name,) = arguments
 
     def read(reading: Reading) -> None:
-        at = reading.parser.at
-        found = reading.parser.attribute(NONE)
-        if not isinstance(found, StringAttr):
-            reading.parser.fail("invalid kind of attribute specified", at)
-        reading.state.properties[name] = found
+        parser = reading.parser
+        at = parser.at
+        if not parser.peek().startswith('"'):
+            parser.attribute(NONE)
+            parser.fail("invalid kind of attribute specified", at)
+        reading.state.properties[name] = StringAttr(parser.string())
 
     def write(printer: AsmPrinter, op: Operation) -> None:
         printer.string(op.properties[name].value)  # type: ignore[union-attr,arg-type]
