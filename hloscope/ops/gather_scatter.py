@@ -277,7 +277,7 @@ class Scatter(Op):
         self, operands: tuple[Type, ...]
     ) -> tuple[list[TensorType], TensorType, list[TensorType]]:
         """Inputs, indices, updates."""
-        number = len(operands) // 2
+        number = (len(operands) - 1) // 2
         require(number > 0, "scatter_c5", "requires at least 1 input value")
         count(self.name, operands, 2 * number + 1)
         types = tensors(self.name, operands)

@@ -49,7 +49,7 @@ class Reduce(Op):
         self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
     ) -> None:
         require(bool(operands), "reduce_c3", "requires at least 1 input value")
-        inputs, inits = halves(self.name, operands)
+        inputs, inits = halves(self.name, operands[: len(operands) // 2 * 2])
         kept = [size for size, _ in self._kept(inputs)]
         if calls:
             check_reducer(calls[0], inputs, inits, kept, _REDUCE_BODY)

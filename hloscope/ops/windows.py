@@ -150,7 +150,7 @@ class ReduceWindow(Op):
         self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
     ) -> None:
         require(bool(operands), "reduce_window_c1", "requires at least 1 input value")
-        inputs, inits = halves(self.name, operands)
+        inputs, inits = halves(self.name, operands[: len(operands) // 2 * 2])
         _check_windowed(self.window, inputs)
         if calls:
             check_reducer(calls[0], inputs, inits, self.window.sizes, _REDUCE_WINDOW_BODY)
