@@ -12,8 +12,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from hloscope.api import ComputationView, Indexing, InstructionView, Program, read
+    from hloscope.api import ComputationView, Indexing, InstructionView, Program, read, verify
     from hloscope.errors import (
+        Diagnostic,
         HloscopeError,
         InputError,
         ParseError,
@@ -30,6 +31,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Access",
     "ComputationView",
+    "Diagnostic",
     "HloscopeError",
     "Indexing",
     "IndexingMap",
@@ -45,11 +47,13 @@ __all__ = [
     "print_hlo",
     "read",
     "simplify",
+    "verify",
 ]
 
 _HOMES: Final = {
-    "hloscope.api": ("ComputationView", "Indexing", "InstructionView", "Program", "read"),
+    "hloscope.api": ("ComputationView", "Indexing", "InstructionView", "Program", "read", "verify"),
     "hloscope.errors": (
+        "Diagnostic",
         "HloscopeError",
         "InputError",
         "ParseError",

@@ -19,6 +19,7 @@ Element (d0, d1) of the output, f32[8,4], reads
 from hloscope.api.indexing import Indexing
 from hloscope.api.program import ComputationView, InstructionView, Program, find
 from hloscope.api.reading import Readable, read, read_source
+from hloscope.api.verifying import check_expected, verify
 
 __all__ = [
     "ComputationView",
@@ -26,7 +27,9 @@ __all__ = [
     "InstructionView",
     "Program",
     "Readable",
+    "check_expected",
     "find",
     "read",
     "read_source",
+    "verify",
 ]

@@ -24,6 +24,7 @@ COMMANDS: Final = {
     "ls": ("ls", "List the instructions or the fusions of a program."),
     "show": ("show", "Print an instruction and its neighbourhood."),
     "print": ("print", "Print a program in its own language, canonically."),
+    "verify": ("verify", "Verify programs: every finding."),
     "index": ("index", "Tell which elements of its operands an instruction reads."),
     "simplify": ("maps", "Simplify an indexing map."),
     "compose": ("maps", "Compose two indexing maps."),

@@ -1,0 +1,127 @@
+"""Is a program right?  Every finding, not the first only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hloscope.api.program import Program
+from hloscope.api.reading import Readable, read_source
+from hloscope.errors import Diagnostic, ParseError
+from hloscope.hlo_parser import parse_hlo
+from hloscope.ir.graph import Module
+from hloscope.mlir.ir import Operation
+from hloscope.mlir.split import MARKER, split_input
+from hloscope.source import Source, Span
+from hloscope.stablehlo import is_mlir
+from hloscope.stablehlo.graph import TreeModule
+from hloscope.verifier.expected import expectations, mismatches
+from hloscope.verifier.hlo import verify_hlo
+from hloscope.verifier.stablehlo.text import first_errors, verify_text
+from hloscope.verifier.stablehlo.walk import verify_mlir
+
+
+def verify(
+    program: Readable | Source | Program | Module | Operation,
+    *,
+    name: str | None = None,
+    split: bool = False,
+    allow_unregistered: bool = False,
+) -> list[Diagnostic]:
+    """Everything that is wrong with a program; an empty list if nothing is.
+
+    Args:
+        program: Whatever `read` takes, or what it gave; a module; an MLIR operation.
+        name: What messages call the program; a path is its own name.
+        split: Is the text several programs with `// -----` between them?
+        allow_unregistered: May StableHLO programs have ops of dialects nobody knows?
+
+    Raises:
+        InputError: The file is missing, a directory, empty, or not text.
+        UnsupportedError: It is MLIR bytecode, which is not read yet.
+
+    >>> [finding] = verify("ENTRY e { a = f32[2] parameter(0) ROOT b = f32[3] abs(a) }")
+    >>> finding.message
+    '`abs` is declared f32[3], but its operands make it f32[2]'
+    """
+    if isinstance(program, Program):
+        program = program.module
+    if isinstance(program, TreeModule):
+        program = program.tree
+    if isinstance(program, Operation):
+        return verify_mlir(program, allow_unregistered=allow_unregistered)
+    if isinstance(program, Module):
+        return verify_hlo(program)
+    source = program if isinstance(program, Source) else read_source(program, name=name)
+    found: list[Diagnostic] = []
+    for start, text in _pieces(source, split):
+        if is_mlir(source.text):
+            errors = verify_text(text, source.name, allow_unregistered=allow_unregistered)
+        else:
+            errors = _verify_hlo_text(text, source.name)
+        found += [moved(error, source, start) for error in errors]
+    return found
+
+
+def check_expected(
+    program: Readable | Source,
+    *,
+    name: str | None = None,
+    split: bool = False,
+    allow_unregistered: bool = False,
+) -> list[Diagnostic]:
+    """Where the errors of a text are not those its `expected-error {{…}}` comments state.
+
+    StableHLO's errors are taken as MLIR's tools report them: the first of a text that cannot be
+    read, else the first in each function.
+
+    Raises:
+        InputError: The file is missing, a directory, empty, or not text.
+
+    >>> check_expected('''
+    ... // expected-error@+1 {{iota dimension cannot go beyond the output rank.}}
+    ... %0 = stablehlo.iota dim = 1 : tensor<2xf32>''')
+    []
+    """
+    source = program if isinstance(program, Source) else read_source(program, name=name)
+    found: list[Diagnostic] = []
+    for start, text in _pieces(source, split):
+        if is_mlir(source.text):
+            errors = first_errors(text, source.name, allow_unregistered=allow_unregistered)
+        else:
+            errors = _verify_hlo_text(text, source.name)
+        wrong = mismatches(expectations(Source(source.name, text)), errors)
+        found += [moved(error, source, start) for error in wrong]
+    return found
+
+
+def _verify_hlo_text(text: str, name: str) -> list[Diagnostic]:
+    try:
+        return verify_hlo(parse_hlo(text, name=name, strict=True))
+    except ParseError as error:
+        return [Diagnostic(error.message, error.span, error.rule)]
+
+
+def _pieces(source: Source, split: bool) -> Iterator[tuple[int, str]]:
+    """Yield each program and where it begins; pieces of nothing are none."""
+    if not split:
+        yield 0, source.text
+        return
+    at = 0
+    for _, text in split_input(source.text):
+        if text.strip():
+            yield at, text
+        at += len(text) + len(MARKER)
+
+
+def moved(diagnostic: Diagnostic, source: Source, by: int) -> Diagnostic:
+    """The diagnostic with its places counted in the whole text, not in one program of it."""
+    span = diagnostic.span
+    if span is None or by == 0:
+        return diagnostic
+    return Diagnostic(
+        diagnostic.message,
+        Span(source, span.start + by, span.end + by),
+        diagnostic.rule,
+        diagnostic.severity,
+        tuple(moved(note, source, by) for note in diagnostic.notes),
+    )

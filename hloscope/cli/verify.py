@@ -1,0 +1,88 @@
+"""`verify`: what is wrong with programs."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Final
+
+import click
+
+from hloscope.api.verifying import check_expected
+from hloscope.api.verifying import verify as verify_program
+from hloscope.cli.common import debug_option, json_option, print_json
+from hloscope.cli.files import read_text
+from hloscope.errors import Diagnostic
+
+SCHEMA: Final = "hloscope.verify/1"
+UNEXPECTED, WRONG = 1, 3
+
+
+@click.command
+@click.argument("files", metavar="FILE…", nargs=-1, required=True)
+@json_option
+@click.option(
+    "--split-input-file", is_flag=True, help="Each FILE is several programs, // ----- apart."
+)
+@click.option(
+    "--verify-diagnostics",
+    is_flag=True,
+    help="Check that the errors are those `expected-error {{…}}` comments state, as mlir-opt does.",
+)
+@click.option(
+    "--allow-unregistered",
+    is_flag=True,
+    help="StableHLO: let ops of unknown dialects pass.",
+)
+@debug_option
+def verify(
+    files: tuple[str, ...],
+    as_json: bool,
+    split_input_file: bool,
+    verify_diagnostics: bool,
+    allow_unregistered: bool,
+) -> None:
+    """Verify the programs in FILE…: types, references, everything the specification demands.
+
+    Every finding is reported.  The exit code is 3 if there are any, and with
+    --verify-diagnostics 1 if they are not the expected ones.
+    """
+    check = check_expected if verify_diagnostics else verify_program
+    reports: list[dict[str, Any]] = []
+    for file in files:
+        source = read_text(file)
+        found = check(source, split=split_input_file, allow_unregistered=allow_unregistered)
+        reports.append(
+            {
+                "file": source.name,
+                "ok": not found,
+                "diagnostics": [described(diagnostic) for diagnostic in found],
+            }
+        )
+        if not as_json:
+            _print(source.name, found)
+    ok = all(report["ok"] for report in reports)
+    if as_json:
+        print_json({"schema": SCHEMA, "ok": ok, "files": reports})
+    if not ok:
+        sys.exit(UNEXPECTED if verify_diagnostics else WRONG)
+
+
+def _print(name: str, found: list[Diagnostic]) -> None:
+    for diagnostic in found:
+        click.echo(str(diagnostic), err=True)
+    count = len(found)
+    click.echo(f"{name}: " + (f"{count} error{'s' * (count > 1)}" if count else "fine"))
+
+
+def described(diagnostic: Diagnostic) -> dict[str, Any]:
+    """A diagnostic as JSON has it; lines and columns count from 1."""
+    span = diagnostic.span
+    line, column = span.line_col if span else (None, None)
+    return {
+        "severity": diagnostic.severity,
+        "message": diagnostic.message,
+        "rule": diagnostic.rule or None,
+        "line": line,
+        "column": column,
+        "notes": [described(note) for note in diagnostic.notes],
+    }
