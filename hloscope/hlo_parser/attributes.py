@@ -180,7 +180,8 @@ def near(name: str, known: Iterable[str], most: int = 2) -> str | None:
     'dimensions'
     """
     allowed = min(most, (len(name) - 1) // 2)
-    best = min(((distance(name, other), other) for other in known), default=(allowed + 1, ""))
+    alike = [other for other in known if abs(len(other) - len(name)) <= allowed]
+    best = min(((distance(name, other), other) for other in alike), default=(allowed + 1, ""))
     return best[1] if best[0] <= allowed else None
 
 
