@@ -33,7 +33,13 @@ _ESCAPED: Final = {b"n": b"\n", b"t": b"\t", b"\\": b"\\", b'"': b'"'}
 
 
 class TextError(ParseError):
-    """The error a reader stops at, and those it reported before on the way to it."""
+    """The error a reader stops at, and those that belong to it.
+
+    Attributes:
+        earlier: Errors reported before, on the way to it.
+        notes: Where something was defined, for instance.
+        later: Errors reported after it.
+    """
 
     def __init__(
         self,
@@ -42,15 +48,21 @@ class TextError(ParseError):
         span: Span,
         earlier: tuple[Diagnostic, ...] = (),
         notes: tuple[Diagnostic, ...] = (),
+        later: tuple[Diagnostic, ...] = (),
     ) -> None:
         super().__init__(message, span=span)
         self.earlier = earlier
         self.notes = notes
+        self.later = later
 
     @property
     def diagnostics(self) -> list[Diagnostic]:
         """All of them in order."""
-        return [*self.earlier, Diagnostic(self.message, self.span, notes=self.notes)]
+        return [
+            *self.earlier,
+            Diagnostic(self.message, self.span, "", "error", self.notes),
+            *self.later,
+        ]
 
 
 class Lexer:

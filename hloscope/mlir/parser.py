@@ -18,8 +18,9 @@ from hloscope.ir.types import Type
 from hloscope.mlir.attributes import Attribute
 from hloscope.mlir.dialects import Dialects
 from hloscope.mlir.ir import Block, Operation, Region, SourceModule
-from hloscope.mlir.parser_lines import LineParser
+from hloscope.mlir.lexer import TextError
 from hloscope.mlir.parser_ops import OperationParser
+from hloscope.mlir.parser_recovery import RecoveringParser, TooManyErrors
 from hloscope.source import Source
 
 _RESOURCES: Final = re.compile(r"\{-#(?:[^#\"]|#(?!-\})|\"(?:[^\"\\]|\\.)*\")*#-\}")
@@ -102,38 +103,44 @@ def parse_type(text: str, *, dialects: Dialects = _NO_DIALECTS) -> Type:
     return type
 
 
-class _ModuleParser(LineParser):
+class _ModuleParser(RecoveringParser):
     """Reads a whole text."""
 
-    __slots__ = ("errors", "resources")
+    __slots__ = ("resources",)
 
-    def __init__(
-        self,
-        source: Source,
-        dialects: Dialects,
-        allow_unregistered: bool,
-        errors: list[Diagnostic] | None,
-    ) -> None:
-        super().__init__(source, dialects, allow_unregistered)
-        self.errors = errors
-        self.resources = ""
+    resources: str
 
     def read(self) -> SourceModule:
-        block = Block()
-        with self._names_of("builtin.module"):
-            operations = self._top_level()
-        for label, at in self.named_locations.items():
-            if label not in self.locations.texts:
-                self.fail_plainly("operation location alias was never defined", at)
+        self.resources = ""
+        operations: list[Operation] = []
+        try:
+            with self._names_of("builtin.module"):
+                self._top_level(operations)
+            self._check_names()
+        except TooManyErrors:
+            pass
         if len(operations) == 1 and operations[0].name == "builtin.module":
             module = self._as_source_module(operations[0])
         else:
-            for operation in operations:
-                operation.parent = block
-            block.operations = tuple(operations)
+            block = Block((), tuple(operations))
             module = SourceModule("builtin.module", regions=(Region((block,)),), source=self.source)
         module.resources = self.resources
         return module
+
+    def _check_names(self) -> None:
+        """Are all values and locations defined that the text names?"""
+        missing = [
+            *(("use of undeclared SSA value name", at) for at in sorted(self.undeclared)),
+            *(
+                ("operation location alias was never defined", at)
+                for label, at in self.named_locations.items()
+                if label not in self.locations.texts
+            ),
+        ]
+        if missing:
+            found = [Diagnostic(message, self._span(at, None)) for message, at in missing]
+            span = self._span(missing[0][1], None)
+            self.take(TextError(missing[0][0], span=span, later=tuple(found[1:])))
 
     def _as_source_module(self, operation: Operation) -> SourceModule:
         return SourceModule(
@@ -151,17 +158,29 @@ class _ModuleParser(LineParser):
             operation.end,
         )
 
-    def _top_level(self) -> list[Operation]:
-        operations: list[Operation] = []
+    def _top_level(self, operations: list[Operation]) -> None:
         while self.kind != "end":
-            if self.kind in ("hash", "type"):
-                self.alias_definition()
-            elif self.tok == "{-#":
-                found = _RESOURCES.match(self.text, self.start)
-                if found is None:
-                    self.fail_plainly("expected '#-}' to end file metadata", self.start, self.end)
-                self.resources = found[0]
-                self.move(found.end())
-            else:
-                operations.append(self.operation())
-        return operations
+            first = self.start
+            try:
+                if self.kind in ("hash", "type"):
+                    self.alias_definition()
+                elif self.tok == "{-#":
+                    self._read_resources()
+                else:
+                    operation = self.next_operation()
+                    if operation is not None:
+                        operations.append(operation)
+                    elif self.start == first or self.tok == "}":
+                        self.next()
+            except TextError as error:
+                self.take(error)
+                self.skip(first, error.span.start if error.span is not None else first)
+                if self.start == first or self.tok == "}":
+                    self.next()
+
+    def _read_resources(self) -> None:
+        found = _RESOURCES.match(self.text, self.start)
+        if found is None:
+            self.fail_plainly("expected '#-}' to end file metadata", self.start, self.end)
+        self.resources = found[0]
+        self.move(found.end())

@@ -88,9 +88,12 @@ class LineParser(OperationParser):
             if self.tok == "}" or self.kind in ("block", "end"):
                 break
             first = self.start
-            operation = self.operation()
-            operations.append(operation)
+            read = self.next_operation()
             at = self.before
+            if read is None:
+                continue
+            operation = read
+            operations.append(operation)
             if end >= at > begin > 0 and first < end and not text[at:end].strip() and end < size:
                 template = self._learn(operation, first, end)
                 if template is not None:
@@ -100,6 +103,10 @@ class LineParser(OperationParser):
         for operation in operations:
             operation.parent = block
         block.operations = tuple(operations)
+
+    def next_operation(self) -> Operation | None:
+        """Read an operation; `None` if it is wrong and was left out."""
+        return self.operation()
 
     def _key(self, parts: list[str]) -> tuple[str, Location | None]:
         """The text of a line without names and location; the location."""

@@ -404,8 +404,7 @@ class OperationParser(ValueParser):
         for label, at in self.undefined_blocks.items():
             self.fail_plainly(f"reference to an undefined block '^{label}'", at)
         if isolated:
-            for at, message in self.undefined_values():
-                self.fail_plainly(message, at)
+            self.undeclared += [at for _, at in self.forward.values()]
             self.scope, self.forward = outer
         else:
             self.leave(size)

@@ -5,6 +5,8 @@ Source: MLIR language reference, "Value scoping".
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from hloscope.errors import Diagnostic
 from hloscope.ir.types import Type
 from hloscope.mlir.asm import Use
@@ -13,7 +15,7 @@ from hloscope.mlir.ir import Block, Operation, Value
 from hloscope.mlir.lexer import TextError
 from hloscope.mlir.parser_attributes import AttributeParser
 from hloscope.mlir.types import type_text
-from hloscope.source import Source
+from hloscope.source import Source, Span
 
 
 class ValueParser(AttributeParser):
@@ -23,13 +25,22 @@ class ValueParser(AttributeParser):
         scope: Values by name, in the order of their definition; of several results (`%0:2`) each
             by `0#1`, the first also by `0`.
         forward: Values that are used but not defined yet, with where they were first used.
-        defined_at: Where the names in `scope` were defined, for what the text says twice.
-        blocks: Blocks of the region being read, by label, with where they were first named;
-            those not defined yet have no arguments and no operations.
+        blocks: Blocks of the region being read, by label.
+        undefined_blocks: Where the labels of blocks not defined yet were first named.
+        undeclared: Where values are used that are not defined anywhere.
+        unread: Names of the results of ops that could not be read.
         used: Positions of the uses the op being read has resolved so far.
     """
 
-    __slots__ = ("blocks", "forward", "scope", "undefined_blocks", "used")
+    __slots__ = (
+        "blocks",
+        "forward",
+        "scope",
+        "undeclared",
+        "undefined_blocks",
+        "unread",
+        "used",
+    )
 
     def __init__(self, source: Source, dialects: Dialects, at: int = 0) -> None:
         super().__init__(source, dialects, at)
@@ -37,6 +48,8 @@ class ValueParser(AttributeParser):
         self.forward: dict[str, tuple[Value, int]] = {}
         self.blocks: dict[str, Block] = {}
         self.undefined_blocks: dict[str, int] = {}
+        self.undeclared: list[int] = []
+        self.unread: set[str] = set()
         self.used: list[int] = []
 
     # ----------------------------------------------------------------------------------- uses
@@ -85,18 +98,31 @@ class ValueParser(AttributeParser):
         first = self.scope.get(use.name)
         if first is not None:
             self.fail_plainly("reference to invalid result number", use.at)
+        if use.name in self.unread:
+            return Value(type, name=use.name, index=use.number)
         pending = self.forward.get(key)
         if pending is None:
             pending = self.forward[key] = Value(type, name=use.name, index=use.number), use.at
         return pending[0]
 
-    def _other_type(self, use: Use, value: Value, type: Type) -> None:
+    def _other_type(self, use: Use, value: Value, type: Type) -> NoReturn:
         have, want = type_text(type), type_text(value.type)
         message = (
             f"use of value '%{use.name}' expects different type than prior uses: "
             f"'{have}' vs '{want}'"
         )
-        self.fail_plainly(message, use.at)
+        pending = self.forward.get(f"{use.name}#{use.number}" if use.number else use.name)
+        note = self._where(value) if pending is None else self._span(pending[1], None)
+        self._noted(message, use.at, "prior use here", note)
+
+    def _where(self, value: Value) -> Span | None:
+        return value.owner.span if isinstance(value.owner, Operation) else None
+
+    def _noted(self, message: str, at: int, note: str, span: Span | None) -> NoReturn:
+        """Raise an error with a note."""
+        notes = () if span is None else (Diagnostic(note, span, severity="note"),)
+        earlier, self._earlier = tuple(self._earlier), []
+        raise TextError(message, span=self._span(at, None), earlier=earlier, notes=notes)
 
     # ---------------------------------------------------------------------------- definitions
 
@@ -112,39 +138,28 @@ class ValueParser(AttributeParser):
         scope[name] = values[0]
 
     def _define_slowly(self, name: str, values: tuple[Value, ...], at: int) -> None:
-        if name in self.scope:
-            self.fail_plainly(f"redefinition of SSA value '%{name}'", at)
+        known = self.scope.get(name)
+        if known is not None:
+            message = f"redefinition of SSA value '%{name}'"
+            self._noted(message, at, "previously defined here", self._where(known))
         for number, value in enumerate(values):
             pending = self.forward.get(f"{name}#{number}" if number else name)
             if pending is not None and pending[0].type != value.type:
-                have = type_text(value.type)
-                message = f"definition of SSA value '%{name}#{number}' has type '{have}'"
-                span = self._span(pending[1], None)
-                text = f"previously used here with type '{type_text(pending[0].type)}'"
-                self.note(message, at, Diagnostic(text, span, severity="note"))
-
-    def note(self, message: str, at: int, *notes: Diagnostic) -> None:
-        """Raise an error with notes."""
-        earlier, self._earlier = tuple(self._earlier), []
-        raise TextError(message, span=self._span(at, None), earlier=earlier, notes=notes)
+                message = f"definition of SSA value '%{name}#{number}' has type "
+                message += f"'{type_text(value.type)}'"
+                note = f"previously used here with type '{type_text(pending[0].type)}'"
+                self._noted(message, at, note, self._span(pending[1], None))
 
     def adopt(self, name: str, number: int, value: Value) -> Value:
         """The value to define: that of earlier uses if there were any, else `value`."""
         if not self.forward:
             return value
         pending = self.forward.pop(f"{name}#{number}" if number else name, None)
-        if pending is None or pending[0].type != value.type:
-            if pending is not None:
-                self.forward[f"{name}#{number}" if number else name] = pending
+        if pending is None:
             return value
         found = pending[0]
         found.owner, found.index, found.location = value.owner, value.index, value.location
         return found
-
-    def undefined_values(self) -> list[tuple[int, str]]:
-        """Where values are used that were never defined, and the message, in the text's order."""
-        message = "use of undeclared SSA value name"
-        return sorted((at, message) for _, at in self.forward.values())
 
     # --------------------------------------------------------------------------------- blocks
 
@@ -161,10 +176,3 @@ class ValueParser(AttributeParser):
         scope = self.scope
         while len(scope) > size:
             scope.popitem()
-
-
-def attach(operation: Operation, names: tuple[Value, ...]) -> None:
-    """Make values the results of an operation."""
-    operation.results = names
-    for value in names:
-        value.owner = operation
