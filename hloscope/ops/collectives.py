@@ -27,6 +27,7 @@ from hloscope.ops.infer_util import (
     extents,
     fit,
     leaves,
+    like,
     packed,
     require,
     resized,
@@ -135,7 +136,7 @@ def _reduced(op: Collective, operands: list[TensorType], calls: tuple[Callee, ..
     found = leaves(returned(op.name, calls))
     if not found or not isinstance(found[0], TensorType):
         raise VerifyError(f"the body of `{op.name}` returns no array")
-    return packed(array(found[0].element, extents(t)) for t in operands)
+    return packed(like(t, found[0].element) for t in operands)
 
 
 def _check_body(

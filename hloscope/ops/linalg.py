@@ -16,6 +16,7 @@ from hloscope.ops.infer_util import (
     count,
     extents,
     fit,
+    like,
     real_part,
     require,
     tensor,
@@ -104,7 +105,7 @@ class TriangularSolve(Op):
             "triangular_solve_i6",
             "Invalid transpose option value for triangular solve",
         )
-        return array(element, extents(b))
+        return like(b, element)
 
 
 @op("fft")

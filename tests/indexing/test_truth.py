@@ -12,9 +12,10 @@ import pytest
 
 from hloscope.indexing.access import Precision
 from hloscope.indexing.analysis import coverage
-from hloscope.ir.op import Op
+from hloscope.ir.op import NotInferredError
 from hloscope.ir.types import TensorType, TupleType
 from hloscope.ops.elementwise import ELEMENTWISE
+from hloscope.ops.infer_util import fit
 from tests.indexing.truth import collectives, elementwise, linalg, others, reduction, shape, slicing
 from tests.indexing.truth.generator import CASES, NOT_EXACT, Gen
 from tests.indexing.truth.marks import Case
@@ -33,12 +34,17 @@ def cases(name: str, full: bool) -> list[Case]:
 def test_inferred_type_is_that_of_the_result(name: str, full: bool) -> None:
     for c in cases(name, full):
         op = c.ins.op
-        if type(op).infer is Op.infer or getattr(op, "result", "") == "written":
+        if op.name == "uniform_dequantize":
+            continue  # the operands of cases are not quantized
+        try:
+            inferred = op.infer(tuple(o.ins.type for o in c.operands), c.ins.calls)
+        except NotInferredError:
             continue  # the type is part of the program
-        inferred = op.infer(tuple(o.ins.type for o in c.operands), c.ins.calls)
         types = inferred.elements if isinstance(inferred, TupleType) else (inferred,)
-        sizes = [t.shape for t in types if isinstance(t, TensorType)]
-        assert sizes == [m.shape for m in c.outputs], describe(c)
+        shapes = [t.sizes for t in types if isinstance(t, TensorType)]
+        for sizes, output in zip(shapes, c.outputs, strict=True):
+            assert len(sizes) == output.ndim, describe(c)
+            assert all(map(fit, sizes, output.shape)), describe(c)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -64,9 +70,11 @@ def test_every_elementwise_op_reads_its_own_index(name: str) -> None:
 
 
 WITHOUT = """
-    after_all async_done async_start async_update call case collective_permute composite constant
-    create_token fusion parameter partition_id ragged_all_to_all recv recv-done replica_id result
-    return rng-get-and-update-state rng_bit_generator send send-done while
+    after_all async_done async_start async_update call case check.expect_almost_eq
+    check.expect_almost_eq_const check.expect_close check.expect_eq check.expect_eq_const
+    check.expect_serialized_eq collective_permute composite constant create_token fusion parameter
+    partition_id ragged_all_to_all recv recv-done replica_id result return
+    rng-get-and-update-state rng_bit_generator send send-done while
 """.split()
 """Ops that read no elements, that pass on whole values of another device or random state, or whose
 called computation decides: `tests/fusion` and `test_fusion_truth` are about these."""

@@ -19,6 +19,8 @@ from hloscope.indexing.rules.build import (
     all_output_sizes,
     dims,
     everything_map,
+    exact,
+    identity,
     identity_map,
     leaves,
     output_sizes,
@@ -31,12 +33,15 @@ from hloscope.ir.types import Dims, TupleType
 from hloscope.ops.collectives import (
     AllGather,
     AllToAll,
+    Collective,
     CollectiveBroadcast,
     CollectivePermute,
+    CollectiveReduce,
     PartitionId,
     RaggedAllToAll,
     ReduceScatter,
     ReplicaId,
+    Rooted,
 )
 from hloscope.ops.groups import Table
 from hloscope.ops.transfers import Infeed, Outfeed
@@ -109,10 +114,17 @@ def _group_size(op: AllToAll, source: Dims, target: Dims) -> int:
         return op.split_count
     if split is not None and concat is not None and split != concat and target[split]:
         return source[split] // target[split]
+    return _members(op, "an all-to-all")
+
+
+def _members(op: Collective, what: str) -> int:
+    """Size of the groups."""
     written = op.replica_groups
+    if isinstance(written, str) and written.startswith("#"):
+        raise UnsupportedError(f"{what} along axes of a mesh, whose sizes are not written")
     groups = written.rows if isinstance(written, Table) else read_replica_groups(written)
     if not groups:
-        raise UnsupportedError("an all-to-all among all devices, whose number is not written")
+        raise UnsupportedError(f"{what} among all devices, whose number is not written")
     return len(groups[0])
 
 
@@ -148,7 +160,8 @@ def _split_and_concat(op: AllToAll) -> tuple[int, int]:
 
 
 def _is_tuple_form(ins: Instruction, op: AllToAll) -> bool:
-    return op.split_dimension is None or (isinstance(ins.type, TupleType) and len(ins.operands) > 1)
+    several = isinstance(ins.type, TupleType) and len(ins.operands) > 1
+    return op.split_dimension is None or (several and op.split_count is None)
 
 
 def _member_to_member(shape: Dims, operand: int, output: int) -> Accesses:
@@ -185,24 +198,65 @@ def _from_member(shape: Dims, first: int, last: int) -> Accesses:
     return _on(at, dims(len(shape)), member)
 
 
-def _whole_value(ins: Instruction, op: CollectiveBroadcast | CollectivePermute) -> Accesses:
-    """From the first member, or from the device that sends to this one (others have zeros)."""
+@output_to_input(CollectivePermute)
+@input_to_output(CollectivePermute)
+def _(ins: Instruction, op: CollectivePermute, number: int) -> tuple[Accesses, ...]:
+    """From the device that sends to this one; others have zeros."""
     if len(ins.operands) != len(leaves(ins.type)):
         raise UnsupportedError("a collective that writes into a slice of an operand")
-    if isinstance(op, CollectiveBroadcast):
-        return _from_member(sizes(ins.operands[0].type), 0, 0)
     sources = [source for source, _ in op.pairs]
     if not sources:
-        return NEVER
-    return _from_member(sizes(ins.operands[0].type), min(sources), max(sources))
+        return _pairwise(ins, number, NEVER)
+    shape = sizes(ins.operands[number].type)
+    return _pairwise(ins, number, _from_member(shape, min(sources), max(sources)))
 
 
-@output_to_input(CollectiveBroadcast, CollectivePermute)
-@input_to_output(CollectiveBroadcast, CollectivePermute)
-def _(
-    ins: Instruction, op: CollectiveBroadcast | CollectivePermute, number: int
-) -> tuple[Accesses, ...]:
-    return _pairwise(ins, number, _whole_value(ins, op))
+# One member of each group is its root: the first one, or the one that the last operand names for
+# each of the others.
+
+
+def _sent_by_root(ins: Instruction, op: Rooted, number: int) -> Accesses:
+    """The value of operand and output `number`, on the members whose it is."""
+    shape = sizes(ins.operands[number].type)
+    if isinstance(op, CollectiveReduce):
+        return identity(shape)
+    if not op.has_dynamic_root:
+        return _from_member(shape, 0, 0)
+    at = MapBuilder(shape)
+    root = at.read(0, _members(op, "a broadcast") - 1, ins.operands[-1], [Const(number)])
+    return _on(at, dims(len(shape)), root)
+
+
+@output_to_input(CollectiveBroadcast, CollectiveReduce, memo=False)
+def _(ins: Instruction, op: Rooted, output: int) -> tuple[Accesses, ...]:
+    found = list(_pairwise(ins, output, _sent_by_root(ins, op, output)))
+    if op.has_dynamic_root:
+        found[-1] = _here(op, MapBuilder(output_sizes(ins, output)), [Const(output)])
+    return tuple(found)
+
+
+@input_to_output(CollectiveBroadcast, CollectiveReduce, memo=False)
+def _(ins: Instruction, op: Rooted, operand: int) -> tuple[Accesses, ...]:
+    targets = all_output_sizes(ins)
+    if not op.has_dynamic_root or operand < len(targets):
+        data = _sent_by_root(ins, op, operand)
+        return tuple(data if k == operand else NEVER for k in range(len(targets)))
+    roots = sizes(ins.operands[operand].type)
+    return tuple(_from_root(op, roots, k, target) for k, target in enumerate(targets))
+
+
+def _from_root(op: Rooted, roots: Dims, number: int, target: Dims) -> Accesses:
+    """What the number of the root for output `number` influences: all of it."""
+    at = MapBuilder(roots)
+    at.require(Dim(0), number, number)
+    return _here(op, at, [at.range(size) for size in target])
+
+
+def _here(op: Rooted, at: MapBuilder, results: list[Expr]) -> Accesses:
+    """An access on the device itself."""
+    if isinstance(op, CollectiveReduce):
+        return exact(at.map(results))
+    return _on(at, results, at.read(0, _members(op, "a broadcast") - 1, None))
 
 
 _RAGGED = "which rows are exchanged depends on sizes and offsets known at run time"

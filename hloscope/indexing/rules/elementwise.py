@@ -19,7 +19,7 @@ from hloscope.indexing.rules.build import (
 from hloscope.indexing.rules.registry import input_to_output, output_to_input
 from hloscope.ir.graph import Instruction
 from hloscope.ir.types import Dims
-from hloscope.ops.collectives import AllReduce, CollectiveReduce, CrossReplicaSum
+from hloscope.ops.collectives import AllReduce, CrossReplicaSum
 from hloscope.ops.elementwise import ELEMENTWISE, Elementwise, ImplicitBroadcast
 from hloscope.ops.reduction import Map
 
@@ -60,19 +60,15 @@ def _(ins: Instruction, op: Elementwise, operand: int) -> tuple[Accesses, ...]:
     return (NEVER,)
 
 
-@output_to_input(AllReduce, CollectiveReduce, CrossReplicaSum)
-def _(
-    ins: Instruction, op: AllReduce | CollectiveReduce | CrossReplicaSum, output: int
-) -> tuple[Accesses, ...]:
+@output_to_input(AllReduce, CrossReplicaSum)
+def _(ins: Instruction, op: AllReduce | CrossReplicaSum, output: int) -> tuple[Accesses, ...]:
     """On one device: an all-reduce of several operands reduces each on its own."""
     target = identity(output_sizes(ins, output))
     return tuple([target if k == output else NEVER for k in range(len(ins.operands))])
 
 
-@input_to_output(AllReduce, CollectiveReduce, CrossReplicaSum)
-def _(
-    ins: Instruction, op: AllReduce | CollectiveReduce | CrossReplicaSum, operand: int
-) -> tuple[Accesses, ...]:
+@input_to_output(AllReduce, CrossReplicaSum)
+def _(ins: Instruction, op: AllReduce | CrossReplicaSum, operand: int) -> tuple[Accesses, ...]:
     source = identity(sizes(ins.operands[operand].type))
     return tuple([source if k == operand else NEVER for k in range(len(all_output_sizes(ins)))])
 

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from hloscope.ops.collectives import AllGather, AllToAll, CollectiveBroadcast, ReduceScatter
+from hloscope.ops.collectives import (
+    AllGather,
+    AllToAll,
+    CollectiveBroadcast,
+    CollectiveReduce,
+    ReduceScatter,
+)
 from tests.indexing.truth.generator import Gen, body, case
-from tests.indexing.truth.marks import Case, Marks, Operand
+from tests.indexing.truth.marks import Case, Marks, Operand, as_marks, union
 
 
 def _per_member(operand: Operand, group: int) -> list[Marks]:
@@ -58,6 +64,17 @@ def all_to_all(g: Gen) -> Case:
     return g.case(op, [x], np.concatenate(parts, concat), group=group, member=member)
 
 
+@case("all_to_all: several operands")
+def all_to_all_of_several(g: Gen) -> Case:
+    """StableHLO's form: each operand is exchanged on its own."""
+    group, member, text = _group(g)
+    operands = [g.array((3, group * size), copies=group) for size in (1, 2)]
+    parts = [[np.split(m, group, 1)[member] for m in _per_member(x, group)] for x in operands]
+    op = AllToAll(text, split_dimension=1, concat_dimension=0, split_count=group)
+    results = tuple(np.concatenate(part, 0) for part in parts)
+    return g.case(op, operands, results, group=group, member=member)
+
+
 @case("collective_broadcast")
 def collective_broadcast(g: Gen) -> Case:
     group, member, text = _group(g)
@@ -65,3 +82,27 @@ def collective_broadcast(g: Gen) -> Case:
     return g.case(
         CollectiveBroadcast(text), [x], _per_member(x, group)[0], group=group, member=member
     )
+
+
+@case("collective_broadcast: dynamic roots")
+def rooted_broadcast(g: Gen) -> Case:
+    """For each of two values, the member that the last operand names."""
+    group, member, text = _group(g)
+    first, second = (g.array(g.shape(0, 2, most=20), copies=group) for _ in range(2))
+    roots = g.integers((2,), 0, group - 1)
+    assert roots.values is not None
+    mine = _per_member(roots, group)[member]
+    results = tuple(
+        as_marks(union(as_marks(_per_member(x, group)[int(roots.values[k])]), int(mine[k])))
+        for k, x in enumerate((first, second))
+    )
+    op = CollectiveBroadcast(text, has_dynamic_root=True)
+    return g.case(op, [first, second, roots], results, group=group, member=member)
+
+
+@case("collective_reduce: dynamic root")
+def rooted_reduce(g: Gen) -> Case:
+    x, root = g.array(g.shape(0, 2)), g.integers((1,), 0, 1)
+    op = CollectiveReduce(has_dynamic_root=True)
+    calls = (body(2, [(0, 1)]),)
+    return g.case(op, [x, root], union(x.marks, root.marks[0]), calls=calls)

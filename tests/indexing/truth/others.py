@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hloscope.ir.op import Op
+from hloscope.ops.checking import Print, Probe
 from hloscope.ops.contraction import Einsum, UnaryEinsum
 from hloscope.ops.control import AddDependency, CopyDone, CopyStart, Domain, OptimizationBarrier
 from hloscope.ops.convolution import Convolution, DynamicConv
@@ -21,6 +22,8 @@ from hloscope.ops.dynamic import (
     SetDimensionSize,
 )
 from hloscope.ops.gather_scatter import DynamicGather, Gather, TorchIndexSelect
+from hloscope.ops.partition import ShardingConstraint
+from hloscope.ops.quantize import UniformDequantize, UniformQuantize
 from hloscope.ops.random import Rng
 from hloscope.ops.shape import BroadcastInDim, Iota, Pad
 from hloscope.ops.slicing import RealDynamicSlice, Slice
@@ -208,6 +211,14 @@ def add_dependency(g: Gen) -> Case:
 def domain(g: Gen) -> Case:
     x = g.array(g.shape(0, 2))
     return g.case(Domain(), [x], x.marks)
+
+
+for _op in (ShardingConstraint(), Print(), Probe(), UniformQuantize(), UniformDequantize()):
+
+    @case(_op.name)
+    def _(g: Gen, op: Op = _op) -> Case:
+        x = g.array(g.shape(0, 2))
+        return g.case(op, [x], x.marks)
 
 
 @case("copy-start")
