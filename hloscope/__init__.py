@@ -26,10 +26,15 @@ if TYPE_CHECKING:
     from hloscope.hlo_parser.printer import print_hlo
     from hloscope.indexing import Access, IndexingMap, Precision
     from hloscope.simplifier import simplify
+    from hloscope.stablehlo.builder import Builder
+    from hloscope.stablehlo.inferring import infer
+    from hloscope.stablehlo.printing import print_stablehlo
+    from hloscope.stablehlo.reading import parse_stablehlo
 
 __version__ = "0.1.0"
 __all__ = [
     "Access",
+    "Builder",
     "ComputationView",
     "Diagnostic",
     "HloscopeError",
@@ -43,8 +48,11 @@ __all__ = [
     "UnknownNameError",
     "UnsupportedError",
     "VerifyError",
+    "infer",
     "parse_hlo",
+    "parse_stablehlo",
     "print_hlo",
+    "print_stablehlo",
     "read",
     "simplify",
     "verify",
@@ -65,6 +73,10 @@ _HOMES: Final = {
     "hloscope.hlo_parser.printer": ("print_hlo",),
     "hloscope.indexing": ("Access", "IndexingMap", "Precision"),
     "hloscope.simplifier": ("simplify",),
+    "hloscope.stablehlo.builder": ("Builder",),
+    "hloscope.stablehlo.inferring": ("infer",),
+    "hloscope.stablehlo.printing": ("print_stablehlo",),
+    "hloscope.stablehlo.reading": ("parse_stablehlo",),
 }
 _HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -25,6 +25,7 @@ COMMANDS = {
     "ls --fusions": ["ls", "--fusions", "examples/softmax.hlo"],
     "show": ["show", "examples/softmax.hlo", "softmax", "--around", "1"],
     "print": ["print", "examples/softmax.hlo"],
+    "infer": ["infer", "examples/softmax.hlo"],
     "index": ["index", "examples/softmax.hlo"],
     "index --from-operand": ["index", "examples/softmax.hlo", "--from-operand", "0"],
     "index --json": ["index", "examples/softmax.hlo", "--json"],

@@ -25,6 +25,7 @@ COMMANDS: Final = {
     "show": ("show", "Print an instruction and its neighbourhood."),
     "print": ("print", "Print a program in its own language, canonically."),
     "verify": ("verify", "Verify programs: every finding."),
+    "infer": ("infer", "Tell the types that follow for the results of every op."),
     "index": ("index", "Tell which elements of its operands an instruction reads."),
     "simplify": ("maps", "Simplify an indexing map."),
     "compose": ("maps", "Compose two indexing maps."),
@@ -104,5 +105,5 @@ def _drop_output() -> None:
 def app() -> None:
     """Tell which elements of which tensors an HLO instruction or fusion touches.
 
-    FILE is HLO text, or `-` for the standard input.
+    FILE is HLO or StableHLO text, or `-` for the standard input.
     """

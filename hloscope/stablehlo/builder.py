@@ -10,10 +10,10 @@ module {
   func.func @main(%x: tensor<2x3xf32>, %y: tensor<3xf32>) -> tensor<2xf32> {
     %0 = stablehlo.broadcast_in_dim %y, dims = [1] : (tensor<3xf32>) -> tensor<2x3xf32>
     %1 = stablehlo.add %x, %0 : tensor<2x3xf32>
-    %cst = stablehlo.constant dense<0.000000e+00> : tensor<f32>
-    %2 = stablehlo.reduce(%1 init: %cst) applies stablehlo.add across dimensions = [1] : \
+    %2 = stablehlo.constant dense<0.000000e+00> : tensor<f32>
+    %3 = stablehlo.reduce(%1 init: %2) applies stablehlo.add across dimensions = [1] : \
 (tensor<2x3xf32>, tensor<f32>) -> tensor<2xf32>
-    return %2 : tensor<2xf32>
+    return %3 : tensor<2xf32>
   }
 }
 <BLANKLINE>
@@ -68,7 +68,7 @@ class _Ops:
         raise AttributeError(f"no op is called `{name}`{near}", name=name, obj=self)
 
 
-class _Chlo(_Ops):
+class Chlo(_Ops):
     """The ops of CHLO."""
 
     def __init__(self, builder: Builder) -> None:
@@ -93,7 +93,7 @@ class Builder(_Ops):
 
     def __init__(self, name: str = "") -> None:
         self.name: Final = name
-        self.chlo: Final = _Chlo(self)
+        self.chlo: Final = Chlo(self)
         self._functions: Final[list[Operation]] = []
         self._signatures: Final[dict[str, FunctionType]] = {}
         self._blocks: Final[list[list[Operation]]] = []
@@ -385,7 +385,7 @@ def _give_methods() -> None:
         dialect, _, name = spelling.name.partition(".")
         name = name.replace("-", "_")
         name += "_" * iskeyword(name)
-        home = {"stablehlo": Builder, "chlo": _Chlo}.get(dialect)
+        home = {"stablehlo": Builder, "chlo": Chlo}.get(dialect)
         if home is not None and name not in ("return_", "constant"):
             setattr(home, name, _method(spelling, name))
 

@@ -161,10 +161,10 @@ class Reifier:
         """`(limit - start + stride - 1) / stride` of each dimension."""
         whole, starts, limits, strides = operands
         rank = whole.type.rank if isinstance(whole.type, TensorType) else 0
-        sizes, one = [], self.constant(1)
+        sizes = []
         for d in range(rank):
             start, limit, stride = (self._element(v, d) for v in (starts, limits, strides))
-            span = self.add(stride, self.subtract(limit, start))
+            span, one = self.add(stride, self.subtract(limit, start)), self.constant(1)
             sizes.append(self._make("arith.divsi", INDEX, self.subtract(span, one), stride))
         return sizes
 
@@ -172,8 +172,12 @@ class Reifier:
 # --- rules of single ops --------------------------------------------------------------------------
 
 
+def _sizes(value: Value) -> tuple[int | None, ...]:
+    return value.type.sizes if isinstance(value.type, TensorType) else ()
+
+
 def _rank(value: Value) -> int:
-    return value.type.rank if isinstance(value.type, TensorType) else 0
+    return len(_sizes(value))
 
 
 def _transpose(at: Reifier, op: Transpose, operands: Sequence[Value]) -> list[Value]:
@@ -224,15 +228,18 @@ def _dot_general(at: Reifier, op: DotGeneral, operands: Sequence[Value]) -> list
 
 def _gather(at: Reifier, op: Gather | DynamicGather, operands: Sequence[Value]) -> list[Value]:
     indices = operands[1]
-    batch = [at.dimension(indices, d) for d in range(_rank(indices)) if d != op.index_vector_dim]
+    rows = [d for d in range(_rank(indices)) if d != op.index_vector_dim]
+    at_run_time = [d for d in rows if _sizes(indices)[d] is None]
+    made = {d: at.dimension(indices, d) for d in at_run_time}
     dropped = op.collapsed_slice_dims + op.operand_batching_dims
     window = [d for d in range(_rank(operands[0])) if d not in dropped]
     if isinstance(op, Gather):
         sizes = [at.constant(op.slice_sizes[d]) for d in window]
     else:
         sizes = [at._element(operands[2], d) for d in window]
-    batches, offsets = iter(batch), iter(sizes)
-    rank = len(batch) + len(window)
+    batches = iter([made.get(d) or at.dimension(indices, d) for d in rows])
+    offsets = iter(sizes)
+    rank = len(rows) + len(window)
     return [next(offsets) if d in op.offset_dims else next(batches) for d in range(rank)]
 
 

@@ -1,0 +1,45 @@
+"""StableHLO programs as MLIR text."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from hloscope.ir.graph import Module
+from hloscope.mlir.ir import Operation
+from hloscope.mlir.printer import print_mlir
+from hloscope.stablehlo.builder import Builder
+from hloscope.stablehlo.dialects import DIALECTS
+from hloscope.stablehlo.tree import to_mlir
+
+
+def print_stablehlo(
+    program: Operation | Module | Builder,
+    *,
+    generic: bool = False,
+    locations: bool = False,
+    names: Literal["mlir", "source"] = "mlir",
+) -> str:
+    """The program as MLIR text, character by character as MLIR's own tools print it.
+
+    Args:
+        program: A syntax tree, a module of the program graph, or a builder.
+        generic: Print all ops in the generic form.
+        locations: Print where ops come from.
+        names: Number values as MLIR does, or keep the names they have.
+
+    Raises:
+        UnsupportedError: An op of the graph is none of StableHLO.
+
+    >>> from hloscope.stablehlo.reading import parse_stablehlo
+    >>> text = "func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> { return %x : tensor<2xf32> }"
+    >>> print(print_stablehlo(parse_stablehlo(text)), end="")
+    module {
+      func.func @f(%arg0: tensor<2xf32>) -> tensor<2xf32> {
+        return %arg0 : tensor<2xf32>
+      }
+    }
+    """
+    if isinstance(program, Builder):
+        program = program.module
+    tree = program if isinstance(program, Operation) else to_mlir(program)
+    return print_mlir(tree, dialects=DIALECTS, generic=generic, locations=locations, names=names)
