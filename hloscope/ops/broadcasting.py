@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from functools import reduce
 
 from hloscope.ir.types import Dims, TensorType, Type
-from hloscope.ops.infer_util import Extent, extents, require
+from hloscope.ops.infer_util import Extent, extents, require, size_text
 
 ONE: Extent = (1, None)
 
@@ -42,17 +42,17 @@ def _aligned(a: list[Extent], b: list[Extent]) -> Iterable[tuple[Extent, Extent]
 
 
 def _of_known(a: list[Extent], b: list[Extent]) -> list[Extent]:
-    return [_known_dimension(x, y) for x, y in _aligned(a, b)]
+    """The dimensions of two arrays, from the last one, which is the first to be refused."""
+    pairs = list(_aligned(a, b))
+    return [_known_dimension(x, y) for x, y in reversed(pairs)][::-1]
 
 
 def _known_dimension(a: Extent, b: Extent) -> Extent:
     if a == ONE or b == ONE:
         return b if a == ONE else a
-    sizes = [x[1] if x[0] is None else x[0] for x in (a, b)]
-    if None in sizes:
-        return _lenient_dimension(a, b) or (None, None)
-    message = f"incompatible shapes for broadcasting {sizes[0]} and {sizes[1]}"
-    require(sizes[0] == sizes[1], "", message)
+    x, y = (most if size is None else size for size, most in (a, b))
+    message = f"incompatible shapes for broadcasting {size_text(x)} and {size_text(y)}"
+    require(x == y, "", message)
     message = "cannot mix bounded and static dimensions in broadcast"
     require((a[0] is None) == (b[0] is None), "", message)
     return a
@@ -69,16 +69,18 @@ def _lenient(dims: Sequence[list[Extent]]) -> list[Extent] | None:
 
 
 def _lenient_dimension(a: Extent, b: Extent) -> Extent | None:
+    if None not in (a[0], b[0]) and 1 in (a[0], b[0]):
+        return (b if a[0] == 1 else a)[0], None
     for mine, other in ((a[0], b[0]), (b[0], a[0])):
         if mine is not None and mine > 1:
             return (mine, None) if other in (None, 1, mine) else None
-    return (None, None) if a[0] is None or b[0] is None else (max(a[0], b[0]), None)
+    return (None if a[0] is None or b[0] is None else a[0]), None
 
 
 def broadcast_along(lhs: TensorType, rhs: TensorType, dimensions: Dims) -> list[Extent] | None:
     """The dimensions of two arrays once the smaller is put along `dimensions` of the larger.
 
-    `None` where they do not meet, as `chlo` says nothing of the result then.
+    `None` where they do not meet, as `chlo` says nothing of the result then.  Bounds get lost.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES
     >>> f32 = ELEMENT_TYPES["f32"]
@@ -88,10 +90,8 @@ def broadcast_along(lhs: TensorType, rhs: TensorType, dimensions: Dims) -> list[
     small, large = (lhs, rhs) if lhs.rank <= rhs.rank else (rhs, lhs)
     if len(dimensions) != small.rank or not all(0 <= d < large.rank for d in dimensions):
         return None
-    result = extents(large)
+    result: list[Extent] = [(size, None) for size in large.sizes]
     for d, mine in zip(dimensions, extents(small), strict=True):
-        if mine == result[d]:
-            continue
         met = _lenient_dimension(mine, result[d])
         if met is None:
             return None

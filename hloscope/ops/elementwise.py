@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import starmap
 from typing import ClassVar, Final, TypeVar
 
 from hloscope.errors import VerifyError
-from hloscope.ir.types import ElementType, TensorType, UnrankedTensorType, compatible_elements
+from hloscope.ir.op import IncompatibleTypesError
+from hloscope.ir.types import (
+    ElementType,
+    TensorType,
+    UnrankedTensorType,
+    compatible,
+    compatible_elements,
+)
 from hloscope.mlir.types import ELEMENTS
 from hloscope.ops.base import Callee, Dims, Op, Type, op
 from hloscope.ops.broadcasting import broadcast_along, numpy_broadcast
 from hloscope.ops.infer_util import (
     PRED,
+    Extent,
     array,
     bare,
     common_element,
@@ -350,13 +359,34 @@ class ImplicitBroadcast(Op):
         )
         element = _result_element(applied(), elements[0])
         types = [t for t in operands if isinstance(t, TensorType)]
-        if len(types) < len(operands):
-            return UnrankedTensorType(element)
-        if self.broadcast_dimensions is not None and len(types) == 2:
-            dims = broadcast_along(types[0], types[1], self.broadcast_dimensions)
-        else:
-            dims = numpy_broadcast(types)
+        dims = self._dimensions(types) if len(types) == len(operands) else None
         return UnrankedTensorType(element) if dims is None else array(element, dims)
+
+    def _dimensions(self, types: Sequence[TensorType]) -> list[Extent] | None:
+        if self.broadcast_dimensions is not None and len(types) == 2:
+            return broadcast_along(types[0], types[1], self.broadcast_dimensions)
+        return numpy_broadcast(types)
+
+    def verify(
+        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
+    ) -> None:
+        applied = ELEMENTWISE[self.applies]
+        count(self.name, operands, applied.arity)
+        types = [t for t in operands if isinstance(t, TensorType)]
+        if len(types) == len(operands):
+            self._dimensions(types)
+        try:
+            super().verify(operands, results, calls)
+        except IncompatibleTypesError as error:  # of a select, elements are not compared
+            pairs = zip(error.inferred, error.declared, strict=True)
+            if applied is not Select or not all(starmap(_shapes_fit, pairs)):
+                raise
+
+
+def _shapes_fit(a: Type, b: Type) -> bool:
+    if not isinstance(a, TensorType) or not isinstance(b, TensorType):
+        return True
+    return compatible(a, like(b, a.element))
 
 
 def _broadcasting(name: str) -> type[ImplicitBroadcast]:

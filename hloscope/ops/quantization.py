@@ -207,7 +207,7 @@ def check_transpose(operand: Type, result: Type, permutation: Dims) -> None:
     check_same_scale(operand, result, "transpose_c1")
     check_same_scales(operand, result, "transpose_c1")
     a, r = quantized_axis(operand), quantized_axis(result)
-    if a is not None and r is not None:
+    if a is not None and r is not None and r < len(permutation):
         require(
             a == permutation[r],
             "transpose_c4",

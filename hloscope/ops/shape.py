@@ -192,7 +192,7 @@ class Transpose(Op):
     ) -> None:
         t, result = _pair(self, operands, results)
         check_compatible_elements(t, result, "transpose_c1")
-        if any_quantized(t, result) and len(self.permutation) == result.rank:
+        if any_quantized(t, result):
             check_transpose(t, result, self.permutation)
         super().verify(operands, results, calls)
 

@@ -143,17 +143,18 @@ REFUSED = [
     Refused(broadcast["add"](), "f32[2]; s32[2]", "", "", "mismatched operand types"),
     Refused(broadcast["complex"](), "f64[2]; f32[2]", "", "", "mismatched operand types"),
     Refused(broadcast["select"](), "pred[2]; s32[2]; f32[2]", "", "", "mismatched operand types"),
+    Refused(broadcast["select"](), "pred[2]; s32[2]; s32[2]", "s32[3]", "", "tensor<2xi32>"),
     Refused(
         broadcast["add"](),
         "f32[10]; f32[5]",
-        "",
+        "f32[10]",
         "",
         "incompatible shapes for broadcasting 10 and 5",
     ),
     Refused(
         broadcast["add"](),
         "f32[10]; f32[<=10]",
-        "",
+        "f32[10]",
         "",
         "cannot mix bounded and static dimensions in broadcast",
     ),
@@ -207,6 +208,7 @@ ACCEPTED = [
         "f32[3,?]",
         "tensor<3x?xf32>",
     ),
+    Accepted(broadcast["select"](), "pred[]; f64[2]; f64[2]", "s32[2]", "tensor<2xf64>"),
     Accepted(
         broadcast["select"](),
         "pred[]; f64[<=10]; f64[<=10]",
