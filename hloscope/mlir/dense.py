@@ -23,8 +23,8 @@ _TOKEN: Final = re.compile(
     r"|(?P<int>-?\s*\d+)|(?P<bad>\S))"
 )
 _HEX: Final = re.compile(r'"0x([0-9A-Fa-f]*)"')
-_MOST: Final = 1 << 22
-"""The most brackets and commas an expected text is made of."""
+MOST_RANK: Final = 64
+"""How deep lists may be nested."""
 
 
 class LiteralError(ValueError):
@@ -55,7 +55,7 @@ def check_dense(literal: str, type: TensorType | VectorType) -> None:
     if (
         literal.startswith("[")
         and kind in ("signed", "unsigned", "float")
-        and _skeleton(sizes) == literal.translate(_INSIDE)
+        and _skeleton(sizes, len(literal)) == literal.translate(_INSIDE)
         and (kind == "float" or not literal.translate(_DECIMAL))
         and _in_range(literal, element)
     ):
@@ -80,15 +80,13 @@ def _check_hex(literal: str, type: TensorType | VectorType, count: int) -> None:
         raise LiteralError(message + type_text(type))
 
 
-def _skeleton(sizes: tuple[int, ...]) -> str | None:
-    """The brackets and commas of a literal of these sizes."""
-    if prod(sizes) > _MOST:
-        return None
+def _skeleton(sizes: tuple[int, ...], most: int) -> str | None:
+    """The brackets and commas of a literal of these sizes; `None` if there are more than `most`."""
     inner = ""
     for size in reversed(sizes):
-        inner = f"[{','.join([inner] * size)}]"
-        if len(inner) > 2 * _MOST:
+        if (len(inner) + 1) * size > most:
             return None
+        inner = f"[{','.join([inner] * size)}]"
     return inner
 
 
@@ -174,6 +172,8 @@ class _Slow:
         while True:
             if self.token == "[" and self.kind == "sign":
                 self._next()
+                if len(shapes) >= MOST_RANK:
+                    raise LiteralError(f"nesting is deeper than {MOST_RANK}", self.at)
                 if self.token != "]":
                     shapes.append(None)
                     counts.append(0)

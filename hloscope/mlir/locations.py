@@ -74,7 +74,7 @@ Location: TypeAlias = UnknownLoc | FileLoc | NameLoc | CallSiteLoc | FusedLoc | 
 
 UNKNOWN: Final = UnknownLoc()
 
-_STRING: Final = r'"(?:[^"\\]|\\.)*"'
+_STRING: Final = r'"[^"\\]*(?:\\.[^"\\]*)*"'
 _TOKEN: Final = re.compile(
     rf"\s*(?:(?P<string>{_STRING})|(?P<alias>#[\w$.-]+)|(?P<word>[A-Za-z_]\w*)|(?P<number>\d+)"
     r"|(?P<sign>[()\[\],:<>?]))"

@@ -26,7 +26,7 @@ from hloscope.mlir.attributes import (
 from hloscope.mlir.dense import LiteralError, check_dense, limits
 from hloscope.mlir.dialects import Dialects
 from hloscope.mlir.floats import FORMATS, encode
-from hloscope.mlir.lexer import STRING
+from hloscope.mlir.lexer import NAME, STRING
 from hloscope.mlir.locations import LazyLoc, LocationTable
 from hloscope.mlir.parser_types import TypeParser
 from hloscope.mlir.types import F64, I1, I64, type_text
@@ -39,6 +39,7 @@ FALSE: Final = BoolAttr(False)
 _COMMENT: Final = re.compile(rf"({STRING})|//[^\n]*")
 _IN_DENSE: Final = re.compile(rf"{STRING}|//[^\n]*|[<>]|\Z")
 _NUMBERS: Final = re.compile(r"\s*-?\d+\s*(?:,\s*-?\d+\s*)*>")
+_DEFINITION: Final = re.compile(rf"^[ \t]*([#!]{NAME})\s*=", re.ASCII | re.MULTILINE)
 _LOCATION_NAME: Final = re.compile(r"#[\w$.-]+")
 _LOCATION: Final = re.compile(r"loc\((#loc\d*|unknown)\)")
 _LOC: Final = re.compile(r"loc\s*\(")
@@ -53,7 +54,7 @@ class AttributeParser(TypeParser):
         named_locations: Names of locations the text uses, where it does so first.
     """
 
-    __slots__ = ("_lazy", "attribute_aliases", "locations", "named_locations")
+    __slots__ = ("_definitions", "_lazy", "attribute_aliases", "locations", "named_locations")
 
     def __init__(self, source: Source, dialects: Dialects, at: int = 0) -> None:
         super().__init__(source, dialects, at)
@@ -61,6 +62,7 @@ class AttributeParser(TypeParser):
         self.locations: Final = LocationTable()
         self.named_locations: Final[dict[str, int]] = {}
         self._lazy: dict[str, LazyLoc] = {}
+        self._definitions: dict[str, int] | None = None
 
     # -------------------------------------------------------------------------------- choices
 
@@ -405,13 +407,15 @@ class AttributeParser(TypeParser):
 
     def _later(self, sign: str, name: str) -> None:
         """Read the definition of an alias that is used before it."""
-        found = re.search(rf"^\s*{sign}{re.escape(name)}\s*=", self.text, re.MULTILINE)
-        if found is None or found.end() <= self.start:
-            self.fail_plainly(f"undefined symbol alias id '{name}'", self.start, self.end)
-        at = self.start
-        depth = self.depth
+        if self._definitions is None:
+            found = _DEFINITION.finditer(self.text)
+            self._definitions = {definition[1]: definition.start(1) for definition in found}
+        at, depth = self.start, self.depth
+        defined = self._definitions.get(sign + name, -1)
+        if defined <= at:
+            self.fail_plainly(f"undefined symbol alias id '{name}'", at, self.end)
         self.nest()
-        self.move(found.start() + found[0].index(sign))
+        self.move(defined)
         self.alias_definition()
         self.move(at)
         self.depth = depth

@@ -6,6 +6,7 @@ import re
 from typing import Final, NoReturn, cast
 
 from hloscope.ir.types import (
+    BufferType,
     DialectType,
     ElementType,
     FunctionType,
@@ -167,7 +168,7 @@ class TypeParser(Lexer):
         assert type is not None
         return type
 
-    def sizes(self, what: str) -> tuple[int | None, ...]:
+    def sizes(self) -> tuple[int | None, ...]:
         """Read `2x?x`; the current token is the one after it then."""
         found = _SIZES.match(self.text, self.start)
         assert found is not None
@@ -193,7 +194,7 @@ class TypeParser(Lexer):
             self.move(self.end + 1)
             sizes: tuple[int | None, ...] = ()
         else:
-            sizes = self.sizes("tensor")
+            sizes = self.sizes()
         at, end = self.start, self.end
         element = self.type()
         encoding = self._encoding() if self.try_token(",") else ""
@@ -317,7 +318,16 @@ class TypeParser(Lexer):
         self.next()
         if self.tok != "<":
             self.wrong("expected '<' in memref type")
-        self.move(self.balanced())
+        end = self.balanced()
+        if self.after() != "*":
+            self.next()
+            sizes = self.sizes()
+            element = self.element(self.type())
+            if self.end == end and self.tok == ">" and element is not None:
+                self.next()
+                bounds = (None,) * len(sizes) if None in sizes else ()
+                return BufferType(TensorType(element, sizes, bounds=bounds))
+        self.move(end)
         return DialectType(self.verbatim(start))
 
     def verbatim(self, start: int) -> str:
