@@ -70,7 +70,7 @@ class Convolution(Op):
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 2)
         lhs, rhs = tensors(self.name, operands)
-        _check_operands(self, lhs, rhs)
+        _check_operands(self, lhs, rhs, mixed=True)
         check_padding_shape(self.window.padding, "convolution_c4")
         return _convolved(self, self.window, lhs, rhs)
 
@@ -84,7 +84,7 @@ class Convolution(Op):
         result = check_declared_sizes(
             _convolved(self, self.window, lhs, rhs), results, "convolution_c25"
         )
-        _check_elements(self, lhs, rhs, result)
+        _check_quantized(self, lhs, rhs, result)
 
 
 @op("dynamic_conv")
@@ -129,17 +129,25 @@ class DynamicConv(Op):
             )
             _convolved(self, window, lhs, rhs)
         for result in tensors(self.name, results):
-            _check_elements(self, lhs, rhs, result)
+            _check_quantized(self, lhs, rhs, result)
 
 
-def _check_operands(op: Convolution | DynamicConv, lhs: TensorType, rhs: TensorType) -> None:
-    """Check sizes and numbers that do not depend on the window."""
+def _check_operands(
+    op: Convolution | DynamicConv, lhs: TensorType, rhs: TensorType, *, mixed: bool = False
+) -> None:
+    """Check what does not depend on the window.  Element types may be `mixed` in HLO."""
     name, dims = op.name, op.dimensions
     both = f"Got: '{type_text(lhs)}' and '{type_text(rhs)}'."
     message = f"expects convolution arguments to have >= 2 dimensions. {both}"
     require(lhs.rank >= 2, f"{name}_c13", message)
     message = f"expects convolution arguments to have same number of dimensions. {both}"
     require(lhs.rank == rhs.rank, f"{name}_c1", message)
+    require(
+        mixed or lhs.element == rhs.element or any_quantized(lhs, rhs),
+        f"{name}_c27",
+        "expects lhs and rhs to have compatible element type."
+        f" Got: '{element_text(lhs.element)}' and '{element_text(rhs.element)}'",
+    )
     _check_dimensions(name, dims, lhs.rank)
     _check_groups(op, lhs, rhs)
     check_precisions(op.settings, f"{name}_c24")
@@ -261,16 +269,9 @@ def _rules(name: str) -> WindowRules:
     )
 
 
-def _check_elements(
+def _check_quantized(
     op: Convolution | DynamicConv, lhs: TensorType, rhs: TensorType, result: TensorType
 ) -> None:
-    """Check element types.  The last check but that of quantization: HLO may mix them."""
-    require(
-        lhs.element == rhs.element or any_quantized(lhs, rhs),
-        f"{op.name}_c27",
-        "expects lhs and rhs to have compatible element type."
-        f" Got: '{element_text(lhs.element)}' and '{element_text(rhs.element)}'",
-    )
     if any_quantized(lhs, rhs, result):
         dims = op.dimensions
         features = dims.kernel_output_feature, dims.output_feature

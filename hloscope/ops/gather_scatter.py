@@ -20,6 +20,7 @@ from hloscope.ops.infer_util import (
     known,
     packed,
     require,
+    same_elements,
     size_text,
     sizes_text,
     tensors,
@@ -170,6 +171,14 @@ class Gather(_Gathering):
         self._check(operand, indices, len(self.slice_sizes))
         self._check_slice_sizes(operand, self.slice_sizes)
         return self._gathered(operand, indices, self.slice_sizes)
+
+    def verify(
+        self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
+    ) -> None:
+        types = tensors(self.name, operands[:1] + results)
+        message = "failed to verify that all of {operand, result} have same element type"
+        require(same_elements(types, any_float=False), "gather_c23", message)
+        super().verify(operands, results, calls)
 
 
 @op("dynamic_gather")

@@ -71,5 +71,6 @@ def precisions(settings: Iterable[tuple[str, str]]) -> list[str] | None:
 
 def check_precisions(settings: Iterable[tuple[str, str]], rule: str) -> None:
     """Check that no more precisions are given than there are operands."""
-    message = "expects precision config to be empty or have <= 2 elements."
-    require(len(precisions(settings) or ()) <= 2, rule, message)
+    number = len(precisions(settings) or ())
+    message = f"expects precision config to be empty or have <= 2 elements, got {number}"
+    require(number <= 2, rule, message)

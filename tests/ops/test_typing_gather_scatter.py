@@ -296,7 +296,7 @@ REFUSED = [
         for same, sizes in [dynamic(op)]
     ),
     refused(gathers(), "gather_c22", "not compatible", OPERANDS, "s32[3]"),
-    refused(gathers(), "gather_c23", "not compatible", OPERANDS, "f32[1,5,8]"),
+    refused(gathers(), "gather_c23", "same element type", OPERANDS, "f32[1,5,8]"),
     refused(
         DynamicGather(**_GATHER),
         "dynamic_gather_c22",
