@@ -77,7 +77,8 @@ class Elementwise(Op):
         if all(t is first for t in types):
             return like(first, _result_element(self, first.element))
         element = _result_element(self, common_element(self.name, types, self.same_rule))
-        return array(element, same_sizes(self.name, types, self.shape_rule))
+        dims = same_sizes(self.name, types, self.shape_rule)
+        return array(element, dims, first.encoding)
 
 
 def element_of(op: Op, type_: Type) -> ElementType:

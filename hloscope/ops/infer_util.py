@@ -232,8 +232,8 @@ def like(type_: TensorType, element: ElementType) -> TensorType:
     return TensorType(element, type_.sizes, None, type_.bounds, type_.encoding)
 
 
-def array(element: ElementType, dims: Iterable[Extent]) -> TensorType:
-    """The array type of these dimensions, without layout.
+def array(element: ElementType, dims: Iterable[Extent], encoding: str = "") -> TensorType:
+    """The array type of these dimensions, without layout; one with bounds has no encoding.
 
     >>> array(S32, [(2, None), (None, 8)]).sizes
     (2, None)
@@ -241,7 +241,9 @@ def array(element: ElementType, dims: Iterable[Extent]) -> TensorType:
     dims = tuple(dims)
     sizes = tuple(size for size, _ in dims)
     bounds = tuple(bound for _, bound in dims) if None in sizes else ()
-    return TensorType(element, sizes, None, bounds)
+    if encoding and any(bound is not None for bound in bounds):
+        encoding = ""
+    return TensorType(element, sizes, None, bounds, encoding)
 
 
 def static(sizes: Iterable[int]) -> list[Extent]:

@@ -40,7 +40,7 @@ def _in_one(types: Sequence[Type], rule: str, meet: Callable[[Extent, Extent], E
         for d, (mine, other) in enumerate(zip(dims, extents(t), strict=True)):
             check_meeting(d, mine, other, rule)
             dims[d] = meet(mine, other)
-    return array(arrays[0].element, dims)
+    return array(arrays[0].element, dims, arrays[0].encoding)
 
 
 def most_specific(types: Sequence[Type], rule: str = "") -> Type:
