@@ -48,6 +48,7 @@ class Dialect:
         open: May have ops that are not in `ops`.
         suggestions: Names for values by the op's full name.
         inside: The dialect whose prefix is left out in the regions of an op, by its full name.
+        defaults: Attributes that an op has even if it is not said, by the op's full name.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Dialect:
     open: bool = False
     suggestions: Mapping[str, Suggestion] = field(default_factory=dict)
     inside: Mapping[str, str] = field(default_factory=dict)
+    defaults: Mapping[str, Mapping[str, Attribute]] = field(default_factory=dict)
 
 
 class Dialects:
@@ -70,9 +72,10 @@ class Dialects:
         forms: Pretty forms of every op that has one.
         suggestions: Names for values by op.
         inside: The dialect whose prefix is left out in the regions of an op.
+        defaults: Attributes that an op has even if it is not said.
     """
 
-    __slots__ = ("forms", "inside", "named", "ops", "suggestions")
+    __slots__ = ("defaults", "forms", "inside", "named", "ops", "suggestions")
 
     def __init__(self, dialects: Iterable[Dialect] = ()) -> None:
         self.named = {dialect.name: dialect for dialect in dialects}
@@ -80,3 +83,4 @@ class Dialects:
         self.forms = {op: form for d in self.named.values() for op, form in d.forms.items()}
         self.suggestions = {op: s for d in self.named.values() for op, s in d.suggestions.items()}
         self.inside = {op: name for d in self.named.values() for op, name in d.inside.items()}
+        self.defaults = {op: found for d in self.named.values() for op, found in d.defaults.items()}

@@ -128,7 +128,7 @@ class Printer:
             elif isinstance(part, str):
                 done.append(part)
             elif isinstance(part, _Body):
-                stack.append(iter(self._body(part)))
+                stack.append(self._body(part))
             else:
                 for op in part.operations:
                     start = len(done)
@@ -172,27 +172,21 @@ class Printer:
             parts.append(quoted(op.name))
             self.generic(op)
 
-    def _body(self, body: _Body) -> list[_Part]:
+    def _body(self, body: _Body) -> Iterator[_Part]:
         """The parts of a region from its brace to its brace."""
         blocks = body.region.blocks
-        parts: list[_Part] = ["{\n"]
+        yield "{\n"
         comments = _predecessors(body.region) if len(blocks) > 1 else {}
         for number, block in enumerate(blocks):
             operations: Sequence[Operation] = block.operations
-            if number == 0:
-                label = (body.label and block.arguments) or (body.empty_label and not operations)
-                if not body.terminator:
-                    operations = operations[:-1]
-            else:
-                label = True
-            if label:
-                parts.append(self._label(block, body.indent, comments.get(block, [])))
-                if number and block not in comments:
-                    parts.append("  // no predecessors")
-                parts.append("\n")
-            parts.append(_Ops(iter(operations), body.indent + STEP, body.inside))
-        parts.append(f"{body.indent}}}")
-        return parts
+            label = number or (body.label and block.arguments)
+            if label or (body.empty_label and not operations):
+                yield self._label(block, body.indent, comments.get(block, []))
+                yield "\n" if not number or block in comments else "  // no predecessors\n"
+            if number == 0 and not body.terminator:
+                operations = operations[:-1]
+            yield _Ops(iter(operations), body.indent + STEP, body.inside)
+        yield f"{body.indent}}}"
 
     def _label(self, block: Block, indent: str, predecessors: Sequence[Block]) -> str:
         text = f"{indent}{self.names.blocks[block]}"
@@ -291,8 +285,11 @@ class Printer:
         parts.append(f"({', '.join([names.values[value] for value in op.operands])})")
         if op.successors:
             parts.append(f"[{', '.join([names.blocks[block] for block in op.successors])}]")
-        if op.properties:
-            parts.append(f" <{{{self._entries(op.properties)}}}>")
+        properties = op.properties
+        if op.name in self._dialects.defaults:
+            properties = {**self._dialects.defaults[op.name], **properties}
+        if properties:
+            parts.append(f" <{{{self._entries(properties)}}}>")
         for number, region in enumerate(op.regions):
             parts.append(", " if number else " (")
             self._region(region, label=True, empty_label=True, terminator=True)

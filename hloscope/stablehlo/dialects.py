@@ -10,6 +10,7 @@ from typing import Final
 
 from hloscope.mlir.dialects import Dialect, Dialects
 from hloscope.mlir.quant import read_type as read_quantized
+from hloscope.stablehlo.defaults import defaults
 from hloscope.stablehlo.definitions import DEFINITIONS, inherent_attributes
 from hloscope.stablehlo.dialect_attributes import (
     read_chlo,
@@ -45,6 +46,7 @@ def _dialects() -> Dialects:
             read_attribute=_READ_ATTRIBUTE.get(name),
             write_attribute=_WRITE_ATTRIBUTE.get(name),
             suggestions=suggestions(name),
+            defaults=defaults(name),
         )
         for name in sorted({*ops, *FORMS, *_READ_TYPE})
     )
