@@ -150,6 +150,11 @@ def _entries(text: str) -> Iterator[str]:
             start = at + 1
 
 
+def _type_of_number(entry: str) -> str:
+    """The type that a number is of if none is written."""
+    return " : i64" if entry.removeprefix("-").isdigit() else ""
+
+
 @op("infeed")
 class Infeed(Op):
     """Reads from the host.
@@ -188,7 +193,8 @@ class Infeed(Op):
             require(
                 layout.startswith("["),
                 label,
-                f"layout-attribute expected to have elements of type array, but got {layout}",
+                "layout-attribute expected to have elements of type array, but got"
+                f" {layout}{_type_of_number(layout)}",
             )
             for leaf in _entries(layout):
                 number = leaf.partition(":")[0].strip().removeprefix("-")

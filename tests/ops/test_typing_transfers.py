@@ -55,8 +55,8 @@ REFUSED = [
             " number of op-results - 1 (for token result)), but got 1", "token[]",
             "s32[3,3]; pred[]; token[]"),
     refused(Infeed(layout="[[]]"), "infeed_i3", "size must be 0", "token[]", "token[]"),
-    refused(Infeed(layout="[0]"), "infeed_i3", "expected to have elements of type array, but got 0",
-            "token[]", "s32[3]; token[]"),
+    refused(Infeed(layout="[0]"), "infeed_i3", "expected to have elements of type array, but got 0"
+            " : i64", "token[]", "s32[3]; token[]"),
     refused(Infeed(layout="[[0, []]]"), "infeed_i3", "leaf elements are expected to be of type"
             " integer, but got []", "token[]", "s32[3,3]; token[]"),
     refused(ExpectEq(), "", "of different types", "f32[3]; s32[3]", ""),
