@@ -14,7 +14,6 @@ from typing import Final
 from hloscope.mlir.asm import AsmParser, AsmPrinter
 from hloscope.mlir.attributes import Attribute, EnumAttr, StructAttr
 from hloscope.stablehlo.dialect_attributes import convolution, enums, mixed, structs
-from hloscope.stablehlo.dialect_attributes.mixed import checked_algorithm
 from hloscope.stablehlo.dialect_attributes.structs import DYNAMIC
 
 __all__ = ["DYNAMIC", "read_chlo", "read_stablehlo", "write_chlo", "write_stablehlo"]
@@ -44,8 +43,7 @@ def read_stablehlo(parser: AsmParser, mnemonic: str) -> Attribute:
     if reader is not None:
         return reader(parser)
     if mnemonic in structs.FIXED:
-        found = structs.read_fixed(parser, mnemonic)
-        return checked_algorithm(parser, found) if mnemonic == "dot_algorithm" else found
+        return mixed.read_checked(parser, mnemonic)
     return _read(parser, "stablehlo", mnemonic, "StableHLO")
 
 

@@ -18,6 +18,7 @@ from hloscope.mlir.attributes import (
     FloatAttr,
     StringAttr,
     StructAttr,
+    SymbolAttr,
     TypeAttr,
 )
 from hloscope.mlir.types import F64, type_text
@@ -88,24 +89,31 @@ def _is_negative(value: FieldValue) -> bool:
     return isinstance(value, int) and value < 0
 
 
-def checked_algorithm(parser: AsmParser, attribute: StructAttr) -> StructAttr:
-    """Refuse an algorithm of dots that no hardware is known to have."""
-    at = parser.mnemonic_at
-    types, rest = [], []
-    for _, value in attribute.fields:
-        if isinstance(value, TypeAttr):
-            types.append(type_text(value.type))
-        elif isinstance(value, int):
-            rest.append(value)
-    try:
-        check_dot_algorithm(*types, *rest, imprecise=_is_true(attribute))
-    except VerifyError as error:
-        parser.fail(error.message, at)
+def read_checked(parser: AsmParser, mnemonic: str) -> StructAttr:
+    """Read a fixed structure and refuse what its verifier refuses."""
+    at = parser.at
+    attribute = read_fixed(parser, mnemonic)
+    match attribute.name:
+        case "dot_algorithm":
+            _check_algorithm(parser, attribute, at)
+        case "replica_group_mesh_axes":
+            match attribute.get("mesh"):
+                case SymbolAttr(_, ()) | StructAttr("stablehlo", "mesh"):
+                    pass
+                case _:
+                    parser.fail("mesh must be a FlatSymbolRefAttr or MeshAttr", at)
     return attribute
 
 
-def _is_true(attribute: StructAttr) -> bool:
-    return attribute.get("allow_imprecise_accumulation") == BoolAttr(True)
+def _check_algorithm(parser: AsmParser, attribute: StructAttr, at: int) -> None:
+    values = [value for _, value in attribute.fields]
+    lhs, rhs, accumulation = (type_text(x.type) for x in values if isinstance(x, TypeAttr))
+    first, second, operations = (x for x in values if isinstance(x, int))
+    imprecise = values[-1] == BoolAttr(True)
+    try:
+        check_dot_algorithm(lhs, rhs, accumulation, first, second, operations, imprecise=imprecise)
+    except VerifyError as error:
+        parser.fail(error.message, at)
 
 
 def read_sub_axis(parser: AsmParser) -> StructAttr:
@@ -173,9 +181,9 @@ def read_mesh(parser: AsmParser) -> StructAttr:
     parser.keyword("axes")
     parser.token("=")
     parser.token("[")
-    axes: list[Attribute] = [read_fixed(parser, "mesh_axis")]
+    axes: list[Attribute] = [_read_axis(parser)]
     while parser.try_token(","):
-        axes.append(read_fixed(parser, "mesh_axis"))
+        axes.append(_read_axis(parser))
     parser.token("]")
     fields: list[tuple[str, FieldValue]] = [("axes", ArrayAttr(tuple(axes)))]
     if parser.try_token(","):
@@ -188,6 +196,17 @@ def read_mesh(parser: AsmParser) -> StructAttr:
         fields.append(("device_ids", ids))
     parser.token(">")
     return StructAttr("stablehlo", "mesh", tuple(fields))
+
+
+def _read_axis(parser: AsmParser) -> StructAttr:
+    if not parser.peek().startswith("#"):
+        return read_fixed(parser, "mesh_axis")
+    at = parser.at
+    match found := parser.attribute():
+        case StructAttr("stablehlo", "mesh_axis"):
+            return found
+        case _:
+            parser.fail("invalid kind of attribute specified", at)
 
 
 def write_mesh(printer: AsmPrinter, attribute: StructAttr) -> None:

@@ -20,7 +20,6 @@ from hloscope.mlir.attributes import (
     BoolAttr,
     StringAttr,
     StructAttr,
-    SymbolAttr,
     TypeAttr,
 )
 
@@ -170,7 +169,7 @@ _FIXED_ROWS: Final = """
     dot_algorithm           | StableHLO_DotAlgorithm | lhs_precision_type:type \
         rhs_precision_type:type accumulation_type:type lhs_component_count:int \
         rhs_component_count:int num_primitive_operations:int allow_imprecise_accumulation:bool
-    replica_group_mesh_axes | StableHLO_ReplicaGroupMeshAxes | mesh:symbol axes:array
+    replica_group_mesh_axes | StableHLO_ReplicaGroupMeshAxes | mesh:any axes:array
     mesh_axis               | StableHLO_MeshAxis | name:string size:int
 """
 
@@ -191,7 +190,7 @@ _CPP: Final = {
     "ints": "::llvm::ArrayRef<int64_t>",
     "type": "Type",
     "bool": "bool",
-    "symbol": "FlatSymbolRefAttr",
+    "any": "Attribute",
     "array": "ArrayAttr",
     "string": "::llvm::StringRef",
 }
@@ -215,14 +214,6 @@ def _read_bool(parser: AsmParser) -> BoolAttr:
     return BoolAttr(word == "true")
 
 
-def _read_symbol(parser: AsmParser) -> Attribute:
-    at = parser.at
-    found = parser.attribute()
-    if not isinstance(found, SymbolAttr) or found.nested:
-        parser.fail("invalid kind of attribute specified", at)
-    return found
-
-
 def _read_array(parser: AsmParser) -> Attribute:
     at = parser.at
     found = parser.attribute()
@@ -236,7 +227,7 @@ _READ: Final[dict[str, ReadField]] = {
     "ints": _read_ints,
     "type": lambda parser: TypeAttr(parser.type()),
     "bool": _read_bool,
-    "symbol": _read_symbol,
+    "any": lambda parser: parser.attribute(),
     "array": _read_array,
     "string": lambda parser: StringAttr(parser.string()),
 }

@@ -24,11 +24,10 @@ from hloscope.mlir.literals import to_array
 from hloscope.mlir.types import I1, I32, I64
 from hloscope.stablehlo.dialect_attributes.convolution import conv_text, read_conv_dims
 from hloscope.stablehlo.dialect_attributes.enums import read_value
-from hloscope.stablehlo.dialect_attributes.mixed import checked_algorithm
+from hloscope.stablehlo.dialect_attributes.mixed import read_checked
 from hloscope.stablehlo.dialect_attributes.structs import (
     free_struct,
     list_text,
-    read_fixed,
     read_list,
     write_fields,
 )
@@ -189,7 +188,7 @@ def _fits_precision(op: Operation) -> bool:
 
 def _read_algorithm(parser: AsmParser) -> StructAttr:
     parser.token("=")
-    return checked_algorithm(parser, read_fixed(parser, "dot_algorithm"))
+    return read_checked(parser, "dot_algorithm")
 
 
 def _read_precisions(parser: AsmParser) -> ArrayAttr:
