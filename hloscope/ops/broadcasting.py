@@ -92,7 +92,7 @@ def broadcast_along(lhs: TensorType, rhs: TensorType, dimensions: Dims) -> list[
         return None
     result: list[Extent] = [(size, None) for size in large.sizes]
     for d, mine in zip(dimensions, extents(small), strict=True):
-        met = _lenient_dimension(mine, result[d])
+        met = _lenient_dimension(mine, (large.sizes[d], None))
         if met is None:
             return None
         result[d] = met

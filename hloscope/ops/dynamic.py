@@ -118,13 +118,13 @@ class DynamicBroadcastInDim(Op):
         _check_elements_agree(t, result, "dynamic_broadcast_in_dim_c1")
         self._check_dimensions(t, result)
         _check_shape_operand(shape, result, "dynamic_broadcast_in_dim_c7")
-        _check_number_of_sizes(shape, result, "dynamic_broadcast_in_dim_c7")
         self._check_hints(t.rank)
         self._check_stretched(t, known(shape))
         if any_quantized(t, result):
             dims = self.broadcast_dimensions
             check_compatible_elements(t, result, "dynamic_broadcast_in_dim_c1")
             check_broadcast(t, result, dims, "dynamic_broadcast_in_dim_c6")
+        _check_number_of_sizes(shape, result, "dynamic_broadcast_in_dim_c7")
 
     def _check_dimensions(self, t: TensorType, result: TensorType) -> None:
         dims = self.broadcast_dimensions

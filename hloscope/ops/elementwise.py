@@ -349,19 +349,17 @@ class ImplicitBroadcast(Op):
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         applied = ELEMENTWISE[self.applies]
         count(self.name, operands, applied.arity)
-        elements = [element_of(self, t) for t in operands]
-        if applied is Select:
-            elements = elements[1:]
-        require(
-            elements[0] == elements[1]
-            or (applied is not Select and compatible_elements(*elements)),
-            "",
-            "mismatched operand types",
+        require(self._elements_agree(operands), "", "mismatched operand types")
+        element = _result_element(
+            applied(), element_of(self, operands[-1 if applied is Select else 0])
         )
-        element = _result_element(applied(), elements[0])
         types = [t for t in operands if isinstance(t, TensorType)]
         dims = self._dimensions(types) if len(types) == len(operands) else None
         return UnrankedTensorType(element) if dims is None else array(element, dims)
+
+    def _elements_agree(self, operands: tuple[Type, ...]) -> bool:
+        a, b = [element_of(self, t) for t in operands[-2:]]
+        return a == b or (self.applies != "select" and compatible_elements(a, b))
 
     def _dimensions(self, types: Sequence[TensorType]) -> list[Extent] | None:
         if self.broadcast_dimensions is not None and len(types) == 2:
@@ -374,7 +372,7 @@ class ImplicitBroadcast(Op):
         applied = ELEMENTWISE[self.applies]
         count(self.name, operands, applied.arity)
         types = [t for t in operands if isinstance(t, TensorType)]
-        if len(types) == len(operands):
+        if len(types) == len(operands) and self._elements_agree(operands):
             self._dimensions(types)
         try:
             super().verify(operands, results, calls)

@@ -155,7 +155,7 @@ class Reshape(Op):
         t, result = _pair(self, operands, results)
         check_compatible_elements(t, result, "reshape_c1")
         check_element_counts(t, result, "reshape_c2")
-        if t.is_static and any_quantized(t, result):
+        if t.is_static and result.is_static and any_quantized(t, result):
             check_reshape(t, result, ("reshape_c1", "reshape_c3"))
 
 
