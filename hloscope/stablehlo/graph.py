@@ -276,7 +276,7 @@ class _Modules:
         if visibility == "public":
             self.public.append(name)
 
-    def called(self, symbol: SymbolAttr, prefix: str, operation: Operation) -> Computation:
+    def called(self, symbol: SymbolAttr, prefix: str) -> Computation | None:
         """The function of that name, in the module of the caller or one around it."""
         name, functions = "::".join((symbol.root, *symbol.nested)), self.computations.functions
         while True:
@@ -284,8 +284,7 @@ class _Modules:
             if found is not None:
                 return found
             if not prefix:
-                hint = did_you_mean(name, functions)
-                raise VerifyError(f"no function `@{name}`{hint}", span=operation.span)
+                return None
             prefix = prefix.removesuffix("::").rpartition("::")[0]
             prefix = f"{prefix}::" if prefix else ""
 
@@ -498,8 +497,14 @@ class _Function:
         attribute = operation.get(_CALLEES[operation.name])
         elements = attribute.elements if isinstance(attribute, ArrayAttr) else (attribute,)
         for symbol in elements:
-            if isinstance(symbol, SymbolAttr):
-                yield self.modules.called(symbol, self.prefix, operation)
+            if not isinstance(symbol, SymbolAttr):
+                continue
+            found = self.modules.called(symbol, self.prefix)
+            if found is not None:
+                yield found
+            elif operation.name != "stablehlo.custom_call":  # which may name what is elsewhere
+                hint = did_you_mean(symbol.root, self.modules.computations.functions)
+                raise VerifyError(f"no function `@{symbol.root}`{hint}", span=operation.span)
 
     def _applied(self, frame: _Frame, operation: Operation) -> Computation | None:
         """The region of `applies stablehlo.add`: made once for each op and type."""

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from hloscope.errors import UnsupportedError
+from hloscope.hlo_parser.literals import literal_value
 from hloscope.ir.graph import Computation, Instruction, Module
 from hloscope.ir.types import FunctionType, TupleType, Type
 from hloscope.mlir.attributes import (
@@ -21,6 +22,7 @@ from hloscope.mlir.attributes import (
     TypeAttr,
 )
 from hloscope.mlir.ir import NO_ATTRIBUTES, Block, Operation, Region, Value
+from hloscope.mlir.literals import from_array
 from hloscope.ops.control import (
     Call,
     Case,
@@ -34,6 +36,7 @@ from hloscope.ops.control import (
 )
 from hloscope.ops.infer_util import bare
 from hloscope.ops.reduction import Scan
+from hloscope.ops.shape import Constant
 from hloscope.stablehlo.graph import Argument, Function, Node, TreeModule
 from hloscope.stablehlo.op_kinds import I32
 from hloscope.stablehlo.op_making import attributes_of, name_of
@@ -244,7 +247,7 @@ class _Body:
             raise UnsupportedError(
                 f"`{ins.name}`: branches of StableHLO have no operands of their own"
             )
-        properties = {**attributes_of(op), **_callees(ins)}
+        properties = {**_attributes(ins), **_callees(ins)}
         if isinstance(op, Scan):
             outputs = len(operands) - op.num_carries, op.num_carries
             properties["operandSegmentSizes"] = DenseArrayAttr(I32, outputs)
@@ -314,6 +317,17 @@ def _is_implied(ins: Instruction) -> bool:
 
 def _return_name(owner: Instruction | None) -> str:
     return "func.return" if owner is None else "stablehlo.return"
+
+
+def _attributes(ins: Instruction) -> Mapping[str, Attribute]:
+    """The attributes of the op; a constant of HLO is written anew."""
+    op, type = ins.op, bare(ins.type)
+    if not isinstance(op, Constant) or op.literal.startswith("dense"):
+        return attributes_of(op)
+    array = literal_value(type, op.literal)
+    if isinstance(array, tuple):
+        raise UnsupportedError(f"`{ins.name}`: constants of StableHLO are tensors")
+    return {"value": from_array(array, type)}
 
 
 def _callees(ins: Instruction) -> Mapping[str, Attribute]:
