@@ -41,7 +41,7 @@ ROWS: Final = """
     reduce_scatter | operand:FBICQ | scatter_dimension:i64>=0 replica_groups:groups
         channel_handle?:channel use_global_device_ids?:unit | result:FBICQ | ^computation
     replica_id |  |  | result:u | infer
-    return | results*:anything |  |  | terminator
+    return | results*:FBICQ/A/token/memref.FBICQ |  |  | terminator
     send | inputs*:FBICQA token:token | channel_handle:channel is_host_transfer?:bool
         source_target_pairs?:ints | result:token | infer
     tuple | val*:FBICQ/A/token/tuple/memref.FBICQ |  | result:tuple | infer

@@ -12,8 +12,8 @@ ROWS: Final = """
     ceil | operand:FQ |  | result:FQ | compatible elementwise
     clamp | min:FBICQ operand:FBICQ max:FBICQ |  | result:FBICQ | compatible_element infer
     compare | lhs:FBICQ rhs:FBICQ | comparison_direction:comparison_direction
-        compare_type?:comparison_type | result:B | compatible_operands_element infer elementwise
-    complex | lhs:D rhs:D |  | result:C | same_shape same_operands_element infer elementwise
+        compare_type?:comparison_type | result:B | elementwise compatible_operands_element infer
+    complex | lhs:D rhs:D |  | result:C | same_operands_element same_shape infer elementwise
     convert | operand:FBIC |  | result:FBIC | same_shape elementwise
     cosine | operand:FCQ | result_accuracy?:accuracy | result:FCQ | compatible elementwise
     count_leading_zeros | operand:I |  | result:I | compatible elementwise

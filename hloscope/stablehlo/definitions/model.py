@@ -69,6 +69,8 @@ class Definition:
         results: In order.
         regions: In order.
         traits: Names of rules shared by several ops; the verifier knows each.
+        agreements: Operands and results that have the same `element type`, `type` or `rank`: what
+            they share and their names.
         open: The row names the op's inherent attributes only; nothing else is checked.
     """
 
@@ -78,6 +80,7 @@ class Definition:
     results: tuple[Slot, ...] = ()
     regions: tuple[RegionSlot, ...] = ()
     traits: tuple[str, ...] = ()
+    agreements: tuple[tuple[str, tuple[str, ...]], ...] = ()
     open: bool = False
 
 
@@ -210,8 +213,9 @@ def compile_row(row: str, dialect: str) -> Definition:
     Columns: name, operands, attributes, results, then `^regions` and traits.  An operand is
     `name:constraint`, with `*` or `?` after the name of one that may come any number of times or
     be missing; attributes are the same.  `^name` is a region of one block, `^name*` any number of
-    them, `^name+` a region of any number of blocks.  A row of two columns, name and attributes,
-    says nothing of the rest.
+    them, `^name+` a region of any number of blocks.  `elements=a,b`, `types=a,b` and `ranks=a,b`
+    say what these operands and results share.  A row of two columns, name and attributes, says
+    nothing of the rest.
 
     >>> compile_row("reverse | operand:FC | dimensions:dims | result:FC | infer", "d").traits
     ('infer',)
@@ -227,7 +231,8 @@ def compile_row(row: str, dialect: str) -> Definition:
         tuple(sorted(map(_attribute, attributes), key=lambda a: a.name)),
         tuple(map(_slot, results)),
         tuple(_region(word) for word in rest if word.startswith("^")),
-        tuple(word for word in rest if not word.startswith("^")),
+        tuple(word for word in rest if not word.startswith("^") and "=" not in word),
+        tuple(_agreement(word) for word in rest if "=" in word),
     )
 
 
@@ -244,6 +249,14 @@ def _slot(text: str) -> Slot:
 def _attribute(text: str) -> AttributeSlot:
     name, constraint, count = _split(text)
     return AttributeSlot(name, constraint or "any", count == "?")
+
+
+_SHARED: Final = {"elements": "element type", "types": "type", "ranks": "rank"}
+
+
+def _agreement(text: str) -> tuple[str, tuple[str, ...]]:
+    what, _, names = text.partition("=")
+    return _SHARED[what], tuple(names.split(","))
 
 
 def _region(text: str) -> RegionSlot:

@@ -23,7 +23,7 @@ ROWS: Final = """
         indices_are_sorted?:bool | result:FBICQ | infer
     einsum | lhs:FBICQ rhs:FBICQ | einsum_config:string | result:FBICQ |
     gather | operand:FBICQ start_indices:I | dimension_numbers:gather slice_sizes:dims
-        indices_are_sorted?:bool | result:FBICQ | infer
+        indices_are_sorted?:bool | result:FBICQ | infer elements=operand,result
     map | inputs*:FBICQ | dimensions:dims | result:FBICQ | ^computation same_shape single_block
         infer
     reduce | inputs*:FBICQ init_values*:FBICQ | dimensions:dims | result*:FBICQ | ^body
@@ -43,6 +43,7 @@ ROWS: Final = """
     cholesky | a:FCQ | lower?:bool | result:FCQ | compatible_element infer
     fft | operand:FC | fft_type:fft_type fft_length:dims | result:FC | infer
     rng | a:0d.BIF b:0d.BIF shape:shape.XI | rng_distribution:rng_distribution | result:BIF | infer
+        elements=a,b,result
     rng_bit_generator | initial_state:IF | rng_algorithm:rng_algorithm | output_state:IF
         output:static.IF |
     triangular_solve | a:FC b:FC | left_side:bool lower:bool unit_diagonal:bool

@@ -42,6 +42,7 @@ def check_definition(operation: Operation, definition: Definition) -> None:
         return
     _check_types("operand", definition.operands, operation)
     _check_types("result", definition.results, operation)
+    _check_agreements(operation, definition)
     _check_regions(operation, definition)
     for trait in definition.traits:
         check = _TRAITS.get(trait)
@@ -173,8 +174,10 @@ def _segments(operation: Operation, which: str, slots: int, found: int) -> tuple
             f"'{name}' attribute for specifying {which} segments must have {slots} elements,"
             f" but got {len(values)}",
         )
+    if min(values, default=0) < 0:
+        raise refuse(operation, f"'{name}' attribute cannot have negative elements")
     total = sum(values)
-    if total != found or min(values, default=0) < 0:
+    if total != found:
         raise refuse(
             operation,
             f"{which} count ({found}) does not match with the total size ({total}) specified in"
@@ -196,6 +199,32 @@ def _check_types(which: str, slots: tuple[Slot, ...], operation: Operation) -> N
                 operation,
                 f"{which} #{i} must be {slot.summary}, but got '{type_text(value.type)}'",
             )
+
+
+def _check_agreements(operation: Operation, definition: Definition) -> None:
+    if not definition.agreements:
+        return
+    types: dict[str, Type] = {}
+    for slots, values in (
+        (definition.operands, operation.operands),
+        (definition.results, operation.results),
+    ):
+        for slot, value in zip(slot_of_each(slots, len(values)), values, strict=False):
+            types.setdefault(slot.name, value.type)
+    for what, names in definition.agreements:
+        first, *rest = (_SHARED[what](types[name]) for name in names)
+        if any(other != first for other in rest):
+            raise refuse(
+                operation,
+                f"failed to verify that all of {{{', '.join(names)}}} have same {what}",
+            )
+
+
+_SHARED: Final[dict[str, Callable[[Type], object]]] = {
+    "element type": lambda t: element_of(t),
+    "type": lambda t: t,
+    "rank": lambda t: t.rank if isinstance(t, TensorType) else t,
+}
 
 
 def _check_regions(operation: Operation, definition: Definition) -> None:
