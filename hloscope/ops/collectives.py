@@ -81,6 +81,17 @@ class AllGather(Collective):
     def verify(
         self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
     ) -> None:
+        check_groups(
+            self.replica_groups,
+            _ALL_GATHER,
+            same_size=True,
+            global_ids=self.use_global_device_ids,
+        )
+        require(
+            not self.use_global_device_ids or (self.channel_id or 0) >= 0,
+            "all_gather_c5",
+            "channel_id cannot be negative when useGlobalDeviceIds is set",
+        )
         pairs = zip(tensors(self.name, operands), tensors(self.name, results), strict=False)
         for operand, result in pairs:
             self._verify_one(operand, result)
@@ -96,17 +107,6 @@ class AllGather(Collective):
             operand.sizes[d] != 0,
             "all_gather_i1",
             "dimension size of operand at 'all_gather_dim' cannot be zero",
-        )
-        check_groups(
-            self.replica_groups,
-            _ALL_GATHER,
-            same_size=True,
-            global_ids=self.use_global_device_ids,
-        )
-        require(
-            not self.use_global_device_ids or (self.channel_id or 0) >= 0,
-            "all_gather_c5",
-            "channel_id cannot be negative when useGlobalDeviceIds is set",
         )
         require(
             result.rank == operand.rank,

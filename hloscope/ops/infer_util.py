@@ -180,8 +180,8 @@ def promotable(a: ElementType, b: ElementType, *, any_float: bool = False) -> bo
     """
     if isinstance(a, QuantizedType) and isinstance(b, QuantizedType):
         return a.expressed == b.expressed and a.storage.bits <= b.storage.bits
-    if _broad_kind(a) != _broad_kind(b):
-        return False
+    if _broad_kind(a) != _broad_kind(b) or "index" in (a.name, b.name):
+        return False  # an index is no integer here
     if any_float and a.kind == "float":
         return True
     return (1 if a == PRED else a.bits) <= (1 if b == PRED else b.bits)

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from hloscope.errors import VerifyError
 from hloscope.ir.op import Op, Signature
-from hloscope.mlir.types import type_text
+from hloscope.ir.types import TensorType
+from hloscope.mlir.types import INDEX, type_text
 from hloscope.ops.collectives import (
     AllGather,
     AllReduce,
@@ -273,3 +275,10 @@ def test_a_splat_of_any_size_is_checked_at_once() -> None:
             SUM,
         )
     )
+
+
+def test_indices_are_not_promoted() -> None:
+    index = TensorType(INDEX, ())
+    with pytest.raises(VerifyError, match="expected to be promotable") as caught:
+        AllReduce(PAIR).verify((index,), (index,), (Signature((index, index), (index,)),))
+    assert caught.value.rule == "all_reduce_c5"
