@@ -22,8 +22,8 @@ CONSTRAINTS = """
     async_done 1 | async_start 1 | atan2 1
     batch_norm_grad 5 | batch_norm_inference 7 | batch_norm_training 7 | bitcast_convert 2
     broadcast_in_dim 6 | case 4 | cbrt 1 | ceil 1 | cholesky 3 | clamp 4 | collective_broadcast 4
-    collective_permute 5 | collective_reduce 7 | compare 3 | complex 3 | composite 4 | concatenate 6 | constant 1
-    convert 1 | convolution 34 | cosine 1 | count_leading_zeros 1 | custom_call 0 | divide 1
+    collective_permute 5 | collective_reduce 7 | compare 3 | complex 3 | composite 4 | concatenate 6
+    constant 1 | convert 1 | convolution 34 | cosine 1 | count_leading_zeros 1 | custom_call 0 | divide 1
     dot_general 24 | dynamic_broadcast_in_dim 10 | dynamic_conv 34 | dynamic_gather 23
     dynamic_iota 2 | dynamic_pad 4 | dynamic_reshape 4 | dynamic_slice 5 | dynamic_update_slice 6
     exponential 1 | exponential_minus_one 1 | fft 5 | floor 1 | gather 23 | get_dimension_size 1
