@@ -23,6 +23,7 @@ _TOKEN: Final = re.compile(
     r"|(?P<int>-?\s*\d+)|(?P<bad>\S))"
 )
 _HEX: Final = re.compile(r'"0x([0-9A-Fa-f]*)"')
+_ANY: Final = ElementType("", 0, "any")
 MOST_RANK: Final = 64
 """How deep lists may be nested."""
 
@@ -61,6 +62,14 @@ def check_dense(literal: str, type: TensorType | VectorType) -> None:
     ):
         return
     _Slow(literal, type, sizes).check()
+
+
+def check_unclosed(literal: str) -> None:
+    """Raise what is wrong with a literal that no `>` follows."""
+    slow = _Slow(literal, TensorType(_ANY, ()), ())
+    if slow.kind != "end":
+        slow.shape()
+    raise LiteralError("expected '>'", slow.at)
 
 
 def _check_hex(literal: str, type: TensorType | VectorType, count: int) -> None:
@@ -104,6 +113,8 @@ def _in_range(literal: str, element: ElementType) -> bool:
 def limits(element: ElementType) -> tuple[int, int]:
     """The integers that may be written for a type; a signless one takes those of both signs."""
     bits = 1 if element == I1 else element.bits
+    if bits == 0:
+        return 0, 0
     if element.kind == "unsigned":
         return 0, (1 << bits) - 1
     signed = element == INDEX or element.name.startswith("si")
@@ -141,7 +152,7 @@ class _Slow:
 
     def check(self) -> None:
         """Raise what is wrong."""
-        shape = self._shape() if self.kind != "end" else None
+        shape = self.shape() if self.kind != "end" else None
         if self.kind != "end":
             raise LiteralError("expected '>'", self.at)
         total = prod(self.sizes)
@@ -165,7 +176,7 @@ class _Slow:
                 message = f"parsed {self.count} elements, but type ({text}) expected {2 * total}"
                 raise LiteralError(f"{message} elements")
 
-    def _shape(self) -> tuple[int, ...]:
+    def shape(self) -> tuple[int, ...]:
         """Read lists; the sizes they have.  Nesting is on a stack of ours, not on Python's."""
         shapes: list[tuple[int, ...] | None] = []  # of the elements of each open list
         counts: list[int] = []
@@ -224,7 +235,7 @@ class _Slow:
             self._integer(element)
         elif element.kind == "float" or is_part:
             self._float()
-        elif kind != "string":
+        elif kind != "string" and element is not _ANY:
             raise LiteralError(f"expected string token, got {self.token}")
         self._next()
 

@@ -27,6 +27,14 @@ _TOKEN: Final = re.compile(
     re.ASCII,
 )
 _BRACKET: Final = re.compile(rf"{STRING}|//[^\n]*|->|>=|[<>()\[\]{{}}]|\Z", re.ASCII)
+_BAD: Final = {
+    '"': "expected '\"' in string literal",
+    "@": "@ identifier expected to start with letter or '_'",
+    "#": "invalid attribute name",
+    "%": "invalid SSA name",
+    "^": "invalid block name",
+    "!": "invalid type identifier",
+}
 _CLOSERS: Final = {"(": ")", "[": "]", "{": "}", "<": ">"}
 _ESCAPE: Final = re.compile(rb"\\(?:([0-9A-Fa-f]{2})|(.))", re.DOTALL)
 _ESCAPED: Final = {b"n": b"\n", b"t": b"\t", b"\\": b"\\", b'"': b'"'}
@@ -129,6 +137,8 @@ class Lexer:
 
     def fail(self, message: str, at: int | None = None, end: int | None = None) -> NoReturn:
         """Raise the error, at the current token by default."""
+        if at is None and self.kind == "bad":
+            self._bad()
         self._raise(self._prefixed(message), self._span(at, end))
 
     def wrong(self, message: str) -> NoReturn:
@@ -138,6 +148,8 @@ class Lexer:
         """
         if self.kind == "bad":
             self._bad()
+        if self.kind == "end" and self.text[:-1].rstrip(" \t")[-1:] not in ("", "\n", "\r"):
+            self._raise(message, self._span(self.start - 1, self.start))
         if "\n" in self.text[self.before : self.start] and self.before:
             self._raise(message, self._span(self.before, self.before + 1))
         self._raise(message, self._span(None, None))
@@ -158,17 +170,7 @@ class Lexer:
         raise TextError(message, span=span, earlier=earlier)
 
     def _bad(self) -> NoReturn:
-        if self.tok == '"':
-            message = "expected '\"' in string literal"
-        elif self.tok == "@":
-            message = "@ identifier expected to start with letter or '_'"
-        elif self.tok in "#!%^":
-            message = (
-                "invalid " + {"#": "attribute", "!": "type", "%": "SSA", "^": "block"}[self.tok]
-            )
-            message += " name"
-        else:
-            message = "unexpected character"
+        message = _BAD.get(self.tok, "unexpected character")
         self._raise(message, self._span(None, None))
 
     # ------------------------------------------------------------------------------- tokens
@@ -186,8 +188,20 @@ class Lexer:
             self.wrong(message or f"expected '{token}'")
         self.move(self.end)
 
+    def closing(self) -> int:
+        """Where the bracket that is the current token is closed: after it; -1 if it never is."""
+        return self._closing()[0]
+
     def balanced(self) -> int:
-        """Where the bracket that is the current token is closed: the position after it."""
+        """The same; never closed is an error."""
+        end, opened = self._closing()
+        if end < 0:
+            message = f"unbalanced '{opened}' character in pretty dialect name"
+            self._raise(message, self._span(None, None))
+        return end
+
+    def _closing(self) -> tuple[int, str]:
+        """Where the bracket is closed, or the one that is not."""
         opened: list[str] = []
         for found in _BRACKET.finditer(self.text, self.start):
             sign = found[0]
@@ -198,9 +212,8 @@ class Lexer:
             elif sign in ")]}>":
                 opened.pop()
                 if not opened:
-                    return found.end()
-        message = f"unbalanced '{opened[-1]}' character in pretty dialect name"
-        self._raise(message, self._span(None, None))
+                    return found.end(), ""
+        return -1, opened[-1]
 
     def string_value(self) -> bytes:
         """The value of the current token, a string or a symbol with quotes."""

@@ -81,6 +81,10 @@ _TOKEN: Final = re.compile(
 )
 _ANGLE: Final = re.compile(rf"{_STRING}|->|[<>]")
 _ALIAS: Final = re.compile(rf"{_STRING}|#[\w$.-]+")
+_COMMON: Final = re.compile(
+    rf"#[\w$.-]+|unknown|{_STRING}(?::\d+:\d+(?: to (?:\d+)?:\d+)?|\(#[\w$.-]+\))?"
+    r"|callsite\(#[\w$.-]+ at #[\w$.-]+\)|fused\[#[\w$.-]+(?:, #[\w$.-]+)*\]"
+)
 _ESCAPE: Final = re.compile(rb'\\(?:([0-9A-Fa-f]{2})|([nt"\\]))')
 _MOST_NESTING: Final = 200
 
@@ -102,6 +106,16 @@ def resolve_location(location: Location) -> Location:
         return table.known[text]
     _define(text, table)
     return _Reader(text, table.known).read()
+
+
+def check_location(text: str) -> None:
+    """Is this the text of a location, if all it names is one?
+
+    Raises:
+        ParseError: It is none.
+    """
+    if _COMMON.fullmatch(text) is None:
+        _Reader(text, dict.fromkeys(_aliases(text), UNKNOWN)).read()
 
 
 def _define(text: str, table: LocationTable) -> None:
@@ -161,17 +175,17 @@ class _Reader:
 
     def expect(self, token: str) -> None:
         if not self.accept(token):
-            raise ParseError(f"expected '{token}' in location `{self.text[:60]}`")
+            raise ParseError(f"expected '{token}' in location")
 
     def number(self) -> int:
         if self.kind != "number":
-            raise ParseError(f"expected a number in location `{self.text[:60]}`")
+            raise ParseError("expected integer line or column number in location")
         return int(self.next()[:20])
 
     def read(self) -> Location:
         location = self.location()
         if self.kind != "end":
-            raise ParseError(f"expected the end of location `{self.text[:60]}`")
+            raise ParseError("expected ')' in location")
         return location
 
     def location(self) -> Location:
@@ -200,7 +214,7 @@ class _Reader:
                 return CallSiteLoc(callee, caller)
             case "fused":
                 return self._fused()
-        raise ParseError(f"expected location instance, found `{self.text[:60]}`")
+        raise ParseError("expected location instance")
 
     def _named(self) -> Location:
         name = _string(self.next())
@@ -241,7 +255,7 @@ def _closing(text: str, at: int) -> int:
         depth += {"<": 1, ">": -1}.get(found[0], 0)
         if depth == 0:
             return found.end()
-    raise ParseError(f"expected '>' in location `{text[:60]}`")
+    raise ParseError("expected '>' in location")
 
 
 def _string(token: str) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Final, cast
 
+from hloscope.errors import ParseError
 from hloscope.ir.types import ElementType, TensorType, Type, VectorType
 from hloscope.mlir.asm import AsmParser
 from hloscope.mlir.attributes import (
@@ -23,11 +24,11 @@ from hloscope.mlir.attributes import (
     UnitAttr,
     VerbatimAttr,
 )
-from hloscope.mlir.dense import LiteralError, check_dense, limits
+from hloscope.mlir.dense import LiteralError, check_dense, check_unclosed, limits
 from hloscope.mlir.dialects import Dialects
 from hloscope.mlir.floats import FORMATS, encode
 from hloscope.mlir.lexer import NAME, STRING
-from hloscope.mlir.locations import LazyLoc, LocationTable
+from hloscope.mlir.locations import LazyLoc, LocationTable, check_location
 from hloscope.mlir.parser_types import TypeParser
 from hloscope.mlir.types import F64, I1, I64, type_text
 from hloscope.source import Source
@@ -212,7 +213,7 @@ class AttributeParser(TypeParser):
             value = -value
         if not low <= value <= high:
             self.fail_plainly("integer constant out of range for attribute", at, end)
-        if type.kind == "signed" and value > -low - 1:
+        if type.kind == "signed" and value > max(-low - 1, 0):
             value -= 1 << type.bits
         return value
 
@@ -244,8 +245,12 @@ class AttributeParser(TypeParser):
                 return found.end()
             if found[0] in ("<", ""):
                 break
-        self.next()
-        self.wrong("expected element literal of primitive type")
+        try:
+            check_unclosed(self.text[start : found.start()].rstrip())
+        except LiteralError as error:
+            self.move(start + error.at)
+            self.wrong(str(error))
+        raise AssertionError
 
     def _elements_type(self, at: int, end: int, type: Type | None) -> TensorType | VectorType:
         if type is None:
@@ -384,6 +389,8 @@ class AttributeParser(TypeParser):
             self.fail_plainly(message, start)
         if opaque:
             self.expect(">")
+        if self.try_token(":"):
+            self.type()
         return attribute
 
     # -------------------------------------------------------------------------------- aliases
@@ -435,7 +442,9 @@ class AttributeParser(TypeParser):
         elif _LOC.match(self.text, start):
             self.next()
             end = self.balanced()
-            self.locations.texts["#" + name] = self.text[self.end : end - 1].strip()
+            text = self.text[self.end : end - 1].strip()
+            self._check_location(text, start)
+            self.locations.texts["#" + name] = text
             self.move(end)
         else:
             attribute = self.attribute()
@@ -443,10 +452,9 @@ class AttributeParser(TypeParser):
 
     def _encoding(self) -> str:
         start = self.start
-        if self.kind == "hash" and "." not in self.tok and self.text[self.end] != "<":
+        if self.kind == "hash" and "." not in self.tok and not self.text.startswith("<", self.end):
             return self._attribute_alias(self.tok[1:])[1]
-        self.attribute()
-        return self.verbatim(start)
+        return "" if self.try_attribute() is None else self.verbatim(start)
 
     # ------------------------------------------------------------------------------- locations
 
@@ -463,7 +471,10 @@ class AttributeParser(TypeParser):
         if self.tok != "(":
             self.wrong("expected '(' in location")
         start, at = self.end, self.start
-        end = self.balanced()
+        end = self.closing()
+        if end < 0:
+            self.move(self.end)
+            self._raise("expected ')' in location", self._span(None, None))
         self.move(end)
         return self.lazy(self.text[start : end - 1].strip(), at)
 
@@ -471,10 +482,17 @@ class AttributeParser(TypeParser):
         """The location with this text, one object for each text."""
         known = self._lazy.get(text)
         if known is None:
+            self._check_location(text, at)
             known = self._lazy[text] = LazyLoc(text, self.locations)
             if _LOCATION_NAME.fullmatch(text):
                 self.named_locations.setdefault(text, at)
         return known
+
+    def _check_location(self, text: str, at: int) -> None:
+        try:
+            check_location(text)
+        except ParseError as error:
+            self.fail_plainly(error.message, at)
 
 
 def _word(value: Attribute) -> Callable[[AttributeParser, Type | None], Attribute]:

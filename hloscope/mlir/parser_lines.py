@@ -85,7 +85,7 @@ class LineParser(OperationParser):
                         at = end
                         continue
             self.move(at)
-            if self.tok == "}" or self.kind in ("block", "end"):
+            if self.tok == "}" or self.kind == "block":
                 break
             first = self.start
             read = self.next_operation()
@@ -98,8 +98,6 @@ class LineParser(OperationParser):
                 template = self._learn(operation, first, end)
                 if template is not None:
                     templates[key] = template
-        if self.kind == "end":
-            self.wrong("expected '}' to end region")
         for operation in operations:
             operation.parent = block
         block.operations = tuple(operations)

@@ -196,9 +196,9 @@ class OperationParser(ValueParser):
     def _generic_regions(self, name: str) -> tuple[Region, ...]:
         self.next()
         used = self.used
-        regions = [self._op_region(name, ())]
+        regions = [self._op_region(name, (), pretty=False)]
         while self.try_token(","):
-            regions.append(self._op_region(name, ()))
+            regions.append(self._op_region(name, (), pretty=False))
         self.expect(")")
         self.used = used
         return tuple(regions)
@@ -238,16 +238,13 @@ class OperationParser(ValueParser):
     def _full_name(self, written: str) -> str:
         if "." in written:
             return written
-        for dialect in (self.default_dialect, "func", "builtin"):
-            name = f"{dialect}.{written}"
-            if name in CORE or name in self.dialects.forms:
-                return name
-        return written
+        name = f"{self.default_dialect}.{written}"
+        return name if name in CORE or name in self.dialects.forms else written
 
     def _unknown(self, written: str, name: str) -> NoReturn:
         dialect = name.partition(".")[0]
         if "." not in written:
-            tried = f"{self.default_dialect}.{written}" if self.default_dialect else written
+            tried = f"{self.default_dialect}.{written}"
             message = f"custom op '{written}' is unknown (tried '{tried}' as well)"
             self.fail_plainly(message, self.start, self.end)
         if dialect not in self.dialects.named:
@@ -387,7 +384,7 @@ class OperationParser(ValueParser):
         return region
 
     @contextmanager
-    def _names_of(self, op: str) -> Iterator[None]:
+    def _names_of(self, op: str, *, pretty: bool = True) -> Iterator[None]:
         """What names mean in the regions of an op."""
         outer = self.scope, self.forward
         blocks, undefined = self.blocks, self.undefined_blocks
@@ -398,7 +395,8 @@ class OperationParser(ValueParser):
             self.scope, self.forward = {}, {}
         size = len(self.scope)
         self.blocks, self.undefined_blocks = {}, {}
-        self.default_dialect = DEFAULT_DIALECTS.get(op, "")
+        if pretty:
+            self.default_dialect = DEFAULT_DIALECTS.get(op, "")
         self.op = ""
         yield
         for label, at in self.undefined_blocks.items():
@@ -411,12 +409,12 @@ class OperationParser(ValueParser):
         self.blocks, self.undefined_blocks = blocks, undefined
         self.default_dialect, self.depth, self.op = default, depth, name
 
-    def _op_region(self, op: str, arguments: Sequence[Argument]) -> Region:
+    def _op_region(self, op: str, arguments: Sequence[Argument], *, pretty: bool = True) -> Region:
         self.expect("{", "expected '{' to begin a region")
         if self.tok == "}" and not arguments:
             self.next()
             return Region()
-        with self._names_of(op):
+        with self._names_of(op, pretty=pretty):
             blocks = self._blocks(arguments)
             self.next()
         return Region(tuple(blocks))
@@ -467,8 +465,6 @@ class OperationParser(ValueParser):
         while True:
             if self.tok == "}" or self.kind == "block":
                 break
-            if self.kind == "end":
-                self.wrong("expected '}' to end region")
             operations.append(self.operation())
         for operation in operations:
             operation.parent = block

@@ -26,15 +26,16 @@ MOST_NESTING: Final = 64
 """How deep types, attributes and regions may be nested in one another."""
 
 _PLAIN: Final = re.compile(
-    r'tensor<[^<>"#!/()]*(?:complex<f\d+>)?>|[su]?i[1-9]\d*\b|b?f\d+\b|index\b', re.ASCII
+    r'tensor<[^<>"#!/()]*(?:complex<f\d+>)?>|[su]?i\d+\b|b?f\d+\b|index\b', re.ASCII
 )
 _SIZES: Final = re.compile(rf"{BLANK}((?:(?:\d+|\?){BLANK}x{BLANK})*)", re.ASCII)
+_DIGITS: Final = re.compile(r"\d+", re.ASCII)
 _SIZE: Final = re.compile(r"\d+|\?")
 _SPACE: Final = re.compile(r"\s+")
 _BOUNDS: Final = re.compile(
     r"#(?:stablehlo|mhlo)\.(?:bounds<([^<>]*)>|type_extensions<\s*bounds\s*=\s*\[([^]]*)\]\s*>)"
 )
-_INTEGER: Final = re.compile(r"[su]?i[1-9]\d*", re.ASCII)
+_INTEGER: Final = re.compile(r"[su]?i\d+", re.ASCII)
 _BOUND: Final = re.compile(r"\s*(?:\?|-?\d+)\s*", re.ASCII)
 _LIMIT: Final = 1 << 63
 _KNOWN: Final[dict[str, Type]] = {}
@@ -172,14 +173,14 @@ class TypeParser(Lexer):
         """Read `2x?x`; the current token is the one after it then."""
         found = _SIZES.match(self.text, self.start)
         assert found is not None
-        if found.end() == self.start:
-            return ()
         sizes = tuple(None if s == "?" else int(s[:40]) for s in _SIZE.findall(found[1]))
         if any(size is not None and size >= _LIMIT for size in sizes):
             self._raise("invalid dimension", self._span(None, None))
-        self.move(found.end())
+        if sizes:
+            self.move(found.end())
         if self.kind == "number" or self.tok == "?":
-            self.next()
+            number = _DIGITS.match(self.text, self.start)
+            self.move(self.end if number is None else number.end())
             self.wrong("expected 'x' in dimension list")
         return sizes
 

@@ -59,6 +59,8 @@ class ValueParser(AttributeParser):
         if self.kind != "value":
             return None
         name, _, number = self.tok[1:].partition("#")
+        if len(number) > 9 or self.text.startswith("#", self.end):
+            self.fail_plainly("invalid SSA value result number", self.start)
         use = Use(name, int(number) if number else 0, self.start)
         self.move(self.end)
         return use

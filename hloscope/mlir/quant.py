@@ -21,7 +21,7 @@ from hloscope.mlir.types import (
 
 _WIDEST: Final = 32
 _MOST: Final = (1 << 31) - 1
-_INTEGER: Final = re.compile(r"[su]?i[1-9]\d*", re.ASCII)
+_INTEGER: Final = re.compile(r"[su]?i\d+", re.ASCII)
 _UNSIGNED: Final = re.compile(r"u(\d+)")
 
 
@@ -37,6 +37,14 @@ def read_type(parser: AsmParser, mnemonic: str) -> Type | None:
     parser.fail(f"unknown quantized type {mnemonic}", parser.mnemonic_at)
 
 
+def _int64(parser: AsmParser) -> int:
+    at = parser.at
+    value = parser.integer()
+    if value >> 63 not in (0, -1):
+        parser.fail("integer value too large", at)
+    return value
+
+
 class _Storage:
     """`i8<-4:3>`: the integer type, its spelling and its limits."""
 
@@ -46,10 +54,10 @@ class _Storage:
         self.limits = self.natural
         if parser.try_token("<"):
             at_least = parser.at
-            low = parser.integer()
+            low = _int64(parser)
             parser.token(":")
             at_most = parser.at
-            high = parser.integer()
+            high = _int64(parser)
             parser.token(">")
             if low < self.natural[0]:
                 parser.fail(f"illegal storage type minimum: {low}", at_least)
@@ -90,7 +98,7 @@ def _storage_type(parser: AsmParser) -> tuple[ElementType, str]:
         if type is None:
             parser.fail(f"illegal storage type size: {bits}", at)
     bits = 1 if word in ("i1", "ui1", "si1") else type.bits
-    if bits > _WIDEST:
+    if not 0 < bits <= _WIDEST:
         parser.fail(f"illegal storage type size: {bits}", at)
     return type, text
 
@@ -126,7 +134,7 @@ class _Uniform:
         if by_blocks:
             self._blocks(axes, blocks)
         elif by_axis:
-            axes.append(parser.integer())
+            axes.append(_int64(parser))
         parser.token(",")
         if by_axis:
             parser.token("{")
@@ -160,9 +168,9 @@ class _Uniform:
         if parser.try_token("}"):
             return
         while True:
-            axes.append(parser.integer())
+            axes.append(_int64(parser))
             parser.token(":")
-            blocks.append(parser.integer())
+            blocks.append(_int64(parser))
             if not parser.try_token(","):
                 break
         parser.token("}")
@@ -203,7 +211,7 @@ class _Uniform:
             inside = f"[{low:.6e}, {high:.6e}]"
             parser.fail(f"scale {scale:.6e} out of expressed type range {inside}")
         self.scales.append(scale)
-        self.zero_points.append(parser.integer() if parser.try_token(":") else 0)
+        self.zero_points.append(_int64(parser) if parser.try_token(":") else 0)
 
 
 @cache

@@ -52,7 +52,7 @@ WIDEST: Final = (1 << 24) - 1
 """The most bits an integer type may have."""
 
 _SPELLINGS: Final = {element.name: text for text, element in ELEMENTS.items()}
-_INTEGER: Final = re.compile(r"([su]?)i([1-9]\d*)")
+_INTEGER: Final = re.compile(r"([su]?)i0*(\d+)", re.ASCII)
 _WIDTH: Final = re.compile(r"([su])(\d+)")
 _TEXTS: Final[dict[int, tuple[Type, str]]] = {}
 _MOST_TEXTS: Final = 1 << 16
@@ -64,13 +64,13 @@ def integer_type(text: str) -> ElementType | None:
     >>> integer_type("i5"), integer_type("si8").name, integer_type("f32")
     (ElementType(name='s5', bits=5, kind='signed', numpy=''), 'si8', None)
     """
-    known = ELEMENTS.get(text)
-    if known is not None:
-        return known if _INTEGER.fullmatch(text) else None
     found = _INTEGER.fullmatch(text)
     if found is None or len(found[2]) > 8:
         return None
     sign, bits = found[1], int(found[2])
+    known = ELEMENTS.get(f"{sign}i{bits}")
+    if known is not None:
+        return known
     kind = "unsigned" if sign == "u" else "signed"
     name = f"si{bits}" if sign == "s" else f"{kind[0]}{bits}"
     return ElementType(name, bits, kind)
@@ -244,4 +244,6 @@ def _nested(parameters: list[str], shape: tuple[int, ...]) -> str:
 
 def storage_range(signed: bool, bits: int) -> tuple[int, int]:
     """The least and the largest integer of a width."""
-    return (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+    if signed and bits:
+        return -(1 << bits - 1), (1 << bits - 1) - 1
+    return 0, (1 << bits) - 1
