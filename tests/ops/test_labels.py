@@ -7,6 +7,7 @@ Source: StableHLO spec, the section "Constraints" of each op.
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections import defaultdict
 from collections.abc import Iterator
@@ -19,14 +20,14 @@ from hloscope.ops.elementwise import ELEMENTWISE
 
 CONSTRAINTS = """
     abs 2 | add 7 | after_all 0 | all_gather 6 | all_reduce 7 | all_to_all 9 | and 1
-    async_done 1 | async_start 1 | atan2 1
-    batch_norm_grad 5 | batch_norm_inference 7 | batch_norm_training 7 | bitcast_convert 2
-    broadcast_in_dim 6 | case 4 | cbrt 1 | ceil 1 | cholesky 3 | clamp 4 | collective_broadcast 4
-    collective_permute 5 | collective_reduce 7 | compare 3 | complex 3 | composite 4 | concatenate 6
-    constant 1 | convert 1 | convolution 34 | cosine 1 | count_leading_zeros 1 | custom_call 0 | divide 1
-    dot_general 24 | dynamic_broadcast_in_dim 10 | dynamic_conv 34 | dynamic_gather 23
-    dynamic_iota 2 | dynamic_pad 4 | dynamic_reshape 4 | dynamic_slice 5 | dynamic_update_slice 6
-    exponential 1 | exponential_minus_one 1 | fft 5 | floor 1 | gather 23 | get_dimension_size 1
+    async_done 1 | async_start 1 | atan2 1 | batch_norm_grad 5 | batch_norm_inference 7
+    batch_norm_training 7 | bitcast_convert 2 | broadcast_in_dim 6 | case 4 | cbrt 1 | ceil 1
+    cholesky 3 | clamp 4 | collective_broadcast 4 | collective_permute 5 | collective_reduce 7
+    compare 3 | complex 3 | composite 4 | concatenate 6 | constant 1 | convert 1 | convolution 34
+    cosine 1 | count_leading_zeros 1 | custom_call 0 | divide 1 | dot_general 24
+    dynamic_broadcast_in_dim 10 | dynamic_conv 34 | dynamic_gather 23 | dynamic_iota 2
+    dynamic_pad 4 | dynamic_reshape 4 | dynamic_slice 5 | dynamic_update_slice 6 | exponential 1
+    exponential_minus_one 1 | fft 5 | floor 1 | gather 23 | get_dimension_size 1
     get_tuple_element 2 | if 3 | imag 2 | infeed 3 | iota 1 | is_finite 1 | log 1 | log_plus_one 1
     logistic 1 | map 4 | maximum 1 | minimum 1 | multiply 1 | negate 1 | not 1
     optimization_barrier 1 | or 1 | outfeed 0 | pad 4 | partition_id 0 | popcnt 1 | power 1
@@ -128,3 +129,36 @@ def test_every_label_is_the_specification_s(op: str) -> None:
     known = {*range(1, COUNTS.get(op, 0) + 1)} | NEWER.get(op, set())
     beyond = FOUND[op] - known
     assert not beyond, f"{op} has no {sorted(beyond)}"
+
+
+LABEL = re.compile(r"\b[a-z_0-9]+_[ci]\d+\b")
+BY_NAME = {f"{name}_c1" for name, cls in ELEMENTWISE.items() if cls.result_rule == f"{name}_c1"}
+"""Labels that `test_typing_elementwise` tests for every op that takes and makes one type."""
+
+
+def all_tested() -> set[str]:
+    """The labels in the tests of typing, some of which build them."""
+    found = set(BY_NAME)
+    for path in sorted(Path(__file__).parent.glob("test_typing_*.py")):
+        found |= set(LABEL.findall(path.read_text()))
+        module = importlib.import_module(f"tests.ops.{path.stem}")
+        tables: list[object] = [getattr(module, name) for name in vars(module)]
+        while tables:
+            table = tables.pop()
+            if isinstance(table, str) and LABEL.fullmatch(table):
+                found.add(table)
+            elif isinstance(table, list | tuple):
+                tables += table
+            elif isinstance(table, dict):
+                tables += [*table, *table.values()]
+            elif callable(table):
+                tables += [mark.args for mark in getattr(table, "pytestmark", ())]
+    return found
+
+
+TESTED = all_tested()
+
+
+@pytest.mark.parametrize("op", sorted({*FOUND} - {"composite"}))  # in tests/verifier
+def test_every_label_is_tested(op: str) -> None:
+    assert not {f"{op}_c{number}" for number in FOUND[op]} - TESTED
