@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from hloscope.hlo_parser import parse_hlo
 from hloscope.indexing import Precision
 from hloscope.indexing.analysis import input_to_output, output_to_input
+from hloscope.stablehlo import parse_stablehlo
 from tests.indexing.relations import instruction, without_domain
 
 GEMM = (
@@ -100,3 +102,46 @@ def test_settings_that_nobody_can_read_make_the_call_unknown() -> None:
     for config in ("", ', backend_config="opaque"', ', backend_config={"alpha":1}'):
         for accesses in output_to_input(instruction(text + config)):
             assert [a.precision for a in accesses] == [Precision.UNKNOWN]
+
+
+APPROXIMATE = """
+HloModule m
+gt { a = f32[] parameter(0) b = f32[] parameter(1) i = s32[] parameter(2) j = s32[] parameter(3)
+  ROOT c = pred[] compare(a, b), direction=GT }
+ENTRY e { x = f32[4,9] parameter(0) i = s32[4,9] iota(), iota_dimension=1
+  z = f32[] constant(0) k = s32[] constant(0)
+  ROOT t = (f32[4,2], s32[4,2]) custom-call(x, i, z, k), custom_call_target="ApproxTopK",
+    called_computations={gt},
+    backend_config={is_fallback = %s, reduction_dim = 1 : i64, top_k = 2 : i64}
+}
+"""
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_the_best_of_a_line_are_read_from_the_line(exact: bool) -> None:
+    ins = parse_hlo(APPROXIMATE % str(exact).lower()).entry.root
+    precision = Precision.EXACT if exact else Precision.OVER
+    for output, read in ((0, (0,)), (1, (0, 1))) if exact else ((0, range(4)), (1, range(4))):
+        answer = output_to_input(ins, output)
+        assert [k for k, accesses in enumerate(answer) if accesses] == list(read)
+        (access,) = answer[0]
+        assert str(access.map).startswith("(d0, d1)[s0] -> (d0, s0)")
+        assert access.precision is precision
+    (back,) = input_to_output(ins, 0)[0]
+    assert str(back.map).startswith("(d0, d1)[s0] -> (d0, s0)")
+    assert "s0 in [0, 1]" in str(back.map)
+
+
+def test_the_configuration_of_a_stablehlo_call_counts() -> None:
+    text = """func.func @main(%a: tensor<2x2xf32>, %b: tensor<2x3xf32>) -> tensor<2x3xf32> {
+      %0 = stablehlo.custom_call @lapack_strsm_ffi(%a, %b) {mhlo.backend_config = {diag = 85 : ui8,
+        side = 76 : ui8, trans_x = 78 : ui8, uplo = 76 : ui8}} :
+        (tensor<2x2xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>
+      return %0 : tensor<2x3xf32>
+    }"""
+    solved = output_to_input(parse_stablehlo(text).entry["0"])
+    same = instruction(
+        'f32[2,3] custom-call(f32[2,2], f32[2,3]), custom_call_target="lapack_strsm_ffi", '
+        "backend_config={diag = 85 : ui8, side = 76 : ui8, trans_x = 78 : ui8, uplo = 76 : ui8}"
+    )
+    assert solved == output_to_input(same)

@@ -21,7 +21,8 @@ TEXTS = sorted(
 SAMPLE = """
     conv_variants convnet_fwd convolve_correlate einsum_zoo embedding_gather_scatter_grad
     gather_variants heat_stencil_rk4 integer_bit_ops mandelbrot_while mlp_train_step
-    platform_dependent_case pooling_max_avg_grad sort_topk_argmax zero_size_and_scalars
+    lu_solve_det_inv platform_dependent_case pooling_max_avg_grad sort_topk_argmax
+    stft_spectrogram zero_size_and_scalars
 """.split()
 WITH_BOTH = sorted(
     p.name.split(".")[0] for p in MODELS.glob("*.stablehlo.mlir") if ".poly." not in p.name
@@ -59,17 +60,26 @@ def both(name: str) -> tuple[Program, Program]:
     return hloscope.read(MODELS / f"{name}.stablehlo.mlir"), hloscope.read(hlo)
 
 
-@pytest.mark.parametrize("name", SAMPLE)
-def test_an_output_reads_the_same_as_in_the_hlo(name: str) -> None:
+@pytest.mark.parametrize("name", WITH_BOTH)
+def test_every_output_reads_the_same_as_in_the_hlo(name: str, full: bool) -> None:
+    """Output to input of the entry, as relations; by default three outputs of some programs."""
+    if not full and name not in SAMPLE:
+        pytest.skip("with --full only: minutes for all programs")
     ours, hlo = both(name)
+    count = len(ours.root.outputs)
     compared = 0
-    for k in range(min(3, len(ours.root.outputs))):
+    for k in range(count if full else min(3, count)):
         (mine,) = ours.root.to_parameters(k).answer.outputs
         (theirs,) = hlo.root.to_parameters(k).answer.outputs
         for a, b in zip(mine.operands, theirs.operands, strict=True):
-            assert same(a.accesses, b.accesses), f"{k} {a.name}"
+            if not full or not (is_unknown(a.accesses) and is_unknown(b.accesses)):
+                assert same(a.accesses, b.accesses), f"{k} {a.name}"
             compared += bool(a.accesses)
     assert compared or name == "zero_size_and_scalars"
+
+
+def is_unknown(accesses: Accesses) -> bool:
+    return any(access.map is None for access in accesses)
 
 
 def same(mine: Accesses, theirs: Accesses) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
+from hloscope.affine import Dim
 from hloscope.errors import ParseError, UnsupportedError
 from hloscope.hlo_parser.metadata import read_backend_config
 from hloscope.hlo_parser.values import read_dim_labels, read_window
@@ -34,19 +35,26 @@ from hloscope.indexing.rules.elementwise import broadcast_read, broadcast_write
 from hloscope.indexing.rules.registry import Direction, input_to_output, lookup, output_to_input
 from hloscope.ir.graph import Instruction
 from hloscope.ir.op import Op
-from hloscope.ir.types import Dims
+from hloscope.ir.types import Dims, TupleType
 from hloscope.ops.contraction import DotDimensions, DotGeneral
 from hloscope.ops.control import CustomCall, Domain
 from hloscope.ops.convolution import Convolution
 from hloscope.ops.linalg import Cholesky, TriangularSolve
-from hloscope.ops.reduction import TopK
+from hloscope.ops.reduction import Sort, TopK
 
 Config = Mapping[str, Any]
 
 
 def _config(ins: Instruction) -> Config:
-    """The backend config as a dictionary; empty where there is none."""
-    text = dict(ins.extras).get("backend_config", "")
+    """The backend config as a dictionary; empty where there is none.
+
+    HLO has it as `backend_config`, StableHLO as the attribute of that name or, from XLA, as
+    `mhlo.backend_config`.
+    """
+    given = dict(ins.extras)
+    text = given.get("backend_config") or given.get("mhlo.backend_config", "")
+    if not text and isinstance(ins.op, CustomCall):
+        text = _setting(ins.op, "backend_config").removeprefix('""')
     value = read_backend_config(text).value if text else {}
     if isinstance(value, str) and value.startswith("{"):  # quoted
         value = read_backend_config(value).value
@@ -209,6 +217,37 @@ def _same_batch(here: Dims, there: Dims, batch: int) -> Accesses:
     return over(_MATRIX, at.map(index))
 
 
+# The k best of a line, some of them missed.  Operands: N arrays, N values to begin with.
+
+_APPROXIMATE = "which elements of a line are looked at is not known"
+
+
+def _line_of(ins: Instruction, output: int, operand: int, *, back: bool = False) -> Accesses:
+    """What an element of a result (or, back, of an operand) has to do with a line of the other."""
+    config, count = _config(ins), len(ins.operands) // 2
+    here, there = all_output_sizes(ins)[output], sizes(ins.operands[operand].type)
+    axis, is_sorted = _number(config, "reduction_dim"), _flag(config, "is_fallback")
+    if is_sorted:  # XLA sorts the line, and takes the first k
+        arrays = ins.operands[:count]
+        whole = TupleType(tuple([array.type for array in arrays]))
+        inner = Instruction(ins.name, whole, Sort(axis), arrays, ins.calls)
+        if operand >= count or not _rule_of(inner, output)[operand]:
+            return NEVER
+    source, target = (there, here) if back else (here, there)
+    at = MapBuilder(source)
+    lines = [axis] if operand < count else range(len(target))
+    map = at.map([at.range(n) if d in lines else Dim(d) for d, n in enumerate(target)])
+    return exact(map) if is_sorted else over(_APPROXIMATE, map)
+
+
+def _rule_of(ins: Instruction, output: int) -> tuple[Accesses, ...]:
+    """What the rule of the op says."""
+    entry = lookup(Direction.OUTPUT_TO_INPUT, type(ins.op))
+    assert entry is not None
+    assert entry.rule is not None
+    return entry.rule(ins, ins.op, output)
+
+
 _UNKNOWN = "custom-call `{}`: may read anything"
 
 
@@ -237,6 +276,8 @@ def _reads(ins: Instruction, op: CustomCall, output: int) -> tuple[Accesses, ...
         feature = _output_feature(op)
         extra = [_epilogue(here, shape, feature, back=False) for shape in shapes[2:]]
         return (exact(_cudnn_map(ins, 2, 0)), exact(_cudnn_map(ins, 2, 1)), *extra)
+    if op.call_target_name == "ApproxTopK":
+        return tuple([_line_of(ins, output, k) for k in range(len(shapes))])
     equal = _op_of(ins)
     if equal is None:
         return None
@@ -244,10 +285,7 @@ def _reads(ins: Instruction, op: CustomCall, output: int) -> tuple[Accesses, ...
         if isinstance(equal, Cholesky):  # the error code
             return (_same_batch(here, shapes[0], len(shapes[0]) - 2),)
         return (NEVER,) * len(shapes)  # workspace
-    inner, entry = _inner(ins, equal), lookup(Direction.OUTPUT_TO_INPUT, type(equal))
-    assert entry is not None
-    assert entry.rule is not None
-    found = entry.rule(inner, equal, output)
+    found = _rule_of(_inner(ins, equal), output)
     extra = [_epilogue(here, shape, len(here) - 1, back=False) for shape in shapes[len(found) :]]
     return (*found, *extra)
 
@@ -271,6 +309,8 @@ def _writes(ins: Instruction, op: CustomCall, operand: int) -> tuple[Accesses, .
         if operand > 1:
             return (_epilogue(here, outputs[0], _output_feature(op), back=True), *rest)
         return (exact(_cudnn_map(ins, operand, 2)), *rest)
+    if op.call_target_name == "ApproxTopK":
+        return tuple([_line_of(ins, k, operand, back=True) for k in range(len(outputs))])
     equal = _op_of(ins)
     if equal is None:
         return None
