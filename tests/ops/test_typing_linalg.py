@@ -63,10 +63,6 @@ REFUSED = [
     refused(RngBitGenerator("DEFAULT"), "rng_bit_generator_c1", "output state shape must be"
             " compatible with initial state shape. Got: 'tensor<2xui64>' and 'tensor<3xui64>'",
             "u64[2]", "u64[3]; u32[10]"),
-    refused(RngBitGenerator("THREE_FRY"), "rng_bit_generator_c2", "THREE_FRY has a state of 2"
-            " words, but got 'tensor<3xui64>'", "u64[3]", "u64[3]; u32[10]"),
-    refused(RngBitGenerator("PHILOX"), "rng_bit_generator_c2", "2 or 3 words", "u64[4]",
-            "u64[4]; u32[10]"),
 ]  # fmt: skip
 
 
@@ -89,7 +85,7 @@ ACCEPTED = [
     Case(Rng("UNIFORM"), "s32[]; s32[]; s64[2]=2,3", "s32[2,3]"),
     Case(Rng("NORMAL"), "f32[]; f32[]; s64[2]", "f32[2,3]"),
     Case(Rng("NORMAL"), "f32[]; f32[]; s64[0]", "f32[]"),
-    Case(RngBitGenerator("PHILOX"), "u64[3]", "u64[3]; u32[2,2]"),
+    Case(RngBitGenerator("PHILOX"), "u64[4]", "u64[4]; u32[2,2]"),
     Case(RngBitGenerator("THREE_FRY"), "u64[?]", "u64[2]; u32[2,2]"),
 ]
 

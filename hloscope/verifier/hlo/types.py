@@ -32,7 +32,7 @@ from hloscope.ops.control import (
 )
 from hloscope.ops.convolution import Convolution
 from hloscope.ops.infer_util import leaves
-from hloscope.ops.random import Rng, RngBitGenerator
+from hloscope.ops.random import Rng
 from hloscope.ops.shape import Bitcast, BroadcastInDim, Constant, Iota
 
 _MOST_LITERAL: Final = 1 << 16
@@ -219,11 +219,6 @@ def _all_to_all(ins: Instruction) -> None:
             raise VerifyError("operand and result have different numbers of elements")
 
 
-def _rng_bits(ins: Instruction) -> None:
-    """The state keeps its shape; HLO has states of other sizes than StableHLO's algorithms."""
-    RngBitGenerator("DEFAULT").verify(tuple(o.type for o in ins.operands), leaves(ins.type))
-
-
 def _anything(ins: Instruction) -> None:
     """A type that nothing outside says anything about."""
 
@@ -238,7 +233,6 @@ _OWN_RULES: Final[dict[type[Op], Callable[[Instruction], Any]]] = {
     AllToAll: _all_to_all,
     CustomCall: _anything,
     Rng: _anything,
-    RngBitGenerator: _rng_bits,
     AsyncStart: _anything,
     AsyncUpdate: _anything,
     AsyncDone: _anything,
