@@ -120,7 +120,9 @@ class TypeParser(Lexer):
         at = self.start
         type = self.type()
         if not isinstance(type, FunctionType):
-            self.fail("invalid kind of type specified", at)
+            found = type_text(type)
+            message = "invalid kind of type specified: expected builtin.function, but found"
+            self.fail(f"{message} '{found}'", at)
         return type
 
     def try_function_type(self) -> FunctionType | None:
