@@ -203,8 +203,7 @@ class RaggedDot(Op):
         require(len(self.lhs_ragged) == 1, "", message)
         (ragged,) = self.lhs_ragged
         check_in_bounds(ragged, lhs.rank, "lhs_ragged_dim", "lhs_rank", "")
-        require(group_sizes.rank > 0, "", "expected group_sizes to have rank 1, got 0")
-        if group_sizes.rank > 1:
+        if group_sizes.rank != 1:
             self._check_group_sizes(lhs, group_sizes, ragged)
         for d in self.rhs_group:
             check_in_bounds(d, rhs.rank, "rhs_group_dim", "rhs_rank", "")

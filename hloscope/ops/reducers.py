@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
+from hloscope.errors import VerifyError
 from hloscope.ir.op import Callee, Signature
-from hloscope.ir.types import ElementType, TensorType, TupleType, Type
+from hloscope.ir.types import ElementType, TensorType, TupleType, Type, UnrankedTensorType
 from hloscope.mlir.types import type_text
 from hloscope.ops.infer_util import (
     compatible_shapes,
     fit,
     promotable,
     require,
-    same_elements,
     tensors,
 )
+
+Array: TypeAlias = TensorType | UnrankedTensorType
 
 
 class ReducerRules(NamedTuple):
@@ -85,15 +87,12 @@ def check_reducer(
         rules.body,
         f"Reduction-region here must produce {number} tensors, but produces {len(results)} instead",
     )
-    arrays = []
+    arrays: list[Array] = []
     for result in results:
-        require(
-            isinstance(result, TensorType),
-            rules.body,
-            "Reduction-region here must produce tensor-typed result(s), but produces"
-            f" '{type_text(result)}' instead",
-        )
-        arrays += [result] if isinstance(result, TensorType) else []
+        message = "Reduction-region here must produce tensor-typed result(s), but produces"
+        if not isinstance(result, Array):
+            raise VerifyError(f"{message} '{type_text(result)}' instead", rule=rules.body)
+        arrays.append(result)
     for i, result in enumerate(arrays):
         _check_parameter(body, i, result, rules, any_float=False)
         parameter = _check_parameter(body, number + i, result, rules, any_float=True)
@@ -105,32 +104,43 @@ def check_reducer(
             f" be promotable from '{type_text(inputs[i].element)}', but got"
             f" '{type_text(parameter.element)}'",
         )
-        _check_sizes(number, i, parameter, allowed, rules.body)
+        if isinstance(parameter, TensorType):
+            _check_sizes(number, i, parameter, allowed, rules.body)
+
+
+def alike(a: Array, b: Type, *, any_float: bool = True) -> bool:
+    """Could `b` be an array with the sizes and the element type (or any float) of `a`?
+
+    >>> from hloscope.ir.types import ELEMENT_TYPES
+    >>> f32, bf16 = ELEMENT_TYPES["f32"], ELEMENT_TYPES["bf16"]
+    >>> alike(TensorType(f32, (2,)), TensorType(bf16, (2,)))
+    True
+    """
+    if not isinstance(b, Array):
+        return False
+    if isinstance(a, TensorType) and isinstance(b, TensorType) and not compatible_shapes(a, b):
+        return False
+    x, y = a.element, b.element
+    return x == y or (any_float and x.kind == y.kind == "float")
 
 
 def _check_parameter(
-    body: Callee, index: int, result: TensorType, rules: ReducerRules, *, any_float: bool
-) -> TensorType:
+    body: Callee, index: int, result: Array, rules: ReducerRules, *, any_float: bool
+) -> Array:
     parameter = body.arguments[index]
-    fits = (
-        isinstance(parameter, TensorType)
-        and compatible_shapes(result, parameter)
-        and same_elements((result, parameter), any_float=any_float)
-    )
-    require(
-        fits,
-        rules.parameter or rules.body,
-        f"The type of reduction-region's parameter at index {index} is different than the"
-        f" corresponding result type: '{type_text(parameter)}' vs '{type_text(result)}'",
-    )
-    assert isinstance(parameter, TensorType)
+    if not isinstance(parameter, Array) or not alike(result, parameter, any_float=any_float):
+        raise VerifyError(
+            f"The type of reduction-region's parameter at index {index} is different than the"
+            f" corresponding result type: '{type_text(parameter)}' vs '{type_text(result)}'",
+            rule=rules.parameter or rules.body,
+        )
     return parameter
 
 
-def _check_init(i: int, result: TensorType, init: TensorType, rules: ReducerRules) -> None:
+def _check_init(i: int, result: Array, init: TensorType, rules: ReducerRules) -> None:
     both = f"'{type_text(result)}' vs '{type_text(init)}'"
     require(
-        compatible_shapes(init, result),
+        isinstance(result, UnrankedTensorType) or compatible_shapes(init, result),
         rules.init_shape or rules.body,
         f"The shape of reduction-region's result type at index {i} differs from the op's"
         f" corresponding init-value type: {both}",

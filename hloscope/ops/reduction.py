@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from hloscope.errors import VerifyError
+from hloscope.ir.op import IncompatibleTypesError
 from hloscope.ir.types import TensorType, TupleType, UnrankedTensorType, compatible
 from hloscope.mlir.types import element_text, type_text
 from hloscope.ops.base import Callee, Dims, Op, Type, op
@@ -128,7 +129,12 @@ class Scan(Op):
                 require(
                     compatible(array(t.element, part), argument), "", f"'chlo.scan' op {message}"
                 )
-        super().verify(operands, results, calls)
+        try:
+            super().verify(operands, results, calls)
+        except IncompatibleTypesError as error:  # other element types may be declared
+            rules = {"number": "number", "sizes": "sizes", "element": ""}
+            if mismatch(error.inferred, error.declared, **rules):
+                raise
 
     def _check_steps(self, inputs: Sequence[TensorType]) -> None:
         """Check that all inputs have as many slices."""

@@ -25,7 +25,7 @@ from hloscope.ops.infer_util import (
     tensor,
     tensors,
 )
-from hloscope.ops.reducers import ReducerRules, accumulators, check_reducer
+from hloscope.ops.reducers import ReducerRules, accumulators, alike, check_reducer
 
 
 class WindowRules(NamedTuple):
@@ -275,9 +275,8 @@ def _check_select(operand: TensorType, body: Callee) -> None:
     require(len(body.arguments) == 2, rule, message)
     needed = array(operand.element, ())
     for i, parameter in enumerate(body.arguments):
-        fits = isinstance(parameter, TensorType) and compatible_shapes(needed, parameter)
         require(
-            fits and same_elements((needed, parameter)),  # type: ignore[arg-type]  # fits: a tensor
+            alike(needed, parameter),
             rule,
             f"expects the type of select-region's parameter at index {i} to be"
             f" '{type_text(needed)}', but got '{type_text(parameter)}'",

@@ -167,6 +167,8 @@ REFUSED = [
              " got [19, 3]", "f32[17,11,5]; f32[3,5,7]; s64[19,3]", "f32[17,11,7]"),
             (ragged((), (), (1,), (1,)), "rhs group dimension is expected to have size=2, got 3",
              "f32[11,5]; f32[3,5,7]; s64[2]", "f32[11,7]"),
+            (ragged((0,), (1,), (3,), (2,), lhs=(2,)), "expected group_sizes to have rank 3, got 0",
+             "f32[19,17,11,5]; f32[3,19,5,7]; s64[]", "f32[19,17,11,7]"),
             (ragged((), (), (1,), (1,), rhs=(3,)), "Expects rhs_group_dim to be in range"
              " [0, rhs_rank) i.e. [0, 3). got: 3.", GROUPED, "f32[11,7]"),
             (ragged((0,), (0,), (2,), (1,), lhs=(1,)), "has duplicated dimension from"

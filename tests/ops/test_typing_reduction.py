@@ -48,6 +48,7 @@ ACCEPTED = [
     Case(Reduce((0,)), "q8[4]; q8[]", "q32[]", "q32[]; q32[] -> q32[]"),
     Case(Scan(0, 1), SCANNED, "f32[2,3]; f32[3]", STEP),
     Case(Scan(0, 1, scan_dim_size=2), "f32[?,3]; f32[3]", "f32[2,3]; f32[3]", STEP),
+    Case(Scan(0, 1), SCANNED, "f32[2,3]; f64[3]", STEP),
     Case(Scan(1, 0), "f32[2,3]", "s32[2,3]", "f32[2] -> s32[2]"),
     Case(Sort(-1), "f32[2,3]; s32[2,3]", "f32[2,3]; s32[2,3]",
          "f32[]; f32[]; s32[]; s32[] -> pred[]"),
