@@ -15,8 +15,12 @@ from hloscope.ir.types import ElementType, TensorType, VectorType
 from hloscope.mlir.lexer import STRING
 from hloscope.mlir.types import I1, INDEX, element_text, type_text
 
-_INSIDE: Final = str.maketrans("", "", "0123456789abcdefABCDEFxruls.+- \t\r\n")
-_DECIMAL: Final = str.maketrans("", "", "0123456789-,[] \t\r\n")
+_BRACKETS: Final = str.maketrans("", "", "0123456789eE.+- \t\r\n")
+_INTEGERS: Final = re.compile(r"[\[\s]*+-?\d++[\]\s]*+(?:,[\[\s]*+-?\d++[\]\s]*+)*+")
+_FLOATS: Final = re.compile(
+    r"[\[\s]*+-?\d++\.\d*+(?:[eE][-+]?\d++)?+[\]\s]*+"
+    r"(?:,[\[\s]*+-?\d++\.\d*+(?:[eE][-+]?\d++)?+[\]\s]*+)*+"
+)
 _TOKEN: Final = re.compile(
     rf"\s*(?:(?P<sign>[\[\](),])|(?P<string>{STRING})|(?P<bool>true|false)"
     r"|(?P<hex>-?\s*0x[0-9A-Fa-f]+)|(?P<float>-?\s*\d+\.\d*(?:[eE][-+]?\d+)?)"
@@ -56,20 +60,26 @@ def check_dense(literal: str, type: TensorType | VectorType) -> None:
     if (
         literal.startswith("[")
         and kind in ("signed", "unsigned", "float")
-        and _skeleton(sizes, len(literal)) == literal.translate(_INSIDE)
-        and (kind == "float" or not literal.translate(_DECIMAL))
+        and (_FLOATS if kind == "float" else _INTEGERS).fullmatch(literal)
+        and _skeleton(sizes, len(literal)) == literal.translate(_BRACKETS)
         and _in_range(literal, element)
     ):
         return
     _Slow(literal, type, sizes).check()
 
 
-def check_unclosed(literal: str) -> None:
-    """Raise what is wrong with a literal that no `>` follows."""
+def check_brackets(literal: str) -> int:
+    """Is this made of elements and lists, whatever the type?  Returns where it ends.
+
+    Raises:
+        LiteralError: It is not.
+    """
     slow = _Slow(literal, TensorType(_ANY, ()), ())
     if slow.kind != "end":
         slow.shape()
-    raise LiteralError("expected '>'", slow.at)
+    if slow.kind != "end":
+        raise LiteralError("expected '>'", slow.at)
+    return slow.at
 
 
 def _check_hex(literal: str, type: TensorType | VectorType, count: int) -> None:

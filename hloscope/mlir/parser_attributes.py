@@ -24,7 +24,7 @@ from hloscope.mlir.attributes import (
     UnitAttr,
     VerbatimAttr,
 )
-from hloscope.mlir.dense import LiteralError, check_dense, check_unclosed, limits
+from hloscope.mlir.dense import LiteralError, check_brackets, check_dense, limits
 from hloscope.mlir.dialects import Dialects
 from hloscope.mlir.floats import FORMATS, encode
 from hloscope.mlir.lexer import NAME, STRING
@@ -230,6 +230,9 @@ class AttributeParser(TypeParser):
         if "//" in literal:
             literal = _COMMENT.sub(lambda found: found[1] or "", literal).strip()
         self.move(stop)
+        if self.tok != ":" and "//" not in literal:
+            self._check_brackets(start, stop - 1)
+            self.move(stop)
         type = self._elements_type(at, end, type)
         try:
             check_dense(literal, type)
@@ -245,12 +248,17 @@ class AttributeParser(TypeParser):
                 return found.end()
             if found[0] in ("<", ""):
                 break
+        at = self._check_brackets(start, found.start())
+        self.move(at)
+        self.wrong("expected '>'")
+
+    def _check_brackets(self, start: int, end: int) -> int:
+        """Are these elements and lists?"""
         try:
-            check_unclosed(self.text[start : found.start()].rstrip())
+            return start + check_brackets(self.text[start:end].rstrip())
         except LiteralError as error:
             self.move(start + error.at)
             self.wrong(str(error))
-        raise AssertionError
 
     def _elements_type(self, at: int, end: int, type: Type | None) -> TensorType | VectorType:
         if type is None:
@@ -365,6 +373,9 @@ class AttributeParser(TypeParser):
         opaque = not dot and self.text.startswith("<", self.end)
         if not dot and not opaque:
             return self._attribute_alias(name)[0]
+        if dot and not mnemonic:
+            self.next()
+            self.fail_plainly("expected valid keyword", self.start, self.end)
         known = self.dialects.named.get(dialect)
         if known is None or known.read_attribute is None:
             self.next()

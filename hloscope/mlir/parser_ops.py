@@ -199,7 +199,7 @@ class OperationParser(ValueParser):
         regions = [self._op_region(name, (), pretty=False)]
         while self.try_token(","):
             regions.append(self._op_region(name, (), pretty=False))
-        self.expect(")")
+        self.expect(")", "expected ')' to end region list")
         self.used = used
         return tuple(regions)
 
@@ -242,14 +242,16 @@ class OperationParser(ValueParser):
         return name if name in CORE or name in self.dialects.forms else written
 
     def _unknown(self, written: str, name: str) -> NoReturn:
-        dialect = name.partition(".")[0]
-        if "." not in written:
-            tried = f"{self.default_dialect}.{written}"
-            message = f"custom op '{written}' is unknown (tried '{tried}' as well)"
+        dialect, _, rest = written.partition(".")
+        if not rest and not self.default_dialect:
+            dialect = ""
+        tried = f" (tried '{self.default_dialect}.{written}' as well)"
+        if not rest and dialect:
+            message = f"custom op '{written}' is unknown{tried}"
             self.fail_plainly(message, self.start, self.end)
-        if dialect not in self.dialects.named:
-            message = f"Dialect `{dialect}' not found for custom op '{name}'"
-            self.fail_plainly(message, self.start, self.end)
+        if dialect not in self.dialects.named and dialect not in ("func", "builtin"):
+            message = f"Dialect `{dialect}' not found for custom op '{written}' "
+            self.fail_plainly(message + ("" if rest else tried), self.start, self.end)
         if name in self.inherent:
             message = f"custom op '{name}' has no custom assembly form"
             self.fail_plainly(message, self.start, self.end)
@@ -310,6 +312,8 @@ class OperationParser(ValueParser):
     def floating(self) -> float:
         """Read a floating-point number with its sign."""
         negative = self.try_token("-")
+        if self.kind == "number" and self.tok.isdecimal():
+            self.fail("unexpected decimal integer literal for a floating point value")
         if self.kind != "number" or "." not in self.tok:
             self.fail("expected floating point literal")
         value = float(self.next())

@@ -345,6 +345,9 @@ class TypeParser(Lexer):
         opaque = not dot and self.text.startswith("<", self.end)
         if not dot and not opaque:
             return self._type_alias(name)
+        if dot and not mnemonic:
+            self.next()
+            self.fail_plainly("expected valid keyword", self.start, self.end)
         known = self.dialects.named.get(dialect)
         if known is not None and known.read_type is not None:
             at, op, self.op = start, self.op, ""
