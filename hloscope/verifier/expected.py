@@ -132,7 +132,7 @@ def mismatches(
         if met is not None:
             met.is_met = True
         elif alike:
-            message = f"{diagnostic.severity} found where a {alike[0].severity} is expected"
+            message = f"{diagnostic.severity} found, not the expected {alike[0].severity}"
             wrong.append(Diagnostic(f"{message}: {diagnostic.message}", diagnostic.span))
         else:
             message = f"unexpected {diagnostic.severity}: {diagnostic.message}"

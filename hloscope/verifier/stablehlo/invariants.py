@@ -14,6 +14,7 @@ from hloscope.errors import VerifyError
 from hloscope.ir.types import (
     BufferType,
     ElementType,
+    QuantizedType,
     TensorType,
     Type,
     UnrankedTensorType,
@@ -34,12 +35,11 @@ def check_definition(operation: Operation, definition: Definition) -> None:
     Raises:
         VerifyError: With MLIR's message.
     """
-    if not definition.open:
-        _check_counts(operation, definition)
-        _check_single_blocks(operation, definition)
-    _check_attributes(operation, definition)
     if definition.open:
         return
+    _check_counts(operation, definition)
+    _check_single_blocks(operation, definition)
+    _check_attributes(operation, definition)
     _check_types("operand", definition.operands, operation)
     _check_types("result", definition.results, operation)
     _check_agreements(operation, definition)
@@ -311,6 +311,12 @@ def _same_element(operation: Operation) -> None:
         raise refuse(operation, "requires the same element type for all operands and results")
 
 
+def _same_element_unless_quantized(operation: Operation) -> None:
+    elements = map(element_of, _all_types(operation))
+    if not any(isinstance(element, QuantizedType) for element in elements):
+        _same_element(operation)
+
+
 def _same_operands_element(operation: Operation) -> None:
     _some(operation, results=False)
     first, *rest = _operand_types(operation)
@@ -394,6 +400,7 @@ _TRAITS: Final[dict[str, Callable[[Operation], None]]] = {
     "same_shape": _same_shape,
     "same_operands_shape": _same_operands_shape,
     "same_element": _same_element,
+    "same_element_unless_quantized": _same_element_unless_quantized,
     "same_operands_element": _same_operands_element,
     "same_type": _same_type,
     "compatible": _compatible,

@@ -1,0 +1,97 @@
+// custom_call, async_start, the ops of StableHLO's tests.
+
+func.func @layouts_of_both(%a: tensor<2xf32>) {
+  // expected-error@+1 {{Layout attributes should be specified for either both operands and results or none}}
+  "stablehlo.custom_call"(%a) {call_target_name = "f", operand_layouts = [dense<0> : tensor<1xindex>]} : (tensor<2xf32>) -> ()
+  func.return
+}
+
+// -----
+
+func.func @as_many_layouts(%a: tensor<2xf32>) {
+  // expected-error@+1 {{Number of operands must match the number of operand layouts, 1 != 0}}
+  "stablehlo.custom_call"(%a) {call_target_name = "f", operand_layouts = [], result_layouts = []} : (tensor<2xf32>) -> ()
+  func.return
+}
+
+// -----
+
+func.func @layout_of_a_token(%t: !stablehlo.token) {
+  // expected-error@+1 {{Only tensor types can have non-empty layout: operand #0 of type '!stablehlo.token' has layout dense<0> : tensor<1xindex>}}
+  "stablehlo.custom_call"(%t) {call_target_name = "f", operand_layouts = [dense<0> : tensor<1xindex>], result_layouts = []} : (!stablehlo.token) -> ()
+  func.return
+}
+
+// -----
+
+func.func @layout(%a: tensor<2x3xf32>) {
+  // expected-error@+1 {{incorrect layout dense<[0, 2]> : tensor<2xindex> for type 'tensor<2x3xf32>', layout must be a permutation of [0, 2)}}
+  "stablehlo.custom_call"(%a) {call_target_name = "f", operand_layouts = [dense<[0, 2]> : tensor<2xindex>], result_layouts = []} : (tensor<2x3xf32>) -> ()
+  func.return
+}
+
+// -----
+
+func.func @alias(%a: tensor<2xf32>) {
+  // expected-error@+1 {{shapes mismatch in the output_operand_alias attribute: operand part has type 'tensor<2xf32>' and output part has type 'tensor<3xf32>'}}
+  %0 = "stablehlo.custom_call"(%a) {
+    call_target_name = "f",
+    output_operand_aliases = [#stablehlo.output_operand_alias<output_tuple_indices = [], operand_index = 0, operand_tuple_indices = []>]
+  } : (tensor<2xf32>) -> tensor<3xf32>
+  func.return
+}
+
+// -----
+
+func.func @configuration() {
+  // expected-error@+1 {{backend_config for api_version API_VERSION_ORIGINAL must be a string attribute}}
+  "stablehlo.custom_call"() {call_target_name = "f", api_version = 1 : i32, backend_config = {}} : () -> ()
+  func.return
+}
+
+// -----
+
+func.func @wrapped(%a: tensor<4x4xf32>) {
+  // expected-error@+2 {{'stablehlo.async_start' op region must contain a collective or slice operation}}
+  // expected-error@+1 {{'stablehlo.async_start' op failed to infer returned types}}
+  %0 = "stablehlo.async_start"(%a) ({
+  ^bb0(%b: tensor<4x4xf32>):
+    %1 = stablehlo.negate %b : tensor<4x4xf32>
+    "stablehlo.return"(%1) : (tensor<4x4xf32>) -> ()
+  }) : (tensor<4x4xf32>) -> !stablehlo.future<tensor<4x4xf32>>
+  func.return
+}
+
+// -----
+
+func.func @constant(%a: tensor<2xf32>) {
+  // expected-error@+1 {{failed to verify that all of {lhs, value} have same type}}
+  "check.expect_eq_const"(%a) <{value = dense<1.0> : tensor<3xf32>}> : (tensor<2xf32>) -> ()
+  func.return
+}
+
+// -----
+
+func.func @grid() {
+  // expected-error@+1 {{Function "nobody" not found}}
+  "interpreter.run_parallel"() {programs = [[@nobody]]} : () -> ()
+  func.return
+}
+
+// -----
+
+func.func private @program(tensor<f32>) -> tensor<f32>
+func.func @grid(%a: tensor<f32>) {
+  // expected-error@+1 {{Number of results (0) should match the sum of the number of results of all programs (2)}}
+  "interpreter.run_parallel"(%a, %a) {programs = [[@program], [@program]]} : (tensor<f32>, tensor<f32>) -> ()
+  func.return
+}
+
+// -----
+
+func.func private @program(tensor<f32>)
+func.func @grid(%a: tensor<f32>) {
+  // expected-error@+1 {{Function "program" should take 0 arguments but instead takes 1 arguments}}
+  "interpreter.run_parallel"(%a) {programs = [[@program]], infeed = [@program]} : (tensor<f32>) -> ()
+  func.return
+}
