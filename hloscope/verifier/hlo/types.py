@@ -31,6 +31,8 @@ from hloscope.ops.control import (
     While,
 )
 from hloscope.ops.convolution import Convolution
+from hloscope.ops.declared import check_declared_sizes
+from hloscope.ops.gather_scatter import Gather, Scatter
 from hloscope.ops.infer_util import leaves
 from hloscope.ops.random import Rng
 from hloscope.ops.shape import Bitcast, BroadcastInDim, Constant, Iota
@@ -54,7 +56,18 @@ def check_type(ins: Instruction) -> Iterator[Diagnostic]:
         if not _alike(error.inferred, error.declared, wider=isinstance(ins.op, _WIDENING)):
             yield _mismatch(ins, error.inferred)
     except VerifyError as error:
-        yield Diagnostic(f"`{opcode(ins)}`: {error.message}", ins.span, error.rule)
+        if not _is_fine_in_hlo(ins.op, error.rule):
+            yield Diagnostic(f"`{opcode(ins)}`: {error.message}", ins.span, error.rule)
+
+
+def _is_fine_in_hlo(op: Op, rule: str) -> bool:
+    """Does only StableHLO refuse it: index vectors that name batching dimensions?"""
+    if isinstance(op, Gather) and rule == "gather_c18":
+        return len(set(op.start_index_map)) == len(op.start_index_map)
+    if isinstance(op, Scatter) and rule == "scatter_c20":
+        dims = op.scatter_dims_to_operand_dims
+        return len(set(dims)) == len(dims)
+    return False
 
 
 def opcode(ins: Instruction) -> str:
@@ -223,7 +236,15 @@ def _anything(ins: Instruction) -> None:
     """A type that nothing outside says anything about."""
 
 
+def _convolution(ins: Instruction) -> None:
+    """Operands may have different element types."""
+    inferred = ins.op.infer(tuple(o.type for o in ins.operands))
+    assert isinstance(inferred, TensorType)
+    check_declared_sizes(inferred, (ins.type,), "convolution_c25")
+
+
 _OWN_RULES: Final[dict[type[Op], Callable[[Instruction], Any]]] = {
+    Convolution: _convolution,
     BroadcastInDim: _broadcast,
     Bitcast: _bitcast,
     Constant: _constant,
