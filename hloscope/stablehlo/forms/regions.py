@@ -294,9 +294,10 @@ def read_assuming(parser: AsmParser, state: State) -> None:
             parser.token(")")
     _resolve(parser, state, [use], [WITNESS], at)
     region = parser.region()
-    block = region.blocks[0] if region.blocks else None
-    if block is not None and not (block.operations and block.operations[-1].name == _YIELD):
-        region = Region((Block(block.arguments, (*block.operations, Operation(_YIELD))),))
+    operations = region.blocks[0].operations if region.blocks else ()
+    if not (operations and operations[-1].name == _YIELD):  # MLIR adds it
+        blocks = region.blocks[1:]
+        region = Region((Block((), (*operations, Operation(_YIELD))), *blocks))
     state.regions.append(region)
     parser.dictionary(state)
 
