@@ -185,9 +185,7 @@ class _SourceNames:
         self.value = self.argument = self.conflict = 0
 
     def run(self, root: Operation) -> Names:
-        self._op(root)
-        # Regions are entered when their op is met, so that names are free again behind them.
-        steps: list[_Step] = [self._entering(region) for region in reversed(root.regions)]
+        steps = self._op(root)
         while steps:
             steps += steps.pop()()
         return self.names
@@ -198,7 +196,7 @@ class _SourceNames:
             if region.parent is not None and region.parent.name in _ISOLATED:
                 self.used = set()
             self.added = []
-            self.names.number_blocks(region)
+            self._label(region)
             for number, block in enumerate(region.blocks):
                 for value in block.arguments:
                     name = value.name or self._fresh(entry=number == 0)
@@ -211,9 +209,9 @@ class _SourceNames:
     def _going_on(self, operations: Iterator[Operation]) -> _Step:
         def go_on() -> list[_Step]:
             for op in operations:
-                self._op(op)
-                if op.regions:
-                    return [go_on, *(self._entering(inner) for inner in reversed(op.regions))]
+                steps = self._op(op)
+                if steps:
+                    return [go_on, *steps]
             return []
 
         return go_on
@@ -223,7 +221,16 @@ class _SourceNames:
         self.used, self.added, self.value, self.argument = used, added, value, argument
         return []
 
-    def _op(self, op: Operation) -> None:
+    def _op(self, op: Operation) -> list[_Step]:
+        """Name the results; behind the op's regions, where their names are free again."""
+        if not op.regions:
+            return self._define(op)
+        return [
+            lambda: self._define(op),
+            *(self._entering(region) for region in reversed(op.regions)),
+        ]
+
+    def _define(self, op: Operation) -> list[_Step]:
         names, starts, at = [], [], 0
         for name, group in groupby(value.name for value in op.results):
             names.append(self._unique(name or self._fresh()))
@@ -231,6 +238,17 @@ class _SourceNames:
             at += len(list(group))
         if names:
             self.names.define(op, names, starts)
+        return []
+
+    def _label(self, region: Region) -> None:
+        """Keep the labels of the blocks that have one of their own."""
+        taken: set[str] = set()
+        for number, block in enumerate(region.blocks):
+            label = sanitized(block.label) if block.label else f"bb{number}"
+            while label in taken:
+                label += "_"
+            taken.add(label)
+            self.names.blocks[block] = f"^{label}"
 
     def _fresh(self, *, entry: bool = False) -> str:
         while True:
@@ -244,7 +262,11 @@ class _SourceNames:
                 return name
 
     def _unique(self, name: str) -> str:
-        plain = name = name if name.isdigit() else sanitized(name)
+        if not name.isdecimal():
+            name = sanitized(name)
+        elif name in self.used:
+            name = self._fresh()
+        plain = name
         while name in self.used:
             name = f"{plain}_{self.conflict}"
             self.conflict += 1

@@ -130,6 +130,14 @@ def test_names_of_the_source_are_kept() -> None:
             return %in : tensor<2xf32>
           }
           func.func @g(%x: tensor<2xf32>) {
+            %0 = "a.b"(%x) ({
+              %0 = stablehlo.abs %x : tensor<2xf32>
+              "a.c"(%0) : (tensor<2xf32>) -> ()
+            }) : (tensor<2xf32>) -> tensor<2xf32>
+            "a.br"()[^left] : () -> ()
+          ^left:  // pred: ^bb0
+            "a.br"()[^exit] : () -> ()
+          ^exit:  // pred: ^left
             return
           }
         }
@@ -152,7 +160,7 @@ def test_values_without_a_name_get_one_that_is_free() -> None:
     module = Operation("builtin.module", regions=(Region((block,)),))
     lines = print_mlir(module, dialects=Dialects(), names="source").splitlines()
     assert [line.strip().split(" :")[0] for line in lines[1:4]] == [
-        '%0 = "a.b"(%arg1)', '%0_0 = "a.b"(%0)', '%1 = "a.b"(%0_0)',
+        '%0 = "a.b"(%arg1)', '%1 = "a.b"(%0)', '%2 = "a.b"(%1)',
     ]  # fmt: skip
 
 
