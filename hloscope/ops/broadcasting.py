@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from functools import reduce
 
 from hloscope.ir.types import Dims, TensorType, Type
-from hloscope.ops.infer_util import Extent, extents, require, size_text
+from hloscope.ops.infer_util import Extent, extents, raw_size, require
 
 ONE: Extent = (1, None)
 
@@ -51,7 +51,7 @@ def _known_dimension(a: Extent, b: Extent) -> Extent:
     if a == ONE or b == ONE:
         return b if a == ONE else a
     x, y = (most if size is None else size for size, most in (a, b))
-    message = f"incompatible shapes for broadcasting {size_text(x)} and {size_text(y)}"
+    message = f"incompatible shapes for broadcasting {raw_size(x)} and {raw_size(y)}"
     require(x == y, "", message)
     message = "cannot mix bounded and static dimensions in broadcast"
     require((a[0] is None) == (b[0] is None), "", message)

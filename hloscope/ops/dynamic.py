@@ -16,6 +16,7 @@ from hloscope.ops.infer_util import (
     fit,
     known,
     quoted,
+    raw_size,
     require,
     scalar,
     size_text,
@@ -96,8 +97,8 @@ class DynamicReshape(Op):
                 f" {prod(t.shape)} elements, but output_shape has {prod(sizes)}",
             )
         if any_quantized(t, result):
-            check_compatible_elements(t, result, "dynamic_reshape_c1")
             check_reshape(t, result, ("dynamic_reshape_c1", "dynamic_reshape_c3"))
+            check_compatible_elements(t, result, "dynamic_reshape_c1")
 
 
 @op("dynamic_broadcast_in_dim")
@@ -122,9 +123,8 @@ class DynamicBroadcastInDim(Op):
         self._check_stretched(t, known(shape))
         if any_quantized(t, result):
             dims = self.broadcast_dimensions
-            check_compatible_elements(t, result, "dynamic_broadcast_in_dim_c1")
             check_broadcast(t, result, dims, "dynamic_broadcast_in_dim_c6")
-        _check_number_of_sizes(shape, result, "dynamic_broadcast_in_dim_c7")
+            check_compatible_elements(t, result, "dynamic_broadcast_in_dim_c1")
 
     def _check_dimensions(self, t: TensorType, result: TensorType) -> None:
         dims = self.broadcast_dimensions
@@ -149,8 +149,8 @@ class DynamicBroadcastInDim(Op):
             require(
                 size == 1 or fit(size, result.sizes[target]),
                 "dynamic_broadcast_in_dim_c5",
-                f"size of operand dimension {d} ({size_text(size)}) is not compatible with size of"
-                f" result dimension {target} ({size_text(result.sizes[target])})",
+                f"size of operand dimension {d} ({raw_size(size)}) is not compatible with size of"
+                f" result dimension {target} ({raw_size(result.sizes[target])})",
             )
 
     def _check_hints(self, rank: int) -> None:

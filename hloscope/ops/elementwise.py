@@ -29,11 +29,11 @@ from hloscope.ops.infer_util import (
     count,
     kind,
     like,
+    raw_size,
     real_part,
     require,
     same_elements,
     same_sizes,
-    sizes_text,
     tensor,
     tensors,
 )
@@ -279,8 +279,8 @@ class Clamp(Elementwise):
             require(
                 limit.rank == 0 or compatible_shapes(limit, operand),
                 rule,
-                f"{name} shape [{sizes_text(limit.sizes)}] is not scalar and is not compatible to"
-                f" operand shape [{sizes_text(operand.sizes)}]",
+                f"{name} shape [{', '.join(map(raw_size, limit.sizes))}] is not scalar and is not"
+                f" compatible to operand shape [{', '.join(map(raw_size, operand.sizes))}]",
             )
         common_element(self.name, types, "clamp_c3")
         return bare(operand)
@@ -313,7 +313,7 @@ class ConstantLike(Elementwise):
         require(
             element is None or element == element_of(self, results[0]),
             "",
-            "value's type doesn't match element return type",
+            "'chlo.constant_like' op value's type doesn't match element return type",
         )
         super().verify(operands, results, calls)
 

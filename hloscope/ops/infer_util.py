@@ -342,6 +342,11 @@ def size_text(size: int | None) -> str:
     return "?" if size is None else str(size)
 
 
+def raw_size(size: int | None) -> str:
+    """A size as messages write it that do not know of unknown ones: the number that marks them."""
+    return str(-(1 << 63) if size is None else size)
+
+
 def sizes_text(sizes: Iterable[int | None]) -> str:
     """Sizes as messages write them.
 

@@ -28,6 +28,7 @@ from hloscope.ops.infer_util import (
     fit,
     like,
     quoted,
+    raw_size,
     require,
     resized,
     same_sizes,
@@ -53,6 +54,10 @@ def _with(dims: Sequence[Extent], d: int, extent: Extent) -> list[Extent]:
 
 def _padded(size: int, *, edges: int, interior: int) -> int:
     return size + max(size - 1, 0) * interior + edges
+
+
+def _raw(t: TensorType) -> str:
+    return ", ".join(map(raw_size, t.sizes))
 
 
 def _pair(op: Op, operands: tuple[Type, ...], results: tuple[Type, ...]) -> list[TensorType]:
@@ -124,7 +129,7 @@ class BroadcastInDim(Op):
                 size is None or size == 1 or size in goals[target],
                 "broadcast_in_dim_c5",
                 f"size of operand dimension {d} ({size_text(size)}) is not equal to 1 or size of"
-                f" result dimension {target} ({size_text(result.sizes[target])})",
+                f" result dimension {target} ({raw_size(result.sizes[target])})",
             )
         check_broadcast(t, result, dims, "broadcast_in_dim_c6")
 
@@ -290,7 +295,8 @@ def _bits_differ(t: TensorType, result: TensorType, bits_of_pred: int) -> str:
         if last is not None and last * low != high:
             return f"requires compatible bit widths. {both}, but {low} * {last} != {high}."
         outer = tuple(rest)
-    if len(outer) != big.rank or not all(map(fit, outer, big.sizes)):
+    unlike = len(outer) != big.rank and t.is_static and result.is_static
+    if unlike or not all(map(fit, outer, big.sizes)):
         return (
             "operand and result shapes must match except for the innermost dimension of the shape"
             f" with the smaller element type. {both}."
@@ -371,7 +377,7 @@ class Concatenate(Op):
                     d == axis or fit(mine, other),
                     "concatenate_c2",
                     f"shapes of operand (0) and ({i}) are not compatible at non-concat index {d}:"
-                    f" ({sizes_text(first.sizes)}) != ({sizes_text(t.sizes)})",
+                    f" ({_raw(first)}) != ({_raw(t)})",
                 )
         apart = [array(t.element, _with(extents(t), axis, (1, None))) for t in types]
         dims = same_sizes(self.name, apart, "concatenate_c2")

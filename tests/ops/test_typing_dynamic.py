@@ -155,10 +155,10 @@ REFUSED = [
     ),
     Refused(
         DynamicBroadcastInDim((1,)),
-        "f32[4]; s64[3]",
+        "f32[4]; s64[3]=1,3,4",
         "f32[3,4]",
         "dynamic_broadcast_in_dim_c7",
-        "rank equal to the number of elements in output_shape",
+        "output shape [1, 3, 4] is incompatible with return type of operation",
     ),
     Refused(
         hinted((0,), (1, 0)),

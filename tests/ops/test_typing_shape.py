@@ -213,6 +213,7 @@ REFUSED = [
         "rank of smaller element type (0) should be 1 more than rank of larger element type (0),"
         " but 0 != 0 + 1.",
     ),
+    Refused(BitcastConvert(), "f32[]", "s32[2]", "bitcast_convert_c1", "shapes must match"),
     Refused(
         BitcastConvert(),
         "f64[2]",
@@ -330,6 +331,7 @@ ACCEPTED = [
     Accepted(BitcastConvert(), "f64[2]", "f32[2,2]"),
     Accepted(BitcastConvert(), "f32[2,2]", "f64[2]"),
     Accepted(BitcastConvert(), "pred[2]", "s8[2]"),
+    Accepted(BitcastConvert(), "f32[?,?]", "s32[2,3]"),
     Accepted(BitcastConvert(), "pred[2,8]", "s8[2]"),
     Accepted(BitcastConvert(), "c128[2]", "c64[2,2]"),
     Accepted(Iota(1), "", "f32[2,3]"),

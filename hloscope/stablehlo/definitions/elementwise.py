@@ -5,6 +5,7 @@ from typing import Final
 ROWS: Final = """
     abs | operand:SFCQ |  | result:SFQ | infer elementwise
     add | lhs:FBICQA rhs:FBICQA |  | result:FBICQA | same_shape infer elementwise commutative
+        same_element_unless_quantized
     and | lhs:BI rhs:BI |  | result:FBICQ | compatible elementwise commutative
     atan2 | lhs:FCQ rhs:FCQ |  | result:FCQ | compatible elementwise
     bitcast_convert | operand:FBICQA |  | result:FBICQA |

@@ -69,8 +69,8 @@ class Definition:
         results: In order.
         regions: In order.
         traits: Names of rules shared by several ops; the verifier knows each.
-        agreements: Operands and results that have the same `element type`, `type` or `rank`: what
-            they share and their names.
+        agreements: Operands and results that have the same `element type`, `type` or `rank`, or
+            attributes of the same `size`: what they share and their names.
         open: The row names the op's inherent attributes only; nothing else is checked.
     """
 
@@ -214,8 +214,8 @@ def compile_row(row: str, dialect: str) -> Definition:
     `name:constraint`, with `*` or `?` after the name of one that may come any number of times or
     be missing; attributes are the same.  `^name` is a region of one block, `^name*` any number of
     them, `^name+` a region of any number of blocks.  `elements=a,b`, `types=a,b` and `ranks=a,b`
-    say what these operands and results share.  A row of two columns, name and attributes, says
-    nothing of the rest.
+    say what these operands and results share, `sizes=a,b` that attributes are equally long.  A row
+    of two columns, name and attributes, says nothing of the rest.
 
     >>> compile_row("reverse | operand:FC | dimensions:dims | result:FC | infer", "d").traits
     ('infer',)
@@ -251,7 +251,7 @@ def _attribute(text: str) -> AttributeSlot:
     return AttributeSlot(name, constraint or "any", count == "?")
 
 
-_SHARED: Final = {"elements": "element type", "types": "type", "ranks": "rank"}
+_SHARED: Final = {"elements": "element type", "types": "type", "ranks": "rank", "sizes": "size"}
 
 
 def _agreement(text: str) -> tuple[str, tuple[str, ...]]:

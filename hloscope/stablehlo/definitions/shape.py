@@ -25,13 +25,14 @@ ROWS: Final = """
     iota |  | iota_dimension:i64>=0 | output:static.IFCQ |
     pad | operand:FBICQ padding_value:0d.FBICQ | edge_padding_low:dims edge_padding_high:dims
         interior_padding:dims | result:FBICQ | same_element infer
+        sizes=edge_padding_low,edge_padding_high,interior_padding
     real_dynamic_slice | operand:FBICQ start_indices:1d.XI limit_indices:1d.XI strides:1d.XI |  |
         result:FBICQ | elements=operand,result types=start_indices,limit_indices,strides
     reshape | operand:FBICQA |  | result:bounded.FBICQA | compatible_element
     reverse | operand:FBICQ | dimensions:dims | result:FBICQ | same_element infer
     set_dimension_size | operand:FBICQ size:i | dimension:i64>=0 | result:FBICQ | infer
     slice | operand:FBICQ | start_indices:dims limit_indices:dims strides:dims | result:FBICQ |
-        same_element infer
+        same_element infer sizes=start_indices,limit_indices,strides
     transpose | operand:FBICQA | permutation:dims | result:FBICQA | compatible_element infer
 """
 """Source: `StablehloOps.td`."""

@@ -212,12 +212,20 @@ def _check_agreements(operation: Operation, definition: Definition) -> None:
         for slot, value in zip(slot_of_each(slots, len(values)), values, strict=False):
             types.setdefault(slot.name, value.type)
     for what, names in definition.agreements:
-        first, *rest = (_SHARED[what](types[name]) for name in names)
+        if what == "size":
+            first, *rest = (_size(operation, name) for name in names)
+        else:
+            first, *rest = (_SHARED[what](types[name]) for name in names)
         if any(other != first for other in rest):
             raise refuse(
                 operation,
                 f"failed to verify that all of {{{', '.join(names)}}} have same {what}",
             )
+
+
+def _size(operation: Operation, name: str) -> object:
+    attribute = operation.get(name)
+    return len(attribute.values) if isinstance(attribute, DenseArrayAttr) else None
 
 
 _SHARED: Final[dict[str, Callable[[Type], object]]] = {
