@@ -286,7 +286,10 @@ class ReduceScatter(Collective):
             same_size=True,
             global_ids=self.use_global_device_ids,
         )
-        (operand,), (result,) = tensors(self.name, operands), tensors(self.name, results)
+        count(self.name, operands, 1)
+        (operand,), declared = tensors(self.name, operands), tensors(self.name, results)
+        require(len(declared) == 1, "", f"`reduce_scatter` has {len(declared)} results, needs 1")
+        (result,) = declared
         _check_body(self, [operand], calls, _REDUCE_SCATTER_BODY)
         d = self.scatter_dimension
         require(

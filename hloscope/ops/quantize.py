@@ -13,12 +13,19 @@ from hloscope.ops.infer_util import array, compatible_shapes, count, extents, re
 from hloscope.ops.quantization import quantized
 
 
-def _check_same_shape(operand: TensorType, result: TensorType, rule: str) -> None:
+def _pair(
+    op: str, operands: tuple[Type, ...], results: tuple[Type, ...], rule: str
+) -> tuple[TensorType, TensorType]:
+    """The operand and the declared result, which have to have the same shape."""
+    count(op, operands, 1)
+    require(len(results) == 1, "", f"`{op}` has {len(results)} results, needs 1")
+    operand, result = tensor(op, operands[0], "the operand"), tensor(op, results[0], "the result")
     require(
         compatible_shapes(operand, result),
         rule,
         "requires the same shape for all operands and results",
     )
+    return operand, result
 
 
 @op("uniform_quantize")
@@ -34,10 +41,7 @@ class UniformQuantize(Elementwise):
     def verify(
         self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
     ) -> None:
-        count(self.name, operands, 1)
-        source = tensor(self.name, operands[0], "the operand")
-        target = tensor(self.name, results[0], "the result")
-        _check_same_shape(source, target, "uniform_quantize_c1")
+        source, target = _pair(self.name, operands, results, "uniform_quantize_c1")
         before, after = quantized(source), quantized(target)
         needed = source.element if before is None else before.expressed
         found = target.element if after is None else after.expressed
@@ -71,8 +75,5 @@ class UniformDequantize(Elementwise):
     def verify(
         self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
     ) -> None:
-        source = tensor(self.name, operands[0], "the operand")
-        _check_same_shape(
-            source, tensor(self.name, results[0], "the result"), "uniform_dequantize_c1"
-        )
+        _pair(self.name, operands, results, "uniform_dequantize_c1")
         super().verify(operands, results, calls)
