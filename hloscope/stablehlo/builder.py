@@ -226,8 +226,9 @@ class Builder(_Ops):
             if slot.name in given:
                 found = given.pop(slot.name)
                 functions += found if isinstance(found, list | tuple) else [found]
-        if slots and not functions:
-            names = ", ".join(f"`{slot.name}=`" for slot in slots)
+        needed = [slot for slot in slots if not slot.variadic]
+        if needed and not functions:
+            names = ", ".join(f"`{slot.name}=`" for slot in needed)
             raise TypeError(f"`{name}` needs a function for its region: {names}")
         callee, signature = given.pop(_CALLEES.get(name, ""), None), None
         properties = attributes_from(name, given)
@@ -386,7 +387,7 @@ def _give_methods() -> None:
         name = name.replace("-", "_")
         name += "_" * iskeyword(name)
         home = {"stablehlo": Builder, "chlo": Chlo}.get(dialect)
-        if home is not None and name not in ("return_", "constant"):
+        if home is not None and name not in vars(home):
             setattr(home, name, _method(spelling, name))
 
 

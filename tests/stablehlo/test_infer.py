@@ -1,0 +1,167 @@
+"""What follows for the results of ops, as upstream's test pass `hlo-test-infer` tells it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from hloscope.cli.app import app
+from hloscope.mlir.parser import parse_mlir
+from hloscope.mlir.printer import print_mlir
+from hloscope.stablehlo.dialects import DIALECTS
+from hloscope.stablehlo.inferring import answered, inferred_types, is_asking, walk
+from tests.filecheck import check, from_records
+
+ASKING = """
+func.func @f(%a: tensor<4x?xf32>, %b: tensor<f32>) -> tensor<1xindex> {
+  %0 = stablehlo.reduce(%a init: %b) applies stablehlo.add across dimensions = [0] : \
+(tensor<4x?xf32>, tensor<f32>) -> tensor<?xf32>
+  %1 = "hlo_test_infer.get_return_types"(%0) : (tensor<?xf32>) -> tensor<1xindex>
+  %2 = "hlo_test_infer.reify_return_type_shapes"(%0) : (tensor<?xf32>) -> tensor<1xindex>
+  func.return %2 : tensor<1xindex>
+}
+"""
+PLAIN = """
+func.func @f(%a: tensor<2x3xf32>) -> tensor<3x2xf32> {
+  %0 = stablehlo.transpose %a, dims = [1, 0] : (tensor<2x3xf32>) -> tensor<3x2xf32>
+  %1 = stablehlo.reshape %0 : (tensor<3x2xf32>) -> tensor<6xf32>
+  %2 = "stablehlo.slice"(%1) <{start_indices = array<i64: 0>, limit_indices = array<i64: 7>,
+    strides = array<i64: 1>}> : (tensor<6xf32>) -> tensor<7xf32>
+  return %0 : tensor<3x2xf32>
+}
+"""
+
+
+def answers(text: str) -> str:
+    return print_mlir(answered(parse_mlir(text, dialects=DIALECTS)), dialects=DIALECTS)
+
+
+def test_chunks_of_the_inference_tests_pass_their_checks(shared: Path) -> None:
+    folder = shared / "conformance" / "stablehlo" / "verify"
+    failed, passed = [], 0
+    for line in (folder / "chunks.jsonl").read_text().splitlines():
+        chunk = json.loads(line)
+        if not chunk["id"].startswith("infer_") or chunk["polarity"] != "positive":
+            continue
+        try:
+            check(answers(chunk["text"]), from_records(chunk["checks"]))
+            passed += 1
+        except AssertionError:
+            failed.append(chunk["id"])
+    assert not failed
+    assert passed == 94
+
+
+def test_questions_are_answered_in_the_program() -> None:
+    assert answers(ASKING) == (
+        "module {\n"
+        "  func.func @f(%arg0: tensor<4x?xf32>, %arg1: tensor<f32>) -> tensor<1xindex> {\n"
+        "    %c1 = arith.constant 1 : index\n"
+        "    %0 = stablehlo.reduce(%arg0 init: %arg1) applies stablehlo.add across dimensions = "
+        "[0] : (tensor<4x?xf32>, tensor<f32>) -> tensor<?xf32>\n"
+        '    %1 = "hlo_test_infer.return_types"(%0) {types0 = tensor<?xf32>} : '
+        "(tensor<?xf32>) -> tensor<1xindex>\n"
+        "    %dim = tensor.dim %arg0, %c1 : tensor<4x?xf32>\n"
+        "    %from_elements = tensor.from_elements %dim : tensor<1xindex>\n"
+        "    return %from_elements : tensor<1xindex>\n  }\n}\n"
+    )
+
+
+SIZES = [
+    ("stablehlo.negate %a : tensor<?x?xf32>", ["shape.shape_of %arg0"]),
+    (
+        '"stablehlo.pad"(%a, %z) <{edge_padding_low = array<i64: 1, 0>, edge_padding_high = '
+        "array<i64: 2, 0>, interior_padding = array<i64: 0, 2>}> : (tensor<?x?xf32>, tensor<f32>) "
+        "-> tensor<?x?xf32>",
+        ["arith.addi %dim, %c1 : index", "arith.subi", "arith.muli", "tensor.from_elements"],
+    ),
+    (
+        "stablehlo.broadcast %a, sizes = [5] : (tensor<?x?xf32>) -> tensor<5x?x?xf32>",
+        ["tensor.from_elements %c5, %dim, %dim_0 : tensor<3xindex>"],
+    ),
+    (
+        "stablehlo.dynamic_reshape %a, %s : (tensor<?x?xf32>, tensor<2xi32>) -> tensor<?x?xf32>",
+        ["arith.index_cast %arg1 : tensor<2xi32> to tensor<2xindex>"],
+    ),
+    (
+        "stablehlo.dynamic_iota %s, dim = 0 : (tensor<2xi32>) -> tensor<?x?xf32>",
+        ["arith.index_cast %arg1"],
+    ),
+    (
+        "chlo.broadcast_add %a, %z : (tensor<?x?xf32>, tensor<f32>) -> tensor<?x?xf32>",
+        ["shape.broadcast %0, %1 : tensor<2xindex>, tensor<0xindex> -> tensor<2xindex>"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("op", "expected"), SIZES, ids=[op[:24] for op, _ in SIZES])
+def test_sizes_are_computed_by_ops(op: str, expected: list[str]) -> None:
+    type = op.rpartition("->")[2].rpartition(" : ")[2].strip()
+    rank = type.count("x") - type.count("xf32") + 1
+    text = answers(
+        "func.func @f(%a: tensor<?x?xf32>, %s: tensor<2xi32>, %z: tensor<f32>) -> "
+        f"tensor<{rank}xindex> {{\n  %0 = {op}\n"
+        f'  %1 = "hlo_test_infer.reify_return_type_shapes"(%0) : ({type}) -> tensor<{rank}xindex>\n'
+        f"  func.return %1 : tensor<{rank}xindex>\n}}\n"
+    )
+    for part in expected:
+        assert part in text
+    assert "hlo_test_infer" not in text
+    assert op.split(maxsplit=1)[0].strip('"') not in text
+
+
+def test_what_does_not_follow_is_told_apart_from_what_is_wrong() -> None:
+    tree = parse_mlir(PLAIN, dialects=DIALECTS)
+    assert not is_asking(tree)
+    found = {o.name: inferred_types(o) for o in walk(tree)}
+    assert found["stablehlo.transpose"].types == (
+        next(o for o in walk(tree) if o.name == "stablehlo.transpose").result.type,
+    )
+    assert found["stablehlo.reshape"][1:] == (None, None)
+    error = found["stablehlo.slice"].error
+    assert error is not None
+    assert error.rule == "slice_c3"
+
+
+def run(*arguments: str, given: str) -> tuple[int, str, str]:
+    result = CliRunner().invoke(app, ["infer", "-", *arguments], input=given)
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_the_command_tells_types_and_refusals() -> None:
+    code, out, err = run(given=PLAIN)
+    assert code == 3
+    assert [line.split(maxsplit=3)[3] for line in out.splitlines()] == [
+        "types",
+        "tensor<3x2xf32>",
+        "declared tensor<6xf32>",
+        "refused; declared tensor<7xf32>",
+    ]
+    assert "<stdin>:5:8: error:" in err
+    assert "[slice_c3]" in err
+
+
+def test_the_command_says_it_in_json() -> None:
+    _, out, _ = run("--json", given=PLAIN)
+    told = json.loads(out)
+    assert told["schema"] == "hloscope.infer/1"
+    first, second, third = told["ops"]
+    assert first["types"] == [{"type": "tensor<3x2xf32>", "element_type": "f32", "dims": [3, 2]}]
+    assert second["types"] is None
+    assert third["error"]["rule"] == "slice_c3"
+
+
+def test_the_command_answers_a_program_that_asks() -> None:
+    code, out, _ = run("--split-input-file", given=f"{ASKING}// -----\n{PLAIN}")
+    assert code == 0
+    assert out.count("// -----") == 1
+    assert "types0 = tensor<?xf32>" in out
+
+
+def test_the_command_reads_hlo() -> None:
+    code, out, _ = run(given="ENTRY e { p = f32[2,3] parameter(0) ROOT n = f32[2,3] negate(p) }")
+    assert code == 0
+    assert out.splitlines()[1].split() == ["1:37", "n", "negate", "f32[2,3]"]
