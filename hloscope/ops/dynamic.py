@@ -52,14 +52,6 @@ def _check_shape_operand(shape: Type, result: TensorType, rule: str) -> None:
     )
 
 
-def _check_number_of_sizes(shape: TensorType, result: TensorType, rule: str) -> None:
-    require(
-        shape.rank == 1 and shape.sizes[0] in (result.rank, None),
-        rule,
-        "result should have a rank equal to the number of elements in output_shape",
-    )
-
-
 def _check_elements_agree(operand: TensorType, result: TensorType, rule: str) -> None:
     if not any_quantized(operand, result):
         require(
@@ -87,7 +79,11 @@ class DynamicReshape(Op):
         check_element_counts(t, result, "dynamic_reshape_c2")
         _check_shape_operand(operands[1], result, "dynamic_reshape_c4")
         shape = tensor(self.name, operands[1], "the shape")
-        _check_number_of_sizes(shape, result, "dynamic_reshape_c4")
+        require(
+            shape.rank == 1 and shape.sizes[0] in (result.rank, None),
+            "dynamic_reshape_c4",
+            "result should have a rank equal to the number of elements in output_shape",
+        )
         sizes = known(shape)
         if sizes is not None and t.is_static:
             require(
@@ -204,7 +200,6 @@ class DynamicIota(Op):
             "iota dimension cannot go beyond the output rank.",
         )
         _check_shape_operand(shape, result, "dynamic_iota_c2")
-        _check_number_of_sizes(shape, result, "dynamic_iota_c2")
 
 
 @op("dynamic_pad")

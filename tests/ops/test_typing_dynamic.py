@@ -195,9 +195,7 @@ REFUSED = [
         "dynamic_iota_c2",
         "output shape [-1] is incompatible with return type of operation 'tensor<4xf32>'",
     ),
-    Refused(
-        DynamicIota(0), "s64[2]", "f32[4]", "dynamic_iota_c2", "number of elements in output_shape"
-    ),
+    Refused(DynamicIota(0), "s64[2]=4,1", "f32[4]", "dynamic_iota_c2", "output shape [4, 1] is"),
     Refused(
         DynamicPad(),
         "f32[4]; s32[]; s64[1]; s64[1]; s64[1]",
