@@ -54,7 +54,7 @@ def verify(
     source = program if isinstance(program, Source) else read_source(program, name=name)
     found: list[Diagnostic] = []
     for start, text in _pieces(source, split):
-        if is_mlir(source.text):
+        if _is_mlir(source):
             errors = verify_text(text, source.name, allow_unregistered=allow_unregistered)
         else:
             errors = _verify_hlo_text(text, source.name)
@@ -85,13 +85,17 @@ def check_expected(
     source = program if isinstance(program, Source) else read_source(program, name=name)
     found: list[Diagnostic] = []
     for start, text in _pieces(source, split):
-        if is_mlir(source.text):
+        if _is_mlir(source):
             errors = first_errors(text, source.name, allow_unregistered=allow_unregistered)
         else:
             errors = _verify_hlo_text(text, source.name)
         wrong = mismatches(expectations(Source(source.name, text)), errors)
         found += [moved(error, source, start) for error in wrong]
     return found
+
+
+def _is_mlir(source: Source) -> bool:
+    return source.name.endswith(".mlir") or is_mlir(source.text)
 
 
 def _verify_hlo_text(text: str, name: str) -> list[Diagnostic]:
