@@ -20,6 +20,13 @@ _ISOLATED: Final = frozenset({"builtin.module", "func.func"})
 """Ops whose regions use no names from outside."""
 
 
+class _Texts(dict[Value, str]):
+    """Texts of values; one that is defined nowhere has one, too."""
+
+    def __missing__(self, value: Value) -> str:
+        return f"%{value.name}" if value.name else "<<UNKNOWN SSA VALUE>>"
+
+
 class Names:
     """Texts for the values and blocks of an op.
 
@@ -32,7 +39,7 @@ class Names:
     __slots__ = ("blocks", "results", "values")
 
     def __init__(self) -> None:
-        self.values: dict[Value, str] = {}
+        self.values = _Texts()
         self.results: dict[Operation, str] = {}
         self.blocks: dict[Block, str] = {}
 

@@ -42,6 +42,8 @@ def print_mlir(
 ) -> str:
     """The text of an op, usually a module.
 
+    An op that is in another one is printed as it stands there, without a line feed at the end.
+
     Args:
         operation: It and everything in it.
         dialects: They say the pretty forms, and what values would like to be called.
@@ -51,12 +53,23 @@ def print_mlir(
             below the module what it stands for.
         names: Number values as MLIR does, or call them what the source calls them.
     """
+    root = _outermost(operation)
     if names == "source":
-        chosen = source_names(operation)
+        chosen = source_names(root)
     else:
-        chosen = mlir_names(operation, dialects, generic=generic)
+        chosen = mlir_names(root, dialects, generic=generic)
     printer = Printer(dialects, chosen, generic=generic, locations=locations, aliases=aliases)
-    return printer.print(operation)
+    text = printer.print(operation)
+    return text if operation is root else text.removesuffix("\n")
+
+
+def _outermost(operation: Operation) -> Operation:
+    """The op that all others are in."""
+    block = operation.parent
+    while block is not None and block.parent is not None and block.parent.parent is not None:
+        operation = block.parent.parent
+        block = operation.parent
+    return operation
 
 
 class _Body(NamedTuple):

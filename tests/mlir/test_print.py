@@ -305,6 +305,29 @@ def test_five_thousand_regions_in_each_other_are_printed() -> None:
     assert print_mlir(inner, dialects=Dialects(), names="source").count("a.r") == 5000
 
 
+def test_an_op_in_a_module_is_printed_as_it_stands_there() -> None:
+    module = parse_mlir("""
+        func.func @f(%a: tensor<2xf32>) -> tensor<2xf32> {
+          %b = stablehlo.abs %a : tensor<2xf32>
+          %c = stablehlo.add %a, %b : tensor<2xf32>
+          return %c : tensor<2xf32>
+        }
+        """, dialects=DIALECTS)  # fmt: skip
+    (function,) = module.regions[0].block
+    add = function.regions[0].block.operations[1]
+    assert print_mlir(add, dialects=DIALECTS) == "%1 = stablehlo.add %arg0, %0 : tensor<2xf32>"
+    kept = print_mlir(add, dialects=DIALECTS, names="source")
+    assert kept == "%c = stablehlo.add %a, %b : tensor<2xf32>"
+
+
+def test_a_value_that_nothing_defines_is_told() -> None:
+    op = Operation("a.b", (Value(I32), Value(I32, name="x")))
+    assert (
+        print_mlir(op, dialects=Dialects())
+        == '"a.b"(<<UNKNOWN SSA VALUE>>, %x) : (i32, i32) -> ()\n'
+    )
+
+
 def _write(printer: AsmPrinter, op: Operation) -> None:
     if not op.regions:
         raise UnfitError("no region")
