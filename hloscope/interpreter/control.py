@@ -1,0 +1,79 @@
+"""Tuples, branches, loops, barriers.  Calls are made by the evaluation itself (`plan`)."""
+
+from __future__ import annotations
+
+from hloscope.interpreter.registry import Kernel, Region, Site, evaluates
+from hloscope.interpreter.values import TOKEN, Value
+from hloscope.ir.types import TupleType
+from hloscope.ops.control import (
+    AddDependency,
+    AfterAll,
+    Case,
+    CreateToken,
+    Domain,
+    GetTupleElement,
+    OptimizationBarrier,
+    Result,
+    Tuple,
+    While,
+)
+
+
+@evaluates(Tuple)
+def _tuple(op: Tuple, at: Site) -> Kernel:
+    return lambda *parts: parts
+
+
+@evaluates(GetTupleElement, Result)
+def _get_tuple_element(op: GetTupleElement, at: Site) -> Kernel:
+    index = op.index
+    return lambda whole: whole[index]
+
+
+@evaluates(OptimizationBarrier, AddDependency, Domain)
+def _same(op: OptimizationBarrier, at: Site) -> Kernel:
+    if isinstance(op, OptimizationBarrier) and len(at.ins.operands) != 1:
+        return lambda *values: values
+    return lambda value, *_: value
+
+
+@evaluates(AfterAll, CreateToken)
+def _token(op: AfterAll, at: Site) -> Kernel:
+    return lambda *_: TOKEN
+
+
+@evaluates(Case)
+def _case(op: Case, at: Site) -> Kernel:
+    """The last branch is taken for an index that is not one of a branch."""
+    own_operands = len(at.ins.operands) > 1
+    several = _is_several(at)
+
+    def kernel(branches: tuple[Region, ...], selector: Value, *given: Value) -> Value:
+        assert not isinstance(selector, tuple)
+        index = (0 if selector else 1) if op.predicated else int(selector)  # type: ignore[arg-type]
+        if not 0 <= index < len(branches):
+            index = len(branches) - 1
+        results = branches[index](given[index]) if own_operands else branches[index]()
+        return results if several else results[0]
+
+    return kernel
+
+
+@evaluates(While)
+def _while(op: While, at: Site) -> Kernel:
+    several = _is_several(at)
+    whole = len(at.ins.operands) == 1 and isinstance(at.ins.operands[0].type, TupleType)
+
+    def kernel(regions: tuple[Region, ...], *state: Value) -> Value:
+        condition, body = regions
+        while condition(*state)[0]:
+            results = body(*state)
+            state = (results,) if whole else results
+        return state if several else state[0]
+
+    return kernel
+
+
+def _is_several(at: Site) -> bool:
+    """Has the instruction a tuple of results, as its value?"""
+    return isinstance(at.ins.type, TupleType)

@@ -1,0 +1,277 @@
+"""A computation made ready: kernels in order, values in numbered slots, freed after their last use.
+
+Evaluation keeps its own stack of calls, so a chain of functions of any depth needs no more of
+Python's; regions of ops nest as deeply as the text does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from hloscope.errors import HloscopeError
+from hloscope.interpreter.registry import LIFTED, Kernel, kernel
+from hloscope.interpreter.values import EvaluationError, Value, byte_size
+from hloscope.interpreter.world import World
+from hloscope.ir.graph import Computation, Instruction
+from hloscope.ir.types import TupleType
+from hloscope.ir.views import captured
+from hloscope.ops.control import Call, Fusion, GetTupleElement, Parameter, Return, Tuple
+from hloscope.ops.shape import Constant
+
+_CALLS: Final = (Call, Fusion)
+_STRUCTURE: Final = (Constant, Return, Tuple, GetTupleElement)
+
+
+class Step(NamedTuple):
+    """One instruction of a plan.
+
+    Attributes:
+        kernel: Its kernel; `None` for a call, which the evaluation makes itself.
+        operands: Slots of the operands.
+        target: Slot of the value.
+        freed: Slots that are not read later.
+        regions: Plans of the called computations, each with the slots of the outer values it reads.
+        ins: The instruction.
+    """
+
+    kernel: Kernel | None
+    operands: tuple[int, ...]
+    target: int
+    freed: tuple[int, ...]
+    regions: tuple[tuple[Plan, tuple[int, ...]], ...]
+    ins: Instruction
+
+
+class Plan:
+    """A computation made ready for evaluation in one world."""
+
+    def __init__(self, computation: Computation, world: World, plans: Plans) -> None:
+        self.computation: Final = computation
+        self.world: Final = world
+        body = computation.body
+        slots: dict[Instruction, int] = {p: i for i, p in enumerate(body.parameters)}
+        self.outer: Final = _outer_values(computation)
+        for value in self.outer:
+            slots[value] = len(slots)
+        for ins in body.instructions:
+            slots.setdefault(ins, len(slots))
+        self.size: Final = len(slots)
+        root = body.root
+        is_return = isinstance(root.op, Return)
+        self.results: Final = tuple(slots[v] for v in root.operands) if is_return else ()
+        self.root: Final = -1 if is_return else slots[root]
+        self.steps: Final = self._steps(body.instructions, slots, plans)
+        self.is_elementwise: Final = _is_elementwise(computation)
+        self.monoid: Final = _monoid(computation)
+
+    def _steps(
+        self, body: Sequence[Instruction], slots: dict[Instruction, int], plans: Plans
+    ) -> list[Step]:
+        last: dict[int, int] = {}
+        rows: list[
+            tuple[Instruction, tuple[int, ...], tuple[tuple[Plan, tuple[int, ...]], ...]]
+        ] = []
+        for ins in body:
+            if isinstance(ins.op, Parameter | Return):
+                continue
+            regions = []
+            reads = {slots[o] for o in ins.operands}
+            for callee in ins.calls:
+                plan = plans.of(callee)
+                regions.append((plan, tuple(slots[v] for v in plan.outer)))
+                reads.update(slots[v] for v in plan.outer)
+            for slot in reads:
+                last[slot] = len(rows)
+            last.setdefault(slots[ins], len(rows))
+            rows.append((ins, tuple(slots[o] for o in ins.operands), tuple(regions)))
+        kept = {*self.results, self.root, *range(len(self.computation.parameters))}
+        freed: list[list[int]] = [[] for _ in rows]
+        for slot, row in last.items():
+            if slot not in kept:
+                freed[row].append(slot)
+        return [
+            Step(self._kernel(ins), operands, slots[ins], tuple(dead), regions, ins)
+            for (ins, operands, regions), dead in zip(rows, freed, strict=True)
+        ]
+
+    def _kernel(self, ins: Instruction) -> Kernel | None:
+        if isinstance(ins.op, _CALLS):
+            return None
+        size = byte_size(ins.type)
+        if size > self.world.max_bytes:
+            return _refuse(
+                f"`{ins.name}` needs {size:,} bytes, at most {self.world.max_bytes:,} are allowed",
+                ins,
+            )
+        try:
+            return kernel(ins, self.world)
+        except HloscopeError as error:  # it may never be reached
+            return _refuse_with(error)
+
+
+def _refuse(message: str, ins: Instruction) -> Kernel:
+    return _refuse_with(EvaluationError(message, span=ins.span))
+
+
+def _refuse_with(error: HloscopeError) -> Kernel:
+    def refuse(*_: Value) -> Value:
+        raise error
+
+    return refuse
+
+
+def _outer_values(computation: Computation) -> tuple[Instruction, ...]:
+    """Values of the surroundings that the computation, or what it calls, reads."""
+    own = set(computation.body.instructions) | set(computation.body.parameters)
+    read = dict.fromkeys(v for ins in computation for v in (*ins.operands, *captured(ins)))
+    return tuple(v for v in read if v not in own)
+
+
+def _is_elementwise(computation: Computation) -> bool:
+    return all(
+        isinstance(ins.op, (Parameter, *_STRUCTURE)) or type(ins.op) in LIFTED
+        for ins in computation
+    )
+
+
+def _monoid(computation: Computation) -> str:
+    rest = [i for i in computation if not isinstance(i.op, Parameter | Return)]
+    parameters = computation.body.parameters
+    if len(rest) != 1 or len(parameters) != 2 or set(rest[0].operands) != set(parameters):
+        return ""
+    root = computation.body.root
+    returned = root.operands if isinstance(root.op, Return) else (root,)
+    return rest[0].op.name if returned == (rest[0],) else ""
+
+
+class Plans:
+    """Plans of computations, each made when it is first asked for."""
+
+    def __init__(self, world: World) -> None:
+        self.world: Final = world
+        self._known: Final[dict[Computation, Plan]] = {}
+
+    def of(self, computation: Computation) -> Plan:
+        """The plan of a computation."""
+        plan = self._known.get(computation)
+        if plan is None:
+            plan = self._known[computation] = Plan(computation, self.world, self)
+        return plan
+
+
+class BoundRegion:
+    """A plan and the outer values it reads: what kernels get to call."""
+
+    __slots__ = ("_outer", "_plan")
+
+    def __init__(self, plan: Plan, outer: tuple[Value, ...]) -> None:
+        self._plan = plan
+        self._outer = outer
+
+    @property
+    def is_elementwise(self) -> bool:
+        """May it be called with arrays in place of scalars?"""
+        return self._plan.is_elementwise
+
+    @property
+    def monoid(self) -> str:
+        """Name of the op if it is `op(a, b)` of its two arguments."""
+        return self._plan.monoid
+
+    def __call__(self, *arguments: Value) -> tuple[Value, ...]:
+        """Evaluate it."""
+        results = run(self._plan, arguments, self._outer)
+        if self._plan.root >= 0 and isinstance(self._plan.computation.root.type, TupleType):
+            (whole,) = results
+            assert isinstance(whole, tuple)
+            return whole
+        return results
+
+
+class _Frame:
+    __slots__ = ("at", "env", "plan")
+
+    def __init__(self, plan: Plan, arguments: Sequence[Value], outer: Sequence[Value]) -> None:
+        self.plan = plan
+        self.env: list[Any] = [*arguments, *outer]
+        self.env.extend([None] * (plan.size - len(self.env)))
+        self.at = 0
+
+    def results(self) -> tuple[Value, ...]:
+        plan, env = self.plan, self.env
+        return (env[plan.root],) if plan.root >= 0 else tuple([env[s] for s in plan.results])
+
+
+def run(plan: Plan, arguments: Sequence[Value], outer: Sequence[Value] = ()) -> tuple[Value, ...]:
+    """Evaluate a plan: the values it returns.
+
+    Raises:
+        EvaluationError: A limit is reached, or an assertion of the program fails.
+        UnsupportedError: An op that is reached has no evaluation.
+    """
+    world = plan.world
+    frames = [_Frame(plan, arguments, outer)]
+    while True:
+        frame = frames[-1]
+        called = _advance(frame, world)
+        if called is not None:
+            frames.append(called)
+            continue
+        results = frame.results()
+        frames.pop()
+        if not frames:
+            return results
+        _give(frames[-1], results, world)
+
+
+def _advance(frame: _Frame, world: World) -> _Frame | None:
+    """Evaluate up to the next call, whose frame is returned, or to the end."""
+    env, steps = frame.env, frame.plan.steps
+    limit, watch = world.max_steps, world.watch
+    at, ins = frame.at, None
+    count = len(steps)
+    try:
+        while at < count:
+            kernel, operands, target, freed, regions, ins = steps[at]
+            world.steps += 1
+            if limit is not None and world.steps > limit:
+                raise EvaluationError(f"stopped after {limit:,} steps", span=ins.span)
+            if world.on_step is not None and world.steps & 0xFFF == 0:
+                world.on_step(world.steps)
+            if kernel is None:
+                frame.at = at
+                plan, outer = regions[0]
+                return _Frame(plan, [env[s] for s in operands], [env[s] for s in outer])
+            if regions:
+                bound = tuple([BoundRegion(p, tuple([env[s] for s in o])) for p, o in regions])
+                value = kernel(bound, *[env[s] for s in operands])
+            else:
+                value = kernel(*[env[s] for s in operands])
+            env[target] = value
+            if watch is not None:
+                watch(ins, value)
+            for slot in freed:
+                env[slot] = None
+            at += 1
+    except HloscopeError as error:
+        if error.span is None and ins is not None:
+            error.span = ins.span
+        raise
+    except MemoryError:
+        raise EvaluationError("out of memory", span=ins.span if ins else None) from None
+    frame.at = at
+    return None
+
+
+def _give(frame: _Frame, results: tuple[Value, ...], world: World) -> None:
+    """Hand the results of a call to the frame that made it."""
+    step = frame.plan.steps[frame.at]
+    several = step.regions[0][0].root < 0 and len(results) != 1
+    value: Value = results if several else results[0]
+    frame.env[step.target] = value
+    if world.watch is not None:
+        world.watch(step.ins, value)
+    for slot in step.freed:
+        frame.env[slot] = None
+    frame.at += 1

@@ -1,0 +1,112 @@
+"""Which function evaluates which op.
+
+A *maker* looks at one instruction, once, and returns its *kernel*: a function from the operands'
+values to the value of the instruction.  So what does not depend on values is worked out before a
+loop begins.  An instruction of several results has a tuple as its value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
+
+from hloscope.errors import UnsupportedError
+from hloscope.interpreter.values import Value
+from hloscope.ir.graph import Instruction
+from hloscope.ir.op import Op
+from hloscope.ir.types import TensorType, TupleType, Type
+
+if TYPE_CHECKING:
+    from hloscope.interpreter.world import World
+
+Kernel: TypeAlias = Callable[..., Value]
+"""Operands' values to the value.  That of an op that calls computations takes them first, as a
+tuple of `Region`s."""
+
+
+class Region(Protocol):
+    """A called computation or region, with the outer values it reads."""
+
+    @property
+    def is_elementwise(self) -> bool:
+        """Is each result element made of the same element of every argument, and nothing else?
+
+        Then it may be called with arrays of any one shape in place of scalars.
+        """
+
+    @property
+    def monoid(self) -> str:
+        """Name of the op if the region is `op(a, b)` of its two arguments, else empty."""
+
+    def __call__(self, *arguments: Value) -> tuple[Value, ...]:
+        """Evaluate; an HLO computation that returns a tuple gives its parts."""
+
+
+class Site(NamedTuple):
+    """An instruction and where it is evaluated."""
+
+    ins: Instruction
+    world: World
+
+    @property
+    def operands(self) -> tuple[Type, ...]:
+        """Types of the operands."""
+        return tuple(o.type for o in self.ins.operands)
+
+    @property
+    def result(self) -> TensorType:
+        """Type of the only result."""
+        type_ = self.ins.type
+        assert isinstance(type_, TensorType)
+        return type_
+
+    @property
+    def results(self) -> tuple[Type, ...]:
+        """Types of the results."""
+        type_ = self.ins.type
+        return type_.elements if isinstance(type_, TupleType) else (type_,)
+
+
+Maker: TypeAlias = Callable[[Any, Site], Kernel]
+
+MAKERS: Final[dict[type[Op], Maker]] = {}
+"""Makers of kernels by class of op."""
+LIFTED: Final[set[type[Op]]] = set()
+"""Ops that compute element by element, whatever the shape: kernels take arrays of any shape."""
+NOT_EVALUATED: Final[dict[type[Op], str]] = {}
+"""Ops without evaluation, and why."""
+
+_M = TypeVar("_M", bound=Maker)
+
+
+def evaluates(*ops: type[Op], lifted: bool = False) -> Callable[[_M], _M]:
+    """Register a maker for these ops; `lifted` if its kernels do not depend on shapes."""
+
+    def register(maker: _M) -> _M:
+        for cls in ops:
+            assert cls not in MAKERS, cls
+            MAKERS[cls] = maker
+            if lifted:
+                LIFTED.add(cls)
+        return maker
+
+    return register
+
+
+def not_evaluated(reason: str, *ops: type[Op]) -> None:
+    """State that these ops have no evaluation, and why."""
+    for cls in ops:
+        NOT_EVALUATED[cls] = reason
+
+
+def kernel(ins: Instruction, world: World) -> Kernel:
+    """The kernel of an instruction.
+
+    Raises:
+        UnsupportedError: The op has no evaluation.
+    """
+    maker = MAKERS.get(type(ins.op))
+    if maker is None:
+        reason = NOT_EVALUATED.get(type(ins.op), "it has no evaluation")
+        raise UnsupportedError(f"`{ins.op.name}` cannot be evaluated: {reason}", span=ins.span)
+    return maker(ins.op, Site(ins, world))

@@ -1,0 +1,100 @@
+"""Values the interpreter computes with: numpy arrays, tuples of values, tokens.
+
+A tensor is a numpy array of the element type's dtype (`hlo_parser.literals.numpy_dtype`; a
+quantized one holds its storage integers).  Its type is that of the instruction; its shape is the
+actual one, also where the type leaves it open.  Arrays are never written to once they are made.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from hloscope.errors import HloscopeError, UnsupportedError
+from hloscope.hlo_parser.literals import numpy_dtype
+from hloscope.ir.types import ElementType, QuantizedType, TensorType, TokenType, TupleType, Type
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Array: TypeAlias = "np.ndarray[Any, Any]"
+
+
+class EvaluationError(HloscopeError):
+    """The program cannot be evaluated further: wrong arguments, limits, a failed assertion."""
+
+    exit_code = 1
+
+
+class Token:
+    """The value of a token."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "token"
+
+
+TOKEN: Final = Token()
+
+Value: TypeAlias = "Array | Token | tuple[Value, ...]"
+
+
+def dtype_of(element: ElementType) -> Any:
+    """The numpy dtype of an element type's values; a quantized one has its storage's.
+
+    Raises:
+        UnsupportedError: There is none.
+    """
+    if isinstance(element, QuantizedType):
+        element = element.storage
+    try:
+        return numpy_dtype(element)
+    except ValueError as error:
+        raise UnsupportedError(str(error)) from None
+
+
+def byte_size(type_: Type) -> int:
+    """Bytes of a value of this type; sizes not known count as their bound, or 1."""
+    match type_:
+        case TensorType():
+            bounds = type_.bounds or (None,) * type_.rank
+            sizes = [b if s is None else s for s, b in zip(type_.sizes, bounds, strict=True)]
+            return prod(s for s in sizes if s is not None) * -(-type_.element.bits // 8)
+        case TupleType():
+            return sum(map(byte_size, type_.elements))
+        case _:
+            return 0
+
+
+def fits(value: Value, type_: Type) -> str:
+    """What keeps `value` from being of the type, in words; nothing if it is.
+
+    >>> import numpy
+    >>> from hloscope.ir.types import ELEMENT_TYPES
+    >>> fits(numpy.zeros((2, 3), "float32"), TensorType(ELEMENT_TYPES["f32"], (2, 4)))
+    'its shape is (2, 3), not (2, 4)'
+    """
+    match type_:
+        case TensorType():
+            if isinstance(value, Token | tuple):
+                return "it is no array"
+            if value.dtype != dtype_of(type_.element):
+                return f"its elements are {value.dtype}, not {dtype_of(type_.element)}"
+            if len(value.shape) != type_.rank or any(
+                s is not None and s != have
+                for s, have in zip(type_.sizes, value.shape, strict=True)
+            ):
+                sizes = tuple("?" if s is None else s for s in type_.sizes)
+                return f"its shape is {value.shape}, not {sizes}"
+            return ""
+        case TupleType():
+            if not isinstance(value, tuple) or len(value) != len(type_.elements):
+                return f"it is no tuple of {len(type_.elements)}"
+            parts = zip(value, type_.elements, strict=True)
+            reasons = [f"part {i}: {why}" for i, (v, t) in enumerate(parts) if (why := fits(v, t))]
+            return "; ".join(reasons)
+        case TokenType():
+            return "" if isinstance(value, Token) else "it is no token"
+        case _:
+            return ""

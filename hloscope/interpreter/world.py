@@ -1,0 +1,40 @@
+"""What an evaluation may use and whom it can talk to: limits, devices, queues, callbacks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hloscope.interpreter.values import Value
+from hloscope.ir.graph import Computation, Instruction
+
+UserFunction = Callable[..., Any]
+
+
+@dataclass(slots=True)
+class World:
+    """The surroundings of one evaluation.
+
+    Attributes:
+        functions: Computations by name, for ops that name them.
+        custom_calls: Python functions by the target of the custom call they stand for.
+        max_steps: Most instructions to evaluate, loops counted as often as they run.
+        max_bytes: Most bytes of one value.
+        steps: Instructions evaluated so far.
+        replica: Number of this replica, and `partition` of this partition.
+        watch: Called with every instruction and its value.
+        on_step: Called once in a while with the number of steps, for a progress display.
+        extra: What families of ops keep for one evaluation, by their name.
+    """
+
+    functions: Mapping[str, Computation] = field(default_factory=dict)
+    custom_calls: Mapping[str, UserFunction] = field(default_factory=dict)
+    max_steps: int | None = None
+    max_bytes: int = 1 << 33
+    steps: int = 0
+    replica: int = 0
+    partition: int = 0
+    watch: Callable[[Instruction, Value], None] | None = None
+    on_step: Callable[[int], None] | None = None
+    extra: dict[str, Any] = field(default_factory=dict)
