@@ -71,6 +71,7 @@ class DynamicReshape(Op):
     def verify(
         self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
     ) -> None:
+        count(self.name, operands, 1, at_least=True)
         t = tensor(self.name, operands[0], "the operand")
         result = tensor(self.name, results[0], "the result")
         _check_elements_agree(t, result, "dynamic_reshape_c1")
