@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 MOST_SHOWN: Final = 100
 """Literals of more elements are printed as one string of hexadecimal digits."""
 
+_MOST_KEPT: Final = 200
+"""Texts of longer literals are made anew each time."""
+
 _COMMENT: Final = re.compile(r"//[^\n]*")
 _STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 _NO_BRACKETS: Final = str.maketrans("", "", "[]()")
@@ -103,7 +106,6 @@ def shaped(type: Type) -> tuple[ElementType, tuple[int, ...]]:
     raise VerifyError("elements literal type must have static shape")
 
 
-@lru_cache(maxsize=4096)
 def dense_text(literal: DenseAttr) -> str:
     """`dense<…>` as MLIR prints it, without its type.
 
@@ -111,6 +113,10 @@ def dense_text(literal: DenseAttr) -> str:
     >>> dense_text(DenseAttr("[1.5, 1.5]", TensorType(ELEMENT_TYPES["f32"], (2,))))
     'dense<1.500000e+00>'
     """
+    return (_text if len(literal.literal) > _MOST_KEPT else _kept_text)(literal)
+
+
+def _text(literal: DenseAttr) -> str:
     element, sizes = shaped(literal.type)
     number = _number(element)
     if number is None:
@@ -122,6 +128,9 @@ def dense_text(literal: DenseAttr) -> str:
         return f'dense<"0x{raw.hex().upper()}">'
     texts = [_element_text(raw[i : i + width], number) for i in range(0, len(raw), width)]
     return f"dense<{_nested(texts, sizes)}>"
+
+
+_kept_text: Final = lru_cache(maxsize=4096)(_text)
 
 
 def to_array(literal: DenseAttr) -> numpy.ndarray:

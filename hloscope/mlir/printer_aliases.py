@@ -24,7 +24,12 @@ from hloscope.mlir.locations import (
     resolve_location,
 )
 
-_MARK: Final = re.compile("\x01(\\d+)\x02")
+_MARK: Final = re.compile("\ud800(\\d+)\ud801")
+"""Marks are between characters that no text read from a file can have."""
+
+
+def _mark(index: int) -> str:
+    return f"\ud800{index}\ud801"
 
 
 class _Alias:
@@ -56,7 +61,7 @@ class Aliases:
             text: What it stands for.
             later: May it stand below the module?
         """
-        return f"\x01{self._index(name, text, later=later)}\x02"
+        return _mark(self._index(name, text, later=later))
 
     def location(self, location: Location, *, later: bool = True) -> str:
         """The mark of a location's alias."""
@@ -64,7 +69,7 @@ class Aliases:
         index = self._location(location) if known is None else known[1]
         if not later:
             self._not_later(self._all[index])
-        return f"\x01{index}\x02"
+        return _mark(index)
 
     def location_text(self, location: Location) -> str:
         """The location written out, those in it as marks; it does not stand below the module."""
@@ -127,7 +132,7 @@ class Aliases:
         return self._by_location[id(location)][1]
 
     def _written(self, location: Location) -> str:
-        marks = [f"\x01{self._by_location[id(part)][1]}\x02" for part in _parts(location)]
+        marks = [_mark(self._by_location[id(part)][1]) for part in _parts(location)]
         return _location_text(location, marks)
 
 
