@@ -20,7 +20,16 @@ from hloscope.mlir.attributes import (
 )
 from hloscope.mlir.ir import Operation
 from hloscope.mlir.types import I32
-from hloscope.stablehlo.forms import directives, numbers, regions, rows, special, types, upstream
+from hloscope.stablehlo.forms import (
+    directives,
+    implied,
+    numbers,
+    regions,
+    rows,
+    special,
+    types,
+    upstream,
+)
 from hloscope.stablehlo.forms.language import Context, Directive, compile_form
 
 __all__ = ["FORMS"]
@@ -28,6 +37,7 @@ __all__ = ["FORMS"]
 _DIRECTIVES: Final[dict[str, Directive]] = {
     **directives.DIRECTIVES,
     **types.DIRECTIVES,
+    **implied.DIRECTIVES,
     **numbers.DIRECTIVES,
     **upstream.DIRECTIVES,
 }

@@ -206,7 +206,12 @@ def value(context: Context, arguments: list[str]) -> Part:
     def write(printer: AsmPrinter, op: Operation) -> None:
         printer.attribute(op.properties[name])
 
-    return Part(read, write, (Need(name, object),))
+    def fits(op: Operation) -> bool:
+        found = op.properties.get(name)
+        values = op.operands if role == "operand" else op.results
+        return found is not None and literal_type(found) == values[0].type
+
+    return Part(read, write, (Need(name, object),), fits)
 
 
 def literal_type(attribute: Attribute) -> Type | None:

@@ -79,7 +79,7 @@ class Part:
         read: Reads it.
         write: Writes it.
         needs: The inherent attributes that it stands for.
-        fits: Can it say what they are?
+        fits: Can it say what they are, or which types there are?
     """
 
     read: ReadPart
@@ -137,8 +137,8 @@ def compile_form(row: str, directives: Mapping[str, Directive], context: Context
             raise UnfitError(f"{op.name} has {count} operands and {len(op.results)} results")
         if needs:
             check(op, needs)
-            if not all(fit(op) for fit in fits):
-                raise UnfitError(f"{op.name} has attributes that only the generic form can say")
+        if fits and not all(fit(op) for fit in fits):
+            raise UnfitError(f"{op.name} is such that only the generic form can say it")
         for step in writes:
             step(printer, op)
 

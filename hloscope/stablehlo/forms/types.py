@@ -10,8 +10,6 @@ from typing import Final
 from hloscope.errors import ParseError
 from hloscope.ir.types import (
     ELEMENT_TYPES,
-    DialectType,
-    ElementType,
     FunctionType,
     TensorType,
     TupleType,
@@ -20,7 +18,6 @@ from hloscope.ir.types import (
 )
 from hloscope.mlir.asm import AsmPrinter
 from hloscope.mlir.ir import Operation
-from hloscope.mlir.types import ELEMENTS, INDEX
 from hloscope.stablehlo.forms.language import Context, Directive, Part, Reading
 
 _REAL: Final = {
@@ -94,7 +91,10 @@ def each(context: Context, arguments: list[str]) -> Part:
     def write(printer: AsmPrinter, op: Operation) -> None:
         printer.type(op.results[0].type)
 
-    return Part(read, write)
+    def fits(op: Operation) -> bool:
+        return all(operand.type == op.results[0].type for operand in op.operands)
+
+    return Part(read, write, fits=fits)
 
 
 def every_input(context: Context, arguments: list[str]) -> Part:
@@ -106,7 +106,10 @@ def every_input(context: Context, arguments: list[str]) -> Part:
     def write(printer: AsmPrinter, op: Operation) -> None:
         printer.type(op.operands[0].type)
 
-    return Part(read, write)
+    def fits(op: Operation) -> bool:
+        return all(operand.type == op.operands[0].type for operand in op.operands)
+
+    return Part(read, write, fits=fits)
 
 
 def pairwise(context: Context, arguments: list[str]) -> Part:
@@ -261,58 +264,6 @@ def one_output(context: Context, arguments: list[str]) -> Part:
     return Part(read, write)
 
 
-def _named(text: str) -> Type:
-    return DialectType(text) if text.startswith("!") else ELEMENTS[text]
-
-
-def implied(context: Context, arguments: list[str]) -> Part:
-    """Types that are not written.
-
-    `<implied inputs index>`: of the operands that have none yet; `element` is that of the result.
-    `<implied output i1>`: of the result; `element` is that of operand 0.
-    """
-    what, name = arguments
-
-    def read(reading: Reading) -> None:
-        if what == "inputs":
-            type = _element(reading.state.types[0]) if name == "element" else _named(name)
-            reading.types += [type] * (len(reading.uses) - len(reading.types))
-        else:
-            one = _element(reading.types[0]) if name == "element" else _named(name)
-            reading.state.types.append(one)
-
-    def write(printer: AsmPrinter, op: Operation) -> None:
-        pass
-
-    return Part(read, write)
-
-
-def boolean_of(context: Context, arguments: list[str]) -> Part:
-    """`<implied_boolean>`: a result of `i1` in the shape of operand 0, not written."""
-
-    def read(reading: Reading) -> None:
-        boolean = ELEMENT_TYPES["pred"]
-        match reading.types[0]:
-            case TensorType(_, sizes, layout, bounds, encoding):
-                type: Type = TensorType(boolean, sizes, layout, bounds, encoding)
-            case UnrankedTensorType():
-                type = UnrankedTensorType(boolean)
-            case _:
-                type = boolean
-        reading.state.types.append(type)
-
-    def write(printer: AsmPrinter, op: Operation) -> None:
-        pass
-
-    return Part(read, write)
-
-
-def _element(type: Type) -> Type:
-    if isinstance(type, TensorType | UnrankedTensorType):
-        return type.element
-    return type if isinstance(type, ElementType) else INDEX
-
-
 def after_colon(context: Context, arguments: list[str]) -> Part:
     """`<any>`: ` : a, b` if there are operands."""
 
@@ -403,8 +354,6 @@ DIRECTIVES: Final[dict[str, Directive]] = {
     "select": select_of,
     "in": one_input,
     "out": one_output,
-    "implied": implied,
-    "implied_boolean": boolean_of,
     "any": after_colon,
     "list": operand_list,
     "barrier": barrier,

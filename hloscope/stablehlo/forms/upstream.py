@@ -21,19 +21,23 @@ _PREDICATES: Final = {
     "float": "false oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno true".split(),
 }
 _CPP: Final = {"integer": "CmpIPredicate", "float": "CmpFPredicate"}
+_FLAGS: Final = {
+    "overflow": ("IntegerOverflowFlags", "none nsw nuw".split()),
+    "fastmath": ("FastMathFlags", "none reassoc nnan ninf nsz arcp contract afn fast".split()),
+}
 _MOST_RANK: Final = 1 << 12
 
 
 def flags(context: Context, arguments: list[str]) -> Part:
     """`<flags overflow overflowFlags>`: ` overflow<nsw>` unless the flags are `none`."""
     word, name = arguments
-    none = VerbatimAttr(f"#arith.{word}<none>")
+    prefix, none = f"#arith.{word}", VerbatimAttr(f"#arith.{word}<none>")
 
     def read(reading: Reading) -> None:
         parser = reading.parser
         found = none
         if parser.try_keyword(word):
-            found = VerbatimAttr(f"#arith.{word}{parser.bracketed()}")
+            found = VerbatimAttr(f"{prefix}<{_read_flags(parser, word)}>")
         reading.state.properties[name] = found
 
     def write(printer: AsmPrinter, op: Operation) -> None:
@@ -41,7 +45,30 @@ def flags(context: Context, arguments: list[str]) -> Part:
         if isinstance(found, VerbatimAttr) and found != none:
             printer.write(f" {found.text.removeprefix('#arith.')}")
 
-    return Part(read, write, (Need(name, VerbatimAttr, optional=True),))
+    def fits(op: Operation) -> bool:
+        found = op.properties.get(name)
+        if not isinstance(found, VerbatimAttr):
+            return True
+        inside = found.text.removeprefix(f"{prefix}<").removesuffix(">")
+        return set(inside.split(", ")) <= set(_FLAGS[word][1])
+
+    return Part(read, write, (Need(name, VerbatimAttr, optional=True),), fits)
+
+
+def _read_flags(parser: AsmParser, kind: str) -> str:
+    parser.token("<")
+    type, words = _FLAGS[kind]
+    found = set()
+    while True:
+        at = parser.at
+        word = parser.keyword()
+        if word not in words:
+            parser.fail(f"expected ::mlir::arith::{type} to be one of: {', '.join(words)}", at)
+        found.add(word)
+        if not parser.try_token(","):
+            break
+    parser.token(">")
+    return ", ".join(word for word in words if word in found)
 
 
 def unit(context: Context, arguments: list[str]) -> Part:
