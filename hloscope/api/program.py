@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import cached_property
-from typing import Final
+from functools import cached_property, wraps
+from typing import Final, ParamSpec, TypeVar
 
 from hloscope.api.indexing import Indexing
 from hloscope.display.answer import (
@@ -18,7 +18,7 @@ from hloscope.display.answer import (
     shape_text,
 )
 from hloscope.display.text import headline
-from hloscope.errors import UnknownNameError, did_you_mean
+from hloscope.errors import HloscopeError, UnknownNameError, VerifyError, did_you_mean
 from hloscope.fusion.analysis import Analysis
 from hloscope.fusion.physical import linear as _linear
 from hloscope.fusion.physical import physical as _physical
@@ -28,6 +28,12 @@ from hloscope.indexing import Access, Accesses
 from hloscope.ir.graph import Computation, Instruction, Module
 from hloscope.ir.types import Type
 from hloscope.ops.control import Fusion
+from hloscope.stablehlo.graph import TreeModule
+from hloscope.verifier.hlo import verify_hlo
+from hloscope.verifier.stablehlo.walk import verify_mlir
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Program:
@@ -157,6 +163,32 @@ class ComputationView:
         return f"<computation {self.name}: {len(self)} instructions>"
 
 
+def _of_right_programs(question: Callable[P, T]) -> Callable[P, T]:
+    """Let a question about a wrong program end with what is wrong in it.
+
+    Programs are not verified before they are asked about: a question that goes wrong looks then.
+    """
+
+    @wraps(question)
+    def asked(*args: P.args, **named: P.kwargs) -> T:
+        try:
+            return question(*args, **named)
+        except HloscopeError:
+            raise
+        except Exception as error:
+            view = args[0]
+            assert isinstance(view, InstructionView)
+            module = view.program.module
+            tree = module.tree if isinstance(module, TreeModule) else None
+            found = verify_hlo(module) if tree is None else verify_mlir(tree)
+            if not found:
+                raise
+            first = found[0]
+            raise VerifyError(first.message, span=first.span, rule=first.rule) from error
+
+    return asked
+
+
 class InstructionView:
     """An instruction of a program: ask it what it touches."""
 
@@ -193,6 +225,7 @@ class InstructionView:
         """The computations called."""
         return tuple([ComputationView(self.program, c) for c in self.ir.calls])
 
+    @_of_right_programs
     def indexing(
         self,
         output: int | None = 0,
@@ -223,7 +256,7 @@ class InstructionView:
             here = self.outputs[k]
             found: dict[int, dict[int, Accesses]] = {}
             for (j, leaf), some in self.program.analysis.output_to_input(self.ir, k).items():
-                number = j if isinstance(j, int) else read.index(j)
+                number = j if isinstance(j, int) else read.index(j, len(self.ir.operands))
                 found.setdefault(number, {})[leaf] = some
             operands = [
                 self._touched(j, read[j], here, found[j], physical, linear)
@@ -234,6 +267,7 @@ class InstructionView:
             answers.append(OutputAnswer(k, here, operands))
         return self._answer("output_to_input", answers, _order(physical, linear))
 
+    @_of_right_programs
     def indexing_from(
         self,
         operand: int = 0,
@@ -269,6 +303,7 @@ class InstructionView:
             answers.append(OutputAnswer(k, self.outputs[k], [asked]))
         return self._answer("input_to_output", answers, _order(physical, linear))
 
+    @_of_right_programs
     def to_parameters(
         self,
         output: int | None = 0,
@@ -309,6 +344,7 @@ class InstructionView:
         )
         return Indexing(answer, self.program.file)
 
+    @_of_right_programs
     def grouped(self, output: int = 0) -> dict[InstructionView, Accesses]:
         """What an element reads of every value inside the fusion, and of its operands.
 

@@ -101,10 +101,13 @@ def shape_text(type: Type) -> str:
 
 
 def opcode_of(ins: Instruction) -> str:
-    """The opcode as HLO spells it, `dynamic-slice`; StableHLO's name of an op HLO lacks."""
+    """The opcode as HLO spells it, `dynamic-slice`; StableHLO's name of an op HLO lacks.
+
+    An op whose fields are no values of HLO's (they may be wrong) has StableHLO's name as well.
+    """
     try:
         return write_op(ins)[0]
-    except UnsupportedError:
+    except (UnsupportedError, ValueError):
         return ins.op.name
 
 

@@ -1,0 +1,77 @@
+"""Every command takes StableHLO: functions, ops and their regions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Run
+
+PROGRAM = """
+func.func @main(%x: tensor<4x8xf32>, %n: tensor<i32>) -> tensor<8x4xf32> {
+  %c = stablehlo.constant dense<0> : tensor<i32>
+  %0 = call @flip(%x) : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  %1:2 = stablehlo.while(%i = %c, %v = %0) : tensor<i32>, tensor<8x4xf32>
+    cond {
+      %p = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %p : tensor<i1>
+    } do {
+      %s = stablehlo.add %v, %0 : tensor<8x4xf32>
+      stablehlo.return %i, %s : tensor<i32>, tensor<8x4xf32>
+    }
+  return %1#1 : tensor<8x4xf32>
+}
+func.func private @flip(%a: tensor<4x8xf32>) -> tensor<8x4xf32> {
+  %0 = stablehlo.transpose %a, dims = [1, 0] : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  return %0 : tensor<8x4xf32>
+}
+"""
+Ask = Callable[..., Any]
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "model.mlir"
+    path.write_text(PROGRAM)
+    return path
+
+
+def test_functions_and_regions_are_listed(ask: Ask, model: Path) -> None:
+    listed = ask("ls", model, "--all", "--json")
+    names = {row["computation"] for row in listed["instructions"]}
+    assert names == {"main", "main.1.cond", "main.1.do", "flip"}
+
+
+def test_an_op_of_a_region_is_shown(run: Run, model: Path) -> None:
+    shown = run("show", model, "main.1.do/s").stdout
+    assert "s = f32[8,4] add(v, 0)" in shown
+
+
+def test_an_op_a_function_and_a_region_are_asked(ask: Ask, model: Path) -> None:
+    called = ask("index", model, "main/0", "--json")
+    (operand,) = called["outputs"][0]["operands"]
+    assert operand["maps"][0]["map"].startswith("(d0, d1) -> (d1, d0)")
+    inside = ask("index", model, "main.1.do/s", "--json")
+    assert [o["name"] for o in inside["outputs"][0]["operands"]] == ["v", "0"]
+    loop = ask("index", model, "main/1", "--output", "1", "--json")
+    assert [o["name"] for o in loop["outputs"][0]["operands"]] == ["c", "0", "n", "0"]
+    whole = ask("index", model, "--to-parameters", "--json")
+    assert [bool(o["maps"]) for o in whole["outputs"][0]["operands"]] == [True, True]
+
+
+def test_a_wrong_program_says_what_is_wrong(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "wrong.mlir"
+    path.write_text(
+        "func.func @f(%x: tensor<4xf32>, %z: tensor<f32>) -> tensor<4xf32> {\n"
+        '  %0 = "stablehlo.reduce_window"(%x, %z) <{window_dimensions = array<i64: 2>, padding = '
+        "dense<1> : tensor<1xi64>}> ({\n  ^bb0(%a: tensor<f32>, %b: tensor<f32>):\n"
+        "    %c = stablehlo.add %a, %b : tensor<f32>\n    stablehlo.return %c : tensor<f32>\n"
+        "  }) : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>\n  return %0 : tensor<4xf32>\n}\n"
+    )
+    result = run("index", path, "0")
+    assert result.exit_code == 3
+    assert f"{path}:2:8: error:" in result.stderr
+    assert "internal error" not in result.stderr
