@@ -128,21 +128,21 @@ def _check_attributes(operation: Operation, definition: Definition) -> None:
         if not attribute_fits(constraint, attribute):
             summary = next(s.summary for s in definition.attributes if s.name == name)
             error = refuse(operation, f"attribute '{name}' failed to satisfy constraint: {summary}")
-            error.span = _place_of(operation, name)
-            raise error
+            raise _of_pretty_form(operation, name, error)
 
 
-def _place_of(operation: Operation, name: str) -> Span | None:
-    """The braces around an attribute of a pretty form, where MLIR's reader has this error."""
+def _of_pretty_form(operation: Operation, name: str, error: VerifyError) -> VerifyError:
+    """The error where and as MLIR's reader has it: at the braces around the attribute."""
     source = operation.source
     if source is None or source.text.startswith('"', operation.start):
-        return None
+        return error
     text = source.text[operation.end : operation.end + _NEAR]
     found = re.search(rf"\b{re.escape(name)}\s*=", text)
     opened = text.rfind("{", 0, found.start()) if found else -1
     if opened < 0:
-        return None
-    return Span(source, operation.end + opened, operation.end + opened + 1)
+        return error
+    span = Span(source, operation.end + opened, operation.end + opened + 1)
+    return VerifyError(f"custom op '{operation.name}' {error.message}", span=span)
 
 
 _NEAR: Final = 4096
@@ -320,9 +320,13 @@ def _same_element(operation: Operation) -> None:
 
 
 def _same_element_unless_quantized(operation: Operation) -> None:
-    elements = map(element_of, _all_types(operation))
-    if not any(isinstance(element, QuantizedType) for element in elements):
-        _same_element(operation)
+    first, *rest = elements = [element_of(t) for t in _all_types(operation)]
+    if any(isinstance(element, QuantizedType) for element in elements):
+        return
+    if any(element != first for element in rest):
+        raise VerifyError(
+            "op requires the same element type for all operands and results", rule="add_c1"
+        )
 
 
 def _same_operands_element(operation: Operation) -> None:

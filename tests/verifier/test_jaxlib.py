@@ -1,0 +1,61 @@
+"""jaxlib's verifier as an independent opinion on programs with one fault."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hloscope.verifier.stablehlo.text import first_errors
+from tests.oracle import needs_jaxlib
+from tests.verifier.chunks import FOLDER
+from tests.verifier.mutants import mutants
+
+CHILD = Path(__file__).with_name("mlir_child.py")
+
+
+def opinions(texts: list[str]) -> Iterator[list[tuple[int, str]] | None]:
+    """Yield jaxlib's errors of each text; `None` where it dies of one."""
+    waiting = list(texts)
+    while waiting:
+        done = subprocess.run(
+            [sys.executable, str(CHILD), str(FOLDER.parents[1] / "oracle")],
+            input="".join(json.dumps(text) + "\n" for text in waiting),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        replies = [json.loads(line) for line in done.stdout.splitlines()]
+        if not replies and done.returncode == 1:
+            raise AssertionError(done.stderr[-2000:])
+        yield from replies
+        waiting = waiting[len(replies) :]
+        if waiting:
+            yield None
+            waiting = waiting[1:]
+
+
+@needs_jaxlib
+@pytest.mark.parametrize("seed", range(2))
+def test_jaxlib_refuses_the_same_programs_for_the_same_reasons(
+    shared: Path, full: bool, seed: int
+) -> None:
+    programs = list(mutants(FOLDER, seed, 4000 if full else 400))
+    other, words = [], []
+    for (name, text), theirs in zip(programs, opinions([t for _, t in programs]), strict=True):
+        if theirs is None:
+            continue
+        ours = [
+            (d.span.line_col[0] if d.span else 0, d.message)
+            for d in first_errors(text, name, allow_unregistered=True)
+        ]
+        if bool(ours) != bool(theirs):
+            other.append((name, text, ours, theirs))
+        elif ours and ours[0] != tuple(theirs[0]):
+            words.append((name, ours[0], theirs[0]))
+    assert len(other) <= len(programs) * 0.005, other[:5]
+    assert len(words) <= len(programs) * 0.02, words[:5]
