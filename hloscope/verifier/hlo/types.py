@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from math import prod
@@ -14,6 +15,7 @@ from hloscope.hlo_parser.types import print_type
 from hloscope.ir.graph import Instruction
 from hloscope.ir.op import IncompatibleTypesError, Op
 from hloscope.ir.types import BufferType, TensorType, TupleType, Type, compatible
+from hloscope.mlir.parser import parse_type
 from hloscope.ops.collectives import AllGather, AllToAll, ReduceScatter
 from hloscope.ops.contraction import Dot, DotGeneral, RaggedDot, ScaledDot
 from hloscope.ops.control import (
@@ -57,7 +59,7 @@ def check_type(ins: Instruction) -> Iterator[Diagnostic]:
             yield _mismatch(ins, error.inferred)
     except VerifyError as error:
         if not _is_fine_in_hlo(ins.op, error.rule):
-            yield Diagnostic(f"`{opcode(ins)}`: {error.message}", ins.span, error.rule)
+            yield Diagnostic(f"`{opcode(ins)}`: {_in_hlo(error.message)}", ins.span, error.rule)
 
 
 def _is_fine_in_hlo(op: Op, rule: str) -> bool:
@@ -68,6 +70,18 @@ def _is_fine_in_hlo(op: Op, rule: str) -> bool:
         dims = op.scatter_dims_to_operand_dims
         return len(set(dims)) == len(dims)
     return False
+
+
+def _in_hlo(message: str) -> str:
+    """A message whose types are spelled as in HLO.
+
+    >>> _in_hlo("needs 'tensor<2x?xi1>', found tensor<f32>")
+    'needs pred[2,?], found f32[]'
+    """
+    return _MLIR_TYPE.sub(lambda m: print_type(parse_type(m[1] or m[2]), layout=False), message)
+
+
+_MLIR_TYPE: Final = re.compile(r"'((?:tensor|tuple)<[^']*>)'|\b(tensor<[\w?]*>)")
 
 
 def opcode(ins: Instruction) -> str:
