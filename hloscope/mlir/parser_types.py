@@ -18,7 +18,7 @@ from hloscope.ir.types import (
 )
 from hloscope.mlir.asm import AsmParser
 from hloscope.mlir.dialects import Dialects
-from hloscope.mlir.lexer import BLANK, Lexer
+from hloscope.mlir.lexer import BLANK, STRING, Lexer
 from hloscope.mlir.types import ELEMENTS, WIDEST, integer_type, type_text
 from hloscope.source import Source
 
@@ -31,7 +31,7 @@ _PLAIN: Final = re.compile(
 _SIZES: Final = re.compile(rf"{BLANK}((?:(?:\d+|\?){BLANK}x{BLANK})*)", re.ASCII)
 _DIGITS: Final = re.compile(r"\d+", re.ASCII)
 _SIZE: Final = re.compile(r"\d+|\?")
-_SPACE: Final = re.compile(r"\s+")
+_SPACE: Final = re.compile(rf"({STRING})|(?:\s|//[^\n]*\n)+")
 _BOUNDS: Final = re.compile(
     r"#(?:stablehlo|mhlo)\.(?:bounds<([^<>]*)>|type_extensions<\s*bounds\s*=\s*\[([^]]*)\]\s*>)"
 )
@@ -335,7 +335,7 @@ class TypeParser(Lexer):
 
     def verbatim(self, start: int) -> str:
         """The text from there to the end of the last token, in one line."""
-        return _SPACE.sub(" ", self.text[start : self.before]).replace("< ", "<")
+        return _SPACE.sub(lambda found: found[1] or " ", self.text[start : self.before])
 
     # ----------------------------------------------------------------------------- of dialects
 
