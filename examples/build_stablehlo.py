@@ -12,4 +12,4 @@ with b.function("main", x="4x128xf32") as (x,):
 assert not hs.verify(b.module)
 print(b)
 
-print(hs.read(str(b)).root.to_parameters()[0].accesses[-1].map)
+print(hs.read(str(b)).root.to_parameters())
