@@ -72,7 +72,7 @@ def dims(context: Context, arguments: list[str]) -> Part:
     def write(printer: AsmPrinter, op: Operation) -> None:
         printer.write(dims_text(op.properties[name].values))  # type: ignore[union-attr]
 
-    return Part(read, write, (Need(name, DenseArrayAttr),))
+    return Part(read, write, (Need(name, DenseArrayAttr, of=I64),))
 
 
 def _integer(type: ElementType) -> Directive:
@@ -98,7 +98,7 @@ def _integer(type: ElementType) -> Directive:
         def write(printer: AsmPrinter, op: Operation) -> None:
             printer.write(str(op.properties[name].value))  # type: ignore[union-attr]
 
-        return Part(read, write, (Need(name, IntegerAttr),))
+        return Part(read, write, (Need(name, IntegerAttr, of=type),))
 
     return directive
 
@@ -167,7 +167,7 @@ def number(context: Context, arguments: list[str]) -> Part:
     def write(printer: AsmPrinter, op: Operation) -> None:
         printer.attribute(op.properties[name], type=False)
 
-    return Part(read, write, (Need(name, FloatAttr),))
+    return Part(read, write, (Need(name, FloatAttr, of=F64),))
 
 
 def enum(context: Context, arguments: list[str]) -> Part:
@@ -185,7 +185,7 @@ def enum(context: Context, arguments: list[str]) -> Part:
     def write(printer: AsmPrinter, op: Operation) -> None:
         printer.write(op.properties[name].value)  # type: ignore[union-attr,arg-type]
 
-    return Part(read, write, (Need(name, EnumAttr),))
+    return Part(read, write, (Need(name, EnumAttr, of=mnemonic),))
 
 
 def value(context: Context, arguments: list[str]) -> Part:

@@ -19,12 +19,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from hloscope.ir.types import Type
 from hloscope.mlir.asm import AsmParser, AsmPrinter, Form, State, UnfitError, Use
-from hloscope.mlir.attributes import Attribute
+from hloscope.mlir.attributes import (
+    Attribute,
+    DenseArrayAttr,
+    EnumAttr,
+    FloatAttr,
+    IntegerAttr,
+    StructAttr,
+)
 from hloscope.mlir.ir import Operation
 
 
@@ -64,11 +71,33 @@ WritePart: TypeAlias = Callable[[AsmPrinter, Operation], None]
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """An attribute that a form writes: its name, its class, and whether it may be missing."""
+    """An attribute that a form writes.
+
+    Attributes:
+        name: Its name.
+        kind: Its class.
+        of: The type of numbers, the mnemonic of an enum or structure; `None` where it is no matter.
+        optional: May it be missing?
+    """
 
     name: str
     kind: type
+    of: Type | str | None = None
     optional: bool = False
+
+    def met(self, found: Attribute | None) -> bool:
+        """Is this what the form can say?"""
+        if not isinstance(found, self.kind):
+            return found is None and self.optional
+        if self.of is None:
+            return True
+        match found:
+            case DenseArrayAttr(of, _) | IntegerAttr(_, of) | FloatAttr(_, of):
+                return of is self.of or of == self.of
+            case EnumAttr("stablehlo", of, _) | StructAttr("stablehlo", of, _):
+                return of == self.of
+            case _:
+                return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +178,7 @@ def check(op: Operation, needs: tuple[Need, ...]) -> None:
     """Refuse an op that lacks one of these attributes, or has another kind of it."""
     properties = op.properties
     for need in needs:
-        found = properties.get(need.name)
-        if not (isinstance(found, need.kind) or (found is None and need.optional)):
+        if not need.met(properties.get(need.name)):
             raise UnfitError(f"{op.name} has no {need.name} of the kind its form writes")
 
 
@@ -274,7 +302,7 @@ def _optional(pieces: list[str], directives: Mapping[str, Directive], context: C
     text, parts = pieces[0], _parts(pieces[1:], directives, context)
     first, *tokens = _TOKEN.findall(text)
     after = literal(" ".join(tokens))
-    needs = tuple(Need(x.name, x.kind, optional=True) for part in parts for x in part.needs)
+    needs = tuple(replace(need, optional=True) for part in parts for need in part.needs)
     name = needs[0].name
     default = context.defaults.get(name)
 

@@ -60,8 +60,8 @@ def exponent_mantissa(context: Context, arguments: list[str]) -> Part:
         assert isinstance(mantissa, IntegerAttr)
         printer.write(f"e{exponent.value}m{mantissa.value}")
 
-    needs = (Need("exponent_bits", IntegerAttr), Need("mantissa_bits", IntegerAttr))
-    return Part(read, write, needs)
+    needs = (Need(f"{part}_bits", IntegerAttr, of=I32) for part in ("exponent", "mantissa"))
+    return Part(read, write, tuple(needs))
 
 
 def slice_ranges(context: Context, arguments: list[str]) -> Part:
@@ -94,7 +94,7 @@ def slice_ranges(context: Context, arguments: list[str]) -> Part:
             )
         printer.write(f"[{text}]")
 
-    return Part(read, write, tuple(Need(name, DenseArrayAttr) for name in _RANGES))
+    return Part(read, write, tuple(Need(name, DenseArrayAttr, of=I64) for name in _RANGES))
 
 
 _RANGES: Final = ("start_indices", "limit_indices", "strides")
@@ -125,7 +125,7 @@ def dot_dims(context: Context, arguments: list[str]) -> Part:
         contracting = (fields.get(f"{side}_contracting_dimensions") for side in ("lhs", "rhs"))
         printer.write(f"contracting_dims = {_pair_text(*contracting)}")
 
-    return Part(read, write, (Need(name, StructAttr),))
+    return Part(read, write, (Need(name, StructAttr, of="dot"),))
 
 
 def _read_pair(parser: AsmParser, values: dict[str, int | tuple[int, ...]], kind: str) -> None:
@@ -172,13 +172,13 @@ def precision(context: Context, arguments: list[str]) -> Part:
 
     needs = [Need("precision_config", ArrayAttr, optional=True)]
     if with_algorithm:
-        needs.append(Need("algorithm", StructAttr, optional=True))
+        needs.append(Need("algorithm", StructAttr, of="dot_algorithm", optional=True))
     return Part(read, write, tuple(needs), _fits_precision)
 
 
 def _precisions(config: Attribute) -> list[str]:
     elements = config.elements if isinstance(config, ArrayAttr) else ()
-    return [element.value for element in elements if isinstance(element, EnumAttr)]
+    return [x.value for x in elements if isinstance(x, EnumAttr) and x.name == "precision"]
 
 
 def _fits_precision(op: Operation) -> bool:
@@ -218,7 +218,7 @@ def conv_dims(context: Context, arguments: list[str]) -> Part:
     def fits(op: Operation) -> bool:
         return conv_text(op.properties[name]) is not None  # type: ignore[arg-type]
 
-    return Part(read, write, (Need(name, StructAttr),), fits)
+    return Part(read, write, (Need(name, StructAttr, of="conv"),), fits)
 
 
 _WINDOW: Final = {
@@ -253,11 +253,13 @@ def window(context: Context, arguments: list[str]) -> Part:
         ]
         printer.write(", ".join(texts))
 
-    needs = (
-        Need(name, DenseAttr if word == "pad" else DenseArrayAttr, optional=True)
+    needs = [
+        Need(name, DenseArrayAttr, of=I1 if word == "reverse" else I64, optional=True)
         for word, name in _WINDOW.items()
-    )
-    return Part(read, write, tuple(needs), _fits_window)
+        if word != "pad"
+    ]
+    padding = Need("padding", DenseAttr, optional=True)
+    return Part(read, write, (padding, *needs), _fits_window)
 
 
 def _fits_window(op: Operation) -> bool:

@@ -105,7 +105,7 @@ def predicate(context: Context, arguments: list[str]) -> Part:
     def fits(op: Operation) -> bool:
         return 0 <= op.properties[name].value < len(words)  # type: ignore[union-attr,operator]
 
-    return Part(read, write, (Need(name, IntegerAttr),), fits)
+    return Part(read, write, (Need(name, IntegerAttr, of=I64),), fits)
 
 
 def shape(context: Context, arguments: list[str]) -> Part:
