@@ -45,7 +45,7 @@ def check_definition(operation: Operation, definition: Definition) -> None:
     _check_agreements(operation, definition)
     _check_regions(operation, definition)
     for trait in definition.traits:
-        check = _TRAITS.get(trait)
+        check = TRAITS.get(trait)
         if check is not None:
             check(operation)
 
@@ -408,7 +408,7 @@ def _terminator(operation: Operation) -> None:
         raise refuse(operation, "must be the last operation in the parent block")
 
 
-_TRAITS: Final[dict[str, Callable[[Operation], None]]] = {
+TRAITS: Final[dict[str, Callable[[Operation], None]]] = {
     "same_shape": _same_shape,
     "same_operands_shape": _same_operands_shape,
     "same_element": _same_element,

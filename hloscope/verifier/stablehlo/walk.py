@@ -44,7 +44,7 @@ _FAMILIAR: Final = frozenset(
     " hlo_test_speculatability".split()
 )
 """Dialects that StableHLO programs use; their ops are taken as they are."""
-_TYPED: Final = frozenset({"stablehlo", "chlo"})
+_TYPED: Final = frozenset({"stablehlo", "chlo", "sdy"})
 """Dialects whose ops have classes."""
 
 _OWN: Final[dict[str, Callable[[Operation], None]]] = {
@@ -155,7 +155,7 @@ class _Walk:
             own(operation)
         elif name == "interpreter.run_parallel":
             check_run_parallel(operation, self._symbols)
-        if dialect in _TYPED and name != "stablehlo.return":
+        if dialect in _TYPED and not name.endswith(".return"):
             error = self._typing.check(operation)
             if error is not None and not is_inference(error):
                 raise error
