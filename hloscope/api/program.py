@@ -29,6 +29,7 @@ from hloscope.ir.graph import Computation, Instruction, Module
 from hloscope.ir.types import Type
 from hloscope.ops.control import Fusion
 from hloscope.stablehlo.graph import TreeModule
+from hloscope.stablehlo.printing import print_stablehlo
 from hloscope.verifier.hlo import verify_hlo
 from hloscope.verifier.stablehlo.walk import verify_mlir
 
@@ -88,7 +89,9 @@ class Program:
         return True
 
     def text(self, *, metadata: bool = True) -> str:
-        """The program as HLO text."""
+        """The program as text in its own language; `metadata` is HLO's."""
+        if isinstance(self.module, TreeModule):
+            return print_stablehlo(self.module)
         return print_hlo(self.module, metadata=metadata)
 
     def __repr__(self) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import hloscope as hs
 from tests.cli.conftest import Run
 
 PROGRAM = """
@@ -60,6 +61,12 @@ def test_an_op_a_function_and_a_region_are_asked(ask: Ask, model: Path) -> None:
     assert [o["name"] for o in loop["outputs"][0]["operands"]] == ["c", "0", "n", "0"]
     whole = ask("index", model, "--to-parameters", "--json")
     assert [bool(o["maps"]) for o in whole["outputs"][0]["operands"]] == [True, True]
+
+
+def test_a_program_is_text_in_its_own_language(model: Path) -> None:
+    text = hs.read(model).text()
+    assert "stablehlo.transpose %arg0, dims = [1, 0]" in text
+    assert hs.read(text).text() == text
 
 
 def test_a_wrong_program_says_what_is_wrong(run: Run, tmp_path: Path) -> None:
