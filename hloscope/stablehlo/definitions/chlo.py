@@ -24,10 +24,10 @@ ROWS: Final = """
     sinh | operand:any.FC |  | result:any.FC | compatible elementwise
     square | operand:any.FC |  | result:any.FC | compatible elementwise
     tan | operand:any.FC |  | result:any.FC | compatible elementwise
-    mulhi | lhs:I rhs:I |  | result:I | compatible elementwise
-    next_after | x:any.F y:any.F |  | result:any.F | compatible elementwise
-    polygamma | n:any.F x:any.F |  | result:any.F | compatible elementwise
-    zeta | x:any.F q:any.F |  | result:any.F | compatible elementwise
+    mulhi | lhs:I rhs:I |  | result:I | compatible
+    next_after | x:any.F y:any.F |  | result:any.F | compatible
+    polygamma | n:any.F x:any.F |  | result:any.F | compatible
+    zeta | x:any.F q:any.F |  | result:any.F | compatible
 
     broadcast_add | lhs:any.FBICQA rhs:any.FBICQA | broadcast_dimensions?:dims | result:any.FBICQA
         | compatible_element infer
