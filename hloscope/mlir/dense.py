@@ -162,7 +162,9 @@ class _Slow:
 
     def check(self) -> None:
         """Raise what is wrong."""
+        element, self.element = self.element, _ANY
         shape = self.shape() if self.kind != "end" else None
+        self.element = element
         if self.kind != "end":
             raise LiteralError("expected '>'", self.at)
         total = prod(self.sizes)
@@ -174,17 +176,24 @@ class _Slow:
             raise LiteralError(message)
         if self.count == 0 and total:
             text = type_text(self.type)
-            raise LiteralError(f"parsed zero elements, but type ({text}) expected at least 1")
+            raise LiteralError(f"parsed zero elements, but type ('{text}') expected at least 1")
         if self.element.kind == "complex":
             splat = not shape and total != 0
             if splat and self.count != 2:
                 text = element_text(self.element)
-                message = f"parsed {self.count} elements, but type ({text}) expected 2 elements"
+                message = f"parsed {self.count} elements, but type ('{text}') expected 2 elements"
                 raise LiteralError(message)
             if shape and self.count != 2 * total:
                 text = type_text(self.type)
-                message = f"parsed {self.count} elements, but type ({text}) expected {2 * total}"
+                message = f"parsed {self.count} elements, but type ('{text}') expected {2 * total}"
                 raise LiteralError(f"{message} elements")
+        self.pieces = self._pieces()
+        self._next()
+        while self.kind != "end":
+            if self.kind != "sign":
+                self._number()
+            else:
+                self._next()
 
     def shape(self) -> tuple[int, ...]:
         """Read lists; the sizes they have.  Nesting is on a stack of ours, not on Python's."""
@@ -251,7 +260,7 @@ class _Slow:
 
     def _float(self) -> None:
         if self.kind == "int":
-            message = "unexpected decimal integer literal for a floating point attribute"
+            message = "unexpected decimal integer literal for a floating point value"
             raise LiteralError(message, self.at)
         if self.kind in ("bool", "string"):
             raise LiteralError("expected floating point literal", self.at)

@@ -130,7 +130,10 @@ class _ModuleParser(RecoveringParser):
     def _check_names(self) -> None:
         """Are all values and locations defined that the text names?"""
         missing = [
-            *(("use of undeclared SSA value name", at) for at in sorted(self.undeclared)),
+            *(
+                (f"use of undeclared SSA value name{hint}", at)
+                for at, hint in sorted(self.undeclared)
+            ),
             *(
                 ("operation location alias was never defined", at)
                 for label, at in self.named_locations.items()

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from typing import Final, NoReturn
 
+from hloscope.errors import did_you_mean
 from hloscope.ir.types import FunctionType, Type
 from hloscope.mlir.asm import Argument, State
 from hloscope.mlir.attributes import Attribute
@@ -22,6 +24,8 @@ from hloscope.source import Source
 ISOLATED: Final = frozenset({"builtin.module", "func.func"})
 """Ops whose regions see no values from around them."""
 
+_MOST_HINTS: Final = 10
+_MOST_NAMES: Final = 500
 DEFAULT_DIALECTS: Final = {"builtin.module": "builtin", "func.func": "func"}
 """Dialects whose name may be left out in the regions of an op."""
 
@@ -251,7 +255,8 @@ class OperationParser(FormParser):
         if name in self.inherent:
             message = f"custom op '{name}' has no custom assembly form"
             self.fail_plainly(message, self.start, self.end)
-        self.fail_plainly(f"custom op '{name}' is unknown", self.start, self.end)
+        hint = did_you_mean(name, self.dialects.forms)
+        self.fail_plainly(f"custom op '{name}' is unknown{hint}", self.start, self.end)
 
     # -------------------------------------------------------------------------------- regions
 
@@ -281,7 +286,10 @@ class OperationParser(FormParser):
         for label, at in self.undefined_blocks.items():
             self.fail_plainly(f"reference to an undefined block '^{label}'", at)
         if isolated:
-            self.undeclared += [at for _, at in self.forward.values()]
+            near = [f"%{name}" for name in islice(reversed(self.scope), _MOST_NAMES)]
+            for name, (_, at) in self.forward.items():
+                few = len(self.undeclared) < _MOST_HINTS
+                self.undeclared.append((at, did_you_mean(f"%{name}", near) if few else ""))
             self.scope, self.forward = outer
         else:
             self.leave(size)
@@ -306,7 +314,7 @@ class OperationParser(FormParser):
                 self.fail_plainly(message, self.start, self.end)
         else:
             block = Block()
-            self._set_arguments(block, arguments)
+            self._set_arguments(block, arguments, entry=True)
             blocks.append(block)
             self._operations(block)
         while self.kind == "block":
@@ -315,10 +323,15 @@ class OperationParser(FormParser):
             self._operations(block)
         return blocks
 
-    def _set_arguments(self, block: Block, arguments: Sequence[Argument]) -> None:
+    def _set_arguments(
+        self, block: Block, arguments: Sequence[Argument], *, entry: bool = False
+    ) -> None:
         values = []
         for number, (name, type, at, location) in enumerate(arguments):
             value = Value(type, block, number, name, location or UNKNOWN)
+            if entry and name in self.scope:
+                message = f"region entry argument '%{name}' is already in use"
+                self.fail_plainly(message, at)
             self.define(name, (value,), at)
             if self.forward:
                 value = self.adopt(name, 0, value)

@@ -27,7 +27,7 @@ class ValueParser(AttributeParser):
         forward: Values that are used but not defined yet, with where they were first used.
         blocks: Blocks of the region being read, by label.
         undefined_blocks: Where the labels of blocks not defined yet were first named.
-        undeclared: Where values are used that are not defined anywhere.
+        undeclared: Where values are used that are not defined anywhere, and names like theirs.
         unread: Names of the results of ops that could not be read.
         used: Positions of the uses the op being read has resolved so far.
     """
@@ -48,7 +48,7 @@ class ValueParser(AttributeParser):
         self.forward: dict[str, tuple[Value, int]] = {}
         self.blocks: dict[str, Block] = {}
         self.undefined_blocks: dict[str, int] = {}
-        self.undeclared: list[int] = []
+        self.undeclared: list[tuple[int, str]] = []
         self.unread: set[str] = set()
         self.used: list[int] = []
 
