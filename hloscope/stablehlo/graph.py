@@ -7,31 +7,33 @@ no straight-line code: nothing is said about them but what they may read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import Final
 
 from hloscope.errors import VerifyError, did_you_mean
 from hloscope.ir.collection import no_collection
-from hloscope.ir.graph import Body, Computation, Instruction, Module
-from hloscope.ir.types import FunctionType, TupleType, Type
+from hloscope.ir.graph import Body, Computation, Instruction
+from hloscope.ir.types import FunctionType, TupleType
 from hloscope.mlir.attributes import (
     ArrayAttr,
-    Attribute,
-    DictAttr,
-    StringAttr,
     SymbolAttr,
     TypeAttr,
 )
 from hloscope.mlir.ir import Block, Operation, Region, Value
-from hloscope.mlir.locations import UNKNOWN, LazyLoc, Location
-from hloscope.mlir.printer import print_mlir
-from hloscope.mlir.printer_aliases import location_text
+from hloscope.mlir.locations import UNKNOWN
 from hloscope.ops.base import Op
-from hloscope.ops.control import Parameter, Result, Return, UnknownOp
-from hloscope.source import Span
-from hloscope.stablehlo.dialects import DIALECTS
+from hloscope.ops.control import Result, Return, UnknownOp
+from hloscope.stablehlo.nodes import (
+    CALLEES,
+    Argument,
+    Function,
+    Node,
+    TreeModule,
+    location_extras,
+    loose,
+    string_of,
+)
 from hloscope.stablehlo.op_kinds import attribute_text
 from hloscope.stablehlo.op_making import OpMaker
 from hloscope.stablehlo.op_tables import SPELLINGS
@@ -40,123 +42,6 @@ Extras = tuple[tuple[str, str], ...]
 
 SEVERAL_BLOCKS: Final = "it has several blocks"
 """Why nothing is known about a region."""
-
-_CALLEES: Final = {
-    "func.call": "callee",
-    "stablehlo.composite": "decomposition",
-    "stablehlo.custom_call": "called_computations",
-}
-"""Attributes that name functions which are called."""
-
-
-class Node(Instruction):
-    """An instruction that stands for an operation of the tree, or for one of its results."""
-
-    __slots__ = ("operation",)
-
-    def __init__(
-        self,
-        name: str,
-        type: Type,
-        op: Op,
-        operands: tuple[Instruction, ...],
-        calls: tuple[Computation, ...],
-        operation: Operation,
-    ) -> None:
-        """Take the fields of an instruction; the operation knows the rest."""
-        self.name = name  # type: ignore[misc]  # the base class says Final
-        self.type = type  # type: ignore[misc]
-        self.op = op  # type: ignore[misc]
-        self.operands = operands  # type: ignore[misc]
-        self.calls = calls  # type: ignore[misc]
-        self.control_predecessors = ()  # type: ignore[misc]
-        self.operation: Final = operation
-
-    @property
-    def extras(self) -> Extras:
-        """Attributes that belong to no field, and the location as `loc`: `(name, text)`."""
-        operation = self.operation
-        if isinstance(self.op, Result | UnknownOp):
-            return _location(operation.location)
-        spelling = SPELLINGS.get(operation.name)
-        own = {_CALLEES.get(operation.name, "")}
-        own |= {attribute.name for attribute in spelling.attributes} if spelling else set()
-        given = {**operation.properties, **operation.attributes}
-        found = [(name, attribute_text(a)) for name, a in given.items() if name not in own]
-        return (*found, *_location(operation.location))
-
-    @property
-    def span(self) -> Span | None:
-        """Where the operation stands in the source."""
-        return self.operation.span
-
-
-class Argument(Instruction):
-    """A parameter that stands for an argument of a block."""
-
-    __slots__ = ("owner", "value")
-
-    def __init__(self, name: str, number: int, value: Value, owner: Operation) -> None:
-        """Take the name and the value; `owner` has the attributes of a function's arguments."""
-        super().__init__(name, value.type, _parameter(number))
-        self.value: Final = value
-        self.owner: Final = owner
-
-    @property
-    def extras(self) -> Extras:
-        """Attributes of the argument, and the location as `loc`: `(name, text)`."""
-        location = _location(self.value.location)
-        given = self.owner.get("arg_attrs")
-        number = self.value.index
-        if isinstance(given, ArrayAttr) and number < len(given.elements):
-            entries = given.elements[number]
-            if isinstance(entries, DictAttr):
-                return (*[(k, attribute_text(a)) for k, a in entries.entries], *location)
-        return location
-
-    @property
-    def span(self) -> Span | None:
-        """Where the operation with the block stands in the source."""
-        return self.owner.span
-
-
-@lru_cache(maxsize=1024)
-def _parameter(number: int) -> Parameter:
-    return Parameter(number)
-
-
-class Function(Computation):
-    """A function of the tree."""
-
-    __slots__ = ("operation",)
-
-    def __init__(
-        self, name: str, body: Callable[[], Body], extras: Extras, operation: Operation
-    ) -> None:
-        super().__init__(name, body, extras=extras, span=operation.span)
-        self.operation: Final = operation
-
-
-class TreeModule(Module):
-    """A module made of a syntax tree, which it remembers."""
-
-    def __init__(
-        self,
-        tree: Operation,
-        name: str,
-        computations: Mapping[str, Computation],
-        entry: Computation,
-    ) -> None:
-        super().__init__(name, computations, entry)
-        self.tree: Final = tree
-
-    @property
-    def extras(self) -> Extras:
-        """Attributes of the module and ops in it that are no functions, `(name, text)`."""
-        tree = self.tree
-        own = [(name, attribute_text(a)) for name, a in tree.attributes.items()]
-        others = [(o.name, print_mlir(o, dialects=DIALECTS).strip()) for o in _loose(tree)]
-        return (*own, *others, *_location(tree.location))
 
 
 def to_graph(tree: Operation) -> TreeModule:
@@ -170,23 +55,6 @@ def to_graph(tree: Operation) -> TreeModule:
             attribute is missing, or a value or function that does not exist is named.
     """
     return _Modules(tree).module()
-
-
-def _loose(tree: Operation) -> Iterator[Operation]:
-    """What stands in a module and is no function or module."""
-    known = ("func.func", "builtin.module")
-    return (o for region in tree.regions for b in region.blocks for o in b if o.name not in known)
-
-
-def _location(location: Location) -> Extras:
-    if location is UNKNOWN:
-        return ()
-    text = location.text if isinstance(location, LazyLoc) else location_text(location)
-    return (("loc", text),)
-
-
-def _string(attribute: Attribute | None) -> str:
-    return attribute.text if isinstance(attribute, StringAttr) else ""
 
 
 class _Computations(Mapping[str, Computation]):
@@ -234,8 +102,8 @@ class _Modules:
             self._collect(tree)
         else:
             self._function(tree, "")
-        name = _string(tree.get("sym_name")) or "module"
-        if not functions and next(_loose(tree), None) is not None:
+        name = string_of(tree.get("sym_name")) or "module"
+        if not functions and next(loose(tree), None) is not None:
             self._function(tree, "")
         if not functions:
             raise VerifyError("the module has no function", span=tree.span)
@@ -253,19 +121,19 @@ class _Modules:
                         if operation.name == "func.func":
                             self._function(operation, prefix)
                         elif operation.name == "builtin.module":
-                            name = _string(operation.get("sym_name"))
+                            name = string_of(operation.get("sym_name"))
                             work.append((operation, f"{prefix}{name}::"))
 
     def _function(self, operation: Operation, prefix: str) -> None:
         functions = self.computations.functions
-        plain = _string(operation.get("sym_name"))
+        plain = string_of(operation.get("sym_name"))
         name = prefix + (plain or operation.name)
         if name in functions:
             raise VerifyError(f"redefinition of symbol named '{plain}'", span=operation.span)
-        visibility = _string(operation.get("sym_visibility")) or "public"
+        visibility = string_of(operation.get("sym_visibility")) or "public"
         given = {**operation.properties, **operation.attributes}
         others = [(k, attribute_text(a)) for k, a in given.items() if k not in _SIGNATURE]
-        extras = (("sym_visibility", visibility), *others, *_location(operation.location))
+        extras = (("sym_visibility", visibility), *others, *location_extras(operation.location))
         regions = self.computations.regions[name] = {}
 
         def body() -> Body:
@@ -429,7 +297,7 @@ class _Function:
         """Add an instruction, and one for each result if there are several."""
         operands = self._operands(operation)
         op = self.modules.maker(operation)
-        if operation.name in _CALLEES:
+        if operation.name in CALLEES:
             calls = (*calls, *self._callees(operation))
         results = operation.results
         if len(results) == 1:
@@ -494,7 +362,7 @@ class _Function:
     # ----------------------------------------------------------------------------- computations
 
     def _callees(self, operation: Operation) -> Iterator[Computation]:
-        attribute = operation.get(_CALLEES[operation.name])
+        attribute = operation.get(CALLEES[operation.name])
         elements = attribute.elements if isinstance(attribute, ArrayAttr) else (attribute,)
         for symbol in elements:
             if not isinstance(symbol, SymbolAttr):

@@ -1,0 +1,157 @@
+"""Nodes of the program graph that know the part of the syntax tree they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from typing import Final
+
+from hloscope.ir.graph import Body, Computation, Instruction, Module
+from hloscope.ir.types import Type
+from hloscope.mlir.attributes import ArrayAttr, Attribute, DictAttr, StringAttr
+from hloscope.mlir.ir import Operation, Value
+from hloscope.mlir.locations import UNKNOWN, LazyLoc, Location
+from hloscope.mlir.printer import print_mlir
+from hloscope.mlir.printer_aliases import location_text
+from hloscope.ops.base import Op
+from hloscope.ops.control import Parameter, Result, UnknownOp
+from hloscope.source import Span
+from hloscope.stablehlo.dialects import DIALECTS
+from hloscope.stablehlo.op_kinds import attribute_text
+from hloscope.stablehlo.op_tables import SPELLINGS
+
+Extras = tuple[tuple[str, str], ...]
+
+CALLEES: Final = {
+    "func.call": "callee",
+    "stablehlo.composite": "decomposition",
+    "stablehlo.custom_call": "called_computations",
+}
+"""Attributes that name functions which are called."""
+
+
+class Node(Instruction):
+    """An instruction that stands for an operation of the tree, or for one of its results."""
+
+    __slots__ = ("operation",)
+
+    def __init__(
+        self,
+        name: str,
+        type: Type,
+        op: Op,
+        operands: tuple[Instruction, ...],
+        calls: tuple[Computation, ...],
+        operation: Operation,
+    ) -> None:
+        """Take the fields of an instruction; the operation knows the rest."""
+        self.name = name  # type: ignore[misc]  # the base class says Final
+        self.type = type  # type: ignore[misc]
+        self.op = op  # type: ignore[misc]
+        self.operands = operands  # type: ignore[misc]
+        self.calls = calls  # type: ignore[misc]
+        self.control_predecessors = ()  # type: ignore[misc]
+        self.operation: Final = operation
+
+    @property
+    def extras(self) -> Extras:
+        """Attributes that belong to no field, and the location as `loc`: `(name, text)`."""
+        operation = self.operation
+        if isinstance(self.op, Result | UnknownOp):
+            return location_extras(operation.location)
+        spelling = SPELLINGS.get(operation.name)
+        own = {CALLEES.get(operation.name, "")}
+        own |= {attribute.name for attribute in spelling.attributes} if spelling else set()
+        given = {**operation.properties, **operation.attributes}
+        found = [(name, attribute_text(a)) for name, a in given.items() if name not in own]
+        return (*found, *location_extras(operation.location))
+
+    @property
+    def span(self) -> Span | None:
+        """Where the operation stands in the source."""
+        return self.operation.span
+
+
+class Argument(Instruction):
+    """A parameter that stands for an argument of a block."""
+
+    __slots__ = ("owner", "value")
+
+    def __init__(self, name: str, number: int, value: Value, owner: Operation) -> None:
+        """Take the name and the value; `owner` has the attributes of a function's arguments."""
+        super().__init__(name, value.type, parameter(number))
+        self.value: Final = value
+        self.owner: Final = owner
+
+    @property
+    def extras(self) -> Extras:
+        """Attributes of the argument, and the location as `loc`: `(name, text)`."""
+        location = location_extras(self.value.location)
+        given = self.owner.get("arg_attrs")
+        number = self.value.index
+        if isinstance(given, ArrayAttr) and number < len(given.elements):
+            entries = given.elements[number]
+            if isinstance(entries, DictAttr):
+                return (*[(k, attribute_text(a)) for k, a in entries.entries], *location)
+        return location
+
+    @property
+    def span(self) -> Span | None:
+        """Where the operation with the block stands in the source."""
+        return self.owner.span
+
+
+@lru_cache(maxsize=1024)
+def parameter(number: int) -> Parameter:
+    return Parameter(number)
+
+
+class Function(Computation):
+    """A function of the tree."""
+
+    __slots__ = ("operation",)
+
+    def __init__(
+        self, name: str, body: Callable[[], Body], extras: Extras, operation: Operation
+    ) -> None:
+        super().__init__(name, body, extras=extras, span=operation.span)
+        self.operation: Final = operation
+
+
+class TreeModule(Module):
+    """A module made of a syntax tree, which it remembers."""
+
+    def __init__(
+        self,
+        tree: Operation,
+        name: str,
+        computations: Mapping[str, Computation],
+        entry: Computation,
+    ) -> None:
+        super().__init__(name, computations, entry)
+        self.tree: Final = tree
+
+    @property
+    def extras(self) -> Extras:
+        """Attributes of the module and ops in it that are no functions, `(name, text)`."""
+        tree = self.tree
+        own = [(name, attribute_text(a)) for name, a in tree.attributes.items()]
+        others = [(o.name, print_mlir(o, dialects=DIALECTS).strip()) for o in loose(tree)]
+        return (*own, *others, *location_extras(tree.location))
+
+
+def loose(tree: Operation) -> Iterator[Operation]:
+    """What stands in a module and is no function or module."""
+    known = ("func.func", "builtin.module")
+    return (o for region in tree.regions for b in region.blocks for o in b if o.name not in known)
+
+
+def location_extras(location: Location) -> Extras:
+    if location is UNKNOWN:
+        return ()
+    text = location.text if isinstance(location, LazyLoc) else location_text(location)
+    return (("loc", text),)
+
+
+def string_of(attribute: Attribute | None) -> str:
+    return attribute.text if isinstance(attribute, StringAttr) else ""
