@@ -11,24 +11,22 @@ where it is absent.
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import os
 import platform
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
-from xml.etree import ElementTree
 
 ROOT: Final = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import startup  # noqa: E402
+from benchmarks import startup, status_stablehlo  # noqa: E402
+from benchmarks.measuring import HAS_XLA, Figure, benchmark, figure, percent, suite  # noqa: E402
 from hloscope.api import read  # noqa: E402
 from hloscope.errors import HloscopeError  # noqa: E402
 from hloscope.hlo_parser import parse_hlo  # noqa: E402
@@ -42,49 +40,6 @@ from tests.hlo_parser.compare import corpus, difference  # noqa: E402
 DATA: Final = ROOT / "docs/status.json"
 PAGE: Final = ROOT / "docs/status.md"
 ABSENT: Final = "not measured: the conformance data (`../shared`) is absent"
-HAS_XLA: Final = importlib.util.find_spec("jaxlib") is not None
-
-Figure = tuple[str, list[str]]
-"""The figure of a row, and notes below the table."""
-
-
-def percent(part: int, whole: int) -> str:
-    """`part of whole (percent)`."""
-    return f"{part:,} of {whole:,} ({100 * part / max(whole, 1):.2f} %)"
-
-
-def suite(*paths: str, options: tuple[str, ...] = ("--full",)) -> tuple[Counter[str], list[str]]:
-    """How many test cases passed, failed and skipped; and the names of those that did not pass."""
-    with tempfile.TemporaryDirectory() as folder:
-        report = Path(folder) / "report.xml"
-        subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", f"--junitxml={report}", *options, *paths],
-            cwd=ROOT,
-            stdout=subprocess.DEVNULL,
-            check=False,
-        )
-        if not report.exists():
-            return Counter(failed=1), [f"{' '.join(paths)} could not be run"]
-        counts: Counter[str] = Counter()
-        failed = []
-        for case in ElementTree.parse(report).iter("testcase"):
-            tags = {child.tag for child in case}
-            kind = "failed" if tags & {"failure", "error"} else "skipped" if tags else "passed"
-            counts[kind] += 1
-            if kind == "failed":
-                failed.append(str(case.get("name")))
-        return counts, failed
-
-
-def figure(counts: Counter[str], failed: list[str], what: str = "cases") -> Figure:
-    """The figure of a suite."""
-    whole = counts["passed"] + counts["failed"]
-    skipped = f", {counts['skipped']} skipped" if counts["skipped"] else ""
-    notes = [f"does not pass: `{name}`" for name in failed[:12]]
-    return f"{percent(counts['passed'], whole)} {what} pass{skipped}", notes
-
-
-# ---------------------------------------------------------------------------------------- rows
 
 
 def texts() -> Figure:
@@ -212,18 +167,10 @@ def start() -> Figure:
     return "; ".join(said), []
 
 
-def benchmark(name: str, *options: str) -> list[dict[str, Any]]:
-    """The JSON lines that a benchmark prints."""
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "benchmarks" / name), "--json", *options],
-        cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-
-
 def parse() -> Figure:
     """Reading beside XLA's parser."""
-    rows = benchmark("parse.py", "--runs", "3")
+    files = sorted(map(str, (SHARED / "real/big").glob("*.hlo.txt")))
+    rows = benchmark("parse.py", "--runs", "3", *files)
     ratios = [r["strict_over_xla"] for r in rows if r["strict_over_xla"]]
     queries = [r["query_over_xla"] for r in rows if r["query_over_xla"]]
     notes = [
@@ -343,6 +290,7 @@ ROWS: Final[dict[str, tuple[str, str, bool, Callable[[], Figure]]]] = {
     "share": ("share of exact pairs", "≥ 99 %", True, share),
     "simplifier": ("simplifier", "≤ 231 left; ≤ TVM's total time", True, simplifier),
     "proofs": ("overhead of proof", "< 60 s", True, proofs),
+    **status_stablehlo.ROWS,
 }
 """Name: what is measured, the aim, whether it needs the conformance data, and the function."""
 

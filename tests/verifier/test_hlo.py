@@ -189,7 +189,7 @@ def test_the_corpus_is_accepted(shared: Path, full: bool) -> None:
     assert refused.keys() == INCONSISTENT.keys()
 
 
-class _Xla:
+class Xla:
     """XLA in a child process, started again when it dies of a text."""
 
     def __init__(self) -> None:
@@ -253,7 +253,7 @@ def test_planted_faults_are_refused(shared: Path, full: bool) -> None:
 
 @pytest.mark.skipif(importlib.util.find_spec("jaxlib") is None, reason="needs jaxlib")
 def test_what_xla_refuses_is_refused(shared: Path, full: bool) -> None:
-    xla = _Xla()
+    xla = Xla()
     missed, both = [], 0
     for kind, name, line, text in planted(shared, 400 if full else 130):
         if xla.verdict(text) == "refuses":

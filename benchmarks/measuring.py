@@ -1,0 +1,67 @@
+"""What the rows of the status table share: figures of test suites and of benchmarks."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from typing import Any, Final
+from xml.etree import ElementTree
+
+ROOT: Final = Path(__file__).parents[1]
+HAS_XLA: Final = importlib.util.find_spec("jaxlib") is not None
+
+Figure = tuple[str, list[str]]
+"""The figure of a row, and notes below the table."""
+
+
+def percent(part: int, whole: int) -> str:
+    """`part of whole (percent)`."""
+    return f"{part:,} of {whole:,} ({100 * part / max(whole, 1):.2f} %)"
+
+
+def suite(*paths: str, options: tuple[str, ...] = ("--full",)) -> tuple[Counter[str], list[str]]:
+    """How many test cases passed, failed and skipped; and the names of those that did not pass."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.xml"
+        subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", f"--junitxml={report}", *options, *paths],
+            cwd=ROOT,
+            stdout=subprocess.DEVNULL,
+            check=False,
+        )
+        if not report.exists():
+            return Counter(failed=1), [f"{' '.join(paths)} could not be run"]
+        counts: Counter[str] = Counter()
+        failed = []
+        for case in ElementTree.parse(report).iter("testcase"):
+            tags = {child.tag for child in case}
+            kind = "failed" if tags & {"failure", "error"} else "skipped" if tags else "passed"
+            counts[kind] += 1
+            if kind == "failed":
+                failed.append(str(case.get("name")))
+        return counts, failed
+
+
+def figure(counts: Counter[str], failed: list[str], what: str = "cases") -> Figure:
+    """The figure of a suite."""
+    whole = counts["passed"] + counts["failed"]
+    skipped = f", {counts['skipped']} skipped" if counts["skipped"] else ""
+    notes = [f"does not pass: `{name}`" for name in failed[:12]]
+    return f"{percent(counts['passed'], whole)} {what} pass{skipped}", notes
+
+
+# ---------------------------------------------------------------------------------------- rows
+
+
+def benchmark(name: str, *options: str) -> list[dict[str, Any]]:
+    """The JSON lines that a benchmark prints."""
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "benchmarks" / name), "--json", *options],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
