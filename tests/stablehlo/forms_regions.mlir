@@ -102,5 +102,11 @@ func.func @manual(%arg0: tensor<8x8xf32>) {
   sdy.manual_computation() in_shardings=[] out_shardings=[] manual_axes={} () {
     sdy.return
   } : () -> ()
+  %1 = sdy.named_computation<"foo">(%0) in_shardings=[<@mesh, [{"x"}, {}]>] out_shardings=[<@mesh, [{"x"}, {}]>] (%arg1: tensor<8x8xf32>) {
+    sdy.return %arg1 : tensor<8x8xf32>
+  } {note} : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  sdy.named_computation<"a b">() () {
+    sdy.return
+  } : () -> ()
   return
 }

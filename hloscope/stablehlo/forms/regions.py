@@ -13,6 +13,7 @@ from hloscope.mlir.asm import Argument, AsmParser, AsmPrinter, Form, State, Unfi
 from hloscope.mlir.attributes import (
     DenseArrayAttr,
     IntegerAttr,
+    StringAttr,
     VerbatimAttr,
 )
 from hloscope.mlir.ir import Block, Operation, Region, Value
@@ -320,12 +321,27 @@ def write_assuming(printer: AsmPrinter, op: Operation) -> None:
 
 def read_manual_computation(parser: AsmParser, state: State) -> None:
     """`(%a) in_shardings=[…] out_shardings=[…] manual_axes={…} (%x: t) {…} : (t) -> u`."""
+    _read_sharded(parser, state, ())
+
+
+def read_named_computation(parser: AsmParser, state: State) -> None:
+    """`<"name">(%a) in_shardings=[…] out_shardings=[…] (%x: t) {…} : (t) -> u`."""
+    parser.token("<")
+    state.properties["name"] = StringAttr(parser.string())
+    parser.token(">")
+    _read_sharded(parser, state, tuple(_SHARDINGS))
+
+
+def _read_sharded(parser: AsmParser, state: State, optional: tuple[str, ...]) -> None:
     at = parser.at
     parser.token("(")
     uses = parser.uses()
     parser.token(")")
     for name, (prefix, suffix) in _SHARDINGS.items():
-        parser.keyword(name)
+        if name not in optional:
+            parser.keyword(name)
+        elif not parser.try_keyword(name):
+            continue
         parser.token("=")
         text = read_bracketed(parser, "{" if name == "manual_axes" else "[")
         state.properties[name] = VerbatimAttr(f"{prefix}{text}{suffix}")
@@ -351,13 +367,29 @@ def _bare(op: Operation, name: str) -> str:
     found = op.properties.get(name)
     if not isinstance(found, VerbatimAttr) or not found.text.startswith(prefix):
         raise UnfitError(f"{op.name} has no {name}")
-    return found.text.removeprefix(prefix).removesuffix(suffix)
+    return f" {name}={found.text.removeprefix(prefix).removesuffix(suffix)}"
 
 
 def write_manual_computation(printer: AsmPrinter, op: Operation) -> None:
     """The inverse of `read_manual_computation`."""
     (block,) = _one_block(op, 1)
-    texts = [f" {name}={_bare(op, name)}" for name in _SHARDINGS]
+    _write_sharded(printer, op, block, [_bare(op, name) for name in _SHARDINGS])
+
+
+def write_named_computation(printer: AsmPrinter, op: Operation) -> None:
+    """The inverse of `read_named_computation`."""
+    (block,) = _one_block(op, 1)
+    name = op.properties.get("name")
+    texts = [_bare(op, name) for name in _SHARDINGS if name in op.properties]
+    if not isinstance(name, StringAttr):
+        raise UnfitError(f"{op.name} has no name")
+    printer.write("<")
+    printer.string(name.value)
+    printer.write(">")
+    _write_sharded(printer, op, block, texts)
+
+
+def _write_sharded(printer: AsmPrinter, op: Operation, block: Block, texts: list[str]) -> None:
     printer.write("(")
     printer.values(op.operands)
     printer.write(f"){''.join(texts)} (")
@@ -366,7 +398,7 @@ def write_manual_computation(printer: AsmPrinter, op: Operation) -> None:
         printer.argument(argument)
     printer.write(") ")
     printer.region(op.regions[0], arguments=False)
-    printer.dictionary(op, tuple(_SHARDINGS))
+    printer.dictionary(op, ("name", *_SHARDINGS))
     printer.write(" : ")
     write_function(printer, op)
 
@@ -377,5 +409,6 @@ FORMS: Final = {
     "chlo.scan": Form(read_scan, write_scan),
     "shape.assuming": Form(read_assuming, write_assuming),
     "sdy.manual_computation": Form(read_manual_computation, write_manual_computation),
+    "sdy.named_computation": Form(read_named_computation, write_named_computation),
 }
 """Forms of these ops."""

@@ -165,11 +165,11 @@ ARITH: Final = (
     ),
     (" %operand<flags fastmath fastmath><attrs> : <each>", "negf"),
     (
-        " <predicate integer>, %lhs, %rhs<attrs> : <every type><implied_boolean>",
+        " <numbered integer predicate>, %lhs, %rhs<attrs> : <every type><implied_boolean>",
         "cmpi",
     ),
     (
-        " <predicate float>, %lhs, %rhs<flags fastmath fastmath><attrs> : <every type>"
+        " <numbered float predicate>, %lhs, %rhs<flags fastmath fastmath><attrs> : <every type>"
         "<implied_boolean>",
         "cmpf",
     ),
@@ -234,6 +234,42 @@ SHAPE: Final = (
 SDY: Final = (
     (" <symbol sym_name> = <bare sdy.mesh mesh><attrs>", "mesh"),
     (" %input <bare sdy.sharding sharding><attrs> : <each>", "reshard sharding_constraint"),
+    (
+        " <inside list_of_axis_ref_lists gathering_axes> %tensor"
+        " out_sharding=<bare sdy.sharding out_sharding><attrs> : <each>",
+        "all_gather",
+    ),
+    (
+        " <inside list_of_axis_ref_lists slicing_axes> %tensor"
+        " out_sharding=<bare sdy.sharding out_sharding><attrs> : <each>",
+        "all_slice",
+    ),
+    (
+        " <inside all_to_all_param_list params> %tensor"
+        " out_sharding=<bare sdy.sharding out_sharding><attrs> : <each>",
+        "all_to_all",
+    ),
+    (
+        " <inside axis_ref_list reduction_axes> %tensor"
+        " out_sharding=<bare sdy.sharding out_sharding><attrs> : <each>",
+        "all_reduce",
+    ),
+    (
+        " <inside list_of_axis_ref_lists reduce_scatter_axes> %tensor"
+        " out_sharding=<bare sdy.sharding out_sharding><attrs> : <each>",
+        "reduce_scatter",
+    ),
+    (
+        " %tensor out_sharding=<bare sdy.sharding out_sharding><attrs> : <each>",
+        "collective_permute",
+    ),
+    (
+        " %input allowed_direction=<numbered direction allowed_direction><attrs> : <each>",
+        "propagation_barrier",
+    ),
+    (" %input(? sharding=<bare sdy.sharding sharding>?)<attrs> : <each>", "data_flow_edge"),
+    (" %input group_id=<i64 group_id><attrs> : <every type>", "sharding_group"),
+    ("<attrs> <value value result>", "constant"),
     ("<attrs><list>", "return"),
 )
 """Ops of `sdy`."""

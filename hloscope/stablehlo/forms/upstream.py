@@ -12,15 +12,21 @@ from hloscope.mlir.asm import AsmParser, AsmPrinter
 from hloscope.mlir.attributes import DenseAttr, IntegerAttr, UnitAttr, VerbatimAttr
 from hloscope.mlir.ir import Operation
 from hloscope.mlir.literals import to_array
-from hloscope.mlir.types import I64, INDEX
+from hloscope.mlir.types import I32, I64, INDEX
 from hloscope.stablehlo.forms.directives import dims_text, read_dims
 from hloscope.stablehlo.forms.language import Context, Directive, Need, Part, Reading
 
-_PREDICATES: Final = {
-    "integer": "eq ne slt sle sgt sge ult ule ugt uge".split(),
-    "float": "false oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno true".split(),
+_NUMBERED: Final = {
+    "integer": ("arith::CmpIPredicate", I64, "eq ne slt sle sgt sge ult ule ugt uge".split()),
+    "float": (
+        "arith::CmpFPredicate",
+        I64,
+        "false oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno true".split(),
+    ),
+    "direction": ("sdy::PropagationDirection", I32, "NONE FORWARD BACKWARD BOTH".split()),
 }
-_CPP: Final = {"integer": "CmpIPredicate", "float": "CmpFPredicate"}
+"""Enums that are kept as numbers: the name in messages, the type, the values."""
+
 _FLAGS: Final = {
     "overflow": ("IntegerOverflowFlags", "none nsw nuw".split()),
     "fastmath": ("FastMathFlags", "none reassoc nnan ninf nsz arcp contract afn fast".split()),
@@ -84,20 +90,18 @@ def unit(context: Context, arguments: list[str]) -> Part:
     return Part(read, write, (Need(name, UnitAttr),))
 
 
-def predicate(context: Context, arguments: list[str]) -> Part:
-    """`<predicate integer>`: the name of a comparison, kept as its number."""
-    (kind,) = arguments
-    words, name = _PREDICATES[kind], "predicate"
+def numbered(context: Context, arguments: list[str]) -> Part:
+    """`<numbered integer predicate>`: the name of a value of an enum, kept as its number."""
+    kind, name = arguments
+    cpp, type, words = _NUMBERED[kind]
 
     def read(reading: Reading) -> None:
         parser = reading.parser
         at = parser.at
         word = parser.keyword()
         if word not in words:
-            parser.fail(
-                f"expected ::mlir::arith::{_CPP[kind]} to be one of: {', '.join(words)}", at
-            )
-        reading.state.properties[name] = IntegerAttr(words.index(word), I64)
+            parser.fail(f"expected ::mlir::{cpp} to be one of: {', '.join(words)}", at)
+        reading.state.properties[name] = IntegerAttr(words.index(word), type)
 
     def write(printer: AsmPrinter, op: Operation) -> None:
         printer.write(words[op.properties[name].value])  # type: ignore[union-attr,index]
@@ -105,7 +109,7 @@ def predicate(context: Context, arguments: list[str]) -> Part:
     def fits(op: Operation) -> bool:
         return 0 <= op.properties[name].value < len(words)  # type: ignore[union-attr,operator]
 
-    return Part(read, write, (Need(name, IntegerAttr, of=I64),), fits)
+    return Part(read, write, (Need(name, IntegerAttr, of=type),), fits)
 
 
 def shape(context: Context, arguments: list[str]) -> Part:
@@ -149,6 +153,26 @@ def bare(context: Context, arguments: list[str]) -> Part:
     return Part(read, write, (Need(name, VerbatimAttr),), fits)
 
 
+def inside(context: Context, arguments: list[str]) -> Part:
+    """`<inside axis_ref_list name>`: `{…}` or `[…]` of the attribute `#sdy<axis_ref_list{…}>`."""
+    kind, name = arguments
+    prefix = f"#sdy<{kind}"
+    brackets = "{" if kind == "axis_ref_list" else "["
+
+    def read(reading: Reading) -> None:
+        text = read_bracketed(reading.parser, brackets)
+        reading.state.properties[name] = VerbatimAttr(f"{prefix}{text}>")
+
+    def write(printer: AsmPrinter, op: Operation) -> None:
+        text = op.properties[name].text.removeprefix(prefix)  # type: ignore[union-attr]
+        printer.write(text.removesuffix(">"))
+
+    def fits(op: Operation) -> bool:
+        return op.properties[name].text.startswith(prefix + brackets)  # type: ignore[union-attr]
+
+    return Part(read, write, (Need(name, VerbatimAttr),), fits)
+
+
 def read_bracketed(parser: AsmParser, opening: str) -> str:
     """Read bracketed text that begins with this bracket."""
     if parser.peek() != opening:
@@ -159,7 +183,8 @@ def read_bracketed(parser: AsmParser, opening: str) -> str:
 DIRECTIVES: Final[dict[str, Directive]] = {
     "flags": flags,
     "unit": unit,
-    "predicate": predicate,
+    "numbered": numbered,
+    "inside": inside,
     "shape": shape,
     "bare": bare,
 }
