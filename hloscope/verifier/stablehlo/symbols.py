@@ -268,11 +268,12 @@ def _check_call(operation: Operation, symbols: Symbols) -> None:
 
 def _check_constant(operation: Operation, symbols: Symbols) -> None:
     value = operation.get("value")
-    assert isinstance(value, SymbolAttr)
+    if not isinstance(value, SymbolAttr):
+        return  # which is found already
     declared = symbols.function(operation, value)
     if declared is None:
         raise refuse(operation, f"reference to undefined function '{value.root}'")
-    if operation.result.type != declared:
+    if [result.type for result in operation.results] != [declared]:
         raise refuse(operation, "reference to function with mismatched type")
 
 
@@ -281,8 +282,8 @@ _NAMESPACED: Final = r"^[a-zA-Z][a-zA-Z0-9_]*([.][a-zA-Z0-9_$]+)+$"
 
 def _check_composite(operation: Operation, symbols: Symbols) -> None:
     name, callee = operation.get("name"), operation.get("decomposition")
-    assert isinstance(name, StringAttr)
-    assert isinstance(callee, SymbolAttr)
+    if not isinstance(name, StringAttr) or not isinstance(callee, SymbolAttr):
+        return  # which is found already
     if not re.fullmatch(_NAMESPACED[1:-1], name.text):
         raise VerifyError(
             "name must be a valid namespaced op name, i.e. it must match the following regular"
