@@ -1,0 +1,167 @@
+"""The ops that compare values: dialect `check`, and the custom calls of the same names.
+
+Source: StableHLO's `CheckOps.cpp`; the custom calls have limits of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from hloscope.interpreter.comparing import Difference, exactly, within, within_ulps
+from hloscope.interpreter.custom_call import implements
+from hloscope.interpreter.observing import probed
+from hloscope.interpreter.registry import Kernel, Site, evaluates
+from hloscope.interpreter.values import EvaluationError, Value
+from hloscope.ir.types import TensorType
+from hloscope.mlir.attributes import Attribute, DenseAttr, FloatAttr, IntegerAttr
+from hloscope.mlir.floats import decode
+from hloscope.mlir.literals import to_array
+from hloscope.mlir.parser import parse_attribute
+from hloscope.mlir.types import type_text
+from hloscope.ops.checking import (
+    ExpectAlmostEq,
+    ExpectAlmostEqConst,
+    ExpectClose,
+    ExpectEq,
+    ExpectEqConst,
+    ExpectSerializedEq,
+)
+from hloscope.ops.control import CustomCall
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+Comparison = Callable[["Array", "Array"], Difference | None]
+
+_TOLERANCE: Final = 1e-4
+
+
+def _attribute(text: str) -> Attribute:
+    """The attribute an op keeps as written."""
+    return parse_attribute(text)
+
+
+def _constant(text: str) -> Array:
+    literal = _attribute(text)
+    if not isinstance(literal, DenseAttr):
+        raise EvaluationError(f"`{text[:40]}` is no constant to compare with")
+    return to_array(literal)
+
+
+def _number(text: str, default: float) -> float:
+    attribute = _attribute(text) if text else None
+    match attribute:
+        case FloatAttr(bits, type_):
+            return decode(bits, type_text(type_))
+        case IntegerAttr(value):
+            return value
+        case _:
+            return default
+
+
+def _compared(what: str, compare: Comparison, found: Any, expected: Any) -> None:
+    """Compare two values.
+
+    Raises:
+        EvaluationError: They differ, in shape or in elements.
+    """
+    if found.shape != expected.shape:
+        raise EvaluationError(
+            f"{what}: found shape {list(found.shape)}, expected {list(expected.shape)}"
+        )
+    difference = compare(found, expected)
+    if difference is not None:
+        raise EvaluationError(f"{what}: {difference}")
+
+
+def _pair(what: str, compare: Comparison) -> Kernel:
+    def kernel(found: Value, expected: Value) -> Value:
+        _compared(what, compare, found, expected)
+        return ()
+
+    return kernel
+
+
+def _with_constant(what: str, compare: Comparison, text: str) -> Kernel:
+    expected = _constant(text)
+
+    def kernel(found: Value) -> Value:
+        _compared(what, compare, found, expected)
+        return ()
+
+    return kernel
+
+
+@evaluates(ExpectEq)
+def _expect_eq(op: ExpectEq, at: Site) -> Kernel:
+    return _pair(op.name, exactly)
+
+
+@evaluates(ExpectEqConst)
+def _expect_eq_const(op: ExpectEqConst, at: Site) -> Kernel:
+    return _with_constant(op.name, exactly, op.value)
+
+
+@evaluates(ExpectAlmostEq)
+def _expect_almost_eq(op: ExpectAlmostEq, at: Site) -> Kernel:
+    return _pair(op.name, partial(within, tolerance=_number(op.tolerance, _TOLERANCE)))
+
+
+@evaluates(ExpectAlmostEqConst)
+def _expect_almost_eq_const(op: ExpectAlmostEqConst, at: Site) -> Kernel:
+    compare = partial(within, tolerance=_number(op.tolerance, _TOLERANCE))
+    return _with_constant(op.name, compare, op.value)
+
+
+@evaluates(ExpectClose)
+def _expect_close(op: ExpectClose, at: Site) -> Kernel:
+    most, least = _number(op.max_ulp_difference, 1), _number(op.min_ulp_difference, 0)
+    return _pair(op.name, partial(within_ulps, most=int(most), least=int(least)))
+
+
+@evaluates(ExpectSerializedEq)
+def _expect_serialized_eq(op: ExpectSerializedEq, at: Site) -> Kernel:
+    number = int(_number(op.iteration, 0))
+    (type_,) = at.operands
+    world = at.world
+
+    def kernel(found: Value) -> Value:
+        _compared(op.name, exactly, found, probed(world, op.probe_id, number, type_))
+        return ()
+
+    return kernel
+
+
+@implements("check.expect_eq")
+def _call_eq(op: CustomCall, at: Site) -> Kernel:
+    return _pair(op.call_target_name, exactly)
+
+
+@implements("check.expect_almost_eq")
+def _call_almost_eq(op: CustomCall, at: Site) -> Kernel:
+    return _pair(op.call_target_name, partial(within, tolerance=1e-3))
+
+
+@implements("check.expect_close")
+def _call_close(op: CustomCall, at: Site) -> Kernel:
+    return _pair(op.call_target_name, partial(within_ulps, most=3))
+
+
+@implements("check.eq")
+def _call_check(op: CustomCall, at: Site) -> Kernel:
+    """Returns true, if it returns."""
+    import numpy as np
+
+    compare, true = partial(within, tolerance=_TOLERANCE), np.bool_(True)
+    shape = at.result.sizes if isinstance(at.ins.type, TensorType) else ()
+    result = np.broadcast_to(true, [size or 1 for size in shape])
+
+    def kernel(found: Value, expected: Value) -> Value:
+        _compared(op.call_target_name, compare, found, expected)
+        return result
+
+    return kernel

@@ -1,0 +1,171 @@
+"""How far apart two arrays are: exactly, by a tolerance, in units in the last place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from hloscope.hlo_parser.literals import ml_dtypes
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+FAR: Final = (1 << 64) - 1
+"""Distance of two values one of which is not finite, unless they are the same."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Difference:
+    """Where two arrays differ.
+
+    Attributes:
+        count: How many elements do.
+        size: How many there are.
+        index: The one that is furthest off.
+        found: Its value, and `expected` the other one.
+        off: By how much, in words.
+    """
+
+    count: int
+    size: int
+    index: tuple[int, ...]
+    found: Any
+    expected: Any
+    off: str
+
+    def __str__(self) -> str:
+        where = f" at {list(self.index)}" if self.index else ""
+        off = f" ({self.off})" if self.off else ""
+        some = f"{self.count:,} of {self.size:,} elements differ; the worst{where}: "
+        return f"{some if self.size > 1 else ''}found {self.found}, expected {self.expected}{off}"
+
+
+def exactly(found: Array, expected: Array) -> Difference | None:
+    """The difference unless all elements are equal, as IEEE 754 compares floats.
+
+    >>> import numpy
+    >>> print(exactly(numpy.array([1, 2]), numpy.array([1, 3])))
+    1 of 2 elements differ; the worst at [1]: found 2, expected 3
+    """
+    import numpy as np
+
+    differ = ~np.asarray(found == expected)
+    return _difference(found, expected, differ, differ.astype(np.float64), lambda _: "")
+
+
+def within(found: Array, expected: Array, tolerance: float) -> Difference | None:
+    """The difference unless all elements are equal, both NaN, or finite and about the same.
+
+    Each part of a complex number counts for itself; what is no float has to be equal.
+
+    >>> import numpy
+    >>> print(within(numpy.array([1.0, numpy.nan]), numpy.array([1.1, numpy.nan]), 0.2))
+    None
+    """
+    import numpy as np
+
+    if not is_inexact(found.dtype) or not is_inexact(expected.dtype):
+        return exactly(found, expected)
+    distance = np.zeros(found.shape)
+    for a, b in zip(_parts(found), _parts(expected), strict=True):
+        a, b = a.astype(np.float64), b.astype(np.float64)
+        same = (a == b) | (np.isnan(a) & np.isnan(b))
+        with np.errstate(invalid="ignore", over="ignore"):
+            gap = np.where(np.isfinite(a) & np.isfinite(b), np.abs(a - b), np.inf)
+        distance = np.maximum(distance, np.where(same, 0.0, gap))
+    differ = distance > tolerance
+    return _difference(
+        found, expected, differ, distance, lambda d: f"off by {d:.3g}, tolerance {tolerance:g}"
+    )
+
+
+def within_ulps(found: Array, expected: Array, most: int = 1, least: int = 0) -> Difference | None:
+    """The difference unless all elements are between `least` and `most` units apart."""
+    distance = ulps(found, expected)
+    differ = (distance > most) | (distance < least)
+    limits = f"at most {most}" if not least else f"{least} to {most}"
+    return _difference(
+        found,
+        expected,
+        differ,
+        distance,
+        lambda d: f"{'not' if d == FAR else int(d)} ULPs apart, {limits} allowed",
+    )
+
+
+def ulps(a: Array, b: Array) -> Array:
+    """How many values of the type lie between the elements, of complex ones the larger part.
+
+    Both zeros are one; NaN is no distance from NaN, and `FAR` from everything else.
+
+    >>> import numpy
+    >>> ulps(numpy.float32([1, -1e-45]), numpy.float32([1.0000001, 1e-45])).tolist()
+    [1, 2]
+    """
+    import numpy as np
+
+    if not is_inexact(a.dtype):
+        low, high = np.minimum(a, b), np.maximum(a, b)
+        return np.asarray(high.astype(np.uint64) - low.astype(np.uint64))
+    parts = [_ulps(x, y) for x, y in zip(_parts(a), _parts(b), strict=True)]
+    return np.maximum(parts[0], parts[-1])
+
+
+def _ulps(a: Array, b: Array) -> Array:
+    import numpy as np
+
+    (size_a, minus_a), (size_b, minus_b) = _sized(a), _sized(b)
+    low, high = np.minimum(size_a, size_b), np.maximum(size_a, size_b)
+    gap = np.where(minus_a == minus_b, high - low, high + low)
+    x, y = a.astype(np.float64), b.astype(np.float64)
+    gap = np.where(np.isfinite(x) & np.isfinite(y), gap, np.uint64(FAR))
+    return np.where((x == y) | (np.isnan(x) & np.isnan(y)), np.uint64(0), gap)
+
+
+def _sized(a: Array) -> tuple[Array, Array]:
+    """Magnitudes as numbers counted from zero, and which ones are negative."""
+    import numpy as np
+
+    bits = np.ascontiguousarray(a).view(f"u{a.dtype.itemsize}").astype(np.uint64).reshape(a.shape)
+    if a.dtype.name == "float8_e8m0fnu":  # it has no sign
+        return bits, np.zeros(a.shape, bool)
+    sign = np.uint64(1 << (ml_dtypes().finfo(a.dtype).bits - 1))
+    return bits & (sign - np.uint64(1)), (bits & sign) != 0
+
+
+def is_inexact(dtype: np.dtype[Any]) -> bool:
+    """Is it a float or complex type, also one of ml_dtypes?
+
+    >>> import numpy, ml_dtypes
+    >>> is_inexact(numpy.dtype(ml_dtypes.bfloat16)), is_inexact(numpy.dtype(ml_dtypes.int4))
+    (True, False)
+    """
+    return dtype.kind in "fc" or (dtype.kind == "V" and "float" in dtype.name)
+
+
+def _parts(array: Array) -> tuple[Array, ...]:
+    return (array.real, array.imag) if array.dtype.kind == "c" else (array,)
+
+
+def _difference(
+    found: Array, expected: Array, differ: Array, distance: Array, off: Callable[[Any], str]
+) -> Difference | None:
+    import numpy as np
+
+    if not differ.any():
+        return None
+    at = int(np.argmax(np.where(differ, distance, 0).reshape(-1)))
+    if not differ.reshape(-1)[at]:  # all that differ do so by less than is asked for
+        at = int(np.argmax(differ.reshape(-1)))
+    index = tuple(int(i) for i in np.unravel_index(at, differ.shape))
+    return Difference(
+        int(differ.sum()),
+        differ.size,
+        index,
+        np.asarray(found)[index],
+        np.asarray(expected)[index],
+        off(distance[index]),
+    )

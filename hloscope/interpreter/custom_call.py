@@ -1,0 +1,68 @@
+"""Calls out of the language: targets with a known meaning, and functions the user gives.
+
+A family of targets registers makers with `implements`, as ops do with `registry.evaluates`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from hloscope.errors import UnsupportedError, did_you_mean
+from hloscope.interpreter.evaluate import as_value
+from hloscope.interpreter.registry import Kernel, Maker, Site, evaluates
+from hloscope.interpreter.values import EvaluationError, Value
+from hloscope.interpreter.world import UserFunction
+from hloscope.ir.types import TupleType
+from hloscope.ops.control import CustomCall
+
+TARGETS: Final[dict[str, Maker]] = {}
+"""Makers of kernels by the target's name."""
+
+_M = TypeVar("_M", bound=Maker)
+
+
+def implements(*targets: str) -> Callable[[_M], _M]:
+    """Register a maker for custom calls of these targets."""
+
+    def register(maker: _M) -> _M:
+        for target in targets:
+            assert target not in TARGETS, target
+            TARGETS[target] = maker
+        return maker
+
+    return register
+
+
+@evaluates(CustomCall)
+def _custom_call(op: CustomCall, at: Site) -> Kernel:
+    """What the user gives comes first, so that known targets can be given another meaning."""
+    target = op.call_target_name
+    own = at.world.custom_calls.get(target)
+    if own is not None:
+        return _given(target, own, at)
+    maker = TARGETS.get(target)
+    if maker is None:
+        hint = did_you_mean(target, [*TARGETS, *at.world.custom_calls])
+        raise UnsupportedError(
+            f"custom call `{target}` has no evaluation{hint or '; a Python function can be given'}",
+            span=at.ins.span,
+        )
+    return maker(op, at)
+
+
+def _given(target: str, function: UserFunction, at: Site) -> Kernel:
+    """A kernel that calls a function of the user's with the operands, and looks at its results."""
+    type_, has_regions = at.ins.type, bool(at.ins.calls)
+
+    def kernel(*values: Any) -> Value:
+        try:
+            found = function(*(values[1:] if has_regions else values))
+        except Exception as error:
+            why = f"{type(error).__name__}: {error}"
+            raise EvaluationError(f"the function for `{target}` failed: {why}") from error
+        if found is None and type_ == TupleType(()):
+            found = ()
+        return as_value(found, type_, f"what the function for `{target}` returns")
+
+    return kernel

@@ -1,0 +1,104 @@
+"""Values as text over several lines, `tensor<2xi32> {…}`, as StableHLO's interpreter has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+from typing import TYPE_CHECKING, Any, Final
+
+from hloscope.interpreter.values import Value
+from hloscope.ir.types import ElementType, QuantizedType, TensorType, TupleType, Type
+from hloscope.mlir.floats import FORMATS, format_float
+from hloscope.mlir.types import type_text
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+_HALF: Final = {"c64": "f32", "c128": "f64"}
+
+
+def value_text(value: Value, type_: Type, most: int | None = None) -> str:
+    """The value over several lines.
+
+    Args:
+        value: What to show.
+        type_: Its type; sizes it leaves open are those of the value.
+        most: Elements to show at most, `None` for all.
+
+    >>> import numpy
+    >>> from hloscope.ir.types import ELEMENT_TYPES
+    >>> type_ = TensorType(ELEMENT_TYPES["s32"], (2, 2))
+    >>> print(value_text(numpy.array([[1, 2], [3, 4]], "int32"), type_))
+    tensor<2x2xi32> {
+      [
+        [1, 2],
+        [3, 4]
+      ]
+    }
+    """
+    match type_:
+        case TensorType():
+            return _tensor_text(value, type_, most)
+        case TupleType():
+            assert isinstance(value, tuple)
+            parts = zip(value, type_.elements, strict=True)
+            lines = ",\n".join(value_text(v, t, most) for v, t in parts)
+            return f"({lines})"
+        case _:
+            return type_text(type_)
+
+
+def _tensor_text(value: Any, type_: TensorType, most: int | None) -> str:
+    shape = value.shape
+    head = type_text(TensorType(type_.element, shape))
+    if most is not None and value.size > most:
+        return f"{head} {{…}}"
+    texts = element_texts(value, type_.element)
+    if not shape:
+        return f"{head} {{{texts[0]}}}"
+    return "\n".join([f"{head} {{", *_rows(texts, shape, "  "), "}"])
+
+
+def _rows(texts: list[str], shape: tuple[int, ...], indent: str) -> Iterator[str]:
+    """Lines of a nested list; its innermost rows are a line each."""
+    if len(shape) == 1:
+        yield f"{indent}[{', '.join(texts)}]"
+    elif not shape[0]:
+        yield f"{indent}[]"
+    else:
+        yield f"{indent}["
+        size = prod(shape[1:])
+        for row in range(shape[0]):
+            lines = list(_rows(texts[row * size : (row + 1) * size], shape[1:], indent + "  "))
+            lines[-1] += "," * (row < shape[0] - 1)
+            yield from lines
+        yield f"{indent}]"
+
+
+def element_texts(value: Array, element: ElementType) -> list[str]:
+    """The elements in row-major order, as MLIR writes them; complex ones as `[real, imaginary]`.
+
+    >>> import numpy
+    >>> from hloscope.ir.types import ELEMENT_TYPES
+    >>> element_texts(numpy.array([0.5, numpy.inf], "float32"), ELEMENT_TYPES["f32"])
+    ['5.000000e-01', '0x7F800000']
+    """
+    import numpy as np
+
+    flat = np.ascontiguousarray(value).reshape(-1)
+    if isinstance(element, QuantizedType):
+        element = element.storage
+    if element.name in _HALF:
+        half = _float_texts(flat.view(flat.real.dtype), _HALF[element.name])
+        return [f"[{a}, {b}]" for a, b in zip(half[::2], half[1::2], strict=True)]
+    if element.name in FORMATS:
+        return _float_texts(flat, element.name)
+    if element.kind == "pred":
+        return ["true" if x else "false" for x in flat]
+    return [str(int(x)) for x in flat]
+
+
+def _float_texts(flat: Array, name: str) -> list[str]:
+    return [format_float(int(bits), name) for bits in flat.view(f"u{flat.dtype.itemsize}")]
