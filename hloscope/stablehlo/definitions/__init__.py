@@ -11,12 +11,21 @@ from typing import Final
 
 from hloscope.stablehlo.definitions import (
     chlo,
+    collectives,
+    contraction,
     control,
+    dynamic,
     elementwise,
+    gather_scatter,
+    linalg,
     mlir,
+    quantization,
+    random,
     reduction,
     shape,
+    slicing,
     testing,
+    windows,
 )
 from hloscope.stablehlo.definitions.model import (
     AttributeSlot,
@@ -38,7 +47,24 @@ __all__ = [
 ]
 
 _TABLES: Final = {
-    "stablehlo": (elementwise.ROWS, shape.ROWS, reduction.ROWS, control.ROWS),
+    "stablehlo": tuple(
+        family.ROWS
+        for family in (
+            elementwise,
+            quantization,
+            shape,
+            slicing,
+            dynamic,
+            windows,
+            contraction,
+            gather_scatter,
+            reduction,
+            linalg,
+            random,
+            control,
+            collectives,
+        )
+    ),
     "chlo": (chlo.ROWS,),
     "check": (testing.CHECK,),
     "interpreter": (testing.INTERPRETER,),

@@ -1,0 +1,18 @@
+"""Definitions of the ops on sizes that are known at run time only."""
+
+from typing import Final
+
+ROWS: Final = """
+    dynamic_broadcast_in_dim | operand:FBICQA output_dimensions:shape.XI |
+        broadcast_dimensions:dims known_expanding_dimensions?:dims
+        known_nonexpanding_dimensions?:dims | result:FBICQA |
+    dynamic_iota | output_shape:shape.XI | iota_dimension:i64>=0 | result:FBICQ |
+    dynamic_pad | operand:FBICQ padding_value:0d.FBICQ edge_padding_low:shape.XI
+        edge_padding_high:shape.XI interior_padding:shape.XI | | result:FBICQ |
+        elements=operand,padding_value,result
+        types=edge_padding_low,edge_padding_high,interior_padding ranks=operand,result
+    dynamic_reshape | operand:FBICQA output_shape:shape.XI | | result:FBICQA |
+    get_dimension_size | operand:FBICQA | dimension:i64>=0 | result:i | infer
+    set_dimension_size | operand:FBICQ size:i | dimension:i64>=0 | result:FBICQ | infer
+"""
+"""Source: `StablehloOps.td`."""
