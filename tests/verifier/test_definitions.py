@@ -11,7 +11,7 @@ from hloscope.stablehlo.definitions.model import ATTRIBUTE_SUMMARIES, compile_ro
 from hloscope.stablehlo.dialects import DIALECTS
 from hloscope.stablehlo.op_tables import SPELLINGS
 from hloscope.verifier.stablehlo.constraints import attribute_fits, type_predicate
-from hloscope.verifier.stablehlo.invariants import TRAITS
+from hloscope.verifier.stablehlo.traits import TRAITS
 
 PER_AXIS = "!quant.uniform<i8:f32:0, {1.0, 2.0}>"
 FACTS = {

@@ -22,7 +22,7 @@ from hloscope.mlir.attributes import (
 from hloscope.mlir.ir import Operation
 from hloscope.mlir.literals import to_array
 from hloscope.mlir.types import type_text
-from hloscope.verifier.stablehlo.invariants import refuse
+from hloscope.verifier.stablehlo.traits import refuse
 
 _VERSIONS: Final = (
     "API_VERSION_UNSPECIFIED",

@@ -14,8 +14,8 @@ from hloscope.ir.types import FunctionType, TensorType, UnrankedTensorType
 from hloscope.mlir.attributes import ArrayAttr, DenseAttr, SymbolAttr
 from hloscope.mlir.ir import Operation
 from hloscope.mlir.types import type_text
-from hloscope.verifier.stablehlo.invariants import refuse
 from hloscope.verifier.stablehlo.symbols import Symbols
+from hloscope.verifier.stablehlo.traits import refuse
 
 _WRAPPED: Final = frozenset(
     "stablehlo." + name

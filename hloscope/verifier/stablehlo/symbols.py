@@ -24,7 +24,7 @@ from hloscope.mlir.attributes import (
 from hloscope.mlir.ir import Operation
 from hloscope.mlir.types import type_text
 from hloscope.stablehlo.definitions import DEFINITIONS
-from hloscope.verifier.stablehlo.invariants import refuse
+from hloscope.verifier.stablehlo.traits import refuse
 
 _TABLES: Final = frozenset({"builtin.module"})
 

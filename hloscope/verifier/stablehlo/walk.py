@@ -17,7 +17,7 @@ from hloscope.mlir.ir import Block, Operation, Region
 from hloscope.stablehlo.definitions import DEFINITIONS
 from hloscope.verifier.stablehlo.custom_calls import check_custom_call
 from hloscope.verifier.stablehlo.dominance import undominated
-from hloscope.verifier.stablehlo.invariants import check_definition, refuse
+from hloscope.verifier.stablehlo.invariants import check_definition
 from hloscope.verifier.stablehlo.programs import (
     check_async_start,
     check_constant,
@@ -31,6 +31,7 @@ from hloscope.verifier.stablehlo.symbols import (
     check_return,
     check_table,
 )
+from hloscope.verifier.stablehlo.traits import refuse
 from hloscope.verifier.stablehlo.typing import Typing, infers, is_inference, message_of
 
 ISOLATED: Final = frozenset(

@@ -1,0 +1,205 @@
+"""The traits that definitions name: rules about types and places shared by several ops.
+
+Source: MLIR's `Operation.cpp`, StableHLO's `Base.h`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from hloscope.errors import VerifyError
+from hloscope.ir.types import (
+    BufferType,
+    ElementType,
+    QuantizedType,
+    TensorType,
+    Type,
+    UnrankedTensorType,
+    compatible,
+    compatible_elements,
+)
+from hloscope.mlir.ir import Operation
+
+
+def refuse(operation: Operation, message: str, rule: str = "") -> VerifyError:
+    """The error as MLIR begins it: `'name' op message`."""
+    return VerifyError(f"'{operation.name}' op {message}", rule=rule)
+
+
+def element_of(type_: Type) -> ElementType | Type:
+    """Type of the elements of a tensor, anything else itself."""
+    match type_:
+        case TensorType() | UnrankedTensorType():
+            return type_.element
+        case BufferType():
+            return type_.element.element
+        case _:
+            return type_
+
+
+def _operand_types(operation: Operation) -> list[Type]:
+    return [value.type for value in operation.operands]
+
+
+def _result_types(operation: Operation) -> list[Type]:
+    return [value.type for value in operation.results]
+
+
+def _all_types(operation: Operation) -> list[Type]:
+    return _operand_types(operation) + _result_types(operation)
+
+
+def _same_elements(a: Type, b: Type) -> bool:
+    return element_of(a) == element_of(b)
+
+
+def _compatible_element(a: Type, b: Type) -> bool:
+    x, y = element_of(a), element_of(b)
+    if isinstance(x, ElementType) and isinstance(y, ElementType):
+        return compatible_elements(x, y)
+    return x == y
+
+
+def _shapes_agree(types: Sequence[Type]) -> bool:
+    """Could all of them have one shape?  Unknown sizes fit every size."""
+    sizes = [t.sizes for t in types if isinstance(t, TensorType)]
+    if len(sizes) + sum(isinstance(t, UnrankedTensorType) for t in types) != len(types):
+        return False
+    if len({len(s) for s in sizes}) > 1:
+        return False
+    return all(len(set(extents) - {None}) < 2 for extents in zip(*sizes, strict=True))
+
+
+def _some(operation: Operation, *, results: bool = True) -> None:
+    if not operation.operands:
+        raise refuse(operation, "expected 1 or more operands, but found 0")
+    if results and not operation.results:
+        raise refuse(operation, "expected 1 or more results")
+
+
+def _same_shape(operation: Operation) -> None:
+    _some(operation)
+    if not _shapes_agree(_all_types(operation)):
+        raise refuse(operation, "requires the same shape for all operands and results")
+
+
+def _same_operands_shape(operation: Operation) -> None:
+    _some(operation, results=False)
+    if not _shapes_agree(_operand_types(operation)):
+        raise refuse(operation, "requires the same shape for all operands")
+
+
+def _same_element(operation: Operation) -> None:
+    _some(operation)
+    first, *rest = _all_types(operation)
+    if not all(_same_elements(first, t) for t in rest):
+        raise refuse(operation, "requires the same element type for all operands and results")
+
+
+def _same_element_unless_quantized(operation: Operation) -> None:
+    first, *rest = elements = [element_of(t) for t in _all_types(operation)]
+    if any(isinstance(element, QuantizedType) for element in elements):
+        return
+    if any(element != first for element in rest):
+        raise VerifyError(
+            "op requires the same element type for all operands and results", rule="add_c1"
+        )
+
+
+def _same_operands_element(operation: Operation) -> None:
+    _some(operation, results=False)
+    first, *rest = _operand_types(operation)
+    if not all(_same_elements(first, t) for t in rest):
+        raise refuse(operation, "requires the same element type for all operands")
+
+
+def _same_type(operation: Operation) -> None:
+    _some(operation)
+    types = _all_types(operation)
+    first, *rest = types
+    if not all(_same_elements(first, t) for t in rest) or not _shapes_agree(types):
+        raise refuse(operation, "requires the same type for all operands and results")
+
+
+def _compatible(operation: Operation) -> None:
+    first, *rest = _all_types(operation)
+    if not all(compatible(t, first) for t in rest):
+        raise refuse(operation, "requires compatible types for all operands and results")
+
+
+def _compatible_elements(operation: Operation) -> None:
+    first, *rest = _all_types(operation)
+    if not all(_compatible_element(t, first) for t in rest):
+        raise refuse(operation, "requires compatible element types for all operands and results")
+
+
+def _compatible_operands_elements(operation: Operation) -> None:
+    first, *rest = _operand_types(operation)
+    if not all(_compatible_element(t, first) for t in rest):
+        raise refuse(operation, "requires compatible element types for all operands")
+
+
+def _elementwise(operation: Operation) -> None:
+    operands = [t for t in _operand_types(operation) if isinstance(t, _MAPPED)]
+    results = [t for t in _result_types(operation) if isinstance(t, _MAPPED)]
+    if not operands and not results:
+        return
+    if not operands:
+        raise refuse(
+            operation, "if a result is non-scalar, then at least one operand must be non-scalar"
+        )
+    if not results:
+        raise refuse(
+            operation,
+            "if an operand is non-scalar, then there must be at least one non-scalar result",
+        )
+    if len(results) != len(operation.results):
+        raise refuse(operation, "if an operand is non-scalar, then all results must be non-scalar")
+    types: list[Type] = [*operands, *results]
+    if len({type(t) for t in types}) > 1 or not _shapes_agree(types):
+        raise refuse(
+            operation, "all non-scalar operands/results must have the same shape and base type"
+        )
+
+
+_MAPPED: Final = TensorType | UnrankedTensorType
+
+
+def _pairwise(what: str, agree: Callable[[Type, Type], bool]) -> Callable[[Operation], None]:
+    def check(operation: Operation) -> None:
+        operands, results = _operand_types(operation), _result_types(operation)
+        if len(operands) != len(results):
+            raise refuse(operation, "requires the same number of operands and results")
+        for i, (a, b) in enumerate(zip(operands, results, strict=True)):
+            if not agree(a, b):
+                raise refuse(
+                    operation, f"requires the same {what} for operand and result at index {i}"
+                )
+
+    return check
+
+
+def _terminator(operation: Operation) -> None:
+    block = operation.parent
+    if block is None or block.operations[-1] is not operation:
+        raise refuse(operation, "must be the last operation in the parent block")
+
+
+TRAITS: Final[dict[str, Callable[[Operation], None]]] = {
+    "same_shape": _same_shape,
+    "same_operands_shape": _same_operands_shape,
+    "same_element": _same_element,
+    "same_element_unless_quantized": _same_element_unless_quantized,
+    "same_operands_element": _same_operands_element,
+    "same_type": _same_type,
+    "compatible": _compatible,
+    "compatible_element": _compatible_elements,
+    "compatible_operands_element": _compatible_operands_elements,
+    "elementwise": _elementwise,
+    "pairwise": _pairwise("type", lambda a, b: a == b),
+    "pairwise_element": _pairwise("element type", _same_elements),
+    "terminator": _terminator,
+}
+"""The check of each trait that constrains types or places.  Traits without one are facts for
+others: `infer`, `commutative`, `single_block`, `segments`, `isolated` …"""
