@@ -110,3 +110,41 @@ func.func @manual(%arg0: tensor<8x8xf32>) {
   } : () -> ()
   return
 }
+
+// -----
+func.func @composite(%arg0: tensor<f32>) {
+  %0 = stablehlo.composite "a.b" %arg0 ({
+  ^bb0(%arg1: tensor<f32>):
+    stablehlo.return %arg1 : tensor<f32>
+  }, {
+  }) {decomposition = @f, version = 1 : i32} : (tensor<f32>) -> tensor<f32>
+  return
+}
+
+// -----
+func.func @loops(%arg0: tensor<f32>, %arg1: i1, %arg2: index, %arg3: i32) {
+  %0 = scf.for %arg4 = %arg2 to %arg2 step %arg2 iter_args(%arg5 = %arg0) -> (tensor<f32>) {
+    scf.yield %arg5 : tensor<f32>
+  }
+  scf.for %arg4 = %arg3 to %arg3 step %arg3  : i32 {
+  } {note}
+  %1 = scf.if %arg1 -> (tensor<f32>) {
+    scf.yield %arg0 : tensor<f32>
+  } else {
+    scf.yield %arg0 : tensor<f32>
+  }
+  scf.if %arg1 {
+  }
+  %2 = scf.while (%arg4 = %arg0) : (tensor<f32>) -> tensor<f32> {
+    scf.condition(%arg1) %arg4 : tensor<f32>
+  } do {
+  ^bb0(%arg4: tensor<f32>):
+    scf.yield %arg4 : tensor<f32>
+  } attributes {note}
+  scf.while : () -> () {
+    scf.condition(%arg1)
+  } do {
+    scf.yield
+  }
+  return
+}

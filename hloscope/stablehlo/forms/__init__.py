@@ -23,6 +23,7 @@ from hloscope.mlir.types import I32
 from hloscope.stablehlo.forms import (
     directives,
     implied,
+    loops,
     numbers,
     regions,
     rows,
@@ -40,6 +41,7 @@ _DIRECTIVES: Final[dict[str, Directive]] = {
     **implied.DIRECTIVES,
     **numbers.DIRECTIVES,
     **upstream.DIRECTIVES,
+    **regions.DIRECTIVES,
 }
 
 _TABLES: Final = {
@@ -114,7 +116,7 @@ def _forms(dialect: str) -> dict[str, Form]:
     )
     written = {
         name: form
-        for name, form in (special.FORMS | regions.FORMS).items()
+        for name, form in (special.FORMS | regions.FORMS | loops.FORMS).items()
         if name.startswith(f"{dialect}.")
     }
     return {one.name: Form(one.read, one.write) for one in lazy} | written

@@ -86,11 +86,35 @@ def _boolean(type: Type) -> Type:
             return boolean
 
 
+def insertion(context: Context, arguments: list[str]) -> Part:
+    """`<insertion>`: a tensor, operand 1 and result; operand 0 is an element, others indices."""
+    context.outputs = max(context.outputs, 1)
+
+    def read(reading: Reading) -> None:
+        type = reading.parser.type()
+        reading.types += [_element(type), type, *[INDEX] * (len(reading.uses) - 2)]
+        reading.state.types.append(type)
+
+    def write(printer: AsmPrinter, op: Operation) -> None:
+        printer.type(op.results[0].type)
+
+    def fits(op: Operation) -> bool:
+        type = op.results[0].type
+        expected = [_element(type), type, *[INDEX] * (len(op.operands) - 2)]
+        return [operand.type for operand in op.operands] == expected
+
+    return Part(read, write, fits=fits)
+
+
 def _element(type: Type) -> Type:
     if isinstance(type, TensorType | UnrankedTensorType):
         return type.element
     return type if isinstance(type, ElementType) else INDEX
 
 
-DIRECTIVES: Final[dict[str, Directive]] = {"implied": implied, "implied_boolean": boolean_of}
+DIRECTIVES: Final[dict[str, Directive]] = {
+    "implied": implied,
+    "implied_boolean": boolean_of,
+    "insertion": insertion,
+}
 """Places for types that are not written."""

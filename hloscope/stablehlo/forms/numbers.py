@@ -61,7 +61,12 @@ def exponent_mantissa(context: Context, arguments: list[str]) -> Part:
         printer.write(f"e{exponent.value}m{mantissa.value}")
 
     needs = (Need(f"{part}_bits", IntegerAttr, of=I32) for part in ("exponent", "mantissa"))
-    return Part(read, write, tuple(needs))
+    return Part(read, write, tuple(needs), _fits_format)
+
+
+def _fits_format(op: Operation) -> bool:
+    bits = op.properties["exponent_bits"], op.properties["mantissa_bits"]
+    return all(isinstance(x, IntegerAttr) and x.value >= 0 for x in bits)
 
 
 def slice_ranges(context: Context, arguments: list[str]) -> Part:

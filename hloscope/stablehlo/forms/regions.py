@@ -19,7 +19,7 @@ from hloscope.mlir.attributes import (
 from hloscope.mlir.ir import Block, Operation, Region, Value
 from hloscope.mlir.types import I32, I64
 from hloscope.stablehlo.forms.directives import dims_text, i64_array, read_dims
-from hloscope.stablehlo.forms.language import Reading
+from hloscope.stablehlo.forms.language import Context, Directive, Part, Reading
 from hloscope.stablehlo.forms.types import write_function
 from hloscope.stablehlo.forms.upstream import read_bracketed
 
@@ -29,15 +29,28 @@ COMMUTATIVE: Final = frozenset(
 """Binary ops that a reduction may name instead of showing its region."""
 
 
-def _resolve(parser: AsmParser, state: State, uses: list[Use], types: list[Type], at: int) -> None:
+def resolve(parser: AsmParser, state: State, uses: list[Use], types: list[Type], at: int) -> None:
     Reading(parser, state, uses, types).finish(at)
 
 
-def _one_block(op: Operation, regions: int) -> list[Block]:
+def one_block(op: Operation, regions: int) -> list[Block]:
     """The blocks of so many regions of one block each."""
     if len(op.regions) != regions or any(len(region.blocks) != 1 for region in op.regions):
         raise UnfitError(f"{op.name} has not {regions} regions of one block")
     return [region.block for region in op.regions]
+
+
+def ended(region: Region, terminator: str) -> Region:
+    """The region with the terminator that MLIR adds where a form may leave it out."""
+    if not region.blocks:
+        return Region((Block((), (Operation(terminator),)),))
+    first, *others = region.blocks
+    if others or (first.operations and first.operations[-1].name == terminator):
+        return region
+    block = Block(first.arguments, (*first.operations, Operation(terminator)))
+    for argument in block.arguments:
+        argument.owner = block
+    return Region((block,))
 
 
 # -------------------------------------------------------------------------------------- reduce
@@ -76,7 +89,7 @@ def read_reduce(parser: AsmParser, state: State) -> None:
         state.location = parser.location()
         if not type.inputs:
             parser.fail("input types missing in reduce-op function type", at)
-        _resolve(parser, state, [*inputs, *inits], list(type.inputs), at)
+        resolve(parser, state, [*inputs, *inits], list(type.inputs), at)
         state.regions.append(_reducer(applied, type.inputs[0], state))
         return
     parser.keyword("reducer")
@@ -86,7 +99,7 @@ def read_reduce(parser: AsmParser, state: State) -> None:
         if len(pair) != 2:
             parser.fail("expected ','")
         pairs.append(pair)
-    _resolve(parser, state, [*inputs, *inits], list(type.inputs), at)
+    resolve(parser, state, [*inputs, *inits], list(type.inputs), at)
     arguments = [pair[side] for side in (0, 1) for pair in pairs]
     state.regions.append(parser.region(arguments))
 
@@ -136,7 +149,7 @@ def _applied(op: Operation, block: Block) -> str | None:
 
 def write_reduce(printer: AsmPrinter, op: Operation) -> None:
     """The inverse of `read_reduce`."""
-    (block,) = _one_block(op, 1)
+    (block,) = one_block(op, 1)
     count, odd = divmod(len(op.operands), 2)
     dims = op.properties.get("dimensions")
     applied = _applied(op, block)
@@ -190,7 +203,7 @@ def read_while(parser: AsmParser, state: State) -> None:
     if uses:
         parser.token(":")
         state.types += parser.type_list()
-    _resolve(parser, state, uses, state.types, at)
+    resolve(parser, state, uses, state.types, at)
     given = [
         Argument(use.name, type, use.at) for use, type in zip(arguments, state.types, strict=True)
     ]
@@ -203,7 +216,7 @@ def read_while(parser: AsmParser, state: State) -> None:
 
 def write_while(printer: AsmPrinter, op: Operation) -> None:
     """The inverse of `read_while`."""
-    _, body = _one_block(op, 2)
+    _, body = one_block(op, 2)
     if len(body.arguments) != len(op.operands) or len(op.results) != len(op.operands):
         raise UnfitError(f"{op.name} has {len(body.arguments)} arguments")
     separator = "("
@@ -247,7 +260,7 @@ def read_scan(parser: AsmParser, state: State) -> None:
     parser.token(":")
     type = parser.function_type()
     state.types += type.results
-    _resolve(parser, state, [use for group in groups for use in group], list(type.inputs), at)
+    resolve(parser, state, [use for group in groups for use in group], list(type.inputs), at)
     counts = tuple(map(len, groups))
     state.properties["operandSegmentSizes"] = DenseArrayAttr(I32, counts)
     outputs = (len(type.results) - counts[1], counts[1])
@@ -259,7 +272,7 @@ _SEGMENTS: Final = ("operandSegmentSizes", "resultSegmentSizes")
 
 def write_scan(printer: AsmPrinter, op: Operation) -> None:
     """The inverse of `read_scan`."""
-    _one_block(op, 1)
+    one_block(op, 1)
     sizes, dim = op.properties.get("operandSegmentSizes"), op.properties.get("dimension")
     if not (
         isinstance(sizes, DenseArrayAttr)
@@ -293,19 +306,14 @@ def read_assuming(parser: AsmParser, state: State) -> None:
         if not parser.try_token(")"):
             state.types += parser.type_list()
             parser.token(")")
-    _resolve(parser, state, [use], [WITNESS], at)
-    region = parser.region()
-    operations = region.blocks[0].operations if region.blocks else ()
-    if not (operations and operations[-1].name == _YIELD):  # MLIR adds it
-        blocks = region.blocks[1:]
-        region = Region((Block((), (*operations, Operation(_YIELD))), *blocks))
-    state.regions.append(region)
+    resolve(parser, state, [use], [WITNESS], at)
+    state.regions.append(ended(parser.region(), "shape.assuming_yield"))
     parser.dictionary(state)
 
 
 def write_assuming(printer: AsmPrinter, op: Operation) -> None:
     """The inverse of `read_assuming`."""
-    _one_block(op, 1)
+    one_block(op, 1)
     if len(op.operands) != 1:
         raise UnfitError(f"{op.name} has {len(op.operands)} operands")
     printer.write(" ")
@@ -350,7 +358,7 @@ def _read_sharded(parser: AsmParser, state: State, optional: tuple[str, ...]) ->
     parser.token(":")
     type = parser.function_type()
     state.types += type.results
-    _resolve(parser, state, uses, list(type.inputs), at)
+    resolve(parser, state, uses, list(type.inputs), at)
 
 
 _SHARDINGS: Final = {
@@ -358,7 +366,6 @@ _SHARDINGS: Final = {
     "out_shardings": ("#sdy.sharding_per_value<", ">"),
     "manual_axes": ("#sdy<manual_axes", ">"),
 }
-_YIELD: Final = "shape.assuming_yield"
 WITNESS: Final = DialectType("!shape.witness")
 
 
@@ -372,13 +379,13 @@ def _bare(op: Operation, name: str) -> str:
 
 def write_manual_computation(printer: AsmPrinter, op: Operation) -> None:
     """The inverse of `read_manual_computation`."""
-    (block,) = _one_block(op, 1)
+    (block,) = one_block(op, 1)
     _write_sharded(printer, op, block, [_bare(op, name) for name in _SHARDINGS])
 
 
 def write_named_computation(printer: AsmPrinter, op: Operation) -> None:
     """The inverse of `read_named_computation`."""
-    (block,) = _one_block(op, 1)
+    (block,) = one_block(op, 1)
     name = op.properties.get("name")
     texts = [_bare(op, name) for name in _SHARDINGS if name in op.properties]
     if not isinstance(name, StringAttr):
@@ -402,6 +409,35 @@ def _write_sharded(printer: AsmPrinter, op: Operation, block: Block, texts: list
     printer.write(" : ")
     write_function(printer, op)
 
+
+# --------------------------------------------------------------------------- regions in a row
+
+
+def inner_regions(context: Context, arguments: list[str]) -> Part:
+    """`<regions>`: ` ({…}, {…})` if there are regions."""
+
+    def read(reading: Reading) -> None:
+        parser = reading.parser
+        if parser.try_token("("):
+            reading.state.regions.append(parser.region())
+            while parser.try_token(","):
+                reading.state.regions.append(parser.region())
+            parser.token(")")
+
+    def write(printer: AsmPrinter, op: Operation) -> None:
+        separator = " ("
+        for region in op.regions:
+            printer.write(separator)
+            separator = ", "
+            printer.region(region)
+        if op.regions:
+            printer.write(")")
+
+    return Part(read, write)
+
+
+DIRECTIVES: Final[dict[str, Directive]] = {"regions": inner_regions}
+"""Places for regions."""
 
 FORMS: Final = {
     "stablehlo.reduce": Form(read_reduce, write_reduce),

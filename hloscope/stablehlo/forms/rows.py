@@ -85,7 +85,7 @@ STABLEHLO: Final = (
     (" %operand[<i32 index>]<attrs> : <function>", "get_tuple_element"),
     (" %val*<attrs> : <tuple>", "tuple"),
     (" <symbol call_target_name>(%inputs*)<attrs> : <function>", "custom_call"),
-    (" <string name> %inputs*<attrs> : <function>", "composite"),
+    (" <string name> %inputs*<regions><attrs> : <function>", "composite"),
     ("<attrs><barrier>", "optimization_barrier"),
     (" %results*<attrs><any>", "return"),
 )
@@ -194,6 +194,7 @@ TENSOR: Final = (
     (" %source(%shape)<attrs> : <function>", "reshape"),
     ("(%sizes*)<attrs> : <out><implied inputs index>", "empty"),
     (" %value<attrs> : <in>", "yield"),
+    (" %scalar into %dest[%indices*]<attrs> : <insertion>", "insert"),
 )
 """Ops of `tensor`."""
 
@@ -277,6 +278,7 @@ SDY: Final = (
 OTHERS: Final = {
     "bufferization": ((" %in<attrs> : <in> to <out>", "to_buffer to_tensor"),),
     "memref": ((" %source<attrs> : <in> to <out>", "cast"),),
+    "scf": (("<attrs><list>", "yield"),),
     "cf": ((" %arg, <string msg><attrs><implied inputs i1>", "assert"),),
 }
 """Ops of other dialects."""

@@ -146,7 +146,11 @@ def tuple_of(context: Context, arguments: list[str]) -> Part:
     def write(printer: AsmPrinter, op: Operation) -> None:
         printer.type(op.results[0].type)
 
-    return Part(read, write)
+    def fits(op: Operation) -> bool:
+        type = op.results[0].type
+        return isinstance(type, TupleType) and len(type.elements) == len(op.operands)
+
+    return Part(read, write, fits=fits)
 
 
 def _real(type: Type) -> Type | None:
