@@ -1,6 +1,7 @@
 """Runs the real programs and compares what they return with what was recorded.
 
-    python -m tests.interpreter.models [NAME...] [--kind stablehlo|hlo|opt|gpu] [--failures] [--slow]
+    python -m tests.interpreter.models [NAME...] [--kind stablehlo|hlo|opt|gpu]
+        [--failures] [--slow]
 
 Each program comes as StableHLO, as HLO before optimisation and as HLO optimised for CPU (and for
 GPU, which `--kind gpu` asks for); `models/manifest.json` says how far off its outputs may be.
