@@ -28,9 +28,10 @@ class Value:
         name: Its name in the source without `%`; results of one op share it (`%0:2`), then `index`
             tells them apart.  Empty if it never had one.
         location: Of a block argument; results have that of their operation.
+        at: Where the name of a block argument begins in the source; -1 if it was not read.
     """
 
-    __slots__ = ("index", "location", "name", "owner", "type")
+    __slots__ = ("at", "index", "location", "name", "owner", "type")
 
     def __init__(
         self,
@@ -39,12 +40,14 @@ class Value:
         index: int = 0,
         name: str = "",
         location: Location = UNKNOWN,
+        at: int = -1,
     ) -> None:
         self.type = type
         self.owner = owner
         self.index = index
         self.name = name
         self.location = location
+        self.at = at
 
     def __repr__(self) -> str:
         return f"<%{self.name or '?'}: {self.type}>"

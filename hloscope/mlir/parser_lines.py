@@ -95,6 +95,8 @@ class LineParser(OperationParser):
             operation = read
             operations.append(operation)
             if end >= at > begin > 0 and first < end and not text[at:end].strip() and end < size:
+                if location is None and operation.location is not UNKNOWN:
+                    continue  # its location is part of the key, but not of a template
                 template = self._learn(operation, first, end)
                 if template is not None:
                     templates[key] = template

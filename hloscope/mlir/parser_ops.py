@@ -328,7 +328,7 @@ class OperationParser(FormParser):
     ) -> None:
         values = []
         for number, (name, type, at, location) in enumerate(arguments):
-            value = Value(type, block, number, name, location or UNKNOWN)
+            value = Value(type, block, number, name, location or UNKNOWN, at)
             if entry and name in self.scope:
                 message = f"region entry argument '%{name}' is already in use"
                 self.fail_plainly(message, at)

@@ -15,10 +15,10 @@ from hloscope.mlir.attributes import Attribute, DictAttr, VerbatimAttr
 from hloscope.mlir.dialects import Dialects
 from hloscope.mlir.escape import quoted, symbol
 from hloscope.mlir.ir import Block, Operation, Region, SourceModule, Value
-from hloscope.mlir.locations import Location, resolve_location
 from hloscope.mlir.numbering import Names, mlir_names, source_names
 from hloscope.mlir.printer_aliases import Aliases, NoAliases
 from hloscope.mlir.printer_functions import INSIDE, WRITERS
+from hloscope.mlir.printer_places import Places
 from hloscope.mlir.types import type_text
 
 STEP: Final = "  "
@@ -48,7 +48,7 @@ def print_mlir(
         operation: It and everything in it.
         dialects: They say the pretty forms, and what values would like to be called.
         generic: Print all ops in generic form.
-        locations: Print where ops and arguments come from.
+        locations: Print where ops and arguments come from: what the text said, else its lines.
         aliases: Give locations and long attributes and types a name, `#loc1`, and say above or
             below the module what it stands for.
         names: Number values as MLIR does, or call them what the source calls them.
@@ -117,6 +117,7 @@ class Printer:
         self._inside = {**INSIDE, **dialects.inside}
         self._locations = locations
         self._aliases = Aliases() if aliases else NoAliases()
+        self._places = Places()
         self._types: dict[int, tuple[Type, str]] = {}
         self._attributes: dict[tuple[int, bool], tuple[Attribute, str]] = {}
         self._indent = ""
@@ -161,7 +162,7 @@ class Printer:
         defined = self.names.results.get(op)
         if defined is not None:
             parts.append(f"{defined} = ")
-        place = self._location_mark(op.location) if self._locations else ""
+        place = self._aliases.location(self._places.of_op(op)) if self._locations else ""
         writer = self._writers.get(op.name)
         if writer is None:
             parts.append(quoted(op.name))
@@ -219,11 +220,8 @@ class Printer:
         if isinstance(attributes, DictAttr) and attributes.entries:
             text += f" {self.attribute_text(attributes)}"
         if self._locations:
-            text += f" loc({self._aliases.location_text(resolve_location(argument.location))})"
+            text += f" loc({self._aliases.location_text(self._places.of_argument(argument))})"
         return text
-
-    def _location_mark(self, location: Location) -> str:
-        return self._aliases.location(resolve_location(location))
 
     # What pretty forms call: see `asm.AsmPrinter`.
 

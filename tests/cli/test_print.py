@@ -39,7 +39,7 @@ def test_stablehlo_is_printed_as_mlir_prints_it(run: Any, tmp_path: Path) -> Non
     ("options", "line"),
     [
         (["--generic"], '"stablehlo.abs"(%arg0) : (tensor<2xf32>) -> tensor<2xf32>'),
-        (["--locations"], "stablehlo.abs %arg0 : tensor<2xf32> loc(#loc1)"),
+        (["--locations"], "stablehlo.abs %arg0 : tensor<2xf32> loc(#loc3)"),
         (["--names", "source"], "%y = stablehlo.abs %x : tensor<2xf32>"),
     ],
 )

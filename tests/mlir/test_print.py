@@ -235,6 +235,51 @@ def test_locations_are_aliases_that_stand_where_they_may() -> None:
     )
 
 
+def test_what_says_no_location_is_where_it_stands_in_the_source() -> None:
+    text = dedent("""
+        func.func @f(%a: i32, %b: i32 loc("b")) {
+          "a.r"() ({ ^bb0(%c: i32): "a.end"() : () -> () }) : () -> ()
+          %e = "a.c"(%a) : (i32) -> i32 loc(unknown)
+          return
+        }
+        """)
+    module = parse_mlir(text, "m.mlir", dialects=DIALECTS)
+    found = print_mlir(module, dialects=DIALECTS, locations=True, aliases=False)
+    assert (
+        found
+        == dedent("""
+        module {
+          func.func @f(%arg0: i32 loc("m.mlir":2:14), %arg1: i32 loc("b")) {
+            "a.r"() ({
+            ^bb0(%arg2: i32 loc("m.mlir":3:19)):
+              "a.end"() : () -> () loc("m.mlir":3:29)
+            }) : () -> () loc("m.mlir":3:3)
+            %0 = "a.c"(%arg0) : (i32) -> i32 loc(unknown)
+            return loc("m.mlir":5:3)
+          } loc("m.mlir":2:1)
+        } loc("m.mlir":0:0)
+        """).lstrip()
+    )
+    assert printed(found, locations=True, aliases=False) == found
+
+
+def test_equal_lines_keep_their_locations() -> None:
+    same(
+        """
+        module {
+          func.func @f(%arg0: i32 loc(unknown)) {
+            "a.c"(%arg0) : (i32) -> () loc("x")
+            "a.c"(%arg0) : (i32) -> () loc("x")
+            "a.c"(%arg0) : (i32) -> () loc("x")
+            return loc(unknown)
+          } loc(unknown)
+        } loc(unknown)
+        """,
+        locations=True,
+        aliases=False,
+    )
+
+
 def test_locations_may_be_written_out() -> None:
     same(
         """
