@@ -33,6 +33,7 @@ from hloscope.mlir.attributes import ArrayAttr, Attribute, DenseAttr, SymbolAttr
 from hloscope.mlir.ir import Block, Operation, Region, Value
 from hloscope.mlir.literals import from_array
 from hloscope.mlir.printer import print_mlir
+from hloscope.stablehlo.broadcasting import broadcast_together
 from hloscope.stablehlo.definitions import DEFINITIONS
 from hloscope.stablehlo.dialects import DIALECTS
 from hloscope.stablehlo.making import (
@@ -168,6 +169,22 @@ class Builder(_Ops):
         properties = {"callee": SymbolAttr(function)}
         operation = made("func.call", _flat(operands), properties, types=signature.results)
         return self._add(operation)
+
+    def broadcast_together(self, *values: Any) -> tuple[Value, ...]:
+        """The values in their common shape, as numpy broadcasts; bounded sizes too.
+
+        Raises:
+            VerifyError: The shapes do not meet.
+
+        >>> b = Builder()
+        >>> with b.function("main", x="4xf32", y="3x1xf32") as (x, y):
+        ...     b.return_(b.add(*b.broadcast_together(x, y)))
+        >>> "tensor<3x4xf32>" in str(b)
+        True
+        """
+        operations, results = broadcast_together(_flat(values))
+        self._block.extend(operations)
+        return tuple(results)
 
     def _signature(self, function: str) -> FunctionType:
         if function not in self._signatures:

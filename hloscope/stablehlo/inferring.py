@@ -1,6 +1,6 @@
 """Inferred types: of an op from Python, and of the ops of a module as upstream's test pass tells.
 
-Source: StableHLO `tests/TestUtils.cpp` (`hlo-test-infer`).
+Source: StableHLO `tests/TestUtils.cpp` (`hlo-test-infer`, `hlo-test-broadcast`).
 """
 
 from __future__ import annotations
@@ -8,19 +8,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from hloscope.errors import HloscopeError
+from hloscope.errors import HloscopeError, VerifyError
 from hloscope.ir.op import Callee, NotInferredError
 from hloscope.ir.types import TensorType, Type
-from hloscope.mlir.attributes import Attribute, TypeAttr
-from hloscope.mlir.ir import Operation, Value
+from hloscope.mlir.attributes import Attribute, StringAttr, TypeAttr
+from hloscope.mlir.ir import Block, Operation, Value
 from hloscope.mlir.types import INDEX
 from hloscope.ops.base import Op
+from hloscope.source import Span
+from hloscope.stablehlo.broadcasting import broadcast_together
 from hloscope.stablehlo.definitions import DEFINITIONS
 from hloscope.stablehlo.making import (
     TypeLike,
     as_type,
     attributes_from,
     inferred,
+    made,
     operand_types,
     signature,
 )
@@ -32,7 +35,8 @@ from hloscope.stablehlo.tree import clone
 _TYPES: Final = "hlo_test_infer.get_return_types"
 _COMPONENTS: Final = "hlo_test_infer.get_return_type_components"
 _SHAPES: Final = "hlo_test_infer.reify_return_type_shapes"
-_ASKED: Final = frozenset([_TYPES, _COMPONENTS, _SHAPES])
+_BROADCAST: Final = "hlo_test_broadcast.numpy_broadcast"
+_ASKED: Final = frozenset([_TYPES, _COMPONENTS, _SHAPES, _BROADCAST])
 
 
 class Inferred(NamedTuple):
@@ -113,10 +117,14 @@ def is_asking(module: Operation) -> bool:
 
 
 def answered(module: Operation) -> Operation:
-    """The module with the questions of `hlo_test_infer` ops answered.
+    """The module with the questions of `hlo_test_infer` and `hlo_test_broadcast` ops answered.
 
     `get_return_types` and `get_return_type_components` become ops with the types as attributes,
     `reify_return_type_shapes` the ops that compute the sizes; what nobody reads then is left out.
+    `numpy_broadcast` becomes the ops that broadcast, and a custom call of what they make.
+
+    Raises:
+        VerifyError: Values that are to be broadcast do not meet.
     """
     copy = clone(module, {})
     for operation in walk(copy):
@@ -141,6 +149,8 @@ class _Block:
             operation.operands = tuple([self.new.get(v, v) for v in operation.operands])
             if operation.name == _SHAPES and self._reified(operation):
                 continue
+            if operation.name == _BROADCAST:
+                operation = self._broadcast(operation)
             self.operations.append(self._typed(operation))
         constants = [*self.reifier.constants.values()]
         block.operations = tuple(_read([*constants, *self.operations]))
@@ -158,6 +168,19 @@ class _Block:
         self.reifier.operations = []
         self.new[operation.results[0]] = sizes
         return True
+
+    def _broadcast(self, operation: Operation) -> Operation:
+        try:
+            before, values = broadcast_together(operation.operands)
+        except VerifyError as error:
+            error.span = _span(operation)
+            raise
+        self.operations += before
+        target = {"call_target_name": StringAttr(b"numpy_broadcasted")}
+        types = [value.type for value in operation.results]
+        call = made("stablehlo.custom_call", values, target, types=types)
+        self.new.update(zip(operation.results, call.results, strict=True))
+        return call
 
     def _typed(self, operation: Operation) -> Operation:
         if operation.name not in (_TYPES, _COMPONENTS) or len(operation.operands) != 1:
@@ -182,6 +205,15 @@ class _Block:
             value.owner = made
         self.new.update(zip(operation.results, results, strict=True))
         return made
+
+
+def _span(operation: Operation) -> Span | None:
+    """Where the first value that is to be broadcast is defined; the op itself if there is none."""
+    arrays = all(isinstance(value.type, TensorType) for value in operation.operands)
+    owner = operation.operands[0].owner if operation.operands and arrays else operation
+    if isinstance(owner, Block) and owner.parent is not None and owner.parent.parent is not None:
+        owner = owner.parent.parent
+    return owner.span if isinstance(owner, Operation) else operation.span
 
 
 def _component(type: Type) -> Type:

@@ -15,8 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hloscope.errors import Diagnostic
+from hloscope.errors import Diagnostic, VerifyError
+from hloscope.mlir.parser import parse_mlir
 from hloscope.source import Source
+from hloscope.stablehlo.dialects import DIALECTS
+from hloscope.stablehlo.inferring import answered
 from hloscope.verifier.expected import expectations, mismatches
 from hloscope.verifier.stablehlo.text import first_errors
 from tests.conftest import SHARED
@@ -56,20 +59,28 @@ def chunks(folder: Path = FOLDER) -> Iterator[dict[str, Any]]:
 
 
 def is_about_verifying(chunk: dict[str, Any]) -> bool:
-    """Is an error of the reader or verifier expected, not one of a pass?"""
-    command = chunk.get("run_line") or ""
-    return (
-        bool(chunk["verify_diagnostics"])
-        and "--hlo-test" not in command
-        and (chunk["group"] == "verify")
-    )
+    """Is an error of the reader, the verifier or a test pass of typing expected?"""
+    return bool(chunk["expected_errors"]) and chunk["group"] == "verify"
+
+
+def findings(chunk: dict[str, Any]) -> list[Diagnostic]:
+    """What the reader, the verifier and the test passes of typing find."""
+    name, text = chunk["id"], chunk["text"]
+    found = first_errors(text, name, allow_unregistered=bool(chunk["allow_unregistered"]))
+    if found or "--hlo-test-broadcast" not in (chunk.get("run_line") or ""):
+        return found
+    try:
+        answered(parse_mlir(text, name, dialects=DIALECTS))
+    except VerifyError as error:
+        return [Diagnostic(error.message, error.span, error.rule)]
+    return []
 
 
 def judge(chunk: dict[str, Any]) -> Verdict:
     """Verify a program, and compare what is found with what its comments expect."""
     name, text = chunk["id"], chunk["text"]
     try:
-        found = first_errors(text, name, allow_unregistered=bool(chunk["allow_unregistered"]))
+        found = findings(chunk)
     except Exception:
         return Verdict(name, "crash", text, crash=traceback.format_exc(limit=-4))
     errors = [d for d in found if d.severity == "error"]

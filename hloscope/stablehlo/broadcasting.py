@@ -1,0 +1,81 @@
+"""Ops that bring arrays to one shape as numpy broadcasts them, bounded dimensions included.
+
+Source: StableHLO `tests/ops_broadcasting.mlir`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hloscope.errors import UnsupportedError
+from hloscope.ir.types import TensorType
+from hloscope.mlir.attributes import DenseArrayAttr, IntegerAttr
+from hloscope.mlir.ir import Operation, Value
+from hloscope.mlir.types import I64
+from hloscope.ops.broadcasting import numpy_broadcast
+from hloscope.ops.infer_util import Extent, array, extents
+from hloscope.stablehlo.making import made
+
+
+def broadcast_together(values: Sequence[Value]) -> tuple[list[Operation], list[Value]]:
+    """Operations that broadcast, and the values in their common shape; those that have it stay.
+
+    Raises:
+        VerifyError: There is nothing to broadcast, or the shapes do not meet.
+        UnsupportedError: A size is known at run time only and has no bound.
+    """
+    dims = numpy_broadcast([value.type for value in values])
+    if dims is None or any(size is None and most is None for size, most in dims):
+        raise UnsupportedError("sizes without a bound cannot be broadcast before they are known")
+    operations: list[Operation] = []
+    sources: dict[int, tuple[Value, int]] = {}
+    for value in values:
+        assert isinstance(value.type, TensorType)
+        shift = len(dims) - value.type.rank
+        for d, (size, most) in enumerate(extents(value.type)):
+            if size is None and most is not None:
+                sources.setdefault(d + shift, (value, d))
+    return operations, [_stretched(value, dims, sources, operations) for value in values]
+
+
+def _stretched(
+    value: Value,
+    dims: list[Extent],
+    sources: dict[int, tuple[Value, int]],
+    operations: list[Operation],
+) -> Value:
+    type_ = value.type
+    assert isinstance(type_, TensorType)
+    have = extents(type_)
+    if have == dims:
+        return value
+    shift = len(dims) - type_.rank
+    own = [(1, None)] * shift + have
+    static = [
+        (most if size is None else size, None) if mine == (1, None) else mine
+        for mine, (size, most) in zip(own, dims, strict=True)
+    ]
+    along = DenseArrayAttr(I64, tuple(range(shift, len(dims))))
+    wide = made(
+        "stablehlo.broadcast_in_dim",
+        [value],
+        {"broadcast_dimensions": along},
+        types=[array(type_.element, static)],
+    )
+    operations.append(wide)
+    result = wide.result
+    for d, (size, _) in enumerate(dims):
+        if size is None and static[d][0] is not None:
+            result = _sized(result, d, sources[d], operations)
+    return result
+
+
+def _sized(value: Value, d: int, source: tuple[Value, int], operations: list[Operation]) -> Value:
+    """`value`, whose dimension `d` has the size at run time that another array has."""
+    other, e = source
+    size = made("stablehlo.get_dimension_size", [other], {"dimension": IntegerAttr(e, I64)})
+    bounded = made(
+        "stablehlo.set_dimension_size", [value, size.result], {"dimension": IntegerAttr(d, I64)}
+    )
+    operations += [size, bounded]
+    return bounded.result
