@@ -25,6 +25,7 @@ COMMANDS = {
     "ls --fusions": ["ls", "--fusions", "examples/softmax.hlo"],
     "show": ["show", "examples/softmax.hlo", "softmax", "--around", "1"],
     "print": ["print", "examples/softmax.hlo"],
+    "print StableHLO": ["print", "examples/layer.mlir", "--locations"],
     "infer": ["infer", "examples/softmax.hlo"],
     "index": ["index", "examples/softmax.hlo"],
     "index --from-operand": ["index", "examples/softmax.hlo", "--from-operand", "0"],

@@ -27,6 +27,13 @@ class _Texts(dict[Value, str]):
         return f"%{value.name}" if value.name else "<<UNKNOWN SSA VALUE>>"
 
 
+class _Labels(dict[Block, str]):
+    """Labels of blocks; one that is in no region has one, too."""
+
+    def __missing__(self, block: Block) -> str:
+        return "INVALIDBLOCK"
+
+
 class Names:
     """Texts for the values and blocks of an op.
 
@@ -41,7 +48,7 @@ class Names:
     def __init__(self) -> None:
         self.values = _Texts()
         self.results: dict[Operation, str] = {}
-        self.blocks: dict[Block, str] = {}
+        self.blocks = _Labels()
 
     def define(self, op: Operation, names: Sequence[str], starts: Sequence[int]) -> None:
         """Name the results: `names[i]` is that of those from `starts[i]` on."""
