@@ -121,8 +121,8 @@ class LineParser(OperationParser):
                 parts[-1] = last[:start]
         if len(parts) > 2 and parts[2].startswith(" = ") and not parts[0].strip():
             count = parts[1].partition(":")[2]
-            return count + "%".join(parts[2::2]), location
-        return "%".join(parts[::2]).lstrip(), location
+            return count + "\0".join(parts[2::2]), location
+        return "\0".join(parts[::2]).lstrip(), location
 
     def _line(
         self, template: Template, parts: list[str], location: Location | None, begin: int
