@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -207,3 +208,32 @@ def test_errors_are_said_as_the_original_says_them(row: tuple[str, ...]) -> None
     ]
     said = [x.message for x in raised.value.diagnostics]  # type: ignore[attr-defined]
     assert [x.partition("; did you mean")[0] for x in said] == expected
+
+
+# ------------------------------------------------------------------------------- mangled texts
+
+_WORD = re.compile(r'"[^"]*"|[A-Za-z_][\w.]*|->|\d+|\s+|.', re.DOTALL)
+
+
+def test_mangled_forms_are_refused_or_read_never_worse(full: bool) -> None:
+    """What is read prints, and what was printed in the pretty form reads back the same."""
+    random = Random(0)
+    texts = [around(name + form, types) for name, form, _, types in CASES]
+    texts += [around(generic(name, props, types), types) for name, _, props, types in CASES]
+    texts += _TEXTS
+    words = [word for text in texts for word in _WORD.findall(text)]
+    for _ in range(40_000 if full else 1_500):
+        mangled = _WORD.findall(random.choice(texts))
+        at = random.randrange(len(mangled))
+        mangled[at : at + random.randrange(2)] = random.choices(words, k=random.randrange(2))
+        try:
+            module = parse_mlir("".join(mangled), dialects=DIALECTS)
+        except ParseError:
+            continue
+        print_mlir(module, dialects=DIALECTS, generic=True)
+        pretty = print_mlir(module, dialects=DIALECTS)
+        try:
+            again = parse_mlir(pretty, dialects=DIALECTS)
+        except ParseError:
+            continue  # it says an op that is wrong anyway
+        assert print_mlir(again, dialects=DIALECTS) == pretty

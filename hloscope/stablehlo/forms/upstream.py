@@ -31,6 +31,7 @@ _FLAGS: Final = {
     "overflow": ("IntegerOverflowFlags", "none nsw nuw".split()),
     "fastmath": ("FastMathFlags", "none reassoc nnan ninf nsz arcp contract afn fast".split()),
 }
+_CLOSED: Final = {"{": "}", "[": "]"}
 _MOST_RANK: Final = 1 << 12
 
 
@@ -168,7 +169,8 @@ def inside(context: Context, arguments: list[str]) -> Part:
         printer.write(text.removesuffix(">"))
 
     def fits(op: Operation) -> bool:
-        return op.properties[name].text.startswith(prefix + brackets)  # type: ignore[union-attr]
+        text = op.properties[name].text  # type: ignore[union-attr]
+        return text.startswith(prefix + brackets) and text.endswith(_CLOSED[brackets] + ">")
 
     return Part(read, write, (Need(name, VerbatimAttr),), fits)
 
