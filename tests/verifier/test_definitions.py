@@ -39,7 +39,7 @@ def test_a_row_uses_what_the_verifier_knows(name: str) -> None:
         attribute_fits(attribute.constraint, UnitAttr())
     assert set(definition.traits) <= FACTS | set(TRAITS)
     names = {slot.name for slot in definition.operands + definition.results}
-    for what, shared in definition.agreements:
+    for what, shared, _ in definition.agreements:
         assert set(shared) <= (names if what != "size" else inherent_attributes(name))
 
 
@@ -67,7 +67,25 @@ def test_a_row_says_everything_of_an_op() -> None:
         ("more", True, False),
     ]
     assert found.traits == ("infer",)
-    assert found.agreements == (("rank", ("a", "r")),)
+    assert found.agreements == (("rank", ("a", "r"), ""),)
+
+
+def test_labels_are_those_of_the_specification() -> None:
+    slice_ = DEFINITIONS["stablehlo.slice"]
+    assert [slot.label for slot in slice_.operands] == ["slice_i1"]
+    labels = {a.name: a.label for a in slice_.attributes}
+    assert labels == {
+        "start_indices": "slice_i2",
+        "limit_indices": "slice_i3",
+        "strides": "slice_i4",
+    }
+    assert slice_.agreements[0][2] == "slice_c2"
+    assert DEFINITIONS["stablehlo.add"].labels["same_shape"] == "add_c1"
+    assert DEFINITIONS["stablehlo.sort"].labels["same_shape"] == "sort_c3"
+    assert DEFINITIONS["stablehlo.rng_bit_generator"].operands[0].label == "rng_bit_generator_i2"
+    assert DEFINITIONS["stablehlo.gather"].attributes[0].label == ""
+    assert DEFINITIONS["stablehlo.dot"].operands[0].label == ""
+    assert not DEFINITIONS["chlo.erf"].labels
 
 
 @pytest.mark.parametrize(

@@ -84,6 +84,24 @@ def test_a_finding_names_the_broken_constraint_and_the_place() -> None:
     assert first.span.line_col == (2, 8)
 
 
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ('"stablehlo.ceil"(%i) : (tensor<2xi32>) -> tensor<2xi32>', "ceil_i1"),
+        ('"stablehlo.reverse"(%i) {dimensions = 0} : (I) -> I', "reverse_i2"),
+        ('"stablehlo.reverse"(%i) : (I) -> I', "reverse_i2"),
+        ('"stablehlo.negate"(%i) : (I) -> tensor<3xi32>', "negate_c1"),
+        ('"stablehlo.clamp"(%i, %i, %i) : (I, I, I) -> tensor<2xi64>', "clamp_c3"),
+        ("stablehlo.pad %i, %s, low = [], high = [0], interior = [0] : (I, tensor<i32>) -> I",
+         "pad_c2"),
+    ],
+)  # fmt: skip
+def test_definitions_know_the_labels_of_the_specification(text: str, rule: str) -> None:
+    text = f'%i = "x.y"() : () -> I\n%s = "x.y"() : () -> tensor<i32>\n%0 = {text}'
+    found = verify_text(text.replace("I", "tensor<2xi32>"), allow_unregistered=True)
+    assert found[0].rule == rule
+
+
 def test_unknown_dialects_are_refused_unless_allowed() -> None:
     module = parse_mlir('"x.y"() : () -> ()', dialects=DIALECTS)
     assert not verify_mlir(module)

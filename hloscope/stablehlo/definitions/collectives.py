@@ -4,15 +4,15 @@ from typing import Final
 
 ROWS: Final = """
     all_gather | operands*:FBICQ | all_gather_dim:i64>=0 replica_groups:groups
-        channel_handle?:channel use_global_device_ids?:unit | result*:FBICQ | pairwise_element
+        channel_handle?:channel use_global_device_ids?:unit | result*:FBICQ | pairwise_element@c6
     all_reduce | operands*:FBICQ | replica_groups:groups channel_handle?:channel
         use_global_device_ids?:unit | result*:FBICQ | ^computation single_block infer
     all_to_all | operands*:FBICQ | split_dimension:i64>=0 concat_dimension:i64>=0 split_count:i64>0
-        replica_groups:groups channel_handle?:channel | result*:FBICQ | pairwise_element infer
+        replica_groups:groups channel_handle?:channel | result*:FBICQ | pairwise_element@c9 infer
     collective_broadcast | operands*:FBICQ | replica_groups:groups channel_handle?:channel
         has_dynamic_root?:unit | result*:FBICQ | infer
     collective_permute | operand:FBICQ | source_target_pairs:ints channel_handle?:channel |
-        result:FBICQ | same_element infer
+        result:FBICQ | same_element@c5 infer
     collective_reduce | operands*:FBICQ | replica_groups:groups channel_handle?:channel
         use_global_device_ids?:unit has_dynamic_root?:unit | result*:FBICQ | ^computation
         single_block infer

@@ -10,7 +10,7 @@ ROWS: Final = """
     dynamic_pad | operand:FBICQ padding_value:0d.FBICQ edge_padding_low:shape.XI
         edge_padding_high:shape.XI interior_padding:shape.XI | | result:FBICQ |
         elements=operand,padding_value,result
-        types=edge_padding_low,edge_padding_high,interior_padding ranks=operand,result
+        types@c2=edge_padding_low,edge_padding_high,interior_padding ranks@c2=operand,result
     dynamic_reshape | operand:FBICQA output_shape:shape.XI | | result:FBICQA |
     get_dimension_size | operand:FBICQA | dimension:i64>=0 | result:i | infer
     set_dimension_size | operand:FBICQ size:i | dimension:i64>=0 | result:FBICQ | infer

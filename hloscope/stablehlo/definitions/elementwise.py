@@ -10,9 +10,9 @@ ROWS: Final = """
     atan2 | lhs:FCQ rhs:FCQ | | result:FCQ | compatible same_shape elementwise
     cbrt | operand:FCQ | result_accuracy?:accuracy | result:FCQ | compatible elementwise
     ceil | operand:FQ | | result:FQ | compatible elementwise
-    clamp | min:FBICQ operand:FBICQ max:FBICQ | | result:FBICQ | compatible_element infer
+    clamp | min:FBICQ operand:FBICQ max:FBICQ | | result:FBICQ | compatible_element@c3 infer
     compare | lhs:FBICQ rhs:FBICQ | comparison_direction:comparison_direction
-        compare_type?:comparison_type | result:B | elementwise compatible_operands_element infer
+        compare_type?:comparison_type | result:B | elementwise@c2 compatible_operands_element infer
     complex | lhs:D rhs:D | | result:C | same_operands_element same_shape infer elementwise
     convert | operand:FBIC | | result:FBIC | same_shape elementwise
     cosine | operand:FCQ | result_accuracy?:accuracy | result:FCQ | compatible elementwise

@@ -6,7 +6,7 @@ ROWS: Final = """
     dynamic_gather | operand:FBICQ start_indices:I slice_sizes:list.I | dimension_numbers:gather
         indices_are_sorted?:bool | result:FBICQ | infer
     gather | operand:FBICQ start_indices:I | dimension_numbers:gather slice_sizes:dims
-        indices_are_sorted?:bool | result:FBICQ | infer elements=operand,result
+        indices_are_sorted?:bool | result:FBICQ | infer elements@c23=operand,result
     scatter | inputs*:FBICQ scatter_indices:NX updates*:FBICQ | scatter_dimension_numbers:scatter
         indices_are_sorted?:bool unique_indices?:bool | result*:FBICQ | ^update_computation
         same_operand_sizes infer

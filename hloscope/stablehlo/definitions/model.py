@@ -5,7 +5,8 @@ A row stands on one line, or goes on in lines indented deeper.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
 
@@ -18,11 +19,13 @@ class Slot:
         name: Its name in the definition.
         constraint: What its type has to be, in the notation of `type_summary`.
         count: Empty for exactly one, `?` for one or none, `*` for any number.
+        label: The specification's label of the constraint (`add_i1`), if it has one.
     """
 
     name: str
     constraint: str
     count: str = ""
+    label: str = ""
 
     @property
     def summary(self) -> str:
@@ -37,11 +40,15 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class AttributeSlot:
-    """An inherent attribute: its name, what it has to be, and whether it may be left out."""
+    """An inherent attribute: its name, what it has to be, and whether it may be left out.
+
+    `label` is the specification's, as that of a `Slot`.
+    """
 
     name: str
     constraint: str
     optional: bool = False
+    label: str = ""
 
     @property
     def summary(self) -> str:
@@ -69,8 +76,9 @@ class Definition:
         results: In order.
         regions: In order.
         traits: Names of rules shared by several ops; the verifier knows each.
+        labels: The specification's label for each trait that has one.
         agreements: Operands and results that have the same `element type`, `type` or `rank`, or
-            attributes of the same `size`: what they share and their names.
+            attributes of the same `size`: what they share, their names, the label.
         open: The row names the op's inherent attributes only; nothing else is checked.
     """
 
@@ -80,7 +88,8 @@ class Definition:
     results: tuple[Slot, ...] = ()
     regions: tuple[RegionSlot, ...] = ()
     traits: tuple[str, ...] = ()
-    agreements: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    agreements: tuple[tuple[str, tuple[str, ...], str], ...] = ()
     open: bool = False
 
 
@@ -225,15 +234,49 @@ def compile_row(row: str, dialect: str) -> Definition:
     if len(columns) == 1:
         return Definition(full, attributes=tuple(map(_attribute, columns[0])), open=True)
     operands, attributes, results, rest = columns
+    labels = _labels(dialect, name[0], len(operands), len(attributes))
+    traits = [word for word in rest if not word.startswith("^") and "=" not in word]
+    prefix = f"{name[0]}_" if labels[0] else ""
     return Definition(
         full,
-        tuple(map(_slot, operands)),
-        tuple(sorted(map(_attribute, attributes), key=lambda a: a.name)),
+        tuple(map(_slot, operands, labels)),
+        tuple(sorted(map(_attribute, attributes, labels[len(operands) :]), key=lambda a: a.name)),
         tuple(map(_slot, results)),
         tuple(_region(word) for word in rest if word.startswith("^")),
-        tuple(word for word in rest if not word.startswith("^") and "=" not in word),
-        tuple(_agreement(word) for word in rest if "=" in word),
+        tuple(word.partition("@")[0] for word in traits),
+        {trait: prefix + (c or "c1") for trait, _, c in (w.partition("@") for w in traits)}
+        if prefix
+        else {},
+        tuple(_agreement(word, prefix) for word in rest if "=" in word),
     )
+
+
+_UNSPECIFIED: Final = frozenset(
+    "broadcast create_token cross-replica-sum dot einsum real_dynamic_slice return"
+    " set_dimension_size torch_index_select unary_einsum".split()
+)
+"""Ops of StableHLO that its specification leaves out."""
+_SPREAD: Final = frozenset(
+    "convolution dot_general dynamic_conv dynamic_gather gather scatter".split()
+)
+"""Ops some of whose attributes are several inputs in the specification."""
+
+
+def _labels(dialect: str, name: str, operands: int, attributes: int) -> list[str]:
+    """The specification's labels of an op's inputs: operands first, then attributes.
+
+    The first one is empty if the specification has none; an op without inputs has one all the
+    same.  Source: StableHLO spec, the tables "Inputs".
+    """
+    count = operands + attributes
+    if dialect != "stablehlo" or name in _UNSPECIFIED:
+        return [""] * max(count, 1)
+    labels = [f"{name}_i{i + 1}" for i in range(max(count, 1))]
+    if name == "rng_bit_generator":
+        labels.reverse()
+    if name in _SPREAD:
+        labels[operands:] = [""] * attributes
+    return labels
 
 
 def _split(text: str) -> tuple[str, str, str]:
@@ -242,21 +285,22 @@ def _split(text: str) -> tuple[str, str, str]:
     return name.rstrip("*?"), constraint, count
 
 
-def _slot(text: str) -> Slot:
-    return Slot(*_split(text))
+def _slot(text: str, label: str = "") -> Slot:
+    return Slot(*_split(text), label)
 
 
-def _attribute(text: str) -> AttributeSlot:
+def _attribute(text: str, label: str = "") -> AttributeSlot:
     name, constraint, count = _split(text)
-    return AttributeSlot(name, constraint or "any", count == "?")
+    return AttributeSlot(name, constraint or "any", count == "?", label)
 
 
 _SHARED: Final = {"elements": "element type", "types": "type", "ranks": "rank", "sizes": "size"}
 
 
-def _agreement(text: str) -> tuple[str, tuple[str, ...]]:
-    what, _, names = text.partition("=")
-    return _SHARED[what], tuple(names.split(","))
+def _agreement(text: str, prefix: str) -> tuple[str, tuple[str, ...], str]:
+    head, _, names = text.partition("=")
+    what, _, label = head.partition("@")
+    return _SHARED[what], tuple(names.split(",")), prefix and prefix + (label or "c1")
 
 
 def _region(text: str) -> RegionSlot:

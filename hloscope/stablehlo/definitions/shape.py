@@ -12,7 +12,7 @@ ROWS: Final = """
     iota | | iota_dimension:i64>=0 | output:static.IFCQ |
     pad | operand:FBICQ padding_value:0d.FBICQ | edge_padding_low:dims edge_padding_high:dims
         interior_padding:dims | result:FBICQ | same_element infer
-        sizes=edge_padding_low,edge_padding_high,interior_padding
+        sizes@c2=edge_padding_low,edge_padding_high,interior_padding
     reshape | operand:FBICQA | | result:bounded.FBICQA | compatible_element
     reverse | operand:FBICQ | dimensions:dims | result:FBICQ | same_element infer
     transpose | operand:FBICQA | permutation:dims | result:FBICQA | compatible_element infer

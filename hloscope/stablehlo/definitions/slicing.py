@@ -6,10 +6,10 @@ ROWS: Final = """
     dynamic_slice | operand:FBICQ start_indices*:0d.I | slice_sizes:dims | result:FBICQ | infer
         elements=operand,result
     dynamic_update_slice | operand:FBICQ update:FBICQ start_indices*:0d.I | | result:FBICQ | infer
-        elements=operand,update,result
+        elements@c2=operand,update,result
     real_dynamic_slice | operand:FBICQ start_indices:1d.XI limit_indices:1d.XI strides:1d.XI | |
         result:FBICQ | elements=operand,result types=start_indices,limit_indices,strides
     slice | operand:FBICQ | start_indices:dims limit_indices:dims strides:dims | result:FBICQ |
-        same_element infer sizes=start_indices,limit_indices,strides
+        same_element infer sizes@c2=start_indices,limit_indices,strides
 """
 """Source: `StablehloOps.td`."""

@@ -16,7 +16,7 @@ from hloscope.mlir.attributes import Attribute, DenseArrayAttr
 from hloscope.mlir.ir import Operation
 from hloscope.mlir.types import type_text
 from hloscope.source import Span
-from hloscope.stablehlo.definitions import DEFINITIONS, Definition, RegionSlot, Slot
+from hloscope.stablehlo.definitions import DEFINITIONS, AttributeSlot, Definition, RegionSlot, Slot
 from hloscope.verifier.stablehlo.constraints import attribute_fits, type_fits
 from hloscope.verifier.stablehlo.traits import TRAITS, element_of, refuse
 
@@ -39,7 +39,11 @@ def check_definition(operation: Operation, definition: Definition) -> None:
     for trait in definition.traits:
         check = TRAITS.get(trait)
         if check is not None:
-            check(operation)
+            try:
+                check(operation)
+            except VerifyError as error:
+                error.rule = definition.labels.get(trait, "")
+                raise
 
 
 # --- counts ---------------------------------------------------------------------------------
@@ -104,18 +108,18 @@ def _check_single_blocks(operation: Operation, definition: Definition) -> None:
 
 
 def _check_attributes(operation: Operation, definition: Definition) -> None:
-    given: list[tuple[str, str, Attribute]] = []
+    given: list[tuple[AttributeSlot, Attribute]] = []
     for slot in definition.attributes:
         attribute = operation.get(slot.name)
         if attribute is not None:
-            given.append((slot.name, slot.constraint, attribute))
+            given.append((slot, attribute))
         elif not slot.optional:
-            raise refuse(operation, f"requires attribute '{slot.name}'")
-    for name, constraint, attribute in given:
-        if not attribute_fits(constraint, attribute):
-            summary = next(s.summary for s in definition.attributes if s.name == name)
-            error = refuse(operation, f"attribute '{name}' failed to satisfy constraint: {summary}")
-            raise _of_pretty_form(operation, name, error)
+            raise refuse(operation, f"requires attribute '{slot.name}'", slot.label)
+    for slot, attribute in given:
+        if not attribute_fits(slot.constraint, attribute):
+            message = f"attribute '{slot.name}' failed to satisfy constraint: {slot.summary}"
+            error = refuse(operation, message, slot.label)
+            raise _of_pretty_form(operation, slot.name, error)
 
 
 def _of_pretty_form(operation: Operation, name: str, error: VerifyError) -> VerifyError:
@@ -129,7 +133,7 @@ def _of_pretty_form(operation: Operation, name: str, error: VerifyError) -> Veri
     if opened < 0:
         return error
     span = Span(source, operation.end + opened, operation.end + opened + 1)
-    return VerifyError(f"custom op '{operation.name}' {error.message}", span=span)
+    return VerifyError(f"custom op '{operation.name}' {error.message}", span=span, rule=error.rule)
 
 
 _NEAR: Final = 4096
@@ -185,6 +189,7 @@ def _check_types(which: str, slots: tuple[Slot, ...], operation: Operation) -> N
             raise refuse(
                 operation,
                 f"{which} #{i} must be {slot.summary}, but got '{type_text(value.type)}'",
+                slot.label,
             )
 
 
@@ -198,7 +203,7 @@ def _check_agreements(operation: Operation, definition: Definition) -> None:
     ):
         for slot, value in zip(slot_of_each(slots, len(values)), values, strict=False):
             types.setdefault(slot.name, value.type)
-    for what, names in definition.agreements:
+    for what, names, label in definition.agreements:
         if what == "size":
             first, *rest = (_size(operation, name) for name in names)
         else:
@@ -207,6 +212,7 @@ def _check_agreements(operation: Operation, definition: Definition) -> None:
             raise refuse(
                 operation,
                 f"failed to verify that all of {{{', '.join(names)}}} have same {what}",
+                label,
             )
 
 
