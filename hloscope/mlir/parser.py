@@ -20,7 +20,7 @@ from hloscope.mlir.dialects import Dialects
 from hloscope.mlir.ir import Block, Operation, Region, SourceModule
 from hloscope.mlir.lexer import TextError
 from hloscope.mlir.parser_ops import OperationParser
-from hloscope.mlir.parser_recovery import RecoveringParser, TooManyErrors
+from hloscope.mlir.parser_recovery import RecoveringParser, NoMoreErrors
 from hloscope.source import Source
 
 _RESOURCES: Final = re.compile(r"\{-#(?:[^#\"]|#(?!-\})|\"(?:[^\"\\]|\\.)*\")*#-\}")
@@ -117,7 +117,7 @@ class _ModuleParser(RecoveringParser):
             with self._names_of("builtin.module"):
                 self._top_level(operations)
             self._check_names()
-        except TooManyErrors:
+        except NoMoreErrors:
             pass
         if len(operations) == 1 and operations[0].name == "builtin.module":
             module = self._as_source_module(operations[0])

@@ -27,8 +27,8 @@ _STEP: Final = re.compile(
 )
 
 
-class TooManyErrors(Exception):  # noqa: N818 - a signal, not an error of the input
-    """No more errors are wanted."""
+class NoMoreErrors(Exception):  # noqa: N818 - a signal, not an error of the input
+    """No more errors are wanted, or there is no more text."""
 
 
 class RecoveringParser(LineParser):
@@ -64,6 +64,8 @@ class RecoveringParser(LineParser):
             self.leave(size)
             at = error.span.start if error.span is not None else first
             self.skip(first, at)
+            if not self.text[self.start :].strip():
+                raise NoMoreErrors from None  # only what was left open could still be missed
             return None
 
     def take(self, error: TextError) -> None:
@@ -72,7 +74,7 @@ class RecoveringParser(LineParser):
             raise error
         self.errors += error.diagnostics
         if len(self.errors) >= MOST_ERRORS:
-            raise TooManyErrors
+            raise NoMoreErrors
 
     def skip(self, first: int, at: int) -> None:
         """Go to the operation after the one that begins at `first` and is wrong at `at`."""
