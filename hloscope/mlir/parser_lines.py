@@ -140,11 +140,14 @@ class LineParser(OperationParser):
             if result in scope:
                 return None
         operands = []
-        for number, type in uses:
-            value = scope.get(parts[2 * number + first])
-            if value is None or (value.type is not type and value.type != type):
-                return None
-            operands.append(value)
+        try:
+            for number, type in uses:
+                value = scope.get(parts[2 * number + first])
+                if value is None or (value.type is not type and value.type != type):
+                    return None
+                operands.append(value)
+        except IndexError:  # a NUL in the text
+            return None
         begin += len(parts[0]) if types else len(parts[0]) - len(parts[0].lstrip())
         operation = Operation(
             name,
