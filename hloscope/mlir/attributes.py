@@ -1,5 +1,7 @@
-"""MLIR attributes as values: immutable, hashed, compared by value.  Their text is read by
-`mlir.parser` and written by `mlir.printer`; structures and enums of a dialect by that dialect.
+"""MLIR attributes as values: immutable, hashed, compared by value.
+
+Their text is read by `mlir.parser` and written by `mlir.printer`; structures and enums of a
+dialect by that dialect.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from hloscope.mlir.dialects import Dialects
 from hloscope.mlir.ir import Block, Operation, Region, SourceModule
 from hloscope.mlir.lexer import TextError
 from hloscope.mlir.parser_ops import OperationParser
-from hloscope.mlir.parser_recovery import RecoveringParser, NoMoreErrors
+from hloscope.mlir.parser_recovery import NoMoreErrors, RecoveringParser
 from hloscope.source import Source
 
 _RESOURCES: Final = re.compile(r"\{-#(?:[^#\"]|#(?!-\})|\"(?:[^\"\\]|\\.)*\")*#-\}")
