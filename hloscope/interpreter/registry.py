@@ -8,6 +8,8 @@ loop begins.  An instruction of several results has a tuple as its value.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from hloscope.errors import UnsupportedError
@@ -75,6 +77,12 @@ LIFTED: Final[set[type[Op]]] = set()
 """Ops that compute element by element, whatever the shape: kernels take arrays of any shape."""
 NOT_EVALUATED: Final[dict[type[Op], str]] = {}
 """Ops without evaluation, and why."""
+FAMILIES: Final = (
+    "control",
+    "elementwise",
+    "shape",
+)
+"""The modules that register makers: loaded, and numpy with them, when something is evaluated."""
 
 _M = TypeVar("_M", bound=Maker)
 
@@ -99,12 +107,20 @@ def not_evaluated(reason: str, *ops: type[Op]) -> None:
         NOT_EVALUATED[cls] = reason
 
 
+@cache
+def load_families() -> None:
+    """Register every maker there is."""
+    for name in FAMILIES:
+        import_module(f"hloscope.interpreter.{name}")
+
+
 def kernel(ins: Instruction, world: World) -> Kernel:
     """The kernel of an instruction.
 
     Raises:
         UnsupportedError: The op has no evaluation.
     """
+    load_families()
     maker = MAKERS.get(type(ins.op))
     if maker is None:
         reason = NOT_EVALUATED.get(type(ins.op), "it has no evaluation")
