@@ -55,7 +55,7 @@ CASES: list[tuple[Callable[..., Any], dict[str, str], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("build", "arguments", "expected"), CASES, ids=lambda x: str(x)[:50])
+@pytest.mark.parametrize(("build", "arguments", "expected"), CASES, ids=range(len(CASES)))
 def test_an_op_is_made(build: Callable[..., Any], arguments: dict[str, str], expected: str) -> None:
     if "other.op" in expected:
         b = Builder()
