@@ -90,17 +90,17 @@ def test_both_forms_say_the_same(name: str, form: str, properties: str, types: s
 
 # ------------------------------------------------------------------------------- ops with regions
 
-_TEXTS = Path(__file__).with_name("forms_regions.mlir").read_text().split("\n// -----\n")
+TEXTS = Path(__file__).with_name("forms_regions.mlir").read_text().split("\n// -----\n")
 
 
-def _in_module(text: str) -> str:
+def in_module(text: str) -> str:
     lines = (f"  {line}" if line else "" for line in text.strip("\n").splitlines())
     return "module {\n" + "\n".join(lines) + "\n}\n"
 
 
-@pytest.mark.parametrize("text", _TEXTS, ids=[re.findall(r"@(\w+)\(", x)[0] for x in _TEXTS])
+@pytest.mark.parametrize("text", TEXTS, ids=[re.findall(r"@(\w+)\(", x)[0] for x in TEXTS])
 def test_ops_with_regions_and_branches_print_as_they_were_written(text: str) -> None:
-    module = _in_module(text)
+    module = in_module(text)
     assert written(module) == module
     assert written(written(module, generic=True)) == module
 
@@ -117,7 +117,7 @@ def test_every_commutative_op_may_be_applied(name: str) -> None:
 
 
 def test_locations_of_reductions_are_kept() -> None:
-    text = _in_module(_TEXTS[0].replace(" -> tensor<2xf32>\n", ' -> tensor<2xf32> loc("here")\n'))
+    text = in_module(TEXTS[0].replace(" -> tensor<2xf32>\n", ' -> tensor<2xf32> loc("here")\n'))
     op = read(text)
     assert {x.location for x in op.regions[0].block.operations} == {op.location}
 
@@ -189,14 +189,14 @@ def test_an_op_that_its_form_cannot_say_is_printed_generically(name: str) -> Non
 
 # -------------------------------------------------------------------------------------- errors
 
-_ERRORS = [
+ERRORS = [
     tuple(row.split(" | "))
     for row in Path(__file__).with_name("forms_errors.txt").read_text().splitlines()
     if row and not row.startswith("#")
 ]
 
 
-@pytest.mark.parametrize("row", _ERRORS, ids=[row[0][:50] for row in _ERRORS])
+@pytest.mark.parametrize("row", ERRORS, ids=[row[0][:50] for row in ERRORS])
 def test_errors_are_said_as_the_original_says_them(row: tuple[str, ...]) -> None:
     text, *messages = row
     types = "(tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>"
@@ -220,7 +220,7 @@ def test_mangled_forms_are_refused_or_read_never_worse(full: bool) -> None:
     random = Random(0)
     texts = [around(name + form, types) for name, form, _, types in CASES]
     texts += [around(generic(name, props, types), types) for name, _, props, types in CASES]
-    texts += _TEXTS
+    texts += TEXTS
     words = [word for text in texts for word in _WORD.findall(text)]
     for _ in range(40_000 if full else 1_500):
         mangled = _WORD.findall(random.choice(texts))

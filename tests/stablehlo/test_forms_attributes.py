@@ -99,6 +99,10 @@ def _rows(text: str) -> list[list[str]]:
     return [row.strip().split(" | ") for row in text.strip().splitlines()]
 
 
+REFUSED = _rows(ERRORS)
+"""What is wrong, and the messages."""
+
+
 @pytest.mark.parametrize("row", _rows(TEXTS), ids=lambda row: row[0][:60])
 def test_attributes_print_as_the_original_prints_them(row: list[str]) -> None:
     written, printed = row[0], row[-1]
@@ -108,7 +112,7 @@ def test_attributes_print_as_the_original_prints_them(row: list[str]) -> None:
     assert parse_attribute(printed, dialects=DIALECTS) == attribute
 
 
-@pytest.mark.parametrize("row", _rows(ERRORS), ids=lambda row: row[0][:60])
+@pytest.mark.parametrize("row", REFUSED, ids=lambda row: row[0][:60])
 def test_errors_are_said_as_the_original_says_them(row: list[str]) -> None:
     with pytest.raises(ParseError) as raised:
         parse_attribute(row[0], dialects=DIALECTS)
