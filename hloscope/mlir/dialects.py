@@ -49,6 +49,7 @@ class Dialect:
         suggestions: Names for values by the op's full name.
         inside: The dialect whose prefix is left out in the regions of an op, by its full name.
         defaults: Attributes that an op has even if it is not said, by the op's full name.
+        behind: Ops whose pretty form MLIR says to be behind their name, not at it.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Dialect:
     suggestions: Mapping[str, Suggestion] = field(default_factory=dict)
     inside: Mapping[str, str] = field(default_factory=dict)
     defaults: Mapping[str, Mapping[str, Attribute]] = field(default_factory=dict)
+    behind: frozenset[str] = frozenset()
 
 
 class Dialects:
@@ -73,9 +75,10 @@ class Dialects:
         suggestions: Names for values by op.
         inside: The dialect whose prefix is left out in the regions of an op.
         defaults: Attributes that an op has even if it is not said.
+        behind: Ops whose pretty form MLIR says to be behind their name, not at it.
     """
 
-    __slots__ = ("defaults", "forms", "inside", "named", "ops", "suggestions")
+    __slots__ = ("behind", "defaults", "forms", "inside", "named", "ops", "suggestions")
 
     def __init__(self, dialects: Iterable[Dialect] = ()) -> None:
         self.named = {dialect.name: dialect for dialect in dialects}
@@ -84,3 +87,4 @@ class Dialects:
         self.suggestions = {op: s for d in self.named.values() for op, s in d.suggestions.items()}
         self.inside = {op: name for d in self.named.values() for op, name in d.inside.items()}
         self.defaults = {op: found for d in self.named.values() for op, found in d.defaults.items()}
+        self.behind = frozenset(op for d in self.named.values() for op in d.behind)

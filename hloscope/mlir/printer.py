@@ -117,7 +117,7 @@ class Printer:
         self._inside = {**INSIDE, **dialects.inside}
         self._locations = locations
         self._aliases = Aliases() if aliases else NoAliases()
-        self._places = Places()
+        self._places = Places(dialects.behind)
         self._types: dict[int, tuple[Type, str]] = {}
         self._attributes: dict[tuple[int, bool], tuple[Attribute, str]] = {}
         self._indent = ""

@@ -7,33 +7,45 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from typing import Final
 
 from hloscope.mlir.ir import Block, Operation, Value
 from hloscope.mlir.locations import UNKNOWN, FileLoc, Location, resolve_location
 from hloscope.source import Source
 
+_SPACE: Final = re.compile(r"(?:\s|//[^\n]*)*")
+
 
 class Places:
     """Locations of ops and arguments; remembers where the lines of a source begin."""
 
-    def __init__(self) -> None:
+    def __init__(self, behind: frozenset[str] = frozenset()) -> None:
+        self._behind = behind
         self._source: Source | None = None
         self._lines: list[int] = []
 
     def of_op(self, op: Operation) -> Location:
-        """What it says, else the position of its name."""
-        if op.location is not UNKNOWN or op.source is None:
+        """What it says, else the position of its name, or of the op whose form stands for it."""
+        if op.location is not UNKNOWN:
             return resolve_location(op.location)
+        if op.source is None:
+            around = _around(op.parent)
+            return op.location if around is None else self.of_op(around)
         if op.start == op.end:  # a module that nobody wrote
             return FileLoc(op.source.name, 0, 0)
-        return self._place(op.source, op.start)
+        at = op.start
+        if op.name in self._behind and op.source.text[at] != '"':
+            at = _next(op.source.text, op.end)
+        return self._place(op.source, at)
 
     def of_argument(self, argument: Value) -> Location:
-        """What it says, else the position of its name."""
-        source = _source_of(argument)
-        if argument.location is not UNKNOWN or source is None or argument.at < 0:
+        """What it says, else the position of its name, or of the op whose form stands for it."""
+        around = _around(argument.owner)
+        if argument.location is not UNKNOWN or around is None:
             return resolve_location(argument.location)
-        return self._place(source, argument.at)
+        if argument.at < 0:
+            return self.of_op(around)
+        return self._place(around.source, argument.at)  # type: ignore[arg-type]
 
     def _place(self, source: Source, at: int) -> FileLoc:
         if self._source is not source:
@@ -44,7 +56,14 @@ class Places:
         return FileLoc(source.name, line, len(before.encode("utf-8", "surrogateescape")) + 1)
 
 
-def _source_of(argument: Value) -> Source | None:
-    block = argument.owner
+def _around(block: object) -> Operation | None:
+    """The op that the block is in, if it was read."""
     region = block.parent if isinstance(block, Block) else None
-    return region.parent.source if region is not None and region.parent is not None else None
+    op = region.parent if region is not None else None
+    return op if op is not None and op.source is not None else None
+
+
+def _next(text: str, at: int) -> int:
+    """Where the next token begins."""
+    found = _SPACE.match(text, at)
+    return at if found is None else found.end()

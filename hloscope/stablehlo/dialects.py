@@ -47,6 +47,7 @@ def _dialects() -> Dialects:
             write_attribute=_WRITE_ATTRIBUTE.get(name),
             suggestions=suggestions(name),
             defaults=defaults(name),
+            behind=frozenset({"stablehlo.reduce"} if name == "stablehlo" else ()),
         )
         for name in sorted({*ops, *FORMS, *_READ_TYPE})
     )

@@ -263,6 +263,21 @@ def test_what_says_no_location_is_where_it_stands_in_the_source() -> None:
     assert printed(found, locations=True, aliases=False) == found
 
 
+def test_what_a_form_stands_for_is_where_the_form_is() -> None:
+    text = dedent("""
+        func.func @f(%a: tensor<2xf32>, %b: tensor<f32>) {
+          %0 = stablehlo.reduce (%a init: %b) applies stablehlo.add across dimensions = [0]
+            : (tensor<2xf32>, tensor<f32>) -> tensor<f32>
+          return
+        }
+        """)
+    module = parse_mlir(text, "m", dialects=DIALECTS)
+    found = print_mlir(module, dialects=DIALECTS, generic=True, locations=True, aliases=False)
+    lines = [line for line in found.splitlines() if 'loc("m":3:' in line]
+    assert len(lines) == 4  # arguments, addition, return, reduction
+    assert all('loc("m":3:25)' in line for line in lines)
+
+
 def test_equal_lines_keep_their_locations() -> None:
     same(
         """

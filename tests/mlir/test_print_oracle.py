@@ -140,8 +140,7 @@ def test_programs_are_printed_as_jaxlib_prints_them(jaxlib: Printer, full: bool)
         module = parse_mlir(text, "-", dialects=DIALECTS)
         _same(print_mlir(module, dialects=DIALECTS), pretty)
         _same(print_mlir(module, dialects=DIALECTS, generic=True), generic)
-        if "stablehlo.reduce(" not in text:  # which MLIR says to be behind its name
-            _same(print_mlir(module, dialects=DIALECTS, locations=True), debug)
+        _same(print_mlir(module, dialects=DIALECTS, locations=True), debug)
         if jaxlib(debug) is None:  # it prints a few things that it does not read
             continue
         module = parse_mlir(debug, dialects=DIALECTS)
