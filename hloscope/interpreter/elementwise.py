@@ -1,0 +1,176 @@
+"""Element-wise ops: each picks, by its element types, one function of whole arrays."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from hloscope.errors import UnsupportedError
+from hloscope.interpreter.complex import complex_function, lexicographic
+from hloscope.interpreter.floats import float_function, total_order
+from hloscope.interpreter.integers import integer_function
+from hloscope.interpreter.registry import Kernel, Site, evaluates
+from hloscope.interpreter.rounding import conversion, reduced_precision
+from hloscope.interpreter.values import dtype_of
+from hloscope.ir.types import (
+    ELEMENT_TYPES,
+    ElementType,
+    QuantizedType,
+    TensorType,
+    Type,
+    UnrankedTensorType,
+)
+from hloscope.ops.elementwise import ELEMENTWISE, Elementwise
+
+Function = Callable[..., Any]
+
+_COMPARISONS: Final[dict[str, Function]] = {
+    "EQ": operator.eq,
+    "NE": operator.ne,
+    "LT": operator.lt,
+    "LE": operator.le,
+    "GT": operator.gt,
+    "GE": operator.ge,
+}
+_OWN_MAKERS: Final = frozenset(
+    name for name in ELEMENTWISE if name.startswith("chlo.") or name in ("copy", "erf")
+)
+"""Ops that are evaluated elsewhere."""
+
+
+def element_of(type_: Type) -> ElementType:
+    """The element type of an array."""
+    assert isinstance(type_, TensorType | UnrankedTensorType)
+    return type_.element
+
+
+@evaluates(*[cls for name, cls in ELEMENTWISE.items() if name not in _OWN_MAKERS], lifted=True)
+def _elementwise(op: Elementwise, at: Site) -> Kernel:
+    return function_of(op, [element_of(t) for t in at.operands], element_of(at.ins.type))
+
+
+def function_of(op: Elementwise, operands: Sequence[ElementType], result: ElementType) -> Function:
+    """The function that evaluates an element-wise op on operands of such element types.
+
+    Raises:
+        UnsupportedError: There is none.
+
+    >>> from hloscope.ir.types import ELEMENT_TYPES
+    >>> s8 = ELEMENT_TYPES["s8"]
+    >>> function_of(ELEMENTWISE["add"](), (s8, s8), s8)(np.int8([100]), np.int8([100])).tolist()
+    [-56]
+    """
+    first = operands[-1] if op.name == "select" else operands[0]
+    found = None
+    if not any(isinstance(e, QuantizedType) for e in (*operands, result)):
+        found = _with_settings(op, operands, result) or plain_function(op.name, first)
+    if found is None:
+        raise UnsupportedError(f"`{op.name}` of {first.name} cannot be evaluated")
+    return found
+
+
+def _with_settings(
+    op: Elementwise, operands: Sequence[ElementType], result: ElementType
+) -> Function | None:
+    """The function of an op that depends on more than the type of its first operand."""
+    settings = dict(op.settings)
+    match op.name:
+        case "convert":
+            return conversion(operands[0], result)
+        case "stochastic_convert":
+            return _stochastic(result)
+        case "compare":
+            is_total = settings.get("compare_type") == "TOTALORDER"
+            return comparison(operands[0], settings["comparison_direction"], is_total)
+        case "reduce_precision":
+            sizes = int(settings["exponent_bits"]), int(settings["mantissa_bits"])
+            return reduced_precision(operands[0], *sizes)
+        case "complex":
+            return _complex(dtype_of(result))
+        case _:
+            return None
+
+
+def plain_function(name: str, element: ElementType) -> Function | None:
+    """The function of an op for operands of one element type; `None` if it has none."""
+    dtype = dtype_of(element)
+    match name:
+        case "select":
+            return _select
+        case "clamp":
+            return _clamp(element)
+        case "real":
+            return (lambda x: x.real) if element.kind == "complex" else lambda x: x
+        case "imag":
+            return (lambda x: x.imag) if element.kind == "complex" else np.zeros_like
+        case "is_finite":
+            return np.isfinite
+    match element.kind:
+        case "float":
+            return float_function(name, dtype)
+        case "complex":
+            return complex_function(name, dtype)
+        case "pred" | "signed" | "unsigned":
+            return integer_function(name, element)
+        case _:
+            return None
+
+
+def comparison(element: ElementType, direction: str, is_total: bool = False) -> Function:
+    """The comparison of an element type, perhaps in the total order of floats.
+
+    >>> from hloscope.ir.types import ELEMENT_TYPES
+    >>> comparison(ELEMENT_TYPES["f32"], "LT", is_total=True)(np.float32(-0.0), np.float32(0))
+    np.True_
+    """
+    compare = _COMPARISONS[direction]
+    if element.kind == "float" and is_total:
+        key = total_order(dtype_of(element))
+        return lambda a, b: compare(key(a), key(b))
+    if element.kind == "complex" and direction not in ("EQ", "NE"):
+        strictly = _COMPARISONS[direction[0] + "T"]
+        return lexicographic(strictly, compare)
+    return compare
+
+
+def _select(pred: Any, on_true: Any, on_false: Any) -> Any:
+    if pred.ndim == 0:
+        return on_true if pred else on_false
+    return np.where(pred, on_true, on_false)
+
+
+def _clamp(element: ElementType) -> Function | None:
+    maximum = plain_function("maximum", element)
+    minimum = plain_function("minimum", element)
+    if maximum is None or minimum is None:
+        return None
+    return lambda least, x, most: minimum(maximum(x, least), most)
+
+
+def _complex(dtype: Any) -> Function:
+    part = np.dtype(f"f{dtype.itemsize // 2}")
+
+    def kernel(real: Any, imag: Any) -> Any:
+        result = np.empty((*np.broadcast_shapes(real.shape, imag.shape), 2), part)
+        result[..., 0] = real
+        result[..., 1] = imag
+        return result.view(dtype)[..., 0]
+
+    return kernel
+
+
+def _stochastic(target: ElementType) -> Function:
+    """Up with the probability of the part that is cut off, which the random bits stand for."""
+    into = conversion(ELEMENT_TYPES["f64"], target)
+
+    def kernel(x: Any, random: Any) -> Any:
+        x = x.astype(np.float64)
+        whole = np.trunc(x)
+        share = np.floor(np.ldexp(abs(x - whole), 8 * random.dtype.itemsize))
+        up = random.astype(np.float64) < share
+        return into(whole + np.copysign(up.astype(np.float64), x))
+
+    return kernel

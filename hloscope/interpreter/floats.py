@@ -1,0 +1,178 @@
+"""Element-wise functions of floats, one for each op and numpy type.
+
+Functions that are not exact run in double and round once.  They take arrays of any shape, or
+numpy scalars, which loops count with: those get their own short way.
+Source: StableHLO spec.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from hloscope.interpreter.rounding import is_native, rounds_to
+
+Function = Callable[..., Any]
+
+
+def _sign(x: Any) -> Any:
+    size = np.copysign((x != 0).astype(x.dtype), x)
+    return np.where(x == x, size, x)
+
+
+def _afz(x: Any) -> Any:
+    """To the nearest integer, halves away from zero."""
+    whole = np.trunc(x)
+    return whole + np.copysign((abs(x - whole) >= 0.5).astype(x.dtype), x)
+
+
+_OPERATORS: Final[dict[str, Function]] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+    "negate": operator.neg,
+    "abs": abs,
+}
+_EXACT: Final[dict[str, Function]] = {
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "round_nearest_even": np.rint,
+    "remainder": np.fmod,
+    "sqrt": np.sqrt,
+    "sign": _sign,
+    "round_nearest_afz": _afz,
+}
+_BY_DOUBLE: Final[dict[str, Function]] = {
+    "exponential": np.exp,
+    "exponential_minus_one": np.expm1,
+    "log": np.log,
+    "log_plus_one": np.log1p,
+    "cbrt": np.cbrt,
+    "sine": np.sin,
+    "cosine": np.cos,
+    "tan": np.tan,
+    "tanh": np.tanh,
+    "power": np.power,
+    "atan2": np.arctan2,
+    "chlo.acos": np.arccos,
+    "chlo.acosh": np.arccosh,
+    "chlo.asin": np.arcsin,
+    "chlo.asinh": np.arcsinh,
+    "chlo.atan": np.arctan,
+    "chlo.atanh": np.arctanh,
+    "chlo.cosh": np.cosh,
+    "chlo.sinh": np.sinh,
+}
+_WITHOUT_INFINITY: Final = ("float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn", "float8_e8m0fnu")
+
+
+def float_function(name: str, dtype: Any) -> Function | None:
+    """The function of an op for a type of floats; `None` if it has none.
+
+    >>> float_function("exponential", np.dtype("float32"))(np.float32([0, 1])).tolist()
+    [1.0, 2.7182817459106445]
+    """
+    match name:
+        case "maximum" | "minimum":
+            return _extremum(name == "maximum", dtype)
+        case "logistic":
+            return _logistic(dtype)
+        case "rsqrt":
+            return rounded(_rsqrt, dtype)
+    if name in _BY_DOUBLE:
+        return by_double(_BY_DOUBLE[name], dtype)
+    function = _OPERATORS.get(name) or _EXACT.get(name)
+    if function is None or is_native(dtype):
+        return function
+    if name in _OPERATORS and dtype.name not in _WITHOUT_INFINITY:
+        return function
+    return rounded(function, dtype)
+
+
+def by_double(ufunc: Function, dtype: Any) -> Function:
+    """A numpy function evaluated in double, without a copy of the operands in double."""
+    if dtype == np.float64:
+        return ufunc
+    if dtype != np.float32:
+        return rounded(ufunc, dtype)
+
+    def kernel(*operands: Any) -> Any:
+        shape = np.broadcast_shapes(*[x.shape for x in operands])
+        if not shape:
+            return np.float32(ufunc(*map(float, operands)))
+        result = np.empty(shape, np.float32)
+        return ufunc(*operands, out=result, dtype=np.float64, casting="unsafe")
+
+    return kernel
+
+
+def rounded(function: Function, dtype: Any) -> Function:
+    """A function of doubles for a type of floats, rounded once."""
+    if dtype == np.float64:
+        return function
+    to_dtype = rounds_to(dtype)
+
+    def kernel(*operands: Any) -> Any:
+        return to_dtype(function(*[x.astype(np.float64) for x in operands]))
+
+    return kernel
+
+
+def _rsqrt(x: Any) -> Any:
+    return 1 / np.sqrt(x)
+
+
+def _logistic(dtype: Any) -> Function:
+    """Three steps, each rounded, as the specification writes it."""
+    exponential = by_double(np.exp, dtype)
+    one = dtype.type(1)
+
+    def logistic(x: Any) -> Any:
+        return one / (one + exponential(-x))
+
+    return logistic
+
+
+def _extremum(is_maximum: bool, dtype: Any) -> Function:
+    """NaN if there is one; -0 is less than 0."""
+    ufunc = np.maximum if is_maximum else np.minimum
+    wins = operator.gt if is_maximum else operator.lt
+    both = operator.and_ if is_maximum else operator.or_
+    zero, minus = dtype.type(0), dtype.type(-0.0)
+
+    def extremum(a: Any, b: Any) -> Any:
+        if a.ndim == b.ndim == 0:
+            if wins(a, b) or a != a:
+                return a
+            if wins(b, a) or b != b:
+                return b
+        result = ufunc(a, b)
+        is_zero = result == 0
+        if is_zero.any():
+            signed = np.where(both(np.signbit(a), np.signbit(b)), minus, zero)
+            result = np.where(is_zero, signed, result)
+        return result
+
+    return extremum
+
+
+def total_order(dtype: Any) -> Function:
+    """The function to integers that are ordered as IEEE 754's `totalOrder` has the floats.
+
+    >>> total_order(np.dtype("float32"))(np.float32([-0.0, 0, np.nan])).tolist()
+    [-1, 0, 2143289344]
+    """
+    wide = dtype if dtype.name in ("float16", "float32", "float64") else np.dtype("float32")
+    bits = np.dtype(f"i{wide.itemsize}").type
+    shift = bits(8 * wide.itemsize - 1)
+    size = bits(np.iinfo(bits).max)
+
+    def key(x: Any) -> Any:
+        own = x.astype(wide, copy=False).view(bits) if x.dtype != wide else x.view(bits)
+        return own ^ ((own >> shift) & size)
+
+    return key
