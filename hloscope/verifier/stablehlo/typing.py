@@ -14,6 +14,8 @@ from hloscope.mlir.types import types_text
 from hloscope.stablehlo.definitions import DEFINITIONS
 from hloscope.stablehlo.op_making import OpMaker
 
+TYPED: Final = frozenset({"stablehlo", "chlo", "sdy"})
+"""Dialects whose ops have classes."""
 _CONSTANTS: Final = frozenset({"stablehlo.constant", "arith.constant", "chlo.constant"})
 _MOST_KNOWN: Final = 1 << 12
 """Constants of more elements are not read for typing."""
@@ -46,6 +48,12 @@ class Typing:
             # The types and the op are kept, so that their ids stay theirs.
             known = self._known[key] = found, (op, operands, results)
         return known[0]
+
+    def depends_on_types_only(self, operation: Operation) -> bool:
+        """Does typing not read the values of the operands?  Asked of an op that was checked."""
+        if operation.name.partition(".")[0] not in TYPED:
+            return True
+        return not self._make(operation).reads_values
 
 
 def _verify(

@@ -32,7 +32,7 @@ from hloscope.verifier.stablehlo.symbols import (
     check_table,
 )
 from hloscope.verifier.stablehlo.traits import refuse
-from hloscope.verifier.stablehlo.typing import Typing, infers, is_inference, message_of
+from hloscope.verifier.stablehlo.typing import TYPED, Typing, infers, is_inference, message_of
 
 ISOLATED: Final = frozenset(
     name for name in ("builtin.module", "func.func") if "isolated" in DEFINITIONS[name].traits
@@ -45,9 +45,6 @@ _FAMILIAR: Final = frozenset(
     " hlo_test_speculatability".split()
 )
 """Dialects that StableHLO programs use; their ops are taken as they are."""
-_TYPED: Final = frozenset({"stablehlo", "chlo", "sdy"})
-"""Dialects whose ops have classes."""
-
 _OWN: Final[dict[str, Callable[[Operation], None]]] = {
     "func.func": check_function,
     "func.return": check_return,
@@ -57,6 +54,10 @@ _OWN: Final[dict[str, Callable[[Operation], None]]] = {
     "check.expect_almost_eq_const": check_constant,
 }
 """Rules of single ops that need their attributes or surroundings."""
+
+
+_LOOKING_AROUND: Final = frozenset({"func.return", "stablehlo.return", "interpreter.run_parallel"})
+"""Ops without regions whose checks depend on where they stand, or on other ops."""
 
 
 def verify_mlir(
@@ -91,6 +92,8 @@ class _Walk:
         """Where in the stack the isolated ops are."""
         self._broken: set[int] = set()
         """Ops in which something is wrong, by identity."""
+        self._sound: set[tuple[object, ...]] = set()
+        """What is alike in ops that were found right, so that the next one need not be checked."""
         self._postponed: dict[int, VerifyError] = {}
         """What inference found, reported if the op's regions are sound."""
 
@@ -136,10 +139,18 @@ class _Walk:
                 self._scopes.append(len(self._stack))
             blocks = [block for region in operation.regions for block in region.blocks]
             self._stack.append((operation, iter(blocks)))
+            key = None
+        else:
+            key = _likeness(operation)
+            if key in self._sound:
+                return
         try:
             self._check(operation)
         except VerifyError as error:
             self._refuse(operation, error)
+        else:
+            if key is not None and self._typing.depends_on_types_only(operation):
+                self._sound.add(key)
         if not operation.regions:
             self._spread(operation)
 
@@ -156,7 +167,7 @@ class _Walk:
             own(operation)
         elif name == "interpreter.run_parallel":
             check_run_parallel(operation, self._symbols)
-        if dialect in _TYPED and not name.endswith(".return"):
+        if dialect in TYPED and not name.endswith(".return"):
             error = self._typing.check(operation)
             if error is not None and not is_inference(error):
                 raise error
@@ -271,6 +282,22 @@ class _Walk:
         elif not _may_lack_terminator(block) and not _may_terminate(last):
             message = f'block with no terminator, has "{last.name}"'
             self._report(owner, Diagnostic(message, last.span))
+
+
+def _likeness(operation: Operation) -> tuple[object, ...] | None:
+    """All that the checks of an op look at; `None` if they look around it too.
+
+    Types and attributes count by identity: the tree keeps them, and the reader shares them.
+    """
+    if operation.successors or operation.name in _LOOKING_AROUND:
+        return None
+    return (
+        operation.name,
+        tuple([id(value.type) for value in operation.operands]),
+        tuple([id(value.type) for value in operation.results]),
+        tuple([(name, id(attribute)) for name, attribute in operation.properties.items()]),
+        tuple([(name, id(attribute)) for name, attribute in operation.attributes.items()]),
+    )
 
 
 def _diagnostics(operation: Operation, error: VerifyError) -> list[Diagnostic]:
