@@ -56,6 +56,7 @@ def implied(context: Context, arguments: list[str]) -> Part:
 
     if what == "inputs":
         return Part(read_inputs, _write_nothing, fits=fit_inputs)
+    context.outputs += 1
     return Part(read_output, _write_nothing, fits=fit_output)
 
 
@@ -65,6 +66,7 @@ def _write_nothing(printer: AsmPrinter, op: Operation) -> None:
 
 def boolean_of(context: Context, arguments: list[str]) -> Part:
     """`<implied_boolean>`: a result of `i1` in the shape of operand 0, not written."""
+    context.outputs += 1
 
     def read(reading: Reading) -> None:
         reading.state.types.append(_boolean(reading.types[0]))

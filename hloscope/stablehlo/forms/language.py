@@ -126,7 +126,8 @@ class Context:
         operands: How many single operands the form names; they stand before any list.
         variadic: Does a list of operands follow them?
         inputs: How many types of operands were written one by one.
-        outputs: The same of results.
+        outputs: How many results the form speaks of one by one.
+        results: Does it speak of all results at once?
         named: Attributes that have a place of their own.
     """
 
@@ -135,6 +136,7 @@ class Context:
     variadic: bool = False
     inputs: int = 0
     outputs: int = 0
+    results: bool = False
     named: tuple[str, ...] = ()
 
 
@@ -151,7 +153,8 @@ def compile_form(row: str, directives: Mapping[str, Directive], context: Context
     writes = tuple(part.write for part in parts)
     needs = tuple(need for part in parts for need in part.needs)
     fits = tuple(part.fits for part in parts if part.fits is not None)
-    least, exact, results = context.operands, not context.variadic, context.outputs
+    least, exact = context.operands, not context.variadic
+    results = None if context.results else context.outputs
 
     def read(parser: AsmParser, state: State) -> None:
         reading = Reading(parser, state)
@@ -162,7 +165,11 @@ def compile_form(row: str, directives: Mapping[str, Directive], context: Context
 
     def write(printer: AsmPrinter, op: Operation) -> None:
         count = len(op.operands)
-        if count < least or (exact and count != least) or len(op.results) < results:
+        if (
+            count < least
+            or (exact and count != least)
+            or (results is not None and len(op.results) != results)
+        ):
             raise UnfitError(f"{op.name} has {count} operands and {len(op.results)} results")
         if needs:
             check(op, needs)

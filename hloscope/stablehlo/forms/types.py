@@ -45,6 +45,7 @@ def _assign(reading: Reading, type: FunctionType, at: int) -> None:
 
 def function(context: Context, arguments: list[str]) -> Part:
     """`<function>`: `(a, b) -> c` of all operands and results."""
+    context.results = True
 
     def read(reading: Reading) -> None:
         type = reading.parser.function_type()
@@ -114,6 +115,7 @@ def every_input(context: Context, arguments: list[str]) -> Part:
 
 def pairwise(context: Context, arguments: list[str]) -> Part:
     """`<pairwise>`: types of the operands, which are those of the results."""
+    context.results = True
 
     def read(reading: Reading) -> None:
         at = reading.parser.at
@@ -247,6 +249,7 @@ def one_input(context: Context, arguments: list[str]) -> Part:
 def one_output(context: Context, arguments: list[str]) -> Part:
     """`<out>`: the type of the next result; `<out *>`: of all results."""
     if arguments:
+        context.results = True
 
         def read_all(reading: Reading) -> None:
             reading.state.types += reading.parser.type_list()
@@ -326,7 +329,10 @@ def barrier(context: Context, arguments: list[str]) -> Part:
         else:
             printer.write("()")
 
-    return Part(read, write)
+    def fits(op: Operation) -> bool:
+        return len(op.operands) == len(op.results)
+
+    return Part(read, write, fits=fits)
 
 
 def choice(context: Context, arguments: list[str]) -> Part:
