@@ -14,7 +14,7 @@ from hloscope.interpreter.registry import LIFTED, Kernel, kernel
 from hloscope.interpreter.values import EvaluationError, Value, byte_size
 from hloscope.interpreter.world import World
 from hloscope.ir.graph import Computation, Instruction
-from hloscope.ir.types import TupleType
+from hloscope.ir.types import QuantizedType, TensorType, TupleType
 from hloscope.ir.views import captured
 from hloscope.ops.control import Call, Fusion, GetTupleElement, Parameter, Return, Tuple
 from hloscope.ops.shape import Constant
@@ -142,6 +142,9 @@ def _monoid(computation: Computation) -> str:
         return ""
     root = computation.body.root
     returned = root.operands if isinstance(root.op, Return) else (root,)
+    type_ = rest[0].type
+    if isinstance(type_, TensorType) and isinstance(type_.element, QuantizedType):
+        return ""  # its integers are not what is computed with
     return rest[0].op.name if returned == (rest[0],) else ""
 
 

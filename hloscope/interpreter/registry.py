@@ -77,10 +77,20 @@ LIFTED: Final[set[type[Op]]] = set()
 """Ops that compute element by element, whatever the shape: kernels take arrays of any shape."""
 NOT_EVALUATED: Final[dict[type[Op], str]] = {}
 """Ops without evaluation, and why."""
+ADAPTERS: Final[list[Callable[[Maker, Instruction], Maker]]] = []
+"""Functions that may give an instruction another maker than its op has."""
 FAMILIES: Final = (
+    "assertions",
+    "asynchronous",
+    "collectives",
     "control",
+    "custom_call",
     "elementwise",
+    "quantization",
     "shape",
+    "observing",
+    "programs",
+    "transfers",
 )
 """The modules that register makers: loaded, and numpy with them, when something is evaluated."""
 
@@ -125,4 +135,6 @@ def kernel(ins: Instruction, world: World) -> Kernel:
     if maker is None:
         reason = NOT_EVALUATED.get(type(ins.op), "it has no evaluation")
         raise UnsupportedError(f"`{ins.op.name}` cannot be evaluated: {reason}", span=ins.span)
+    for adapt in ADAPTERS:
+        maker = adapt(maker, ins)
     return maker(ins.op, Site(ins, world))

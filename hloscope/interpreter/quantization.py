@@ -1,0 +1,209 @@
+"""Quantized values: `uniform_quantize`, `uniform_dequantize`, and ops that compute on such values.
+
+A quantized array holds its storage integers.  Ops that move data leave them alone; those that
+compute are evaluated on the real numbers the operands stand for, and what comes out is quantized.
+Source: StableHLO spec, "Quantization computations".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from hloscope.interpreter.registry import ADAPTERS, Kernel, Maker, Site, evaluates
+from hloscope.interpreter.values import dtype_of
+from hloscope.ir.graph import Instruction
+from hloscope.ir.op import Op
+from hloscope.ir.types import Dims, QuantizedType, TensorType, TupleType, Type
+from hloscope.ops.batch_norm import BatchNormGrad, BatchNormInference, BatchNormTraining
+from hloscope.ops.contraction import Dot, DotGeneral, Einsum, UnaryEinsum
+from hloscope.ops.control import Parameter
+from hloscope.ops.convolution import Convolution, DynamicConv
+from hloscope.ops.elementwise import Elementwise, Select
+from hloscope.ops.linalg import Cholesky, TriangularSolve
+from hloscope.ops.quantize import UniformDequantize, UniformQuantize
+
+if TYPE_CHECKING:
+    Array = np.ndarray[Any, Any]
+
+_COMPUTING: Final = (
+    BatchNormGrad,
+    BatchNormInference,
+    BatchNormTraining,
+    Cholesky,
+    Convolution,
+    Dot,
+    DotGeneral,
+    DynamicConv,
+    Einsum,
+    Elementwise,
+    TriangularSolve,
+    UnaryEinsum,
+)
+_MOVING: Final = (Select, UniformDequantize, UniformQuantize)
+"""Element-wise ops whose own makers take quantized types."""
+
+
+def computes_reals(op: Op) -> bool:
+    """Does the op compute, on quantized operands, the real numbers they stand for?"""
+    return isinstance(op, _COMPUTING) and not isinstance(op, _MOVING)
+
+
+@evaluates(UniformQuantize, lifted=True)
+def _uniform_quantize(op: UniformQuantize, at: Site) -> Kernel:
+    """Quantized operands are dequantized first."""
+    (source,) = at.operands
+    assert isinstance(source, TensorType)
+    target = at.result.element
+    assert isinstance(target, QuantizedType)
+    quantize = quantizer(target)
+    if not isinstance(source.element, QuantizedType):
+        return quantize
+    dequantize = dequantizer(source.element)
+    return lambda value: quantize(dequantize(value))
+
+
+@evaluates(UniformDequantize, lifted=True)
+def _uniform_dequantize(op: UniformDequantize, at: Site) -> Kernel:
+    (source,) = at.operands
+    assert isinstance(source, TensorType)
+    assert isinstance(source.element, QuantizedType)
+    return dequantizer(source.element)
+
+
+def quantizer(element: QuantizedType) -> Callable[[Any], Any]:
+    """The function from real numbers to the nearest integers that stand for them.
+
+    >>> from hloscope.ir.types import ELEMENT_TYPES
+    >>> from hloscope.mlir.types import quantized
+    >>> element = quantized(ELEMENT_TYPES["s8"], ELEMENT_TYPES["f32"], (0.5,), (-20,))
+    >>> quantizer(element)(np.float32([1, 100, 0.25])).tolist()
+    [-18, 127, -20]
+    """
+    expressed, storage = dtype_of(element.expressed), dtype_of(element.storage)
+    scales, zeros = _parameters(element, expressed)
+    least, most = element.storage_min, element.storage_max
+    low, high = np.array(least).astype(expressed), np.array(most).astype(expressed)
+
+    def quantize(value: Any) -> Any:
+        shape = np.shape(value)
+        scaled = value / scales(shape) + zeros(shape)
+        rounded = np.rint(np.minimum(np.maximum(scaled, low), high)).astype(np.float64)
+        known = np.where(np.isnan(rounded), 0.0, rounded)  # as `convert` has it
+        whole = known.astype(np.int64)
+        return np.minimum(np.maximum(whole, least), most).astype(storage)
+
+    return quantize
+
+
+def dequantizer(element: QuantizedType) -> Callable[[Any], Any]:
+    """The function from integers to the real numbers they stand for.
+
+    >>> from hloscope.ir.types import ELEMENT_TYPES
+    >>> from hloscope.mlir.types import quantized
+    >>> types = ELEMENT_TYPES["s8"], ELEMENT_TYPES["f32"]
+    >>> element = quantized(*types, (0.1, 0.5), (-30, -20), axes=(0,))
+    >>> dequantizer(element)(np.int8([10, 10])).tolist()
+    [4.0, 15.0]
+    """
+    expressed = dtype_of(element.expressed)
+    scales, zeros = _parameters(element, np.dtype(np.int64))
+
+    def dequantize(value: Any) -> Any:
+        shape = np.shape(value)
+        whole = value.astype(np.int64) - zeros(shape)
+        return whole.astype(expressed) * scales(shape)
+
+    return dequantize
+
+
+def _parameters(
+    element: QuantizedType, zeros_as: np.dtype[Any]
+) -> tuple[Callable[[Dims], Array], Callable[[Dims], Array]]:
+    """Functions from a shape to the scales and zero points of its elements, which broadcast."""
+    scales = np.array(element.scales).astype(dtype_of(element.expressed))
+    zeros = np.array(element.zero_points, np.int64).astype(zeros_as)
+    if element.is_per_tensor:
+        scale, zero = scales[0], zeros[0]
+        return lambda _: scale, lambda _: zero
+    if element.by_blocks:
+        blocks, axes = element.blocks, element.axes
+        shaped = scales.reshape(element.blocks_shape), zeros.reshape(element.blocks_shape)
+
+        def repeated(each: Array) -> Array:
+            for size, axis in zip(blocks, axes, strict=True):
+                each = np.repeat(each, size, axis)
+            return each
+
+        all_scales, all_zeros = map(repeated, shaped)
+        return lambda _: all_scales, lambda _: all_zeros
+    (axis,) = element.axes
+
+    def along(each: Array) -> Callable[[Dims], Array]:
+        return lambda shape: each.reshape([-1 if d == axis else 1 for d in range(len(shape))])
+
+    return along(scales), along(zeros)
+
+
+def on_reals(maker: Maker, ins: Instruction) -> Maker:
+    """The maker, or what computes on the real numbers that quantized values stand for."""
+    if not computes_reals(ins.op) or not any(map(_is_quantized, (ins, *ins.operands))):
+        return maker
+
+    def real_maker(op: Op, at: Site) -> Kernel:
+        operands = tuple(
+            Instruction(o.name, expressed_type(o.type), Parameter(i), span=o.span)
+            for i, o in enumerate(ins.operands)
+        )
+        type_ = expressed_type(ins.type)
+        real = Instruction(ins.name, type_, op, operands, ins.calls, ins.extras, span=ins.span)
+        kernel = maker(op, Site(real, at.world))
+        enter, leave = [_entering(o.type) for o in ins.operands], _leaving(ins.type)
+        return lambda *values: leave(kernel(*[f(v) for f, v in zip(enter, values, strict=True)]))
+
+    return real_maker
+
+
+ADAPTERS.append(on_reals)
+
+
+def _is_quantized(ins: Instruction) -> bool:
+    types = ins.type.elements if isinstance(ins.type, TupleType) else (ins.type,)
+    return any(isinstance(t, TensorType) and isinstance(t.element, QuantizedType) for t in types)
+
+
+def expressed_type(type_: Type) -> Type:
+    """The type with its quantized element type replaced by the one that it expresses.
+
+    >>> from hloscope.ir.types import ELEMENT_TYPES
+    >>> from hloscope.mlir.types import quantized, type_text
+    >>> element = quantized(ELEMENT_TYPES["s8"], ELEMENT_TYPES["f32"], (0.5,), (-20,))
+    >>> type_text(expressed_type(TensorType(element, (2,))))
+    'tensor<2xf32>'
+    """
+    if isinstance(type_, TupleType):
+        return TupleType(tuple(map(expressed_type, type_.elements)))
+    if isinstance(type_, TensorType) and isinstance(type_.element, QuantizedType):
+        return TensorType(type_.element.expressed, type_.sizes, None, type_.bounds)
+    return type_
+
+
+def _entering(type_: Type) -> Callable[[Any], Any]:
+    if isinstance(type_, TensorType) and isinstance(type_.element, QuantizedType):
+        return dequantizer(type_.element)
+    return _as_it_is
+
+
+def _leaving(type_: Type) -> Callable[[Any], Any]:
+    if isinstance(type_, TupleType):
+        parts = [_leaving(t) for t in type_.elements]
+        return lambda values: tuple([f(v) for f, v in zip(parts, values, strict=True)])
+    if isinstance(type_, TensorType) and isinstance(type_.element, QuantizedType):
+        return quantizer(type_.element)
+    return _as_it_is
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
