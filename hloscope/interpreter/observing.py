@@ -110,8 +110,7 @@ def _stored(value: Any, type_: Type) -> np.ndarray[Any, Any]:
     assert isinstance(type_, TensorType)
     element = type_.element
     code = _code("u" if isinstance(element, QuantizedType) else element.kind, value.dtype)
-    whole = np.ascontiguousarray(value)
-    return np.frombuffer(whole.tobytes(), code).reshape(whole.shape)
+    return np.frombuffer(value.tobytes(), code).reshape(value.shape)
 
 
 def _code(kind: str, dtype: np.dtype[Any]) -> str:

@@ -20,7 +20,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import hloscope.interpreter  # noqa: F401  (which registers all evaluations)
 from hloscope.errors import HloscopeError, UnsupportedError, VerifyError
 from hloscope.interpreter.evaluate import evaluate
 from hloscope.interpreter.observing import PRINT, PROBE

@@ -1,0 +1,73 @@
+"""Computations begun in one place and ended in another.
+
+They are evaluated where they begin.
+Source: StableHLO spec `async_start`, `async_done`; XLA docs "Async HLO instructions".
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from hloscope.interpreter.registry import Kernel, Region, Site, evaluates, kernel
+from hloscope.interpreter.transfers import zeros
+from hloscope.interpreter.values import Value
+from hloscope.ir.graph import Instruction
+from hloscope.ir.types import TupleType, Type
+from hloscope.ops.control import AsyncDone, AsyncStart, AsyncUpdate
+
+_BARE: Final = ("all_reduce", "all-reduce")
+"""Ops whose `-start` has the type of the op; of others it is (operands, result, …)."""
+
+
+@evaluates(AsyncStart)
+def _async_start(op: AsyncStart, at: Site) -> Kernel:
+    """In StableHLO a tuple of results; in HLO (operands, result, contexts of no meaning)."""
+    if op.region:
+        return lambda regions, *values: regions[0](*values)
+    type_, has_regions = at.ins.type, bool(at.ins.calls)
+    if op.wrapped is not None and op.wrapped.name in _BARE:
+        return _wrapped(op, at, type_)
+    assert isinstance(type_, TupleType)
+    given, result, *contexts = type_.elements
+    rest = tuple(map(zeros, contexts))
+    packs = isinstance(given, TupleType)
+    inner = _called(result) if op.wrapped is None else _wrapped(op, at, result)
+
+    def start(*values: Any) -> Value:
+        operands = values[1:] if has_regions else values
+        return (operands if packs else operands[0], inner(*values), *rest)
+
+    return start
+
+
+def _called(result: Type) -> Kernel:
+    several = isinstance(result, TupleType)
+
+    def inner(regions: tuple[Region, ...], *values: Value) -> Value:
+        results = regions[0](*values)
+        return results if several else results[0]
+
+    return inner
+
+
+def _wrapped(op: AsyncStart, at: Site, result: Type) -> Kernel:
+    """The kernel of the op itself, as if it stood there."""
+    assert op.wrapped is not None
+    ins = at.ins
+    alone = Instruction(ins.name, result, op.wrapped, ins.operands, ins.calls, span=ins.span)
+    return kernel(alone, at.world)
+
+
+@evaluates(AsyncUpdate)
+def _async_update(op: AsyncUpdate, at: Site) -> Kernel:
+    return lambda begun, *_: begun
+
+
+@evaluates(AsyncDone)
+def _async_done(op: AsyncDone, at: Site) -> Kernel:
+    if op.region:
+        several = isinstance(at.ins.type, TupleType)
+        return lambda begun: begun if several else begun[0]
+    if op.wrapped_name in _BARE:
+        return lambda begun: begun
+    return lambda begun: begun[1]

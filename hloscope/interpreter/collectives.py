@@ -1,0 +1,380 @@
+"""Ops by which the processes of a grid exchange values.
+
+Source: StableHLO spec, the ops named `all_…`, `collective_…`, `reduce_scatter`; for HLO's forms XLA
+docs "Operation semantics".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from hloscope.hlo_parser.replica_groups import read_replica_groups
+from hloscope.interpreter.parallel import Group, Process, process_of
+from hloscope.interpreter.registry import Kernel, Region, Site, evaluates
+from hloscope.interpreter.values import EvaluationError, Value, dtype_of
+from hloscope.ir.types import Dims, TensorType, TupleType
+from hloscope.ops.collectives import (
+    AllGather,
+    AllReduce,
+    AllToAll,
+    Collective,
+    CollectiveBroadcast,
+    CollectivePermute,
+    CollectiveReduce,
+    CrossReplicaSum,
+    PartitionId,
+    RaggedAllToAll,
+    ReduceScatter,
+    ReplicaId,
+    Rooted,
+)
+from hloscope.ops.groups import Table
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+Parts = list[tuple[Any, ...]]
+"""The operands of every member of a group."""
+
+
+@evaluates(ReplicaId)
+def _replica_id(op: ReplicaId, at: Site) -> Kernel:
+    import numpy as np
+
+    number = np.uint32(at.world.replica)
+    return lambda: number  # type: ignore[return-value]
+
+
+@evaluates(PartitionId)
+def _partition_id(op: PartitionId, at: Site) -> Kernel:
+    import numpy as np
+
+    number = np.uint32(at.world.partition)
+    return lambda: number  # type: ignore[return-value]
+
+
+# ------------------------------------------------------------------------------------ groups
+
+
+def _rows(groups: str | Table) -> tuple[Dims, ...]:
+    if isinstance(groups, Table):
+        return tuple(row for row in groups.rows if row)
+    return read_replica_groups(groups)
+
+
+_BETWEEN_PARTITIONS: Final = (AllToAll, CollectiveBroadcast, CollectivePermute)
+"""Ops for which a channel means that groups are of partitions only."""
+
+
+def groups_of(op: Collective | CrossReplicaSum, process: Process) -> tuple[Group, ...]:
+    """The groups of processes, by one of the four ways to read `replica_groups`.
+
+    Source: StableHLO spec, "Collective ops"; no groups stand for one of all.
+    """
+    grid = process.grid
+    replicas, partitions = range(grid.replicas), range(grid.partitions)
+    rows = _rows(op.replica_groups)
+    has_channel = isinstance(op, Collective) and (op.channel_id or 0) > 0
+    if not has_channel:
+        rows = rows or (tuple(replicas),)
+        return tuple(tuple((r, p) for r in row) for row in rows for p in partitions)
+    assert isinstance(op, Collective)
+    if op.use_global_device_ids:
+        rows = rows or (tuple(range(len(grid.processes))),)
+        return tuple(tuple(divmod(n, grid.partitions) for n in row) for row in rows)
+    if isinstance(op, _BETWEEN_PARTITIONS):
+        rows = rows or (tuple(partitions),)
+        return tuple(tuple((r, p) for p in row) for row in rows for r in replicas)
+    rows = rows or (tuple(replicas),)
+    return tuple(tuple((r, p) for p in partitions for r in row) for row in rows)
+
+
+def _group(op: Collective | CrossReplicaSum, process: Process) -> Group | None:
+    """The group of the process, if it is in one.
+
+    Raises:
+        EvaluationError: There is a process in it that the grid does not have.
+    """
+    for group in groups_of(op, process):
+        if process.id in group:
+            strangers = [member for member in group if member not in process.grid.processes]
+            if strangers:
+                grid = process.grid
+                raise EvaluationError(
+                    f"`{op.name}` names process {strangers[0]}, there are {grid.replicas} ×"
+                    f" {grid.partitions} (replicas × partitions)"
+                )
+            return group
+    return None
+
+
+def _needed(op: Collective | CrossReplicaSum, process: Process) -> Group:
+    group = _group(op, process)
+    if group is None:
+        raise EvaluationError(f"process {process.id} is in no group of `{op.name}`")
+    return group
+
+
+def _exchange(
+    op: Collective | CrossReplicaSum,
+    at: Site,
+    combine: Callable[[Parts, Sequence[Region]], Any],
+    mine: Callable[[Any, int, tuple[Any, ...]], tuple[Value, ...]],
+) -> Kernel:
+    """A kernel that brings the operands together.
+
+    Args:
+        op: The collective.
+        at: Where it stands.
+        combine: Makes one thing of the operands of all members; called once for a group.
+        mine: The results of one member: of that thing, its place in the group, its operands.
+    """
+    process = process_of(at.world)
+    group = _needed(op, process)
+    place = group.index(process.id)
+    channel = getattr(op, "channel_id", None) or 0
+    ins, several, has_regions = at.ins, isinstance(at.ins.type, TupleType), bool(at.ins.calls)
+
+    def kernel(*values: Any) -> Value:
+        regions, operands = (values[0], values[1:]) if has_regions else ((), values)
+        whole = process.meet(group, channel, ins, operands, lambda parts: combine(parts, regions))
+        results = mine(whole, place, operands)
+        return results if several else results[0]
+
+    return kernel
+
+
+# ------------------------------------------------------------------------------ gathering
+
+
+@evaluates(AllGather)
+def _all_gather(op: AllGather, at: Site) -> Kernel:
+    import numpy as np
+
+    axis = op.all_gather_dim
+
+    def gathered(parts: Parts, _: Sequence[Region]) -> tuple[Value, ...]:
+        return tuple([np.concatenate(arrays, axis) for arrays in zip(*parts, strict=True)])
+
+    return _exchange(op, at, gathered, lambda whole, *_: whole)
+
+
+@evaluates(AllToAll)
+def _all_to_all(op: AllToAll, at: Site) -> Kernel:
+    import numpy as np
+
+    split, concat = op.split_dimension, op.concat_dimension
+    if split is None:  # an operand for each member
+        return _exchange(
+            op,
+            at,
+            lambda parts, _: parts,
+            lambda parts, place, _: tuple([theirs[place] for theirs in parts]),
+        )
+    axis = split if concat is None else concat
+
+    def mine(parts: Parts, place: int, operands: tuple[Any, ...]) -> tuple[Value, ...]:
+        count = op.split_count or len(parts)
+        return tuple(
+            [
+                np.concatenate([_part(theirs[k], split, count, place) for theirs in parts], axis)
+                for k in range(len(operands))
+            ]
+        )
+
+    return _exchange(op, at, lambda parts, _: parts, mine)
+
+
+def _part(array: Array, axis: int, count: int, number: int) -> Array:
+    """One of `count` equal parts along an axis."""
+    size = array.shape[axis] // count
+    where = [slice(None)] * array.ndim
+    where[axis] = slice(number * size, (number + 1) * size)
+    return array[tuple(where)]
+
+
+@evaluates(RaggedAllToAll)
+def _ragged_all_to_all(op: RaggedAllToAll, at: Site) -> Kernel:
+    """Member `i` gets `sizes[i]` rows from `inputs[i]` on, at `outputs[i]` of its own output."""
+    import numpy as np
+
+    def mine(parts: Parts, place: int, operands: tuple[Any, ...]) -> tuple[Value, ...]:
+        result = np.array(operands[1])
+        for data, _, inputs, sizes, outputs, _ in parts:
+            many = len(inputs) // len(parts)  # several updates for each member
+            for n in range(place * many, (place + 1) * many):
+                size, to = int(sizes[n]), int(outputs[n])
+                result[to : to + size] = data[int(inputs[n]) : int(inputs[n]) + size]
+        return (result,)
+
+    return _exchange(op, at, lambda parts, _: parts, mine)
+
+
+# ------------------------------------------------------------------------------- reducing
+
+
+def _folded(at: Site) -> Callable[[Parts, Sequence[Region]], tuple[Any, ...]]:
+    """The operands of a group reduced by the body, in the order of the group."""
+    types = at.results
+    body = at.ins.calls[0].arguments[0]
+    accumulated = dtype_of(body.element) if isinstance(body, TensorType) else None
+
+    def fold(parts: Parts, regions: Sequence[Region]) -> tuple[Any, ...]:
+        (region,) = regions
+        found = []
+        for arrays, type_ in zip(zip(*parts, strict=True), types, strict=False):
+            first, *rest = [array.astype(accumulated, copy=False) for array in arrays]
+            for other in rest:
+                first = _applied(region, first, other)
+            assert isinstance(type_, TensorType)
+            found.append(first.astype(dtype_of(type_.element), copy=False))
+        return tuple(found)
+
+    return fold
+
+
+def _applied(region: Region, a: Any, b: Any) -> Any:
+    """A region of two scalars applied to all elements."""
+    import numpy as np
+
+    if region.is_elementwise:
+        return np.broadcast_to(region(a, b)[0], a.shape)  # type: ignore[arg-type]
+    pairs = zip(a.reshape(-1), b.reshape(-1), strict=True)
+    return np.array([region(x, y)[0] for x, y in pairs], a.dtype).reshape(a.shape)
+
+
+@evaluates(AllReduce)
+def _all_reduce(op: AllReduce, at: Site) -> Kernel:
+    return _exchange(op, at, _folded(at), lambda whole, *_: whole)
+
+
+@evaluates(CrossReplicaSum)
+def _cross_replica_sum(op: CrossReplicaSum, at: Site) -> Kernel:
+    def summed(parts: Parts, _: Sequence[Region]) -> tuple[Any, ...]:
+        return tuple([sum(arrays[1:], arrays[0]) for arrays in zip(*parts, strict=True)])
+
+    return _exchange(op, at, summed, lambda whole, *_: whole)
+
+
+@evaluates(ReduceScatter)
+def _reduce_scatter(op: ReduceScatter, at: Site) -> Kernel:
+    size = len(_needed(op, process_of(at.world)))
+    axis = op.scatter_dimension
+
+    def mine(whole: tuple[Any, ...], place: int, _: tuple[Any, ...]) -> tuple[Value, ...]:
+        return tuple([_part(array, axis, size, place) for array in whole])
+
+    return _exchange(op, at, _folded(at), mine)
+
+
+@evaluates(CollectiveReduce)
+def _collective_reduce(op: CollectiveReduce, at: Site) -> Kernel:
+    """Those that are not the root of an operand get zeros."""
+    import numpy as np
+
+    size, fold = len(_needed(op, process_of(at.world))), _folded(at)
+
+    def combine(parts: Parts, regions: Sequence[Region]) -> tuple[Any, ...]:
+        return fold([_data(op, operands) for operands in parts], regions)
+
+    def mine(whole: tuple[Any, ...], place: int, operands: tuple[Any, ...]) -> tuple[Value, ...]:
+        roots = _roots(op, operands, size)
+        pairs = zip(whole, roots, strict=True)
+        return tuple([a if root == place else np.zeros_like(a) for a, root in pairs])
+
+    return _exchange(op, at, combine, mine)
+
+
+# ------------------------------------------------------------------------------- sending
+
+
+def _data(op: Rooted, operands: tuple[Any, ...]) -> tuple[Any, ...]:
+    return operands[:-1] if op.has_dynamic_root else operands
+
+
+def _roots(op: Rooted, operands: tuple[Any, ...], size: int) -> list[int]:
+    """For each operand with data, the place in the group of the member that is its root."""
+    if not op.has_dynamic_root:
+        return [0] * len(operands)
+    roots = [int(root) for root in operands[-1]]
+    if any(not 0 <= root < size for root in roots):
+        raise EvaluationError(f"roots {roots} of `{op.name}` in a group of {size}")
+    return roots
+
+
+@evaluates(CollectiveBroadcast)
+def _collective_broadcast(op: CollectiveBroadcast, at: Site) -> Kernel:
+    """Processes of no group get zeros."""
+    import numpy as np
+
+    several = isinstance(at.ins.type, TupleType)
+    group = _group(op, process_of(at.world))
+    if group is None:
+
+        def nothing(*operands: Any) -> Value:
+            zeros = tuple([np.zeros_like(operand) for operand in _data(op, operands)])
+            return zeros if several else zeros[0]
+
+        return nothing
+    size = len(group)
+
+    def mine(parts: Parts, place: int, operands: tuple[Any, ...]) -> tuple[Value, ...]:
+        return tuple([parts[root][k] for k, root in enumerate(_roots(op, operands, size))])
+
+    return _exchange(op, at, lambda parts, _: parts, mine)
+
+
+@evaluates(CollectivePermute)
+def _collective_permute(op: CollectivePermute, at: Site) -> Kernel:
+    """Values are sent before one is waited for; who is no target gets zeros."""
+    import numpy as np
+
+    process, ins = process_of(at.world), at.ins
+    several, in_place = isinstance(ins.type, TupleType), len(ins.operands) == 4
+    in_place = in_place and not several
+    replica, partition = process.id
+    channel = op.channel_id or 0
+    me = partition if channel > 0 else replica
+    targets = [target for source, target in op.pairs if source == me]
+    sources = [source for source, target in op.pairs if target == me]
+    fixed = replica if channel > 0 else partition
+    sizes = _slice_sizes(op) if in_place else ()
+
+    def kernel(*operands: Any) -> Value:
+        sent = (_cut(operands[0], operands[2], sizes),) if in_place else operands
+        for target in targets:
+            process.post((op.name, channel, fixed, me, target), ins, sent)
+        if sources:
+            key = op.name, channel, fixed, sources[0], me
+            what = f"{'partition' if channel > 0 else 'replica'} {sources[0]}"
+            found = process.take(key, ins, what)
+        elif in_place:
+            return operands[1]  # type: ignore[no-any-return]
+        else:
+            found = tuple([np.zeros_like(operand) for operand in operands])
+        if in_place:
+            result = np.array(operands[1])
+            result[_window(operands[3], sizes)] = found[0]
+            return result
+        return found if several else found[0]
+
+    return kernel
+
+
+def _slice_sizes(op: CollectivePermute) -> Dims:
+    """The sizes of what HLO's form in place sends."""
+    text = dict(op.settings).get("slice_sizes", "")
+    return tuple(map(int, re.findall(r"\d+", text)))
+
+
+def _window(starts: Any, sizes: Dims) -> tuple[slice, ...]:
+    firsts = [int(start) for start in (starts if isinstance(starts, tuple) else (starts,))]
+    return tuple(slice(a, a + size) for a, size in zip(firsts, sizes, strict=True))
+
+
+def _cut(array: Array, starts: Any, sizes: Dims) -> Array:
+    return array[_window(starts, sizes)]

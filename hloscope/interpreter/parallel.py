@@ -1,0 +1,307 @@
+"""Processes in a grid of replicas × partitions, simulated in one.
+
+Every process has a thread, of which one runs at a time: it goes on until it has to wait for others,
+and hands on to the next one that need not.  So results do not depend on timing, and processes that
+would wait for ever are seen, not waited for.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from threading import Semaphore, Thread
+from typing import Any, Final, NamedTuple
+
+from hloscope.hlo_parser.types import print_type
+from hloscope.interpreter.evaluate import as_value
+from hloscope.interpreter.plan import Plans, run
+from hloscope.interpreter.values import EvaluationError, Value
+from hloscope.interpreter.world import World
+from hloscope.ir.graph import Computation, Instruction, Module
+
+PROCESS: Final = "process"
+"""Key of `World.extra`: the process the world is that of."""
+INFEED: Final = "infeed"
+"""Key of `World.extra`: values that `infeed` takes one after another, each a tuple of arrays."""
+OUTFEED: Final = "outfeed"
+"""Key of `World.extra`: a list that takes what `outfeed` gives."""
+
+Id = tuple[int, int]
+"""Numbers of the replica and of the partition."""
+Group = tuple[Id, ...]
+
+
+class _Abandoned(BaseException):
+    """Ends a thread whose grid has failed."""
+
+
+class Wait(NamedTuple):
+    """What a process waits for: by which instruction, for whom, and whether it is there."""
+
+    ins: Instruction
+    what: str
+    is_over: Callable[[], bool]
+
+
+@dataclass(slots=True, eq=False)
+class _Meeting:
+    """A collective some members of a group have reached."""
+
+    ins: Instruction
+    values: dict[Id, tuple[Value, ...]]
+    result: Any = None
+    is_over: bool = False
+
+
+class Process:
+    """One process of a grid."""
+
+    def __init__(self, grid: Grid, id: Id) -> None:
+        self.grid: Final = grid
+        self.id: Final = id
+        self.turn: Final = Semaphore(0)
+        self.wait: Wait | None = None
+        self.is_done = False
+        self.results: tuple[Value, ...] = ()
+        self.error: BaseException | None = None
+
+    def meet(
+        self,
+        group: Group,
+        channel: int,
+        ins: Instruction,
+        values: tuple[Value, ...],
+        combine: Callable[[list[tuple[Value, ...]]], Any],
+    ) -> Any:
+        """Bring values to a collective: what `combine` makes, once, of those of the whole group.
+
+        Raises:
+            EvaluationError: Members bring different ops, or values of different shapes.
+        """
+        meetings = self.grid.meetings
+        key = group, channel
+        meeting = meetings.setdefault(key, _Meeting(ins, {}))
+        if meeting.ins.op.name != ins.op.name:
+            raise EvaluationError(
+                f"process {self.id} is at {_where(ins)}, others of its group at"
+                f" {_where(meeting.ins)}"
+            )
+        meeting.values[self.id] = values
+        missing = [member for member in group if member not in meeting.values]
+        if not missing:
+            del meetings[key]
+            brought = [meeting.values[member] for member in group]
+            _check_alike(brought)
+            meeting.result, meeting.is_over = combine(brought), True
+        else:
+            self._pause(Wait(ins, _names(group, self.id), lambda: meeting.is_over))
+        return meeting.result
+
+    def post(self, key: Hashable, ins: Instruction, value: tuple[Value, ...]) -> None:
+        """Leave values for whoever takes them."""
+        self.grid.mail.setdefault(key, deque()).append((ins, value))
+
+    def take(self, key: Hashable, ins: Instruction, what: str) -> tuple[Value, ...]:
+        """The values posted first under this key; waits for them."""
+        mail = self.grid.mail.setdefault(key, deque())
+        if not mail:
+            self._pause(Wait(ins, what, lambda: bool(mail)))
+        return mail.popleft()[1]
+
+    def _pause(self, wait: Wait) -> None:
+        """Let others go on until the wait is over."""
+        self.wait = wait
+        if not self.grid.has_threads:
+            raise self.grid.stuck()
+        self.grid.scheduler.release()
+        self.turn.acquire()
+        if self.grid.is_abandoned:
+            raise _Abandoned
+        self.wait = None
+
+
+class Grid:
+    """Processes, and what is on its way between them."""
+
+    def __init__(self, replicas: int, partitions: int) -> None:
+        self.replicas: Final = replicas
+        self.partitions: Final = partitions
+        self.processes: Final = {
+            id: Process(self, id) for id in product(range(replicas), range(partitions))
+        }
+        self.meetings: Final[dict[tuple[Group, int], _Meeting]] = {}
+        self.mail: Final[dict[Hashable, deque[tuple[Instruction, tuple[Value, ...]]]]] = {}
+        self.scheduler: Final = Semaphore(0)
+        self.has_threads = False
+        self.is_abandoned = False
+
+    def run(self, jobs: Sequence[Callable[[], tuple[Value, ...]]], worlds: Sequence[World]) -> None:
+        """Run one job in every process, until all have ended.
+
+        Raises:
+            EvaluationError: Processes wait for what never comes, or nobody takes what was sent.
+        """
+        processes = list(self.processes.values())
+        threads = [
+            Thread(target=self._work, args=(process, job), daemon=True)
+            for process, job in zip(processes, jobs, strict=True)
+        ]
+        self.has_threads, steps = True, worlds[0].steps
+        for thread in threads:
+            thread.start()
+        try:
+            while not all(process.is_done for process in processes):
+                resumed = False
+                for process, world in zip(processes, worlds, strict=True):
+                    if process.is_done or not (process.wait is None or process.wait.is_over()):
+                        continue
+                    resumed, world.steps = True, steps
+                    process.turn.release()
+                    self.scheduler.acquire()
+                    steps = world.steps
+                    if process.error is not None:
+                        raise process.error
+                if not resumed:
+                    raise self.stuck()
+        finally:
+            self.is_abandoned = True
+            for process in processes:
+                process.turn.release()
+        worlds[0].steps = steps
+        self._check_mail()
+
+    def _work(self, process: Process, job: Callable[[], tuple[Value, ...]]) -> None:
+        import numpy as np
+
+        process.turn.acquire()
+        if self.is_abandoned:
+            return
+        try:
+            with np.errstate(all="ignore"):
+                process.results = job()
+        except _Abandoned:
+            return
+        except BaseException as error:
+            process.error = error
+        process.is_done = True
+        self.scheduler.release()
+
+    def stuck(self) -> EvaluationError:
+        """An error that says who waits for what."""
+        waits = [(p.id, p.wait) for p in self.processes.values() if p.wait is not None]
+        lines = [f"process {id} waits at {_where(wait.ins)} for {wait.what}" for id, wait in waits]
+        ended = [str(p.id) for p in self.processes.values() if p.is_done]
+        if ended:
+            lines.append(f"{', '.join(ended)} {'have' if len(ended) > 1 else 'has'} ended")
+        return EvaluationError(
+            f"no process can go on: {'; '.join(lines)}", span=waits[0][1].ins.span
+        )
+
+    def _check_mail(self) -> None:
+        left = [ins for mail in self.mail.values() for ins, _ in mail]
+        if left:
+            names = ", ".join(dict.fromkeys(map(_where, left)))
+            raise EvaluationError(f"nobody takes what is sent by {names}", span=left[0].span)
+
+
+def _where(ins: Instruction) -> str:
+    """The instruction and its line."""
+    line = f" (line {ins.span.line_col[0]})" if ins.span is not None else ""
+    return f"`{ins.op.name}`{line}"
+
+
+def _names(group: Group, me: Id) -> str:
+    return ", ".join(str(member) for member in group if member != me)
+
+
+def _check_alike(brought: list[tuple[Value, ...]]) -> None:
+    """Check that members bring as many values, of the same shapes."""
+    shapes = [[getattr(v, "shape", ()) for v in values] for values in brought]
+    if any(other != shapes[0] for other in shapes):
+        raise EvaluationError("members of a group bring different numbers or shapes of values")
+
+
+def process_of(world: World) -> Process:
+    """The process of a world; the only one of a grid if nothing else is said."""
+    found = world.extra.get(PROCESS)
+    if found is None:
+        grid = Grid(world.replica + 1, world.partition + 1)
+        found = world.extra[PROCESS] = grid.processes[world.replica, world.partition]
+    assert isinstance(found, Process)
+    return found
+
+
+def run_grid(
+    programs: Sequence[Sequence[Computation]], arguments: Sequence[Sequence[Value]], world: World
+) -> list[tuple[Value, ...]]:
+    """What the computations return that run side by side.
+
+    Args:
+        programs: A computation for each process: a row for each replica.
+        arguments: The arguments of each process, replicas one after another.
+        world: The surroundings of all; it watches the first process only.
+    """
+    grid = Grid(len(programs), len(programs[0]))
+    jobs, worlds = [], []
+    for process, computation, given in zip(
+        grid.processes.values(), [c for row in programs for c in row], arguments, strict=True
+    ):
+        replica, partition = process.id
+        own = replace(
+            world,
+            replica=replica,
+            partition=partition,
+            watch=world.watch if process.id == (0, 0) else None,
+            extra={**world.extra, PROCESS: process},
+        )
+        worlds.append(own)
+        jobs.append(_job(computation, given, own))
+    grid.run(jobs, worlds)
+    world.steps = worlds[0].steps
+    return [process.results for process in grid.processes.values()]
+
+
+def _job(
+    computation: Computation, given: Sequence[Value], world: World
+) -> Callable[[], tuple[Value, ...]]:
+    return lambda: run(Plans(world).of(computation), given)
+
+
+def evaluate_grid(
+    module: Module,
+    arguments: Sequence[Sequence[Any]],
+    replicas: int,
+    partitions: int,
+    world: World | None = None,
+) -> list[tuple[Value, ...]]:
+    """What every process of a grid returns that runs the entry of a module.
+
+    Args:
+        module: The program.
+        arguments: The arguments of each process, replicas one after another; those of one process
+            are for all of them.
+        replicas: How many replicas there are.
+        partitions: How many partitions each replica has.
+        world: Limits, user functions and the like.
+
+    Raises:
+        EvaluationError: As `evaluate` does; processes wait for each other for ever.
+    """
+    world = World() if world is None else world
+    world.functions = module.computations
+    entry, count = module.entry, replicas * partitions
+    taken = entry.arguments
+    given = list(arguments) * count if len(arguments) == 1 else list(arguments)
+    if len(given) != count:
+        raise EvaluationError(f"{len(given)} lists of arguments for {count} processes")
+    values = []
+    for some in given:
+        if len(some) != len(taken):
+            types = ", ".join(print_type(t, layout=False) for t in taken)
+            message = f"{entry.name} takes {len(taken)} arguments ({types}), found {len(some)}"
+            raise EvaluationError(message, span=entry.span)
+        pairs = enumerate(zip(some, taken, strict=True))
+        values.append([as_value(v, t, f"argument {i}") for i, (v, t) in pairs])
+    return run_grid([[entry] * partitions] * replicas, values, world)

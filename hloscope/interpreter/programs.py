@@ -1,0 +1,87 @@
+"""Ops that run whole functions: `interpreter.run_parallel`, and `composite`."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from hloscope.errors import UnknownNameError, did_you_mean
+from hloscope.interpreter.parallel import INFEED, run_grid
+from hloscope.interpreter.plan import Plans, run
+from hloscope.interpreter.registry import Kernel, Region, Site, evaluates
+from hloscope.interpreter.values import EvaluationError, Value
+from hloscope.interpreter.world import World
+from hloscope.ir.graph import Computation
+from hloscope.ir.types import TupleType
+from hloscope.mlir.attributes import ArrayAttr, Attribute, SymbolAttr
+from hloscope.mlir.parser import parse_attribute
+from hloscope.ops.checking import RunParallel
+from hloscope.ops.control import Composite
+
+
+@evaluates(Composite)
+def _composite(op: Composite, at: Site) -> Kernel:
+    """What its decomposition returns."""
+    several = isinstance(at.ins.type, TupleType)
+
+    def kernel(regions: tuple[Region, ...], *values: Value) -> Value:
+        results = regions[0](*values)
+        return results if several else results[0]
+
+    return kernel
+
+
+@evaluates(RunParallel)
+def _run_parallel(op: RunParallel, at: Site) -> Kernel:
+    """Operands and results of the functions follow one another, replica by replica."""
+    world = at.world
+    rows = [[_function(world, name) for name in _list(row)] for row in _list(_read(op.programs))]
+    if not rows or not rows[0] or any(len(row) != len(rows[0]) for row in rows):
+        raise EvaluationError("`programs` should be rows of functions, all of one length")
+    feeds = [_function(world, name) for name in _list(_read(op.infeed))] if op.infeed else []
+    counts = [len(function.arguments) for row in rows for function in row]
+    if sum(counts) != len(at.ins.operands):
+        raise EvaluationError(
+            f"the programs take {sum(counts)} values, found {len(at.ins.operands)}"
+        )
+    several = isinstance(at.ins.type, TupleType)
+
+    def kernel(*values: Value) -> Value:
+        queue = deque([_once(function, world) for function in feeds])
+        given = iter(values)
+        arguments = [[next(given) for _ in range(count)] for count in counts]
+        inner = replace(world, extra={**world.extra, INFEED: queue})
+        found = run_grid(rows, arguments, inner)
+        world.steps = inner.steps
+        results = tuple([value for own in found for value in own])
+        return results if several else results[0]
+
+    return kernel
+
+
+def _once(function: Computation, world: World) -> Callable[[], tuple[Value, ...]]:
+    return lambda: run(Plans(world).of(function), ())
+
+
+def _read(text: str) -> Attribute:
+    return parse_attribute(text)
+
+
+def _list(attribute: Attribute) -> tuple[Any, ...]:
+    return attribute.elements if isinstance(attribute, ArrayAttr) else ()
+
+
+def _function(world: World, name: Attribute) -> Computation:
+    """The function of that name; of one in a module in the module, the name ends with it."""
+    assert isinstance(name, SymbolAttr)
+    text = "::".join((name.root, *name.nested))
+    found = world.functions.get(text)
+    if found is None:
+        inner = [f for full, f in world.functions.items() if full.endswith(f"::{text}")]
+        if len(inner) != 1:
+            hint = did_you_mean(text, world.functions)
+            raise UnknownNameError(f"no function `@{text}`{hint}")
+        (found,) = inner
+    return found

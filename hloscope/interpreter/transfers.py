@@ -1,0 +1,158 @@
+"""Values sent and received in pairs of ops, and taken from and given to the host.
+
+Source: StableHLO spec `send`, `recv`, `infeed`, `outfeed`; XLA docs "Operation semantics".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable
+from typing import Any, Final
+
+from hloscope.interpreter.parallel import INFEED, OUTFEED, process_of
+from hloscope.interpreter.registry import Kernel, Site, evaluates
+from hloscope.interpreter.values import TOKEN, EvaluationError, Value, dtype_of, fits
+from hloscope.ir.types import TensorType, TokenType, TupleType, Type
+from hloscope.ops.transfers import Infeed, Outfeed, Recv, RecvDone, Send, SendDone
+
+_PAIRS: Final = re.compile(r"source_target_pairs[^{]*\{((?:\s*\{\s*\d+\s*,\s*\d+\s*\},?)*)\s*\}")
+_PAIR: Final = re.compile(r"(\d+)\s*,\s*(\d+)")
+
+
+def _channel(op: Send | Recv | RecvDone) -> Hashable:
+    return "channel", op.channel_id or 0
+
+
+def _peers(at: Site) -> list[tuple[int, int]] | None:
+    """The pairs of numbers that HLO's front ends attach to `send` and `recv`."""
+    texts = [*dict(getattr(at.ins.op, "settings", ())).values(), *dict(at.ins.extras).values()]
+    for text in texts:
+        found = _PAIRS.search(text)
+        if found is not None:
+            return [(int(a), int(b)) for a, b in _PAIR.findall(found[1])]
+    return None
+
+
+def _number(at: Site) -> int:
+    """The number by which pairs mean this process."""
+    grid = process_of(at.world).grid
+    return at.world.partition if grid.partitions > 1 else at.world.replica
+
+
+@evaluates(Send)
+def _send(op: Send, at: Site) -> Kernel:
+    """Sending waits for nobody; what nobody takes is an error in the end."""
+    process, ins = process_of(at.world), at.ins
+    channel, pairs = _channel(op), _peers(at)
+    in_hlo = op.channel_type is None
+    keys = [channel]
+    if pairs is not None:
+        keys = [(channel, s, t) for s, t in pairs if s == _number(at)]
+
+    def kernel(*operands: Value) -> Value:
+        for key in keys:
+            process.post(key, ins, operands[:-1])
+        return (operands[0], _context(), TOKEN) if in_hlo else TOKEN
+
+    return kernel
+
+
+def _context() -> Any:
+    import numpy as np
+
+    return np.uint32(0)
+
+
+@evaluates(Recv)
+def _recv(op: Recv, at: Site) -> Kernel:
+    """In HLO the value is there once `recv-done` has been reached."""
+    if op.channel_type is None:
+        return lambda token: ((), _context(), TOKEN)
+    process, ins, key = process_of(at.world), at.ins, _channel(op)
+    types = at.results
+
+    def kernel(*_: Value) -> Value:
+        found = process.take(key, ins, f"a `send` on channel {op.channel_id or 0}")
+        return _fitting((*found, TOKEN), types)
+
+    return kernel
+
+
+@evaluates(RecvDone)
+def _recv_done(op: RecvDone, at: Site) -> Kernel:
+    process, ins = process_of(at.world), at.ins
+    (recv,) = ins.operands
+    pairs = _peers(at)
+    if pairs is None:
+        pairs = _peers(Site(recv, at.world))
+    channel: Hashable = _channel(recv.op if isinstance(recv.op, Recv) else op)
+    what = f"a `send` on channel {op.channel_id or 0}"
+    types = at.results
+    if pairs is not None:
+        sources = [s for s, t in pairs if t == _number(at)]
+        if not sources:  # nobody sends to this one
+            nothing = zeros(types[0])
+            return lambda _: (nothing, TOKEN)
+        channel = channel, sources[0], _number(at)
+        what += f" of {sources[0]}"
+
+    def kernel(_: Value) -> Value:
+        return _fitting((*process.take(channel, ins, what), TOKEN), types)
+
+    return kernel
+
+
+@evaluates(SendDone)
+def _send_done(op: SendDone, at: Site) -> Kernel:
+    return lambda _: TOKEN
+
+
+@evaluates(Infeed)
+def _infeed(op: Infeed, at: Site) -> Kernel:
+    """The next value of the queue: as many arrays as there are results."""
+    world, types = at.world, at.results
+    in_tuple = len(types) == 2 and isinstance(types[0], TupleType)  # HLO's form
+
+    def kernel(*_: Value) -> Value:
+        queue = world.extra.get(INFEED)
+        if not queue:
+            raise EvaluationError("`infeed` finds nothing to take: the queue is empty")
+        found = queue.popleft()
+        given = tuple(found() if callable(found) else found)
+        return _fitting(((given, TOKEN) if in_tuple else (*given, TOKEN)), types)
+
+    return kernel
+
+
+@evaluates(Outfeed)
+def _outfeed(op: Outfeed, at: Site) -> Kernel:
+    world = at.world
+
+    def kernel(*operands: Value) -> Value:
+        world.extra.setdefault(OUTFEED, []).append(operands[:-1])
+        return TOKEN
+
+    return kernel
+
+
+def _fitting(found: tuple[Value, ...], types: tuple[Type, ...]) -> Value:
+    """The results; one alone is the value.
+
+    Raises:
+        EvaluationError: They are of other types.
+    """
+    why = fits(found, TupleType(types))
+    if why:
+        raise EvaluationError(f"what is received is of another type: {why}")
+    return found if len(types) > 1 or not isinstance(types[0], TokenType) else found[0]
+
+
+def zeros(type_: Type) -> Value:
+    """A value of the type with nothing but zeros."""
+    import numpy as np
+
+    if isinstance(type_, TupleType):
+        return tuple(map(zeros, type_.elements))
+    if isinstance(type_, TensorType):
+        return np.zeros(type_.shape, dtype_of(type_.element))
+    return TOKEN
