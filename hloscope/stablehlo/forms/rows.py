@@ -94,8 +94,8 @@ STABLEHLO: Final = (
 CHLO: Final = (
     (
         " %operand<attrs> : <in> -> <out>",
-        "acos acosh asin asinh atan atanh bessel_i1e conj cosh digamma erf erf_inv erfc is_inf"
-        " is_neg_inf is_pos_inf lgamma sinh square tan",
+        "_asin_acos_kernel acos acosh asin asinh atan atanh bessel_i1e conj cosh digamma erf"
+        " erf_inv erfc is_inf is_neg_inf is_pos_inf lgamma sinh square tan",
     ),
     (
         " %lhs, %rhs<attrs> : <in>, <in> -> <out>",
@@ -195,6 +195,13 @@ TENSOR: Final = (
     ("(%sizes*)<attrs> : <out><implied inputs index>", "empty"),
     (" %value<attrs> : <in>", "yield"),
     (" %scalar into %dest[%indices*]<attrs> : <insertion>", "insert"),
+    (" %src <array reassociation><attrs> : <in> into <out>", "collapse_shape"),
+    (
+        " %src <array reassociation> output_shape <sizes static_output_shape><attrs>"
+        " : <in> into <out><implied inputs index>",
+        "expand_shape",
+    ),
+    (" dim(<i64 dim>) %inputs*<attrs> : <function>", "concat"),
 )
 """Ops of `tensor`."""
 
@@ -259,6 +266,16 @@ SDY: Final = (
         " <inside list_of_axis_ref_lists reduce_scatter_axes> %tensor"
         " out_sharding=<bare sdy.sharding out_sharding><attrs> : <each>",
         "reduce_scatter",
+    ),
+    (
+        " <inside list_of_axis_ref_lists axes> %tensor"
+        " out_sharding=<bare sdy.sharding out_sharding><attrs> : <each>",
+        "sharded_to_unreduced",
+    ),
+    (
+        " <inside axis_ref_list axes> %tensor"
+        " out_sharding=<bare sdy.sharding out_sharding><attrs> : <each>",
+        "replicated_to_unreduced",
     ),
     (
         " %tensor out_sharding=<bare sdy.sharding out_sharding><attrs> : <each>",

@@ -9,11 +9,19 @@ from typing import Final
 
 from hloscope.ir.types import TensorType
 from hloscope.mlir.asm import AsmParser, AsmPrinter
-from hloscope.mlir.attributes import DenseAttr, IntegerAttr, UnitAttr, VerbatimAttr
+from hloscope.mlir.attributes import (
+    ArrayAttr,
+    DenseArrayAttr,
+    DenseAttr,
+    IntegerAttr,
+    UnitAttr,
+    VerbatimAttr,
+)
 from hloscope.mlir.ir import Operation
 from hloscope.mlir.literals import to_array
 from hloscope.mlir.types import I32, I64, INDEX
-from hloscope.stablehlo.forms.directives import dims_text, read_dims
+from hloscope.stablehlo.dialect_attributes import DYNAMIC
+from hloscope.stablehlo.forms.directives import dims_text, i64_array, read_dims
 from hloscope.stablehlo.forms.language import Context, Directive, Need, Part, Reading
 
 _NUMBERED: Final = {
@@ -137,6 +145,60 @@ def shape(context: Context, arguments: list[str]) -> Part:
     return Part(read, write, (Need(name, DenseAttr),), fits)
 
 
+def array(context: Context, arguments: list[str]) -> Part:
+    """`<array name>`: `[…]` of any attributes."""
+    (name,) = arguments
+
+    def read(reading: Reading) -> None:
+        at = reading.parser.at
+        found = reading.parser.attribute()
+        if not isinstance(found, ArrayAttr):
+            reading.parser.fail("invalid kind of attribute specified", at)
+        reading.state.properties[name] = found
+
+    def write(printer: AsmPrinter, op: Operation) -> None:
+        printer.attribute(op.properties[name])
+
+    return Part(read, write, (Need(name, ArrayAttr),))
+
+
+def sizes(context: Context, arguments: list[str]) -> Part:
+    """`<sizes name>`: `[2, %n]`, numbers of an array; an operand is an unknown number there."""
+    (name,) = arguments
+    first = context.operands
+    context.variadic = True
+
+    def read(reading: Reading) -> None:
+        parser = reading.parser
+        values: list[int] = []
+        parser.token("[")
+        while not (not values and parser.try_token("]")):
+            use = parser.try_use()
+            if use is not None:
+                reading.uses.append(use)
+            values.append(parser.integer() if use is None else DYNAMIC)
+            if not parser.try_token(","):
+                parser.token("]")
+                break
+        reading.state.properties[name] = i64_array(values)
+
+    def write(printer: AsmPrinter, op: Operation) -> None:
+        operands = iter(op.operands[first:])
+        for position, number in enumerate(op.properties[name].values):  # type: ignore[union-attr]
+            printer.write(", " if position else "[")
+            if number == DYNAMIC:
+                printer.value(next(operands))
+            else:
+                printer.write(str(number))
+        printer.write("]" if op.properties[name].values else "[]")  # type: ignore[union-attr]
+
+    def fits(op: Operation) -> bool:
+        values = op.properties[name].values  # type: ignore[union-attr]
+        return values.count(DYNAMIC) == len(op.operands) - first
+
+    return Part(read, write, (Need(name, DenseArrayAttr, of=I64),), fits)
+
+
 def bare(context: Context, arguments: list[str]) -> Part:
     """`<bare sdy.mesh name>`: `<…>` of the attribute `#sdy.mesh<…>`."""
     kind, name = arguments
@@ -187,6 +249,8 @@ DIRECTIVES: Final[dict[str, Directive]] = {
     "unit": unit,
     "numbered": numbered,
     "inside": inside,
+    "array": array,
+    "sizes": sizes,
     "shape": shape,
     "bare": bare,
 }
