@@ -9,7 +9,7 @@ from hloscope.errors import Diagnostic, ParseError
 from hloscope.source import Source, Span
 
 STRING: Final = r'"[^"\\\n]*(?:\\[^\n][^"\\\n]*)*"'
-BLANK: Final = r"(?:[ \t\r\n]+|//[^\n]*)*"
+BLANK: Final = r"(?:[ \t\r\n]++|//[^\n]*+)*+"
 NAME: Final = r"(?:\d+|[A-Za-z_$.-][\w$.-]*)"
 _TOKEN: Final = re.compile(
     BLANK

@@ -181,3 +181,8 @@ def test_deep_regions_are_made_in_order() -> None:
     assert is_mlir(text)
     module = parse_stablehlo(text)
     assert len(module.computations) == depth + 1
+
+
+def test_a_text_of_blanks_is_judged_at_once() -> None:
+    assert not is_mlir(" " * 5000 + "\n" * 5000 + "HloModule m")
+    assert is_mlir(" " * 5000 + "// comment\n" * 500 + "module {}")
