@@ -5,7 +5,7 @@ from typing import Final
 ROWS: Final = """
     after_all | inputs*:token | | result:token | infer
     async_done | operand:future | | result:FBICQ | infer
-    async_start | operands*:FBICQ | | result:future | ^body single_block infer
+    async_start | operands*:FBICQ | | result:future | ^body isolated single_block infer
     case | index:i | | result*:FBICQ/A/token | ^branches* single_block infer
     composite | inputs*:FBICQ/A/token/tuple | name:string composite_attributes?:dict
         decomposition:symbol version?:i32 | result*:FBICQ/A/token/tuple | ^composite_regions*+

@@ -6,6 +6,7 @@ Source: StableHLO's `RunParallelOp::verify`, the rules of `async_start` its test
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from hloscope.errors import VerifyError
@@ -25,16 +26,37 @@ _WRAPPED: Final = frozenset(
 
 
 def check_async_start(operation: Operation) -> None:
-    """Check the region of `async_start`: one collective or slice, and a return.
+    """Check the region of `async_start`: one collective or slice, and a return, isolated.
 
     Raises:
         VerifyError: With upstream's message.
     """
+    for user in _users_of_outer_values(operation):
+        message = f"'{user.name}' op using value defined outside the region"
+        raise VerifyError(message, span=user.span)
     operations = operation.regions[0].blocks[0].operations
     if len(operations) != 2:
         raise _infers_not(operation, "region must contain exactly one operation and a return")
     if operations[0].name not in _WRAPPED:
         raise _infers_not(operation, "region must contain a collective or slice operation")
+
+
+def _users_of_outer_values(root: Operation) -> Iterator[Operation]:
+    """Yield the ops in the regions of an op that read what is defined outside of them."""
+    inside = {id(root)}
+    waiting = [root]
+    for operation in waiting:  # which grows
+        for region in operation.regions:
+            for block in region.blocks:
+                inside.add(id(block))
+                inside.update(map(id, block.operations))
+                waiting += [inner for inner in block.operations if inner.regions]
+    for operation in waiting:
+        for region in operation.regions:
+            for block in region.blocks:
+                for user in block.operations:
+                    if any(id(value.owner) not in inside for value in user.operands):
+                        yield user
 
 
 def _infers_not(operation: Operation, message: str) -> InferenceError:

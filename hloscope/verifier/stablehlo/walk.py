@@ -35,7 +35,9 @@ from hloscope.verifier.stablehlo.traits import refuse
 from hloscope.verifier.stablehlo.typing import TYPED, Typing, infers, is_inference, message_of
 
 ISOLATED: Final = frozenset(
-    name for name in ("builtin.module", "func.func") if "isolated" in DEFINITIONS[name].traits
+    name
+    for name in ("builtin.module", "func.func", "stablehlo.async_start")
+    if "isolated" in DEFINITIONS[name].traits
 )
 _CLOSED: Final = frozenset({"stablehlo", "chlo", "check", "interpreter", "func", "builtin"})
 """Dialects all of whose ops are known."""
@@ -90,6 +92,8 @@ class _Walk:
         """What is being walked, each with what is still to come in it."""
         self._scopes: list[int] = []
         """Where in the stack the isolated ops are."""
+        self._isolated: dict[int, list[Operation]] = {}
+        """Isolated ops in an op, which are walked after all else in it, by its identity."""
         self._broken: set[int] = set()
         """Ops in which something is wrong, by identity."""
         self._sound: set[tuple[object, ...]] = set()
@@ -105,12 +109,18 @@ class _Walk:
             item, rest = stack[-1]
             following = next(rest, None)
             if isinstance(following, Operation):
-                self._enter(following)
+                if isinstance(item, Block) and following.regions and following.name in ISOLATED:
+                    self._put_off(following)
+                else:
+                    self._enter(following)
             elif following is not None:
                 self._enter_block(following)
             elif isinstance(item, Operation):
-                self._leave(item)
-                stack.pop()
+                isolated = self._isolated.pop(id(item), None)
+                if isolated and not self._is_done(item):
+                    stack[-1] = item, iter(isolated)
+                else:
+                    self._leave(item)
             else:
                 stack.pop()
                 self._leave_block(item)
@@ -192,21 +202,28 @@ class _Walk:
                 " -allow-unregistered-dialect with the MLIR opt tool used",
             )
 
+    def _put_off(self, operation: Operation) -> None:
+        around = _owner(operation)
+        if around is not None:
+            self._isolated.setdefault(id(around), []).append(operation)
+
     def _leave(self, operation: Operation) -> None:
-        """Check what needs sound regions: the op is the top of the stack."""
+        """Check what needs sound regions, of the op on top of the stack, and take it away."""
         is_scope = self._scopes[-1] == len(self._stack) - 1
+        self._stack.pop()
+        if is_scope:
+            self._scopes.pop()
         if id(operation) not in self._broken:
             try:
                 self._check_after(operation)
             except VerifyError as error:
                 if not is_scope:
                     self._refuse(operation, error)
-                    return
-                self._note(operation, *_diagnostics(operation, error))
+                else:
+                    self._note(operation, *_diagnostics(operation, error))
         if is_scope:
             self._check_names(operation)
             self._check_uses(operation)
-            self._scopes.pop()
         self._spread(operation)
 
     def _check_after(self, operation: Operation) -> None:
@@ -249,10 +266,9 @@ class _Walk:
 
     def _spread(self, operation: Operation) -> None:
         """Tell the op around that something in it is wrong."""
-        if id(operation) in self._broken:
-            around = operation.parent.parent if operation.parent else None
-            if around is not None and around.parent is not None:
-                self._broken.add(id(around.parent))
+        around = _owner(operation)
+        if around is not None and id(operation) in self._broken:
+            self._broken.add(id(around))
 
     # --- blocks -----------------------------------------------------------------------------
 
@@ -282,6 +298,12 @@ class _Walk:
         elif not _may_lack_terminator(block) and not _may_terminate(last):
             message = f'block with no terminator, has "{last.name}"'
             self._report(owner, Diagnostic(message, last.span))
+
+
+def _owner(operation: Operation) -> Operation | None:
+    """The op whose region this op is in."""
+    region = operation.parent.parent if operation.parent else None
+    return region.parent if region else None
 
 
 def _likeness(operation: Operation) -> tuple[object, ...] | None:

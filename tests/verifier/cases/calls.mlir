@@ -95,3 +95,49 @@ func.func @grid(%a: tensor<f32>) {
   "interpreter.run_parallel"(%a) {programs = [[@program]], infeed = [@program]} : (tensor<f32>) -> ()
   func.return
 }
+
+// -----
+
+func.func @isolated(%a: tensor<4x4xf32>) {
+  %0 = "stablehlo.async_start"(%a) ({
+  ^bb0(%b: tensor<4x4xf32>):
+    // expected-error@+1 {{'stablehlo.slice' op using value defined outside the region}}
+    %1 = "stablehlo.slice"(%a) {start_indices = array<i64: 0, 0>, limit_indices = array<i64: 1, 1>, strides = array<i64: 1, 1>} : (tensor<4x4xf32>) -> tensor<1x1xf32>
+    "stablehlo.return"(%1) : (tensor<1x1xf32>) -> ()
+  }) : (tensor<4x4xf32>) -> !stablehlo.future<tensor<1x1xf32>>
+  func.return
+}
+
+// -----
+
+// What is isolated is verified after all that is around it.
+func.func @put_off(%a: tensor<4x4xf32>) {
+  %0 = "stablehlo.async_start"(%a) ({
+  ^bb0(%b: tensor<4x4xf32>):
+    %1 = "stablehlo.negate"() : () -> tensor<4x4xf32>
+    "stablehlo.return"(%1) : (tensor<4x4xf32>) -> ()
+  }) : (tensor<4x4xf32>) -> !stablehlo.future<tensor<4x4xf32>>
+  // expected-error@+1 {{'stablehlo.async_done' op requires one result}}
+  "stablehlo.async_done"(%0) : (!stablehlo.future<tensor<4x4xf32>>) -> ()
+  func.return
+}
+
+// -----
+
+// An error found after an op's regions ends the function, not what follows it.
+func.func @late_error(%p: tensor<i1>) {
+  // expected-error@+1 {{expects regions to end with 'stablehlo.return', found 'x.end'}}
+  "stablehlo.if"(%p) ({
+    "stablehlo.return"() : () -> ()
+  }, {
+    "x.end"() : () -> ()
+  }) : (tensor<i1>) -> ()
+  %0 = "stablehlo.negate"() : () -> tensor<4x4xf32>
+  func.return
+}
+func.func @next() {
+  // expected-error@+1 {{requires a single operand}}
+  %0 = "stablehlo.negate"() : () -> tensor<4x4xf32>
+  func.call @nobody() : () -> ()
+  func.return
+}
