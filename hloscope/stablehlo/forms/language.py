@@ -328,4 +328,8 @@ def _optional(pieces: list[str], directives: Mapping[str, Directive], context: C
             for part in parts:
                 part.write(printer, op)
 
-    return Part(read, write, needs)
+    def fits(op: Operation) -> bool:
+        there = op.properties.get(name) is not None
+        return not there or all(part.fits is None or part.fits(op) for part in parts)
+
+    return Part(read, write, needs, fits)

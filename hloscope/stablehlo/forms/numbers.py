@@ -88,18 +88,21 @@ def slice_ranges(context: Context, arguments: list[str]) -> Part:
             reading.state.properties[name] = i64_array(values)
 
     def write(printer: AsmPrinter, op: Operation) -> None:
-        starts, limits, strides = (op.properties[name].values for name in _RANGES)  # type: ignore[union-attr]
-        if not len(starts) == len(limits) == len(strides):
-            lists = (", ".join(map(str, values)) for values in (starts, limits, strides))
-            text = ", ".join(f"{n}: {x}" for n, x in zip(_RANGES, lists, strict=True))
-        else:
-            text = ", ".join(
-                f"{start}:{limit}" if stride == 1 else f"{start}:{limit}:{stride}"
-                for start, limit, stride in zip(starts, limits, strides, strict=True)
-            )
+        text = ", ".join(
+            f"{start}:{limit}" if stride == 1 else f"{start}:{limit}:{stride}"
+            for start, limit, stride in zip(*_ranges(op), strict=True)
+        )
         printer.write(f"[{text}]")
 
-    return Part(read, write, tuple(Need(name, DenseArrayAttr, of=I64) for name in _RANGES))
+    def fits(op: Operation) -> bool:
+        return len(set(map(len, _ranges(op)))) == 1
+
+    return Part(read, write, tuple(Need(name, DenseArrayAttr, of=I64) for name in _RANGES), fits)
+
+
+def _ranges(op: Operation) -> list[tuple[int, ...]]:
+    found = (op.properties[name] for name in _RANGES)
+    return [x.values for x in found if isinstance(x, DenseArrayAttr)]
 
 
 _RANGES: Final = ("start_indices", "limit_indices", "strides")
