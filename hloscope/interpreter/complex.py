@@ -24,10 +24,7 @@ _OPERATORS: Final[dict[str, Function]] = {
 _NUMPY: Final[dict[str, Function]] = {
     "divide": np.divide,
     "abs": np.abs,
-    "exponential": np.exp,
-    "exponential_minus_one": np.expm1,
     "log": np.log,
-    "log_plus_one": np.log1p,
     "sqrt": np.sqrt,
     "sine": np.sin,
     "cosine": np.cos,
@@ -93,6 +90,72 @@ def lexicographic(strictly: Function, last: Function) -> Function:
     return compare
 
 
+def _of_parts(real: Any, imag: Any) -> Any:
+    result = np.empty((*np.broadcast_shapes(real.shape, imag.shape), 2))
+    result[..., 0] = real
+    result[..., 1] = imag
+    return result.view(np.complex128)[..., 0]
+
+
+def _exp(z: Any) -> Any:
+    x, y = z.real, z.imag
+    size = np.exp(x)
+    half = np.exp(x / 2)  # twice: where `exp(x)` overflows, a product with it need not
+    overflows = np.isinf(size)
+    real = np.where(overflows, half * np.cos(y) * half, size * np.cos(y))
+    imag = np.where(overflows, half * np.sin(y) * half, size * np.sin(y))
+    return _of_parts(np.where(y == 0, size, real), np.where(y == 0, y, imag))
+
+
+def _expm1(z: Any) -> Any:
+    x, y = z.real, z.imag
+    half = np.sin(y / 2)
+    whole = _exp(z)
+    real = np.where(x < 1, np.expm1(x) * np.cos(y) - 2 * half * half, whole.real - 1)
+    return _of_parts(np.where(y == 0, np.expm1(x), real), whole.imag)
+
+
+def _log1p(z: Any) -> Any:
+    """By `|1 + z|^2 - 1`, added up in twice the precision where it is small."""
+    x, y = z.real, z.imag
+    is_far = ~((np.abs(x) < 4) & (np.abs(y) < 4))
+    a, b = np.where(is_far, 0.0, x), np.where(is_far, 0.0, y)
+    excess = _exact_sum(2 * a, *_exact_product(a, a), *_exact_product(b, b))
+    near = np.where(excess > -0.75, 0.5 * np.log1p(excess), np.log(np.hypot(1 + a, b)))
+    far = np.log(np.hypot(x / 2 + 0.5, y / 2)) + np.log(2.0)
+    return _of_parts(np.where(is_far, far, near), np.arctan2(y, 1 + x))
+
+
+def _exact_product(a: Any, b: Any) -> tuple[Any, Any]:
+    """The product and what rounding took from it.  Source: T. J. Dekker, 1971."""
+    product = a * b
+    (a1, a0), (b1, b0) = _halves(a), _halves(b)
+    return product, ((a1 * b1 - product) + a1 * b0 + a0 * b1) + a0 * b0
+
+
+def _halves(a: Any) -> tuple[Any, Any]:
+    scaled = a * 134217729.0
+    high = scaled - (scaled - a)
+    return high, a - high
+
+
+def _exact_sum(*terms: Any) -> Any:
+    """The sum rounded as if twice the bits were kept.  Source: Ogita, Rump and Oishi, 2005."""
+    total, lost = terms[0], 0.0
+    for term in terms[1:]:
+        new = total + term
+        part = new - total
+        lost = lost + ((total - (new - part)) + (term - part))
+        total = new
+    return total + lost
+
+
+def _square(z: Any) -> Any:
+    x, y = z.real, z.imag
+    is_zero = (np.abs(x) == np.abs(y)) & np.isfinite(x)
+    return _of_parts(np.where(is_zero, 0.0, (x - y) * (x + y)), 2 * x * y)
+
+
 def _rsqrt(x: Any) -> Any:
     return 1 / np.sqrt(x)
 
@@ -103,7 +166,7 @@ def _sign(x: Any) -> Any:
 
 
 def _logistic(x: Any) -> Any:
-    return 1 / (1 + np.exp(-x))
+    return 1 / (1 + _exp(-x))
 
 
 def _cbrt(x: Any) -> Any:
@@ -111,6 +174,10 @@ def _cbrt(x: Any) -> Any:
 
 
 _OWN: Final[dict[str, Function]] = {
+    "exponential": _exp,
+    "exponential_minus_one": _expm1,
+    "log_plus_one": _log1p,
+    "chlo.square": _square,
     "rsqrt": _rsqrt,
     "sign": _sign,
     "logistic": _logistic,

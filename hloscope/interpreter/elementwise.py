@@ -35,9 +35,7 @@ _COMPARISONS: Final[dict[str, Function]] = {
     "GT": operator.gt,
     "GE": operator.ge,
 }
-_OWN_MAKERS: Final = frozenset(
-    name for name in ELEMENTWISE if name.startswith("chlo.") or name in ("copy", "erf")
-)
+_ELSEWHERE: Final = frozenset(("copy", "chlo.constant_like"))
 """Ops that are evaluated elsewhere."""
 
 
@@ -47,7 +45,7 @@ def element_of(type_: Type) -> ElementType:
     return type_.element
 
 
-@evaluates(*[cls for name, cls in ELEMENTWISE.items() if name not in _OWN_MAKERS], lifted=True)
+@evaluates(*[cls for name, cls in ELEMENTWISE.items() if name not in _ELSEWHERE], lifted=True)
 def _elementwise(op: Elementwise, at: Site) -> Kernel:
     return function_of(op, [element_of(t) for t in at.operands], element_of(at.ins.type))
 
@@ -108,6 +106,12 @@ def plain_function(name: str, element: ElementType) -> Function | None:
             return (lambda x: x.imag) if element.kind == "complex" else np.zeros_like
         case "is_finite":
             return np.isfinite
+        case "chlo.is_inf":
+            return np.isinf
+        case "chlo.is_pos_inf":
+            return lambda x: x == np.inf
+        case "chlo.is_neg_inf":
+            return lambda x: x == -np.inf
     match element.kind:
         case "float":
             return float_function(name, dtype)

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from hloscope.interpreter import special
 from hloscope.interpreter.rounding import is_native, rounds_to
 
 Function = Callable[..., Any]
@@ -29,6 +30,10 @@ def _afz(x: Any) -> Any:
     return whole + np.copysign((abs(x - whole) >= 0.5).astype(x.dtype), x)
 
 
+def _rsqrt(x: Any) -> Any:
+    return 1 / np.sqrt(x)
+
+
 _OPERATORS: Final[dict[str, Function]] = {
     "add": operator.add,
     "subtract": operator.sub,
@@ -36,6 +41,9 @@ _OPERATORS: Final[dict[str, Function]] = {
     "divide": operator.truediv,
     "negate": operator.neg,
     "abs": abs,
+    "chlo.conj": operator.pos,
+    "chlo.next_after": np.nextafter,
+    "chlo.square": np.square,
 }
 _EXACT: Final[dict[str, Function]] = {
     "floor": np.floor,
@@ -67,6 +75,17 @@ _BY_DOUBLE: Final[dict[str, Function]] = {
     "chlo.cosh": np.cosh,
     "chlo.sinh": np.sinh,
 }
+_SPECIAL: Final[dict[str, Function]] = {
+    "erf": special.erf,
+    "rsqrt": _rsqrt,
+    "chlo.bessel_i1e": special.bessel_i1e,
+    "chlo.digamma": special.digamma,
+    "chlo.erfc": special.erfc,
+    "chlo.erf_inv": special.erf_inv,
+    "chlo.lgamma": special.lgamma,
+    "chlo.polygamma": special.polygamma,
+    "chlo.zeta": special.zeta,
+}
 _WITHOUT_INFINITY: Final = ("float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn", "float8_e8m0fnu")
 
 
@@ -81,10 +100,10 @@ def float_function(name: str, dtype: Any) -> Function | None:
             return _extremum(name == "maximum", dtype)
         case "logistic":
             return _logistic(dtype)
-        case "rsqrt":
-            return rounded(_rsqrt, dtype)
     if name in _BY_DOUBLE:
         return by_double(_BY_DOUBLE[name], dtype)
+    if name in _SPECIAL:
+        return rounded(_SPECIAL[name], dtype)
     function = _OPERATORS.get(name) or _EXACT.get(name)
     if function is None or is_native(dtype):
         return function
@@ -120,10 +139,6 @@ def rounded(function: Function, dtype: Any) -> Function:
         return to_dtype(function(*[x.astype(np.float64) for x in operands]))
 
     return kernel
-
-
-def _rsqrt(x: Any) -> Any:
-    return 1 / np.sqrt(x)
 
 
 def _logistic(dtype: Any) -> Function:
