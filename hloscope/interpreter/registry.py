@@ -82,15 +82,26 @@ ADAPTERS: Final[list[Callable[[Maker, Instruction], Maker]]] = []
 FAMILIES: Final = (
     "assertions",
     "asynchronous",
+    "batch_norm",
+    "chlo",
     "collectives",
+    "contraction",
     "control",
+    "convolution",
     "custom_call",
     "elementwise",
-    "quantization",
-    "shape",
+    "dynamic",
+    "gather_scatter",
+    "slicing",
+    "linalg",
     "observing",
     "programs",
+    "quantization",
+    "reduction",
+    "shape",
+    "sorting",
     "transfers",
+    "windows",
 )
 """The modules that register makers: loaded, and numpy with them, when something is evaluated."""
 

@@ -1,0 +1,79 @@
+"""Slices with fixed and with run-time starts: views of the operand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hloscope.interpreter.registry import Kernel, Site, evaluates
+from hloscope.interpreter.values import Array, EvaluationError, Value
+from hloscope.ir.types import TensorType
+from hloscope.ops.slicing import DynamicSlice, DynamicUpdateSlice, RealDynamicSlice, Slice
+
+
+@evaluates(Slice)
+def _slice(op: Slice, at: Site) -> Kernel:
+    index = tuple(map(slice, op.start_indices, op.limit_indices, op.strides))
+    return lambda x: x[index]
+
+
+def _is_vector(at: Site, first: int) -> bool:
+    """Are the starts, from operand `first` on, one vector instead of scalars?"""
+    starts = at.operands[first:]
+    return len(starts) == 1 and isinstance(starts[0], TensorType) and starts[0].rank == 1
+
+
+def window(
+    sizes: Sequence[int], part: Sequence[int], starts: Sequence[Any]
+) -> tuple[slice, ...] | slice:
+    """Where a part of an array is, moved such that it is inside.
+
+    >>> window([8], [3], [7])
+    (slice(5, 8, None),)
+    """
+    index = []
+    for whole, size, given in zip(sizes, part, starts, strict=True):
+        start = min(max(int(given), 0), whole - size)
+        if start < 0:
+            raise EvaluationError(f"a slice of {size} elements of {whole}")
+        index.append(slice(start, start + size))
+    return tuple(index)
+
+
+@evaluates(DynamicSlice)
+def _dynamic_slice(op: DynamicSlice, at: Site) -> Kernel:
+    part = op.slice_sizes
+    if _is_vector(at, 1):
+        return lambda x, starts: x[window(x.shape, part, starts)]
+    return lambda x, *starts: x[window(x.shape, part, starts)]
+
+
+@evaluates(DynamicUpdateSlice)
+def _dynamic_update_slice(op: DynamicUpdateSlice, at: Site) -> Kernel:
+    def kernel(value: Any, update: Any, *starts: Any) -> Value:
+        if value.shape == update.shape:
+            return update  # type: ignore[no-any-return]
+        result = value.copy()
+        result[window(value.shape, update.shape, starts)] = update
+        return result  # type: ignore[no-any-return]
+
+    if _is_vector(at, 2):
+        return lambda x, update, starts: kernel(x, update, *starts)
+    return kernel
+
+
+@evaluates(RealDynamicSlice)
+def _real_dynamic_slice(op: RealDynamicSlice, at: Site) -> Kernel:
+    def kernel(value: Array, starts: Array, limits: Array, strides: Array) -> Value:
+        index = []
+        for size, *given in zip(value.shape, starts, limits, strides, strict=True):
+            start, limit, stride = map(int, given)
+            if not (0 <= start <= limit <= size and stride > 0):
+                message = f"no slice [{start}:{limit}:{stride}] of {size} elements"
+                raise EvaluationError(message)
+            index.append(slice(start, limit, stride))
+        return np.asarray(value)[tuple(index)]
+
+    return kernel
