@@ -6,10 +6,13 @@ Source: MLIR's generated parsers.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
-from hloscope.ir.types import ElementType, Type
+from hloscope.errors import VerifyError
+from hloscope.ir.types import ElementType, TensorType, Type
 from hloscope.mlir.asm import AsmParser, AsmPrinter
 from hloscope.mlir.attributes import (
     Attribute,
@@ -24,10 +27,13 @@ from hloscope.mlir.attributes import (
     VerbatimAttr,
 )
 from hloscope.mlir.ir import Operation
+from hloscope.mlir.literals import elements
 from hloscope.mlir.parser import parse_type
 from hloscope.mlir.types import F64, I1, I32, I64, INDEX, NONE
 from hloscope.stablehlo.dialect_attributes.enums import read_value_or_attribute
 from hloscope.stablehlo.forms.language import Context, Directive, Need, Part, Reading
+
+_MOST: Final = 1 << 13
 
 
 def read_dims(parser: AsmParser) -> tuple[int, ...]:
@@ -60,6 +66,28 @@ def dims_text(dims: Sequence[int]) -> str:
 def i64_array(values: Sequence[int]) -> DenseArrayAttr:
     """`array<i64: …>`."""
     return DenseArrayAttr(I64, tuple(values))
+
+
+@lru_cache(1 << 12)
+def small_integers(literal: DenseAttr) -> tuple[int, ...] | None:
+    """The elements of a small literal of 64-bit integers; `None` if it is none.
+
+    >>> small_integers(DenseAttr("7", TensorType(I64, (2, 1))))
+    (7, 7)
+    """
+    match literal.type:
+        case TensorType(element, sizes) if element in (I64, INDEX) and None not in sizes:
+            count = literal.type.num_elements
+        case _:
+            return None
+    if count > _MOST or not count:
+        return () if not count else None
+    try:
+        found = elements(literal)
+    except VerifyError:
+        return None
+    raw = found.raw * count if found.splat else found.raw
+    return struct.unpack(f"<{count}q", raw)
 
 
 def dims(context: Context, arguments: list[str]) -> Part:

@@ -20,7 +20,6 @@ from hloscope.mlir.attributes import (
     StructAttr,
 )
 from hloscope.mlir.ir import Operation
-from hloscope.mlir.literals import to_array
 from hloscope.mlir.types import I1, I32, I64
 from hloscope.stablehlo.dialect_attributes.convolution import conv_text, read_conv_dims
 from hloscope.stablehlo.dialect_attributes.enums import read_value
@@ -31,12 +30,11 @@ from hloscope.stablehlo.dialect_attributes.structs import (
     read_list,
     write_fields,
 )
-from hloscope.stablehlo.forms.directives import dims_text, i64_array
+from hloscope.stablehlo.forms.directives import dims_text, i64_array, small_integers
 from hloscope.stablehlo.forms.language import Context, Directive, Need, Part, Reading
 
 _FORMAT: Final = re.compile(r"e(\d+)m(\d+)", re.ASCII)
 _INT32: Final = 1 << 31
-_MOST_PAIRS: Final = 1 << 12
 
 
 def exponent_mantissa(context: Context, arguments: list[str]) -> Part:
@@ -271,12 +269,11 @@ def window(context: Context, arguments: list[str]) -> Part:
 
 
 def _fits_window(op: Operation) -> bool:
-    padding = op.properties.get("padding")
-    match padding:
+    match op.properties.get("padding"):
         case None:
             return True
-        case DenseAttr(_, TensorType(element, (int(pairs), 2))):
-            return element == I64 and pairs <= _MOST_PAIRS
+        case DenseAttr(_, TensorType(element, (_, 2))) as padding:
+            return element == I64 and small_integers(padding) is not None
         case _:
             return False
 
@@ -325,11 +322,8 @@ def _window_text(value: Attribute) -> str:
         if value.element == I1:
             return f"[{', '.join('true' if x else 'false' for x in value.values)}]"
         return dims_text(value.values)
-    if not isinstance(value, DenseAttr):
-        return "[]"
-    if value.literal == "":
-        return "[]"
-    pairs = to_array(value).reshape(-1, 2).tolist()
+    numbers = iter(small_integers(value) or ()) if isinstance(value, DenseAttr) else iter(())
+    pairs = zip(numbers, numbers, strict=True)
     return f"[{', '.join(dims_text(pair) for pair in pairs)}]"
 
 

@@ -18,10 +18,9 @@ from hloscope.mlir.attributes import (
     VerbatimAttr,
 )
 from hloscope.mlir.ir import Operation
-from hloscope.mlir.literals import to_array
 from hloscope.mlir.types import I32, I64, INDEX
 from hloscope.stablehlo.dialect_attributes import DYNAMIC
-from hloscope.stablehlo.forms.directives import dims_text, i64_array, read_dims
+from hloscope.stablehlo.forms.directives import dims_text, i64_array, read_dims, small_integers
 from hloscope.stablehlo.forms.language import Context, Directive, Need, Part, Reading
 
 _NUMBERED: Final = {
@@ -40,7 +39,6 @@ _FLAGS: Final = {
     "fastmath": ("FastMathFlags", "none reassoc nnan ninf nsz arcp contract afn fast".split()),
 }
 _CLOSED: Final = {"{": "}", "[": "]"}
-_MOST_RANK: Final = 1 << 12
 
 
 def flags(context: Context, arguments: list[str]) -> Part:
@@ -133,12 +131,12 @@ def shape(context: Context, arguments: list[str]) -> Part:
     def write(printer: AsmPrinter, op: Operation) -> None:
         found = op.properties[name]
         assert isinstance(found, DenseAttr)
-        printer.write(dims_text(to_array(found).tolist()) if found.literal else "[]")
+        printer.write(dims_text(small_integers(found) or ()))
 
     def fits(op: Operation) -> bool:
         match op.properties[name]:
-            case DenseAttr(_, TensorType(_, (int(size),))):
-                return size <= _MOST_RANK
+            case DenseAttr(_, TensorType(element, (_,))) as found:
+                return element == INDEX and small_integers(found) is not None
             case _:
                 return False
 
