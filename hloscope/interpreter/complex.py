@@ -90,6 +90,10 @@ def lexicographic(strictly: Function, last: Function) -> Function:
     return compare
 
 
+def _atan2(y: Any, x: Any) -> Any:
+    return -1j * np.log((x + 1j * y) / np.sqrt(x * x + y * y))
+
+
 def _of_parts(real: Any, imag: Any) -> Any:
     result = np.empty((*np.broadcast_shapes(real.shape, imag.shape), 2))
     result[..., 0] = real
@@ -153,7 +157,7 @@ def _exact_sum(*terms: Any) -> Any:
 def _square(z: Any) -> Any:
     x, y = z.real, z.imag
     is_zero = (np.abs(x) == np.abs(y)) & np.isfinite(x)
-    return _of_parts(np.where(is_zero, 0.0, (x - y) * (x + y)), 2 * x * y)
+    return _of_parts(np.where(is_zero, 0.0, (x - y) * (x + y)), 2 * (x * y))
 
 
 def _rsqrt(x: Any) -> Any:
@@ -174,6 +178,7 @@ def _cbrt(x: Any) -> Any:
 
 
 _OWN: Final[dict[str, Function]] = {
+    "atan2": _atan2,
     "exponential": _exp,
     "exponential_minus_one": _expm1,
     "log_plus_one": _log1p,

@@ -70,10 +70,10 @@ def conversion(source: ElementType, target: ElementType) -> Function:
     into = dtype_of(target)
     if source == target:
         return lambda x: x
-    if target.kind == "pred":
-        return lambda x: x != 0
     if source.kind == "complex":
         return _of_complex(source, target)
+    if target.kind == "pred":
+        return lambda x: x != 0
     if target.kind == "complex":
         part = _float_conversion(source, np.dtype(f"f{into.itemsize // 2}"))
         return lambda x: part(x).astype(into)
@@ -186,8 +186,10 @@ def _reduced(dtype: Any, mantissa: int, bias: int, exponent_bits: int, kept: int
     dropped = max(mantissa - kept, 0)
     new_bias = (1 << (exponent_bits - 1)) - 1
     is_narrower = new_bias < bias
-    largest = bits((bias + new_bias) << mantissa | ((1 << mantissa) - (1 << dropped)))
-    least = bits((bias - new_bias + 1) << mantissa)
+    largest = least = infinity
+    if is_narrower:
+        largest = bits((bias + new_bias) << mantissa | ((1 << mantissa) - (1 << dropped)))
+        least = bits((bias - new_bias + 1) << mantissa)
 
     def kernel(x: Any) -> Any:
         x = np.asarray(x)
