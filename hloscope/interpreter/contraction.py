@@ -1,0 +1,179 @@
+"""Products summed over dimensions, by matrix products."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hloscope.errors import UnsupportedError
+from hloscope.interpreter.folding import computing
+from hloscope.interpreter.products import product
+from hloscope.interpreter.registry import Kernel, Site, evaluates
+from hloscope.interpreter.values import Array, dtype_of
+from hloscope.ops.contraction import (
+    Dot,
+    DotDimensions,
+    DotGeneral,
+    Einsum,
+    RaggedDot,
+    ScaledDot,
+    UnaryEinsum,
+)
+
+
+def contracted(lhs: Array, rhs: Array, dims: DotDimensions, dtype: np.dtype[Any]) -> Array:
+    """The contraction: batch dimensions, free ones of `lhs`, free ones of `rhs`.
+
+    >>> a = np.arange(6.0).reshape(2, 3)
+    >>> contracted(a, a, DotDimensions((), (), (1,), (1,)), a.dtype).tolist()
+    [[5.0, 14.0], [14.0, 50.0]]
+    """
+    left = _free(lhs, dims.lhs_batch + dims.lhs_contracting)
+    right = _free(rhs, dims.rhs_batch + dims.rhs_contracting)
+    batch = [lhs.shape[d] for d in dims.lhs_batch]
+    summed = _count(lhs, dims.lhs_contracting)
+    a = lhs.transpose(*dims.lhs_batch, *left, *dims.lhs_contracting)
+    b = rhs.transpose(*dims.rhs_batch, *dims.rhs_contracting, *right)
+    a = a.reshape(*batch, _count(lhs, left), summed)
+    b = b.reshape(*batch, summed, _count(rhs, right))
+    shape = (*batch, *[lhs.shape[d] for d in left], *[rhs.shape[d] for d in right])
+    return product(a, b, dtype).reshape(shape)
+
+
+def _free(x: Array, taken: Sequence[int]) -> list[int]:
+    return [d for d in range(x.ndim) if d not in taken]
+
+
+def _count(x: Array, dims: Sequence[int]) -> int:
+    number = 1
+    for d in dims:
+        number *= x.shape[d]
+    return number
+
+
+@evaluates(DotGeneral)
+def _dot_general(op: DotGeneral, at: Site) -> Kernel:
+    if len(at.ins.operands) > 2:
+        raise UnsupportedError("`dot` of sparse operands cannot be evaluated", span=at.ins.span)
+    dtype = dtype_of(at.result.element)
+    dims = op.dimensions
+    return lambda lhs, rhs: contracted(lhs, rhs, dims, dtype)
+
+
+@evaluates(Dot)
+def _dot(op: Dot, at: Site) -> Kernel:
+    dtype = dtype_of(at.result.element)
+
+    def kernel(lhs: Array, rhs: Array) -> Array:
+        return contracted(lhs, rhs, DotDimensions((), (), (lhs.ndim - 1,), (0,)), dtype)
+
+    return kernel
+
+
+@evaluates(ScaledDot)
+def _scaled_dot(op: ScaledDot, at: Site) -> Kernel:
+    """Each scale belongs to a block of elements along every dimension; an empty one is 1."""
+    dtype = dtype_of(at.result.element)
+    dims = op.dimensions
+
+    def kernel(lhs: Array, rhs: Array, lhs_scale: Array, rhs_scale: Array) -> Array:
+        wide = computing(dtype)
+        a, b = _scaled(lhs, lhs_scale, wide), _scaled(rhs, rhs_scale, wide)
+        return contracted(a, b, dims, wide).astype(dtype, copy=False)
+
+    return kernel
+
+
+def _scaled(x: Array, scale: Array, dtype: np.dtype[Any]) -> Array:
+    x = x.astype(dtype)
+    if scale.ndim != x.ndim:
+        return x
+    for d, (size, blocks) in enumerate(zip(x.shape, scale.shape, strict=True)):
+        if blocks not in (0, size):
+            scale = np.repeat(scale, size // blocks, d)
+    return np.asarray(x * scale.astype(dtype))
+
+
+@evaluates(RaggedDot)
+def _ragged_dot(op: RaggedDot, at: Site) -> Kernel:
+    """One masked product for each group: the rows of a group meet its part of `rhs`.
+
+    Source: CHLO `ragged_dot`: three modes by the kind of the ragged dimension.
+    """
+    dims = op.dimensions
+    dtype = dtype_of(at.result.element)
+    (ragged,) = op.lhs_ragged
+    is_contracting, is_batch = ragged in dims.lhs_contracting, ragged in dims.lhs_batch
+
+    def kernel(lhs: Array, rhs: Array, group_sizes: Array) -> Array:
+        ends = np.cumsum(group_sizes.astype(np.int64), -1)
+        starts = ends - group_sizes.astype(np.int64)
+        parts: list[Array] = []
+        total: Any = None
+        for group in range(group_sizes.shape[-1]):
+            mask = _mask(op, lhs, starts[..., group], ends[..., group])
+            rows = np.where(mask, lhs, lhs.dtype.type(0))
+            if is_contracting:
+                parts.append(contracted(rows, rhs, dims, dtype))
+                continue
+            if is_batch:
+                part = contracted(rows, rhs, dims, dtype)
+            else:
+                axis = op.rhs_group[0]
+                part = contracted(rows, rhs.take(group, axis), _without(dims, axis), dtype)
+            total = part if total is None else total + part
+        if is_contracting:
+            return np.stack(parts) if parts else _nothing(at, dtype)
+        return total if total is not None else _nothing(at, dtype)
+
+    return kernel
+
+
+def _nothing(at: Site, dtype: np.dtype[Any]) -> Array:
+    return np.zeros([size or 0 for size in at.result.sizes], dtype)
+
+
+def _without(dims: DotDimensions, axis: int) -> DotDimensions:
+    """The dimensions of `rhs` when the group dimension is gone."""
+    batch = tuple(d - (d > axis) for d in dims.rhs_batch)
+    contracting = tuple(d - (d > axis) for d in dims.rhs_contracting)
+    return DotDimensions(dims.lhs_batch, batch, dims.lhs_contracting, contracting)
+
+
+def _mask(op: RaggedDot, lhs: Array, start: Array, end: Array) -> Array:
+    """Which elements of `lhs` belong to a group; bounds may differ along dimensions before it."""
+    dims = op.dimensions
+    (ragged,) = op.lhs_ragged
+    if ragged in dims.lhs_batch:
+        before = dims.lhs_batch[: dims.lhs_batch.index(ragged)]
+    elif ragged in dims.lhs_contracting:
+        before = dims.lhs_batch + dims.lhs_contracting[: dims.lhs_contracting.index(ragged)]
+    else:
+        free = _free(lhs, dims.lhs_batch + dims.lhs_contracting)
+        before = dims.lhs_batch + tuple(d for d in free if d < ragged)
+    shape = [1] * lhs.ndim
+    shape[ragged] = lhs.shape[ragged]
+    index = np.arange(lhs.shape[ragged]).reshape(shape)
+    if start.ndim:
+        order = np.argsort(before)
+        sizes = [lhs.shape[d] if d in before else 1 for d in range(lhs.ndim)]
+        start = start.transpose(order).reshape(sizes)
+        end = end.transpose(order).reshape(sizes)
+    return (start <= index) & (index < end)
+
+
+@evaluates(Einsum, UnaryEinsum)
+def _einsum(op: Einsum, at: Site) -> Kernel:
+    """Narrow floating-point numbers are rounded once; sums of booleans are `or`."""
+    dtype = dtype_of(at.result.element)
+    wide = np.dtype(np.int64) if dtype.kind == "b" else computing(dtype)
+    config = op.einsum_config
+
+    def kernel(*operands: Array) -> Array:
+        values = [x.astype(wide, copy=False) for x in operands]
+        total = np.asarray(np.einsum(config, *values, optimize=True))
+        return (total != 0) if dtype.kind == "b" else total.astype(dtype, copy=False)
+
+    return kernel

@@ -1,0 +1,155 @@
+"""What a sort's comparator compares: keys computed from each side's elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from hloscope.interpreter.registry import LIFTED, Kernel, kernel, load_families
+from hloscope.interpreter.values import Array, Value
+from hloscope.interpreter.world import World
+from hloscope.ir.graph import Computation, Instruction
+from hloscope.ir.types import TensorType
+from hloscope.ops.control import Return
+from hloscope.ops.shape import Constant
+
+
+class SortKey(NamedTuple):
+    """One key of a comparator.
+
+    Attributes:
+        compute: From the sort's operands to the key of every element.
+        operand: Number of the operand that is the key itself.
+        is_descending: Does the greater key come first?
+        is_total: Are floats compared in the total order of IEEE 754?
+    """
+
+    compute: Callable[[Sequence[Array]], Value]
+    operand: int | None
+    is_descending: bool
+    is_total: bool
+
+
+class _Found(NamedTuple):
+    left: Instruction
+    is_descending: bool
+    is_total: bool
+
+
+_Sides: TypeAlias = dict[Instruction, tuple[int, int]]
+"""Parameters of a comparator: left or right (0 or 1), and number of the operand."""
+
+
+def sort_keys(comparator: Computation, world: World) -> list[SortKey]:
+    """The keys that the comparator compares one after the other; none if it does otherwise.
+
+    It is `f(left) < f(right)`, or `first or (tie and …)`, where `tie` compares what `first` does.
+    """
+    load_families()
+    sides = {p: (i % 2, i // 2) for i, p in enumerate(comparator.body.parameters)}
+    root = comparator.body.root
+    return [
+        SortKey(
+            _computing(found.left, sides, world),
+            sides[found.left][1] if found.left in sides else None,
+            found.is_descending,
+            found.is_total,
+        )
+        for found in _keys(root.operands[0] if isinstance(root.op, Return) else root, sides)
+    ]
+
+
+def _keys(ins: Instruction, sides: _Sides) -> list[_Found]:
+    if ins.op.name == "compare":
+        key = _key(ins, sides)
+        return [key] if key else []
+    if ins.op.name != "or":
+        return []
+    for first, rest in (ins.operands, ins.operands[::-1]):
+        key = _key(first, sides) if first.op.name == "compare" else None
+        if key is None or rest.op.name != "and":
+            continue
+        for tie, later in (rest.operands, rest.operands[::-1]):
+            if _is_tie(tie, key, sides) and (keys := _keys(later, sides)):
+                return [key, *keys]
+    return []
+
+
+def _settings(ins: Instruction) -> tuple[str, bool]:
+    """Direction of a comparison, and whether it is by the total order of floats."""
+    settings: dict[str, str] = dict(getattr(ins.op, "settings", ()))
+    type_ = ins.operands[0].type
+    is_float = isinstance(type_, TensorType) and type_.element.kind == "float"
+    is_total = is_float and settings.get("compare_type") == "TOTALORDER"
+    return settings["comparison_direction"], is_total
+
+
+def _key(ins: Instruction, sides: _Sides) -> _Found | None:
+    direction, is_total = _settings(ins)
+    a, b = ins.operands
+    if direction not in ("LT", "GT"):
+        return None
+    if isinstance(a.type, TensorType) and a.type.element.kind == "complex":
+        return None
+    if _same(a, b, sides, 1):
+        return _Found(a, direction == "GT", is_total)
+    if _same(b, a, sides, 1):
+        return _Found(b, direction == "LT", is_total)
+    return None
+
+
+def _is_tie(ins: Instruction, key: _Found, sides: _Sides) -> bool:
+    """Is it `f(left) == f(right)` with the key's `f`?"""
+    if ins.op.name != "compare" or _settings(ins)[0] != "EQ":
+        return False
+    return any(
+        _same(key.left, left, sides, 0) and _same(key.left, right, sides, 1)
+        for left, right in (ins.operands, ins.operands[::-1])
+    )
+
+
+def _same(left: Instruction, other: Instruction, sides: _Sides, side: int) -> bool:
+    """Does `other` compute of the parameters of a side what `left` computes of the left ones?"""
+    work, seen = [(left, other)], set()
+    while work:
+        x, y = pair = work.pop()
+        if pair in seen:
+            continue
+        seen.add(pair)
+        if x in sides or y in sides:
+            if x not in sides or sides[x][0] or sides.get(y) != (side, sides[x][1]):
+                return False
+            continue
+        if x.type != y.type or x.op != y.op or len(x.operands) != len(y.operands):
+            return False
+        if type(x.op) not in LIFTED and not isinstance(x.op, Constant):
+            return False
+        work.extend(zip(x.operands, y.operands, strict=True))
+    return True
+
+
+def _computing(
+    root: Instruction, sides: _Sides, world: World
+) -> Callable[[Sequence[Array]], Value]:
+    """The function that computes an instruction for whole operands."""
+    steps: list[tuple[Instruction, Kernel]] = []
+    done: set[Instruction] = set()
+    work = [root]
+    while work:
+        ins = work[-1]
+        missing = [o for o in ins.operands if o not in done and o not in sides]
+        if missing and ins not in sides:
+            work += missing
+            continue
+        work.pop()
+        if ins not in sides and ins not in done:
+            done.add(ins)
+            steps.append((ins, kernel(ins, world)))
+
+    def compute(operands: Sequence[Array]) -> Value:
+        known: dict[Instruction, Any] = {p: operands[k] for p, (_, k) in sides.items()}
+        for ins, function in steps:
+            known[ins] = function(*[known[o] for o in ins.operands])
+        return known[root]  # type: ignore[no-any-return]
+
+    return compute
