@@ -157,7 +157,8 @@ def _scatter(op: Scatter, at: Site) -> Kernel:
 
     StableHLO drops elements that are outside and goes through the updates in row-major order of
     all their dimensions (spec `scatter`); XLA drops a window that is not wholly inside and takes
-    window after window (`ScatterExpander`).  Only regions of StableHLO end in a `return`.
+    window after window (`ScatterExpander`).  Only regions of StableHLO end in a `return`.  That
+    indices are unique is checked, not believed.
     """
     number = (len(at.ins.operands) - 1) // 2
     dtypes = [dtype_of(t.element) for t in at.results if isinstance(t, TensorType)]
@@ -240,5 +241,5 @@ def _targets(
     rows = np.broadcast_to(row, shape).reshape(-1)
     keep = None if inside.all() else np.flatnonzero(np.broadcast_to(inside, shape))
     whole = prod(value.shape[:block]), prod(value.shape[block:])
-    where = Targets(whole, rows if keep is None else rows[keep], keep, op.unique_indices)
+    where = Targets(whole, rows if keep is None else rows[keep], keep)
     return where, [*first, *last]

@@ -32,13 +32,11 @@ class Targets(NamedTuple):
         shape: Number of all rows there are, and of the elements of one.
         rows: Their numbers, in the order of the updates.
         keep: The updates that are for them, `None` for all.
-        unique: Is no row written to twice?
     """
 
     shape: tuple[int, int]
     rows: Array
     keep: Array | None
-    unique: bool
 
 
 def combine(
@@ -62,7 +60,7 @@ def combine(
             result[rows] = update  # of several for one row, the last one stays
         return
     body = lifted(region, [r.dtype for r in results])
-    most = 1 if targets.unique else _most_often(rows, len(results[0]))
+    most = _most_often(rows, len(results[0]))
     if most == 1:
         _apply(body, results, rows, updates)
         return

@@ -25,9 +25,7 @@ def _is_vector(at: Site, first: int) -> bool:
     return len(starts) == 1 and isinstance(starts[0], TensorType) and starts[0].rank == 1
 
 
-def window(
-    sizes: Sequence[int], part: Sequence[int], starts: Sequence[Any]
-) -> tuple[slice, ...] | slice:
+def window(sizes: Sequence[int], part: Sequence[int], starts: Sequence[Any]) -> tuple[slice, ...]:
     """Where a part of an array is, moved such that it is inside.
 
     >>> window([8], [3], [7])
@@ -66,14 +64,18 @@ def _dynamic_update_slice(op: DynamicUpdateSlice, at: Site) -> Kernel:
 
 @evaluates(RealDynamicSlice)
 def _real_dynamic_slice(op: RealDynamicSlice, at: Site) -> Kernel:
+    """What is not inside is moved inside, as `dynamic_slice` does.
+
+    Source: StableHLO `StablehloCanonicalizeDynamism.cpp`, which makes it one.
+    """
+
     def kernel(value: Array, starts: Array, limits: Array, strides: Array) -> Value:
-        index = []
-        for size, *given in zip(value.shape, starts, limits, strides, strict=True):
-            start, limit, stride = map(int, given)
-            if not (0 <= start <= limit <= size and stride > 0):
-                message = f"no slice [{start}:{limit}:{stride}] of {size} elements"
-                raise EvaluationError(message)
-            index.append(slice(start, limit, stride))
+        firsts, lasts, steps = ([int(x) for x in given] for given in (starts, limits, strides))
+        parts = [last - first for first, last in zip(firsts, lasts, strict=True)]
+        if min(parts, default=0) < 0 or min(steps, default=1) < 1:
+            raise EvaluationError(f"no slice from {firsts} to {lasts} with strides {steps}")
+        inside = window(value.shape, parts, firsts)
+        index = [slice(w.start, w.stop, step) for w, step in zip(inside, steps, strict=True)]
         return np.asarray(value)[tuple(index)]
 
     return kernel
