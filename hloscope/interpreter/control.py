@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from hloscope.interpreter.registry import Kernel, Region, Site, evaluates
 from hloscope.interpreter.values import TOKEN, Value
+from hloscope.ir.op import Op
 from hloscope.ir.types import TupleType
 from hloscope.ops.control import (
     AddDependency,
     AfterAll,
     Case,
+    CopyDone,
+    CopyStart,
     CreateToken,
     Domain,
     GetTupleElement,
@@ -17,6 +20,7 @@ from hloscope.ops.control import (
     Tuple,
     While,
 )
+from hloscope.ops.elementwise import ELEMENTWISE
 
 
 @evaluates(Tuple)
@@ -35,6 +39,26 @@ def _same(op: OptimizationBarrier, at: Site) -> Kernel:
     if isinstance(op, OptimizationBarrier) and len(at.ins.operands) != 1:
         return lambda *values: values
     return lambda value, *_: value
+
+
+@evaluates(ELEMENTWISE["copy"], lifted=True)
+def _copy(op: Op, at: Site) -> Kernel:
+    """Values are never written to, so a copy is the value itself."""
+    return lambda value: value
+
+
+@evaluates(CopyStart)
+def _copy_start(op: CopyStart, at: Site) -> Kernel:
+    """Gives (target, source, context)."""
+    import numpy as np
+
+    context = np.zeros((), np.uint32)
+    return lambda value: (value, value, context)
+
+
+@evaluates(CopyDone)
+def _copy_done(op: CopyDone, at: Site) -> Kernel:
+    return lambda started: started[0]
 
 
 @evaluates(AfterAll, CreateToken)
@@ -69,7 +93,7 @@ def _while(op: While, at: Site) -> Kernel:
         while condition(*state)[0]:
             results = body(*state)
             state = (results,) if whole else results
-        return state if several else state[0]
+        return state[0] if whole or not several else state
 
     return kernel
 

@@ -1,0 +1,232 @@
+"""Custom calls of factorizations: `lapack_spotrf_ffi` and the like, by `numpy.linalg`.
+
+The result tuples are those of jaxlib's calls: LAPACK's outputs in order, and `info`, which is not
+zero where a factorization fails.  All dimensions but the last two are batch dimensions.
+Source: jaxlib's `lapack` kernels and LAPACK's own documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from hloscope.interpreter.call_config import call_config
+from hloscope.interpreter.custom_call import implements
+from hloscope.interpreter.registry import Kernel, Site
+from hloscope.interpreter.substitution import lu, substitute
+from hloscope.interpreter.values import Array, Value
+from hloscope.ops.control import CustomCall
+
+_KINDS: Final = "sdcz"
+_INT: Final = np.int32
+
+Factors: TypeAlias = tuple[Array, ...]
+
+
+def _names(routine: str, complex_routine: str = "") -> list[str]:
+    """The targets of a routine, which is called otherwise for complex numbers."""
+    other = complex_routine or routine
+    return [f"lapack_{k}{other if k in 'cz' else routine}_ffi" for k in _KINDS]
+
+
+def _flag(at: Site, name: str, default: str = "") -> str:
+    """An attribute that is the code of a letter."""
+    value = call_config(at.ins).get(name, default)
+    return chr(value) if isinstance(value, int) else str(value)
+
+
+def _one_by_one(function: Callable[[Array], Factors], a: Array) -> Factors:
+    """Factors of every matrix of a batch."""
+    batch = a.shape[:-2]
+    found = [function(m) for m in a.reshape(-1, *a.shape[-2:])]
+    return tuple(np.stack(part).reshape(batch + part[0].shape) for part in zip(*found, strict=True))
+
+
+def _each(function: Callable[[Array], Factors], failed: Callable[[Array], Factors]) -> Kernel:
+    """A kernel of factors and `info`; matrices that have no factors get `failed`'s results."""
+
+    def one(a: Array) -> Factors:
+        try:
+            return (*function(a), np.array(0, _INT))
+        except np.linalg.LinAlgError:
+            return failed(a)
+
+    def kernel(a: Any) -> Value:
+        try:
+            return (*function(a), np.zeros(a.shape[:-2], _INT))
+        except np.linalg.LinAlgError:
+            return _one_by_one(one, a)
+
+    return kernel
+
+
+@implements(*_names("potrf"))
+def _potrf(op: CustomCall, at: Site) -> Kernel:
+    """The triangle that is not asked for keeps the operand's elements."""
+    is_lower = _flag(at, "uplo", "L") == "L"
+    kept = np.triu if is_lower else np.tril
+
+    def factor(a: Array) -> Factors:
+        if is_lower:
+            return (np.linalg.cholesky(a) + kept(a, 1),)
+        return (_adjoint(np.linalg.cholesky(_adjoint(a))) + kept(a, -1),)
+
+    def failed(a: Array) -> Factors:
+        return a, np.array(_first_indefinite(a if is_lower else _adjoint(a)), _INT)
+
+    return _each(factor, failed)
+
+
+def _first_indefinite(a: Array) -> int:
+    """Size of the smallest leading block that is not positive definite."""
+    for size in range(1, len(a)):
+        try:
+            np.linalg.cholesky(a[:size, :size])
+        except np.linalg.LinAlgError:
+            return size
+    return len(a)
+
+
+@implements(*_names("getrf"))
+def _getrf(op: CustomCall, at: Site) -> Kernel:
+    return lambda a: lu(a)
+
+
+@implements(*_names("geqrf"))
+def _geqrf(op: CustomCall, at: Site) -> Kernel:
+    """Some versions return `info` too."""
+    count = len(at.results)
+
+    def kernel(a: Any) -> Value:
+        reflectors, scales = np.linalg.qr(a, mode="raw")
+        parts = np.swapaxes(reflectors, -1, -2), scales, np.zeros(a.shape[:-2], _INT)
+        return parts[:count]
+
+    return kernel
+
+
+@implements(*_names("orgqr", "ungqr"))
+def _orgqr(op: CustomCall, at: Site) -> Kernel:
+    """Some versions return `info` too."""
+    count = len(at.results)
+
+    def kernel(a: Any, scales: Any) -> Value:
+        q = _product_of_reflectors(a, scales)
+        return q if count == 1 else (q, np.zeros(a.shape[:-2], _INT))
+
+    return kernel
+
+
+def _product_of_reflectors(a: Array, scales: Array) -> Array:
+    rows, columns = a.shape[-2:]
+    q = np.broadcast_to(np.eye(rows, columns, dtype=a.dtype), a.shape).copy()
+    for i in reversed(range(scales.shape[-1])):
+        v = np.concatenate([np.ones_like(a[..., :1, i]), a[..., i + 1 :, i]], -1)[..., None]
+        tail = q[..., i:, :]
+        q[..., i:, :] = tail - scales[..., i, None, None] * (v @ (_adjoint(v) @ tail))
+    return q
+
+
+@implements(*_names("syevd", "heevd"))
+def _syevd(op: CustomCall, at: Site) -> Kernel:
+    is_lower = _flag(at, "uplo", "L") == "L"
+
+    def factor(a: Array) -> Factors:
+        values, vectors = np.linalg.eigh(a, "L" if is_lower else "U")
+        return vectors, values
+
+    def failed(a: Array) -> Factors:
+        values = np.full(a.shape[:-1], np.nan, a.real.dtype)
+        return np.full_like(a, np.nan), values, np.array(1, _INT)
+
+    return _each(factor, failed)
+
+
+@implements(*_names("gesdd"), *_names("gesvd"))
+def _gesdd(op: CustomCall, at: Site) -> Kernel:
+    """Mode `N` computes no vectors: they are zero."""
+    mode = _flag(at, "mode", "S")
+    _, _, u_type, v_type, *_ = at.results
+    u_shape, v_shape = u_type.sizes[-2:], v_type.sizes[-2:]  # type: ignore[union-attr]
+
+    def factor(a: Array) -> Factors:
+        if mode == "N":
+            values = np.linalg.svd(a, compute_uv=False)
+            return a, values, _zeros(a, u_shape), _zeros(a, v_shape)
+        u, values, v = np.linalg.svd(a, full_matrices=mode == "A")
+        return a, values, u, v
+
+    def failed(a: Array) -> Factors:
+        values = np.full((*a.shape[:-2], min(a.shape[-2:])), np.nan, a.real.dtype)
+        u, v = _zeros(a, u_shape), _zeros(a, v_shape)
+        return a, values, u + np.nan, v + np.nan, np.array(1, _INT)
+
+    return _each(factor, failed)
+
+
+def _zeros(a: Array, shape: tuple[int | None, ...]) -> Array:
+    return np.zeros(a.shape[:-2] + tuple(s or 0 for s in shape), a.dtype)
+
+
+@implements(*_names("geev"))
+def _geev(op: CustomCall, at: Site) -> Kernel:
+    """Left vectors are the rows of the inverse of the right ones, made to have length one."""
+    is_real = len(at.results) == 5
+
+    def factor(a: Array) -> Factors:
+        values, right = np.linalg.eig(a)
+        kind = np.result_type(a.dtype, np.complex64)
+        values, right = values.astype(kind), right.astype(kind)
+        left = _adjoint(np.linalg.inv(right))
+        left = left / np.linalg.norm(left, axis=-2, keepdims=True)
+        parts = (values.real, values.imag) if is_real else (values,)
+        return (*parts, left.astype(kind), right)
+
+    def failed(a: Array) -> Factors:
+        kind = np.result_type(a.dtype, np.complex64)
+        values, vectors = np.full(a.shape[:-1], np.nan, kind), np.full(a.shape, np.nan, kind)
+        parts = (values.real, values.imag) if is_real else (values,)
+        return (*parts, vectors, vectors, np.array(1, _INT))
+
+    return _each(factor, failed)
+
+
+@implements(*_names("trsm"))
+def _trsm(op: CustomCall, at: Site) -> Kernel:
+    side, transposed = _flag(at, "side", "L"), _flag(at, "trans_x", "N")
+    is_lower, is_unit = _flag(at, "uplo", "L") == "L", _flag(at, "diag", "N") == "U"
+
+    def kernel(a: Any, b: Any) -> Value:
+        lower = is_lower
+        if transposed != "N":
+            a, lower = np.swapaxes(a, -1, -2), not lower
+            a = a.conj() if transposed == "C" else a
+        if side == "L":
+            return substitute(a, b, lower=lower, unit=is_unit)
+        flipped = np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2)
+        return np.swapaxes(substitute(*flipped, lower=not lower, unit=is_unit), -1, -2)
+
+    return kernel
+
+
+@implements(*_names("gtsv"))
+def _gtsv(op: CustomCall, at: Site) -> Kernel:
+    """The diagonals come back as they were."""
+
+    def kernel(below: Any, diagonal: Any, above: Any, b: Any) -> Value:
+        size = diagonal.shape[-1]
+        a = np.zeros((*diagonal.shape, size), diagonal.dtype)
+        index = np.arange(size)
+        a[..., index, index] = diagonal
+        a[..., index[1:], index[:-1]] = below[..., : size - 1]
+        a[..., index[:-1], index[1:]] = above[..., : size - 1]
+        info = np.zeros(b.shape[:-2], _INT)
+        return below, diagonal, above, np.linalg.solve(a, b), info
+
+    return kernel
+
+
+def _adjoint(a: Any) -> Any:
+    return np.conj(np.swapaxes(a, -1, -2))
