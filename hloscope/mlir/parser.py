@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gc
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -21,10 +22,13 @@ from hloscope.mlir.ir import Block, Operation, Region, SourceModule
 from hloscope.mlir.lexer import TextError
 from hloscope.mlir.parser_ops import OperationParser
 from hloscope.mlir.parser_recovery import NoMoreErrors, RecoveringParser
+from hloscope.mlir.parser_types import MOST_NESTING
 from hloscope.source import Source
 
 _RESOURCES: Final = re.compile(r"\{-#(?:[^#\"]|#(?!-\})|\"(?:[^\"\\]|\\.)*\")*#-\}")
 _NO_DIALECTS: Final = Dialects()
+_CALLS_A_LEVEL: Final = 12
+"""Calls of Python functions that one level of nesting takes, at most."""
 
 
 def parse_mlir(
@@ -52,11 +56,22 @@ def parse_mlir(
         ParseError: The text is not in the grammar.
     """
     parser = _ModuleParser(Source(name, text), dialects, allow_unregistered, errors)
-    with _uncollected():
+    with _uncollected(), _room_to_nest():
         try:
             return parser.read()
         except RecursionError:
             parser.fail_plainly("nesting is too deep", parser.at)
+
+
+@contextmanager
+def _room_to_nest() -> Iterator[None]:
+    """Let the reader's functions call each other as deeply as text may be nested."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(before + MOST_NESTING * _CALLS_A_LEVEL)
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
 
 
 @contextmanager

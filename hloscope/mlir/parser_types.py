@@ -22,7 +22,7 @@ from hloscope.mlir.lexer import BLANK, STRING, Lexer
 from hloscope.mlir.types import ELEMENTS, WIDEST, integer_type, type_text
 from hloscope.source import Source
 
-MOST_NESTING: Final = 64
+MOST_NESTING: Final = 500
 """How deep types, attributes and regions may be nested in one another."""
 
 _PLAIN: Final = re.compile(
