@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from hloscope.interpreter.comparing import Difference, exactly, within, within_ulps
+import numpy as np
+
+from hloscope.interpreter.comparing import FAR, Difference, exactly, within, within_ulps
 from hloscope.interpreter.custom_call import implements
 from hloscope.interpreter.observing import probed
 from hloscope.interpreter.registry import Kernel, Site, evaluates
-from hloscope.interpreter.values import EvaluationError, Value
+from hloscope.interpreter.values import Array, EvaluationError, Value
 from hloscope.ir.types import TensorType
 from hloscope.mlir.attributes import Attribute, DenseAttr, FloatAttr, IntegerAttr
 from hloscope.mlir.floats import decode
@@ -30,12 +32,7 @@ from hloscope.ops.checking import (
 )
 from hloscope.ops.control import CustomCall
 
-if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
-
-Comparison = Callable[["Array", "Array"], Difference | None]
+Comparison = Callable[[Array, Array], Difference | None]
 
 _TOLERANCE: Final = 1e-4
 
@@ -119,8 +116,9 @@ def _expect_almost_eq_const(op: ExpectAlmostEqConst, at: Site) -> Kernel:
 
 @evaluates(ExpectClose)
 def _expect_close(op: ExpectClose, at: Site) -> Kernel:
-    most, least = _number(op.max_ulp_difference, 1), _number(op.min_ulp_difference, 0)
-    return _pair(op.name, partial(within_ulps, most=int(most), least=int(least)))
+    most = int(_number(op.max_ulp_difference, 1)) & FAR  # unsigned
+    least = int(_number(op.min_ulp_difference, 0)) & FAR
+    return _pair(op.name, partial(within_ulps, most=most, least=least))
 
 
 @evaluates(ExpectSerializedEq)
@@ -154,8 +152,6 @@ def _call_close(op: CustomCall, at: Site) -> Kernel:
 @implements("check.eq")
 def _call_check(op: CustomCall, at: Site) -> Kernel:
     """Returns true, if it returns."""
-    import numpy as np
-
     compare, true = partial(within, tolerance=_TOLERANCE), np.bool_(True)
     shape = at.result.sizes if isinstance(at.ins.type, TensorType) else ()
     result = np.broadcast_to(true, [size or 1 for size in shape])

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+import numpy as np
 
 from hloscope.hlo_parser.replica_groups import read_replica_groups
 from hloscope.interpreter.parallel import Group, Process, process_of
 from hloscope.interpreter.registry import Kernel, Region, Site, evaluates
-from hloscope.interpreter.values import EvaluationError, Value, dtype_of
+from hloscope.interpreter.values import Array, EvaluationError, Value, dtype_of
 from hloscope.ir.types import Dims, TensorType, TupleType
 from hloscope.ops.collectives import (
     AllGather,
@@ -32,27 +34,18 @@ from hloscope.ops.collectives import (
 )
 from hloscope.ops.groups import Table
 
-if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
-
 Parts = list[tuple[Any, ...]]
 """The operands of every member of a group."""
 
 
 @evaluates(ReplicaId)
 def _replica_id(op: ReplicaId, at: Site) -> Kernel:
-    import numpy as np
-
     number = np.uint32(at.world.replica)
     return lambda: number  # type: ignore[return-value]
 
 
 @evaluates(PartitionId)
 def _partition_id(op: PartitionId, at: Site) -> Kernel:
-    import numpy as np
-
     number = np.uint32(at.world.partition)
     return lambda: number  # type: ignore[return-value]
 
@@ -153,8 +146,6 @@ def _exchange(
 
 @evaluates(AllGather)
 def _all_gather(op: AllGather, at: Site) -> Kernel:
-    import numpy as np
-
     axis = op.all_gather_dim
 
     def gathered(parts: Parts, _: Sequence[Region]) -> tuple[Value, ...]:
@@ -165,8 +156,6 @@ def _all_gather(op: AllGather, at: Site) -> Kernel:
 
 @evaluates(AllToAll)
 def _all_to_all(op: AllToAll, at: Site) -> Kernel:
-    import numpy as np
-
     split, concat = op.split_dimension, op.concat_dimension
     if split is None:  # an operand for each member
         return _exchange(
@@ -200,7 +189,6 @@ def _part(array: Array, axis: int, count: int, number: int) -> Array:
 @evaluates(RaggedAllToAll)
 def _ragged_all_to_all(op: RaggedAllToAll, at: Site) -> Kernel:
     """Member `i` gets `sizes[i]` rows from `inputs[i]` on, at `outputs[i]` of its own output."""
-    import numpy as np
 
     def mine(parts: Parts, place: int, operands: tuple[Any, ...]) -> tuple[Value, ...]:
         result = np.array(operands[1])
@@ -239,8 +227,6 @@ def _folded(at: Site) -> Callable[[Parts, Sequence[Region]], tuple[Any, ...]]:
 
 def _applied(region: Region, a: Any, b: Any) -> Any:
     """A region of two scalars applied to all elements."""
-    import numpy as np
-
     if region.is_elementwise:
         return np.broadcast_to(region(a, b)[0], a.shape)  # type: ignore[arg-type]
     pairs = zip(a.reshape(-1), b.reshape(-1), strict=True)
@@ -274,8 +260,6 @@ def _reduce_scatter(op: ReduceScatter, at: Site) -> Kernel:
 @evaluates(CollectiveReduce)
 def _collective_reduce(op: CollectiveReduce, at: Site) -> Kernel:
     """Those that are not the root of an operand get zeros."""
-    import numpy as np
-
     size, fold = len(_needed(op, process_of(at.world))), _folded(at)
 
     def combine(parts: Parts, regions: Sequence[Region]) -> tuple[Any, ...]:
@@ -309,8 +293,6 @@ def _roots(op: Rooted, operands: tuple[Any, ...], size: int) -> list[int]:
 @evaluates(CollectiveBroadcast)
 def _collective_broadcast(op: CollectiveBroadcast, at: Site) -> Kernel:
     """Processes of no group get zeros."""
-    import numpy as np
-
     several = isinstance(at.ins.type, TupleType)
     group = _group(op, process_of(at.world))
     if group is None:
@@ -331,8 +313,6 @@ def _collective_broadcast(op: CollectiveBroadcast, at: Site) -> Kernel:
 @evaluates(CollectivePermute)
 def _collective_permute(op: CollectivePermute, at: Site) -> Kernel:
     """Values are sent before one is waited for; who is no target gets zeros."""
-    import numpy as np
-
     process, ins = process_of(at.world), at.ins
     several, in_place = isinstance(ins.type, TupleType), len(ins.operands) == 4
     in_place = in_place and not several

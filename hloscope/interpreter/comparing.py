@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+import numpy as np
 
 from hloscope.hlo_parser.literals import ml_dtypes
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
+from hloscope.interpreter.values import Array
 
 FAR: Final = (1 << 64) - 1
 """Distance of two values one of which is not finite, unless they are the same."""
@@ -50,8 +48,6 @@ def exactly(found: Array, expected: Array) -> Difference | None:
     >>> print(exactly(numpy.array([1, 2]), numpy.array([1, 3])))
     1 of 2 elements differ; the worst at [1]: found 2, expected 3
     """
-    import numpy as np
-
     differ = ~np.asarray(found == expected)
     return _difference(found, expected, differ, differ.astype(np.float64), lambda _: "")
 
@@ -65,8 +61,6 @@ def within(found: Array, expected: Array, tolerance: float) -> Difference | None
     >>> print(within(numpy.array([1.0, numpy.nan]), numpy.array([1.1, numpy.nan]), 0.2))
     None
     """
-    import numpy as np
-
     if not is_inexact(found.dtype) or not is_inexact(expected.dtype):
         return exactly(found, expected)
     distance = np.zeros(found.shape)
@@ -105,8 +99,6 @@ def ulps(a: Array, b: Array) -> Array:
     >>> ulps(numpy.float32([1, -1e-45]), numpy.float32([1.0000001, 1e-45])).tolist()
     [1, 2]
     """
-    import numpy as np
-
     if not is_inexact(a.dtype):
         low, high = np.minimum(a, b), np.maximum(a, b)
         return np.asarray(high.astype(np.uint64) - low.astype(np.uint64))
@@ -115,8 +107,6 @@ def ulps(a: Array, b: Array) -> Array:
 
 
 def _ulps(a: Array, b: Array) -> Array:
-    import numpy as np
-
     (size_a, minus_a), (size_b, minus_b) = _sized(a), _sized(b)
     low, high = np.minimum(size_a, size_b), np.maximum(size_a, size_b)
     gap = np.where(minus_a == minus_b, high - low, high + low)
@@ -127,8 +117,6 @@ def _ulps(a: Array, b: Array) -> Array:
 
 def _sized(a: Array) -> tuple[Array, Array]:
     """Magnitudes as numbers counted from zero, and which ones are negative."""
-    import numpy as np
-
     bits = np.ascontiguousarray(a).view(f"u{a.dtype.itemsize}").astype(np.uint64).reshape(a.shape)
     if a.dtype.name == "float8_e8m0fnu":  # it has no sign
         return bits, np.zeros(a.shape, bool)
@@ -153,8 +141,6 @@ def _parts(array: Array) -> tuple[Array, ...]:
 def _difference(
     found: Array, expected: Array, differ: Array, distance: Array, off: Callable[[Any], str]
 ) -> Difference | None:
-    import numpy as np
-
     if not differ.any():
         return None
     at = int(np.argmax(np.where(differ, distance, 0).reshape(-1)))

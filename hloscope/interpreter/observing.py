@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+import numpy as np
 
 from hloscope.interpreter.registry import Kernel, Site, evaluates
 from hloscope.interpreter.shown import value_text
@@ -16,9 +18,6 @@ from hloscope.interpreter.world import World
 from hloscope.ir.types import QuantizedType, TensorType, Type
 from hloscope.mlir.types import type_text
 from hloscope.ops.checking import Print, Probe
-
-if TYPE_CHECKING:
-    import numpy as np
 
 PROBE: Final = "probe"
 """Key of `World.extra`: the folder to write values to."""
@@ -46,8 +45,6 @@ def _probe(op: Probe, at: Site) -> Kernel:
     type_, world = at.ins.type, at.world
 
     def kernel(value: Value) -> Value:
-        import numpy as np
-
         folder = _folder(world)
         index = folder / _INDEX
         number = len(_rows(index)) + 1
@@ -72,8 +69,6 @@ def probed(world: World, probe_id: str, number: int, type_: Type) -> Any:
     Raises:
         EvaluationError: There is no such line, or its value is of another type.
     """
-    import numpy as np
-
     folder = _folder(world)
     rows = [row for row in _rows(folder / _INDEX) if row[:1] == [probe_id]]
     if number >= len(rows):
@@ -105,8 +100,6 @@ def _rows(index: Path) -> list[list[str]]:
 
 def _stored(value: Any, type_: Type) -> np.ndarray[Any, Any]:
     """The bytes of the value as an array of the storage class that a probe's file states."""
-    import numpy as np
-
     assert isinstance(type_, TensorType)
     element = type_.element
     code = _code("u" if isinstance(element, QuantizedType) else element.kind, value.dtype)

@@ -14,6 +14,8 @@ from itertools import product
 from threading import Semaphore, Thread
 from typing import Any, Final, NamedTuple
 
+import numpy as np
+
 from hloscope.hlo_parser.types import print_type
 from hloscope.interpreter.evaluate import as_value
 from hloscope.interpreter.plan import Plans, run
@@ -173,8 +175,6 @@ class Grid:
         self._check_mail()
 
     def _work(self, process: Process, job: Callable[[], tuple[Value, ...]]) -> None:
-        import numpy as np
-
         process.turn.acquire()
         if self.is_abandoned:
             return

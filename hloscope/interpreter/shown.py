@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import prod
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from hloscope.interpreter.values import Value
+import numpy as np
+
+from hloscope.interpreter.values import Array, Value
 from hloscope.ir.types import ElementType, QuantizedType, TensorType, TupleType, Type
 from hloscope.mlir.floats import FORMATS, format_float
 from hloscope.mlir.types import type_text
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
 
 _HALF: Final = {"c64": "f32", "c128": "f64"}
 
@@ -85,8 +82,6 @@ def element_texts(value: Array, element: ElementType) -> list[str]:
     >>> element_texts(numpy.array([0.5, numpy.inf], "float32"), ELEMENT_TYPES["f32"])
     ['5.000000e-01', '0x7F800000']
     """
-    import numpy as np
-
     flat = np.ascontiguousarray(value).reshape(-1)
     if isinstance(element, QuantizedType):
         element = element.storage

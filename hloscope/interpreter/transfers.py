@@ -9,6 +9,8 @@ import re
 from collections.abc import Hashable
 from typing import Any, Final
 
+import numpy as np
+
 from hloscope.interpreter.parallel import INFEED, OUTFEED, process_of
 from hloscope.interpreter.registry import Kernel, Site, evaluates
 from hloscope.interpreter.values import TOKEN, EvaluationError, Value, dtype_of, fits
@@ -58,8 +60,6 @@ def _send(op: Send, at: Site) -> Kernel:
 
 
 def _context() -> Any:
-    import numpy as np
-
     return np.uint32(0)
 
 
@@ -149,8 +149,6 @@ def _fitting(found: tuple[Value, ...], types: tuple[Type, ...]) -> Value:
 
 def zeros(type_: Type) -> Value:
     """A value of the type with nothing but zeros."""
-    import numpy as np
-
     if isinstance(type_, TupleType):
         return tuple(map(zeros, type_.elements))
     if isinstance(type_, TensorType):

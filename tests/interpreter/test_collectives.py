@@ -1,0 +1,303 @@
+"""Ops by which processes exchange values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hloscope.interpreter.values import EvaluationError
+from tests.interpreter.helpers import grid, values
+
+ADD = """({ ^bb0(%a: tensor<i64>, %b: tensor<i64>):
+  %s = stablehlo.add %a, %b : tensor<i64>
+  stablehlo.return %s : tensor<i64> })"""
+CHANNEL = ", channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>"
+GLOBAL = f"{CHANNEL}, use_global_device_ids"
+
+
+def program(op: str, body: str, attributes: str, types: tuple[str, ...], result: str) -> str:
+    names = [f"%x{i}" for i in range(len(types))]
+    given = ", ".join(f"{n}: {t}" for n, t in zip(names, types, strict=True))
+    return f"""func.func @main({given}) -> {result} {{
+      %r = "stablehlo.{op}"({", ".join(names)}) {body} {{{attributes}}}
+        : ({", ".join(types)}) -> {result}
+      return %r : {result}
+    }}"""
+
+
+def groups(text: str) -> str:
+    rows = text.count("[") - 1
+    columns = text.split("]", maxsplit=1)[0].count(",") + 1
+    return f"replica_groups = dense<{text}> : tensor<{rows}x{columns}xi64>"
+
+
+def gathered(attributes: str, count: int) -> str:
+    attributes = f"all_gather_dim = 0 : i64, {attributes}"
+    return program("all_gather", "", attributes, ("tensor<1xi64>",), f"tensor<{count}xi64>")
+
+
+FOUR = [[[0]], [[1]], [[2]], [[3]]]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "expected"),
+    [
+        # 2 replicas × 2 partitions: processes (0, 0), (0, 1), (1, 0), (1, 1)
+        (groups("[[0, 1]]"), [[0, 2], [1, 3], [0, 2], [1, 3]]),
+        (groups("[[1, 0]]"), [[2, 0], [3, 1], [2, 0], [3, 1]]),
+        (groups("[[0], [1]]") + CHANNEL, [[0, 1], [0, 1], [2, 3], [2, 3]]),
+        (groups("[[0, 2], [3, 1]]") + GLOBAL, [[0, 2], [3, 1], [0, 2], [3, 1]]),
+    ],
+    ids=["replicas", "order of the group", "replicas and partitions", "flattened"],
+)
+def test_groups(attributes: str, expected: Any) -> None:
+    assert grid(gathered(attributes, 2), FOUR, 2, 2) == expected
+
+
+def test_groups_across_replicas_and_partitions_count_partitions_last() -> None:
+    text = gathered(groups("[[0, 1]]") + CHANNEL, 4)
+    assert grid(text, FOUR, 2, 2) == [[0, 2, 1, 3]] * 4
+
+
+def test_a_process_in_no_group() -> None:
+    with pytest.raises(EvaluationError, match=r"process \(2, 0\) is in no group of `all_gather`"):
+        grid(gathered(groups("[[0, 1]]"), 2), FOUR[:3], 3)
+
+
+def test_a_group_of_processes_that_do_not_exist() -> None:
+    with pytest.raises(EvaluationError, match=r"names process \(1, 0\), there are 1 × 1"):
+        values(gathered(groups("[[0, 1]]"), 2), [0])
+
+
+def test_all_gather_along_a_dimension() -> None:
+    """The example of the specification."""
+    attributes = f"all_gather_dim = 1 : i64, {groups('[[0, 1]]')}"
+    text = program("all_gather", "", attributes, ("tensor<2x2xi64>",), "tensor<2x4xi64>")
+    found = grid(text, [[[[1, 2], [3, 4]]], [[[5, 6], [7, 8]]]], 2)
+    assert found == [[[1, 2, 5, 6], [3, 4, 7, 8]]] * 2
+
+
+def test_all_reduce() -> None:
+    text = program("all_reduce", ADD, groups("[[0, 1]]"), ("tensor<4xi64>",), "tensor<4xi64>")
+    found = grid(text, [[[1, 2, 3, 4]], [[5, 6, 7, 8]]], 2)
+    assert found == [[6, 8, 10, 12]] * 2
+
+
+def test_all_reduce_of_groups_that_differ_in_size() -> None:
+    attributes = groups("[[0, 1], [2, -1]]")
+    text = program("all_reduce", ADD, attributes, ("tensor<1xi64>",), "tensor<1xi64>")
+    assert grid(text, FOUR[:3], 3) == [[1], [1], [2]]
+
+
+def test_all_reduce_in_a_wider_type() -> None:
+    body = ADD.replace("i64", "f32")
+    attributes = groups("[[0, 1]]")
+    text = program("all_reduce", body, attributes, ("tensor<1xf16>",), "tensor<1xf32>")
+    assert grid(text, [[[2048]], [[1]]], 2) == [[2049]] * 2
+
+
+def test_all_reduce_with_a_body_that_is_not_element_wise() -> None:
+    body = """({ ^bb0(%a: tensor<i64>, %b: tensor<i64>):
+      %c = stablehlo.compare GT, %a, %b : (tensor<i64>, tensor<i64>) -> tensor<i1>
+      %s = "stablehlo.if"(%c) ({ stablehlo.return %a : tensor<i64> },
+        { stablehlo.return %b : tensor<i64> }) : (tensor<i1>) -> tensor<i64>
+      stablehlo.return %s : tensor<i64> })"""
+    text = program("all_reduce", body, groups("[[0, 1]]"), ("tensor<2xi64>",), "tensor<2xi64>")
+    assert grid(text, [[[1, 9]], [[5, 6]]], 2) == [[5, 9]] * 2
+
+
+def test_reduce_scatter() -> None:
+    """The example of the specification."""
+    attributes = f"scatter_dimension = 1 : i64, {groups('[[0, 1]]')}"
+    text = program("reduce_scatter", ADD, attributes, ("tensor<2x4xi64>",), "tensor<2x2xi64>")
+    one, two = [[1, 2, 3, 4], [5, 6, 7, 8]], [[9, 10, 11, 12], [13, 14, 15, 16]]
+    found = grid(text, [[one], [two]], 2)
+    assert found == [[[10, 12], [18, 20]], [[14, 16], [22, 24]]]
+
+
+ALL_TO_ALL = (
+    "split_dimension = 1 : i64, concat_dimension = 0 : i64, split_count = 2 : i64,"
+    " replica_groups = dense<[[ROW]]> : tensor<1x2xi64>"
+)
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ("0, 1", [[[1, 2], [5, 6], [9, 10], [13, 14]], [[3, 4], [7, 8], [11, 12], [15, 16]]]),
+        ("1, 0", [[[11, 12], [15, 16], [3, 4], [7, 8]], [[9, 10], [13, 14], [1, 2], [5, 6]]]),
+    ],
+)
+def test_all_to_all(row: str, expected: Any) -> None:
+    """The example of the specification, and the group in another order."""
+    attributes = ALL_TO_ALL.replace("ROW", row)
+    text = program("all_to_all", "", attributes, ("tensor<2x4xi64>",), "tensor<4x2xi64>")
+    one, two = [[1, 2, 3, 4], [5, 6, 7, 8]], [[9, 10, 11, 12], [13, 14, 15, 16]]
+    assert grid(text, [[one], [two]], 2) == expected
+    across = program(
+        "all_to_all", "", attributes + CHANNEL, ("tensor<2x4xi64>",), "tensor<4x2xi64>"
+    )
+    assert grid(across, [[one], [two]], 1, 2) == expected
+
+
+def test_collective_broadcast() -> None:
+    """The example of the specification: who is in no group gets zeros."""
+    attributes = groups("[[2, 1]]")
+    text = program("collective_broadcast", "", attributes, ("tensor<1xi64>",), "tensor<1xi64>")
+    assert grid(text, [[[1]], [[3]], [[5]], [[7]]], 4) == [[0], [5], [5], [0]]
+
+
+def test_collective_broadcast_with_roots_given_at_run_time() -> None:
+    text = """func.func @main(%x: tensor<1xi64>, %y: tensor<1xi64>, %root: tensor<2xi32>)
+        -> (tensor<1xi64>, tensor<1xi64>) {
+      %r:2 = "stablehlo.collective_broadcast"(%x, %y, %root) {
+        replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>, has_dynamic_root = true
+      } : (tensor<1xi64>, tensor<1xi64>, tensor<2xi32>) -> (tensor<1xi64>, tensor<1xi64>)
+      return %r#0, %r#1 : tensor<1xi64>, tensor<1xi64>
+    }"""
+    given = [[[1], [2], [1, 0]], [[3], [4], [1, 0]]]
+    assert grid(text, given, 2) == [([3], [2])] * 2
+    with pytest.raises(EvaluationError, match=r"roots \[1, 2\] of `collective_broadcast`"):
+        grid(text, [[[1], [2], [1, 2]], [[3], [4], [1, 2]]], 2)
+
+
+def test_collective_reduce() -> None:
+    attributes = groups("[[1, 0]]")
+    text = program("collective_reduce", ADD, attributes, ("tensor<1xi64>",), "tensor<1xi64>")
+    assert grid(text, [[[1]], [[3]]], 2) == [[0], [4]]
+
+
+def test_collective_permute() -> None:
+    pairs = "source_target_pairs = dense<[[0, 1], [1, 2], [3, 3]]> : tensor<3x2xi64>"
+    for attributes, sizes in ((pairs, (4, 1)), (pairs + CHANNEL, (1, 4))):
+        text = program("collective_permute", "", attributes, ("tensor<1xi64>",), "tensor<1xi64>")
+        assert grid(text, [[[1]], [[3]], [[5]], [[7]]], *sizes) == [[0], [1], [3], [7]]
+
+
+def test_ids() -> None:
+    text = """func.func @main() -> (tensor<ui32>, tensor<ui32>) {
+      %r = stablehlo.replica_id : tensor<ui32>
+      %p = stablehlo.partition_id : tensor<ui32>
+      return %r, %p : tensor<ui32>, tensor<ui32>
+    }"""
+    assert grid(text, [[]], 2, 2) == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert values(text) == (0, 0)
+
+
+def test_several_operands() -> None:
+    text = """func.func @main(%x: tensor<1xi64>, %y: tensor<2xi64>)
+        -> (tensor<1xi64>, tensor<2xi64>) {
+      %r:2 = "stablehlo.all_reduce"(%x, %y) ({ ^bb0(%a: tensor<i64>, %b: tensor<i64>):
+        %s = stablehlo.add %a, %b : tensor<i64>
+        stablehlo.return %s : tensor<i64> }) {
+        replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>
+      } : (tensor<1xi64>, tensor<2xi64>) -> (tensor<1xi64>, tensor<2xi64>)
+      return %r#0, %r#1 : tensor<1xi64>, tensor<2xi64>
+    }"""
+    assert grid(text, [[[1], [2, 3]], [[4], [5, 6]]], 2) == [([5], [7, 9])] * 2
+
+
+# ----------------------------------------------------------------------------------- HLO
+
+HLO_ADD = "add { a = s64[] parameter(0) b = s64[] parameter(1) ROOT r = s64[] add(a, b) }\n"
+
+
+def hlo(body: str) -> str:
+    return f"HloModule m\n{HLO_ADD}ENTRY e {{ p = s64[2] parameter(0)\n{body} }}"
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("ROOT r = s64[2] all-reduce(p), to_apply=add", [[2, 4], [4, 6], [2, 4], [4, 6]]),
+        (
+            "ROOT r = s64[2] all-reduce(p), to_apply=add, channel_id=1, replica_groups={{0,1},"
+            "{2,3}}, use_global_device_ids=true",
+            [[1, 3], [1, 3], [5, 7], [5, 7]],
+        ),
+        (
+            "ROOT r = s64[2] all-reduce(p), to_apply=add, channel_id=1,"
+            " replica_groups=[2,2]<=[2,2]T(1,0), use_global_device_ids=true",
+            [[2, 4], [4, 6], [2, 4], [4, 6]],
+        ),
+        (
+            "ROOT r = s64[4] all-gather(p), dimensions={0}, replica_groups={{1,0}}",
+            [[2, 3, 0, 1], [3, 4, 1, 2], [2, 3, 0, 1], [3, 4, 1, 2]],
+        ),
+        (
+            "ROOT r = s64[1] reduce-scatter(p), dimensions={0}, to_apply=add,"
+            " replica_groups={{0,1}}",
+            [[2], [4], [4], [6]],
+        ),
+        (
+            "a = s64[1] slice(p), slice={[0:1]} b = s64[1] slice(p), slice={[1:2]}\n"
+            "ROOT r = (s64[1], s64[1]) all-to-all(a, b), replica_groups={{0,1}}",
+            [([0], [2]), ([1], [3]), ([1], [3]), ([2], [4])],
+        ),
+        (
+            "ROOT r = s64[2] all-to-all(p), dimensions={0}, replica_groups={{0,1}}",
+            [[0, 2], [1, 3], [1, 3], [2, 4]],
+        ),
+        (
+            "ROOT r = s64[2] collective-permute(p), source_target_pairs={{0,1}}",
+            [[0, 0], [0, 0], [0, 1], [1, 2]],
+        ),
+        (
+            "ROOT r = s64[2] collective-permute(p), channel_id=3, source_target_pairs={{0,1}}",
+            [[0, 0], [0, 1], [0, 0], [2, 3]],
+        ),
+        (
+            "ROOT r = s64[2] collective-broadcast(p), replica_groups={{1,0}}",
+            [[2, 3], [3, 4], [2, 3], [3, 4]],
+        ),
+        (
+            "s = s64[2] all-reduce-start(p), to_apply=add\nROOT r = s64[2] all-reduce-done(s)",
+            [[2, 4], [4, 6], [2, 4], [4, 6]],
+        ),
+        (
+            "s = (s64[2], s64[4]) all-gather-start(p), dimensions={0}, replica_groups={{0,1}}\n"
+            "ROOT r = s64[4] all-gather-done(s)",
+            [[0, 1, 2, 3], [1, 2, 3, 4], [0, 1, 2, 3], [1, 2, 3, 4]],
+        ),
+        (
+            "s = (s64[2], s64[2], u32[], u32[]) collective-permute-start(p),"
+            " source_target_pairs={{0,1}}\nROOT r = s64[2] collective-permute-done(s)",
+            [[0, 0], [0, 0], [0, 1], [1, 2]],
+        ),
+        (
+            "s = ((s64[2]), s64[1]) reduce-scatter-start(p), dimensions={0}, to_apply=add,"
+            " replica_groups={{0,1}}\nROOT r = s64[1] reduce-scatter-done(s)",
+            [[2], [4], [4], [6]],
+        ),
+    ],
+)
+def test_hlo(body: str, expected: Any) -> None:
+    given = [[[0, 1]], [[1, 2]], [[2, 3]], [[3, 4]]]
+    assert grid(hlo(body), given, 2, 2) == expected
+
+
+def test_hlo_permutes_in_place() -> None:
+    text = """HloModule m
+    ENTRY e { p = s32[4] parameter(0) o = s32[4] parameter(1)
+      i = s32[] constant(2) j = s32[] constant(0)
+      ROOT r = s32[4] collective-permute(p, o, i, j), source_target_pairs={{0,1}},
+        slice_sizes={{2}} }"""
+    given = [[[1, 2, 3, 4], [0, 0, 0, 0]], [[5, 6, 7, 8], [9, 9, 9, 9]]]
+    assert grid(text, given, 2) == [[0, 0, 0, 0], [3, 4, 9, 9]]
+
+
+def test_hlo_ragged_all_to_all() -> None:
+    """The example of XLA's documentation: two members, sizes and offsets of their own."""
+    text = """HloModule m
+    ENTRY e {
+      p = s32[3] parameter(0) o = s32[4] parameter(1)
+      i = s32[2] parameter(2) s = s32[2] parameter(3) t = s32[2] parameter(4)
+      n = s32[2] parameter(5)
+      ROOT r = s32[4] ragged-all-to-all(p, o, i, s, t, n), replica_groups={{0,1}} }"""
+    none = [0, 0, 0, 0]
+    given = [
+        [[1, 2, 2], none, [0, 1], [1, 2], [0, 0], [1, 1]],
+        [[3, 4, 0], none, [0, 1], [1, 1], [1, 2], [2, 1]],
+    ]
+    assert grid(text, given, 2) == [[1, 3, 0, 0], [2, 2, 4, 0]]
