@@ -160,6 +160,15 @@ def _square(z: Any) -> Any:
     return _of_parts(np.where(is_zero, 0.0, (x - y) * (x + y)), 2 * (x * y))
 
 
+def _asin_acos_kernel(z: Any) -> Any:
+    """`sqrt(a² - x²) + i log(a + sqrt(a² - 1))` with `a = (|z + 1| + |z - 1|) / 2`.
+
+    Which are the size of the real part of `sqrt(1 - z²)`, and of the imaginary one of `asin(z)`.
+    """
+    real = (np.sqrt(1 - z) * np.sqrt(1 + z)).real
+    return _of_parts(np.abs(real), np.abs(np.arcsin(z).imag))
+
+
 def _rsqrt(x: Any) -> Any:
     return 1 / np.sqrt(x)
 
@@ -183,6 +192,7 @@ _OWN: Final[dict[str, Function]] = {
     "exponential_minus_one": _expm1,
     "log_plus_one": _log1p,
     "chlo.square": _square,
+    "chlo._asin_acos_kernel": _asin_acos_kernel,
     "rsqrt": _rsqrt,
     "sign": _sign,
     "logistic": _logistic,

@@ -34,6 +34,13 @@ def _rsqrt(x: Any) -> Any:
     return 1 / np.sqrt(x)
 
 
+def _asin_acos_kernel(x: Any) -> Any:
+    """Of a real number, the part of the complex kernel that is not zero."""
+    size = np.abs(x)
+    outside = np.arccosh(np.where(size > 1, size, 1.0))
+    return np.where(size > 1, outside, np.sqrt((1 - x) * (1 + x)))
+
+
 _OPERATORS: Final[dict[str, Function]] = {
     "add": operator.add,
     "subtract": operator.sub,
@@ -85,6 +92,7 @@ _SPECIAL: Final[dict[str, Function]] = {
     "chlo.lgamma": special.lgamma,
     "chlo.polygamma": special.polygamma,
     "chlo.zeta": special.zeta,
+    "chlo._asin_acos_kernel": _asin_acos_kernel,
 }
 _WITHOUT_INFINITY: Final = ("float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn", "float8_e8m0fnu")
 

@@ -49,14 +49,77 @@ erfc: Final = each(math.erfc)
 _lgamma: Final = each(math.lgamma)
 
 
+def zeta(s: Any, q: Any) -> Any:
+    """Hurwitz's `sum over k >= 0 of (q + k)^-s`.
+
+    >>> zeta(np.float64([2, 1, 0.5]), np.float64([1, 2, 1])).round(4).tolist()
+    [1.6449, inf, nan]
+    """
+    s, q = np.broadcast_arrays(s, q)
+    safe = np.where(s > 1, s, 2.0)
+    below = np.where(q < 0, np.ceil(-q), 0.0)
+    first = q + below
+    total = _hurwitz(safe, np.where(first > 0, first, 1.0))
+    if below.any():  # terms of negative numbers, from the last to the first
+        sign = np.where(safe % 2 == 0, 1.0, -1.0)
+        others = _hurwitz(safe, 1 - first) - _hurwitz(safe, below + 1 - first)
+        total = np.where(below > 0, total + sign * others, total)
+        total = np.where((q < 0) & (safe != np.floor(safe)), np.nan, total)
+    total = np.where((q <= 0) & (q == np.floor(q)), np.inf, total)
+    total = np.where(s == 1, np.inf, total)
+    return np.where((s < 1) | np.isnan(s) | np.isnan(q), np.nan, total)
+
+
+def _hurwitz(s: Any, q: Any) -> Any:
+    """For `s > 1` and `q > 0`: ten terms, then the formula of Euler and Maclaurin."""
+    total = np.zeros(s.shape)
+    for k in range(10):
+        total = total + np.power(q + k, -s)
+    end = q + 10
+    tail = np.power(end, -s)
+    total = total + tail * end / (s - 1) + 0.5 * tail
+    factor = s * tail / end
+    for k, bernoulli in enumerate(_BERNOULLI, 1):
+        total = total + factor * bernoulli / math.factorial(2 * k)
+        factor = factor * (s + 2 * k - 1) * (s + 2 * k) / (end * end)
+    total = np.where(np.isinf(s), np.where(q > 1, 0.0, np.where(q == 1, 1.0, np.inf)), total)
+    return np.where(np.isinf(q), 0.0, total)
+
+
+_EULER: Final = 0.57721566490153286
+_ROOT: Final = 1.4616321449683622
+_ROOT_REST: Final = 9.549995429965697e-17
+"""Where `digamma` is zero, in two parts."""
+_POWERS: Final = np.arange(2.0, 44.0)
+_NEAR_TWO: Final = zeta(_POWERS, np.float64(2)) / _POWERS * np.where(_POWERS % 2 == 0, 1.0, -1.0)
+"""The terms of `lgamma(2 + x) - (1 - gamma) x`."""
+_NEAR_ROOT: Final = zeta(_POWERS, np.float64(_ROOT)) * np.where(_POWERS % 2 == 0, 1.0, -1.0)
+"""The terms of `digamma(root + x)`."""
+
+
+def _series(terms: Any, x: Any) -> Any:
+    """`sum of terms[k] x^k`."""
+    total = np.zeros_like(x)
+    for term in terms[::-1]:
+        total = term + x * total
+    return total
+
+
 def lgamma(x: Any) -> Any:
-    """The logarithm of the size of the gamma function.
+    """The logarithm of the size of the gamma function, by its Taylor series near its zeros.
 
     >>> lgamma(np.float64([4, 0, -0.5])).round(4).tolist()
     [1.7918, inf, 1.2655]
     """
     infinite = (x <= 0) & (x == np.floor(x)) | (x > 2.5e305)
-    return np.where(infinite, np.inf, _lgamma(np.where(infinite, 1.0, x)))
+    near = (x > 0.5) & (x < 2.5)
+    rest = _lgamma(np.where(infinite | near, 1.0, x))
+    if near.any():
+        first = near & (x < 1.5)
+        z = np.where(near, np.where(first, x - 1, x - 2), 0.0)
+        series = z * ((1 - _EULER) + z * _series(_NEAR_TWO, z))
+        rest = np.where(near, np.where(first, series - np.log1p(z), series), rest)
+    return np.where(infinite, np.inf, rest)
 
 
 def digamma(x: Any) -> Any:
@@ -67,6 +130,18 @@ def digamma(x: Any) -> Any:
     """
     reflected = x < 0.5
     z = np.where(reflected, 1 - x, x)
+    result = _asymptotic_digamma(z)
+    near = np.abs(z - _ROOT) < 0.5
+    if near.any():
+        offset = np.where(near, (z - _ROOT) - _ROOT_REST, 0.0)
+        result = np.where(near, offset * _series(_NEAR_ROOT, offset), result)
+    rest = x - np.round(x)
+    tangent = np.tan(np.pi * np.where(reflected & (rest != 0), rest, 0.25))  # of period 1 in x
+    result = np.where(reflected, result - np.pi / tangent, result)
+    return np.where((x <= 0) & (rest == 0), np.nan, result)
+
+
+def _asymptotic_digamma(z: Any) -> Any:
     steps = np.zeros_like(z)
     for _ in range(10):
         low = z < 10
@@ -76,42 +151,7 @@ def digamma(x: Any) -> Any:
     series = np.zeros_like(z)
     for k in range(len(_BERNOULLI), 0, -1):
         series = square * (_BERNOULLI[k - 1] / (2 * k) + series)
-    result = steps + (np.log(z) - 0.5 / z - series)
-    rest = x - np.round(x)
-    tangent = np.tan(np.pi * np.where(reflected & (rest != 0), rest, 0.25))  # of period 1 in x
-    result = np.where(reflected, result - np.pi / tangent, result)
-    return np.where((x <= 0) & (rest == 0), np.nan, result)
-
-
-def zeta(s: Any, q: Any) -> Any:
-    """Hurwitz's `sum over k >= 0 of (q + k)^-s`: some terms, then Euler-Maclaurin for the rest.
-
-    >>> zeta(np.float64([2, 1, 0.5]), np.float64([1, 2, 1])).round(4).tolist()
-    [1.6449, inf, nan]
-    """
-    s, q = np.broadcast_arrays(s, q)
-    safe = np.where(s > 1, s, 2.0)
-    total = np.zeros(s.shape)
-    for k in range(10):
-        total = total + np.power(q + k, -safe)
-    end = q + 10
-    tail = np.power(end, -safe)
-    total = total + tail * end / (safe - 1) + 0.5 * tail
-    factor = safe * tail / end
-    for k, bernoulli in enumerate(_BERNOULLI, 1):
-        total = total + factor * bernoulli / math.factorial(2 * k)
-        factor = factor * (safe + 2 * k - 1) * (safe + 2 * k) / (end * end)
-    whole = q == np.floor(q)
-    total = np.where(np.isinf(safe), np.where(q > 1, 0.0, np.where(q == 1, 1.0, np.inf)), total)
-    total = np.where(np.isinf(q) & (q > 0), 0.0, total)
-    total = np.where(q <= 0, np.where(whole, np.inf, _negative(safe, q, total)), total)
-    total = np.where(s == 1, np.inf, total)
-    return np.where((s < 1) | np.isnan(s) | np.isnan(q), np.nan, total)
-
-
-def _negative(s: Any, q: Any, total: Any) -> Any:
-    """Powers of negative numbers are real for whole `s` only."""
-    return np.where(s == np.floor(s), total, np.nan)
+    return steps + (np.log(z) - 0.5 / z - series)
 
 
 def polygamma(n: Any, x: Any) -> Any:
