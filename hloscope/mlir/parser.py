@@ -20,15 +20,14 @@ from hloscope.mlir.attributes import Attribute
 from hloscope.mlir.dialects import Dialects
 from hloscope.mlir.ir import Block, Operation, Region, SourceModule
 from hloscope.mlir.lexer import TextError
-from hloscope.mlir.parser_ops import OperationParser
+from hloscope.mlir.parser_ops import MOST_REGIONS, OperationParser
 from hloscope.mlir.parser_recovery import NoMoreErrors, RecoveringParser
-from hloscope.mlir.parser_types import MOST_NESTING
 from hloscope.source import Source
 
 _RESOURCES: Final = re.compile(r"\{-#(?:[^#\"]|#(?!-\})|\"(?:[^\"\\]|\\.)*\")*#-\}")
 _NO_DIALECTS: Final = Dialects()
 _CALLS_A_LEVEL: Final = 12
-"""Calls of Python functions that one level of nesting takes, at most."""
+"""Calls of Python functions that a region in a region takes, at most."""
 
 
 def parse_mlir(
@@ -67,7 +66,7 @@ def parse_mlir(
 def _room_to_nest() -> Iterator[None]:
     """Let the reader's functions call each other as deeply as text may be nested."""
     before = sys.getrecursionlimit()
-    sys.setrecursionlimit(before + MOST_NESTING * _CALLS_A_LEVEL)
+    sys.setrecursionlimit(before + MOST_REGIONS * _CALLS_A_LEVEL)
     try:
         yield
     finally:

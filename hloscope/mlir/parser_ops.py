@@ -24,6 +24,8 @@ from hloscope.source import Source
 ISOLATED: Final = frozenset({"builtin.module", "func.func"})
 """Ops whose regions see no values from around them."""
 
+MOST_REGIONS: Final = 500
+"""How deep regions may be nested in one another."""
 _MOST_HINTS: Final = 10
 _MOST_NAMES: Final = 500
 DEFAULT_DIALECTS: Final = {"builtin.module": "builtin", "func.func": "func"}
@@ -36,9 +38,10 @@ class OperationParser(FormParser):
     Attributes:
         allow_unregistered: Are ops of unknown dialects fine?
         default_dialect: The dialect whose name may be left out.
+        level: How many regions the current token stands in.
     """
 
-    __slots__ = ("allow_unregistered", "default_dialect")
+    __slots__ = ("allow_unregistered", "default_dialect", "level")
 
     def __init__(
         self, source: Source, dialects: Dialects, allow_unregistered: bool = True, at: int = 0
@@ -46,6 +49,7 @@ class OperationParser(FormParser):
         super().__init__(source, dialects, at)
         self.allow_unregistered = allow_unregistered
         self.default_dialect = "builtin"
+        self.level = 0
 
     # ------------------------------------------------------------------------------ operations
 
@@ -273,7 +277,11 @@ class OperationParser(FormParser):
         outer = self.scope, self.forward
         blocks, undefined = self.blocks, self.undefined_blocks
         default, depth, name = self.default_dialect, self.depth, self.op
-        self.nest()
+        level = self.level
+        self.depth = 0
+        self.level += 1
+        if self.level > MOST_REGIONS:
+            self.fail_plainly(f"regions are nested deeper than {MOST_REGIONS}", self.start)
         isolated = op in ISOLATED
         if isolated:
             self.scope, self.forward = {}, {}
@@ -295,6 +303,7 @@ class OperationParser(FormParser):
             self.leave(size)
         self.blocks, self.undefined_blocks = blocks, undefined
         self.default_dialect, self.depth, self.op = default, depth, name
+        self.level = level
 
     def _op_region(self, op: str, arguments: Sequence[Argument], *, pretty: bool = True) -> Region:
         self.expect("{", "expected '{' to begin a region")

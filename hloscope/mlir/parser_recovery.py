@@ -54,6 +54,7 @@ class RecoveringParser(LineParser):
         scope, forward, size = self.scope, self.forward, len(self.scope)
         blocks, undefined = self.blocks, self.undefined_blocks
         default, depth, op = self.default_dialect, self.depth, self.op
+        level = self.level
         try:
             return self.operation()
         except TextError as error:
@@ -61,6 +62,7 @@ class RecoveringParser(LineParser):
             self.scope, self.forward = scope, forward
             self.blocks, self.undefined_blocks = blocks, undefined
             self.default_dialect, self.depth, self.op = default, depth, op
+            self.level = level
             self.leave(size)
             at = error.span.start if error.span is not None else first
             self.skip(first, at)

@@ -22,8 +22,8 @@ from hloscope.mlir.lexer import BLANK, STRING, Lexer
 from hloscope.mlir.types import ELEMENTS, WIDEST, integer_type, type_text
 from hloscope.source import Source
 
-MOST_NESTING: Final = 500
-"""How deep types, attributes and regions may be nested in one another."""
+MOST_NESTING: Final = 64
+"""How deep types and attributes may be nested in one another."""
 
 _PLAIN: Final = re.compile(
     r'tensor<[^<>"#!/()]*(?:complex<f\d+>)?>|[su]?i\d+\b|b?f\d+\b|index\b', re.ASCII
@@ -47,7 +47,7 @@ class TypeParser(Lexer):
 
     Attributes:
         dialects: What is known of each dialect.
-        depth: How deep the current token is nested.
+        depth: How deep the current token is nested in types and attributes of its op.
         mnemonic_at: Where the last type or attribute of a dialect begins.
         type_aliases: Types by the name `!name`.
     """
