@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from hloscope.hlo_parser.types import print_type
 from hloscope.interpreter.plan import Plans, run
-from hloscope.interpreter.values import EvaluationError, Value, dtype_of, fits
+from hloscope.interpreter.values import Array, EvaluationError, Token, Value, dtype_of, fits
 from hloscope.interpreter.world import World
 from hloscope.ir.graph import Computation, Module
-from hloscope.ir.types import QuantizedType, TensorType, TupleType, Type
+from hloscope.ir.types import ElementType, QuantizedType, TensorType, TupleType, Type
+
+_TAKES: Final = {
+    "pred": "b",
+    "signed": "biu",
+    "unsigned": "biu",
+    "float": "biuf",
+    "complex": "biufc",
+}
+"""Kinds of numpy types whose numbers may become elements, by the kind of these."""
 
 
 def evaluate(
@@ -32,11 +41,13 @@ def evaluate(
     computation = program
     if isinstance(program, Module):
         computation = program.entry
-        world.functions = program.computations
+        world.functions, world.attributes = program.computations, program.extras
     assert isinstance(computation, Computation)
     taken = computation.arguments
     if len(arguments) != len(taken):
-        message = f"{computation.name} takes {len(taken)} arguments, found {len(arguments)}"
+        types = ", ".join(print_type(t, layout=False) for t in taken)
+        count = f"{len(taken)} argument{'s' * (len(taken) != 1)}"
+        message = f"{computation.name} takes {count} ({types}), found {len(arguments)}"
         raise EvaluationError(message, span=computation.span)
     values = [
         as_value(v, t, f"argument {i}")
@@ -54,21 +65,39 @@ def as_value(given: Any, type_: Type, what: str) -> Value:
     Raises:
         EvaluationError: It cannot be one without changing it.
     """
-    import numpy as np
-
     value: Value = given
     if isinstance(type_, TupleType) and isinstance(given, tuple | list):
         if len(given) == len(type_.elements):
             parts = enumerate(zip(given, type_.elements, strict=True))
             value = tuple(as_value(v, t, f"{what}, part {i}") for i, (v, t) in parts)
-    elif isinstance(type_, TensorType) and not isinstance(given, tuple):
-        dtype = dtype_of(type_.element)
-        array = np.asarray(given)
-        is_plain = not isinstance(given, np.ndarray | np.generic) and not hasattr(given, "dtype")
-        if is_plain and not isinstance(type_.element, QuantizedType):
-            array = array.astype(dtype)
-        value = array
+    elif isinstance(type_, TensorType) and not isinstance(given, Token):
+        value = _as_array(given, type_.element, what)
     why = fits(value, type_)
     if why:
         raise EvaluationError(f"{what} should be {print_type(type_, layout=False)}: {why}")
     return value
+
+
+def _as_array(given: Any, element: ElementType, what: str) -> Array:
+    """What Python gives as an array: numbers of Python's own become elements, if they can."""
+    import numpy as np
+
+    try:
+        array = np.asarray(given)
+    except (TypeError, ValueError) as error:
+        raise EvaluationError(f"{what} is no array: {error}") from None
+    if hasattr(given, "dtype"):
+        return array if array.ndim else array[()]
+    kind = element.storage.kind if isinstance(element, QuantizedType) else element.kind
+    converted = array
+    if array.dtype.kind in _TAKES.get(kind, "") or not array.size:
+        with np.errstate(all="ignore"):
+            converted = array.astype(dtype_of(element))
+        if kind in ("float", "complex"):
+            wrong = np.isfinite(array) & ~np.isfinite(converted)
+        else:
+            wrong = converted.astype(array.dtype) != array
+        if wrong.any():
+            worst = array[wrong].flat[0] if array.ndim else array
+            raise EvaluationError(f"{what}: {worst} is no {element.name}")
+    return converted if converted.ndim else converted[()]

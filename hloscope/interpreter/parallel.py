@@ -234,7 +234,10 @@ def process_of(world: World) -> Process:
 
 
 def run_grid(
-    programs: Sequence[Sequence[Computation]], arguments: Sequence[Sequence[Value]], world: World
+    programs: Sequence[Sequence[Computation]],
+    arguments: Sequence[Sequence[Value]],
+    world: World,
+    outer: Sequence[Value] = (),
 ) -> list[tuple[Value, ...]]:
     """What the computations return that run side by side.
 
@@ -242,6 +245,7 @@ def run_grid(
         programs: A computation for each process: a row for each replica.
         arguments: The arguments of each process, replicas one after another.
         world: The surroundings of all; it watches the first process only.
+        outer: Values of the surroundings that the computations read.
     """
     grid = Grid(len(programs), len(programs[0]))
     jobs, worlds = [], []
@@ -257,16 +261,16 @@ def run_grid(
             extra={**world.extra, PROCESS: process},
         )
         worlds.append(own)
-        jobs.append(_job(computation, given, own))
+        jobs.append(_job(computation, given, own, outer))
     grid.run(jobs, worlds)
     world.steps = worlds[0].steps
     return [process.results for process in grid.processes.values()]
 
 
 def _job(
-    computation: Computation, given: Sequence[Value], world: World
+    computation: Computation, given: Sequence[Value], world: World, outer: Sequence[Value]
 ) -> Callable[[], tuple[Value, ...]]:
-    return lambda: run(Plans(world).of(computation), given)
+    return lambda: run(Plans(world).of(computation), given, outer)
 
 
 def evaluate_grid(
@@ -290,7 +294,7 @@ def evaluate_grid(
         EvaluationError: As `evaluate` does; processes wait for each other for ever.
     """
     world = World() if world is None else world
-    world.functions = module.computations
+    world.functions, world.attributes = module.computations, module.extras
     entry, count = module.entry, replicas * partitions
     taken = entry.arguments
     given = list(arguments) * count if len(arguments) == 1 else list(arguments)

@@ -173,6 +173,11 @@ class BoundRegion:
         self._outer = outer
 
     @property
+    def outer(self) -> tuple[Value, ...]:
+        """The values of the surroundings that it reads."""
+        return self._outer
+
+    @property
     def is_elementwise(self) -> bool:
         """May it be called with arrays in place of scalars?"""
         return self._plan.is_elementwise

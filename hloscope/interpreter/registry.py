@@ -30,6 +30,10 @@ class Region(Protocol):
     """A called computation or region, with the outer values it reads."""
 
     @property
+    def outer(self) -> tuple[Value, ...]:
+        """The outer values."""
+
+    @property
     def is_elementwise(self) -> bool:
         """Is each result element made of the same element of every argument, and nothing else?
 
@@ -97,6 +101,7 @@ FAMILIES: Final = (
     "lapack",
     "linalg",
     "observing",
+    "partition",
     "programs",
     "quantization",
     "random",

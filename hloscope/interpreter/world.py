@@ -18,6 +18,7 @@ class World:
 
     Attributes:
         functions: Computations by name, for ops that name them.
+        attributes: Attributes of the module, `(name, text)` as written: the meshes among them.
         custom_calls: Python functions by the target of the custom call they stand for.
         max_steps: Most instructions to evaluate, loops counted as often as they run.
         max_bytes: Most bytes of one value.
@@ -29,6 +30,7 @@ class World:
     """
 
     functions: Mapping[str, Computation] = field(default_factory=dict)
+    attributes: tuple[tuple[str, str], ...] = ()
     custom_calls: Mapping[str, UserFunction] = field(default_factory=dict)
     max_steps: int | None = None
     max_bytes: int = 1 << 33

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 import time
 import traceback
@@ -27,10 +28,11 @@ from hloscope.errors import HloscopeError, UnsupportedError
 from hloscope.hlo_parser import parse_hlo
 from hloscope.hlo_parser.literals import numpy_dtype
 from hloscope.interpreter.evaluate import evaluate
+from hloscope.interpreter.parallel import evaluate_grid
 from hloscope.interpreter.values import EvaluationError
 from hloscope.interpreter.world import World
 from hloscope.ir.graph import Module
-from hloscope.ir.types import ELEMENT_TYPES
+from hloscope.ir.types import ELEMENT_TYPES, TensorType
 from hloscope.stablehlo.reading import parse_stablehlo
 from tests.conftest import SHARED
 from tests.interpreter.chunks import CRASH, ERROR, PASS, UNSUPPORTED, WRONG
@@ -105,8 +107,7 @@ def run(name: str, kind: str) -> Outcome:
         return Outcome(name, kind, status, reason, str(detail), seconds, worst)
 
     try:
-        module = load(name, kind)
-        found = flat(evaluate(module, recorded(name, "inputs"), World()))
+        found = results(name, kind)
         worst, why = compare(name, found, recorded(name, "outputs"))
     except UnsupportedError as error:
         return ended(UNSUPPORTED, error.message.partition(":")[0], error)
@@ -120,6 +121,49 @@ def run(name: str, kind: str) -> Outcome:
         reason = f"{type(error).__name__} in {place}: {error}".splitlines()[0][:100]
         return ended(CRASH, reason, traceback.format_exc())
     return ended(WRONG, "outputs differ", why, worst) if why else ended(PASS, worst=worst)
+
+
+def results(name: str, kind: str, world: World | None = None) -> list[Any]:
+    """What a program gives for the recorded inputs.
+
+    HLO of a program for several devices runs on a grid of as many partitions: before optimisation
+    each has all of the inputs, afterwards its part.
+    """
+    module, inputs = load(name, kind), recorded(name, "inputs")
+    mesh = programs()[name].get("mesh")
+    if mesh is None or kind == "stablehlo":
+        return flat(evaluate(module, inputs, world))
+    count = math.prod(mesh)
+    if kind == "hlo":
+        return flat(evaluate_grid(module, [inputs], 1, count, world)[0])
+    shapes = [t.shape for t in module.entry.arguments if isinstance(t, TensorType)]
+    pairs = list(zip(inputs, shapes, strict=True))
+    given = [[x[_slices(x.shape, s, mesh, d)] for x, s in pairs] for d in range(count)]
+    found = [flat(r) for r in evaluate_grid(module, given, 1, count, world)]
+    expected = [tuple(row["shape"]) for row in programs()[name]["outputs"]]
+    parts = zip(*found, strict=True)
+    return [_assembled(own, s, mesh) for own, s in zip(parts, expected, strict=True)]
+
+
+def _slices(
+    whole: tuple[int, ...], part: tuple[int, ...], mesh: Sequence[int], device: int
+) -> tuple[slice, ...]:
+    """Where the part of a device is: a dimension is divided along the axis of that size."""
+    found = []
+    for size, own in zip(whole, part, strict=True):
+        place = 0
+        if size != own:
+            axis = list(mesh).index(size // own)
+            place = device // math.prod(mesh[axis + 1 :]) % mesh[axis]
+        found.append(slice(place * own, (place + 1) * own))
+    return tuple(found)
+
+
+def _assembled(parts: Sequence[Any], shape: tuple[int, ...], mesh: Sequence[int]) -> Any:
+    whole = np.zeros(shape, parts[0].dtype)
+    for device, part in enumerate(parts):
+        whole[_slices(shape, part.shape, mesh, device)] = part
+    return whole
 
 
 def flat(values: Sequence[Any]) -> list[Any]:
