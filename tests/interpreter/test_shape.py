@@ -1,0 +1,375 @@
+"""Constants, and ops that move elements without computing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hloscope.errors import UnsupportedError
+from hloscope.interpreter.evaluate import evaluate
+from hloscope.interpreter.values import EvaluationError, dtype_of
+from hloscope.ir.types import TensorType
+from hloscope.mlir.parser import parse_type
+from tests.interpreter.helpers import read, values
+
+
+def one(op: str, result: str, *operands: str) -> str:
+    """A program of one op of operands `%a`, `%b` …"""
+    names = ["%a", "%b", "%c"]
+    taken = ", ".join(f"{n}: tensor<{t}>" for n, t in zip(names, operands, strict=False))
+    return f"""func.func @main({taken}) -> tensor<{result}> {{
+      %0 = stablehlo.{op}
+      return %0 : tensor<{result}>
+    }}"""
+
+
+def array(type_: str, *numbers: int) -> Any:
+    """An array of an element type of MLIR."""
+    tensor = parse_type(f"tensor<{type_}>")
+    assert isinstance(tensor, TensorType)
+    return np.array(numbers, "i8").astype(dtype_of(tensor.element)).reshape(tensor.shape)
+
+
+def hlo(*lines: str) -> str:
+    """A module of an entry with these instructions."""
+    return "\n".join(["HloModule m", "ENTRY e {", *lines, "}"])
+
+
+# ----------------------------------------------------------------------------------- constants
+
+
+@pytest.mark.parametrize(
+    ("literal", "type_", "value"),
+    [
+        ("[[0, 1], [2, 3]]", "2x2xi64", [[0, 1], [2, 3]]),
+        ("7", "2x2xi8", [[7, 7], [7, 7]]),
+        ("[true, false]", "2xi1", [True, False]),
+        ("[-8, 7]", "2xi4", [-8, 7]),
+        ("[15, 0]", "2xui4", [15, 0]),
+        ("[1, -2]", "2xi2", [1, -2]),
+        ("[0.5, 0x7F800000]", "2xf32", [0.5, float("inf")]),
+        ('"0x0000803F00000040"', "2xf32", [1.0, 2.0]),
+        ("[(1.0, -2.0)]", "1xcomplex<f64>", [1 - 2j]),
+        ("[1.5, -6.0]", "2xf4E2M1FN", [1.5, -6.0]),
+        ("[0.5, 448.0]", "2xf8E4M3FN", [0.5, 448.0]),
+        ("3.0", "bf16", 3.0),
+        ("", "0x2xf32", []),
+    ],
+)
+def test_constants(literal: str, type_: str, value: Any) -> None:
+    assert values(one(f"constant dense<{literal}> : tensor<{type_}>", type_)) == value
+
+
+@pytest.mark.parametrize(
+    ("literal", "type_", "value"),
+    [
+        ("{ { 1, 2 }, { 3, -inf } }", "f32[2,2]", [[1.0, 2.0], [3.0, float("-inf")]]),
+        ("(1, 2)", "c64[]", 1 + 2j),
+        ("true", "pred[]", True),
+        ("{-8, 7}", "s4[2]", [-8, 7]),
+        ("( {1, 2}, 3 )", "(s32[2], f32[])", ([1, 2], 3.0)),
+    ],
+)
+def test_constants_of_hlo(literal: str, type_: str, value: Any) -> None:
+    assert values(hlo(f"ROOT r = {type_} constant({literal})")) == value
+
+
+def test_a_splat_takes_no_memory() -> None:
+    text = one("constant dense<1.5> : tensor<1000x1000xf32>", "1000x1000xf32")
+    (found,) = evaluate(read(text))
+    assert found.strides == (0, 0)  # type: ignore[union-attr]
+    text = text.replace("1000x1000", "1000000x1000000")
+    with pytest.raises(EvaluationError, match="needs 4,000,000,000,000 bytes"):
+        values(text)
+
+
+def test_quantized_constants_are_their_integers() -> None:
+    text = """func.func @main() -> tensor<2x!quant.uniform<i8:f32, 2.0>> {
+      %0 = "stablehlo.constant"() <{value = dense<[1, -2]> : tensor<2xi8>}>
+          : () -> tensor<2x!quant.uniform<i8:f32, 2.0>>
+      return %0 : tensor<2x!quant.uniform<i8:f32, 2.0>>
+    }"""
+    assert values(text) == [1, -2]
+
+
+def test_values_that_were_left_out() -> None:
+    with pytest.raises(UnsupportedError, match="left out"):
+        values(hlo("ROOT r = f32[2,2] constant({...})"))
+    text = one("constant dense_resource<weights> : tensor<2xf32>", "2xf32")
+    with pytest.raises(UnsupportedError, match="not in the program"):
+        values(text)
+
+
+# ---------------------------------------------------------------------------------- numbering
+
+
+@pytest.mark.parametrize(
+    ("element", "value"),
+    [
+        ("i32", [[0, 0], [1, 1], [2, 2]]),
+        ("ui4", [[0, 0], [1, 1], [2, 2]]),
+        ("bf16", [[0, 0], [1, 1], [2, 2]]),
+        ("f64", [[0, 0], [1, 1], [2, 2]]),
+        ("complex<f32>", [[0, 0], [1, 1], [2, 2]]),
+    ],
+)
+def test_iota(element: str, value: Any) -> None:
+    assert values(one(f"iota dim = 0 : tensor<3x2x{element}>", f"3x2x{element}")) == value
+
+
+def test_iota_of_the_specification() -> None:
+    row = [0, 1, 2, 3, 4]
+    assert values(one("iota dim = 1 : tensor<4x5xi32>", "4x5xi32")) == [row] * 4
+
+
+def test_iota_of_more_numbers_than_the_type_has() -> None:
+    found = values(one("iota dim = 0 : tensor<300xi8>", "300xi8"))
+    assert found == np.arange(300).astype("i1").tolist()
+
+
+# --------------------------------------------------------------------------------- broadcasts
+
+
+def test_broadcast_in_dim_of_the_specification() -> None:
+    op = "broadcast_in_dim %a, dims = [2, 1] : (tensor<1x3xi32>) -> tensor<2x3x2xi32>"
+    assert values(one(op, "2x3x2xi32", "1x3xi32"), [[1, 2, 3]]) == [[[1, 1], [2, 2], [3, 3]]] * 2
+
+
+def test_broadcasts_that_only_add_dimensions() -> None:
+    op = "broadcast_in_dim %a, dims = [0, 2] : (tensor<2x3xi32>) -> tensor<2x1x3xi32>"
+    x = np.arange(6, dtype="i4").reshape(2, 3)
+    (found,) = evaluate(read(one(op, "2x1x3xi32", "2x3xi32")), [x])
+    assert np.shares_memory(found, x)  # type: ignore[arg-type]
+    assert found.tolist() == x.reshape(2, 1, 3).tolist()  # type: ignore[union-attr]
+
+
+def test_large_broadcasts_are_views() -> None:
+    op = "broadcast_in_dim %a, dims = [1] : (tensor<3xf32>) -> tensor<100000x3xf32>"
+    x = np.arange(3, dtype="f4")
+    (found,) = evaluate(read(one(op, "100000x3xf32", "3xf32")), [x])
+    assert np.shares_memory(found, x)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("element", ["i1", "i4", "f8E5M2", "complex<f64>"])
+def test_scalars_are_broadcast(element: str) -> None:
+    op = f"broadcast_in_dim %a, dims = [] : (tensor<{element}>) -> tensor<2x{element}>"
+    assert values(one(op, f"2x{element}", element), array(element, 1)) == [1, 1]
+
+
+def test_broadcasts_of_open_sizes() -> None:
+    op = "broadcast_in_dim %a, dims = [1] : (tensor<?xi32>) -> tensor<2x?xi32>"
+    assert values(one(op, "2x?xi32", "?xi32"), [1, 2, 3]) == [[1, 2, 3], [1, 2, 3]]
+
+
+def test_the_old_broadcast_adds_leading_dimensions() -> None:
+    text = """func.func @main(%a: tensor<2xi32>) -> tensor<3x1x2xi32> {
+      %0 = "stablehlo.broadcast"(%a) <{broadcast_sizes = array<i64: 3, 1>}>
+          : (tensor<2xi32>) -> tensor<3x1x2xi32>
+      return %0 : tensor<3x1x2xi32>
+    }"""
+    assert values(text, [1, 2]) == [[[1, 2]]] * 3
+
+
+def test_broadcasts_of_hlo_may_widen_floats() -> None:
+    text = hlo("x = bf16[2] parameter(0)", "ROOT r = f32[2,2] broadcast(x), dimensions={1}")
+    assert values(text, [1.0, 2.5]) == [[1.0, 2.5], [1.0, 2.5]]
+
+
+# ------------------------------------------------------------------------------------- shapes
+
+
+def test_reshape_of_the_specification() -> None:
+    op = "reshape %a : (tensor<2x3xi32>) -> tensor<3x2xi32>"
+    found = values(one(op, "3x2xi32", "2x3xi32"), [[1, 2, 3], [4, 5, 6]])
+    assert found == [[1, 2], [3, 4], [5, 6]]
+
+
+def test_reshape_between_scalars_and_arrays() -> None:
+    op = "reshape %a : (tensor<1x1xi4>) -> tensor<i4>"
+    assert values(one(op, "i4", "1x1xi4"), array("1x1xi4", -3)) == -3
+    op = "reshape %a : (tensor<i4>) -> tensor<1x1xi4>"
+    assert values(one(op, "1x1xi4", "i4"), array("i4", -3)) == [[-3]]
+
+
+def test_a_splat_stays_one_when_it_is_reshaped() -> None:
+    text = """func.func @main() -> tensor<1000000xf32> {
+      %0 = stablehlo.constant dense<2.0> : tensor<1000x1000xf32>
+      %1 = stablehlo.reshape %0 : (tensor<1000x1000xf32>) -> tensor<1000000xf32>
+      return %1 : tensor<1000000xf32>
+    }"""
+    (found,) = evaluate(read(text))
+    assert found.strides == (0,)  # type: ignore[union-attr]
+    assert found.shape == (1000000,)  # type: ignore[union-attr]
+
+
+def test_reshapes_to_bounded_sizes() -> None:
+    text = hlo("x = s32[2,<=4] parameter(0)", "ROOT r = s32[<=4,2] reshape(x)")
+    assert values(text, [[1, 2, 3], [4, 5, 6]]) == [[1, 2], [3, 4], [5, 6]]
+
+
+def test_transpose_of_the_specification() -> None:
+    op = "transpose %a, dims = [2, 1, 0] : (tensor<2x3x2xi32>) -> tensor<2x3x2xi32>"
+    x = [[[1, 2], [3, 4], [5, 6]], [[7, 8], [9, 10], [11, 12]]]
+    found = values(one(op, "2x3x2xi32", "2x3x2xi32"), x)
+    assert found == [[[1, 7], [3, 9], [5, 11]], [[2, 8], [4, 10], [6, 12]]]
+
+
+def test_reverse_of_the_specification() -> None:
+    op = "reverse %a, dims = [1] : tensor<3x2xi32>"
+    found = values(one(op, "3x2xi32", "3x2xi32"), [[1, 2], [3, 4], [5, 6]])
+    assert found == [[2, 1], [4, 3], [6, 5]]
+    op = "reverse %a, dims = [0, 1] : tensor<3x2xi32>"
+    assert values(one(op, "3x2xi32", "3x2xi32"), [[1, 2], [3, 4], [5, 6]]) == [
+        [6, 5],
+        [4, 3],
+        [2, 1],
+    ]
+
+
+def test_concatenate_of_the_specification() -> None:
+    op = """concatenate %a, %b, dim = 0
+        : (tensor<3x2xi64>, tensor<1x2xi64>) -> tensor<4x2xi64>"""
+    found = values(one(op, "4x2xi64", "3x2xi64", "1x2xi64"), [[1, 2], [3, 4], [5, 6]], [[7, 8]])
+    assert found == [[1, 2], [3, 4], [5, 6], [7, 8]]
+
+
+@pytest.mark.parametrize("element", ["i1", "i4", "f8E4M3FN", "bf16"])
+def test_concatenate_with_nothing(element: str) -> None:
+    op = f"""concatenate %a, %b, %a, dim = 0
+        : (tensor<2x{element}>, tensor<0x{element}>, tensor<2x{element}>) -> tensor<4x{element}>"""
+    text = one(op, f"4x{element}", f"2x{element}", f"0x{element}")
+    assert values(text, array(f"2x{element}", 1, 0), array(f"0x{element}")) == [1, 0, 1, 0]
+
+
+# ------------------------------------------------------------------------------------ padding
+
+
+def padding(size: int, low: int, high: int, interior: int) -> str:
+    result = max(size + low + high + max(size - 1, 0) * interior, 0)
+    op = f"""pad %a, %b, low = [{low}], high = [{high}], interior = [{interior}]
+        : (tensor<{size}xi32>, tensor<i32>) -> tensor<{result}xi32>"""
+    return one(op, f"{result}xi32", f"{size}xi32", "i32")
+
+
+def test_pad_of_the_specification() -> None:
+    op = """pad %a, %b, low = [0, 1], high = [2, 1], interior = [1, 2]
+        : (tensor<2x3xi32>, tensor<i32>) -> tensor<5x9xi32>"""
+    assert values(one(op, "5x9xi32", "2x3xi32", "i32"), [[1, 2, 3], [4, 5, 6]], 0) == [
+        [0, 1, 0, 0, 2, 0, 0, 3, 0],
+        [0, 0, 0, 0, 0, 0, 0, 0, 0],
+        [0, 4, 0, 0, 5, 0, 0, 6, 0],
+        [0, 0, 0, 0, 0, 0, 0, 0, 0],
+        [0, 0, 0, 0, 0, 0, 0, 0, 0],
+    ]
+
+
+@pytest.mark.parametrize("size", range(4))
+def test_pad_by_any_amounts(size: int) -> None:
+    x = list(range(1, size + 1))
+    for interior in range(3):
+        apart = [v for x_i in x for v in (x_i, *[0] * interior)][
+            : max(size + (size - 1) * interior, 0)
+        ]
+        for low in range(-5, 4):
+            for high in range(-5, 4):
+                if len(apart) + low + high < 0:
+                    continue
+                line = [0] * 9 + apart + [0] * 9
+                wanted = line[9 - low : 9 + len(apart) + high]
+                assert values(padding(size, low, high, interior), np.array(x, "i4"), 0) == wanted
+
+
+def test_padding_that_only_cuts_is_a_view() -> None:
+    x = np.arange(5, dtype="i4")
+    (found,) = evaluate(read(padding(5, -1, -2, 0)), [x, 0])
+    assert np.shares_memory(found, x)  # type: ignore[arg-type]
+    assert found.tolist() == [1, 2]  # type: ignore[union-attr]
+
+
+# ----------------------------------------------------------------------------------- bitcasts
+
+
+@pytest.mark.parametrize(
+    ("before", "given", "after", "found"),
+    [
+        ("f32", [0x3F800000], "i32", [0x3F800000]),
+        ("2xi16", [0x0102, -1], "2xui16", [0x0102, 0xFFFF]),
+        ("ui64", [0x0123456789ABCDEF], "4xui16", [0xCDEF, 0x89AB, 0x4567, 0x0123]),
+        ("4xui16", [0xCDEF, 0x89AB, 0x4567, 0x0123], "ui64", [0x0123456789ABCDEF]),
+        ("2xui8", [0x12, 0xF4], "2x2xi4", [2, 1, 4, -1]),
+        ("2x2xi4", [2, 1, 4, -1], "2xui8", [0x12, 0xF4]),
+        ("i4", [-8], "ui4", [8]),
+        ("4xi4", [1, 2, 3, 4], "ui16", [0x4321]),
+        ("ui16", [0x4321], "4xui4", [1, 2, 3, 4]),
+        ("ui4", [0b0110], "2xui2", [2, 1]),
+        ("2xui2", [2, 1], "ui4", [0b0110]),
+        ("ui8", [0b10000110], "8xi1", [0, 1, 1, 0, 0, 0, 0, 1]),
+        ("8xi1", [0, 1, 1, 0, 0, 0, 0, 1], "ui8", [0b10000110]),
+        ("16xi1", [1] + [0] * 14 + [1], "ui16", [0x8001]),
+        ("ui4", [0b0101], "4xi1", [1, 0, 1, 0]),
+        ("3xi1", [1, 0, 1], "3xi1", [1, 0, 1]),
+        ("0xui16", [], "0x2xui8", []),
+    ],
+)
+def test_bitcast_convert(before: str, given: list[int], after: str, found: list[int]) -> None:
+    op = f"bitcast_convert %a : (tensor<{before}>) -> tensor<{after}>"
+    x = array(before, *given)
+    if before == "f32":
+        x = np.array(given, "u4").view("f4").reshape(())
+    value = values(one(op, after, before), x)
+    assert (
+        np.ravel(np.array(value, "i8" if given and max(given) < 1 << 62 else "u8")).tolist()
+        == found
+    )
+
+
+def test_bitcast_convert_of_the_specification() -> None:
+    op = "bitcast_convert %a : (tensor<f64>) -> tensor<4xf16>"
+    x = np.array(0x0123456789ABCDEF, "u8").view("f8")
+    (found,) = evaluate(read(one(op, "4xf16", "f64")), [x])
+    assert found.view("u2").tolist() == [0xCDEF, 0x89AB, 0x4567, 0x0123]  # type: ignore[union-attr]
+
+
+def test_bitcast_convert_of_complex_numbers() -> None:
+    op = "bitcast_convert %a : (tensor<1xcomplex<f64>>) -> tensor<1x2xcomplex<f32>>"
+    x = np.array([1, 2, 3, 4], "f4").view("c16")
+    assert values(one(op, "1x2xcomplex<f32>", "1xcomplex<f64>"), x) == [[1 + 2j, 3 + 4j]]
+
+
+def test_bitcast_convert_of_turned_arrays() -> None:
+    op = "bitcast_convert %a : (tensor<2x3xui32>) -> tensor<2x3x2xui16>"
+    x = np.arange(6, dtype="u4").reshape(3, 2).T
+    wanted = [[[v, 0] for v in row] for row in x.tolist()]
+    assert values(one(op, "2x3x2xui16", "2x3xui32"), x) == wanted
+
+
+def test_booleans_of_hlo_are_bytes() -> None:
+    text = hlo("x = pred[3] parameter(0)", "ROOT r = u8[3] bitcast-convert(x)")
+    assert values(text, [True, False, True]) == [1, 0, 1]
+    text = hlo("x = u8[3] parameter(0)", "ROOT r = pred[3] bitcast-convert(x)")
+    assert values(text, [1, 0, 1]) == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "found"),
+    [
+        ("s32[2,3]{1,0}", "s32[3,2]{1,0}", [[0, 1], [2, 3], [4, 5]]),
+        ("s32[2,3]{0,1}", "s32[3,2]{1,0}", [[0, 3], [1, 4], [2, 5]]),
+        ("s32[2,3]{1,0}", "s32[3,2]{0,1}", [[0, 3], [1, 4], [2, 5]]),
+        ("s32[2,3]{0,1}", "s32[6]{0}", [0, 3, 1, 4, 2, 5]),
+        ("s32[2,3]{1,0}", "u32[2,3]{1,0}", [[0, 1, 2], [3, 4, 5]]),
+        ("s32[2,3]{1,0}", "s32[1,2,1,3]{3,1,2,0}", [[[[0, 1, 2]], [[3, 4, 5]]]]),
+    ],
+)
+def test_bitcast_keeps_the_order_in_memory(before: str, after: str, found: Any) -> None:
+    text = hlo(f"x = {before} parameter(0)", f"ROOT r = {after} bitcast(x)")
+    assert values(text, np.arange(6, dtype="i4").reshape(2, 3)) == found
+
+
+def test_bitcast_to_other_widths() -> None:
+    text = hlo("x = s32[2]{0} parameter(0)", "ROOT r = u8[8]{0} bitcast(x)")
+    assert values(text, [1, 256]) == [1, 0, 0, 0, 0, 1, 0, 0]
+    text = hlo("x = f32[] parameter(0)", "ROOT r = s32[1]{0} bitcast(x)")
+    assert values(text, 1.0) == [0x3F800000]
