@@ -268,8 +268,17 @@ def _advance(frame: _Frame, world: World) -> _Frame | None:
         raise
     except MemoryError:
         raise EvaluationError("out of memory", span=ins.span if ins else None) from None
+    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+        raise _unfit(steps[at], env, error) from error
     frame.at = at
     return None
+
+
+def _unfit(step: Step, env: list[Any], error: Exception) -> EvaluationError:
+    """The error of a kernel that cannot take these values, say for sizes known only now."""
+    shapes = ", ".join(str(getattr(env[slot], "shape", "–")) for slot in step.operands)
+    message = f"`{step.ins.op.name}` cannot be computed of values of shapes {shapes}: {error}"
+    return EvaluationError(message, span=step.ins.span)
 
 
 def _give(frame: _Frame, results: tuple[Value, ...], world: World) -> None:
