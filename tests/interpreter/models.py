@@ -86,10 +86,11 @@ def load(name: str, kind: str) -> Module:
 def recorded(name: str, part: str) -> list[Any]:
     """The recorded `inputs` or `outputs`; small floats are stored as bits, small integers wide."""
     with np.load(ROOT / f"{name}.{part}.npz") as file:
-        return [_restored(file[row["key"]], row["dtype"]) for row in programs()[name][part]]
+        return [restored(file[row["key"]], row["dtype"]) for row in programs()[name][part]]
 
 
-def _restored(stored: Any, element: str) -> Any:
+def restored(stored: Any, element: str) -> Any:
+    """An array as it was before it was stored."""
     dtype = numpy_dtype(ELEMENT_TYPES[element])
     if stored.dtype == dtype:
         return stored
@@ -185,14 +186,15 @@ def compare(name: str, found: Sequence[Any], expected: Sequence[Any]) -> tuple[f
         if a.shape != b.shape or a.dtype != b.dtype:
             off, why = np.inf, f"{a.dtype}{a.shape}, expected {b.dtype}{b.shape}"
         else:
-            off, why = _deviation(a, b, tolerance["rtol"], absolute[i])
+            off, why = deviation(a, b, tolerance["rtol"], absolute[i])
         worst = max(worst, off)
         if off > 1:
             reasons.append(f"output {i}: {why}")
     return worst, "\n".join(reasons)
 
 
-def _deviation(a: Any, b: Any, relative: float, absolute: float) -> tuple[float, str]:
+def deviation(a: Any, b: Any, relative: float, absolute: float) -> tuple[float, str]:
+    """The largest deviation in units of what is allowed, and where it is."""
     if not a.size:
         return 0.0, ""
     if a.dtype.kind in "iub":
@@ -200,7 +202,8 @@ def _deviation(a: Any, b: Any, relative: float, absolute: float) -> tuple[float,
         off = np.where(differ, np.inf, 0.0)
     else:
         wide: Any = np.complex128 if a.dtype.kind == "c" else np.float64
-        a, b = a.astype(wide), b.astype(wide)
+        with np.errstate(invalid="ignore"):
+            a, b = a.astype(wide), b.astype(wide)
         same = (a == b) | (np.isnan(a) & np.isnan(b))
         with np.errstate(all="ignore"):
             off = np.where(same, 0.0, np.abs(a - b) / (absolute + relative * np.abs(b)))
