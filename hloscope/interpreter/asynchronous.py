@@ -13,7 +13,7 @@ from hloscope.interpreter.transfers import zeros
 from hloscope.interpreter.values import Value
 from hloscope.ir.graph import Instruction
 from hloscope.ir.types import TupleType, Type
-from hloscope.ops.control import AsyncDone, AsyncStart, AsyncUpdate
+from hloscope.ops.control import AsyncDone, AsyncStart, AsyncUpdate, Call, Fusion
 
 _BARE: Final = ("all_reduce", "all-reduce")
 """Ops whose `-start` has the type of the op; of others it is (operands, result, …)."""
@@ -31,7 +31,8 @@ def _async_start(op: AsyncStart, at: Site) -> Kernel:
     given, result, *contexts = type_.elements
     rest = tuple(map(zeros, contexts))
     packs = isinstance(given, TupleType)
-    inner = _called(result) if op.wrapped is None else _wrapped(op, at, result)
+    is_call = op.wrapped is None or isinstance(op.wrapped, Call | Fusion)
+    inner = _called(result) if is_call else _wrapped(op, at, result)
 
     def start(*values: Any) -> Value:
         operands = values[1:] if has_regions else values
@@ -60,7 +61,8 @@ def _wrapped(op: AsyncStart, at: Site, result: Type) -> Kernel:
 
 @evaluates(AsyncUpdate)
 def _async_update(op: AsyncUpdate, at: Site) -> Kernel:
-    return lambda begun, *_: begun
+    first = int(bool(at.ins.calls))
+    return lambda *begun: begun[first]
 
 
 @evaluates(AsyncDone)
@@ -69,5 +71,5 @@ def _async_done(op: AsyncDone, at: Site) -> Kernel:
         several = isinstance(at.ins.type, TupleType)
         return lambda begun: begun if several else begun[0]
     if op.wrapped_name in _BARE:
-        return lambda begun: begun
-    return lambda begun: begun[1]
+        return lambda *begun: begun[-1]  # after the computation, where it is named again
+    return lambda *begun: begun[-1][1]

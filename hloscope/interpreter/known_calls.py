@@ -39,6 +39,7 @@ def _allocate(op: CustomCall, at: Site) -> Kernel:
     "Pin",
     "SPMDFullToShardShape",
     "SPMDShardToFullShape",
+    "SetBound",
     "Sharding",
     "Unpin",
     "annotate_device_placement",

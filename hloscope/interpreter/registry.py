@@ -61,9 +61,14 @@ class Site(NamedTuple):
 
     @property
     def result(self) -> TensorType:
-        """Type of the only result."""
+        """Type of the only result.
+
+        Raises:
+            UnsupportedError: It is no array.
+        """
         type_ = self.ins.type
-        assert isinstance(type_, TensorType)
+        if not isinstance(type_, TensorType):
+            raise UnsupportedError(f"`{self.ins.op.name}` cannot be evaluated: no array results")
         return type_
 
     @property
