@@ -12,7 +12,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from hloscope.api import ComputationView, Indexing, InstructionView, Program, read, verify
+    from hloscope.api import (
+        ComputationView,
+        Indexing,
+        InstructionView,
+        Program,
+        evaluate,
+        evaluate_grid,
+        read,
+        verify,
+    )
     from hloscope.errors import (
         Diagnostic,
         HloscopeError,
@@ -25,6 +34,9 @@ if TYPE_CHECKING:
     from hloscope.hlo_parser import parse_hlo
     from hloscope.hlo_parser.printer import print_hlo
     from hloscope.indexing import Access, IndexingMap, Precision
+    from hloscope.interpreter.constant_folding import fold
+    from hloscope.interpreter.tensor import Element, Tensor
+    from hloscope.interpreter.values import EvaluationError
     from hloscope.simplifier import simplify
     from hloscope.stablehlo.builder import Builder
     from hloscope.stablehlo.inferring import infer
@@ -37,6 +49,8 @@ __all__ = [
     "Builder",
     "ComputationView",
     "Diagnostic",
+    "Element",
+    "EvaluationError",
     "HloscopeError",
     "Indexing",
     "IndexingMap",
@@ -45,9 +59,13 @@ __all__ = [
     "ParseError",
     "Precision",
     "Program",
+    "Tensor",
     "UnknownNameError",
     "UnsupportedError",
     "VerifyError",
+    "evaluate",
+    "evaluate_grid",
+    "fold",
     "infer",
     "parse_hlo",
     "parse_stablehlo",
@@ -59,7 +77,16 @@ __all__ = [
 ]
 
 _HOMES: Final = {
-    "hloscope.api": ("ComputationView", "Indexing", "InstructionView", "Program", "read", "verify"),
+    "hloscope.api": (
+        "ComputationView",
+        "Indexing",
+        "InstructionView",
+        "Program",
+        "evaluate",
+        "evaluate_grid",
+        "read",
+        "verify",
+    ),
     "hloscope.errors": (
         "Diagnostic",
         "HloscopeError",
@@ -72,6 +99,9 @@ _HOMES: Final = {
     "hloscope.hlo_parser": ("parse_hlo",),
     "hloscope.hlo_parser.printer": ("print_hlo",),
     "hloscope.indexing": ("Access", "IndexingMap", "Precision"),
+    "hloscope.interpreter.constant_folding": ("fold",),
+    "hloscope.interpreter.tensor": ("Element", "Tensor"),
+    "hloscope.interpreter.values": ("EvaluationError",),
     "hloscope.simplifier": ("simplify",),
     "hloscope.stablehlo.builder": ("Builder",),
     "hloscope.stablehlo.inferring": ("infer",),

@@ -16,6 +16,7 @@ Element (d0, d1) of the output, f32[8,4], reads
     (d0, d1) -> (d1, d0)   exact
 """
 
+from hloscope.api.evaluating import evaluate, evaluate_grid
 from hloscope.api.indexing import Indexing
 from hloscope.api.program import ComputationView, InstructionView, Program, find
 from hloscope.api.reading import Readable, read, read_source
@@ -28,6 +29,8 @@ __all__ = [
     "Program",
     "Readable",
     "check_expected",
+    "evaluate",
+    "evaluate_grid",
     "find",
     "read",
     "read_source",

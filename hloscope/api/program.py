@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property, wraps
-from typing import Final, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
+import hloscope.interpreter as interpreter
 from hloscope.api.indexing import Indexing
 from hloscope.display.answer import (
     Answer,
@@ -25,6 +26,7 @@ from hloscope.fusion.physical import physical as _physical
 from hloscope.fusion.region import Region, grouped
 from hloscope.hlo_parser.printer import print_hlo
 from hloscope.indexing import Access, Accesses
+from hloscope.interpreter.world import MAX_BYTES
 from hloscope.ir.graph import Computation, Instruction, Module
 from hloscope.ir.types import Type
 from hloscope.ops.control import Fusion
@@ -93,6 +95,32 @@ class Program:
         if isinstance(self.module, TreeModule):
             return print_stablehlo(self.module)
         return print_hlo(self.module, metadata=metadata)
+
+    def evaluate(
+        self,
+        *arguments: Any,
+        entry: str | None = None,
+        max_steps: int | None = None,
+        max_bytes: int = MAX_BYTES,
+        custom_calls: Mapping[str, Callable[..., Any]] | None = None,
+    ) -> Any:
+        """What the program returns for these arguments: `hloscope.evaluate` of it."""
+        return interpreter.call(
+            self.module,
+            arguments,
+            entry=entry,
+            max_steps=max_steps,
+            max_bytes=max_bytes,
+            custom_calls=custom_calls,
+        )
+
+    def fold(self) -> Program:
+        """The program with everything that does not depend on its arguments computed."""
+        return Program(
+            interpreter.fold(self.module),
+            file=self.file,
+            has_regions=isinstance(self.module, TreeModule),
+        )
 
     def __repr__(self) -> str:
         return f"<{self.name}: {len(self.module.computations)} computations, {self.file}>"

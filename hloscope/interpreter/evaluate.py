@@ -86,6 +86,8 @@ def _as_array(given: Any, element: ElementType, what: str) -> Array:
         array = np.asarray(given)
     except (TypeError, ValueError) as error:
         raise EvaluationError(f"{what} is no array: {error}") from None
+    if array.dtype.hasobject:
+        raise EvaluationError(f"{what}: {str(given)[:40]} is no {element.name}")
     if hasattr(given, "dtype"):
         return array if array.ndim else array[()]
     kind = element.storage.kind if isinstance(element, QuantizedType) else element.kind

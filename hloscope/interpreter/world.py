@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from hloscope.interpreter.values import Value
 from hloscope.ir.graph import Computation, Instruction
+
+MAX_BYTES: Final = 1 << 33
+"""Most bytes of one value, unless another limit is given."""
 
 UserFunction = Callable[..., Any]
 
@@ -33,7 +36,7 @@ class World:
     attributes: tuple[tuple[str, str], ...] = ()
     custom_calls: Mapping[str, UserFunction] = field(default_factory=dict)
     max_steps: int | None = None
-    max_bytes: int = 1 << 33
+    max_bytes: int = MAX_BYTES
     steps: int = 0
     replica: int = 0
     partition: int = 0

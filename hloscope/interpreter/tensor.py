@@ -1,0 +1,399 @@
+"""Tensors and single elements as Python values: an array and its type, with the type's arithmetic.
+
+>>> x = Tensor.of([[1, 2], [3, 4]], "s8")
+>>> x.get((1, 0)) * x.get((1, 1)) + Element.of(120, "s8")
+Element(-124, s8)
+>>> print(x.set((0, 1), 7).to_mlir())
+dense<[[1, 7], [3, 4]]> : tensor<2x2xi8>
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import product
+from typing import TYPE_CHECKING, Any, Final
+
+from hloscope.errors import InputError, ParseError
+from hloscope.hlo_parser.literals import literal_value, print_literal
+from hloscope.hlo_parser.types import parse_type, print_array
+from hloscope.interpreter.evaluate import as_value
+from hloscope.interpreter.registry import Kernel, kernel
+from hloscope.interpreter.values import Array, EvaluationError, dtype_of
+from hloscope.interpreter.world import World
+from hloscope.ir.graph import Instruction
+from hloscope.ir.types import ELEMENT_TYPES, ElementType, QuantizedType, TensorType
+from hloscope.mlir.attributes import DenseAttr
+from hloscope.mlir.literals import dense_text, from_array, to_array
+from hloscope.mlir.parser import parse_attribute
+from hloscope.mlir.types import type_text
+from hloscope.ops.control import Parameter
+from hloscope.ops.elementwise import ELEMENTWISE
+from hloscope.source import Source, Span
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Index = Sequence[int]
+
+
+class Element:
+    """One value of an element type; operators compute as the ops of the same meaning do.
+
+    `+ - * / % **`, `& | ^ ~ << >>`, `abs` and comparisons take elements of the same type, or
+    numbers of Python, which become such.  `>>` keeps the sign of signed integers.
+    """
+
+    __slots__ = ("type", "value")
+
+    def __init__(self, value: Any, type: ElementType) -> None:
+        """Take a scalar of numpy; of a quantized type its integer."""
+        self.value: Final = value
+        self.type: Final = type
+
+    @staticmethod
+    def of(value: Any, type: ElementType | str) -> Element:
+        """A number as an element of the type, which may be given by its name in HLO.
+
+        Raises:
+            EvaluationError: The type has no such value.
+        """
+        element = _element_type(type)
+        return Element(as_value(value, TensorType(element, ()), "the value"), element)
+
+    def compute(self, op: str, *others: Any) -> Element:
+        """What an element-wise op makes of this and other operands: `x.compute("tanh")`.
+
+        Raises:
+            ValueError: There is no such op.
+            UnsupportedError: It is not there for this type.
+        """
+        cls = ELEMENTWISE.get(op)
+        if cls is None:
+            raise ValueError(f"no element-wise op `{op}`")
+        operands = [self, *(o if isinstance(o, Element) else self._like(o) for o in others)]
+        result, function = _function(op, tuple(o.type for o in operands))
+        import numpy as np
+
+        with np.errstate(all="ignore"):
+            return Element(function(*(o.value for o in operands)), result)
+
+    def _like(self, value: Any) -> Element:
+        return Element.of(value, self.type)
+
+    def __add__(self, other: Any) -> Element:
+        return self.compute("add", other)
+
+    def __radd__(self, other: Any) -> Element:
+        return self._like(other).compute("add", self)
+
+    def __sub__(self, other: Any) -> Element:
+        return self.compute("subtract", other)
+
+    def __rsub__(self, other: Any) -> Element:
+        return self._like(other).compute("subtract", self)
+
+    def __mul__(self, other: Any) -> Element:
+        return self.compute("multiply", other)
+
+    def __rmul__(self, other: Any) -> Element:
+        return self._like(other).compute("multiply", self)
+
+    def __truediv__(self, other: Any) -> Element:
+        return self.compute("divide", other)
+
+    def __rtruediv__(self, other: Any) -> Element:
+        return self._like(other).compute("divide", self)
+
+    def __mod__(self, other: Any) -> Element:
+        return self.compute("remainder", other)
+
+    def __pow__(self, other: Any) -> Element:
+        return self.compute("power", other)
+
+    def __and__(self, other: Any) -> Element:
+        return self.compute("and", other)
+
+    def __or__(self, other: Any) -> Element:
+        return self.compute("or", other)
+
+    def __xor__(self, other: Any) -> Element:
+        return self.compute("xor", other)
+
+    def __lshift__(self, other: Any) -> Element:
+        return self.compute("shift_left", other)
+
+    def __rshift__(self, other: Any) -> Element:
+        signed = self.type.kind == "signed"
+        return self.compute(f"shift_right_{'arithmetic' if signed else 'logical'}", other)
+
+    def __neg__(self) -> Element:
+        return self.compute("negate")
+
+    def __invert__(self) -> Element:
+        return self.compute("not")
+
+    def __abs__(self) -> Element:
+        return self.compute("abs")
+
+    def _compared(self, direction: str, other: Any) -> bool:
+        other = other if isinstance(other, Element) else self._like(other)
+        function = _comparison(direction, self.type, other.type)
+        return bool(function(self.value, other.value))
+
+    def __eq__(self, other: object) -> bool:
+        return self._compared("EQ", other)
+
+    def __ne__(self, other: object) -> bool:
+        return self._compared("NE", other)
+
+    def __lt__(self, other: Any) -> bool:
+        return self._compared("LT", other)
+
+    def __le__(self, other: Any) -> bool:
+        return self._compared("LE", other)
+
+    def __gt__(self, other: Any) -> bool:
+        return self._compared("GT", other)
+
+    def __ge__(self, other: Any) -> bool:
+        return self._compared("GE", other)
+
+    __hash__ = None  # type: ignore[assignment]  # NaN is not equal to itself, -0 is to 0
+
+    def __bool__(self) -> bool:
+        return bool(self.value)
+
+    def __int__(self) -> int:
+        return int(self.value)
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __complex__(self) -> complex:
+        return complex(self.value)
+
+    def __repr__(self) -> str:
+        return f"Element({self.value}, {self.type})"
+
+
+class Tensor:
+    """An array and its type.  `set` makes a new one; the array is read-only."""
+
+    __slots__ = ("array", "type")
+
+    def __init__(self, array: Array, type: TensorType) -> None:
+        """Take an array of exactly the type.
+
+        Raises:
+            EvaluationError: It is of another one.
+        """
+        value: Any = as_value(array, type, "the array")
+        view = value.view() if value.shape else _array(value)
+        view.flags.writeable = False
+        self.array: Final[Array] = view
+        self.type: Final = TensorType(type.element, view.shape)
+
+    @staticmethod
+    def of(values: Any, element: ElementType | str | None = None) -> Tensor:
+        """Numbers of Python, or an array, as a tensor; the type may be given by its name in HLO.
+
+        Raises:
+            EvaluationError: The values are none of that type, or of no type there is.
+        """
+        if element is None:
+            element = _element_of(_array(values).dtype)
+        element = _element_type(element)
+        return Tensor(values, TensorType(element, _array(values).shape))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes."""
+        shape: tuple[int, ...] = self.array.shape
+        return shape
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self.array.size
+
+    def indices(self) -> Iterator[tuple[int, ...]]:
+        """Every index, in row-major order."""
+        return product(*map(range, self.shape))
+
+    def get(self, index: Index) -> Element:
+        """The element at an index, which counts from 0 along each dimension.
+
+        Raises:
+            IndexError: There is no such element.
+        """
+        return Element(self.array[self._at(index)], self.type.element)
+
+    def set(self, index: Index, value: Any) -> Tensor:
+        """A tensor that differs in one element.
+
+        Raises:
+            EvaluationError: The type has no such value.
+            IndexError: There is no such element.
+        """
+        at = self._at(index)
+        if not isinstance(value, Element):
+            value = Element.of(value, self.type.element)
+        if value.type != self.type.element:
+            raise EvaluationError(f"an element of {value.type} is none of {self.type.element}")
+        array = self.array.copy()
+        array[at] = value.value
+        return Tensor(array, self.type)
+
+    def _at(self, index: Index) -> tuple[int, ...]:
+        index = tuple(index)
+        if len(index) != len(self.shape) or not all(
+            0 <= i < n for i, n in zip(index, self.shape, strict=True)
+        ):
+            raise IndexError(f"no element {index} in a tensor of sizes {self.shape}")
+        return index
+
+    def __iter__(self) -> Iterator[Element]:
+        """All elements, in row-major order."""
+        return (self.get(index) for index in self.indices())
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """The array, as numpy asks for it."""
+        import numpy as np
+
+        return np.array(self.array, dtype, copy=copy)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the array's elements."""
+        dtype: np.dtype[Any] = self.array.dtype
+        return dtype
+
+    def __eq__(self, other: object) -> bool:
+        """Are type and elements the same, bit by bit?"""
+        if not isinstance(other, Tensor):
+            return NotImplemented
+        return self.type == other.type and self.array.tobytes() == other.array.tobytes()
+
+    def __hash__(self) -> int:
+        return hash((self.type, self.array.tobytes()))
+
+    def __repr__(self) -> str:
+        return f"Tensor({self.array.tolist()}, {print_array(self.type)})"
+
+    # ------------------------------------------------------------------------------------ text
+
+    def to_mlir(self) -> str:
+        """The literal as MLIR has it, `dense<…> : tensor<…>`."""
+        type_ = self.type
+        if isinstance(type_.element, QuantizedType):
+            type_ = TensorType(type_.element.storage, type_.sizes)
+        return f"{dense_text(from_array(self.array, type_))} : {type_text(type_)}"
+
+    def to_hlo(self) -> str:
+        """The literal as HLO has it, `f32[2] {1, 2}`."""
+        return f"{print_array(self.type)} {print_literal(self.type, self.array)}"
+
+    @staticmethod
+    def parse(text: str) -> Tensor:
+        """Read a literal of MLIR or HLO, its type included.
+
+        Raises:
+            ParseError: The text is no literal.
+
+        >>> Tensor.parse("dense<[1, 2]> : tensor<2xi32>") == Tensor.parse("s32[2] {1, 2}")
+        True
+        """
+        text = text.strip()
+        if text.startswith("dense"):
+            literal = parse_attribute(text)
+            assert isinstance(literal, DenseAttr)
+            type_ = literal.type
+            value: Any = to_array(literal)
+        else:
+            first, _, rest = text.partition(" ")
+            type_ = parse_type(first)
+            value = literal_value(type_, rest)
+        if not isinstance(type_, TensorType):
+            raise ParseError(
+                "expected a tensor", span=Span(Source("<literal>", text), 0, len(text))
+            )
+        return Tensor(value, type_)
+
+    # ------------------------------------------------------------------------------------ files
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a `.npy` file; types numpy does not know are written as their bytes."""
+        import numpy as np
+
+        with open(path, "wb") as file:
+            np.lib.format.write_array(file, self.array, allow_pickle=False)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str], element: ElementType | str | None = None) -> Tensor:
+        """Read a `.npy` file; of a type numpy does not know, the element type has to be given.
+
+        Raises:
+            InputError: There is no such file, or it holds no array of that type.
+        """
+        import numpy as np
+
+        try:
+            with open(path, "rb") as file:
+                array: Array = np.lib.format.read_array(file, allow_pickle=False)
+        except OSError as error:
+            raise InputError(f"cannot read `{os.fspath(path)}`: {error.strerror}") from None
+        except (ValueError, EOFError) as error:
+            raise InputError(f"`{os.fspath(path)}` is no .npy file: {error}") from None
+        if element is not None and array.dtype.kind == "V":
+            dtype = dtype_of(_element_type(element))
+            if array.dtype.itemsize != dtype.itemsize:
+                raise InputError(f"`{os.fspath(path)}` has elements of {array.itemsize} bytes")
+            array = array.view(dtype)
+        return Tensor.of(array, element)
+
+
+def _array(values: Any) -> Array:
+    import numpy as np
+
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError) as error:
+        raise EvaluationError(f"the value is no array: {error}") from None
+
+
+def _element_type(name: ElementType | str) -> ElementType:
+    if isinstance(name, ElementType):
+        return name
+    if name not in ELEMENT_TYPES:
+        raise ValueError(f"no element type `{name}`; there are {', '.join(ELEMENT_TYPES)}")
+    return ELEMENT_TYPES[name]
+
+
+def _element_of(dtype: np.dtype[Any]) -> ElementType:
+    for element in ELEMENT_TYPES.values():
+        if element.numpy == dtype.name:
+            return element
+    raise EvaluationError(f"there is no element type for numpy's {dtype}; say which is meant")
+
+
+@lru_cache(maxsize=1024)
+def _function(op: str, types: tuple[ElementType, ...]) -> tuple[ElementType, Kernel]:
+    """The type of the result, and the kernel, of an element-wise op on such elements."""
+    made = ELEMENTWISE[op]()
+    operands = [Instruction(f"a{i}", TensorType(t, ()), Parameter(i)) for i, t in enumerate(types)]
+    result = made.infer(tuple([o.type for o in operands]))
+    assert isinstance(result, TensorType)
+    return result.element, kernel(Instruction("r", result, made, tuple(operands)), World())
+
+
+@lru_cache(maxsize=1024)
+def _comparison(direction: str, *types: ElementType) -> Kernel:
+    compare = ELEMENTWISE["compare"]((("comparison_direction", direction),))
+    operands = [Instruction(f"a{i}", TensorType(t, ()), Parameter(i)) for i, t in enumerate(types)]
+    result = compare.infer(tuple([o.type for o in operands]))
+    return kernel(Instruction("r", result, compare, tuple(operands)), World())
+
+
+__all__ = ["Element", "Tensor"]
