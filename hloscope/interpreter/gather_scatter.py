@@ -48,6 +48,13 @@ def _starts(indices: Array, axis: int, of: Dims, batching: Dims, of_indices: Dim
     return found
 
 
+def _flat(value: Any, shape: Sequence[int]) -> Array:
+    """The elements of what is broadcast to a shape."""
+    if value.shape != tuple(shape):
+        value = np.broadcast_to(value, shape)
+    return value.reshape(-1)  # type: ignore[no-any-return]
+
+
 def _strides(sizes: Sequence[int]) -> list[int]:
     """How many elements further the next one is along each dimension."""
     return [prod(sizes[d + 1 :]) for d in range(len(sizes))]
@@ -105,11 +112,11 @@ def _taken(value: Array, starts: Starts, sizes: Dims, shape: Dims) -> Array:
         index = [starts.get(d, 0) for d in range(rank)]
         found = windows[tuple(index)]
         return np.broadcast_to(found, shape + sizes)
-    row: Any = 0
+    row: Any = np.int64(0)
     for d, stride in enumerate(_strides(value.shape[:block])):
         row = row + starts[d] * stride if d in starts else row
     rows = value.reshape(prod(value.shape[:block]), prod(value.shape[block:]))
-    return rows.take(np.broadcast_to(row, shape).reshape(-1), axis=0)
+    return rows.take(_flat(row, shape), axis=0)
 
 
 @evaluates(Gather)
@@ -220,8 +227,8 @@ def _targets(
         first = [*batch, *(d for d in first if d not in batch)]
     shape = [update.shape[d] for d in first]
     place = {d: i for i, d in enumerate(first)}
-    row: Any = np.zeros([1] * len(shape), np.int64)
-    inside: Any = np.ones([1] * len(shape), np.bool_)
+    row: Any = np.int64(0)
+    inside: Any = np.True_
     for d, stride in enumerate(_strides(value.shape[:block])):
         coordinate: Any = 0
         if d in starts:
@@ -238,8 +245,8 @@ def _targets(
         if d in starts and not by_window:
             inside = inside & (coordinate >= 0) & (coordinate < value.shape[d])
         row = row + coordinate * stride
-    rows = np.broadcast_to(row, shape).reshape(-1)
-    keep = None if inside.all() else np.flatnonzero(np.broadcast_to(inside, shape))
+    rows = _flat(row, shape)
+    keep = None if inside.all() else np.flatnonzero(_flat(inside, shape))
     whole = prod(value.shape[:block]), prod(value.shape[block:])
     where = Targets(whole, rows if keep is None else rows[keep], keep)
     return where, [*first, *last]

@@ -11,8 +11,8 @@ from hloscope.interpreter.folding import lifted
 from hloscope.interpreter.registry import Region
 from hloscope.interpreter.values import Array
 
-_MOST_ROUNDS: Final = 32
-"""Updates of one row by more others than this are left to numpy, where it can."""
+_A_ROUND: Final = 2500
+"""Elements that numpy combines one after the other in the time a round takes to begin."""
 _COMMUTATIVE: Final[dict[str, Any]] = {
     "add": np.add,
     "multiply": np.multiply,
@@ -65,7 +65,8 @@ def combine(
         _apply(body, results, rows, updates)
         return
     function = _COMMUTATIVE.get(region.monoid)
-    if function is not None and most > _MOST_ROUNDS and results[0].dtype.kind in "biufc":
+    is_faster = most * _A_ROUND > updates[0].size
+    if function is not None and is_faster and results[0].dtype.kind in "biufc":
         _at(function, results[0], rows, updates[0])
         return
     for part in _rounds(rows):
@@ -98,6 +99,8 @@ def _at(function: Any, result: Array, rows: Array, update: Array) -> None:
 
 def _most_often(rows: Array, count: int) -> int:
     """How often the most frequent number is there."""
+    if len(rows) == 1:
+        return 1
     if count <= 16 * len(rows) + 1024:
         return int(np.bincount(rows, minlength=1).max())
     return int(np.unique(rows, return_counts=True)[1].max())
