@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ INTEGERS = tuple(
     n for n, e in ELEMENTS.items() if e.kind in ("signed", "unsigned") and e.numpy and n != "index"
 )
 """Every type of integers."""
+COMPLEX = ("complex<f32>", "complex<f64>")
 
 
 def dtype_of(spelling: str) -> Any:
@@ -66,6 +66,6 @@ _ELEMENTS: dict[str, ElementType] = {
 
 def numbers(value: Any) -> list[Any]:
     """The elements of an array, NaNs written as text so that they are equal."""
-    flat: Sequence[Any] = np.asarray(value).reshape(-1)
-    wide = flat.astype(np.float64) if flat.dtype.kind not in "biuc" else flat  # type: ignore[attr-defined]
+    flat: Any = np.asarray(value).reshape(-1)
+    wide = flat if flat.dtype.kind in "biuc" else flat.astype(np.float64)
     return ["nan" if x != x else x for x in wide.tolist()]
