@@ -61,7 +61,7 @@ _EXACT: Final[dict[str, Function]] = {
     "sign": _sign,
     "round_nearest_afz": _afz,
 }
-_BY_DOUBLE: Final[dict[str, Function]] = {
+_BY_DOUBLE: Final[dict[str, np.ufunc]] = {
     "exponential": np.exp,
     "exponential_minus_one": np.expm1,
     "log": np.log,
@@ -94,6 +94,8 @@ _SPECIAL: Final[dict[str, Function]] = {
     "chlo.zeta": special.zeta,
     "chlo._asin_acos_kernel": _asin_acos_kernel,
 }
+_BLOCK: Final = 1 << 15
+"""Elements that are worked on at a time."""
 _WITHOUT_INFINITY: Final = ("float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn", "float8_e8m0fnu")
 
 
@@ -122,31 +124,47 @@ def float_function(name: str, dtype: Any) -> Function | None:
     return rounded(function, dtype)
 
 
-def by_double(ufunc: Function, dtype: Any) -> Function:
+def by_double(ufunc: np.ufunc, dtype: Any) -> Function:
     """A numpy function evaluated in double, without a copy of the operands in double."""
     if dtype == np.float64:
         return ufunc
     if dtype != np.float32:
         return rounded(ufunc, dtype)
 
-    def kernel(*operands: Any) -> Any:
-        shape = np.broadcast_shapes(*[x.shape for x in operands])
-        if not shape:
-            return np.float32(ufunc(*map(float, operands)))
-        result = np.empty(shape, np.float32)
-        return ufunc(*operands, out=result, dtype=np.float64, casting="unsafe")
+    def unary(x: Any) -> Any:
+        if x.ndim == 0:
+            return np.float32(ufunc(float(x)))
+        result = np.empty(x.shape, np.float32)
+        return ufunc(x, out=result, dtype=np.float64, casting="unsafe")
 
-    return kernel
+    def binary(a: Any, b: Any) -> Any:
+        if a.ndim == b.ndim == 0:
+            return np.float32(ufunc(float(a), float(b)))
+        result = np.empty(np.broadcast_shapes(a.shape, b.shape), np.float32)
+        return ufunc(a, b, out=result, dtype=np.float64, casting="unsafe")
+
+    return unary if ufunc.nin == 1 else binary
 
 
 def rounded(function: Function, dtype: Any) -> Function:
-    """A function of doubles for a type of floats, rounded once."""
+    """A function of doubles for a type of floats, rounded once.
+
+    Large arrays are worked through block by block, which are the only ones to be doubles.
+    """
     if dtype == np.float64:
         return function
     to_dtype = rounds_to(dtype)
 
     def kernel(*operands: Any) -> Any:
-        return to_dtype(function(*[x.astype(np.float64) for x in operands]))
+        first = operands[0]
+        if first.size <= _BLOCK or any(x.shape != first.shape for x in operands):
+            return to_dtype(function(*[x.astype(np.float64) for x in operands]))
+        flat = [x.reshape(-1) for x in operands]
+        result = np.empty(first.size, dtype)
+        for start in range(0, first.size, _BLOCK):
+            part = [x[start : start + _BLOCK].astype(np.float64) for x in flat]
+            result[start : start + _BLOCK] = to_dtype(function(*part))
+        return result.reshape(first.shape)
 
     return kernel
 
@@ -190,7 +208,7 @@ def _extremum(is_maximum: bool, dtype: Any) -> Function:
         if a.ndim == b.ndim == 0:
             if wins(a, b) or a != a:
                 return a
-            if wins(b, a) or b != b:
+            if wins(b, a) or b != b or a != 0:
                 return b
         result = ufunc(a, b)
         is_zero = result == 0

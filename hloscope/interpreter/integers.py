@@ -32,8 +32,8 @@ _NATIVE: Final[dict[str, Function]] = {
     "negate": operator.neg,
     "abs": abs,
     "sign": np.sign,
-    "shift_left": np.left_shift,
-    "shift_right_arithmetic": np.right_shift,
+    "shift_left": operator.lshift,
+    "shift_right_arithmetic": operator.rshift,
 }
 
 
@@ -146,6 +146,10 @@ def _unsigned_division(a: Any, b: Any) -> Any:
 
 
 def _remainder(a: Any, b: Any) -> Any:
+    if a.ndim == b.ndim == 0:
+        x, y = int(a), int(b)
+        rest = abs(x) % abs(y) if y else abs(x)
+        return a if rest == abs(x) else a.dtype.type(rest if x > 0 else -rest)
     rest = np.fmod(a, b)
     zero = b == 0
     return np.where(zero, a, rest) if zero.any() else rest
@@ -162,6 +166,10 @@ def _power(a: Any, b: Any) -> Any:
 
 def _logical_shift(dtype: Any, bits: int) -> Function:
     unsigned = np.dtype(f"u{dtype.itemsize}")
+    if dtype == unsigned:
+        return operator.rshift
+    if bits == 8 * dtype.itemsize:
+        return lambda a, b: (a.view(unsigned) >> b.view(unsigned)).view(dtype)
     mask = unsigned.type((1 << bits) - 1)
 
     def shift(a: Any, b: Any) -> Any:

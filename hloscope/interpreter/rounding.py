@@ -80,7 +80,7 @@ def conversion(source: ElementType, target: ElementType) -> Function:
     if target.kind == "float":
         return _float_conversion(source, into)
     if source.kind == "float":
-        return _saturating(target)
+        return _saturating(target, dtype_of(source))
     if source.kind == "pred" or dtype_of(source).kind in "iu":
         return lambda x: x.astype(into)
     return lambda x: x.astype(np.int8).astype(into)
@@ -113,19 +113,29 @@ def _float_conversion(source: ElementType, into: Any) -> Function:
     return lambda x: cast(x.astype(np.float32))
 
 
-def _saturating(target: ElementType) -> Function:
+def _saturating(target: ElementType, source: Any) -> Function:
     into = dtype_of(target)
-    if target.bits == 64:
-        return _saturating_64(into)
     signed = target.kind == "signed"
     least = -(1 << (target.bits - 1)) if signed else 0
     most = (1 << (target.bits - signed)) - 1
-    wide = np.int64
+    clipped = _saturating_64(into) if target.bits == 64 else _clipped(into, least, most)
+    if not is_native(source) or into.kind not in "iu":
+        return clipped
+    start, end = float(least), float(most + 1)
 
+    def kernel(x: Any) -> Any:
+        if x.size > 1 and x.min() >= start and x.max() < end:
+            return x.astype(into)
+        return clipped(x)
+
+    return kernel
+
+
+def _clipped(into: Any, least: int, most: int) -> Function:
     def kernel(x: Any) -> Any:
         x = x.astype(np.float64)
         inside = np.clip(x, least, most)  # NaN stays
-        return np.where(inside == inside, inside, 0.0).astype(wide).astype(into)
+        return np.where(inside == inside, inside, 0.0).astype(np.int64).astype(into)
 
     return kernel
 
