@@ -105,6 +105,7 @@ FAMILIES: Final = (
     "known_calls",
     "lapack",
     "linalg",
+    "mlir_dialects",
     "observing",
     "partition",
     "programs",
