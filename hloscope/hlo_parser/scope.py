@@ -143,7 +143,7 @@ class Scope:
                 fail(f"{message} in line {line}", source, start, end)
             seen[number] = ins
         last = max(seen)
-        missing = min(set(range(last)) - seen.keys())
+        missing = next(number for number in range(last) if number not in seen)
         span = seen[last].span
         if span is not None:
             start, end = span.start, span.end

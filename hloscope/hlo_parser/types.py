@@ -25,13 +25,14 @@ from hloscope.ir.types import (
 _ARRAY: Final = re.compile(r"([a-zA-Z]\w*)\s*\[([^\[\]{}]*)\]")
 _LAYOUT: Final = re.compile(r"\s*(\{(?:[^{}]|\{[^{}]*\})*\})")
 _TUPLE_MARK: Final = re.compile(r"\s*(\(|\)|,|/\*.*?\*/)", re.DOTALL)
-_SPACE: Final = re.compile(r"(?:\s+|/\*.*?\*/)*", re.DOTALL)
+_SPACE: Final = re.compile(r"(?:\s++|/\*.*?\*/)*+", re.DOTALL)
 _PAREN: Final = re.compile(r"[()]")
 _GROUP: Final = re.compile(r"\(([^()]*)\)")
 _LAYOUT_PART: Final = re.compile(r"([A-Z#*]+)(?=\()")
 
 _CACHE: Final[dict[str, Type]] = {}
 _MOST: Final = 1 << 16
+_MOST_DIGITS: Final = 40
 _TOKEN: Final = TokenType()
 _OPAQUE: Final = OpaqueType()
 COMBINED: Final = -1
@@ -168,6 +169,8 @@ def _read_sizes(
     inner = array.group(2)
     if not inner.strip():
         return (), ()
+    if len(inner) > _MOST_DIGITS and max(map(len, inner.split(","))) > _MOST_DIGITS:
+        fail("a size has too many digits", text, array.start(2), array.end(2))
     if inner.isdecimal():  # the common rank 1
         return (int(inner),), ()
     sizes: list[int | None] = []

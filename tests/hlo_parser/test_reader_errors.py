@@ -451,3 +451,16 @@ def test_damaged_texts_are_read_or_refused(shared: Path, full: bool) -> None:
     assert read > 50
     assert len(refused) > 50
     assert all(refused)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("ENTRY e { a = f32[" + "7" * 5000 + "] parameter(0) }", "too many digits"),
+        ("ENTRY e { a = f32[] parameter(99999999999) }", "but no number 0"),
+    ],
+    ids=["size", "parameter"],
+)
+def test_huge_numbers_are_refused_at_once(text: str, message: str) -> None:
+    with pytest.raises(ParseError, match=message):
+        parse_hlo(text, strict=True)

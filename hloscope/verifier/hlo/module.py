@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hloscope.errors import Diagnostic, HloscopeError
+from hloscope.errors import Diagnostic, HloscopeError, ParseError
 from hloscope.hlo_parser.types import parse_type, print_type, read_type
 from hloscope.ir.graph import Instruction, Module
 from hloscope.ir.types import TupleType, Type
@@ -56,7 +56,9 @@ def read_signature(text: str) -> tuple[tuple[Type, ...], Type]:
     """
     inner = text.strip()[1:-1]
     taken, end = read_type(inner, 0)
-    arrow = inner.index("->", end)
+    arrow = inner.find("->", end)
+    if arrow < 0:
+        raise ParseError("expected `->` and the type of the result")
     parts = taken.elements if isinstance(taken, TupleType) else (taken,)
     return parts, parse_type(inner[arrow + 2 :].strip())
 
