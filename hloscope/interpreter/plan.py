@@ -62,7 +62,7 @@ class Plan:
         self.results: Final = tuple(slots[v] for v in root.operands) if is_return else ()
         self.root: Final = -1 if is_return else slots[root]
         self.steps: Final = self._steps(body.instructions, slots, plans)
-        self.is_elementwise: Final = _is_elementwise(computation)
+        self.is_elementwise: Final = _is_elementwise(computation, plans)
         self.monoid: Final = _monoid(computation)
 
     def _steps(
@@ -128,9 +128,11 @@ def _outer_values(computation: Computation) -> tuple[Instruction, ...]:
     return tuple(v for v in read if v not in own)
 
 
-def _is_elementwise(computation: Computation) -> bool:
+def _is_elementwise(computation: Computation, plans: Plans) -> bool:
     return all(
-        isinstance(ins.op, (Parameter, *_STRUCTURE)) or type(ins.op) in LIFTED
+        isinstance(ins.op, (Parameter, *_STRUCTURE))
+        or type(ins.op) in LIFTED
+        or (isinstance(ins.op, _CALLS) and all(plans.of(c).is_elementwise for c in ins.calls))
         for ins in computation
     )
 
