@@ -109,8 +109,13 @@ def _get_dimension_size(op: GetDimensionSize, at: Site) -> Kernel:
 
 @evaluates(SetDimensionSize)
 def _set_dimension_size(op: SetDimensionSize, at: Site) -> Kernel:
-    """The first elements; where there are fewer, zeros follow, up to the bound."""
+    """The first elements; where there are fewer, zeros follow, up to the bound.
+
+    If the type of the result says how many there are, all of them stay.
+    """
     d = op.dimension
+    if at.result.sizes[d] is not None:
+        return lambda value, given: value
 
     def kernel(value: Any, given: Any) -> Value:
         sizes = [*value.shape]

@@ -82,8 +82,8 @@ def _gathering(op: Gather | DynamicGather, at: Site) -> Kernel:
         )
         shape = tuple([s for d, s in enumerate(indices.shape) if d != op.index_vector_dim])
         window = tuple([s for d, s in enumerate(sizes) if d not in dropped])
-        if 0 in shape or 0 in window:
-            taken = np.empty(shape + window, value.dtype)
+        if 0 in shape or 0 in sizes:  # where no slice has elements, zeros, as in XLA
+            taken = np.zeros(shape + window, value.dtype)
         else:
             taken = _taken(np.asarray(value), starts, sizes, shape).reshape(shape + window)
         return taken if in_order else taken.transpose(order)

@@ -84,6 +84,8 @@ def _iota(op: Iota, at: Site) -> Kernel:
 
 def iota(sizes: Sequence[int], dimension: int, dtype: Any) -> Array:
     """The array of the numbers of its elements along a dimension."""
+    if 0 in sizes:
+        return np.empty(sizes, dtype)
     size = sizes[dimension]
     if dtype.kind == "f" and dtype.itemsize >= 4:
         numbers = np.arange(size, dtype=dtype)
@@ -261,7 +263,7 @@ def pad(
         start = max(before + first * step, 0)
         target.append(slice(start, start + max(count * step - between, 0), step))
         sizes.append(whole)
-    if not any(interior) and max(low) <= 0 >= max(high):
+    if not any(interior) and max((*low, *high), default=0) <= 0:
         return value[tuple(source)]
     result = np.empty(sizes, value.dtype)
     result[...] = padding

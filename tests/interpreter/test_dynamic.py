@@ -132,6 +132,16 @@ def test_set_dimension_size() -> None:
         values(SET, x, 5, 3)
 
 
+def test_a_size_of_the_type_stays() -> None:
+    text = """HloModule m
+    ENTRY e {
+      x = s32[4] parameter(0)
+      n = s32[] parameter(1)
+      ROOT r = s32[4] set-dimension-size(x, n), dimensions={0}
+    }"""
+    assert values(text, [1, 2, 3, 4], 2) == [1, 2, 3, 4]
+
+
 def test_programs_of_open_sizes_run_with_the_actual_ones() -> None:
     text = """func.func @main(%x: tensor<?x2xf32>) -> tensor<?x2xf32> {
       %0 = call @twice(%x) : (tensor<?x2xf32>) -> tensor<?x2xf32>

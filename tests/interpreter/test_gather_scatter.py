@@ -306,6 +306,17 @@ def test_gathers_without_elements() -> None:
     assert values(case.text(GATHER), [1, 2, 3, 4, 5], np.empty((0, 1), "i8")) == []
 
 
+def test_gathers_of_nothing_are_zeros() -> None:
+    text = """HloModule m
+    ENTRY e {
+      x = f32[0,2] parameter(0)
+      i = s32[3] parameter(1)
+      ROOT r = f32[3,2] gather(x, i), offset_dims={1}, collapsed_slice_dims={0},
+        start_index_map={0}, index_vector_dim=1, slice_sizes={0,2}
+    }"""
+    assert values(text, np.empty((0, 2), "f4"), [0, 1, 2]) == [[0, 0]] * 3
+
+
 def test_scatters_without_elements() -> None:
     none = Case((3, 0), (2, 1), (1, 0), [1], [0], [], [], [0], 1)
     text = none.text(SCATTER, body=BODIES["add"])

@@ -124,6 +124,12 @@ def test_iota_of_the_specification() -> None:
     assert values(one("iota dim = 1 : tensor<4x5xi32>", "4x5xi32")) == [row] * 4
 
 
+def test_iota_without_elements() -> None:
+    sizes = "1000000000000x0xf32"
+    (found,) = evaluate(read(one(f"iota dim = 0 : tensor<{sizes}>", sizes)))
+    assert found.shape == (1000000000000, 0)  # type: ignore[union-attr]
+
+
 def test_iota_of_more_numbers_than_the_type_has() -> None:
     found = values(one("iota dim = 0 : tensor<300xi8>", "300xi8"))
     assert found == np.arange(300).astype("i1").tolist()
