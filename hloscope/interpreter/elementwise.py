@@ -14,7 +14,7 @@ from hloscope.interpreter.floats import float_function, total_order
 from hloscope.interpreter.integers import integer_function
 from hloscope.interpreter.registry import Kernel, Site, evaluates
 from hloscope.interpreter.rounding import conversion, reduced_precision
-from hloscope.interpreter.values import dtype_of
+from hloscope.interpreter.values import EvaluationError, dtype_of
 from hloscope.ir.types import (
     ELEMENT_TYPES,
     ElementType,
@@ -40,14 +40,32 @@ _ELSEWHERE: Final = frozenset(("copy", "chlo.constant_like"))
 
 
 def element_of(type_: Type) -> ElementType:
-    """The element type of an array."""
-    assert isinstance(type_, TensorType | UnrankedTensorType)
-    return type_.element
+    """The element type of an array.
+
+    Raises:
+        UnsupportedError: It is none.
+    """
+    if isinstance(type_, TensorType | UnrankedTensorType):
+        return type_.element
+    raise UnsupportedError("values that are no arrays have no elements to compute with")
 
 
 @evaluates(*[cls for name, cls in ELEMENTWISE.items() if name not in _ELSEWHERE], lifted=True)
 def _elementwise(op: Elementwise, at: Site) -> Kernel:
-    return function_of(op, [element_of(t) for t in at.operands], element_of(at.ins.type))
+    function = function_of(op, [element_of(t) for t in at.operands], element_of(at.ins.type))
+    types = at.operands
+    if all(isinstance(t, TensorType) and t.is_static for t in types):
+        return function
+    scalars_too = op.name in ("select", "clamp")
+
+    def kernel(*operands: Any) -> Any:
+        shapes = {x.shape for x in operands}
+        if len(shapes) > 1 and not (scalars_too and len(shapes - {()}) == 1):
+            text = ", ".join(str(x.shape) for x in operands)
+            raise EvaluationError(f"`{op.name}` needs operands of one shape, found {text}")
+        return function(*operands)
+
+    return kernel
 
 
 def function_of(op: Elementwise, operands: Sequence[ElementType], result: ElementType) -> Function:
@@ -63,11 +81,22 @@ def function_of(op: Elementwise, operands: Sequence[ElementType], result: Elemen
     """
     first = operands[-1] if op.name == "select" else operands[0]
     found = None
+    if len({e.name for e in operands if e.kind == "float"}) > 1:
+        return _of_mixed(op, operands, result)
     if not any(isinstance(e, QuantizedType) for e in (*operands, result)):
         found = _with_settings(op, operands, result) or plain_function(op.name, first)
     if found is None:
         raise UnsupportedError(f"`{op.name}` of {first.name} cannot be evaluated")
     return found
+
+
+def _of_mixed(op: Elementwise, operands: Sequence[ElementType], result: ElementType) -> Function:
+    """HLO lets floats of several widths meet: all become the result, or the widest of them."""
+    floats = [e for e in operands if e.kind == "float"]
+    target = result if result.kind == "float" else max(floats, key=lambda e: e.bits)
+    function = function_of(op, [target if e.kind == "float" else e for e in operands], result)
+    casts = [conversion(e, target if e.kind == "float" else e) for e in operands]
+    return lambda *xs: function(*[cast(x) for cast, x in zip(casts, xs, strict=True)])
 
 
 def _with_settings(
@@ -83,10 +112,10 @@ def _with_settings(
         case "compare":
             is_total = settings.get("compare_type") == "TOTALORDER"
             return comparison(operands[0], settings["comparison_direction"], is_total)
-        case "reduce_precision":
+        case "reduce_precision" if operands[0].kind == "float":
             sizes = int(settings["exponent_bits"]), int(settings["mantissa_bits"])
             return reduced_precision(operands[0], *sizes)
-        case "complex":
+        case "complex" if result.kind == "complex":
             return _complex(dtype_of(result))
         case _:
             return None

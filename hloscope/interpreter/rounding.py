@@ -167,6 +167,8 @@ def reduced_precision(element: ElementType, exponent_bits: int, mantissa_bits: i
     [3.5, inf, -0.0]
     """
     dtype = dtype_of(element)
+    exponent_bits = max(min(exponent_bits, 11), 1)  # no type has more
+    mantissa_bits = max(mantissa_bits, 0)
     if dtype == np.float64:
         return _reduced(np.dtype("f8"), 52, 1023, exponent_bits, mantissa_bits)
     reduce = _reduced(np.dtype("f4"), 23, 127, exponent_bits, mantissa_bits)

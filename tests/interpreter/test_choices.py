@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hloscope.errors import HloscopeError
+from hloscope.interpreter.values import EvaluationError
 from hloscope.mlir.types import ELEMENTS
 from tests.interpreter.helpers import values
 from tests.interpreter.ops import FLOATS, INTEGERS, apply, array
@@ -109,3 +111,36 @@ def test_is_finite() -> None:
     assert apply("is_finite", x, result="i1").tolist() == [True, False, False, True]
     narrow = array([1, NAN], "f8E4M3FN")
     assert apply("is_finite", narrow, result="i1").tolist() == [True, False]
+
+
+# ------------------------------------------------------------------------ what is not fit
+
+
+def test_operands_of_shapes_known_late_have_to_agree() -> None:
+    text = """func.func @main(%a: tensor<?xf32>, %b: tensor<?xf32>) -> tensor<?xf32> {
+      %r = stablehlo.add %a, %b : tensor<?xf32>
+      return %r : tensor<?xf32>
+    }"""
+    assert values(text, F32([1, 2]), F32([3, 4])) == [4, 6]
+    with pytest.raises(EvaluationError, match=r"`add` needs operands of one shape, found \(1,\)"):
+        values(text, F32([1]), F32([3, 4]))
+
+
+def test_floats_of_several_widths_meet_in_hlo() -> None:
+    text = """HloModule m
+    ENTRY e {
+      a = bf16[2] parameter(0)
+      b = f32[2] parameter(1)
+      ROOT r = f32[2] add(a, b)
+    }"""
+    assert values(text, array([1, 2], "bf16"), F32([0.001, 3])) == [float(F32(1.001)), 5]
+
+
+def test_an_op_of_the_wrong_type_is_refused_with_its_place() -> None:
+    text = """HloModule m
+    ENTRY e {
+      a = f32[2] parameter(0)
+      ROOT r = f32[2] popcnt(a)
+    }"""
+    with pytest.raises(HloscopeError, match=r":4:7: error: `popcnt` of f32 cannot be evaluated"):
+        values(text, F32([1, 2]))
