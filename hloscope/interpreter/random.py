@@ -68,7 +68,7 @@ def bits_as(element: ElementType) -> Callable[[Array], Array]:
             return lambda words: ((words << high).view(np.int32) >> high).astype(dtype)
         return lambda words: (words & (2**element.bits - 1)).astype(dtype)
     word = _WORDS.get(element.bits)
-    if word is None:
+    if word is None or element.kind == "complex":
         raise UnsupportedError(f"random bits cannot be elements of {element}")
     return lambda words: words.astype(word).view(dtype)
 

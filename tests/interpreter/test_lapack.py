@@ -1,0 +1,231 @@
+"""Custom calls of factorizations, checked by what they are factors of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hloscope.hlo_parser import parse_hlo
+from hloscope.interpreter.evaluate import evaluate
+from hloscope.interpreter.substitution import lu, substitute
+from tests.interpreter.helpers import values
+
+TYPES = {"s": "f32", "d": "f64", "c": "c64", "z": "c128"}
+DTYPES = {"s": np.float32, "d": np.float64, "c": np.complex64, "z": np.complex128}
+
+
+def call(target: str, result: str, *arguments: Any, config: str = "{}") -> Any:
+    """What a custom call gives."""
+    names = {v: k for k, v in ((TYPES[k], np.dtype(DTYPES[k])) for k in TYPES)}
+    types = [f"{names[a.dtype]}[{','.join(map(str, a.shape))}]" for a in arguments]
+    lines = [f"p{i} = {t} parameter({i})" for i, t in enumerate(types)]
+    operands = ", ".join(f"p{i}" for i in range(len(types)))
+    text = "\n".join(lines) + (
+        f'\nROOT r = {result} custom-call({operands}), custom_call_target="{target}", '
+        f"api_version=API_VERSION_TYPED_FFI, backend_config={config}"
+    )
+    found = evaluate(parse_hlo(f"ENTRY e {{ {text} }}"), arguments)
+    return found[0]
+
+
+def some(kind: str, *shape: int) -> Any:
+    """Numbers that look random."""
+    generator = np.random.default_rng(len(shape) * 7 + sum(shape))
+    numbers: Any = generator.normal(size=shape)
+    if kind in "cz":
+        numbers = numbers + 1j * generator.normal(size=shape)
+    return numbers.astype(DTYPES[kind])
+
+
+def adjoint(a: Any) -> Any:
+    return np.conj(np.swapaxes(a, -1, -2))
+
+
+def close(a: Any, b: Any) -> None:
+    np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-4)
+
+
+def test_config_is_read_in_stablehlo_too() -> None:
+    text = """func.func @main(%a: tensor<2x2xf32>, %b: tensor<2x1xf32>) -> tensor<2x1xf32> {
+      %r = stablehlo.custom_call @lapack_strsm_ffi(%a, %b) {mhlo.backend_config =
+          {diag = 78 : ui8, side = 76 : ui8, trans_x = 78 : ui8, uplo = 85 : ui8}}
+        : (tensor<2x2xf32>, tensor<2x1xf32>) -> tensor<2x1xf32>
+      return %r : tensor<2x1xf32>
+    }"""
+    assert values(text, [[2.0, 1.0], [9.0, 4.0]], [[4.0], [8.0]]) == [[1.0], [2.0]]
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("uplo", ["L", "U"])
+def test_cholesky(kind: str, uplo: str) -> None:
+    a = some(kind, 3, 4, 4)
+    a = (a @ adjoint(a)) + 4 * np.eye(4, dtype=a.dtype)
+    type_ = f"({TYPES[kind]}[3,4,4], s32[3])"
+    factor, info = call(f"lapack_{kind}potrf_ffi", type_, a, config=f"{{uplo = {ord(uplo)} : ui8}}")
+    assert info.tolist() == [0, 0, 0]
+    if uplo == "L":
+        close(np.tril(factor) @ adjoint(np.tril(factor)), a)
+        assert (np.triu(factor, 1) == np.triu(a, 1)).all()
+    else:
+        close(adjoint(np.triu(factor)) @ np.triu(factor), a)
+        assert (np.tril(factor, -1) == np.tril(a, -1)).all()
+
+
+def test_cholesky_says_which_block_is_not_positive_definite() -> None:
+    a = np.stack([np.eye(3), np.diag([1.0, -1, 1]), np.diag([1.0, 1, -1])])
+    _, info = call("lapack_dpotrf_ffi", "(f64[3,3,3], s32[3])", a, config="{uplo = 76 : ui8}")
+    assert info.tolist() == [0, 2, 3]
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("shape", [(2, 4, 4), (5, 3), (3, 5)])
+def test_lu(kind: str, shape: tuple[int, ...]) -> None:
+    a, least = some(kind, *shape), min(shape[-2:])
+    batch = list(shape[:-2])
+    sizes = [",".join(map(str, s)) for s in (shape, [*batch, least], batch)]
+    type_ = f"({TYPES[kind]}[{sizes[0]}], s32[{sizes[1]}], s32[{sizes[2]}])"
+    factors, pivots, info = call(f"lapack_{kind}getrf_ffi", type_, a)
+    assert not info.any()
+    lower = np.tril(factors, -1)[..., :least] + np.eye(shape[-2], least, dtype=a.dtype)
+    upper = np.triu(factors)[..., :least, :]
+    for own, rows, product in zip(
+        a.reshape(-1, *shape[-2:]),
+        pivots.reshape(-1, least),
+        (lower @ upper).reshape(-1, *shape[-2:]),
+        strict=True,
+    ):
+        moved = own.copy()
+        for i, row in enumerate(rows):
+            moved[[i, row - 1]] = moved[[row - 1, i]]
+        close(product, moved)
+    assert (np.abs(lower.real) <= 2).all()
+
+
+def test_lu_of_a_singular_matrix() -> None:
+    _, _, info = lu(np.array([[1.0, 2.0], [2.0, 4.0]]))
+    assert info == 2
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("shape", [(2, 4, 4), (5, 3), (3, 5)])
+def test_qr(kind: str, shape: tuple[int, ...]) -> None:
+    a, least = some(kind, *shape), min(shape[-2:])
+    whole = ",".join(map(str, shape))
+    scales_type = f"{TYPES[kind]}[{','.join(map(str, [*shape[:-2], least]))}]"
+    reflectors, scales = call(
+        f"lapack_{kind}geqrf_ffi", f"({TYPES[kind]}[{whole}], {scales_type})", a
+    )
+    routine = "ungqr" if kind in "cz" else "orgqr"
+    given = np.ascontiguousarray(reflectors[..., :least])
+    result = f"{TYPES[kind]}[{','.join(map(str, given.shape))}]"
+    q = call(f"lapack_{kind}{routine}_ffi", result, given, scales)
+    close(adjoint(q) @ q, np.broadcast_to(np.eye(least), (*shape[:-2], least, least)))
+    close(q @ np.triu(reflectors)[..., :least, :], a)
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_eigenvectors_of_symmetric_matrices(kind: str) -> None:
+    a = some(kind, 2, 4, 4)
+    a = a + adjoint(a)
+    routine, real = ("heevd" if kind in "cz" else "syevd"), TYPES["s" if kind in "sc" else "d"]
+    vectors, numbers, info = call(
+        f"lapack_{kind}{routine}_ffi",
+        f"({TYPES[kind]}[2,4,4], {real}[2,4], s32[2])",
+        np.tril(a),
+        config="{mode = 86 : ui8, uplo = 76 : ui8}",
+    )
+    assert not info.any()
+    close(a @ vectors, vectors * numbers[:, None, :])
+    assert (np.diff(numbers) >= 0).all()
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("mode", ["S", "A", "N"])
+def test_singular_values(kind: str, mode: str) -> None:
+    a, real = some(kind, 2, 5, 3), TYPES["s" if kind in "sc" else "d"]
+    wide = 5 if mode == "A" else 3
+    t = TYPES[kind]
+    _, numbers, u, v, info = call(
+        f"lapack_{kind}gesdd_ffi",
+        f"({t}[2,5,3], {real}[2,3], {t}[2,5,{wide}], {t}[2,3,3], s32[2])",
+        a,
+        config=f"{{mode = {ord(mode)} : ui8}}",
+    )
+    assert not info.any()
+    assert u.shape == (2, 5, wide)
+    if mode == "N":
+        close(numbers, np.linalg.svd(a, compute_uv=False))
+    else:
+        close((u[..., :3] * numbers[:, None, :]) @ v, a)
+
+
+def test_nan_has_no_singular_values() -> None:
+    a = np.full((1, 2, 2), np.nan)
+    *_, info = call(
+        "lapack_dgesdd_ffi", "(f64[1,2,2], f64[1,2], f64[1,2,2], f64[1,2,2], s32[1])", a
+    )
+    assert info.tolist() != [0]
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_eigenvectors(kind: str) -> None:
+    a, t = some(kind, 4, 4), TYPES["c" if kind in "sc" else "z"]
+    real = TYPES["s" if kind in "sc" else "d"]
+    parts = f"{t}[4]" if kind in "cz" else f"{real}[4], {real}[4]"
+    found = call(f"lapack_{kind}geev_ffi", f"({parts}, {t}[4,4], {t}[4,4], s32[])", a)
+    *numbers, left, right, info = found
+    numbers = numbers[0] if kind in "cz" else numbers[0] + 1j * numbers[1]
+    assert info == 0
+    close(a @ right, right * numbers)
+    close(adjoint(left) @ a, numbers[:, None] * adjoint(left))
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("side", "LR")
+@pytest.mark.parametrize("uplo", "LU")
+@pytest.mark.parametrize("transposed", "NTC")
+@pytest.mark.parametrize("diagonal", "NU")
+def test_triangular_systems(
+    kind: str, side: str, uplo: str, transposed: str, diagonal: str
+) -> None:
+    a = some(kind, 2, 3, 3) + 3 * np.eye(3, dtype=DTYPES[kind])
+    b = some(kind, 2, 3, 4) if side == "L" else some(kind, 2, 4, 3)
+    config = {"side": side, "uplo": uplo, "trans_x": transposed, "diag": diagonal}
+    x = call(
+        f"lapack_{kind}trsm_ffi",
+        f"{TYPES[kind]}[{','.join(map(str, b.shape))}]",
+        a,
+        b,
+        config="{" + ", ".join(f"{k} = {ord(v)} : ui8" for k, v in config.items()) + "}",
+    )
+    t = np.tril(a) if uplo == "L" else np.triu(a)
+    if diagonal == "U":
+        index = np.arange(3)
+        t[:, index, index] = 1
+    t = {"N": t, "T": np.swapaxes(t, -1, -2), "C": adjoint(t)}[transposed]
+    close(t @ x if side == "L" else x @ t, b)
+
+
+def test_a_triangular_system_does_not_read_the_other_triangle() -> None:
+    a = np.array([[1.0, np.nan], [2.0, 1.0]])
+    assert substitute(a, np.eye(2), lower=True, unit=False).tolist() == [[1, 0], [-2, 1]]
+
+
+def test_tridiagonal_systems() -> None:
+    below, diagonal, above = some("d", 3, 4), some("d", 3, 5) + 4, some("d", 3, 4)
+    b = some("d", 3, 5, 2)
+    *_, x, info = call(
+        "lapack_dgtsv_ffi",
+        "(f64[3,4], f64[3,5], f64[3,4], f64[3,5,2], s32[3])",
+        below,
+        diagonal,
+        above,
+        b,
+    )
+    rows = diagonal[..., None] * x
+    rows[:, 1:] += below[..., None] * x[:, :-1]
+    rows[:, :-1] += above[..., None] * x[:, 1:]
+    close(rows, b)
+    assert not info.any()
