@@ -52,10 +52,18 @@ def exactly(found: Array, expected: Array) -> Difference | None:
     return _difference(found, expected, differ, differ.astype(np.float64), lambda _: "")
 
 
-def within(found: Array, expected: Array, tolerance: float) -> Difference | None:
+def within(
+    found: Array, expected: Array, tolerance: float, *, relative: bool = False
+) -> Difference | None:
     """The difference unless all elements are equal, both NaN, or finite and about the same.
 
     Each part of a complex number counts for itself; what is no float has to be equal.
+
+    Args:
+        found: What there is.
+        expected: What there should be.
+        tolerance: Largest distance.
+        relative: Distances from numbers larger than 1 are parts of them.
 
     >>> import numpy
     >>> print(within(numpy.array([1.0, numpy.nan]), numpy.array([1.1, numpy.nan]), 0.2))
@@ -68,11 +76,19 @@ def within(found: Array, expected: Array, tolerance: float) -> Difference | None
         a, b = a.astype(np.float64), b.astype(np.float64)
         same = (a == b) | (np.isnan(a) & np.isnan(b))
         with np.errstate(invalid="ignore", over="ignore"):
-            gap = np.where(np.isfinite(a) & np.isfinite(b), np.abs(a - b), np.inf)
+            gap = np.abs(a - b)
+            if relative:
+                gap = gap / np.maximum(np.abs(b), 1.0)
+            gap = np.where(np.isfinite(a) & np.isfinite(b), gap, np.inf)
         distance = np.maximum(distance, np.where(same, 0.0, gap))
     differ = distance > tolerance
+    of = " of max(1, |expected|)" if relative else ""
     return _difference(
-        found, expected, differ, distance, lambda d: f"off by {d:.3g}, tolerance {tolerance:g}"
+        found,
+        expected,
+        differ,
+        distance,
+        lambda d: f"off by {d:.3g}{of}, tolerance {tolerance:g}",
     )
 
 

@@ -1,0 +1,42 @@
+"""How far a long run is, on a terminal's standard error."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Timer
+from typing import Final
+
+DELAY: Final = 1.0
+"""Seconds before anything is shown."""
+
+
+@contextmanager
+def steps_shown(most: int | None = None) -> Iterator[Callable[[int], None] | None]:
+    """Give a function to call with the number of steps done, or nothing if nobody would see it.
+
+    Args:
+        most: Steps after which the run ends, if it is limited.
+    """
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    of = "" if most is None else f" of {most:,} at most"
+    text = TextColumn("{task.completed:,} steps" + of)
+    display = Progress(
+        SpinnerColumn(), text, TimeElapsedColumn(), console=Console(stderr=True), transient=True
+    )
+    task = display.add_task("run", total=None)
+    timer = Timer(DELAY, display.start)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield lambda steps: display.update(task, completed=steps)
+    finally:
+        timer.cancel()
+        timer.join()
+        display.stop()

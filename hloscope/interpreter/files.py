@@ -1,0 +1,188 @@
+"""Values in `.npz` and `.npy` files.
+
+Numpy's files know numpy's types only: elements of others are stored as their bits, in unsigned
+integers, and integers of few bits in a byte each.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from typing import IO, Any, Final
+
+import numpy as np
+
+from hloscope.errors import InputError
+from hloscope.interpreter.values import TOKEN, Array, EvaluationError, Value, dtype_of, fits
+from hloscope.ir.types import TensorType, TupleType, Type
+from hloscope.mlir.types import type_text
+
+_MOST_BYTES: Final = 1 << 33
+_ZIP: Final = b"PK\x03\x04"
+
+
+def load(path: str | os.PathLike[str]) -> dict[str, Array]:
+    """The arrays of a file by their names, in order; that of a `.npy` file is `arr_0`.
+
+    Raises:
+        InputError: There is no such file, or it holds no arrays.
+    """
+    name = os.fspath(path)
+    try:
+        with open(path, "rb") as file:
+            begin = file.read(4)
+            file.seek(0)
+            if begin == _ZIP:
+                return _loaded(file, name)
+            return {"arr_0": _array(file, name)}
+    except OSError as error:
+        raise InputError(f"cannot read {name}: {error.strerror or error}") from None
+    except (ValueError, EOFError, KeyError, MemoryError, zipfile.BadZipFile) as error:
+        raise InputError(f"{name} is no file of numpy arrays: {error}") from None
+
+
+def _loaded(file: IO[bytes], name: str) -> dict[str, Array]:
+    found: dict[str, Array] = {}
+    with zipfile.ZipFile(file) as archive:
+        for member in archive.infolist():
+            with archive.open(member) as part:
+                found[member.filename.removesuffix(".npy")] = _array(part, name)
+    return found
+
+
+def _array(file: IO[bytes], name: str) -> Array:
+    """One array; its size is checked before memory is taken for it."""
+    version = np.lib.format.read_magic(file)
+    read = np.lib.format.read_array_header_1_0
+    if version[0] > 1:
+        read = np.lib.format.read_array_header_2_0
+    shape, fortran, dtype = read(file)
+    size = dtype.itemsize
+    for extent in shape:
+        size *= extent
+    if dtype.hasobject:
+        raise InputError(f"{name} holds Python objects, needs numbers")
+    if size > _MOST_BYTES:
+        raise InputError(f"{name} holds an array of {size:,} bytes")
+    content = file.read(size)
+    if len(content) != size:
+        raise InputError(f"{name} ends too early: {len(content):,} bytes of {size:,}")
+    flat = np.frombuffer(content, dtype) if size else np.zeros(0, dtype)
+    return flat.reshape(shape[::-1]).T if fortran else flat.reshape(shape)
+
+
+def save(path: str | os.PathLike[str], values: Mapping[str, Array]) -> None:
+    """Write arrays to a `.npz` file, or the only one to a `.npy` file.
+
+    Raises:
+        InputError: The file cannot be written, or a `.npy` file is to hold several arrays.
+    """
+    stored = {name: _stored(value) for name, value in values.items()}
+    try:
+        if not os.fspath(path).endswith(".npy"):
+            with open(path, "wb") as file:
+                np.savez(file, **stored)  # type: ignore[arg-type]
+        elif len(stored) == 1:
+            with open(path, "wb") as file:
+                np.save(file, next(iter(stored.values())), allow_pickle=False)
+        else:
+            raise InputError(f"a .npy file holds one array, found {len(stored)}: write .npz")
+    except OSError as error:
+        raise InputError(f"cannot write {os.fspath(path)}: {error.strerror or error}") from None
+
+
+def _stored(value: Array) -> Array:
+    """The array in a type of numpy's own."""
+    array = np.asarray(value)
+    if array.dtype.kind != "V":
+        return array
+    if "int" in array.dtype.name and "float" not in array.dtype.name:
+        return array.astype("u1" if array.dtype.name.startswith("u") else "i1")
+    return array.view(f"u{array.dtype.itemsize}")
+
+
+def restored(array: Array, type_: Type) -> Array:
+    """The array as one of the type, if it was stored as bits or in wider integers.
+
+    >>> import numpy
+    >>> from hloscope.ir.types import ELEMENT_TYPES
+    >>> restored(numpy.array([16256], "uint16"), TensorType(ELEMENT_TYPES["bf16"], (1,))).tolist()
+    [1.0]
+    """
+    if not isinstance(type_, TensorType):
+        return array
+    dtype = dtype_of(type_.element)
+    array = array.astype(array.dtype.newbyteorder("="), copy=False)
+    if array.dtype == dtype:
+        return array
+    is_float = type_.element.kind == "float"
+    same_size = array.dtype.itemsize == dtype.itemsize
+    if same_size and (array.dtype.kind == "V" or (array.dtype.kind == "u" and is_float)):
+        return np.ascontiguousarray(array).reshape(array.shape).view(dtype)
+    if array.dtype.kind in "biu" and not is_float and type_.element.kind != "complex":
+        converted = array.astype(dtype)
+        if (converted.astype(array.dtype) == array).all():
+            return converted
+    return array
+
+
+def leaves(value: Value, type_: Type) -> Iterator[tuple[Array, TensorType]]:
+    """The arrays of a value, which may be a tuple, with their types; tokens are left out."""
+    if isinstance(type_, TupleType):
+        assert isinstance(value, tuple)
+        for part, inner in zip(value, type_.elements, strict=True):
+            yield from leaves(part, inner)
+    elif isinstance(type_, TensorType):
+        yield value, type_  # type: ignore[misc]
+
+
+def named(values: Sequence[Value], types: Sequence[Type]) -> dict[str, Array]:
+    """All arrays of some results, by the names numpy gives to arrays without one."""
+    found = [a for v, t in zip(values, types, strict=True) for a, _ in leaves(v, t)]
+    return {f"arr_{i}": array for i, array in enumerate(found)}
+
+
+def arranged(
+    arrays: Mapping[str, Array], types: Sequence[Type], names: Sequence[str]
+) -> list[Value]:
+    """The arguments that arrays of a file are: by name if they have those names, else in order.
+
+    Args:
+        arrays: What the file holds.
+        types: Types of the parameters; the arrays of tuples follow one another.
+        names: Names of the parameters.
+
+    Raises:
+        EvaluationError: There are too few or too many, or one is of another type.
+    """
+    needed = sum(map(_count, types))
+    if needed == len(types) and set(arrays) == set(names):
+        given = [arrays[name] for name in names]
+    else:
+        given = list(arrays.values())
+    if len(given) != needed:
+        wanted = ", ".join(map(type_text, types)) or "none"
+        raise EvaluationError(f"found {len(given)} arrays, needed are {needed}: {wanted}")
+    rest = iter(given)
+    made = [_arranged(rest, type_) for type_ in types]
+    for i, (value, type_) in enumerate(zip(made, types, strict=True)):
+        why = fits(value, type_)
+        if why:
+            raise EvaluationError(f"argument {i} should be {type_text(type_)}: {why}")
+    return made
+
+
+def _count(type_: Type) -> int:
+    if isinstance(type_, TupleType):
+        return sum(map(_count, type_.elements))
+    return int(isinstance(type_, TensorType))
+
+
+def _arranged(rest: Iterator[Array], type_: Type) -> Value:
+    if isinstance(type_, TupleType):
+        return tuple([_arranged(rest, inner) for inner in type_.elements])
+    if not isinstance(type_, TensorType):
+        return TOKEN
+    array: Any = restored(next(rest), type_)
+    return array if array.ndim else array[()]  # type: ignore[no-any-return]
