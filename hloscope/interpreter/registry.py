@@ -100,6 +100,7 @@ FAMILIES: Final = (
     "custom_call",
     "elementwise",
     "dynamic",
+    "dynamic_calls",
     "gather_scatter",
     "slicing",
     "known_calls",

@@ -16,11 +16,12 @@ import pytest
 
 from hloscope.errors import HloscopeError
 from hloscope.interpreter.evaluate import evaluate
-from hloscope.interpreter.values import dtype_of, fits
+from hloscope.interpreter.values import EvaluationError, dtype_of, fits
 from hloscope.ir.types import TensorType
 from hloscope.mlir.parser import parse_type
 from hloscope.stablehlo.reading import parse_stablehlo
 from tests.conftest import SHARED, needs_shared
+from tests.interpreter import models
 
 ROOT = SHARED / "conformance" / "stablehlo"
 RECORDS = ROOT / "oracle" / "testdata_dynamic.jsonl"
@@ -128,3 +129,22 @@ def test_invalid_convolutions_are_refused(name: str) -> None:
     for record in refused:
         with pytest.raises(HloscopeError):
             run(path_of(record).read_text(encoding="utf-8"), record)
+
+
+POLYMORPHIC = sorted(p.name.partition(".")[0] for p in models.ROOT.glob("*.poly.stablehlo.mlir"))
+
+
+@pytest.mark.parametrize("name", POLYMORPHIC)
+def test_polymorphic_programs_run_with_the_sizes_of_their_arguments(name: str) -> None:
+    text = (models.ROOT / f"{name}.poly.stablehlo.mlir").read_text(encoding="utf-8")
+    found = evaluate(parse_stablehlo(text, name=name), models.recorded(name, "inputs"))
+    _, why = models.compare(name, models.flat(found), models.recorded(name, "outputs"))
+    assert not why
+
+
+@pytest.mark.skipif("poly_convnet" not in POLYMORPHIC, reason="the program is not there")
+def test_sizes_a_polymorphic_program_does_not_take() -> None:
+    text = (models.ROOT / "poly_convnet.poly.stablehlo.mlir").read_text(encoding="utf-8")
+    image, weights = models.recorded("poly_convnet", "inputs")
+    with pytest.raises(EvaluationError, match="Division had remainder 1"):
+        evaluate(parse_stablehlo(text), [image[:, :7], weights])
