@@ -132,12 +132,12 @@ def broadcast(value: Array, dims: Dims, sizes: Sequence[int]) -> Array:
 @evaluates(BroadcastInDim)
 def _broadcast_in_dim(op: BroadcastInDim, at: Site) -> Kernel:
     (operand,), result = at.operands, at.result
-    dims, sizes, dtype = op.broadcast_dimensions, result.sizes, dtype_of(result.element)
+    dims, dtype = op.broadcast_dimensions, dtype_of(result.element)
     assert isinstance(operand, TensorType)
     if dtype_of(operand.element) != dtype:  # HLO may mix widths of floats
-        return lambda x: broadcast(x.astype(dtype), dims, _given(sizes, dims, x.shape))
+        return lambda x: broadcast(x.astype(dtype), dims, _given(result, dims, x.shape))
     if not (operand.is_static and result.is_static):
-        return lambda x: broadcast(x, dims, _given(sizes, dims, x.shape))
+        return lambda x: broadcast(x, dims, _given(result, dims, x.shape))
     shape, apart = result.shape, [1] * result.rank
     for d, size in zip(dims, operand.shape, strict=True):
         apart[d] = size
@@ -156,10 +156,17 @@ def _broadcast_in_dim(op: BroadcastInDim, at: Site) -> Kernel:
     return fill
 
 
-def _given(sizes: Sequence[int | None], dims: Dims, of_operand: Dims) -> list[int]:
-    """Sizes with those that are not known taken from the operand."""
+def _given(result: TensorType, dims: Dims, of_operand: Dims) -> list[int]:
+    """Sizes of the result, those that are not known taken from the operand, else from bounds."""
     found = dict(zip(dims, of_operand, strict=True))
-    return [found.get(d, 1) if s is None else s for d, s in enumerate(sizes)]
+    bounds = result.bounds or (None,) * result.rank
+    sizes = [
+        found.get(d, bound) if size is None else size
+        for d, (size, bound) in enumerate(zip(result.sizes, bounds, strict=True))
+    ]
+    if None in sizes:
+        raise EvaluationError("the sizes of the result do not follow from the operand")
+    return [size for size in sizes if size is not None]
 
 
 @evaluates(Broadcast)

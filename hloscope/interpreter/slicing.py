@@ -16,7 +16,17 @@ from hloscope.ops.slicing import DynamicSlice, DynamicUpdateSlice, RealDynamicSl
 @evaluates(Slice)
 def _slice(op: Slice, at: Site) -> Kernel:
     index = tuple(map(slice, op.start_indices, op.limit_indices, op.strides))
-    return lambda x: x[index]
+    (operand,), limits, sizes = at.operands, op.limit_indices, at.result.sizes
+    if isinstance(operand, TensorType) and operand.is_static:
+        return lambda x: x[index]
+
+    def kernel(value: Any) -> Value:
+        for size, limit, result in zip(value.shape, limits, sizes, strict=True):
+            if limit > size and result is not None:
+                raise EvaluationError(f"a slice up to {limit} of {size} elements")
+        return value[index]  # type: ignore[no-any-return]
+
+    return kernel
 
 
 def _is_vector(at: Site, first: int) -> bool:

@@ -169,6 +169,14 @@ def test_broadcasts_of_open_sizes() -> None:
     assert values(one(op, "2x?xi32", "?xi32"), [1, 2, 3]) == [[1, 2, 3], [1, 2, 3]]
 
 
+def test_broadcasts_to_sizes_nothing_says() -> None:
+    op = "broadcast_in_dim %a, dims = [1] : (tensor<2xi32>) -> tensor<?x2xi32>"
+    with pytest.raises(EvaluationError, match="do not follow"):
+        values(one(op, "?x2xi32", "2xi32"), [1, 2])
+    text = hlo("x = s32[] parameter(0)", "ROOT r = s32[<=2] broadcast(x), dimensions={}")
+    assert values(text, 1) == [1, 1]
+
+
 def test_the_old_broadcast_adds_leading_dimensions() -> None:
     text = """func.func @main(%a: tensor<2xi32>) -> tensor<3x1x2xi32> {
       %0 = "stablehlo.broadcast"(%a) <{broadcast_sizes = array<i64: 3, 1>}>

@@ -39,6 +39,22 @@ def test_slice_of_hlo() -> None:
     assert values(text, np.arange(12, dtype="i4").reshape(4, 3)) == [[], []]
 
 
+def test_slices_of_open_sizes_are_checked() -> None:
+    text = """func.func @main(%x: tensor<?xi32>) -> tensor<3xi32> {
+      %0 = stablehlo.slice %x [1:4] : (tensor<?xi32>) -> tensor<3xi32>
+      return %0 : tensor<3xi32>
+    }"""
+    assert values(text, [1, 2, 3, 4]) == [2, 3, 4]
+    with pytest.raises(EvaluationError, match="a slice up to 4 of 3 elements"):
+        values(text, [1, 2, 3])
+    text = """HloModule m
+    ENTRY e {
+      x = s32[<=4] parameter(0)
+      ROOT r = s32[<=4] slice(x), slice={[0:4]}
+    }"""
+    assert values(text, [1, 2, 3]) == [1, 2, 3]
+
+
 DYNAMIC_SLICE = """func.func @main(%x: tensor<4x4xi32>, %i: tensor<{0}>, %j: tensor<{0}>)
     -> tensor<2x2xi32> {{
   %0 = stablehlo.dynamic_slice %x, %i, %j, sizes = [2, 2]
