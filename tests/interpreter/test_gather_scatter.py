@@ -244,6 +244,45 @@ ENTRY e {
 }"""
 
 
+HLO_ANY = """HloModule m
+body {{
+  a = s32[] parameter(0)
+  b = s32[] parameter(1)
+  t = s32[] add(a, a)
+  ROOT r = s32[] subtract(t, b)
+}}
+ENTRY e {{
+  x = s32[{x}] parameter(0)
+  i = s64[{i}] parameter(1)
+  u = s32[{u}] parameter(2)
+  ROOT r = s32[{x}] scatter(x, i, u), update_window_dims={{{offset}}},
+    inserted_window_dims={{{dropped}}}, scatter_dims_to_operand_dims={{{mapped}}},
+    input_batching_dims={{{batching}}}, scatter_indices_batching_dims={{{of_indices}}},
+    index_vector_dim={vector}, to_apply=body
+}}"""
+
+
+def test_scatters_of_hlo_take_whole_windows() -> None:
+    for seed in range(100):
+        case, x, given, _ = made(seed)
+        indices = given if case.vector < given.ndim else given[..., None]
+        updates = np.random.default_rng(seed).integers(-9, 9, case.windows, dtype="i4")
+        wanted = x.copy()
+        window = [d for d in range(len(case.windows)) if d in case.offset]
+        batch = [d for d in range(len(case.windows)) if d not in case.offset]
+        places = list(case.places(indices))
+        for at, start, inside in sorted(places, key=lambda p: [p[0][d] for d in batch + window]):
+            ends = zip(start, case.sizes, x.shape, strict=True)
+            if all(0 <= first <= n - size for first, size, n in ends):
+                place = tuple(a + b for a, b in zip(start, inside, strict=True))
+                wanted[place] = FUNCTIONS["mixed"](wanted[place], updates[at])
+        numbers = {k: ",".join(map(str, v)) for k, v in vars(case).items() if k != "vector"}
+        shapes = {"x": x.shape, "i": given.shape, "u": updates.shape}
+        numbers |= {k: ",".join(map(str, v)) for k, v in shapes.items()}
+        text = HLO_ANY.format(**numbers, vector=case.vector)
+        assert values(text, x, given, updates) == wanted.tolist(), seed
+
+
 def test_hlo_drops_windows_that_are_not_wholly_inside() -> None:
     x, updates = np.zeros(5, "i4"), [[1, 2], [3, 4], [5, 6]]
     assert values(HLO_SCATTER, x, [[4], [-1], [1]], updates) == [0, 5, 6, 0, 0]
@@ -257,6 +296,8 @@ def test_hlo_takes_one_window_after_the_other() -> None:
     )
     found = values(turned, x, [[1], [2], [1]], np.transpose(updates).tolist())
     assert found == [0, 5, 6, 4, 0]
+    found = values(turned, x, [[1], [0], [2]], np.transpose(updates).tolist())
+    assert found == [3, 4, 5, 6, 0]
 
 
 def test_stablehlo_goes_through_all_dimensions_row_by_row() -> None:
