@@ -171,6 +171,7 @@ class _Run:
         options = self.options
         return World(
             functions=module.computations,
+            attributes=module.extras,
             max_steps=options["max_steps"],
             max_bytes=options["max_bytes"],
             on_step=on_step,

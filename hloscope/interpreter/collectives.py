@@ -13,9 +13,11 @@ from typing import Any, Final
 import numpy as np
 
 from hloscope.hlo_parser.replica_groups import read_replica_groups
+from hloscope.interpreter.mesh_axes import mesh_groups
 from hloscope.interpreter.parallel import Group, Process, process_of
 from hloscope.interpreter.registry import Kernel, Region, Site, evaluates
 from hloscope.interpreter.values import Array, EvaluationError, Value, dtype_of
+from hloscope.interpreter.world import World
 from hloscope.ir.types import Dims, TensorType, TupleType
 from hloscope.ops.collectives import (
     AllGather,
@@ -53,9 +55,11 @@ def _partition_id(op: PartitionId, at: Site) -> Kernel:
 # ------------------------------------------------------------------------------------ groups
 
 
-def _rows(groups: str | Table) -> tuple[Dims, ...]:
+def _rows(groups: str | Table, world: World) -> tuple[Dims, ...]:
     if isinstance(groups, Table):
         return tuple(row for row in groups.rows if row)
+    if groups.startswith("#"):
+        return mesh_groups(groups, world)
     return read_replica_groups(groups)
 
 
@@ -63,14 +67,16 @@ _BETWEEN_PARTITIONS: Final = (AllToAll, CollectiveBroadcast, CollectivePermute)
 """Ops for which a channel means that groups are of partitions only."""
 
 
-def groups_of(op: Collective | CrossReplicaSum, process: Process) -> tuple[Group, ...]:
+def groups_of(
+    op: Collective | CrossReplicaSum, process: Process, world: World
+) -> tuple[Group, ...]:
     """The groups of processes, by one of the four ways to read `replica_groups`.
 
     Source: StableHLO spec, "Collective ops"; no groups stand for one of all.
     """
     grid = process.grid
     replicas, partitions = range(grid.replicas), range(grid.partitions)
-    rows = _rows(op.replica_groups)
+    rows = _rows(op.replica_groups, world)
     has_channel = isinstance(op, Collective) and (op.channel_id or 0) > 0
     if not has_channel:
         rows = rows or (tuple(replicas),)
@@ -86,13 +92,14 @@ def groups_of(op: Collective | CrossReplicaSum, process: Process) -> tuple[Group
     return tuple(tuple((r, p) for p in partitions for r in row) for row in rows)
 
 
-def _group(op: Collective | CrossReplicaSum, process: Process) -> Group | None:
+def _group(op: Collective | CrossReplicaSum, world: World) -> Group | None:
     """The group of the process, if it is in one.
 
     Raises:
         EvaluationError: There is a process in it that the grid does not have.
     """
-    for group in groups_of(op, process):
+    process = process_of(world)
+    for group in groups_of(op, process, world):
         if process.id in group:
             strangers = [member for member in group if member not in process.grid.processes]
             if strangers:
@@ -105,10 +112,10 @@ def _group(op: Collective | CrossReplicaSum, process: Process) -> Group | None:
     return None
 
 
-def _needed(op: Collective | CrossReplicaSum, process: Process) -> Group:
-    group = _group(op, process)
+def _needed(op: Collective | CrossReplicaSum, world: World) -> Group:
+    group = _group(op, world)
     if group is None:
-        raise EvaluationError(f"process {process.id} is in no group of `{op.name}`")
+        raise EvaluationError(f"process {process_of(world).id} is in no group of `{op.name}`")
     return group
 
 
@@ -127,7 +134,7 @@ def _exchange(
         mine: The results of one member: of that thing, its place in the group, its operands.
     """
     process = process_of(at.world)
-    group = _needed(op, process)
+    group = _needed(op, at.world)
     place = group.index(process.id)
     channel = getattr(op, "channel_id", None) or 0
     ins, several, has_regions = at.ins, isinstance(at.ins.type, TupleType), bool(at.ins.calls)
@@ -248,7 +255,7 @@ def _cross_replica_sum(op: CrossReplicaSum, at: Site) -> Kernel:
 
 @evaluates(ReduceScatter)
 def _reduce_scatter(op: ReduceScatter, at: Site) -> Kernel:
-    size = len(_needed(op, process_of(at.world)))
+    size = len(_needed(op, at.world))
     axis = op.scatter_dimension
 
     def mine(whole: tuple[Any, ...], place: int, _: tuple[Any, ...]) -> tuple[Value, ...]:
@@ -260,7 +267,7 @@ def _reduce_scatter(op: ReduceScatter, at: Site) -> Kernel:
 @evaluates(CollectiveReduce)
 def _collective_reduce(op: CollectiveReduce, at: Site) -> Kernel:
     """Those that are not the root of an operand get zeros."""
-    size, fold = len(_needed(op, process_of(at.world))), _folded(at)
+    size, fold = len(_needed(op, at.world)), _folded(at)
 
     def combine(parts: Parts, regions: Sequence[Region]) -> tuple[Any, ...]:
         return fold([_data(op, operands) for operands in parts], regions)
@@ -294,7 +301,7 @@ def _roots(op: Rooted, operands: tuple[Any, ...], size: int) -> list[int]:
 def _collective_broadcast(op: CollectiveBroadcast, at: Site) -> Kernel:
     """Processes of no group get zeros."""
     several = isinstance(at.ins.type, TupleType)
-    group = _group(op, process_of(at.world))
+    group = _group(op, at.world)
     if group is None:
 
         def nothing(*operands: Any) -> Value:

@@ -301,3 +301,48 @@ def test_hlo_ragged_all_to_all() -> None:
         [[3, 4, 0], none, [0, 1], [1, 1], [1, 2], [2, 1]],
     ]
     assert grid(text, given, 2) == [[1, 3, 0, 0], [2, 2, 4, 0]]
+
+
+MESH = """module {
+  sdy.mesh @mesh = <["x"=2, "y"=2]>
+  func.func @main(%x: tensor<1xi64>) -> tensor<2xi64> {
+    %r = "stablehlo.all_gather"(%x) {all_gather_dim = 0 : i64,
+      channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, use_global_device_ids,
+      replica_groups = #stablehlo.replica_group_mesh_axes<mesh = @mesh, axes = [AXES]>
+    } : (tensor<1xi64>) -> tensor<2xi64>
+    return %r : tensor<2xi64>
+  }
+}"""
+
+
+@pytest.mark.parametrize(
+    ("mesh", "axes", "expected"),
+    [
+        ('"x"=2, "y"=2', 'name = "x"', [[0, 2], [1, 3], [0, 2], [1, 3]]),
+        ('"x"=2, "y"=2', 'name = "y"', [[0, 1], [0, 1], [2, 3], [2, 3]]),
+        ('"x"=4', 'name = "x", sub_axis_info = (2)2', [[0, 1], [0, 1], [2, 3], [2, 3]]),
+    ],
+)
+def test_groups_by_axes_of_a_mesh(mesh: str, axes: str, expected: Any) -> None:
+    text = MESH.replace('"x"=2, "y"=2', mesh).replace("AXES", f"#stablehlo.axis_ref<{axes}>")
+    assert grid(text, FOUR, 1, 4) == expected
+
+
+def test_meshes_and_axes_that_do_not_exist() -> None:
+    text = MESH.replace("AXES", '#stablehlo.axis_ref<name = "z">')
+    with pytest.raises(EvaluationError, match="no axis `z`; its axes are x, y"):
+        grid(text, FOUR, 1, 4)
+    with pytest.raises(EvaluationError, match="there is no mesh @other"):
+        grid(text.replace("mesh = @mesh", "mesh = @other"), FOUR, 1, 4)
+    part = MESH.replace("AXES", '#stablehlo.axis_ref<name = "x", sub_axis_info = (2)2>')
+    with pytest.raises(EvaluationError, match=r"size 2 has no part \(2\)2"):
+        grid(part, FOUR, 1, 4)
+
+
+def test_a_mesh_written_in_place() -> None:
+    axes = '<name = "x", size = 2>, <name = "y", size = 2>'
+    inline = f"#stablehlo.mesh<axes = [{axes}], device_ids = dense<[3, 1, 2, 0]> : tensor<4xi64>>"
+    text = MESH.replace("AXES", '#stablehlo.axis_ref<name = "x">').replace("@mesh,", f"{inline},")
+    assert grid(text, FOUR, 1, 4) == [[1, 0], [1, 0], [3, 2], [3, 2]]
+    with pytest.raises(EvaluationError, match="a mesh of 4 devices cannot be right"):
+        grid(text.replace("[3, 1, 2, 0]> : tensor<4", "[3, 1]> : tensor<2"), FOUR, 1, 4)
