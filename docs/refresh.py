@@ -33,7 +33,7 @@ PICTURES: Final = {
 """Files that a command prints."""
 _BLOCK: Final = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _OPS_HEAD: Final = """\
-# Which ops have indexing rules
+# Which ops have indexing rules and evaluation
 
 Made by `hloscope ops` through `python docs/refresh.py`; not edited by hand.
 

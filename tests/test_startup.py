@@ -33,7 +33,6 @@ COMMANDS = {
     "index --physical": ["index", "examples/transpose.hlo", "transpose_fusion", "--physical"],
     "simplify": ["simplify", MAP],
     "compose": ["compose", MAP, "(d0) -> (d0 mod 3), domain: d0 in [0, 99]"],
-    "ops": ["ops"],
     "--help": ["--help"],
 }
 PROGRAM = """
@@ -58,6 +57,10 @@ def modules_loaded_by(arguments: list[str]) -> set[str]:
 @pytest.mark.parametrize("arguments", COMMANDS.values(), ids=list(COMMANDS))
 def test_a_command_loads_no_heavy_library(arguments: list[str]) -> None:
     assert not modules_loaded_by(arguments) & HEAVY
+
+
+def test_the_table_of_ops_loads_what_the_interpreter_needs_and_no_more() -> None:
+    assert modules_loaded_by(["ops"]) & HEAVY <= {"numpy", "ml_dtypes"}
 
 
 def test_the_version_is_told_before_anything_is_loaded() -> None:
