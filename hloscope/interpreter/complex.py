@@ -22,7 +22,6 @@ _OPERATORS: Final[dict[str, Function]] = {
     "chlo.conj": np.conj,
 }
 _NUMPY: Final[dict[str, Function]] = {
-    "divide": np.divide,
     "abs": np.abs,
     "log": np.log,
     "sqrt": np.sqrt,
@@ -71,14 +70,7 @@ def _extremum(wins: Function) -> Function:
     """The one that is first or last by the real parts, then the imaginary parts."""
     before = lexicographic(wins, wins)
 
-    def extremum(a: Any, b: Any) -> Any:
-        return np.where(before(a, b) | _has_nan(a), a, b)
-
-    return extremum
-
-
-def _has_nan(x: Any) -> Any:
-    return np.isnan(x.real) | np.isnan(x.imag)
+    return lambda a, b: np.where(before(a, b), a, b)
 
 
 def lexicographic(strictly: Function, last: Function) -> Function:
@@ -88,6 +80,34 @@ def lexicographic(strictly: Function, last: Function) -> Function:
         return strictly(a.real, b.real) | ((a.real == b.real) & last(a.imag, b.imag))
 
     return compare
+
+
+def _divide(z: Any, w: Any) -> Any:
+    """The quotient; infinity over a number is one, and a number over infinity zero.
+
+    Source: ISO C, annex G.5.1.
+    """
+    quotient = np.asarray(z / w)
+    lost = np.isnan(quotient.real) & np.isnan(quotient.imag) | (w == 0)
+    if not lost.any():
+        return quotient[()]
+    z, w = np.broadcast_arrays(z, w)
+    infinite_z, infinite_w = (np.isinf(x.real) | np.isinf(x.imag) for x in (z, w))
+    over_zero = np.copysign(np.inf, w.real)
+    result = np.where(w == 0, _of_parts(over_zero * z.real, over_zero * z.imag), quotient)
+    over_number = lost & infinite_z & np.isfinite(w) & (w != 0)
+    over_infinity = lost & infinite_w & np.isfinite(z)
+    (a, b), (c, d) = _unit(z, infinite_z), _unit(w, infinite_w)
+    size = np.where(over_number, np.inf, 0.0)
+    found = _of_parts(size * (a * c + b * d), size * (b * c - a * d))
+    return np.where(over_number | over_infinity, found, result)
+
+
+def _unit(z: Any, infinite: Any) -> tuple[Any, Any]:
+    """The parts; where one is infinite, that is a 1 and the other a 0 of its sign."""
+    parts = z.real, z.imag
+    units = [np.copysign(np.where(np.isinf(x), 1.0, 0.0), x) for x in parts]
+    return np.where(infinite, units[0], z.real), np.where(infinite, units[1], z.imag)
 
 
 def _atan2(y: Any, x: Any) -> Any:
@@ -169,8 +189,8 @@ def _asin_acos_kernel(z: Any) -> Any:
     return _of_parts(np.abs(real), np.abs(np.arcsin(z).imag))
 
 
-def _rsqrt(x: Any) -> Any:
-    return 1 / np.sqrt(x)
+def _rsqrt(z: Any) -> Any:
+    return _divide(np.complex128(1), np.sqrt(z))
 
 
 def _sign(x: Any) -> Any:
@@ -179,7 +199,7 @@ def _sign(x: Any) -> Any:
 
 
 def _logistic(x: Any) -> Any:
-    return 1 / (1 + _exp(-x))
+    return _divide(np.complex128(1), 1 + _exp(-x))
 
 
 def _cbrt(x: Any) -> Any:
@@ -188,6 +208,7 @@ def _cbrt(x: Any) -> Any:
 
 _OWN: Final[dict[str, Function]] = {
     "atan2": _atan2,
+    "divide": _divide,
     "exponential": _exp,
     "exponential_minus_one": _expm1,
     "log_plus_one": _log1p,

@@ -33,7 +33,6 @@ _NATIVE: Final[dict[str, Function]] = {
     "abs": abs,
     "sign": np.sign,
     "shift_left": operator.lshift,
-    "shift_right_arithmetic": operator.rshift,
 }
 
 
@@ -49,6 +48,8 @@ def integer_function(name: str, element: ElementType) -> Function | None:
         return _boolean(name)
     if name in _SAME_FOR_ALL:
         return _SAME_FOR_ALL[name]
+    if name == "shift_right_arithmetic":
+        return _signed_shift(dtype, element.bits)
     is_signed = element.kind == "signed"
     if dtype.kind in "iu":
         return _native(name, dtype, element.bits)
@@ -174,6 +175,19 @@ def _logical_shift(dtype: Any, bits: int) -> Function:
 
     def shift(a: Any, b: Any) -> Any:
         return np.right_shift(a.view(unsigned) & mask, b.view(unsigned)).view(dtype)
+
+    return shift
+
+
+def _signed_shift(dtype: Any, bits: int) -> Function:
+    """Of unsigned integers too, the first bit is a sign."""
+    if dtype.kind == "i":
+        return operator.rshift
+    signed = np.dtype(f"i{dtype.itemsize}")
+    spare = signed.type(8 * dtype.itemsize - bits)
+
+    def shift(a: Any, b: Any) -> Any:
+        return ((a.astype(signed) << spare) >> spare >> b.astype(signed)).astype(dtype)
 
     return shift
 

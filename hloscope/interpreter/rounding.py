@@ -55,8 +55,8 @@ def _cast(dtype: Any) -> Function:
         least = np.float32(2**-127)
         return lambda x: np.where(x == 0, least, x).astype(dtype)
     if dtype.name.startswith(("float4", "float6")):  # which have no infinity and no NaN
-        zero = np.float32(0)
-        return lambda x: np.where(np.isfinite(x), x, zero).astype(dtype)
+        zero, minus = np.float32(0), np.float32(-0.0)
+        return lambda x: np.where(np.isfinite(x), x, np.where(x < 0, minus, zero)).astype(dtype)
     return lambda x: x.astype(dtype)
 
 

@@ -164,6 +164,15 @@ def test_shifts_of_small_integers_see_their_own_bits_only() -> None:
     assert apply("count_leading_zeros", x).astype(int).tolist() == [0, 0, 1]
 
 
+@pytest.mark.parametrize("spelling", ["ui4", "ui8", "ui32", "ui64"])
+def test_arithmetic_shifts_take_the_first_bit_for_a_sign_always(spelling: str) -> None:
+    bits = ELEMENTS[spelling].bits
+    top = 1 << (bits - 1)
+    x = np.array([top, top >> 1, top], np.uint64).astype(array([0], spelling).dtype)
+    found = apply("shift_right_arithmetic", x, array([1, 1, bits], spelling))
+    assert [int(n) for n in found] == [top | top >> 1, top >> 2, (1 << bits) - 1]
+
+
 def test_powers_of_integers() -> None:
     a, b = I32([2, 2, -1, -1, 1, 0, 0, 3]), I32([10, -1, -3, -2, -5, 0, -1, 40])
     assert apply("power", a, b).tolist() == [1024, 0, -1, 1, 1, 1, 0, 689956897]
