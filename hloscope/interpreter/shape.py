@@ -59,14 +59,22 @@ def _constant(op: Constant, at: Site) -> Kernel:
         return _once(lambda: _scalars(literal_value(type_, op.literal)))
 
     def make() -> Value:
-        literal = parse_attribute(op.literal)
-        if not isinstance(literal, DenseAttr):
-            raise UnsupportedError("the value of this constant is not in the program")
-        array = to_array(literal)
+        array = to_array(_dense(op))
         dtype = dtype_of(at.result.element)
         return _scalars(array if array.dtype == dtype else array.astype(dtype))
 
     return _once(make)
+
+
+def _dense(op: Constant) -> DenseAttr:
+    """The literal of a constant of StableHLO; what it says has been read and checked before."""
+    text, end = op.literal, op.literal.find("> : ")
+    if op.value_type is not None and end > 0 and text.startswith("dense<"):
+        return DenseAttr(text[len("dense<") : end], op.value_type)
+    literal = parse_attribute(text)
+    if not isinstance(literal, DenseAttr):
+        raise UnsupportedError("the value of this constant is not in the program")
+    return literal
 
 
 def _scalars(value: Any) -> Value:
