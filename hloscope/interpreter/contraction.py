@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -11,7 +11,9 @@ from hloscope.errors import UnsupportedError
 from hloscope.interpreter.folding import computing
 from hloscope.interpreter.products import product
 from hloscope.interpreter.registry import Kernel, Site, evaluates
+from hloscope.interpreter.rounding import conversion
 from hloscope.interpreter.values import Array, dtype_of
+from hloscope.ir.types import ELEMENT_TYPES, TensorType
 from hloscope.ops.contraction import (
     Dot,
     DotDimensions,
@@ -21,6 +23,8 @@ from hloscope.ops.contraction import (
     ScaledDot,
     UnaryEinsum,
 )
+
+_F64: Final = ELEMENT_TYPES["f64"]
 
 
 def contracted(lhs: Array, rhs: Array, dims: DotDimensions, dtype: np.dtype[Any]) -> Array:
@@ -59,7 +63,15 @@ def _dot_general(op: DotGeneral, at: Site) -> Kernel:
         raise UnsupportedError("`dot` of sparse operands cannot be evaluated", span=at.ins.span)
     dtype = dtype_of(at.result.element)
     dims = op.dimensions
+    if at.result.element.kind in ("signed", "unsigned") and _are_floats(at):
+        to_integers = conversion(_F64, at.result.element)  # as XLA does
+        wide = dtype_of(_F64)
+        return lambda lhs, rhs: to_integers(contracted(lhs, rhs, dims, wide))
     return lambda lhs, rhs: contracted(lhs, rhs, dims, dtype)
+
+
+def _are_floats(at: Site) -> bool:
+    return any(isinstance(t, TensorType) and t.element.kind == "float" for t in at.operands)
 
 
 @evaluates(Dot)

@@ -11,7 +11,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from hloscope.interpreter.products import product
 from hloscope.interpreter.registry import Kernel, Site, evaluates
-from hloscope.interpreter.values import Array, dtype_of
+from hloscope.interpreter.values import Array, EvaluationError, dtype_of
 from hloscope.interpreter.windows import padded
 from hloscope.ops.convolution import Convolution, DynamicConv
 
@@ -47,6 +47,7 @@ def convolved(
     """The convolution in arithmetic of `dtype`, with this padding in place of the window's."""
     dims, window = op.dimensions, op.window
     spatial = len(dims.input_spatial)
+    _check(op, len(padding))
     x = lhs.astype(dtype, copy=False).transpose(
         dims.input_batch, *dims.input_spatial, dims.input_feature
     )
@@ -67,6 +68,16 @@ def convolved(
     result = _grouped(op, _windows(x, taps, positions, op), kernel)
     order = (dims.output_batch, *dims.output_spatial, dims.output_feature)
     return result.transpose(np.argsort(order))
+
+
+def _check(op: Convolution | DynamicConv, paddings: int) -> None:
+    """Check that the window has as many dimensions as the kernel."""
+    window, spatial = op.window, len(op.dimensions.kernel_spatial)
+    entries = (window.strides, window.base_dilations, window.window_dilations, window.reversal)
+    for found in (paddings, *map(len, entries)):
+        if found != spatial:
+            message = f"`{op.name}`: a window of {found} dimensions, the kernel has {spatial}"
+            raise EvaluationError(message)
 
 
 def _windows(

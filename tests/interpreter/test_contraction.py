@@ -90,6 +90,17 @@ def test_operands_are_converted_to_the_type_of_the_result() -> None:
     assert values(text, [[1.5, 448]], [[1.5], [448]]) == [[200706.25]]
 
 
+def test_hlo_floats_are_summed_before_they_are_made_integers() -> None:
+    text = """
+    HloModule m
+    ENTRY e {
+      a = bf16[1,3] parameter(0)
+      b = bf16[3,1] parameter(1)
+      ROOT r = s32[1,1] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+    }"""
+    assert values(text, [[0.5, 0.5, 0.75]], [[1], [1], [1]]) == [[1]]
+
+
 def test_booleans() -> None:
     text = dot("2x2xi1", "2x1xi1", "2x1xi1", PLAIN)
     assert values(text, [[True, True], [False, True]], [[True], [False]]) == [[True], [False]]

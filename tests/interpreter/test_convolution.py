@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hloscope.errors import HloscopeError
 from hloscope.interpreter import convolution
 from tests.interpreter.helpers import values
 
@@ -164,6 +165,21 @@ def test_dynamic_conv_takes_its_padding_from_an_operand() -> None:
     x, kernel = [[[1], [2], [3]]], [[[1]], [[10]]]
     assert values(text, x, kernel, [[0, 0]]) == [[[21], [32]]]
     assert values(text, x, kernel, [[1, 2]]) == [[[10], [21], [32], [3], [0]]]
+
+
+def test_windows_of_other_dimensions_are_refused() -> None:
+    text = """
+    func.func @main(%x: tensor<1x3x1xf32>, %k: tensor<2x1x1xf32>, %p: tensor<1x2xi32>)
+        -> tensor<1x?x1xf32> {
+      %0 = "stablehlo.dynamic_conv"(%x, %k, %p) {
+        dimension_numbers = #stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>,
+        window_strides = array<i64: 2, 2>,
+        feature_group_count = 1 : i64, batch_group_count = 1 : i64
+      } : (tensor<1x3x1xf32>, tensor<2x1x1xf32>, tensor<1x2xi32>) -> tensor<1x?x1xf32>
+      return %0 : tensor<1x?x1xf32>
+    }"""
+    with pytest.raises(HloscopeError, match="2 dimensions"):
+        values(text, [[[1], [2], [3]]], [[[1]], [[10]]], [[0, 0]])
 
 
 def test_hlo_convolution_with_reversed_window_and_groups() -> None:

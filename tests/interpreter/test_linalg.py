@@ -53,7 +53,7 @@ def test_matrices_without_a_factor_give_nan() -> None:
     a = np.array([[[4.0, 0], [0, 9]], [[1, 2], [2, 1]]], np.float32)
     found = array(cholesky("2x2x2xf32"), a)
     assert found[0].tolist() == [[2, 0], [0, 3]]
-    assert np.isnan(found[1][np.tril_indices(2)]).all()
+    assert np.isnan(found[1]).all()
 
 
 def solve(a: str, b: str, left: bool, lower: bool, unit: bool, transpose: str) -> str:
