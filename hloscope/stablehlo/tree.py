@@ -182,7 +182,7 @@ class _Body:
     def _fill(self, frame: _Frame) -> Instruction | None:
         """Make operations up to one whose regions have to be made first."""
         for ins in frame.instructions:
-            if isinstance(ins.op, Parameter | Result) or _is_implied(ins):
+            if isinstance(ins.op, Parameter) or _is_part(ins) or _is_implied(ins):
                 continue
             if ins.calls and not isinstance(ins.op, _CALLERS):
                 return ins
@@ -197,14 +197,25 @@ class _Body:
     def _results(self, root: Instruction, frame: _Frame) -> Iterator[Value]:
         """What a computation without `return` returns: HLO's, of a region each part of a tuple."""
         if frame.owner is not None and isinstance(root.op, Tuple):
-            return (self.values[operand] for operand in root.operands)
-        return iter([self.values[root]])
+            return (self._value(operand) for operand in root.operands)
+        return iter([self._value(root)])
+
+    def _value(self, ins: Instruction) -> Value:
+        """The value made for an instruction.
+
+        Raises:
+            UnsupportedError: HLO has a tuple where StableHLO has several results.
+        """
+        found = self.values.get(ins)
+        if found is None:
+            raise UnsupportedError(f"`{ins.name}` is a tuple, which StableHLO does not have here")
+        return found
 
     def _operation(self, ins: Instruction, frame: _Frame, regions: tuple[Region, ...]) -> Operation:
         original = ins.operation if isinstance(ins, Node) else None
         if original is not None and original.regions and not regions:
             return self._copied(ins, original, frame)
-        operands = tuple([self.values[operand] for operand in ins.operands])
+        operands = tuple([self._value(operand) for operand in ins.operands])
         if isinstance(ins.op, Return):
             if original is not None:
                 return _same(original, operands, (), ())
@@ -227,7 +238,7 @@ class _Body:
         if parts is None and len(made.results) == 1:
             self.values[ins] = made.results[0]
         for part in parts or ():
-            index = part.op.index if isinstance(part.op, Result) else 0
+            index = part.op.index if isinstance(part.op, GetTupleElement) else 0
             self.values[part] = made.results[index]
 
     def _copied(self, ins: Instruction, original: Operation, frame: _Frame) -> Operation:
@@ -284,7 +295,7 @@ class _Frame:
         self.regions: list[Region] = []
         self.parts: dict[Instruction, list[Instruction]] = {}
         for ins in computation.instructions:
-            if isinstance(ins.op, Result):
+            if _is_part(ins):
                 self.parts.setdefault(ins.operands[0], []).append(ins)
 
 
@@ -304,6 +315,17 @@ def _same(
         regions,
         location=original.location,
     )
+
+
+def _is_part(ins: Instruction) -> bool:
+    """Is it one of several results, which HLO takes from a tuple?"""
+    if isinstance(ins.op, Result) or isinstance(ins, Node):
+        return isinstance(ins.op, Result)
+    if not isinstance(ins.op, GetTupleElement):
+        return False
+    owner = ins.operands[0]
+    takes_tuples = any(isinstance(o.type, TupleType) for o in owner.operands)
+    return not isinstance(owner.op, (Parameter, *_ONE_VALUE)) and not takes_tuples
 
 
 def _is_implied(ins: Instruction) -> bool:

@@ -1,0 +1,61 @@
+"""One program as HLO and as StableHLO computes the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hloscope as hs
+from tests.agreement.instances import arguments
+from tests.indexing.test_truth import FAMILIES
+from tests.indexing.truth.generator import CASES
+from tests.indexing.truth.graphs import Graph, GraphGen
+from tests.interpreter import chunks, models
+
+assert FAMILIES
+MAKERS = """
+    broadcast_in_dim|transpose|reverse|reshape|concatenate|pad|slice|dynamic_slice|dot_general
+    dynamic_update_slice|gather|reduce|reduce_window|convolution|select: scalar predicate
+    clamp: scalar bounds|elementwise: add|elementwise: abs|triangular_solve|map
+""".replace("\n", "|")
+# Not scatter: XLA drops updates that do not fit window by window, StableHLO element by element.
+SHARED_OPS = sorted({name.strip() for name in MAKERS.split("|")} & CASES.keys())
+"""Cases of ops that both languages have, of elements that all of them take."""
+
+
+def graph(seed: int) -> Graph:
+    return GraphGen(seed, SHARED_OPS).graph(5)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_programs_mean_the_same_in_both_languages(seed: int, full: bool) -> None:
+    compared = 0
+    for k in range(100 if full else 6):
+        made = graph(1000 * seed + k)
+        (given,) = arguments(made.case, np.random.default_rng(k), 0)
+        whole = hs.evaluate(made.module, *given)
+        expected = whole if isinstance(whole, tuple) else (whole,)
+        texts = {
+            "hlo": hs.print_hlo(made.module),
+            "mlir": hs.print_stablehlo(made.module, generic=True),
+        }
+        for language, text in texts.items():
+            found = hs.evaluate(text, *given)
+            found = found if isinstance(found, tuple) else (found,)
+            for a, b in zip(expected, found, strict=True):
+                np.testing.assert_array_equal(a, b, f"{language}\n{text}")
+                compared += 1
+    assert compared
+
+
+def test_real_programs_mean_the_same_in_both_languages(shared: Path, full: bool) -> None:
+    small = [n for n in models.programs() if models.path_of(n, "hlo").stat().st_size < 100_000]
+    for name in small if full else small[::12]:
+        outcomes = [models.run(name, kind).status for kind in ("stablehlo", "hlo")]
+        if outcomes != [chunks.PASS] * 2:
+            continue  # `test_models` tells
+        stablehlo, hlo = (models.results(name, kind) for kind in ("stablehlo", "hlo"))
+        _, why = models.compare(name, stablehlo, hlo)
+        assert not why, f"{name}: {why}"
