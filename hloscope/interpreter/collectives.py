@@ -99,17 +99,20 @@ def _group(op: Collective | CrossReplicaSum, world: World) -> Group | None:
         EvaluationError: There is a process in it that the grid does not have.
     """
     process = process_of(world)
-    for group in groups_of(op, process, world):
-        if process.id in group:
-            strangers = [member for member in group if member not in process.grid.processes]
-            if strangers:
-                grid = process.grid
-                raise EvaluationError(
-                    f"`{op.name}` names process {strangers[0]}, there are {grid.replicas} ×"
-                    f" {grid.partitions} (replicas × partitions)"
-                )
-            return group
-    return None
+    grid = process.grid
+    known = grid.groups.get(op)
+    if known is None:
+        known = grid.groups[op] = {}
+        for group in groups_of(op, process, world):
+            stranger = next((member for member in group if member not in grid.processes), None)
+            known.update(dict.fromkeys(group, (group, stranger)))
+    found, stranger = known.get(process.id, (None, None))
+    if stranger is not None:
+        raise EvaluationError(
+            f"`{op.name}` names process {stranger}, there are {grid.replicas} ×"
+            f" {grid.partitions} (replicas × partitions)"
+        )
+    return found
 
 
 def _needed(op: Collective | CrossReplicaSum, world: World) -> Group:

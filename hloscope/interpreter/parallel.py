@@ -30,6 +30,9 @@ INFEED: Final = "infeed"
 OUTFEED: Final = "outfeed"
 """Key of `World.extra`: a list that takes what `outfeed` gives."""
 
+_MOST_NAMED: Final = 8
+"""Most processes that a message names."""
+
 Id = tuple[int, int]
 """Numbers of the replica and of the partition."""
 Group = tuple[Id, ...]
@@ -40,10 +43,10 @@ class _Abandoned(BaseException):
 
 
 class Wait(NamedTuple):
-    """What a process waits for: by which instruction, for whom, and whether it is there."""
+    """What a process waits for: by which instruction, for what or whom, and whether it is there."""
 
     ins: Instruction
-    what: str
+    what: str | Group
     is_over: Callable[[], bool]
 
 
@@ -83,22 +86,24 @@ class Process:
             EvaluationError: Members bring different ops, or values of different shapes.
         """
         meetings = self.grid.meetings
-        key = group, channel
-        meeting = meetings.setdefault(key, _Meeting(ins, {}))
+        group = self.grid.known_group(group)
+        key = id(group), channel
+        meeting = meetings.get(key)
+        if meeting is None:
+            meeting = meetings[key] = _Meeting(ins, {})
         if meeting.ins.op.name != ins.op.name:
             raise EvaluationError(
                 f"process {self.id} is at {_where(ins)}, others of its group at"
                 f" {_where(meeting.ins)}"
             )
         meeting.values[self.id] = values
-        missing = [member for member in group if member not in meeting.values]
-        if not missing:
+        if len(meeting.values) == len(group):
             del meetings[key]
             brought = [meeting.values[member] for member in group]
             _check_alike(brought)
             meeting.result, meeting.is_over = combine(brought), True
         else:
-            self._pause(Wait(ins, _names(group, self.id), lambda: meeting.is_over))
+            self._pause(Wait(ins, group, lambda: meeting.is_over))
         return meeting.result
 
     def post(self, key: Hashable, ins: Instruction, value: tuple[Value, ...]) -> None:
@@ -133,11 +138,22 @@ class Grid:
         self.processes: Final = {
             id: Process(self, id) for id in product(range(replicas), range(partitions))
         }
-        self.meetings: Final[dict[tuple[Group, int], _Meeting]] = {}
+        self.meetings: Final[dict[tuple[int, int], _Meeting]] = {}
+        self.groups: Final[dict[object, dict[Id, tuple[Group, Id | None]]]] = {}
+        """For each op, the group that each process is in, and a member the grid does not have."""
         self.mail: Final[dict[Hashable, deque[tuple[Instruction, tuple[Value, ...]]]]] = {}
         self.scheduler: Final = Semaphore(0)
         self.has_threads = False
         self.is_abandoned = False
+        self._groups: Final[dict[Group, Group]] = {}
+        self._by_id: Final[dict[int, tuple[Group, Group]]] = {}
+
+    def known_group(self, group: Group) -> Group:
+        """The one object that stands for all equal groups."""
+        known = self._by_id.get(id(group))
+        if known is None:
+            known = self._by_id[id(group)] = self._groups.setdefault(group, group), group
+        return known[0]
 
     def run(self, jobs: Sequence[Callable[[], tuple[Value, ...]]], worlds: Sequence[World]) -> None:
         """Run one job in every process, until all have ended.
@@ -151,9 +167,8 @@ class Grid:
             for process, job in zip(processes, jobs, strict=True)
         ]
         self.has_threads, steps = True, worlds[0].steps
-        for thread in threads:
-            thread.start()
         try:
+            _start(threads)
             while not all(process.is_done for process in processes):
                 resumed = False
                 for process, world in zip(processes, worlds, strict=True):
@@ -191,7 +206,12 @@ class Grid:
     def stuck(self) -> EvaluationError:
         """An error that says who waits for what."""
         waits = [(p.id, p.wait) for p in self.processes.values() if p.wait is not None]
-        lines = [f"process {id} waits at {_where(wait.ins)} for {wait.what}" for id, wait in waits]
+        lines = [
+            f"process {id} waits at {_where(wait.ins)} for {_names(wait.what, id)}"
+            for id, wait in waits[:_MOST_NAMED]
+        ]
+        if len(waits) > _MOST_NAMED:
+            lines.append(f"{len(waits) - _MOST_NAMED:,} others wait")
         ended = [str(p.id) for p in self.processes.values() if p.is_done]
         if ended:
             lines.append(f"{', '.join(ended)} {'have' if len(ended) > 1 else 'has'} ended")
@@ -206,14 +226,26 @@ class Grid:
             raise EvaluationError(f"nobody takes what is sent by {names}", span=left[0].span)
 
 
+def _start(threads: list[Thread]) -> None:
+    try:
+        for thread in threads:
+            thread.start()
+    except RuntimeError as error:
+        raise EvaluationError(f"cannot run {len(threads):,} processes: {error}") from None
+
+
 def _where(ins: Instruction) -> str:
     """The instruction and its line."""
     line = f" (line {ins.span.line_col[0]})" if ins.span is not None else ""
     return f"`{ins.op.name}`{line}"
 
 
-def _names(group: Group, me: Id) -> str:
-    return ", ".join(str(member) for member in group if member != me)
+def _names(what: str | Group, me: Id) -> str:
+    if isinstance(what, str):
+        return what
+    others = [str(member) for member in what if member != me]
+    more = f" and {len(others) - _MOST_NAMED:,} more" if len(others) > _MOST_NAMED else ""
+    return ", ".join(others[:_MOST_NAMED]) + more
 
 
 def _check_alike(brought: list[tuple[Value, ...]]) -> None:

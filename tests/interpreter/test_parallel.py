@@ -156,3 +156,42 @@ def test_grids_inside_grids() -> None:
         programs = [[@adds], [@adds]] } : (tensor<i32>, tensor<i32>)
           -> (tensor<i32>, tensor<i32>)""").replace("return %r ", "return %r#0 ")  # fmt: skip
     assert values(parallel("inner inner", ADDS, inner), 4) == (8, 8)
+
+
+def test_threads_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[threading.Thread] = []
+    start = threading.Thread.start
+
+    def starts(thread: threading.Thread) -> None:
+        if started:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", starts)
+    with pytest.raises(EvaluationError, match="cannot run 2 processes: can't start new thread"):
+        values(parallel("leaves leaves", LEAVES), 1)
+    started[0].join(1)
+    assert not started[0].is_alive()
+
+
+def test_many_that_wait_are_counted() -> None:
+    text = """HloModule m
+    add { a = s32[] parameter(0) b = s32[] parameter(1) ROOT r = s32[] add(a, b) }
+    ENTRY e { p = s32[] parameter(0)
+      ROOT r = s32[] all-reduce(p), to_apply=add, replica_groups={{GROUP}} }"""
+    twenty = ",".join(map(str, range(20)))
+    text = text.replace("{GROUP}", f"{{{twenty}}}")
+    waits = """i = u32[] replica-id()
+      z = u32[] constant(0)
+      c = pred[] compare(i, z), direction=EQ
+      ROOT r = s32[] conditional(c, p, p), true_computation=same, false_computation=reduce }"""
+    head, tail = text.split("ROOT r = s32[] all-reduce")
+    text = head.replace("ENTRY e", f"reduce {{ p = s32[] parameter(0) ROOT r = s32[] all-reduce"
+        f"{tail}\nsame {{ ROOT p = s32[] parameter(0) }}\nENTRY e") + waits  # fmt: skip
+    with pytest.raises(EvaluationError) as caught:
+        grid(text, [[1]] * 20, 20)
+    message = caught.value.message
+    assert "(1, 0) waits at `all_reduce`" in message
+    assert "; 11 others wait; (0, 0) has ended" in message
+    assert "(8, 0) and 11 more" in message
