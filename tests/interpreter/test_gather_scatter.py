@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hloscope.interpreter.values import EvaluationError
-from tests.interpreter.helpers import values
+from hloscope.interpreter.evaluate import evaluate
+from hloscope.interpreter.values import EvaluationError, dtype_of
+from hloscope.ir.types import TensorType
+from hloscope.mlir.parser import parse_type
+from tests.interpreter.helpers import read, values
 
 GATHER = """func.func @main(%x: tensor<{x}>, %i: tensor<{i}>) -> tensor<{r}> {{
   %0 = "stablehlo.gather"(%x, %i) <{{
@@ -392,3 +395,32 @@ def test_slices_of_nothing_are_refused() -> None:
     }"""
     with pytest.raises(EvaluationError, match="a slice of 1 of 0 elements"):
         values(text, np.empty(0, "i4"), [[0]])
+
+
+@pytest.mark.parametrize("body", ["add", "multiply", "maximum", "minimum"])
+@pytest.mark.parametrize(
+    "element",
+    [
+        *("i1", "i2", "i4", "i8", "i16", "i64", "ui2", "ui4", "ui8", "ui32", "ui64"),
+        *("f8E4M3FN", "f8E5M2", "bf16", "f16", "f64", "complex<f32>", "complex<f64>"),
+    ],
+)
+def test_elements_of_every_type_are_combined(element: str, body: str) -> None:
+    """Against the op itself, applied to one update after the other."""
+    case = Case((3,), (9, 1), (1,), [], [0], [], [], [0], 1)
+    op = f"%r = stablehlo.{body} %a, %b : tensor<{element}>"
+    text = case.text(SCATTER, body=op, element=element)
+    one = f"""func.func @main(%a: tensor<{element}>, %b: tensor<{element}>) -> tensor<{element}> {{
+      {op}
+      return %r : tensor<{element}>
+    }}"""
+    tensor = parse_type(f"tensor<{element}>")
+    assert isinstance(tensor, TensorType)
+    numbers = np.array([1, 0, 2, 3, 1, 1, 2, 0, 1]) % (2 if tensor.element.bits < 3 else 4)
+    start, updates = (x.astype(dtype_of(tensor.element)) for x in (numbers[:3], numbers))
+    rows = np.array([0, 2, 0, 1, 0, 2, 2, 2, 0])
+    wanted = start.copy()
+    program = read(one)
+    for row, update in zip(rows, updates, strict=True):
+        (wanted[row],) = evaluate(program, [wanted[row], update])
+    assert values(text, start, rows[:, None], updates) == wanted.tolist()

@@ -387,3 +387,55 @@ def test_bitcast_to_other_widths() -> None:
     assert values(text, [1, 256]) == [1, 0, 0, 0, 0, 1, 0, 0]
     text = hlo("x = f32[] parameter(0)", "ROOT r = s32[1]{0} bitcast(x)")
     assert values(text, 1.0) == [0x3F800000]
+
+
+MOVES = """func.func @main(%x: tensor<2x3xE>, %p: tensor<E>, %i: tensor<i64>, %n: tensor<2x1xi64>)
+    -> tensor<2x7xE> {
+  %0 = stablehlo.transpose %x, dims = [1, 0] : (tensor<2x3xE>) -> tensor<3x2xE>
+  %1 = stablehlo.reverse %0, dims = [0] : tensor<3x2xE>
+  %2 = stablehlo.reshape %1 : (tensor<3x2xE>) -> tensor<2x3xE>
+  %3 = stablehlo.concatenate %2, %x, dim = 1
+      : (tensor<2x3xE>, tensor<2x3xE>) -> tensor<2x6xE>
+  %4 = stablehlo.pad %3, %p, low = [0, -1], high = [1, 2], interior = [0, 0]
+      : (tensor<2x6xE>, tensor<E>) -> tensor<3x7xE>
+  %5 = stablehlo.slice %4 [0:1, 0:7:2] : (tensor<3x7xE>) -> tensor<1x4xE>
+  %6 = stablehlo.dynamic_update_slice %4, %5, %i, %i
+      : (tensor<3x7xE>, tensor<1x4xE>, tensor<i64>, tensor<i64>) -> tensor<3x7xE>
+  %7 = "stablehlo.gather"(%6, %n) <{
+    dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0],
+      start_index_map = [0], index_vector_dim = 1>, slice_sizes = array<i64: 1, 7>
+  }> : (tensor<3x7xE>, tensor<2x1xi64>) -> tensor<2x7xE>
+  %8 = stablehlo.broadcast_in_dim %7, dims = [1, 2] : (tensor<2x7xE>) -> tensor<2x2x7xE>
+  %9 = stablehlo.dynamic_slice %8, %i, %i, %i, sizes = [1, 2, 7]
+      : (tensor<2x2x7xE>, tensor<i64>, tensor<i64>, tensor<i64>) -> tensor<1x2x7xE>
+  %10 = stablehlo.reshape %9 : (tensor<1x2x7xE>) -> tensor<2x7xE>
+  return %10 : tensor<2x7xE>
+}"""
+
+
+@pytest.mark.parametrize(
+    "element",
+    [
+        *("i1", "i2", "i4", "i8", "i16", "i32", "ui2", "ui4", "ui8", "ui16", "ui32", "ui64"),
+        *("f4E2M1FN", "f6E2M3FN", "f6E3M2FN", "f8E3M4", "f8E4M3", "f8E4M3B11FNUZ", "f8E4M3FN"),
+        *("f8E4M3FNUZ", "f8E5M2", "f8E5M2FNUZ", "bf16", "f16", "f32", "f64"),
+        *("complex<f32>", "complex<f64>"),
+    ],
+)
+def test_elements_of_every_type_are_moved(element: str) -> None:
+    numbers = [1, 0, 1, 1, 0, 0]
+    at, rows = 1, [[2], [1]]
+    found = values(
+        MOVES.replace("E>", f"{element}>"),
+        array(f"2x3x{element}", *numbers),
+        array(element, 1),
+        at,
+        rows,
+    )
+    x = np.array(numbers).reshape(2, 3)
+    whole = np.concatenate([x.T[::-1].reshape(2, 3), x], 1)
+    padded = np.ones((3, 7), int)
+    padded[:2, :5] = whole[:, 1:]
+    updated = padded.copy()
+    updated[1, 1:5] = padded[0, ::2]
+    assert found == updated[[2, 1]].tolist()
