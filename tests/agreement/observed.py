@@ -153,8 +153,8 @@ def _change_all(
         if attempt and seen.is_complete(k, leaf, column):
             continue
         other = array.copy()
-        beside = [x for x in given[member] if np.shape(x) == array.shape]
-        twins = [x.reshape(-1)[i] for x in map(np.asarray, beside) if x.dtype == array.dtype]
+        beside = [x for x in given[member] if hasattr(x, "dtype") and x.shape == array.shape]
+        twins = [np.reshape(x, -1)[i] for x in beside if x.dtype == array.dtype]
         if attempt % 4 == 3 and len(twins) > 1:  # now and then, what is equal
             other.reshape(-1)[i] = twins[rng.integers(len(twins))]
         else:
