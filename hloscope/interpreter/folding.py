@@ -32,7 +32,7 @@ MONOIDS: Final[dict[str, Any]] = {
 }
 """Numpy's functions of the ops that fold alone."""
 _EXTREMES: Final = ("maximum", "minimum")
-_MOST_STEPS: Final = 128
+_MOST_STEPS: Final = 32
 """Most slices that are folded one after the other with a body that takes whole slices."""
 
 

@@ -18,7 +18,7 @@ from hloscope.interpreter.values import Array
 
 _EXACT: Final = 1 << 53
 """Doubles hold all integers up to this."""
-_SMALL: Final = 1 << 15
+_SMALL: Final = 1 << 12
 """Most products that are made before they are added up in order."""
 
 
