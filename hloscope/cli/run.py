@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import click
+import numpy as np
 
 from hloscope.api.verifying import verify
 from hloscope.cli.common import debug_option, file_argument, json_option, print_json
@@ -22,12 +24,13 @@ from hloscope.interpreter.comparing import Difference, within, within_ulps
 from hloscope.interpreter.evaluate import evaluate
 from hloscope.interpreter.files import leaves, load, named, restored, save
 from hloscope.interpreter.observing import PRINT, PROBE
-from hloscope.interpreter.parallel import run_grid
-from hloscope.interpreter.tracing import compare_programs, compare_values
-from hloscope.interpreter.values import Value
+from hloscope.interpreter.parallel import INFEED, OUTFEED, run_grid
+from hloscope.interpreter.statistics import statistics
+from hloscope.interpreter.tracing import by_name, compare_programs, compare_values
+from hloscope.interpreter.values import Array, EvaluationError, Value
 from hloscope.interpreter.world import World
-from hloscope.ir.graph import Module
-from hloscope.ir.types import Type
+from hloscope.ir.graph import Instruction, Module
+from hloscope.ir.types import TensorType, Type
 
 SCHEMA: Final = "hloscope.run/1"
 FAILED, WRONG = 1, 3
@@ -48,7 +51,19 @@ FAILED, WRONG = 1, 3
     "  With a grid: a .npz file for each process, or one for all.",
 )
 @click.option("--random", metavar="SEED", type=int, help="Arguments: random numbers.")
+@click.option(
+    "--infeed",
+    metavar="FILE",
+    multiple=True,
+    help="What an `infeed` takes: the arrays of a .npz file; the next one those of the next file.",
+)
 @click.option("--output", metavar="FILE", help="Write the results to a .npz or .npy file.")
+@click.option(
+    "--values",
+    metavar="FILE",
+    help="Write the value of every instruction, the first of those in loops, by its name to a .npz"
+    " file, as --compare takes it.",
+)
 @click.option("--expect", metavar="FILE", help="Compare the results with those of a .npz file.")
 @click.option(
     "--compare",
@@ -146,11 +161,12 @@ class _Run:
         begin = time.perf_counter()
         with steps_shown(options["max_steps"]) as on_step:
             world = self._world(self.module, on_step)
+            world.extra[INFEED] = deque(tuple(load(path).values()) for path in options["infeed"])
+            kept = self._kept(world) if options["values"] else {}
             if options["compare"]:
                 return self._compared(report, arguments[0], world)
             if count > 1:
                 row = [entry] * options["partitions"]
-                world.extra[PRINT] = self._print
                 given = arguments * count if len(arguments) == 1 else arguments
                 found = run_grid([row] * options["replicas"], given, world)
             else:
@@ -160,10 +176,16 @@ class _Run:
         results = tuple([value for own in found for value in own])
         if options["output"]:
             save(options["output"], named(results, types))
+        if options["values"]:
+            save(options["values"], kept)
         if options["expect"]:
             differences = _differences(results, types, options["expect"], self._compare)
             report["differences"] = differences
             report["ok"] = not differences
+        report["outfeed"] = [
+            [f"{np.asarray(a).dtype}{list(np.shape(a))}: {statistics(a)}" for a in given]
+            for given in world.extra[OUTFEED]
+        ]
         self._report(report, results, types, count)
         return report
 
@@ -175,8 +197,28 @@ class _Run:
             max_steps=options["max_steps"],
             max_bytes=options["max_bytes"],
             on_step=on_step,
-            extra={PRINT: self._print, PROBE: options["probe"]},
+            extra={PRINT: self._print, PROBE: options["probe"], OUTFEED: []},
         )
+
+    def _kept(self, world: World) -> dict[str, Array]:
+        """A dictionary that values are put into as the program runs."""
+        names = {ins: name for name, ins in by_name(self.entry).items()}
+        found: dict[str, Array] = {}
+        left = self.options["max_bytes"]
+
+        def watch(ins: Instruction, value: Value) -> None:
+            nonlocal left
+            name = names.get(ins)
+            if name is None or name in found or not isinstance(ins.type, TensorType):
+                return
+            array = np.asarray(value)
+            left -= array.nbytes
+            if left < 0:
+                raise EvaluationError("the values are more than --max-bytes")
+            found[name] = array
+
+        world.watch = watch
+        return found
 
     def _print(self, text: str) -> None:
         """What the program prints itself."""
@@ -231,6 +273,8 @@ class _Run:
             for i in range(len(types))
         ]
         print_results(results, types, labels, brief=brief, dense=self.dense)
+        for given in report["outfeed"]:
+            click.echo(f"outfeed: {', '.join(given)}")
         for difference in report.get("differences", ()):
             click.echo(difference, err=True)
 

@@ -287,6 +287,43 @@ def test_compare(run: Run, program: Program, tmp_path: Path, ask: Callable[..., 
     assert "`n` = negate: 1 of 2 elements differ; the worst at [1]: found -2.0" in result.stdout
 
 
+def test_values_of_one_run_are_compared_with_another(
+    run: Run, program: Program, tmp_path: Path
+) -> None:
+    values = tmp_path / "values.npz"
+    result = run("run", program(MLIR), "--args", TWO, "--values", values)
+    assert result.exit_code == 0, result.output
+    with np.load(values) as stored:
+        assert {name: stored[name].tolist() for name in stored.files} == {"0": [1, 4]}
+    wrong = program(MLIR.replace("multiply", "add"), "wrong.mlir")
+    result = run("run", wrong, "--args", TWO, "--compare", values)
+    assert result.exit_code == 1
+    assert "`0` = add: 1 of 2 elements differ; the worst at [0]: found 2.0" in result.stdout
+    result = run("run", wrong, "--args", TWO, "--values", values, "--max-bytes", "8")
+    assert result.exit_code == 0
+    result = run("run", wrong, "--args", TWO, "--values", values, "--max-bytes", "7")
+    assert result.exit_code == 1
+
+
+def test_infeed_and_outfeed(run: Run, tmp_path: Path) -> None:
+    text = """HloModule m
+    ENTRY e {
+      t = token[] after-all()
+      i = ((s32[2]), token[]) infeed(t)
+      d = (s32[2]) get-tuple-element(i), index=0
+      x = s32[2] get-tuple-element(d), index=0
+      o = token[] outfeed(x, t), outfeed_shape=s32[2]
+      ROOT r = s32[2] negate(x)
+    }"""
+    np.savez(tmp_path / "in.npz", np.array([1, 2], "int32"))
+    result = run("run", "-", "--infeed", tmp_path / "in.npz", stdin=text)
+    assert result.exit_code == 0, result.output
+    assert result.stdout == ("tensor<2xi32> {\n  [-1, -2]\n}\noutfeed: int32[2]: 1 … 2, mean 1.5\n")
+    result = run("run", "-", stdin=text)
+    assert result.exit_code == 1
+    assert "the queue is empty" in result.stderr
+
+
 def test_the_reference_s_own_tests(run: Run, shared: Path) -> None:
     folder = shared / "conformance" / "stablehlo" / "interpret"
     text = (folder / "printing.mlir").read_text()
