@@ -178,17 +178,29 @@ def erf_inv(y: Any) -> Any:
     """
     size = np.abs(y)
     inside = (size < 1) & (size > 1e-8)
-    safe = np.where(inside, size, 0.5)
-    logarithm = np.log1p(-safe * safe)
+    x = np.asarray(np.where(size <= 1e-8, size * (math.sqrt(math.pi) / 2), np.inf))
+    for part, missed in ((inside & (size < 0.5), _missed_low), (inside & (size >= 0.5), _missed)):
+        if part.any():
+            x[part] = _refined(np.asarray(size)[part], missed)
+    return np.where(size <= 1, np.copysign(x, y), np.nan)
+
+
+def _missed_low(x: Any, y: Any) -> Any:
+    return erf(x) - y
+
+
+def _missed(x: Any, y: Any) -> Any:
+    return (1 - y) - erfc(x)  # where little is left to 1, that little is exact
+
+
+def _refined(y: Any, missed: Function) -> Any:
+    logarithm = np.log1p(-y * y)
     half = 2 / (np.pi * 0.147) + logarithm / 2
     x = np.sqrt(np.sqrt(half * half - logarithm / 0.147) - half)
-    for _ in range(3):
-        error = np.where(safe < 0.5, erf(x) - safe, (1 - safe) - erfc(x))
-        step = error * (math.sqrt(math.pi) / 2) * np.exp(x * x)
+    for _ in range(2):
+        step = missed(x, y) * (math.sqrt(math.pi) / 2) * np.exp(x * x)
         x = x - step / (1 + x * step)
-    x = np.where(inside, x, size * (math.sqrt(math.pi) / 2))
-    x = np.where(size == 1, np.inf, x)
-    return np.where(size <= 1, np.copysign(x, y), np.nan)
+    return x
 
 
 def bessel_i1e(x: Any) -> Any:
