@@ -112,6 +112,8 @@ def float_function(name: str, dtype: Any) -> Function | None:
             return _logistic(dtype)
         case "chlo.cosh" | "chlo.sinh" if dtype == np.float32:
             return _cosh if name == "chlo.cosh" else _sinh
+        case "erf" if dtype != np.float64:
+            return rounded(special.erf_of_narrow, dtype)
     if name in _BY_DOUBLE:
         return by_double(_BY_DOUBLE[name], dtype)
     if name in _SPECIAL:

@@ -49,6 +49,27 @@ erfc: Final = each(math.erfc)
 _lgamma: Final = each(math.lgamma)
 
 
+_POINTS: Final = 512
+"""Points to each unit of the table behind `erf_of_narrow`."""
+_GRID: Final = np.arange(6 * _POINTS + 1) / _POINTS
+_ERF: Final = erf(_GRID)
+_SLOPE: Final = 2 / math.sqrt(math.pi) * np.exp(-_GRID * _GRID)
+
+
+def erf_of_narrow(x: Any) -> Any:
+    """The error function to 12 digits, several times faster: Taylor's series at the next point.
+
+    >>> erf_of_narrow(np.float64([0, -0.5, 9])).round(12).tolist()
+    [0.0, -0.520499877813, 1.0]
+    """
+    size = np.minimum(np.abs(x), 6.0)
+    index = np.rint(np.where(size == size, size, 0.0) * _POINTS).astype(np.intp)
+    point = _GRID[index]
+    d = size - point
+    series = d * (1 - d * (point - d * (2 * point * point - 1) / 3))
+    return np.copysign(_ERF[index] + _SLOPE[index] * series, x)
+
+
 def zeta(s: Any, q: Any) -> Any:
     """Hurwitz's `sum over k >= 0 of (q + k)^-s`.
 
