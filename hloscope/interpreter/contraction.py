@@ -59,19 +59,16 @@ def _count(x: Array, dims: Sequence[int]) -> int:
 
 @evaluates(DotGeneral)
 def _dot_general(op: DotGeneral, at: Site) -> Kernel:
+    """In arithmetic of the result's type; sums of floats for an integer are converted, as by XLA."""
     if len(at.ins.operands) > 2:
         raise UnsupportedError("`dot` of sparse operands cannot be evaluated", span=at.ins.span)
-    dtype = dtype_of(at.result.element)
-    dims = op.dimensions
-    if at.result.element.kind in ("signed", "unsigned") and _are_floats(at):
-        to_integers = conversion(_F64, at.result.element)  # as XLA does
-        wide = dtype_of(_F64)
-        return lambda lhs, rhs: to_integers(contracted(lhs, rhs, dims, wide))
+    result, dims = at.result.element, op.dimensions
+    left, right = (t.element for t in at.operands if isinstance(t, TensorType))
+    dtype = dtype_of(result)
+    if result.kind in ("signed", "unsigned") and "float" in (left.kind, right.kind):
+        finish, wide = conversion(_F64, result), dtype_of(_F64)
+        return lambda lhs, rhs: finish(contracted(lhs, rhs, dims, wide))
     return lambda lhs, rhs: contracted(lhs, rhs, dims, dtype)
-
-
-def _are_floats(at: Site) -> bool:
-    return any(isinstance(t, TensorType) and t.element.kind == "float" for t in at.operands)
 
 
 @evaluates(Dot)
