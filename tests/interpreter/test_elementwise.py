@@ -13,7 +13,7 @@ from hloscope.interpreter.registry import LIFTED, MAKERS, load_families
 from hloscope.mlir.types import ELEMENTS
 from hloscope.ops.elementwise import ELEMENTWISE, IMPLICIT_BROADCAST
 from tests.interpreter.helpers import values
-from tests.interpreter.ops import FLOATS, INTEGERS, apply, array, numbers
+from tests.interpreter.ops import COMPLEX, FLOATS, INTEGERS, apply, array, numbers
 
 F32, F64, I32, I64 = np.float32, np.float64, np.int32, np.int64
 NAN, INF = float("nan"), float("inf")
@@ -332,3 +332,27 @@ def test_every_elementwise_op_is_evaluated() -> None:
     classes = {*ELEMENTWISE.values(), *IMPLICIT_BROADCAST.values()}
     assert not [cls.name for cls in classes if cls not in MAKERS]
     assert not [cls.name for cls in ELEMENTWISE.values() if cls not in LIFTED]
+
+
+@pytest.mark.parametrize("spelling", ["i1", *INTEGERS, *FLOATS, *COMPLEX])
+def test_scalars_and_arrays_mix(spelling: str) -> None:
+    """Kernels of these ops serve regions, whose values may be of one shape or scalars."""
+    some = array([1, 0, 1] if spelling == "i1" else [1, 2, 4], spelling)
+    if ELEMENTS[spelling].bits < 4:
+        some = array([1, 0, 1], spelling)
+    for name, cls in ELEMENTWISE.items():
+        function = plain_function(name, ELEMENTS[spelling])
+        if function is None or cls.arity == 1:
+            continue
+        with np.errstate(all="ignore"):
+            for scalar in range(cls.arity):
+                operands = [some] * cls.arity
+                if name == "select":
+                    operands[0] = np.bool_([True, False, True])
+                operands[scalar] = operands[scalar][0]
+                mixed = np.broadcast_to(function(*operands), some.shape)
+                whole = function(*[np.broadcast_to(x, some.shape).copy() for x in operands])
+                assert numbers(mixed) == numbers(whole), name
+                for i, element in enumerate(numbers(whole)):
+                    one = function(*[np.broadcast_to(x, some.shape)[i] for x in operands])
+                    assert numbers(one) == [element], name
