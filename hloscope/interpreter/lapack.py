@@ -213,19 +213,91 @@ def _trsm(op: CustomCall, at: Site) -> Kernel:
 
 @implements(*_names("gtsv"))
 def _gtsv(op: CustomCall, at: Site) -> Kernel:
-    """The diagonals come back as they were."""
+    """The diagonals come back as they were; the first element below and the last above are none."""
 
     def kernel(below: Any, diagonal: Any, above: Any, b: Any) -> Value:
         size = diagonal.shape[-1]
         a = np.zeros((*diagonal.shape, size), diagonal.dtype)
         index = np.arange(size)
         a[..., index, index] = diagonal
-        a[..., index[1:], index[:-1]] = below[..., : size - 1]
+        a[..., index[1:], index[:-1]] = below[..., below.shape[-1] - size + 1 :]
         a[..., index[:-1], index[1:]] = above[..., : size - 1]
         info = np.zeros(b.shape[:-2], _INT)
-        return below, diagonal, above, np.linalg.solve(a, b), info
+        try:
+            x = np.linalg.solve(a, b)
+        except np.linalg.LinAlgError:
+            x, info = np.full_like(b, np.nan), info + _INT(size)
+        return below, diagonal, above, x, info
 
     return kernel
+
+
+@implements(*_names("gehrd"))
+def _gehrd(op: CustomCall, at: Site) -> Kernel:
+    """Hessenberg's form, and the reflectors that lead to it below."""
+    config = call_config(at.ins)
+
+    def factor(a: Array) -> Factors:
+        low, high = int(config.get("low", 1)), int(config.get("high", len(a)))
+        x, scales = a.copy(), np.zeros(max(len(a) - 1, 0), a.dtype)
+        for k in range(low - 1, high - 1):
+            v, scales[k], x[k + 1, k] = _reflector(x[k + 1 : high, k])
+            kept = x[k + 1, k]
+            right = x[:high, k + 1 : high]
+            right -= scales[k] * np.outer(right @ v, v.conj())
+            left = x[k + 1 : high, k + 1 :]
+            left -= scales[k].conj() * np.outer(v, v.conj() @ left)
+            x[k + 1, k], x[k + 2 : high, k] = kept, v[1:]
+        return x, scales
+
+    return lambda a: (*_one_by_one(factor, a), np.zeros(a.shape[:-2], _INT))
+
+
+@implements(*_names("sytrd", "hetrd"))
+def _sytrd(op: CustomCall, at: Site) -> Kernel:
+    """A tridiagonal matrix, and the reflectors that lead to it in the triangle that is read."""
+    is_lower = _flag(at, "uplo", "L") == "L"
+    count = len(at.results)
+
+    def lower(a: Array) -> Factors:
+        x, scales = a.copy(), np.zeros(max(len(a) - 1, 0), a.dtype)
+        x = np.tril(x) + _adjoint(np.tril(x, -1))
+        for k in range(len(a) - 1):
+            v, scale, beta = _reflector(x[k + 1 :, k])
+            scales[k] = scale
+            rest = x[k + 1 :, k + 1 :]
+            w = scale * (rest @ v)
+            w -= scale * (w.conj() @ v) / 2 * v
+            rest -= np.outer(v, w.conj()) + np.outer(w, v.conj())
+            x[k + 1, k], x[k + 2 :, k] = beta, v[1:]
+        return x, np.diagonal(x).real.copy(), np.diagonal(x, -1).real.copy(), scales
+
+    def factor(a: Array) -> Factors:
+        if is_lower:
+            x, diagonal, beside, scales = lower(a)
+            return np.tril(x) + np.triu(a, 1), diagonal, beside, scales
+        x, diagonal, beside, scales = lower(a[::-1, ::-1])  # the last row becomes the first one
+        flipped = np.triu(x[::-1, ::-1]) + np.tril(a, -1)
+        return flipped, diagonal[::-1], beside[::-1], scales[::-1]
+
+    def kernel(a: Any) -> Value:
+        found = *_one_by_one(factor, a), np.zeros(a.shape[:-2], _INT)
+        return found[:count]
+
+    return kernel
+
+
+def _reflector(x: Array) -> tuple[Array, Any, Any]:
+    """`v`, `s`, `b` so that `(1 - s* v v*) x = (b, 0, …)` with real `b` and `v[0] = 1`."""
+    first, rest = x[0], np.linalg.norm(x[1:])
+    if rest == 0 and not np.imag(first):
+        v = np.zeros_like(x)
+        v[0] = 1
+        return v, x.dtype.type(0), first
+    beta = -np.copysign(np.hypot(np.abs(first), rest), first.real).astype(x.real.dtype)
+    v = x / (first - beta)
+    v[0] = 1
+    return v, x.dtype.type((beta - first) / beta), x.dtype.type(beta)
 
 
 def _adjoint(a: Any) -> Any:

@@ -213,19 +213,80 @@ def test_a_triangular_system_does_not_read_the_other_triangle() -> None:
     assert substitute(a, np.eye(2), lower=True, unit=False).tolist() == [[1, 0], [-2, 1]]
 
 
-def test_tridiagonal_systems() -> None:
-    below, diagonal, above = some("d", 3, 4), some("d", 3, 5) + 4, some("d", 3, 4)
+@pytest.mark.parametrize("size", [4, 5])
+def test_tridiagonal_systems(size: int) -> None:
+    below, diagonal, above = some("d", 3, size), some("d", 3, 5) + 4, some("d", 3, size)
     b = some("d", 3, 5, 2)
     *_, x, info = call(
         "lapack_dgtsv_ffi",
-        "(f64[3,4], f64[3,5], f64[3,4], f64[3,5,2], s32[3])",
+        f"(f64[3,{size}], f64[3,5], f64[3,{size}], f64[3,5,2], s32[3])",
         below,
         diagonal,
         above,
         b,
     )
     rows = diagonal[..., None] * x
-    rows[:, 1:] += below[..., None] * x[:, :-1]
-    rows[:, :-1] += above[..., None] * x[:, 1:]
+    rows[:, 1:] += below[:, -4:, None] * x[:, :-1]
+    rows[:, :-1] += above[:, :4, None] * x[:, 1:]
     close(rows, b)
     assert not info.any()
+
+
+def test_a_singular_tridiagonal_system_has_no_solution() -> None:
+    zeros = np.zeros((1, 2))
+    *_, x, info = call(
+        "lapack_dgtsv_ffi",
+        "(f64[1,2], f64[1,2], f64[1,2], f64[1,2,1], s32[1])",
+        *[zeros] * 3,
+        np.ones((1, 2, 1)),
+    )
+    assert np.isnan(x).all()
+    assert info.any()
+
+
+def reflected(x: Any, scales: Any, first: int = 1) -> Any:
+    """The product of the reflectors below the diagonal."""
+    size = len(x)
+    q = np.eye(size, dtype=x.dtype)
+    for k, scale in enumerate(scales):
+        v = np.zeros(size, x.dtype)
+        v[k + first] = 1
+        v[k + first + 1 :] = x[k + first + 1 :, k]
+        q = q - scale * np.outer(q @ v, v.conj())
+    return q
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_hessenberg(kind: str) -> None:
+    a, t = some(kind, 5, 5), TYPES[kind]
+    x, scales, info = call(
+        f"lapack_{kind}gehrd_ffi",
+        f"({t}[5,5], {t}[4], s32[])",
+        a,
+        config="{low = 1 : i32, high = 5 : i32}",
+    )
+    q, form = reflected(x, scales), np.triu(x, -1)
+    assert info == 0
+    close(adjoint(q) @ q, np.eye(5))
+    close(q @ form @ adjoint(q), a)
+
+
+@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("uplo", "LU")
+def test_tridiagonal_form(kind: str, uplo: str) -> None:
+    a, t = some(kind, 5, 5), TYPES[kind]
+    a = a + adjoint(a)
+    routine, real = ("hetrd" if kind in "cz" else "sytrd"), TYPES["s" if kind in "sc" else "d"]
+    given = np.tril(a) if uplo == "L" else np.triu(a)
+    x, diagonal, beside, scales, info = call(
+        f"lapack_{kind}{routine}_ffi",
+        f"({t}[5,5], {real}[5], {real}[4], {t}[4], s32[])",
+        given,
+        config=f"{{uplo = {ord(uplo)} : ui8}}",
+    )
+    assert info == 0
+    form = np.diag(diagonal) + np.diag(beside, 1) + np.diag(beside, -1)
+    if uplo == "U":
+        x, scales, form, a = x[::-1, ::-1], scales[::-1], form[::-1, ::-1], a[::-1, ::-1]
+    q = reflected(x, scales)
+    close(q @ form @ adjoint(q), a)
