@@ -252,6 +252,10 @@ def _concatenate(op: Concatenate, at: Site) -> Kernel:
 @evaluates(Pad)
 def _pad(op: Pad, at: Site) -> Kernel:
     amounts = op.edge_padding_low, op.edge_padding_high, op.interior_padding
+    operand, dtype = at.operands[0], dtype_of(at.result.element)
+    assert isinstance(operand, TensorType)
+    if dtype_of(operand.element) != dtype:  # HLO may mix widths of floats
+        return lambda x, value: pad(x.astype(dtype), value, *amounts)
     if not any(map(any, amounts)):
         return lambda x, _: x
     return lambda x, value: pad(x, value, *amounts)

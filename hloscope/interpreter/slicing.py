@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hloscope.interpreter.registry import Kernel, Site, evaluates
-from hloscope.interpreter.values import Array, EvaluationError, Value
+from hloscope.interpreter.values import Array, EvaluationError, Value, dtype_of
 from hloscope.ir.types import TensorType
 from hloscope.ops.slicing import DynamicSlice, DynamicUpdateSlice, RealDynamicSlice, Slice
 
@@ -60,7 +60,12 @@ def _dynamic_slice(op: DynamicSlice, at: Site) -> Kernel:
 
 @evaluates(DynamicUpdateSlice)
 def _dynamic_update_slice(op: DynamicUpdateSlice, at: Site) -> Kernel:
+    dtype = dtype_of(at.result.element)
+    same = all(isinstance(t, TensorType) and dtype_of(t.element) == dtype for t in at.operands[:2])
+
     def kernel(value: Any, update: Any, *starts: Any) -> Value:
+        if not same:  # HLO may mix widths of floats
+            value, update = value.astype(dtype), update.astype(dtype)
         if value.shape == update.shape:
             return update  # type: ignore[no-any-return]
         result = value.copy()

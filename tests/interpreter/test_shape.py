@@ -186,9 +186,27 @@ def test_the_old_broadcast_adds_leading_dimensions() -> None:
     assert values(text, [1, 2]) == [[[1, 2]]] * 3
 
 
-def test_broadcasts_of_hlo_may_widen_floats() -> None:
-    text = hlo("x = bf16[2] parameter(0)", "ROOT r = f32[2,2] broadcast(x), dimensions={1}")
-    assert values(text, [1.0, 2.5]) == [[1.0, 2.5], [1.0, 2.5]]
+@pytest.mark.parametrize(
+    ("op", "found"),
+    [
+        ("r = f32[2,2] broadcast(x), dimensions={1}", [[1, 2.5], [1, 2.5]]),
+        ("r = f32[4] concatenate(x, y), dimensions={0}", [1, 2.5, 0.1, 7]),
+        ("r = f32[3] pad(x, z), padding=0_1", [1, 2.5, 0.1]),
+        ("r = f32[2] dynamic-update-slice(x, w, i)", [0.1, 2.5]),
+        ("r = f32[2] dynamic-update-slice(y, v, i)", [1, 7]),
+    ],
+)
+def test_hlo_may_mix_widths_of_floats(op: str, found: Any) -> None:
+    text = hlo(
+        "x = bf16[2] parameter(0)",
+        "y = f32[2] parameter(1)",
+        "i = s32[] constant(0)",
+        "z = f32[] constant(0.1)",
+        "w = f32[1] slice(y), slice={[0:1]}",
+        "v = bf16[1] slice(x), slice={[0:1]}",
+        f"ROOT {op}",
+    )
+    np.testing.assert_allclose(values(text, [1.0, 2.5], [0.1, 7.0]), found, rtol=1e-7)
 
 
 # ------------------------------------------------------------------------------------- shapes
