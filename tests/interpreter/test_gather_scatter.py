@@ -173,6 +173,30 @@ def test_scatters_are_those_of_the_specification(block: int) -> None:
         assert values(text, x, given, updates) == wanted.tolist(), (seed, name)
 
 
+EXAMPLE = Case((3, 4, 2), (2, 3, 2), (1, 2, 2), [2, 3], [0], [], [], [1, 0], 2)
+"""Dimension numbers of the specification's examples."""
+
+
+def test_gather_of_the_specification() -> None:
+    x = np.arange(1, 25, dtype="i4").reshape(3, 4, 2)
+    indices = [[[0, 0], [1, 0], [2, 1]], [[0, 1], [1, 1], [0, 9]]]
+    assert values(EXAMPLE.text(GATHER), x, indices) == [
+        [[[1, 2], [3, 4]], [[3, 4], [5, 6]], [[13, 14], [15, 16]]],
+        [[[9, 10], [11, 12]], [[11, 12], [13, 14]], [[17, 18], [19, 20]]],
+    ]
+
+
+def test_scatter_of_the_specification() -> None:
+    x = np.arange(1, 25, dtype="i4").reshape(3, 4, 2)
+    indices = [[[0, 2], [1, 0], [2, 1]], [[0, 1], [1, 0], [0, 9]]]
+    ones = np.ones(EXAMPLE.windows, "i4")
+    assert values(EXAMPLE.text(SCATTER, body=BODIES["add"]), x, indices, ones) == [
+        [[1, 2], [5, 6], [7, 8], [7, 8]],
+        [[10, 11], [12, 13], [14, 15], [16, 17]],
+        [[18, 19], [20, 21], [21, 22], [23, 24]],
+    ]
+
+
 ROWS = Case((5, 2), (4, 1), (1, 2), [1], [0], [], [], [0], 1)
 """Rows of a matrix by number."""
 
