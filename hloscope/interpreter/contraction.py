@@ -59,7 +59,7 @@ def _count(x: Array, dims: Sequence[int]) -> int:
 
 @evaluates(DotGeneral)
 def _dot_general(op: DotGeneral, at: Site) -> Kernel:
-    """In arithmetic of the result's type; sums of floats for an integer are converted, as by XLA."""
+    """In arithmetic of the result's type; sums of floats are converted to integers, as by XLA."""
     if len(at.ins.operands) > 2:
         raise UnsupportedError("`dot` of sparse operands cannot be evaluated", span=at.ins.span)
     result, dims = at.result.element, op.dimensions

@@ -9,7 +9,7 @@ import numpy as np
 from hloscope.interpreter.folding import MONOIDS, fold, lifted, reduced
 from hloscope.interpreter.registry import Kernel, Region, Site, evaluates
 from hloscope.interpreter.values import Array, Value, dtype_of
-from hloscope.ir.types import TensorType, TupleType, Type
+from hloscope.ir.types import QuantizedType, TensorType, TupleType, Type
 from hloscope.ops.reduction import Map, Reduce, Scan
 
 
@@ -18,9 +18,19 @@ def dtypes(types: tuple[Type, ...]) -> list[np.dtype[Any]]:
     return [dtype_of(t.element) for t in types if isinstance(t, TensorType)]
 
 
+def is_quantized(types: tuple[Type, ...]) -> bool:
+    """Are there quantized numbers, which every op rounds and clamps?"""
+    return any(isinstance(t, TensorType) and isinstance(t.element, QuantizedType) for t in types)
+
+
 def one_or_all(at: Site, values: tuple[Value, ...]) -> Value:
     """The value of an instruction that has these results."""
     return values if isinstance(at.ins.type, TupleType) else values[0]
+
+
+def _as(kinds: list[np.dtype[Any]], values: tuple[Array, ...]) -> list[Array]:
+    """Values of other types: accumulators may have wider ones than what they are given."""
+    return [x.astype(t, copy=False) for x, t in zip(values, kinds, strict=True)]
 
 
 @evaluates(Reduce)
@@ -28,12 +38,13 @@ def _reduce(op: Reduce, at: Site) -> Kernel:
     axes = tuple(sorted(op.dimensions))
     kinds = dtypes(at.results)
     number = len(kinds)
+    may_regroup = number == 1 and bool(axes) and not is_quantized(at.results)
 
     def kernel(regions: tuple[Region, ...], *operands: Array) -> Value:
         (body,) = regions
-        inputs = [x.astype(t, copy=False) for x, t in zip(operands[:number], kinds, strict=True)]
-        inits = operands[number:]
-        if number == 1 and axes and body.monoid in MONOIDS:
+        inputs = _as(kinds, operands[:number])
+        inits = tuple(_as(kinds, operands[number:]))
+        if may_regroup and body.monoid in MONOIDS:
             total = reduced(body.monoid, inputs[0], axes, inits[0])
             if total is not None:
                 return one_or_all(at, (total,))

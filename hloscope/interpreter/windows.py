@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hloscope.interpreter.folding import MONOIDS, Arrays, Lifted, is_narrow, lifted
-from hloscope.interpreter.reduction import dtypes, one_or_all
+from hloscope.interpreter.reduction import dtypes, is_quantized, one_or_all
 from hloscope.interpreter.registry import Kernel, Region, Site, evaluates
 from hloscope.interpreter.values import Array, Value
 from hloscope.ops.windows import ReduceWindow, SelectAndScatter, Window
@@ -82,10 +82,11 @@ def _reduce_window(op: ReduceWindow, at: Site) -> Kernel:
     kinds = dtypes(at.results)
     number = len(kinds)
     taps = int(np.prod(window.sizes, dtype=np.int64))
+    in_order = is_quantized(at.results)
 
     def kernel(regions: tuple[Region, ...], *operands: Array) -> Value:
         (region,) = regions
-        inits = operands[number:]
+        inits = [v.astype(t, copy=False) for v, t in zip(operands[number:], kinds, strict=True)]
         positions = counts(window, operands[0].shape)
         starts = tuple([np.broadcast_to(v, positions) for v in inits])
         if 0 in positions:
@@ -98,8 +99,8 @@ def _reduce_window(op: ReduceWindow, at: Site) -> Kernel:
         )
         body = lifted(region, kinds)
         slides = _slides(window, positions)
-        is_sequential = taps <= _MOST_TAPS and not _any_order(region, kinds[0])
-        if is_sequential or not region.is_elementwise or _needs_order(region, kinds[0]):
+        few = taps <= _MOST_TAPS and not _any_order(region, kinds[0])
+        if few or in_order or not region.is_elementwise or _needs_order(region, kinds[0]):
             for tap in product(*[range(s.taps) for s in slides]):
                 place = tuple([s.at(k) for s, k in zip(slides, tap, strict=True)])
                 starts = body(*starts, *[x[place] for x in items])

@@ -212,6 +212,25 @@ def test_bodies_that_call_are_applied_to_whole_slices() -> None:
     assert world.steps == 1 + 9 * 3  # not 18 * 3
 
 
+def test_sums_of_quantized_numbers_are_clamped_at_every_step() -> None:
+    text = """
+    func.func @main(%x: tensor<3xf32>) -> tensor<f32> {
+      %q = stablehlo.uniform_quantize %x
+        : (tensor<3xf32>) -> tensor<3x!quant.uniform<i8:f32, 0.5:10>>
+      %zero = stablehlo.constant dense<0.0> : tensor<f32>
+      %i = stablehlo.uniform_quantize %zero
+        : (tensor<f32>) -> tensor<!quant.uniform<i8:f32, 0.5:10>>
+      %0 = stablehlo.reduce(%q init: %i) applies stablehlo.add across dimensions = [0]
+        : (tensor<3x!quant.uniform<i8:f32, 0.5:10>>, tensor<!quant.uniform<i8:f32, 0.5:10>>)
+        -> tensor<!quant.uniform<i8:f32, 0.5:10>>
+      %1 = stablehlo.uniform_dequantize %0
+        : (tensor<!quant.uniform<i8:f32, 0.5:10>>) -> tensor<f32>
+      return %1 : tensor<f32>
+    }"""
+    assert values(text, [1.5, 2, 3]) == 6.5
+    assert values(text, [50, 50, -20]) == 38.5  # 58.5 is the largest
+
+
 def test_hlo_reduce_of_several_arrays_is_a_tuple() -> None:
     text = """
     HloModule m
