@@ -9,33 +9,9 @@ import pytest
 
 from hloscope.errors import UnsupportedError
 from hloscope.interpreter.evaluate import evaluate
-from hloscope.interpreter.values import EvaluationError, dtype_of
-from hloscope.ir.types import TensorType
-from hloscope.mlir.parser import parse_type
+from hloscope.interpreter.values import EvaluationError
 from tests.interpreter.helpers import read, values
-
-
-def one(op: str, result: str, *operands: str) -> str:
-    """A program of one op of operands `%a`, `%b` …"""
-    names = ["%a", "%b", "%c"]
-    taken = ", ".join(f"{n}: tensor<{t}>" for n, t in zip(names, operands, strict=False))
-    return f"""func.func @main({taken}) -> tensor<{result}> {{
-      %0 = stablehlo.{op}
-      return %0 : tensor<{result}>
-    }}"""
-
-
-def array(type_: str, *numbers: int) -> Any:
-    """An array of an element type of MLIR."""
-    tensor = parse_type(f"tensor<{type_}>")
-    assert isinstance(tensor, TensorType)
-    return np.array(numbers, "i8").astype(dtype_of(tensor.element)).reshape(tensor.shape)
-
-
-def hlo(*lines: str) -> str:
-    """A module of an entry with these instructions."""
-    return "\n".join(["HloModule m", "ENTRY e {", *lines, "}"])
-
+from tests.interpreter.small_programs import array, hlo, one
 
 # ----------------------------------------------------------------------------------- constants
 
@@ -320,92 +296,7 @@ def test_padding_that_only_cuts_is_a_view() -> None:
     assert found.tolist() == [1, 2]  # type: ignore[union-attr]
 
 
-# ----------------------------------------------------------------------------------- bitcasts
-
-
-@pytest.mark.parametrize(
-    ("before", "given", "after", "found"),
-    [
-        ("f32", [0x3F800000], "i32", [0x3F800000]),
-        ("2xi16", [0x0102, -1], "2xui16", [0x0102, 0xFFFF]),
-        ("ui64", [0x0123456789ABCDEF], "4xui16", [0xCDEF, 0x89AB, 0x4567, 0x0123]),
-        ("4xui16", [0xCDEF, 0x89AB, 0x4567, 0x0123], "ui64", [0x0123456789ABCDEF]),
-        ("2xui8", [0x12, 0xF4], "2x2xi4", [2, 1, 4, -1]),
-        ("2x2xi4", [2, 1, 4, -1], "2xui8", [0x12, 0xF4]),
-        ("i4", [-8], "ui4", [8]),
-        ("4xi4", [1, 2, 3, 4], "ui16", [0x4321]),
-        ("ui16", [0x4321], "4xui4", [1, 2, 3, 4]),
-        ("ui4", [0b0110], "2xui2", [2, 1]),
-        ("2xui2", [2, 1], "ui4", [0b0110]),
-        ("ui8", [0b10000110], "8xi1", [0, 1, 1, 0, 0, 0, 0, 1]),
-        ("8xi1", [0, 1, 1, 0, 0, 0, 0, 1], "ui8", [0b10000110]),
-        ("16xi1", [1] + [0] * 14 + [1], "ui16", [0x8001]),
-        ("ui4", [0b0101], "4xi1", [1, 0, 1, 0]),
-        ("3xi1", [1, 0, 1], "3xi1", [1, 0, 1]),
-        ("0xui16", [], "0x2xui8", []),
-    ],
-)
-def test_bitcast_convert(before: str, given: list[int], after: str, found: list[int]) -> None:
-    op = f"bitcast_convert %a : (tensor<{before}>) -> tensor<{after}>"
-    x = array(before, *given)
-    if before == "f32":
-        x = np.array(given, "u4").view("f4").reshape(())
-    value = values(one(op, after, before), x)
-    assert (
-        np.ravel(np.array(value, "i8" if given and max(given) < 1 << 62 else "u8")).tolist()
-        == found
-    )
-
-
-def test_bitcast_convert_of_the_specification() -> None:
-    op = "bitcast_convert %a : (tensor<f64>) -> tensor<4xf16>"
-    x = np.array(0x0123456789ABCDEF, "u8").view("f8")
-    (found,) = evaluate(read(one(op, "4xf16", "f64")), [x])
-    assert found.view("u2").tolist() == [0xCDEF, 0x89AB, 0x4567, 0x0123]  # type: ignore[union-attr]
-
-
-def test_bitcast_convert_of_complex_numbers() -> None:
-    op = "bitcast_convert %a : (tensor<1xcomplex<f64>>) -> tensor<1x2xcomplex<f32>>"
-    x = np.array([1, 2, 3, 4], "f4").view("c16")
-    assert values(one(op, "1x2xcomplex<f32>", "1xcomplex<f64>"), x) == [[1 + 2j, 3 + 4j]]
-
-
-def test_bitcast_convert_of_turned_arrays() -> None:
-    op = "bitcast_convert %a : (tensor<2x3xui32>) -> tensor<2x3x2xui16>"
-    x = np.arange(6, dtype="u4").reshape(3, 2).T
-    wanted = [[[v, 0] for v in row] for row in x.tolist()]
-    assert values(one(op, "2x3x2xui16", "2x3xui32"), x) == wanted
-
-
-def test_booleans_of_hlo_are_bytes() -> None:
-    text = hlo("x = pred[3] parameter(0)", "ROOT r = u8[3] bitcast-convert(x)")
-    assert values(text, [True, False, True]) == [1, 0, 1]
-    text = hlo("x = u8[3] parameter(0)", "ROOT r = pred[3] bitcast-convert(x)")
-    assert values(text, [1, 0, 1]) == [True, False, True]
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "found"),
-    [
-        ("s32[2,3]{1,0}", "s32[3,2]{1,0}", [[0, 1], [2, 3], [4, 5]]),
-        ("s32[2,3]{0,1}", "s32[3,2]{1,0}", [[0, 3], [1, 4], [2, 5]]),
-        ("s32[2,3]{1,0}", "s32[3,2]{0,1}", [[0, 3], [1, 4], [2, 5]]),
-        ("s32[2,3]{0,1}", "s32[6]{0}", [0, 3, 1, 4, 2, 5]),
-        ("s32[2,3]{1,0}", "u32[2,3]{1,0}", [[0, 1, 2], [3, 4, 5]]),
-        ("s32[2,3]{1,0}", "s32[1,2,1,3]{3,1,2,0}", [[[[0, 1, 2]], [[3, 4, 5]]]]),
-    ],
-)
-def test_bitcast_keeps_the_order_in_memory(before: str, after: str, found: Any) -> None:
-    text = hlo(f"x = {before} parameter(0)", f"ROOT r = {after} bitcast(x)")
-    assert values(text, np.arange(6, dtype="i4").reshape(2, 3)) == found
-
-
-def test_bitcast_to_other_widths() -> None:
-    text = hlo("x = s32[2]{0} parameter(0)", "ROOT r = u8[8]{0} bitcast(x)")
-    assert values(text, [1, 256]) == [1, 0, 0, 0, 0, 1, 0, 0]
-    text = hlo("x = f32[] parameter(0)", "ROOT r = s32[1]{0} bitcast(x)")
-    assert values(text, 1.0) == [0x3F800000]
-
+# --------------------------------------------------------------------------------- all types
 
 MOVES = """func.func @main(%x: tensor<2x3xE>, %p: tensor<E>, %i: tensor<i64>, %n: tensor<2x1xi64>)
     -> tensor<2x7xE> {
