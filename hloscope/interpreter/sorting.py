@@ -24,6 +24,7 @@ from hloscope.ir.types import TensorType
 from hloscope.ops.reduction import Sort, TopK
 
 _PRED: Final = np.dtype(bool)
+_FLOATS: Final = tuple(map(np.dtype, ("float16", "float32", "float64")))
 _LOW: Final = (1 << 32) - 1
 
 
@@ -89,11 +90,10 @@ def _sorted(key: SortKey, x: Array, axis: int) -> tuple[Array, ...]:
     """The one operand sorted, where equal values are the same; otherwise nothing."""
     if key.operand is None:
         return ()
-    if key.is_total and x.dtype.kind == "f":
+    if key.is_total and x.dtype in _FLOATS:
         ints = np.sort(total_order(x.dtype)(x), axis)
-        result = (ints ^ ((ints >> (8 * ints.itemsize - 1)) & np.iinfo(ints.dtype).max)).view(
-            x.dtype
-        )
+        size = np.iinfo(ints.dtype).max
+        result = (ints ^ ((ints >> (8 * ints.itemsize - 1)) & size)).view(x.dtype)
     elif x.dtype.kind in "biu":
         result = np.sort(x, axis)
     else:

@@ -74,6 +74,12 @@ def test_floats_in_total_order() -> None:
     assert both[1].tolist() == [1, 0, 3, 6, 2, 4, 5]
 
 
+@pytest.mark.parametrize("element", ["f16", "f64", "f8E5M2", "f8E4M3FN"])
+def test_total_order_of_other_types(element: str) -> None:
+    text = sort([element], compare("LT", element, "TOTALORDER"), "5")
+    assert list(map(float, values(text, [3, -2, 0.5, -0.0, 1]))) == [-2, 0, 0.5, 1, 3]
+
+
 def array(text: str, *arguments: Any) -> Any:
     found = evaluate(read(text), arguments)
     return found[0] if len(found) == 1 else found
