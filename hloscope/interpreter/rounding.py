@@ -20,6 +20,8 @@ Function = Callable[..., Any]
 
 _STICKY: Final = np.int64(1 << 29)
 """The last bit of a double that is kept by `float32`."""
+_FINITE: Final = ("float4", "float6")
+"""Types without infinity and NaN, by the beginning of their names."""
 
 
 def is_native(dtype: Any) -> bool:
@@ -38,6 +40,8 @@ def rounds_to(dtype: Any) -> Function:
     if is_native(dtype):
         return lambda x: x.astype(dtype)
     cast = _cast(dtype)
+    if dtype.name.startswith(_FINITE):  # numbers beyond `float32` are large, not infinite
+        return lambda x: cast(_odd(np.where(np.isinf(x), x, np.clip(x, -1e9, 1e9))))
     return lambda x: cast(_odd(x))
 
 
@@ -54,7 +58,7 @@ def _cast(dtype: Any) -> Function:
     if dtype.name == "float8_e8m0fnu":  # which has no zero
         least = np.float32(2**-127)
         return lambda x: np.where(x == 0, least, x).astype(dtype)
-    if dtype.name.startswith(("float4", "float6")):  # which have no infinity and no NaN
+    if dtype.name.startswith(_FINITE):
         zero, minus = np.float32(0), np.float32(-0.0)
         return lambda x: np.where(np.isfinite(x), x, np.where(x < 0, minus, zero)).astype(dtype)
     return lambda x: x.astype(dtype)

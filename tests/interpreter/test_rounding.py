@@ -126,6 +126,11 @@ def test_doubles_round_once_to_nearest_even(spelling: str) -> None:
     assert (size & 1 == 0).all()
 
 
+def test_large_doubles_are_the_largest_number_where_there_is_no_infinity() -> None:
+    assert numbers(convert(F64([1e300, -1e40, INF]), "f6E3M2FN")) == [28, -28, 0]
+    assert numbers(convert(F64([1e300, -1e40, INF]), "f4E2M1FN")) == [6, -6, 0]
+
+
 def test_scalars_of_double_round_once_too() -> None:
     tie = F64(1 + 2**-8 + 2**-40)
     assert float(rounds_to(dtype_of("bf16"))(tie)) == 1 + 2**-7
