@@ -7,6 +7,7 @@ Python's; regions of ops nest as deeply as the text does.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from hloscope.errors import HloscopeError
@@ -20,6 +21,8 @@ from hloscope.ops.control import Call, Fusion, GetTupleElement, Parameter, Retur
 from hloscope.ops.shape import Constant
 
 _CALLS: Final = (Call, Fusion)
+_MOST_FRAMES: Final = 100_000
+"""Most calls that may have begun and not ended."""
 _STRUCTURE: Final = (Constant, Return, Tuple, GetTupleElement)
 
 
@@ -61,13 +64,24 @@ class Plan:
         is_return = isinstance(root.op, Return)
         self.results: Final = tuple(slots[v] for v in root.operands) if is_return else ()
         self.root: Final = -1 if is_return else slots[root]
-        self.steps: Final = self._steps(body.instructions, slots, plans)
-        self.is_elementwise: Final = _is_elementwise(computation, plans)
-        self.monoid: Final = _monoid(computation)
+        self._slots: Final = slots
+        self._plans: Final = plans
 
-    def _steps(
-        self, body: Sequence[Instruction], slots: dict[Instruction, int], plans: Plans
-    ) -> list[Step]:
+    @cached_property
+    def is_elementwise(self) -> bool:
+        """Is each result element made of the same element of every argument only?"""
+        self.__dict__["is_elementwise"] = False  # what calls itself is not
+        return _is_elementwise(self.computation, self._plans)
+
+    @cached_property
+    def monoid(self) -> str:
+        """Name of the op if it is `op(a, b)` of its two arguments."""
+        return _monoid(self.computation)
+
+    @cached_property
+    def steps(self) -> list[Step]:
+        """The steps; made when it is first run, as a function may call itself."""
+        body, slots, plans = self.computation.body.instructions, self._slots, self._plans
         last: dict[int, int] = {}
         rows: list[
             tuple[Instruction, tuple[int, ...], tuple[tuple[Plan, tuple[int, ...]], ...]]
@@ -227,6 +241,8 @@ def run(plan: Plan, arguments: Sequence[Value], outer: Sequence[Value] = ()) -> 
         called = _advance(frame, world)
         if called is not None:
             frames.append(called)
+            if len(frames) > _MOST_FRAMES:
+                raise EvaluationError(f"calls nest more than {_MOST_FRAMES:,} deep")
             continue
         results = frame.results()
         frames.pop()
@@ -268,8 +284,10 @@ def _advance(frame: _Frame, world: World) -> _Frame | None:
         if error.span is None and ins is not None:
             error.span = ins.span
         raise
-    except MemoryError:
-        raise EvaluationError("out of memory", span=ins.span if ins else None) from None
+    except (MemoryError, RecursionError) as error:
+        deep = "calls and regions nest too deeply"
+        message = deep if isinstance(error, RecursionError) else "out of memory"
+        raise EvaluationError(message, span=ins.span if ins else None) from None
     except (ArithmeticError, LookupError, TypeError, ValueError) as error:
         raise _unfit(steps[at], env, error) from error
     frame.at = at
