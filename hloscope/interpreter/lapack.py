@@ -64,8 +64,11 @@ def _each(function: Callable[[Array], Factors], failed: Callable[[Array], Factor
 
 @implements(*_names("potrf"))
 def _potrf(op: CustomCall, at: Site) -> Kernel:
-    """The triangle that is not asked for keeps the operand's elements."""
-    is_lower = _flag(at, "uplo", "L") == "L"
+    return cholesky(_flag(at, "uplo", "L") == "L")
+
+
+def cholesky(is_lower: bool) -> Kernel:
+    """The kernel of factors; the triangle that is not asked for keeps the operand's elements."""
     kept = np.triu if is_lower else np.tril
 
     def factor(a: Array) -> Factors:
@@ -131,7 +134,11 @@ def _product_of_reflectors(a: Array, scales: Array) -> Array:
 
 @implements(*_names("syevd", "heevd"))
 def _syevd(op: CustomCall, at: Site) -> Kernel:
-    is_lower = _flag(at, "uplo", "L") == "L"
+    return eigenvectors(_flag(at, "uplo", "L") == "L")
+
+
+def eigenvectors(is_lower: bool) -> Kernel:
+    """The kernel of eigenvectors and eigenvalues; one triangle is read."""
 
     def factor(a: Array) -> Factors:
         values, vectors = np.linalg.eigh(a, "L" if is_lower else "U")
@@ -195,15 +202,19 @@ def _geev(op: CustomCall, at: Site) -> Kernel:
 
 @implements(*_names("trsm"))
 def _trsm(op: CustomCall, at: Site) -> Kernel:
-    side, transposed = _flag(at, "side", "L"), _flag(at, "trans_x", "N")
-    is_lower, is_unit = _flag(at, "uplo", "L") == "L", _flag(at, "diag", "N") == "U"
+    side, uplo, diagonal = _flag(at, "side", "L"), _flag(at, "uplo", "L"), _flag(at, "diag", "N")
+    return solver(side == "L", uplo == "L", diagonal == "U", _flag(at, "trans_x", "N"))
+
+
+def solver(is_left: bool, is_lower: bool, is_unit: bool, transposed: str) -> Kernel:
+    """The kernel of the x of `a x = b` or `x a = b` for triangular a: `N`, `T` or `C` of it."""
 
     def kernel(a: Any, b: Any) -> Value:
         lower = is_lower
         if transposed != "N":
             a, lower = np.swapaxes(a, -1, -2), not lower
             a = a.conj() if transposed == "C" else a
-        if side == "L":
+        if is_left:
             return substitute(a, b, lower=lower, unit=is_unit)
         flipped = np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2)
         return np.swapaxes(substitute(*flipped, lower=not lower, unit=is_unit), -1, -2)

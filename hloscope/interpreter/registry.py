@@ -103,6 +103,7 @@ FAMILIES: Final = (
     "dynamic_calls",
     "gather_scatter",
     "slicing",
+    "gpu_calls",
     "known_calls",
     "lapack",
     "linalg",

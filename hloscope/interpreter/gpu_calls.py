@@ -1,0 +1,309 @@
+"""Custom calls of programs compiled for GPUs: products, convolutions, factorizations.
+
+A call may return a workspace after its results: zeros.
+Source: XLA's `GemmConfig` and `CudnnConvBackendConfig`; jaxlib's `cusolver` kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from hloscope.errors import UnsupportedError
+from hloscope.hlo_parser.values import read_dim_labels, read_window
+from hloscope.interpreter.call_config import call_config
+from hloscope.interpreter.custom_call import implements
+from hloscope.interpreter.lapack import cholesky, eigenvectors, solver
+from hloscope.interpreter.registry import Kernel, Site, kernel
+from hloscope.interpreter.substitution import lu
+from hloscope.interpreter.values import Array, Value, dtype_of
+from hloscope.ir.graph import Instruction
+from hloscope.ir.op import Op
+from hloscope.ir.types import Dims, TensorType
+from hloscope.ops.contraction import DotDimensions, DotGeneral
+from hloscope.ops.control import CustomCall, Parameter
+from hloscope.ops.convolution import ConvDimensions, Convolution
+from hloscope.ops.windows import Window
+
+_INT: Final = np.int32
+
+
+def _array(type_: object) -> TensorType:
+    assert isinstance(type_, TensorType)
+    return type_
+
+
+def _with_workspace(at: Site, compute: Callable[..., Any]) -> Kernel:
+    """A kernel of the first result, and zeros for the others."""
+    first, *rest = map(_array, at.results)
+    dtype, alone = dtype_of(first.element), isinstance(at.ins.type, TensorType)
+    others = [(t.shape, dtype_of(t.element)) for t in rest]
+
+    def through(*values: Any) -> Value:
+        found: Array = np.asarray(compute(*values)).astype(dtype, copy=False)
+        return found if alone else (found, *[np.zeros(shape, d) for shape, d in others])
+
+    return through
+
+
+def _inner(at: Site, op: Op, result: TensorType, operands: tuple[TensorType, ...]) -> Kernel:
+    """The kernel of an op on operands of these types."""
+    stand_ins = tuple(Instruction(f"p{i}", t, Parameter(i)) for i, t in enumerate(operands))
+    return kernel(Instruction(at.ins.name, result, op, stand_ins, span=at.ins.span), at.world)
+
+
+# ----------------------------------------------------------------------------------- products
+
+
+def _gelu(x: Any) -> Any:
+    inner = np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)
+    return x * (0.5 * (1 + np.tanh(inner)))
+
+
+_EPILOGUES: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "DEFAULT": lambda x: x,
+    "RELU": lambda x: np.maximum(x, 0),
+    "GELU": _gelu,
+    "SILU": lambda x: x / (1 + np.exp(-x)),
+}
+
+
+@implements("__cublas$gemm", "__cublas$lt$matmul")
+def _matmul(op: CustomCall, at: Site) -> Kernel:
+    """`f(alpha * a b + beta * c + bias)`; operands: a, b, then c and bias if there are."""
+    config = call_config(at.ins)
+    config = config.get("gemm_backend_config", config)
+    dims = config.get("dot_dimension_numbers")
+    epilogue = str(config.get("epilogue", "DEFAULT"))
+    has_bias = epilogue.startswith("BIAS")
+    name = epilogue.removeprefix("BIAS").removeprefix("_") or "DEFAULT"
+    if not isinstance(dims, dict) or name not in _EPILOGUES or config.get("alpha_imag"):
+        raise UnsupportedError(f"custom call `{op.call_target_name}` is set up in an unknown way")
+    finish = _EPILOGUES[name]
+    alpha, beta = float(config.get("alpha_real", 1)), float(config.get("beta", 0))
+    numbers = [
+        tuple(int(n) for n in dims.get(f"{side}_{what}_dimensions", ()))
+        for what in ("batch", "contracting")
+        for side in ("lhs", "rhs")
+    ]
+    lhs, rhs, *_ = map(_array, at.operands)
+    result = _array(at.results[0])
+    dot = _inner(at, DotGeneral(DotDimensions(*numbers)), result, (lhs, rhs))
+
+    def compute(a: Any, b: Any, *more: Any) -> Any:
+        given = iter(more)
+        total: Any = dot(a, b)
+        total = total * total.dtype.type(alpha) if alpha != 1 else total
+        if beta:
+            total = total + total.dtype.type(beta) * next(given).astype(total.dtype)
+        if has_bias:
+            total = total + next(given).astype(total.dtype)
+        return finish(total)
+
+    return _with_workspace(at, compute)
+
+
+# ------------------------------------------------------------------------------- convolutions
+
+
+def _activation(config: Mapping[str, Any]) -> Callable[[Any], Any]:
+    alpha = float(config.get("leakyrelu_alpha", 0))
+    known: Mapping[str, Callable[[Any], Any]] = {
+        "kNone": lambda x: x,
+        "kRelu": lambda x: np.maximum(x, 0),
+        "kRelu6": lambda x: np.clip(x, 0, 6),
+        "kElu": lambda x: np.where(x > 0, x, np.expm1(x)),
+        "kLeakyRelu": lambda x: np.where(x > 0, x, alpha * x),
+    }
+    name = str(config.get("activation_mode", "kNone"))
+    if name not in known:
+        raise UnsupportedError(f"convolutions with activation {name} are not known")
+    return known[name]
+
+
+def _setup(at: Site) -> tuple[Window, ConvDimensions, int, Mapping[str, Any]]:
+    """The window, dimensions and groups of the forward convolution, and the configuration."""
+    settings = {**dict(at.ins.extras), **dict(at.ins.op.settings)}  # type: ignore[attr-defined]
+    config = call_config(at.ins)
+    config = config.get("cudnn_conv_backend_config", config)
+    if "dim_labels" not in settings:
+        raise UnsupportedError("a convolution has no dim_labels")
+    window = read_window(settings.get("window", "{}"))
+    dims = read_dim_labels(settings["dim_labels"])
+    return window, dims, int(settings.get("feature_group_count", 1)), config
+
+
+@implements("__cudnn$convForward", "__cudnn$convBiasActivationForward")
+def _forward(op: CustomCall, at: Site) -> Kernel:
+    """`f(scale * (x * w) + side_scale * side + bias)`; operands: x, w, then bias and side."""
+    window, dims, groups, config = _setup(at)
+    finish, result = _activation(config), _array(at.results[0])
+    scale = float(config.get("conv_result_scale", 1))
+    side_scale = float(config.get("side_input_scale", 0))
+    shape = [-1 if d == dims.output_feature else 1 for d in range(result.rank)]
+    x, w, *_ = map(_array, at.operands)
+    convolve = _inner(at, Convolution(window, dims, groups), result, (x, w))
+
+    def compute(a: Any, b: Any, bias: Any = None, side: Any = None) -> Any:
+        total: Any = convolve(a, b)
+        kind = total.dtype.type
+        total = total * kind(scale) if scale != 1 else total
+        if side is not None:
+            total = total + kind(side_scale) * side.astype(kind)
+        return finish(total if bias is None else total + bias.astype(kind).reshape(shape))
+
+    return _with_workspace(at, compute)
+
+
+@implements("__cudnn$convBackwardFilter")
+def _backward_filter(op: CustomCall, at: Site) -> Kernel:
+    """The gradient of the kernel: the input's features are convolved with the output's gradient."""
+    window, dims, groups, config = _setup(at)
+    x, dy = map(_array, at.operands)
+    result, scale = _array(at.results[0]), float(config.get("conv_result_scale", 1))
+    own = ConvDimensions(
+        dims.input_feature,
+        dims.input_batch,
+        dims.input_spatial,
+        dims.output_batch,
+        dims.output_feature,
+        dims.output_spatial,
+        dims.kernel_input_feature,
+        dims.kernel_output_feature,
+        dims.kernel_spatial,
+    )
+    sizes = tuple(dy.shape[d] for d in dims.output_spatial)
+    padding = []
+    for d, (size, taps) in enumerate(zip(sizes, window.sizes, strict=True)):
+        low = window.padding[d][0]
+        reach = (taps - 1) * window.window_dilations[d] + (size - 1) * window.strides[d] + 1
+        padding.append((low, reach - x.shape[dims.input_spatial[d]] - low))
+    straight = (False,) * len(sizes)
+    inner = Window(
+        sizes,
+        window.window_dilations,
+        tuple(padding),
+        window.base_dilations,
+        window.strides,
+        straight,
+    )
+    convolve = _inner(at, Convolution(inner, own, 1, groups), result, (x, dy))
+    turned = tuple(d for d, back in zip(dims.kernel_spatial, window.reversal, strict=True) if back)
+
+    def compute(a: Any, b: Any) -> Any:
+        found: Any = convolve(a, b)
+        total = np.flip(found, turned)
+        return total * total.dtype.type(scale) if scale != 1 else total
+
+    return _with_workspace(at, compute)
+
+
+@implements("__cudnn$convBackwardInput")
+def _backward_input(op: CustomCall, at: Site) -> Kernel:
+    """The gradient of the input: that of the output, spread, is convolved with the kernel."""
+    window, dims, groups, config = _setup(at)
+    dy, w = map(_array, at.operands)
+    result, scale = _array(at.results[0]), float(config.get("conv_result_scale", 1))
+    own = replace(
+        dims,
+        input_batch=dims.output_batch,
+        input_feature=dims.output_feature,
+        input_spatial=dims.output_spatial,
+        output_batch=dims.input_batch,
+        output_feature=dims.input_feature,
+        output_spatial=dims.input_spatial,
+    )
+    padding = []
+    for d, taps in enumerate(window.sizes):
+        spread = (taps - 1) * window.window_dilations[d]
+        low = spread - window.padding[d][0]
+        size, made = dy.shape[dims.output_spatial[d]], result.shape[dims.input_spatial[d]]
+        padding.append((low, made - 1 + spread - low - (size - 1) * window.strides[d]))
+    inner = Window(
+        window.sizes,
+        (1,) * len(padding),
+        tuple(padding),
+        window.strides,
+        window.window_dilations,
+        tuple(not back for back in window.reversal),
+    )
+    sides = dims.kernel_input_feature, dims.kernel_output_feature
+    sizes = list(w.shape)
+    sizes[sides[0]], sizes[sides[1]] = w.shape[sides[1]] // groups, w.shape[sides[0]] * groups
+    swapped = TensorType(w.element, tuple(sizes))
+    convolve = _inner(at, Convolution(inner, own, groups), result, (dy, swapped))
+
+    def compute(a: Any, b: Any) -> Any:
+        total: Any = convolve(a, _swapped(b, sides, groups))
+        return total * total.dtype.type(scale) if scale != 1 else total
+
+    return _with_workspace(at, compute)
+
+
+def _swapped(w: Array, sides: Dims, groups: int) -> Array:
+    """A kernel whose input and output features have changed places, inside of each group."""
+    first = np.moveaxis(w, sides, (0, 1))
+    ins, outs, *rest = first.shape
+    grouped = first.reshape(ins, groups, outs // groups, *rest)
+    turned = np.swapaxes(grouped, 0, 2).reshape(outs // groups, groups * ins, *rest)
+    return np.moveaxis(turned, (0, 1), sides)
+
+
+# ----------------------------------------------------------------------------- factorizations
+
+
+@implements("cusolver_potrf_ffi")
+def _potrf(op: CustomCall, at: Site) -> Kernel:
+    return cholesky(bool(call_config(at.ins).get("lower", True)))
+
+
+@implements("cusolver_getrf_ffi", "cublas_getrf_batched_ffi")
+def _getrf(op: CustomCall, at: Site) -> Kernel:
+    return lambda a: lu(a)
+
+
+@implements("cusolver_syevd_ffi")
+def _syevd(op: CustomCall, at: Site) -> Kernel:
+    return eigenvectors(bool(call_config(at.ins).get("lower", True)))
+
+
+@implements("cusolver_gesvdj_ffi")
+def _gesvdj(op: CustomCall, at: Site) -> Kernel:
+    """The right vectors are columns here."""
+    is_full = bool(call_config(at.ins).get("full_matrices", True))
+
+    def factor(a: Any) -> Value:
+        u, values, v = np.linalg.svd(a, full_matrices=is_full)
+        return a, values, u, np.conj(np.swapaxes(v, -1, -2)), np.zeros(a.shape[:-2], _INT)
+
+    return factor
+
+
+@implements("cu_lu_pivots_to_permutation")
+def _permutation(op: CustomCall, at: Site) -> Kernel:
+    """The order of rows after the exchanges that pivots, counted from 0, tell."""
+    size = _array(at.results[0]).shape[-1]
+
+    def kernel(pivots: Any) -> Value:
+        rows = pivots.reshape(-1, pivots.shape[-1])
+        found = np.tile(np.arange(size, dtype=pivots.dtype), (len(rows), 1))
+        each = np.arange(len(rows))
+        for i in range(rows.shape[1]):
+            found[each, i], found[each, rows[:, i]] = found[each, rows[:, i]], found[each, i]
+        return found.reshape(*pivots.shape[:-1], size)
+
+    return kernel
+
+
+_TRANSPOSES: Final = {"NO_TRANSPOSE": "N", "TRANSPOSE": "T", "ADJOINT": "C"}
+
+
+@implements("__cublas$triangularSolve")
+def _triangular_solve(op: CustomCall, at: Site) -> Kernel:
+    config = call_config(at.ins)
+    transposed = _TRANSPOSES.get(config.get("transpose_a", "NO_TRANSPOSE"), "N")
+    left, lower, unit = (bool(config.get(name)) for name in ("left_side", "lower", "unit_diagonal"))
+    return _with_workspace(at, solver(left, lower, unit, transposed))
