@@ -225,28 +225,27 @@ def _targets(
     first = [d for d in range(update.ndim) if d not in last]
     if by_window:
         first = [*batch, *(d for d in first if d not in batch)]
-    shape = [update.shape[d] for d in first]
-    place = {d: i for i, d in enumerate(first)}
     row: Any = np.int64(0)
     inside: Any = np.True_
     for d, stride in enumerate(_strides(value.shape[:block])):
         coordinate: Any = 0
         if d in starts:
-            apart = [1] * len(shape)
-            for axis, size in zip(batch, starts[d].shape, strict=True):
-                apart[place[axis]] = size
-            coordinate = starts[d].reshape(apart)
+            coordinate = _placed(starts[d], batch, first)
             if by_window:
                 inside = inside & (coordinate >= 0) & (coordinate <= value.shape[d] - sizes[d])
         if sizes[d] != 1:
-            apart = [1] * len(shape)
-            apart[place[axis_of[d]]] = sizes[d]
-            coordinate = coordinate + np.arange(sizes[d]).reshape(apart)
+            coordinate = coordinate + _placed(np.arange(sizes[d]), [axis_of[d]], first)
         if d in starts and not by_window:
             inside = inside & (coordinate >= 0) & (coordinate < value.shape[d])
         row = row + coordinate * stride
+    shape = [update.shape[d] for d in first]
     rows = _flat(row, shape)
     keep = None if inside.all() else np.flatnonzero(_flat(inside, shape))
     whole = prod(value.shape[:block]), prod(value.shape[block:])
-    where = Targets(whole, rows if keep is None else rows[keep], keep)
-    return where, [*first, *last]
+    return Targets(whole, rows if keep is None else rows[keep], keep), [*first, *last]
+
+
+def _placed(value: Array, dims: list[int], among: list[int]) -> Array:
+    """A view whose dimensions stand where their numbers, which ascend, are `among` others."""
+    sizes = dict(zip(dims, value.shape, strict=True))
+    return value.reshape([sizes.get(d, 1) for d in among])
