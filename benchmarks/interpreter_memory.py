@@ -53,16 +53,19 @@ def measure(name: str, kind: str) -> tuple[int, int]:
     gc.collect()
     tracemalloc.start(1)
     try:
-        plan = Plans(World()).of(module.entry)
-        constants = _bytes_of_numpy()
-        tracemalloc.clear_traces()
+        world = World(functions=module.computations, attributes=module.extras)
+        plan = Plans(world).of(module.entry)
         with np.errstate(all="ignore"):
+            run(plan, inputs)  # which makes the plans of everything that is called
+            gc.collect()
+            constants = _bytes_of_numpy()
+            tracemalloc.clear_traces()
             result = run(plan, inputs)
         peak = tracemalloc.get_traced_memory()[1]
         del result
     finally:
         tracemalloc.stop()
-    return sum(x.nbytes for x in inputs) + constants + peak, live_bytes(plan)
+    return sum(x.nbytes for x in inputs) + constants + peak, alive
 
 
 def _bytes_of_numpy() -> int:
