@@ -202,7 +202,7 @@ def _reshape(op: Reshape, at: Site) -> Kernel:
 
 def reshaped(value: Array, sizes: Sequence[int]) -> Array:
     """The elements under other sizes; those of a splat stay one."""
-    if any(value.strides) or not value.size:
+    if any(value.strides) or not value.size or prod(sizes) != value.size:
         return value.reshape(sizes)
     return np.broadcast_to(value[(0,) * value.ndim], tuple(sizes))
 
