@@ -25,7 +25,7 @@ from typing import Any, Final
 ROOT: Final = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import startup, status_stablehlo  # noqa: E402
+from benchmarks import startup, status_interpreter, status_stablehlo  # noqa: E402
 from benchmarks.measuring import HAS_XLA, Figure, benchmark, figure, percent, suite  # noqa: E402
 from hloscope.api import read  # noqa: E402
 from hloscope.errors import HloscopeError  # noqa: E402
@@ -291,6 +291,7 @@ ROWS: Final[dict[str, tuple[str, str, bool, Callable[[], Figure]]]] = {
     "simplifier": ("simplifier", "≤ 231 left; ≤ TVM's total time", True, simplifier),
     "proofs": ("overhead of proof", "< 60 s", True, proofs),
     **status_stablehlo.ROWS,
+    **status_interpreter.ROWS,
 }
 """Name: what is measured, the aim, whether it needs the conformance data, and the function."""
 
