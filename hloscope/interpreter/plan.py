@@ -122,6 +122,8 @@ class Plan:
             return kernel(ins, self.world)
         except HloscopeError as error:  # it may never be reached
             return _refuse_with(error)
+        except (AssertionError, LookupError, TypeError, ValueError) as error:
+            return _refuse(f"`{ins.op.name}` is not valid: {error}", ins)
 
 
 def _refuse(message: str, ins: Instruction) -> Kernel:

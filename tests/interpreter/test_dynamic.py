@@ -152,3 +152,14 @@ def test_programs_of_open_sizes_run_with_the_actual_ones() -> None:
       return %0 : tensor<?x2xf32>
     }"""
     assert values(text, [[1, 2], [3, 4], [5, 6]]) == [[2, 4], [6, 8], [10, 12]]
+
+
+def test_ops_that_are_not_valid_are_refused() -> None:
+    text = """HloModule m
+    ENTRY e {
+      x = s32[2,4] parameter(0)
+      n = s32[] parameter(1)
+      ROOT r = s32[2,<=4] set-dimension-size(x, n), dimensions={7}
+    }"""
+    with pytest.raises(EvaluationError, match="`set_dimension_size` is not valid"):
+        values(text, np.zeros((2, 4), "i4"), 2)
