@@ -65,7 +65,7 @@ def measure(name: str, kind: str) -> tuple[int, int]:
         del result
     finally:
         tracemalloc.stop()
-    return sum(x.nbytes for x in inputs) + constants + peak, alive
+    return sum(x.nbytes for x in inputs) + constants + peak, live_bytes(plan)
 
 
 def _bytes_of_numpy() -> int:
