@@ -123,6 +123,30 @@ def test_programs_jaxlib_does_not_run_have_values_of_their_types() -> None:
             assert not fits(value, parse_type(type_)), record["file"]
 
 
+def _solved(given: list[Any]) -> Any:
+    upper = np.triu(given[1].astype("c16"), 1) + np.eye(4)
+    return np.linalg.solve(upper, given[2].astype("c16"))
+
+
+WANTED = {
+    "roll_dynamic": lambda given: np.roll(given[1], 2),
+    "dynamic_slice": lambda given: given[1][:, 2:],  # at [2, 9], which is moved inside
+    "vmap_triangular_solve_a_complex64_4_4_b_complex64_4_1_dynamic": _solved,
+}
+"""What some programs give that jaxlib does not run."""
+
+
+@pytest.mark.parametrize("name", WANTED)
+def test_programs_jaxlib_does_not_run(name: str) -> None:
+    record = next((r for r in records() if path_of(r).stem == name), None)
+    if record is None:
+        pytest.skip("the program is not there")
+    given = [argument(i, t, record["dims"]) for i, t in enumerate(record["types"])]
+    (found,) = run(path_of(record).read_text(encoding="utf-8"), record)
+    wanted = WANTED[name](given)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("name", REFUSED)
 def test_invalid_convolutions_are_refused(name: str) -> None:
     refused = [r for r in records() if name in r["file"]]
