@@ -26,6 +26,7 @@ COMMANDS: Final = {
     "print": ("print", "Print a program in its own language, canonically."),
     "verify": ("verify", "Verify programs: every finding."),
     "run": ("run", "Run a program and print what it returns."),
+    "opt": ("opt", "Print a program after passes: constant folding."),
     "infer": ("infer", "Tell the types that follow for the results of every op."),
     "index": ("index", "Tell which elements of its operands an instruction reads."),
     "simplify": ("maps", "Simplify an indexing map."),
