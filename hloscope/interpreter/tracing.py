@@ -1,51 +1,29 @@
 """Two runs side by side: the first instruction whose value differs.
 
-Instructions of two programs are paired where they do the same to paired operands; their values are
-compared as the second program runs.  What only one of the programs has is passed over.
+Values of paired instructions are compared as the program that is looked at runs.  What only one of
+the programs has is passed over.
 """
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from difflib import SequenceMatcher
 from typing import Any, Final
 
 from hloscope.interpreter.comparing import Difference
 from hloscope.interpreter.evaluate import evaluate
 from hloscope.interpreter.files import leaves, restored
 from hloscope.interpreter.observing import PRINT, PROBE
+from hloscope.interpreter.pairing import STRUCTURE, paired, reachable
 from hloscope.interpreter.values import Array, EvaluationError, Value
 from hloscope.interpreter.world import World
 from hloscope.ir.graph import Computation, Instruction
-from hloscope.ir.types import TensorType, TupleType, Type
-from hloscope.ops.control import (
-    AsyncStart,
-    Call,
-    Case,
-    Composite,
-    Fusion,
-    GetTupleElement,
-    Parameter,
-    Result,
-    Return,
-    Tuple,
-    While,
-)
+from hloscope.ir.types import TensorType
+from hloscope.ops.control import Call, Composite, Fusion, Return, Tuple
 
 Compare = Callable[[Array, Array], Difference | None]
-
-_CALLERS: Final = (AsyncStart, Call, Case, Composite, Fusion, While)
-"""Ops whose computations see whole values, not elements."""
-_STRUCTURE: Final = (GetTupleElement, Parameter, Result, Return, Tuple)
-"""Ops that compute nothing."""
-_NUMBERED: Final = re.compile(r"(?:arg|cst?_?)?\d*(?:#\d+)?")
-"""Names that say nothing but a place."""
-_MOST_COMPARED: Final = 4000
-"""Longer sequences are aligned with less care."""
 
 
 @dataclass(slots=True)
@@ -78,21 +56,6 @@ class _Found(BaseException):
     """Ends an evaluation early."""
 
 
-def reachable(entry: Computation) -> list[Computation]:
-    """The computation and those it calls with whole values, each once."""
-    found: dict[Computation, None] = {}
-    work = [entry]
-    while work:
-        computation = work.pop()
-        if computation in found:
-            continue
-        found[computation] = None
-        for ins in computation:
-            if isinstance(ins.op, _CALLERS):
-                work += ins.calls
-    return list(found)
-
-
 def by_name(entry: Computation) -> dict[str, Instruction]:
     """Instructions by name; those outside the entry as `computation/name`."""
     found = {}
@@ -101,83 +64,6 @@ def by_name(entry: Computation) -> dict[str, Instruction]:
             plain = computation is entry
             found[ins.name if plain else f"{computation.name}/{ins.name}"] = ins
     return found
-
-
-# ------------------------------------------------------------------------------------ pairing
-
-
-def paired(mine: Computation, theirs: Computation) -> dict[Instruction, Instruction]:
-    """Instructions of `mine` with those of `theirs` that do the same to paired operands."""
-    pairs: dict[Instruction, Instruction] = {}
-    partners: dict[Instruction, Instruction] = {}
-    work, seen = [(mine, theirs)], set()
-    while work:
-        a, b = work.pop()
-        if (a, b) in seen:
-            continue
-        seen.add((a, b))
-        for x, y in zip(a.body.parameters, b.body.parameters, strict=False):
-            if _plain(x.type) == _plain(y.type):
-                pairs[x], partners[y] = y, x
-        for x, y in _aligned(a, b):
-            if x in pairs or not _reads_the_same(x, y, pairs, partners):
-                continue
-            pairs[x], partners[y] = y, x
-            if isinstance(x.op, _CALLERS) and isinstance(y.op, _CALLERS):
-                work += zip(x.calls, y.calls, strict=False)
-    return pairs
-
-
-def _reads_the_same(
-    x: Instruction,
-    y: Instruction,
-    pairs: Mapping[Instruction, Instruction],
-    partners: Mapping[Instruction, Instruction],
-) -> bool:
-    """Is an operand paired with the one of the other, and none with another value?"""
-    if len(x.operands) != len(y.operands):
-        return False
-    operands = list(zip(x.operands, y.operands, strict=True))
-    if not operands:
-        return True
-    return any(pairs.get(a) is b for a, b in operands) and all(
-        pairs.get(a) is b or a not in pairs or b not in partners for a, b in operands
-    )
-
-
-def _aligned(mine: Computation, theirs: Computation) -> Iterator[tuple[Instruction, Instruction]]:
-    """Pairs of instructions of one type, in order; by name where names mean something."""
-    a = [ins for ins in mine if not isinstance(ins.op, Parameter | Return)]
-    b = [ins for ins in theirs if not isinstance(ins.op, Parameter | Return)]
-    names = {(y.name, *_key(y)[1:]): y for y in b if not _NUMBERED.fullmatch(y.name)}
-    named = [(x, names.get((x.name, *_key(x)[1:]))) for x in a]
-    if 2 * sum(y is not None for _, y in named) >= min(len(a), len(b)):
-        yield from ((x, y) for x, y in named if y is not None)
-        return
-    keys, others = list(map(_key, a)), list(map(_key, b))
-    if [key[1:] for key in keys] == [key[1:] for key in others]:
-        yield from zip(a, b, strict=True)
-        return
-    careful = max(len(a), len(b)) <= _MOST_COMPARED
-    matcher = SequenceMatcher(None, keys, others, autojunk=not careful)
-    for kind, first, last, start, end in matcher.get_opcodes():
-        if kind == "equal" or (kind == "replace" and last - first == end - start):
-            pairs = zip(a[first:last], b[start:end], strict=True)
-            yield from ((x, y) for x, y in pairs if _key(x)[1:] == _key(y)[1:])
-
-
-def _key(ins: Instruction) -> tuple[object, ...]:
-    """What it does, in short: ops without operands are told apart by all they say."""
-    return ins.op.name, _plain(ins.type), None if ins.operands else ins.op
-
-
-def _plain(type_: Type) -> object:
-    """The type without its layout."""
-    if isinstance(type_, TupleType):
-        return tuple(map(_plain, type_.elements))
-    if isinstance(type_, TensorType):
-        return type_.element, type_.sizes
-    return type_
 
 
 # ---------------------------------------------------------------------------------- comparing
@@ -226,7 +112,7 @@ def compare_programs(
     Raises:
         EvaluationError: One of the programs cannot be evaluated.
     """
-    pairs = {a: b for a, b in paired(mine, theirs).items() if not isinstance(a.op, _STRUCTURE)}
+    pairs = {a: b for a, b in paired(mine, theirs).items() if not isinstance(a.op, STRUCTURE)}
     kept = Kept(iter(pairs.values()), other.max_bytes)
     expected = evaluate(theirs, arguments, replace(other, watch=kept.watch))
     known = {a: kept.values[b] for a, b in pairs.items()}
