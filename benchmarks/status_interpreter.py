@@ -33,11 +33,17 @@ def _parts(*names: str) -> Figure:
         seconds = sum(o.seconds for o in outcomes)
         said.append(f"{name}: {percent(good, len(ran))}{extra * bool(off)} in {seconds:.1f} s")
         notes += [
-            f"{o.chunk.id}{' (disabled upstream)' * o.chunk.is_disabled}: {o.status}: {o.reason}"
+            f"{o.chunk.id}{' (disabled upstream)' * o.chunk.is_disabled}: {_why(o)}"
             for o in outcomes
             if o.status != chunks.PASS
         ]
     return "; ".join(said), notes
+
+
+def _why(outcome: chunks.Outcome) -> str:
+    """What was found, without the place."""
+    line = (outcome.detail.splitlines() or [outcome.reason])[0]
+    return f"{outcome.status}: {line.rpartition('error: ')[2][:200]}"
 
 
 def interpret() -> Figure:

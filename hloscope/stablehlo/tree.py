@@ -184,6 +184,8 @@ class _Body:
         for ins in frame.instructions:
             if isinstance(ins.op, Parameter) or _is_part(ins) or _is_implied(ins):
                 continue
+            if ins is frame.returned:
+                continue
             if ins.calls and not isinstance(ins.op, _CALLERS):
                 return ins
             frame.operations.append(self._operation(ins, frame, ()))
@@ -196,7 +198,7 @@ class _Body:
 
     def _results(self, root: Instruction, frame: _Frame) -> Iterator[Value]:
         """What a computation without `return` returns: HLO's, of a region each part of a tuple."""
-        if frame.owner is not None and isinstance(root.op, Tuple):
+        if root is frame.returned:
             return (self._value(operand) for operand in root.operands)
         return iter([self._value(root)])
 
@@ -284,6 +286,7 @@ class _Frame:
         "owner",
         "parts",
         "regions",
+        "returned",
     )
 
     def __init__(
@@ -294,6 +297,10 @@ class _Frame:
         self.operations: list[Operation] = []
         self.regions: list[Region] = []
         self.parts: dict[Instruction, list[Instruction]] = {}
+        root = computation.root
+        is_several = owner is not None and isinstance(root.op, Tuple)
+        self.returned = root if is_several else None
+        """Of a region of HLO, the tuple whose parts are what it returns."""
         for ins in computation.instructions:
             if _is_part(ins):
                 self.parts.setdefault(ins.operands[0], []).append(ins)

@@ -50,6 +50,32 @@ def test_random_programs_mean_the_same_in_both_languages(seed: int, full: bool) 
     assert compared
 
 
+SEVERAL = """
+both { a = f32[] parameter(0) b = f32[] parameter(1) c = f32[] parameter(2) d = f32[] parameter(3)
+  e = f32[] add(a, c) f = f32[] maximum(b, d) ROOT t = (f32[], f32[]) tuple(e, f) }
+ENTRY e { x = f32[2,3] parameter(0) z = f32[] constant(0)
+  r = (f32[2], f32[2]) reduce(x, x, z, z), dimensions={1}, to_apply=both
+  sum = f32[2] get-tuple-element(r), index=0 most = f32[2] get-tuple-element(r), index=1
+  ROOT d = f32[2] subtract(sum, most) }
+"""
+
+
+def test_parts_of_a_tuple_of_hlo_are_results_of_stablehlo() -> None:
+    text = hs.print_stablehlo(hs.parse_hlo(SEVERAL))
+    assert "tuple" not in text
+    assert hs.verify(text) == []
+    x = [[1, 2, 3], [4, -5, 6]]
+    assert hs.evaluate(text, x).tolist() == hs.evaluate(SEVERAL, x).tolist() == [3, -1]
+
+
+def test_a_tuple_stablehlo_does_not_have_is_refused() -> None:
+    text = SEVERAL.replace("ROOT d = f32[2] subtract(sum, most)", "").replace(
+        "  r = ", "  ROOT r = "
+    )
+    with pytest.raises(hs.UnsupportedError, match="`r` is a tuple, which StableHLO does not have"):
+        hs.print_stablehlo(hs.parse_hlo(text))
+
+
 def test_real_programs_mean_the_same_in_both_languages(shared: Path, full: bool) -> None:
     small = [n for n in models.programs() if models.path_of(n, "hlo").stat().st_size < 100_000]
     for name in small if full else small[::12]:
