@@ -51,7 +51,7 @@ def argument(number: int, type_: str, dims: dict[str, int]) -> Any:
     dtype = dtype_of(tensor.element)
     if str(number) in dims:
         return np.asarray(dims[str(number)], dtype)
-    k = (7 * np.arange(tensor.num_elements) + 3 + 5 * number) % 11
+    k: Any = (7 * np.arange(tensor.num_elements) + 3 + 5 * number) % 11
     match tensor.element.kind:
         case "pred":
             k = k % 2
