@@ -39,6 +39,32 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+def _of_right_programs(question: Callable[P, T]) -> Callable[P, T]:
+    """Let a question about a wrong program end with what is wrong in it.
+
+    Programs are not verified before they are asked about: a question that goes wrong looks then.
+    """
+
+    @wraps(question)
+    def asked(*args: P.args, **named: P.kwargs) -> T:
+        try:
+            return question(*args, **named)
+        except HloscopeError:
+            raise
+        except Exception as error:
+            view = args[0]
+            assert isinstance(view, InstructionView | Program)
+            module = view.module if isinstance(view, Program) else view.program.module
+            tree = module.tree if isinstance(module, TreeModule) else None
+            found = verify_hlo(module) if tree is None else verify_mlir(tree)
+            if not found:
+                raise
+            first = found[0]
+            raise VerifyError(first.message, span=first.span, rule=first.rule) from error
+
+    return asked
+
+
 class Program:
     """A program that was read, and everything that is found out about it.
 
@@ -96,6 +122,7 @@ class Program:
             return print_stablehlo(self.module)
         return print_hlo(self.module, metadata=metadata)
 
+    @_of_right_programs
     def evaluate(
         self,
         *arguments: Any,
@@ -192,32 +219,6 @@ class ComputationView:
 
     def __repr__(self) -> str:
         return f"<computation {self.name}: {len(self)} instructions>"
-
-
-def _of_right_programs(question: Callable[P, T]) -> Callable[P, T]:
-    """Let a question about a wrong program end with what is wrong in it.
-
-    Programs are not verified before they are asked about: a question that goes wrong looks then.
-    """
-
-    @wraps(question)
-    def asked(*args: P.args, **named: P.kwargs) -> T:
-        try:
-            return question(*args, **named)
-        except HloscopeError:
-            raise
-        except Exception as error:
-            view = args[0]
-            assert isinstance(view, InstructionView)
-            module = view.program.module
-            tree = module.tree if isinstance(module, TreeModule) else None
-            found = verify_hlo(module) if tree is None else verify_mlir(tree)
-            if not found:
-                raise
-            first = found[0]
-            raise VerifyError(first.message, span=first.span, rule=first.rule) from error
-
-    return asked
 
 
 class InstructionView:

@@ -44,6 +44,10 @@ SHOUT = """func.func @main() -> tensor<f32> {
     (tensor<?x?xf32>, tensor<f32>) -> tensor<f32>
   return %2 : tensor<f32>
 }"""
+WINDOW = """add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
+ENTRY e { x = f32[4] constant({1, 2, 3, 4}) z = f32[] constant(0)
+  ROOT r = f32[1] reduce-window(x, z), to_apply=add,
+    window={size=2000000000 pad=1000000000_999999996} }"""
 MISSED = """add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
 here { a = f32[] parameter(0) ROOT r = f32[] all-reduce(a), to_apply=add }
 there { ROOT a = f32[] parameter(0) }
@@ -102,6 +106,10 @@ FAULTS: dict[str, Fault] = {
         "ENTRY e { ROOT i = f32[1000] iota(), iota_dimension=0 }", ("--max-bytes", "3999"), 1,
         "at most 3,999"
     ),
+    "more than there is": Fault(
+        "ENTRY e { ROOT i = f32[1500000000] iota(), iota_dimension=0 }", (), 1, "out of memory"
+    ),
+    "a window as large as the memory": Fault(WINDOW, (), 1, "out of memory"),
     "an iota of 100 GB, known at run time": Fault(DYNAMIC, (), 1, "bytes"),
     "a broadcast of 100 GB, known at run time": Fault(
         SHOUT.replace("SIZES", "250000, 100000"), (), 1, "bytes"

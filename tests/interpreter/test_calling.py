@@ -162,3 +162,10 @@ def test_a_grid_of_processes() -> None:
     assert [float(r) for r in hs.evaluate_grid(text, [5], replicas=2)] == [10, 10]
     with pytest.raises(hs.EvaluationError, match="2 lists of arguments for 3 processes"):
         hs.evaluate_grid(text, *given, replicas=3)
+
+
+def test_what_goes_wrong_in_a_wrong_program_is_said_of_the_program() -> None:
+    text = """ENTRY e { p = f32[2] parameter(0) q = f32[3] parameter(1)
+      ROOT s = f32[2] add(p, q) }"""
+    with pytest.raises(hs.HloscopeError):
+        hs.evaluate(text, [1, 2], [1, 2, 3])
