@@ -142,7 +142,7 @@ def _random(type_: Type, generator: np.random.Generator) -> Value:
         return tuple([_random(inner, generator) for inner in type_.elements])
     if not isinstance(type_, TensorType):
         return TOKEN
-    element, shape = type_.element, tuple(size or 1 for size in type_.sizes)
+    element, shape = type_.element, tuple(1 if n is None else n for n in type_.sizes)
     dtype = dtype_of(element)
     made: Any
     match "signed" if isinstance(element, QuantizedType) else element.kind:

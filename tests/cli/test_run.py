@@ -152,6 +152,8 @@ def test_random_arguments_are_the_same_each_time(run: Run) -> None:
     first, again, other = (run("run", "-", "--random", s, stdin=MLIR) for s in ("1", "1", "2"))
     assert first.exit_code == 0, first.output
     assert first.stdout == again.stdout != other.stdout
+    empty = run("run", "-", "--random", "1", stdin=HLO.replace("f32[2]", "f32[0,3]"))
+    assert empty.stdout == "tensor<0x3xf32> {\n  []\n}\n"
 
 
 def test_limits(run: Run) -> None:
