@@ -329,6 +329,12 @@ def _collective_permute(op: CollectivePermute, at: Site) -> Kernel:
     replica, partition = process.id
     channel = op.channel_id or 0
     me = partition if channel > 0 else replica
+    kind, count = "replica", process.grid.replicas
+    if channel > 0:
+        kind, count = "partition", process.grid.partitions
+    strangers = [number for pair in op.pairs for number in pair if not 0 <= number < count]
+    if strangers:
+        raise EvaluationError(f"`{op.name}` names {kind} {strangers[0]}, there are {count}")
     targets = [target for source, target in op.pairs if source == me]
     sources = [source for source, target in op.pairs if target == me]
     fixed = replica if channel > 0 else partition
@@ -340,8 +346,7 @@ def _collective_permute(op: CollectivePermute, at: Site) -> Kernel:
             process.post((op.name, channel, fixed, me, target), ins, sent)
         if sources:
             key = op.name, channel, fixed, sources[0], me
-            what = f"{'partition' if channel > 0 else 'replica'} {sources[0]}"
-            found = process.take(key, ins, what)
+            found = process.take(key, ins, f"{kind} {sources[0]}")
         elif in_place:
             return operands[1]  # type: ignore[no-any-return]
         else:

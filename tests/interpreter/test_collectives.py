@@ -175,6 +175,16 @@ def test_collective_permute() -> None:
         assert grid(text, [[[1]], [[3]], [[5]], [[7]]], *sizes) == [[0], [1], [3], [7]]
 
 
+def test_collective_permute_names_processes_that_exist() -> None:
+    pairs = "source_target_pairs = dense<[[0, 1], [1, 4]]> : tensor<2x2xi64>"
+    text = program("collective_permute", "", pairs, ("tensor<1xi64>",), "tensor<1xi64>")
+    with pytest.raises(EvaluationError, match="names replica 4, there are 2"):
+        grid(text, [[[1]], [[3]]], 2)
+    text = program("collective_permute", "", pairs + CHANNEL, ("tensor<1xi64>",), "tensor<1xi64>")
+    with pytest.raises(EvaluationError, match="names partition 1, there are 1"):
+        grid(text, [[[1]], [[3]]], 2)
+
+
 def test_ids() -> None:
     text = """func.func @main() -> (tensor<ui32>, tensor<ui32>) {
       %r = stablehlo.replica_id : tensor<ui32>
