@@ -56,7 +56,13 @@ def evaluate(
     import numpy as np
 
     with np.errstate(all="ignore"):
-        return run(Plans(world).of(computation), values)
+        results = run(Plans(world).of(computation), values)
+    for i, (value, type_) in enumerate(zip(results, computation.results, strict=True)):
+        why = fits(value, type_)
+        if why:  # ops believe declared types, which `hloscope verify` checks
+            message = f"result {i} should be {print_type(type_, layout=False)}: {why}"
+            raise EvaluationError(f"{message}; the program is wrong", span=computation.span)
+    return results
 
 
 def as_value(given: Any, type_: Type, what: str) -> Value:

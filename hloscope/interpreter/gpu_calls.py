@@ -19,7 +19,7 @@ from hloscope.interpreter.custom_call import implements
 from hloscope.interpreter.lapack import cholesky, eigenvectors, solver
 from hloscope.interpreter.registry import Kernel, Site, kernel
 from hloscope.interpreter.substitution import lu
-from hloscope.interpreter.values import Array, Value, dtype_of
+from hloscope.interpreter.values import Array, EvaluationError, Value, dtype_of
 from hloscope.ir.graph import Instruction
 from hloscope.ir.op import Op
 from hloscope.ir.types import Dims, TensorType
@@ -92,6 +92,9 @@ def _matmul(op: CustomCall, at: Site) -> Kernel:
     lhs, rhs, *_ = map(_array, at.operands)
     result = _array(at.results[0])
     dot = _inner(at, DotGeneral(DotDimensions(*numbers)), result, (lhs, rhs))
+    needed = 2 + (beta != 0) + has_bias
+    if len(at.operands) < needed:
+        raise EvaluationError(f"{len(at.operands)} operands, the configuration needs {needed}")
 
     def compute(a: Any, b: Any, *more: Any) -> Any:
         given = iter(more)

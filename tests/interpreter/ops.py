@@ -37,10 +37,12 @@ def array(numbers: Any, spelling: str) -> Any:
 def apply(op: str, *operands: Any, result: str = "", attributes: str = "") -> Any:
     """What an op makes of arrays; its result has the type of the first unless `result` names one.
 
+    (`select` chooses by its first array; its result has the type of the second.)
+
     An op without a dialect's name is one of StableHLO.
     """
     types = [_type(x) for x in operands]
-    first = types[0]
+    first = types[op == "select"]
     out = type_text(TensorType(ELEMENTS[result], first.sizes)) if result else type_text(first)
     name = op if "." in op else f"stablehlo.{op}"
     texts = [type_text(t) for t in types]

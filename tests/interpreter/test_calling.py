@@ -169,3 +169,11 @@ def test_what_goes_wrong_in_a_wrong_program_is_said_of_the_program() -> None:
       ROOT s = f32[2] add(p, q) }"""
     with pytest.raises(hs.HloscopeError):
         hs.evaluate(text, [1, 2], [1, 2, 3])
+
+
+def test_a_result_of_another_type_than_declared_is_an_error() -> None:
+    wrong = "ENTRY e { p = f32[3] parameter(0) ROOT n = f32[5] slice(p), slice={[0:5]} }"
+    with pytest.raises(
+        hs.EvaluationError, match=r"result 0 should be f32\[5\]: its shape is \(3,\)"
+    ):
+        hs.evaluate(wrong, [1, 2, 3])
