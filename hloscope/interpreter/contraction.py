@@ -125,19 +125,39 @@ def _ragged_dot(op: RaggedDot, at: Site) -> Kernel:
             mask = _mask(op, lhs, starts[..., group], ends[..., group])
             rows = np.where(mask, lhs, lhs.dtype.type(0))
             if is_contracting:
-                parts.append(contracted(rows, rhs, dims, dtype))
+                met = np.where(_mask_of_rhs(dims, mask, rhs), rhs, rhs.dtype.type(0))
+                parts.append(contracted(rows, met, dims, dtype))
                 continue
             if is_batch:
                 part = contracted(rows, rhs, dims, dtype)
             else:
                 axis = op.rhs_group[0]
                 part = contracted(rows, rhs.take(group, axis), _without(dims, axis), dtype)
-            total = part if total is None else total + part
+            own = _mask_of_result(dims, mask, part)
+            total = np.where(own, part, dtype.type(0) if total is None else total)
         if is_contracting:
             return np.stack(parts) if parts else _nothing(at, dtype)
         return total if total is not None else _nothing(at, dtype)
 
     return kernel
+
+
+def _mask_of_rhs(dims: DotDimensions, mask: Array, rhs: Array) -> Array:
+    """The mask of `lhs`, whose free dimensions have size 1, along the dimensions of `rhs`."""
+    mine = dims.lhs_batch + dims.lhs_contracting
+    theirs = dims.rhs_batch + dims.rhs_contracting
+    shape = [1] * rhs.ndim
+    for d, e in zip(mine, theirs, strict=True):
+        shape[e] = mask.shape[d]
+    order = [mine[k] for k in np.argsort(theirs)]
+    return mask.transpose(*order, *_free(mask, mine)).reshape(shape)
+
+
+def _mask_of_result(dims: DotDimensions, mask: Array, result: Array) -> Array:
+    """The mask of `lhs`, whose contracting dimensions have size 1, along those of the result."""
+    kept = dims.lhs_batch + tuple(_free(mask, dims.lhs_batch + dims.lhs_contracting))
+    shape = [mask.shape[d] for d in kept] + [1] * (result.ndim - len(kept))
+    return mask.transpose(*kept, *dims.lhs_contracting).reshape(shape)
 
 
 def _nothing(at: Site, dtype: np.dtype[Any]) -> Array:

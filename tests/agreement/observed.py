@@ -16,9 +16,8 @@ Bools = NDArray[np.bool_]
 
 _SPECIAL: Final = (np.nan, np.inf, -np.inf)
 MOST_TRIES: Final = 40
-NO_NAN: Final = {"cholesky", "ragged_dot", "sort", "triangular_solve", "uniform_quantize"}
-"""Ops for which a NaN says nothing: it would be refused, or spread further than a number (as
-masks multiply by zero)."""
+NO_NAN: Final = {"cholesky", "sort", "triangular_solve", "uniform_quantize"}
+"""Ops for which a NaN says nothing: it would be refused, or spread further than a number."""
 
 
 # ------------------------------------------------------------------------- numbered elements

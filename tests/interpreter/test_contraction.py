@@ -228,6 +228,17 @@ def test_ragged_batch() -> None:
     assert values(text, a.tolist(), b.tolist(), [2, 1]) == (a @ b).tolist()
 
 
+def test_what_is_no_number_stays_in_its_group() -> None:
+    rows = {
+        "lhs_contracting": [1], "rhs_contracting": [1], "lhs_ragged": [0], "rhs_group": [0],
+    }  # fmt: skip
+    text = ragged("2x1xf32", "2x1x1xf32", "2xi64", "2x1xf32", rows)
+    assert values(text, [[2.0], [3.0]], [[[np.inf]], [[5.0]]], [1, 1]) == [[np.inf], [15.0]]
+    contracted = {"lhs_contracting": [1], "rhs_contracting": [0], "lhs_ragged": [1]}
+    text = ragged("1x2xf32", "2x1xf32", "2xi32", "2x1x1xf32", contracted)
+    assert values(text, [[2.0, 3.0]], [[np.inf], [5.0]], [1, 1]) == [[[np.inf]], [[15.0]]]
+
+
 def test_group_sizes_of_every_batch() -> None:
     dims = {
         "lhs_batching": [0], "rhs_batching": [1], "lhs_contracting": [2], "rhs_contracting": [2],
