@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from itertools import groupby
 from typing import Final, TypeAlias
 
 Index: TypeAlias = tuple[int, ...]
@@ -176,28 +175,3 @@ def _text(
         f' font-weight="{weight}"' if weight else ""
     )
     return f'<text x="{x:g}" y="{y:g}" fill="{colour}"{style}>{escape(text)}</text>'
-
-
-def ranges_text(indices: Collection[Index]) -> str:
-    """Indices as short text: runs of the last dimension are written as ranges.
-
-    >>> ranges_text([(0, 0), (0, 1), (0, 2), (3, 1)])
-    '[0, 0:3] [3, 1]'
-    """
-    parts = []
-    for prefix, group in groupby(sorted(indices), key=lambda index: index[:-1]):
-        last = [index[-1] for index in group if index]
-        for run in _runs(last):
-            end = f"{run[0]}" if len(run) == 1 else f"{run[0]}:{run[-1] + 1}"
-            parts.append(f"[{', '.join([*map(str, prefix), end])}]")
-    return " ".join(parts) or "[]"
-
-
-def _runs(numbers: Sequence[int]) -> list[list[int]]:
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and runs[-1][-1] + 1 == number:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return runs

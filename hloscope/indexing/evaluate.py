@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -150,19 +149,3 @@ def _chunks(m: MapBase, sizes: list[int]) -> Iterator[list[NDArray[np.int64]]]:
         flat = np.arange(start, min(start + CHUNK, total))
         unraveled = np.unravel_index(flat, sizes) if sizes else ()
         yield [u + v.interval.lo for u, v in zip(unraveled, m.ranges, strict=True)]
-
-
-def domain_points(m: MapBase, *, limit: int = 1 << 20) -> Iterator[Point]:
-    """Points of the domain: values of all dims, ranges and runtime variables.
-
-    Raises:
-        ValueError: The box has more than `limit` points.
-    """
-    intervals = list(m.box.values())
-    size = prod(max(0, i.hi - i.lo + 1) for i in intervals)
-    if size > limit:
-        raise ValueError(f"a box of {size} points has more than {limit}")
-    n, k = len(m.dims), len(m.dims) + len(m.ranges)
-    for point in product(*(range(i.lo, i.hi + 1) for i in intervals)):
-        if satisfies(m, point[:n], point[n:k], point[k:]):
-            yield point

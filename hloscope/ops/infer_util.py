@@ -389,32 +389,10 @@ def check_all_in_bounds(dims: Dims, upper: int, name: str, upper_name: str, rule
         )
 
 
-def check_dims(dims: Dims, rank: int, what: str, *, unique: str, inside: str) -> None:
-    """Dimension numbers: no duplicates (label `unique`), each in `[0, rank)` (`inside`)."""
-    require(len(set(dims)) == len(dims), unique, f"{what} {list(dims)} has duplicates")
-    for d in dims:
-        require(0 <= d < rank, inside, f"{what}: dimension {d} is not in [0, {rank})")
-
-
 def without(items: Sequence[Extent], dims: Iterable[int]) -> list[Extent]:
     """The dimensions of `items` that are not in `dims`."""
     dropped = set(dims)
     return [x for i, x in enumerate(items) if i not in dropped]
-
-
-def reduced_result(
-    op: str, arrays: Sequence[TensorType], inits: Sequence[TensorType], calls: Sequence[Callee]
-) -> list[ElementType]:
-    """Element types of a reduction's results: what the body returns, or without it the inits'."""
-    if not calls:
-        return [t.element for t in inits]
-    types = tensors(op, leaves(returned(op, calls)))
-    require(
-        len(types) == len(arrays),
-        f"{op}_c6" if op == "reduce" else f"{op}_c13",
-        f"the body of `{op}` returns {len(types)} values, needs {len(arrays)}",
-    )
-    return [t.element for t in types]
 
 
 def halves(op: str, operands: tuple[Type, ...]) -> tuple[list[TensorType], list[TensorType]]:

@@ -59,11 +59,6 @@ class Slices:
         return tuple(k for k in range(len(self.sliced)) if k not in self.window_dims)
 
     @property
-    def row_sizes(self) -> Dims:
-        """Sizes of the rows' dimensions, those of the indices but for the vector."""
-        return tuple(n for k, n in enumerate(self.indices) if k != self.index_vector_dim)
-
-    @property
     def kept_dims(self) -> Dims:
         """Dimensions of the whole that a slice keeps, in order."""
         gone = {*self.dropped_dims, *self.batching_dims}
