@@ -12,8 +12,8 @@ from hloscope.display.html import to_html as _to_html
 from hloscope.display.reads import to_svg as _to_svg
 from hloscope.display.text import to_print_indexing, to_text
 from hloscope.fusion.leaves import leaf_types
-from hloscope.fusion.verify import Check, Verifier, combined
 from hloscope.indexing import IndexingMap
+from hloscope.proof import Check, Verifier, combined
 
 
 class Indexing:

@@ -20,7 +20,7 @@ from hloscope.cli.proofs import Tally
 from hloscope.display.latex import to_latex
 from hloscope.display.picture import Index
 from hloscope.errors import UnknownNameError
-from hloscope.fusion.verify import Verifier
+from hloscope.proof import Verifier
 
 FORMATS: Final = ("text", "print_indexing", "json", "latex", "html", "svg")
 

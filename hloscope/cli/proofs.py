@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from hloscope.api import Indexing
-from hloscope.fusion.verify import Outcome
+from hloscope.proof import Outcome
 
 DISAGREES: Final = 5
 UNDECIDED: Final = 4

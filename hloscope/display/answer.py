@@ -10,13 +10,13 @@ from typing import Any, Final, Literal, TypeAlias
 from hloscope.display.parts import runtime_map
 from hloscope.errors import UnsupportedError
 from hloscope.fusion.origins import origin_text
-from hloscope.fusion.verify import Check
 from hloscope.hlo_parser.spelling import write_op
 from hloscope.hlo_parser.types import print_type
 from hloscope.indexing import Access, Accesses, IndexingMap
 from hloscope.indexing.layout import placed_sizes
 from hloscope.ir.graph import Computation, Instruction
 from hloscope.ir.types import Dims, TensorType, Type
+from hloscope.proof import Check
 
 SCHEMA: Final = "hloscope.index/1"
 Direction: TypeAlias = Literal["output_to_input", "input_to_output"]

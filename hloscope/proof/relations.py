@@ -8,11 +8,11 @@ from typing import Any, TypeAlias
 
 from hloscope.affine import Expr, Interval
 from hloscope.fusion.pool import with_replica
-from hloscope.fusion.verify.graph import Names
-from hloscope.fusion.verify.reads import Values
 from hloscope.indexing import Access, IndexingMap, RuntimeVariable
 from hloscope.indexing.exact import system_of
 from hloscope.ir.graph import Instruction
+from hloscope.proof.graph import Names
+from hloscope.proof.reads import Values
 from hloscope.simplifier.isl_relations import (
     Builder,
     Parameters,

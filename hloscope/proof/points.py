@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from hloscope.affine import Dim, Range, Runtime, Var, evaluate_array, variables
 from hloscope.fusion.pool import with_replica
-from hloscope.fusion.verify.graph import Names
-from hloscope.fusion.verify.reads import Values
 from hloscope.indexing import Access, IndexingMap
+from hloscope.proof.graph import Names
+from hloscope.proof.reads import Values
 from hloscope.simplifier.isl_relations import UndecidedError
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import pytest
 import hloscope
 from hloscope.affine import Dim, Interval, Range
 from hloscope.api import Indexing
-from hloscope.fusion.verify import Outcome, Verifier
 from hloscope.indexing import Access, IndexingMap, Precision, Variable
+from hloscope.proof import Outcome, Verifier
 from hloscope.simplifier.isl_relations import UndecidedError
 
 WINDOW = """
@@ -141,7 +141,7 @@ def wrong_maps(m: IndexingMap) -> dict[str, IndexingMap]:
     ],
 )
 def test_wrong_maps_are_refuted(text: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    module = "hloscope.fusion.verify.verifier"
+    module = "hloscope.proof.verifier"
     if way != "both":
 
         def undecided(*_: object) -> None:

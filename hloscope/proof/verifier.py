@@ -10,11 +10,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from hloscope.affine import Dim
 from hloscope.errors import UnsupportedError
 from hloscope.fusion.blueprint import Blueprints
-from hloscope.fusion.verify.check import Check, Outcome
-from hloscope.fusion.verify.graph import Reached, Steps, Walker
-from hloscope.fusion.verify.points import Rows, Touching, first_difference
-from hloscope.fusion.verify.reads import Values
-from hloscope.fusion.verify.relations import Relating, Relations
 from hloscope.indexing import Accesses, IndexingMap, Precision
 from hloscope.indexing.layout import address_map, major_to_minor
 from hloscope.indexing.rules.build import sizes as sizes_of
@@ -22,6 +17,11 @@ from hloscope.ir.graph import Computation, Instruction
 from hloscope.ir.types import TensorType, Type
 from hloscope.ir.views import captured
 from hloscope.ops.control import While
+from hloscope.proof.check import Check, Outcome
+from hloscope.proof.graph import Reached, Steps, Walker
+from hloscope.proof.points import Rows, Touching, first_difference
+from hloscope.proof.reads import Values
+from hloscope.proof.relations import Relating, Relations
 from hloscope.simplifier.isl import CounterExample
 from hloscope.simplifier.isl_relations import UndecidedError, budgeted
 
