@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from hloscope.visible import visible
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -30,7 +32,7 @@ class Span:
         return text.count("\n", 0, self.start) + 1, self.start - line_start + 1
 
     def render(self, context: int = 160) -> str:
-        """Return the source line and a caret line; tabs keep the caret aligned.
+        """Return the source line, every character visible, and a caret line; tabs stay aligned.
 
         A line longer than `context` characters is cut around the caret, so that a 90 kB line of
         a dump does not fill the screen.
@@ -47,5 +49,6 @@ class Span:
             head, tail = "…" * (lo > 0), "…" * (hi < len(line))
             line, at = head + line[lo:hi] + tail, at - lo + len(head)
             width = max(1, min(width, len(line) - at))
-        pad = re.sub(r"[^\t]", " ", line[:at])
-        return f"{line}\n{pad}{'^' * width}"
+        before, marked = visible(line[:at]), visible(line[at : at + width])
+        pad = re.sub(r"[^\t]", " ", before)
+        return f"{before}{marked}{visible(line[at + width :])}\n{pad}{'^' * max(1, len(marked))}"

@@ -35,10 +35,11 @@ _LOCK: Final = RLock()
 _set: Final = object.__setattr__
 
 
-def _forget(table: dict[Any, Any], key: object, entry: object) -> None:
+def _forget(table: dict[Any, Any], key: object, entry: object, lock: Any = _LOCK) -> None:
     """Remove the entry of a dead node, unless a new one has taken its place."""
-    if table.get(key) is entry:
-        del table[key]
+    with lock:  # a node of the same value may be entered between the question and the removal
+        if table.get(key) is entry:
+            del table[key]
 
 
 class Node:

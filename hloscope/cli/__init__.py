@@ -9,6 +9,9 @@ from hloscope import __version__
 
 __all__ = ["main"]
 
+INTERRUPTED = 130
+"""The exit code of an interrupted process, as the shell has it."""
+
 
 def main() -> None:
     """Run the command with the arguments of the process, and end the process.
@@ -18,4 +21,10 @@ def main() -> None:
     if sys.argv[1:] == ["--version"]:
         print(f"hloscope {__version__}")
         return
-    import_module("hloscope.cli.app").app(prog_name="hloscope")
+    try:
+        import_module("hloscope.cli.streams").guard()
+        app = import_module("hloscope.cli.app").app
+    except KeyboardInterrupt:  # before there is a command that could say so
+        sys.stderr.write("\ninterrupted\n")
+        sys.exit(INTERRUPTED)
+    app(prog_name="hloscope")

@@ -7,6 +7,7 @@ bug; 130 and 141 as the shell has them for an interrupt and a reader that went a
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from importlib import import_module
@@ -15,10 +16,14 @@ from typing import Any, Final
 import click
 
 from hloscope import __version__
+from hloscope.cli import INTERRUPTED
 from hloscope.cli.common import DEBUG, debug_option
+from hloscope.cli.streams import OutputError, finish
 from hloscope.errors import HloscopeError, did_you_mean
 
-USAGE, OUR_BUG, INTERRUPTED, NO_READER = 2, 5, 130, 141
+USAGE, OUR_BUG, NO_READER = 2, 5, 141
+UNWRITABLE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
+"""What the system says of a stream that takes no more."""
 
 COMMANDS: Final = {
     "ls": ("ls", "List the instructions or the fusions of a program."),
@@ -68,7 +73,7 @@ class App(click.Group):
         """Run the command; every way it can end has its message and exit code."""
         try:
             result = super().invoke(ctx)
-            sys.stdout.flush()
+            finish()
         except (click.ClickException, click.exceptions.Exit):
             raise
         except KeyboardInterrupt:
@@ -79,6 +84,10 @@ class App(click.Group):
         except HloscopeError as error:
             end(ctx, str(error), error.exit_code)
         except Exception as error:  # whatever else comes out of the library is a bug of ours
+            if isinstance(error, OSError) and error.errno in UNWRITABLE and not error.filename:
+                _drop_output()
+                message = f"error: cannot write the standard output: {error.strerror}"
+                end(ctx, message, OutputError.exit_code)
             if ctx.meta.get(DEBUG):
                 raise
             what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
@@ -93,8 +102,9 @@ def end(ctx: click.Context, message: str, code: int) -> None:
 
 
 def _drop_output() -> None:
-    """Forget what is not written yet: the reader (`head`, say) has gone."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """Forget what is not written yet: the reader (`head`, say) has gone, or the disk is full."""
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @click.group(

@@ -11,7 +11,9 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from hloscope.cli.streams import styled_errors, styled_output
 from hloscope.display.table import columns
+from hloscope.visible import visible
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -78,14 +80,14 @@ def _print_ruled(
             overflow="fold",
         )
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    Console().print(table)
+        table.add_row(*(Text(visible(cell)) for cell in row))
+    Console(file=styled_output()).print(table)
 
 
 def with_progress(items: Sequence[T], label: str) -> Iterator[T]:
     """Yield the items; show how far it is on a terminal's standard error."""
     bar: Any = nullcontext(items)
     if sys.stderr.isatty() and not sys.stdout.isatty():
-        bar = click.progressbar(items, label=label, file=sys.stderr, show_pos=True)
+        bar = click.progressbar(items, label=label, file=styled_errors(), show_pos=True)
     with bar as each:
         yield from each

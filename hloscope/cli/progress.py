@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from threading import Timer
 from typing import Final
 
+from hloscope.cli.streams import styled_errors
+
 DELAY: Final = 1.0
 """Seconds before anything is shown."""
 
@@ -27,9 +29,11 @@ def steps_shown(most: int | None = None) -> Iterator[Callable[[int], None] | Non
 
     of = "" if most is None else f" of {most:,} at most"
     text = TextColumn("{task.completed:,} steps" + of)
+    console = Console(file=styled_errors())
     display = Progress(
-        SpinnerColumn(), text, TimeElapsedColumn(), console=Console(stderr=True), transient=True
-    )
+        SpinnerColumn(), text, TimeElapsedColumn(), console=console, transient=True,
+        redirect_stdout=False, redirect_stderr=False,
+    )  # fmt: skip
     task = display.add_task("run", total=None)
     timer = Timer(DELAY, display.start)
     timer.daemon = True

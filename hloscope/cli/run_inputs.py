@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from math import prod
 from typing import Any, Final
 
 import click
@@ -12,7 +13,7 @@ import numpy as np
 from hloscope.errors import HloscopeError, UnknownNameError, did_you_mean
 from hloscope.hlo_parser import parse_hlo
 from hloscope.interpreter.evaluate import as_value
-from hloscope.interpreter.files import arranged, load
+from hloscope.interpreter.files import MOST_BYTES, arranged, load
 from hloscope.interpreter.values import TOKEN, EvaluationError, Value, byte_size, dtype_of
 from hloscope.ir.graph import Computation, Module
 from hloscope.ir.types import QuantizedType, TensorType, TupleType, Type
@@ -26,6 +27,9 @@ from hloscope.stablehlo import is_mlir, parse_stablehlo
 from hloscope.stablehlo.graph import Function
 
 _COMMENT: Final = re.compile(r"//[^\n]*")
+_WIDEST: Final = 16
+"""Bytes of the widest element, complex128."""
+_SPARE: Final = 1 << 20
 _LIKE: Final = "i.e. --args=[dense<1> : tensor<2xi32>, ...]"
 
 
@@ -127,13 +131,30 @@ def _from_files(paths: Sequence[str], entry: Computation, processes: int) -> lis
     """Arguments from files: one `.npz` for each process, or files of one array each."""
     types = entry.arguments
     names = [parameter.name for parameter in entry.body.parameters]
-    loaded = [load(path) for path in paths]
+    counts = [_elements(type_) for type_ in types]
+    # Elements may be stored in a wider type; an array too many is told of when all are there.
+    most = MOST_BYTES if None in counts else _SPARE + _WIDEST * sum(filter(None, counts))
+    loaded = [load(path, most_bytes=min(most, MOST_BYTES)) for path in paths]
     if processes > 1 and len(loaded) == processes:
         return [arranged(arrays, types, names) for arrays in loaded]
     if len(loaded) == 1:
         return [arranged(loaded[0], types, names)]
     one_by_one = [array for arrays in loaded for array in arrays.values()]
     return [arranged({str(i): array for i, array in enumerate(one_by_one)}, types, ())]
+
+
+def _elements(type_: Type) -> int | None:
+    """How many elements a value has at most; `None` if nobody knows."""
+    if isinstance(type_, TupleType):
+        counts = [_elements(inner) for inner in type_.elements]
+        return None if None in counts else sum(filter(None, counts))
+    if not isinstance(type_, TensorType):
+        return 0
+    bounds = type_.bounds or (None,) * type_.rank
+    sizes = [
+        bound if size is None else size for size, bound in zip(type_.sizes, bounds, strict=True)
+    ]
+    return None if None in sizes else prod(size for size in sizes if size is not None)
 
 
 def _random(type_: Type, generator: np.random.Generator) -> Value:

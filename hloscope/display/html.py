@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import Final
 
 from hloscope.display.answer import Answer, shape_text
@@ -11,6 +10,7 @@ from hloscope.display.picture import Index
 from hloscope.display.reads import to_svg
 from hloscope.display.text import headline
 from hloscope.indexing import Access, Precision
+from hloscope.visible import in_page
 
 _STYLE: Final = """\
 .hloscope{font:14px/1.5 system-ui,sans-serif;color:#1c2733;background:#fff;max-width:75em}
@@ -26,7 +26,7 @@ border-bottom:1px solid #e4e8ee}
 
 def to_html(answer: Answer, at: Index | None = None) -> str:
     """A complete page: the instruction, the picture, the table of maps."""
-    title = escape(headline(answer.instruction, answer.opcode))
+    title = in_page(headline(answer.instruction, answer.opcode))
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         f"</head>\n<body>\n{html_fragment(answer, at)}</body></html>\n"
@@ -43,7 +43,7 @@ def html_fragment(answer: Answer, at: Index | None = None, *, picture: bool = Tr
     drawn = to_svg(answer, at) if picture and answer.outputs else ""
     return (
         f'<style>\n{_STYLE}</style>\n<div class="hloscope">\n'
-        f"<p><code>{escape(headline(answer.instruction, answer.opcode))}</code></p>\n"
+        f"<p><code>{in_page(headline(answer.instruction, answer.opcode))}</code></p>\n"
         f"{drawn}<table>\n<tr>{heads}</tr>\n{rows}\n</table>\n</div>\n"
     )
 
@@ -53,8 +53,8 @@ def _rows(answer: Answer) -> list[list[str]]:
     for output in answer.outputs:
         for operand in output.operands:
             asked = output.type if answer.direction == "output_to_input" else operand.type
-            name = f"{operand.number} <code>{escape(operand.name)}</code>"
-            head = [str(output.number), name, f"<code>{escape(shape_text(operand.type))}</code>"]
+            name = f"{operand.number} <code>{in_page(operand.name)}</code>"
+            head = [str(output.number), name, f"<code>{in_page(shape_text(operand.type))}</code>"]
             for access in operand.accesses:
                 rows.append([*head, *_cells(access, answer.sizes(asked))])
                 head = ["", "", ""]
@@ -65,8 +65,8 @@ def _rows(answer: Answer) -> list[list[str]]:
 
 def _cells(access: Access, sizes: tuple[int, ...]) -> list[str]:
     parts = access_parts(access, sizes)
-    where = "<br>".join(f"<code>{escape(t)}</code>" for t in (*parts.where, *parts.origins))
+    where = "<br>".join(f"<code>{in_page(t)}</code>" for t in (*parts.where, *parts.origins))
     claim = f'<span class="{access.precision}">{access.precision}</span>'
     if access.precision is not Precision.EXACT:
-        claim += f"<br>{escape(access.reason)}"
-    return [f"<code>{escape(parts.arrow)}</code>", where, claim]
+        claim += f"<br>{in_page(access.reason)}"
+    return [f"<code>{in_page(parts.arrow)}</code>", where, claim]

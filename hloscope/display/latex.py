@@ -7,6 +7,7 @@ import re
 from hloscope.display.answer import Answer, OperandAnswer
 from hloscope.indexing import Access, Precision
 from hloscope.indexing.markup import to_latex as map_to_latex
+from hloscope.visible import visible
 
 
 def to_latex(answer: Answer) -> str:
@@ -42,4 +43,6 @@ def escaped(text: str) -> str:
     a\_b\{1\}
     """
     special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-    return re.sub(r"[\\~^_{}&%$#]", lambda m: special.get(m.group(), f"\\{m.group()}"), text)
+    return re.sub(
+        r"[\\~^_{}&%$#]", lambda m: special.get(m.group(), f"\\{m.group()}"), visible(text)
+    )

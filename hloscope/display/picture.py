@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from typing import Final, TypeAlias
+
+from hloscope.visible import in_page
 
 Index: TypeAlias = tuple[int, ...]
 
@@ -94,7 +95,7 @@ def svg(panels: Sequence[Panel], *, caption: str = "") -> str:
         f'<rect x="0.5" y="0.5" width="{width - 1:.0f}" height="{height - 1:.0f}" rx="8" '
         f'fill="{_PAGE}" stroke="{_FRAME}"/>'
     )
-    title = [f"<title>{escape(caption)}</title>"] if caption else []
+    title = [f"<title>{in_page(caption)}</title>"] if caption else []
     if caption:
         title.append(_text(_PAD, _PAD + 10, caption, size=13, weight=600))
     return "\n".join([head, *title[:1], frame, *title[1:], *body, "</svg>"]) + "\n"
@@ -174,4 +175,4 @@ def _text(
     style = (f' font-size="{size:g}"' if size else "") + (
         f' font-weight="{weight}"' if weight else ""
     )
-    return f'<text x="{x:g}" y="{y:g}" fill="{colour}"{style}>{escape(text)}</text>'
+    return f'<text x="{x:g}" y="{y:g}" fill="{colour}"{style}>{in_page(text)}</text>'

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
+from threading import RLock
 from typing import Final, TypeAlias, TypeVar
 from weakref import WeakValueDictionary
 
@@ -49,11 +50,15 @@ class _Interned(type):
     def __call__(cls, interval: Interval, name: str = "") -> Variable:
         key = interval.lo, interval.hi, name
         found = _LIVE.get(key)
-        if found is None:  # another thread may be faster
-            found = _LIVE.setdefault(key, type.__call__(cls, interval, name))
+        if found is None:
+            with _LOCK:  # another thread may be faster
+                found = _LIVE.get(key)
+                if found is None:
+                    found = _LIVE[key] = type.__call__(cls, interval, name)
         return found
 
 
+_LOCK: Final = RLock()
 _LIVE: Final[WeakValueDictionary[tuple[int, int, str], Variable]] = WeakValueDictionary()
 
 

@@ -7,6 +7,7 @@ integers, and integers of few bits in a byte each.
 from __future__ import annotations
 
 import os
+import warnings
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, Any, Final
@@ -18,40 +19,50 @@ from hloscope.interpreter.values import TOKEN, Array, EvaluationError, Value, dt
 from hloscope.ir.types import TensorType, TupleType, Type
 from hloscope.mlir.types import type_text
 
-_MOST_BYTES: Final = 1 << 33
+MOST_BYTES: Final = 1 << 33
+"""Most bytes of all arrays of a file together, unless another limit is given."""
 _ZIP: Final = b"PK\x03\x04"
 
 
-def load(path: str | os.PathLike[str]) -> dict[str, Array]:
+def load(path: str | os.PathLike[str], *, most_bytes: int = MOST_BYTES) -> dict[str, Array]:
     """The arrays of a file by their names, in order; that of a `.npy` file is `arr_0`.
 
+    Args:
+        path: The file.
+        most_bytes: Most bytes of all its arrays together.
+
     Raises:
-        InputError: There is no such file, or it holds no arrays.
+        InputError: There is no such file, it holds no arrays, or more than that.
     """
     name = os.fspath(path)
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb") as file, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # numpy says when a header is an old one
             begin = file.read(4)
             file.seek(0)
             if begin == _ZIP:
-                return _loaded(file, name)
-            return {"arr_0": _array(file, name)}
+                return _loaded(file, name, most_bytes)
+            return {"arr_0": _array(file, name, most_bytes)}
     except OSError as error:
         raise InputError(f"cannot read {name}: {error.strerror or error}") from None
-    except (ValueError, EOFError, KeyError, MemoryError, zipfile.BadZipFile) as error:
+    except InputError:
+        raise
+    except Exception as error:  # whatever the parsers of numpy, zipfile and its methods meet
         raise InputError(f"{name} is no file of numpy arrays: {error}") from None
 
 
-def _loaded(file: IO[bytes], name: str) -> dict[str, Array]:
+def _loaded(file: IO[bytes], name: str, left: int) -> dict[str, Array]:
     found: dict[str, Array] = {}
     with zipfile.ZipFile(file) as archive:
         for member in archive.infolist():
             with archive.open(member) as part:
-                found[member.filename.removesuffix(".npy")] = _array(part, name)
+                array = _array(part, name, left)
+            found[member.filename.removesuffix(".npy")] = array
+            left -= array.nbytes
     return found
 
 
-def _array(file: IO[bytes], name: str) -> Array:
+def _array(file: IO[bytes], name: str, most_bytes: int) -> Array:
     """One array; its size is checked before memory is taken for it."""
     version = np.lib.format.read_magic(file)
     read = np.lib.format.read_array_header_1_0
@@ -60,11 +71,15 @@ def _array(file: IO[bytes], name: str) -> Array:
     shape, fortran, dtype = read(file)
     size = dtype.itemsize
     for extent in shape:
+        if type(extent) is not int or extent < 0:
+            raise InputError(f"{name} holds an array of the sizes {shape}")
         size *= extent
     if dtype.hasobject:
         raise InputError(f"{name} holds Python objects, needs numbers")
-    if size > _MOST_BYTES:
-        raise InputError(f"{name} holds an array of {size:,} bytes")
+    if size > most_bytes:
+        raise InputError(
+            f"{name} holds an array of {size:,} bytes, {most_bytes:,} at most are read"
+        )
     content = file.read(size)
     if len(content) != size:
         raise InputError(f"{name} ends too early: {len(content):,} bytes of {size:,}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +87,69 @@ def test_claims_are_checked_before_memory_is_taken(tmp_path: Path) -> None:
     (tmp_path / "x.npy").write_bytes(content.replace(b"(1000,), }      ", b"(1000000000000,),}"))
     with pytest.raises(InputError):
         load(tmp_path / "x.npy")
+
+
+def flipped(content: bytes, generator: np.random.Generator) -> bytes:
+    """The content with a few bytes changed, cut or repeated."""
+    changed = bytearray(content)
+    for _ in range(int(generator.integers(1, 6))):
+        at = int(generator.integers(0, len(changed)))
+        match int(generator.integers(0, 4)):
+            case 0:
+                del changed[at : at + int(generator.integers(1, 40))]
+            case 1:
+                changed[at:at] = changed[at : at + int(generator.integers(1, 40))]
+            case _:
+                changed[at] = int(generator.integers(0, 256))
+        if not changed:
+            break
+    return bytes(changed)
+
+
+@pytest.mark.parametrize("compression", [0, 8, 12, 14], ids=["stored", "deflate", "bzip2", "lzma"])
+@pytest.mark.parametrize("seed", range(40))
+def test_damaged_files_are_refused_or_read(tmp_path: Path, compression: int, seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    plain = tmp_path / "x.npy"
+    np.save(plain, np.arange(64.0).reshape(8, 8))
+    packed = tmp_path / "x.npz"
+    with zipfile.ZipFile(packed, "w", compression) as archive:
+        archive.write(plain, "x.npy")
+    for path in (plain, packed):
+        path.write_bytes(flipped(path.read_bytes(), generator))
+        with suppress(InputError):
+            load(path, most_bytes=1 << 20)
+
+
+@pytest.mark.parametrize(
+    "shape", ["(True, 4)", "(-1,)", "(1 << 3,)", "(1.0,)", "(2**70,)", "4", "None"]
+)
+def test_odd_sizes_are_refused(tmp_path: Path, shape: str) -> None:
+    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}}}\n".encode()
+    content = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(64)
+    path = tmp_path / "x.npy"
+    path.write_bytes(content)
+    with pytest.raises(InputError):
+        load(path)
+
+
+def test_an_encrypted_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.npz"
+    save(path, {"a": np.arange(3)})
+    content = bytearray(path.read_bytes())
+    for header, flag in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        content[content.index(header) + flag] |= 1
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="encrypted"):
+        load(path)
+
+
+def test_all_arrays_of_a_file_count_together(tmp_path: Path) -> None:
+    path = tmp_path / "x.npz"
+    np.savez_compressed(path, **{f"a{i}": np.zeros(1000) for i in range(4)})
+    assert len(load(path, most_bytes=32_000)) == 4
+    with pytest.raises(InputError, match="8,000 bytes"):
+        load(path, most_bytes=31_999)
 
 
 def test_files_that_cannot_be_written(tmp_path: Path) -> None:

@@ -1,0 +1,83 @@
+"""The standard streams of the command: what may go wrong with them, and what may not pass.
+
+A terminal obeys what it is sent.  So nothing of a program reaches one, or the standard error, but
+as visible characters; what hloscope itself styles (tables, progress) is written to `styled_output`
+and `styled_errors`.  A pipe or file gets results as they are; bytes that were no UTF-8 leave as
+they came.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import sys
+from collections.abc import Callable
+from typing import Final, TextIO, cast
+
+from hloscope.errors import InputError
+from hloscope.visible import visible
+
+LENIENT: Final = "hloscope.lenient"
+"""Name of the error handler that writes what an encoding lacks."""
+
+
+class OutputError(InputError):
+    """The standard output cannot be written: it is closed, or its disk is full."""
+
+
+class _Shown(io.TextIOWrapper):
+    """A stream that people read: it is sent visible characters only."""
+
+    def write(self, text: str, /) -> int:
+        super().write(visible(text))
+        return len(text)
+
+
+def _lenient(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Bytes as they were read; escapes for all else that cannot be encoded."""
+    if isinstance(error, UnicodeEncodeError):
+        try:
+            return codecs.lookup_error("surrogateescape")(error)
+        except UnicodeEncodeError:
+            return codecs.lookup_error("backslashreplace")(error)
+    raise error
+
+
+def guard() -> None:
+    """Guard the standard output and the standard error of this process."""
+    codecs.register_error(
+        LENIENT, cast(Callable[[UnicodeError], tuple[str | bytes, int]], _lenient)
+    )
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if not isinstance(stream, io.TextIOWrapper):
+            continue  # there is none, or somebody has put in another
+        if name == "stdout" and not stream.isatty():
+            stream.reconfigure(errors=LENIENT)
+            continue
+        stream.flush()
+        is_ascii = codecs.lookup(stream.encoding).name == "ascii"
+        encoding = "utf-8" if is_ascii else stream.encoding
+        shown = _Shown(stream.buffer, encoding, "backslashreplace", line_buffering=True)
+        setattr(sys, name, shown)
+
+
+def styled_output() -> TextIO | None:
+    """Where styles may be written: the standard output as it was; what is shown must be visible."""
+    return sys.__stdout__ if isinstance(sys.stdout, _Shown) else sys.stdout
+
+
+def styled_errors() -> TextIO | None:
+    """The same for the standard error."""
+    return sys.__stderr__ if isinstance(sys.stderr, _Shown) else sys.stderr
+
+
+def finish() -> None:
+    """Write what is left.
+
+    Raises:
+        OutputError: There is no standard output.
+    """
+    if sys.stdout is None:
+        raise OutputError("cannot write the standard output: it is closed")
+    sys.stdout.flush()

@@ -1,0 +1,47 @@
+"""Characters that would command a terminal or a page, made visible.
+
+Names, metadata, locations and lines of a program are data: none of their characters may move a
+cursor, ring a bell, turn the direction of writing or end a line where the program has none.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import Final
+
+_COMMANDS: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but for tab and line feed, DEL, C1
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # marks and embeddings of direction
+    "\u2028\u2029\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"  # separators, marks, tags: unseen
+    "\ud800-\udfff]"  # halves of a pair, which no encoding has
+)
+
+
+def visible(text: str) -> str:
+    r"""The text with every character that commands instead of showing written as an escape.
+
+    Tabs and line feeds stay.
+
+    >>> print(visible("add\x1b[2Jx\ud800\u202e"))
+    add\x1b[2Jx\ud800\u202e
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return _COMMANDS.sub(_escaped, text)
+
+
+def in_page(text: str) -> str:
+    r"""The text for HTML and SVG, as an element's content or a quoted attribute.
+
+    >>> print(in_page('<b onload="x">\x07'))
+    &lt;b onload=&quot;x&quot;&gt;\x07
+    """
+    return html.escape(visible(text))
+
+
+def _escaped(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if code <= 0xFF:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"

@@ -1,0 +1,131 @@
+"""What the command does with its streams: terminals, full disks, closed descriptors, signals."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import ROOT, start
+
+EVIL = "\x1b]0;pwned\x07\x9b31m\u202e"
+MESSAGE = "error: cannot write the standard output"
+OWN_STYLE = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def on_terminal(*arguments: str, text: str = "") -> str:
+    """What a terminal is sent as the standard output and the standard error."""
+    reader, writer = os.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "hloscope", *arguments],
+        cwd=ROOT, stdin=subprocess.PIPE, stdout=writer, stderr=writer,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "200"},
+    )  # fmt: skip
+    os.close(writer)
+    assert process.stdin
+    process.stdin.write(text.encode("utf-8", "surrogatepass"))
+    process.stdin.close()
+    shown = b""
+    try:
+        while data := os.read(reader, 1 << 16):
+            shown += data
+    except OSError:  # how a terminal says that its other side has gone
+        pass
+    os.close(reader)
+    process.wait()
+    return shown.decode()
+
+
+HLO = """HloModule m
+ENTRY e {{ p = f32[2] parameter(0), metadata={{op_name="{evil}" source_file="{evil}"}}
+ ROOT r = f32[2] custom-call(p), custom_call_target="{evil}" }}
+"""
+MLIR = """func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {{
+  %0 = "stablehlo.custom_call"(%a) {{call_target_name = "x{evil}"}} : (tensor<2xf32>) -> tensor<2xf32> loc("{evil}")
+  return %0 : tensor<2xf32>
+}}
+"""  # noqa: E501
+TEXTS = {
+    "hlo": HLO.format(evil=EVIL),
+    "mlir": MLIR.format(evil=EVIL),
+    "broken": f"HloModule m{EVIL}",
+}
+COMMANDS = [
+    ["ls", "-", "--all"], ["show", "-"], ["print", "-"], ["verify", "-"], ["infer", "-"],
+    ["index", "-"], ["index", "-", "--json"], ["index", "-", "--format", "latex"],
+    ["run", "-", "--random", "1"], ["opt", "-", "--fold"],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_nothing_of_a_program_commands_a_terminal(command: list[str], kind: str) -> None:
+    shown = OWN_STYLE.sub("", on_terminal(*command, text=TEXTS[kind]).replace("\r\n", "\n"))
+    assert not set(shown) & set("\x1b\x07\x9b\u202e")
+
+
+@pytest.mark.parametrize("command", ["index", "simplify"])
+def test_an_argument_does_not_command_it_either(command: str) -> None:
+    assert not set(on_terminal(command, f"no{EVIL}file")) & set("\x1b\x07\x9b\u202e")
+
+
+def test_a_pipe_gets_the_program_as_it_is() -> None:
+    metadata = 'metadata={op_name="a\u200eb"}'
+    text = f"HloModule m\n\nENTRY e {{\n  ROOT p = f32[2] parameter(0), {metadata}\n}}\n"
+    with start("print", "-") as process:
+        out, _ = process.communicate(text)
+    assert "a\u200eb" in out
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize("command", ["print", "ls", "index"])
+def test_a_full_disk_is_said(command: str) -> None:
+    done = subprocess.run(
+        f'"{sys.executable}" -m hloscope {command} examples/softmax.hlo > /dev/full',
+        cwd=ROOT, shell=True, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr.split(":")[:2]) == (3, MESSAGE.split(":")[:2])
+
+
+def test_a_closed_output_is_said() -> None:
+    done = subprocess.run(
+        f'"{sys.executable}" -m hloscope print examples/softmax.hlo >&-',
+        cwd=ROOT, shell=True, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (3, f"{MESSAGE}: it is closed\n")
+
+
+LATER = """
+import signal, sys
+sys.path.insert(0, ".")
+class Late:
+    def find_spec(self, name, path, target=None):
+        if name == "hloscope.cli.app":
+            signal.raise_signal(signal.SIGINT)
+sys.meta_path.insert(0, Late())
+sys.argv = ["hloscope", "ls", "examples/softmax.hlo"]
+from hloscope.cli import main
+main()
+"""
+
+
+def test_an_interrupt_while_it_loads_is_one_too() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LATER], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr.strip()) == (130, "interrupted")
+
+
+def test_an_interrupt_ends_it_whenever_it_comes() -> None:
+    for delay in (0.1, 0.3):
+        with start("simplify", "-", "--lines") as process:
+            time.sleep(delay)
+            process.send_signal(signal.SIGINT)
+            process.wait()
+        assert process.returncode in (130, -signal.SIGINT)
