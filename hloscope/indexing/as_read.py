@@ -78,7 +78,7 @@ def _grouped(
 
 def _numbered(m: MapBase, i: int, number: dict[Key, int]) -> int:
     v = m.runtime[i]
-    key: Key = ((i, v.name) if v.origin is None else v.origin, v.values, len(v.index))
+    key: Key = ((i, v.name) if v.origin is None else v.source, v.values, len(v.index))
     return number.setdefault(key, len(number))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hloscope.affine import Dim, Expr, Range, Runtime, Var
 from hloscope.indexing.base import NEVER, M
 from hloscope.indexing.variables import (
@@ -70,7 +72,7 @@ def merge_runtime(m: M) -> M:
         same: dict[int, int] = {}
         for i, variable in enumerate(m.runtime):
             if variable.origin is not None:
-                key = RuntimeVariable(variable.values, "", variable.origin, variable.index)
+                key = replace(variable, interval=variable.values, name="", clamp=None)
                 if (k := first_of.setdefault(key, i)) != i:
                     same[i] = k
         if not same:

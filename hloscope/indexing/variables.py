@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
@@ -87,7 +87,7 @@ class Variable(metaclass=_Interned):
 
 @dataclass(frozen=True, slots=True)
 class RuntimeVariable:
-    """An integer read from a tensor when the program runs.
+    """An integer read from a tensor when the program runs, or the position of a device.
 
     Attributes:
         interval: Values for which the map holds.
@@ -97,6 +97,11 @@ class RuntimeVariable:
             over other runtime variables, never in a circle.
         clamp: Bounds to which the value is clamped when it is read, where these are more than
             `interval`; `None` where they are the same.
+        is_position: Nothing is read: the value is the position of the device in its group of the
+            collective `origin`.
+        via: Collectives that lead to the device on which it is read, the first one from the device
+            of the output.  At the end of `index` stands, for each, the position in its group of
+            the device it leads to.
     """
 
     interval: Interval
@@ -104,6 +109,25 @@ class RuntimeVariable:
     origin: Instruction | None = None
     index: tuple[Expr, ...] = ()
     clamp: Interval | None = None
+    is_position: bool = False
+    via: tuple[Instruction, ...] = ()
+
+    @property
+    def source(self) -> Hashable:
+        """What equals for two variables that are the same at equal indices; `None`: unknown."""
+        if self.origin is None or not (self.is_position or self.via):
+            return self.origin
+        return self.origin, self.is_position, self.via
+
+    @property
+    def element(self) -> tuple[Expr, ...]:
+        """Which element of the origin is read."""
+        return self.index[: len(self.index) - len(self.via)]
+
+    @property
+    def positions(self) -> tuple[Expr, ...]:
+        """The positions in the groups of `via`."""
+        return self.index[len(self.index) - len(self.via) :]
 
     @property
     def values(self) -> Interval:
