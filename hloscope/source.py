@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from dataclasses import dataclass, field
 
 from hloscope.visible import visible
@@ -14,6 +15,23 @@ class Source:
 
     name: str
     text: str = field(repr=False)
+    _line_starts: list[int] = field(
+        default_factory=list, init=False, repr=False, compare=False, hash=False
+    )
+
+    def line_col(self, at: int) -> tuple[int, int]:
+        r"""Line and column of a character, both counted from 1.
+
+        The text is searched for line ends once, however many places are asked for.
+
+        >>> Source("a", "x\ny\n").line_col(2)
+        (2, 1)
+        """
+        starts = self._line_starts
+        if not starts:
+            starts[:] = [0, *[found.end() for found in re.finditer("\n", self.text)]]
+        line = bisect_right(starts, at)
+        return line, at - starts[line - 1] + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +45,12 @@ class Span:
     @property
     def line_col(self) -> tuple[int, int]:
         """Line and column of the first character, both counted from 1."""
-        text = self.source.text
-        line_start = text.rfind("\n", 0, self.start) + 1
-        return text.count("\n", 0, self.start) + 1, self.start - line_start + 1
+        return self.source.line_col(self.start)
+
+    @property
+    def line(self) -> int:
+        """Line of the first character, counted from 1."""
+        return self.line_col[0]
 
     def render(self, context: int = 160) -> str:
         """Return the source line, every character visible, and a caret line; tabs stay aligned.

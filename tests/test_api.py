@@ -204,7 +204,7 @@ def test_the_answer_as_json_has_the_schema(program: Program) -> None:
     found = program["fusion.1"].indexing().to_json()
     assert json.loads(json.dumps(found)) == found
     assert found == {
-        "schema": "hloscope.index/1",
+        "schema": "hloscope.index/2",
         "file": "<string>",
         "instruction": "fusion.1",
         "opcode": "fusion",
@@ -212,44 +212,46 @@ def test_the_answer_as_json_has_the_schema(program: Program) -> None:
         "outputs": [
             {
                 "output": 0,
+                "shape": "f32[6,2]",
                 "operands": [
                     {
                         "operand": 0,
                         "name": "p",
                         "shape": "f32[4,6]",
-                        "maps": [
-                            {
-                                "map": "(d0, d1){rt0} -> (d1 + rt0, d0), domain: "
-                                "d0 in [0, 5], d1 in [0, 1], rt0 in [0, 2]",
-                                "precision": "exact",
-                                "reason": None,
-                                "runtime_variables": [
-                                    {
-                                        "name": "rt0",
-                                        "origin": "parameter(1)",
-                                        "map": "(d0, d1) -> (), domain: d0 in [0, 5], d1 in [0, 1]",
-                                    }
-                                ],
-                                "replica_id_map": None,
-                            }
-                        ],
+                        "maps": [0],
                     },
                     {
                         "operand": 1,
                         "name": "i",
                         "shape": "s32[]",
-                        "maps": [
-                            {
-                                "map": "(d0, d1) -> (), domain: d0 in [0, 5], d1 in [0, 1]",
-                                "precision": "exact",
-                                "reason": None,
-                                "runtime_variables": [],
-                                "replica_id_map": None,
-                            }
-                        ],
+                        "maps": [1],
                     },
                 ],
+                "unread": 0,
             }
+        ],
+        "maps": [
+            {
+                "map": "(d0, d1){rt0} -> (d1 + rt0, d0), domain: "
+                "d0 in [0, 5], d1 in [0, 1], rt0 in [0, 2]",
+                "precision": "exact",
+                "reason": None,
+                "runtime_variables": [
+                    {
+                        "name": "rt0",
+                        "origin": "parameter(1)",
+                        "map": "(d0, d1) -> (), domain: d0 in [0, 5], d1 in [0, 1]",
+                    }
+                ],
+                "replica_id_map": None,
+            },
+            {
+                "map": "(d0, d1) -> (), domain: d0 in [0, 5], d1 in [0, 1]",
+                "precision": "exact",
+                "reason": None,
+                "runtime_variables": [],
+                "replica_id_map": None,
+            },
         ],
     }
 
@@ -275,11 +277,9 @@ def test_memory_order_and_positions(program: Program) -> None:
 
 def test_an_operand_that_is_a_tuple_says_which_leaf(program: Program) -> None:
     one = program["one"]
-    (operand,) = one.indexing().to_json()["outputs"][0]["operands"]
-    assert [entry.get("leaf", 0) for entry in operand["maps"]] == [0]
+    assert [entry.get("leaf", 0) for entry in one.indexing().to_json()["maps"]] == [0]
     second = read(TEXT.replace("index=0", "index=1").replace("one = f32[6,2]", "one = f32[2,6]"))
-    (operand,) = second["one"].indexing().to_json()["outputs"][0]["operands"]
-    assert [entry["leaf"] for entry in operand["maps"]] == [1]
+    assert [entry["leaf"] for entry in second["one"].indexing().to_json()["maps"]] == [1]
     assert str(second["one"].indexing_from(0, leaf=1).map).startswith("(d0, d1) -> (d0, d1)")
     assert not second["one"].indexing_from(0, leaf=0).maps[0]
 

@@ -96,7 +96,7 @@ class Indexing:
         return tuple([check for check in every if check is not None])
 
     def to_json(self) -> dict[str, Any]:
-        """The answer as an object of schema `hloscope.index/1`."""
+        """The answer as an object of schema `hloscope.index/2`."""
         return to_json(self.answer, self._file)
 
     def to_print_indexing(self) -> str:

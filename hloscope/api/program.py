@@ -13,6 +13,7 @@ from hloscope.display.answer import (
     Answer,
     Direction,
     OperandAnswer,
+    OperandAnswers,
     Order,
     OutputAnswer,
     opcode_of,
@@ -282,7 +283,6 @@ class InstructionView:
         numbers = self._outputs(output)
         chosen = self._operands(operand)
         read = self._read
-        unread = [OperandAnswer(j, o.name, o.type, ()) for j, o in enumerate(read)]
         answers = []
         for k in numbers:
             here = self.outputs[k]
@@ -290,13 +290,12 @@ class InstructionView:
             for (j, leaf), some in self.program.analysis.output_to_input(self.ir, k).items():
                 number = j if isinstance(j, int) else read.index(j, len(self.ir.operands))
                 found.setdefault(number, {})[leaf] = some
-            operands = [
-                self._touched(j, read[j], here, found[j], physical, linear)
-                if j in found
-                else unread[j]
-                for j in chosen
-            ]
-            answers.append(OutputAnswer(k, here, operands))
+            touched = {
+                j: self._touched(j, read[j], here, leaves, physical, linear)
+                for j, leaves in found.items()
+                if j in chosen
+            }
+            answers.append(OutputAnswer(k, here, OperandAnswers(read, chosen, touched)))
         return self._answer("output_to_input", answers, _order(physical, linear))
 
     @_of_right_programs
@@ -360,16 +359,18 @@ class InstructionView:
         if parameter is not None and not 0 <= parameter < len(parameters):
             said = _no_such("parameter", parameter, computation.name, len(parameters))
             raise UnknownNameError(said)
+        chosen = range(len(parameters)) if parameter is None else range(parameter, parameter + 1)
         region = Region.of_computation(computation)
         answers = []
         for k in self._outputs(output):
             found = grouped(self.program.analysis, region, self.ir, k, opened=False)
-            operands = [
-                self._touched(j, p, self.outputs[k], found.get(p, {}), physical, linear)
-                for j, p in enumerate(parameters)
-                if parameter in (None, j)
-            ]
-            answers.append(OutputAnswer(k, self.outputs[k], operands))
+            here = self.outputs[k]
+            touched = {
+                j: self._touched(j, p, here, found[p], physical, linear)
+                for j in chosen
+                if (p := parameters[j]) in found
+            }
+            answers.append(OutputAnswer(k, here, OperandAnswers(parameters, chosen, touched)))
         order = _order(physical, linear)
         answer = Answer(
             self.ir, self.opcode, "output_to_input", answers, order, "parameter", computation
@@ -418,8 +419,9 @@ class InstructionView:
     ) -> OperandAnswer:
         """What is touched of the leaves of one value."""
         accesses: list[Access] = []
-        for leaf, there in enumerate(self.program.analysis.leaves(source.type)):
-            mine = _placed(found.get(leaf, ()), here, there, physical, linear)
+        types = self.program.analysis.leaves(source.type)
+        for leaf, some in sorted(found.items()):
+            mine = _placed(some, here, types[leaf], physical, linear)
             accesses += [replace(a, leaf=leaf) if leaf else a for a in mine]
         return OperandAnswer(number, source.name, source.type, tuple(accesses))
 

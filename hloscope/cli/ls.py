@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from bisect import bisect_left
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -35,7 +33,6 @@ SCHEMA: Final = "hloscope.ls/1"
 def ls(file: str, computation: str | None, fusions: bool, everything: bool, as_json: bool) -> None:
     """List the instructions of FILE's entry computation, or of COMPUTATION."""
     module = read_program(file).module
-    line_of = Lines()
     listed = list(_listed(module, computation, fusions, everything))
     if as_json:
         print_json(
@@ -97,19 +94,9 @@ def _fusion_row(computation: Computation, ins: Instruction, line: int | None) ->
             _text(line)]  # fmt: skip
 
 
-class Lines:
-    """Line numbers of many instructions of one text, which is searched for line ends once."""
-
-    def __init__(self) -> None:
-        self._ends: list[int] | None = None
-
-    def __call__(self, ins: Instruction) -> int | None:
-        """The line where the instruction stands, counted from 1."""
-        if ins.span is None:
-            return None
-        if self._ends is None:
-            self._ends = [m.start() for m in re.finditer("\n", ins.span.source.text)]
-        return bisect_left(self._ends, ins.span.start) + 1
+def line_of(ins: Instruction) -> int | None:
+    """The line where the instruction stands, counted from 1."""
+    return None if ins.span is None else ins.span.line
 
 
 def _text(line: int | None) -> str:

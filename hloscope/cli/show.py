@@ -125,7 +125,7 @@ def _instruction_json(ins: Instruction) -> dict[str, Any]:
         "instruction": ins.name,
         "opcode": opcode_of(ins),
         "shape": shape_text(ins.type),
-        "line": ins.span.line_col[0] if ins.span else None,
+        "line": ins.span.line if ins.span else None,
         "text": print_instruction(ins),
     }
 

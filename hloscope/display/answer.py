@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from json import dumps, loads
 from math import prod
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, overload
 
 from hloscope.display.parts import runtime_map
 from hloscope.errors import UnsupportedError
@@ -18,7 +20,7 @@ from hloscope.ir.graph import Computation, Instruction
 from hloscope.ir.types import Dims, TensorType, Type
 from hloscope.proof import Check
 
-SCHEMA: Final = "hloscope.index/1"
+SCHEMA: Final = "hloscope.index/2"
 Direction: TypeAlias = Literal["output_to_input", "input_to_output"]
 Order: TypeAlias = Literal["logical", "physical", "linear"]
 
@@ -47,6 +49,43 @@ class OperandAnswer:
         return iter(self.accesses)
 
 
+class OperandAnswers(Sequence[OperandAnswer]):
+    """One for each operand asked about; those of which nothing is touched are made when looked at.
+
+    The root of a training step has thousands of outputs and of operands, and each output reads one
+    operand: only those that are touched take room.
+    """
+
+    def __init__(
+        self,
+        values: Sequence[Instruction],
+        numbers: range,
+        touched: Mapping[int, OperandAnswer],
+    ) -> None:
+        """Take all operands, the numbers of those asked about, and the answers not empty."""
+        self._values = values
+        self._numbers = numbers
+        self.touched: Final = [touched[k] for k in sorted(touched) if k in numbers]
+        self._by_number = touched
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @overload
+    def __getitem__(self, at: int) -> OperandAnswer: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[OperandAnswer]: ...
+    def __getitem__(self, at: int | slice) -> OperandAnswer | list[OperandAnswer]:
+        if isinstance(at, slice):
+            return list(map(self._of, self._numbers[at]))
+        return self._of(self._numbers[at])
+
+    def _of(self, number: int) -> OperandAnswer:
+        value = self._values[number]
+        known = self._by_number.get(number)
+        return known or OperandAnswer(number, value.name, value.type, ())
+
+
 @dataclass(frozen=True, slots=True)
 class OutputAnswer:
     """One output of the instruction, with the operands asked about."""
@@ -54,6 +93,20 @@ class OutputAnswer:
     number: int
     type: Type
     operands: Sequence[OperandAnswer]
+
+    @property
+    def touched(self) -> Sequence[OperandAnswer]:
+        """The operands of which something is touched."""
+        if isinstance(self.operands, OperandAnswers):
+            return self.operands.touched
+        return [operand for operand in self.operands if operand.accesses]
+
+    @property
+    def checked_untouched(self) -> Sequence[OperandAnswer]:
+        """The operands of which nothing is touched, and which have a proof of that."""
+        if isinstance(self.operands, OperandAnswers):
+            return ()
+        return [o for o in self.operands if o.check is not None and not o.accesses]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,30 +165,69 @@ def opcode_of(ins: Instruction) -> str:
 
 
 def to_json(answer: Answer, file: str) -> dict[str, Any]:
-    """The answer as an object of schema `hloscope.index/1`."""
-    return {
+    """The answer as an object of schema `hloscope.index/2`.
+
+    What is not touched is left out and counted; equal maps are there once.
+    """
+    shared = _SharedMaps()
+    found: dict[str, Any] = {
         "schema": SCHEMA,
         "file": file,
         "instruction": answer.instruction.name,
         "opcode": answer.opcode,
         "direction": answer.direction,
-        "outputs": [
-            {
-                "output": output.number,
-                "operands": [
-                    {
-                        "operand": operand.number,
-                        "name": operand.name,
-                        "shape": shape_text(operand.type),
-                        "maps": [access_json(access) for access in operand.accesses],
-                        **({"proof": operand.check.to_json()} if operand.check else {}),
-                    }
-                    for operand in output.operands
-                ],
-            }
-            for output in answer.outputs
-        ],
     }
+    outputs = answer.outputs
+    if answer.direction == "input_to_output":
+        outputs = [o for o in outputs if o.touched or o.checked_untouched]
+        found["unreached"] = sum(not output.touched for output in answer.outputs)
+    found["outputs"] = [_output_json(answer, output, shared) for output in outputs]
+    found["maps"] = shared.maps
+    return found
+
+
+def _output_json(answer: Answer, output: OutputAnswer, shared: _SharedMaps) -> dict[str, Any]:
+    touched, untouched = output.touched, output.checked_untouched
+    wrong = [o for o in untouched if o.check and o.check.is_refuted]
+    found: dict[str, Any] = {
+        "output": output.number,
+        "shape": shape_text(output.type),
+        "operands": [_operand_json(o, shared) for o in (*touched, *wrong)],
+    }
+    if answer.direction == "output_to_input":
+        found["unread"] = len(output.operands) - len(touched)
+    if untouched:
+        proofs = Counter(dumps(o.check.to_json()) for o in untouched if o.check)
+        found["proofs_of_nothing"] = [
+            {"count": count, "proof": loads(text)} for text, count in proofs.items()
+        ]
+    return found
+
+
+def _operand_json(operand: OperandAnswer, shared: _SharedMaps) -> dict[str, Any]:
+    return {
+        "operand": operand.number,
+        "name": operand.name,
+        "shape": shape_text(operand.type),
+        "maps": [shared.number(access) for access in operand.accesses],
+        **({"proof": operand.check.to_json()} if operand.check else {}),
+    }
+
+
+class _SharedMaps:
+    """The different maps of an answer, each with its number."""
+
+    def __init__(self) -> None:
+        self.maps: list[dict[str, Any]] = []
+        self._numbers: dict[Access, int] = {}
+
+    def number(self, access: Access) -> int:
+        """The place of an access in `maps`."""
+        known = self._numbers.get(access)
+        if known is None:
+            known = self._numbers[access] = len(self.maps)
+            self.maps.append(access_json(access))
+        return known
 
 
 def access_json(access: Access) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from hloscope.display.answer import Answer, shape_text
 from hloscope.display.parts import access_parts
 from hloscope.display.picture import Index
 from hloscope.display.reads import to_svg
-from hloscope.display.text import headline
+from hloscope.display.text import headline, untouched_names
 from hloscope.indexing import Access, Precision
 from hloscope.visible import in_page
 
@@ -51,15 +51,16 @@ def html_fragment(answer: Answer, at: Index | None = None, *, picture: bool = Tr
 def _rows(answer: Answer) -> list[list[str]]:
     rows = []
     for output in answer.outputs:
-        for operand in output.operands:
+        for operand in output.touched:
             asked = output.type if answer.direction == "output_to_input" else operand.type
             name = f"{operand.number} <code>{in_page(operand.name)}</code>"
             head = [str(output.number), name, f"<code>{in_page(shape_text(operand.type))}</code>"]
             for access in operand.accesses:
                 rows.append([*head, *_cells(access, answer.sizes(asked))])
                 head = ["", "", ""]
-            if not operand.accesses:
-                rows.append([*head, "not touched", "", ""])
+        if len(output.operands) > len(output.touched):
+            names = escape(untouched_names(answer, output))
+            rows.append([str(output.number), names, "", "not touched", "", ""])
     return rows
 
 

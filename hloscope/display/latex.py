@@ -14,7 +14,7 @@ def to_latex(answer: Answer) -> str:
     """The maps of an answer, one a line, with the name of the tensor that is touched."""
     rows = []
     for output in answer.outputs:
-        for operand in output.operands:
+        for operand in output.touched:
             name = operand.name
             if answer.direction == "input_to_output":
                 name = answer.instruction.name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, TypeVar
 
 from hloscope.affine import Dim, default_name
@@ -22,6 +22,8 @@ from hloscope.ops.control import Parameter
 from hloscope.ops.shape import Constant
 
 T = TypeVar("T")
+MAX_NAMED: Final = 64
+"""Of more operands that are not touched only the number is told."""
 WIDTH: Final = 100
 """Where the conditions of a map would make a line longer, they stand below it."""
 
@@ -29,8 +31,11 @@ WIDTH: Final = 100
 def to_text(answer: Answer) -> str:
     """The answer for people: what is asked, then each operand with its maps."""
     sections = [headline(answer.instruction, answer.opcode)]
-    for output in answer.outputs:
-        sections += _output(answer, output)
+    if answer.direction == "output_to_input":
+        for output in answer.outputs:
+            sections += _output(answer, output)
+    elif answer.outputs:
+        sections += _reached(answer)
     if not answer.outputs:
         sections.append("The value has no elements.")
     return "\n\n".join(sections)
@@ -56,31 +61,47 @@ def _short_shape(type: Type) -> str:
 
 
 def _output(answer: Answer, output: OutputAnswer) -> Iterator[str]:
+    sizes = answer.sizes(output.type)
+    verb = "reads" if len(output.operands) else f"reads no {answer.what}"
+    which = _output_name(answer, output)
+    yield f"{_element(answer, sizes)} of {which}, {shape_text(output.type)}, {verb}"
+    for operand in output.touched:
+        title = f"{answer.what} {operand.number}  {shape_text(operand.type)}  {operand.name}"
+        yield _block(title, operand, sizes)
+    if len(output.operands) > len(output.touched):
+        proofs = _proofs(output.checked_untouched)
+        yield "\n".join([f"  not read: {untouched_names(answer, output)}", *proofs])
+
+
+def _reached(answer: Answer) -> Iterator[str]:
+    """What an element of an operand reaches, output by output."""
+    asked = answer.outputs[0].operands[0]
+    sizes = answer.sizes(asked.type)
+    of = f"operand {asked.number}, {shape_text(asked.type)} {asked.name}"
+    reached = [output for output in answer.outputs if output.touched]
+    yield f"{_element(answer, sizes)} of {of}, reaches{'' if reached else ' no output'}"
+    for output in reached:
+        title = f"{_output_name(answer, output)}  {shape_text(output.type)}"
+        yield _block(title, output.operands[0], sizes)
+    missed = [output for output in answer.outputs if not output.touched]
+    if missed:
+        names = _short_list(missed, lambda output: _output_name(answer, output))
+        proofs = _proofs([o for output in missed for o in output.checked_untouched])
+        yield "\n".join([f"  not reached: {names}", *proofs])
+
+
+def _output_name(answer: Answer, output: OutputAnswer) -> str:
     many = len(answer.outputs) > 1 or output.number > 0
-    which = f"output {output.number}" if many else "the output"
-    if answer.direction == "output_to_input":
-        sizes = answer.sizes(output.type)
-        verb = "reads" if output.operands else f"reads no {answer.what}"
-        of = f"{which}, {shape_text(output.type)}"
-        yield f"{_element(answer, sizes)} of {of}, {verb}"
-        for operand in output.operands:
-            if operand.accesses:
-                title = (
-                    f"{answer.what} {operand.number}  {shape_text(operand.type)}  {operand.name}"
-                )
-                yield _block(title, operand, sizes)
-        unread = [o for o in output.operands if not o.accesses]
-        if unread:
-            names = _short_list(unread, lambda o: f"{answer.what} {o.number} {o.name}")
-            proofs = dict.fromkeys(line for o in unread for line in _proof(o))
-            yield "\n".join([f"  not read: {names}", *proofs])
-    else:
-        for operand in output.operands:
-            sizes = answer.sizes(operand.type)
-            of = f"operand {operand.number}, {shape_text(operand.type)} {operand.name}"
-            yield f"{_element(answer, sizes)} of {of}, reaches"
-            title = f"{which}  {shape_text(output.type)}"
-            yield _block(title, operand, sizes)
+    return f"output {output.number}" if many else "the output"
+
+
+def untouched_names(answer: Answer, output: OutputAnswer) -> str:
+    """The names of the operands of which nothing is touched; their number if there are many."""
+    count = len(output.operands) - len(output.touched)
+    if count > MAX_NAMED:
+        return f"{count} {answer.what}s"
+    unread = [o for o in output.operands if not o.accesses]
+    return _short_list(unread, lambda o: f"{answer.what} {o.number} {o.name}")
 
 
 def _element(answer: Answer, sizes: Dims) -> str:
@@ -99,8 +120,6 @@ def _short_list(items: Sequence[T], name: Callable[[T], str]) -> str:
 
 
 def _block(title: str, operand: OperandAnswer, sizes: Dims) -> str:
-    if not operand.accesses:
-        return "\n".join([f"  {title}", "    not reached", *_proof(operand)])
     parts = [access_parts(access, sizes) for access in operand.accesses]
     arrows = [_arrow(access, p) for access, p in zip(operand.accesses, parts, strict=True)]
     where = [", ".join(p.where) for p in parts]
@@ -116,11 +135,12 @@ def _block(title: str, operand: OperandAnswer, sizes: Dims) -> str:
         out += [f"      with {origin}" for origin in parts[i].origins]
         if access.precision is not Precision.EXACT:
             out.append(f"      {parts[i].claim}")
-    return "\n".join([*out, *_proof(operand)])
+    return "\n".join([*out, *_proofs([operand])])
 
 
-def _proof(operand: OperandAnswer) -> list[str]:
-    return [f"    proof: {operand.check}"] if operand.check else []
+def _proofs(operands: Iterable[OperandAnswer]) -> list[str]:
+    """The different proofs of the operands, a line for each."""
+    return list(dict.fromkeys(f"    proof: {o.check}" for o in operands if o.check))
 
 
 def _filled(head: str, items: Sequence[str]) -> list[str]:
@@ -153,9 +173,8 @@ def to_print_indexing(answer: Answer) -> str:
     """
     lines = []
     for output in answer.outputs:
-        for operand in output.operands:
-            if operand.accesses:
-                lines.append(f"Output {output.number} operand {operand.number}:")
+        for operand in output.touched:
+            lines.append(f"Output {output.number} operand {operand.number}:")
             for access in operand.accesses:
                 lines += _print_indexing(access)
     return "\n".join(lines)

@@ -86,11 +86,11 @@ class InstructionReader:
         marked, name = start.group(1), start.group(2)
         if name in scope.by_name:
             first = scope.by_name[name].span
-            line = first.line_col[0] if first else 0
+            line = first.line if first else 0
             fail(f"`{name}` is already defined in line {line}", source, *start.span(2))
         if marked and scope.root is not None:
             first = scope.root.span
-            line = first.line_col[0] if first else 0
+            line = first.line if first else 0
             message = f"second ROOT: `{scope.root.name}` in line {line} is the root already"
             fail(message, source, *start.span(1))
         ins, end = self._read_value(name, at, skip(text, start.end()), attributes=True)

@@ -259,7 +259,7 @@ class _ModuleReader:
 
 
 def _line(computation: Computation) -> int:
-    return computation.span.line_col[0] if computation.span else 0
+    return computation.span.line if computation.span else 0
 
 
 def _has_inline(text: str, start: int, end: int, printed: bool) -> bool:

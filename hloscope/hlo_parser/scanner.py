@@ -120,7 +120,7 @@ def closing(source: Source, at: int) -> int:
 
 def _mismatch(source: Source, opened: int, at: int) -> NoReturn:
     text = source.text
-    line = text.count("\n", 0, opened) + 1
+    line, _ = source.line_col(opened)
     want = _CLOSING[text[opened]]
     message = f"expected `{want}` to close the `{text[opened]}` opened in line {line}"
     fail(f"{message}, found `{text[at]}`", source, at)

@@ -104,7 +104,7 @@ class Scope:
         if own:
             message = f"`{name}` uses itself as an operand"
         elif later:
-            line = text.count("\n", 0, later.end()) + 1
+            line, _ = source.line_col(later.end())
             message = (
                 f"operand `{name}` is defined below, in line {line}: definitions come before uses"
             )
@@ -138,7 +138,7 @@ class Scope:
                 start, end = ins.span.start, ins.span.end
             if number in seen:
                 other = seen[number]
-                line = other.span.line_col[0] if other.span else 0
+                line = other.span.line if other.span else 0
                 message = f"parameter number {number} is given twice, first to `{other.name}`"
                 fail(f"{message} in line {line}", source, start, end)
             seen[number] = ins

@@ -236,7 +236,7 @@ def _start(threads: list[Thread]) -> None:
 
 def _where(ins: Instruction) -> str:
     """The instruction and its line."""
-    line = f" (line {ins.span.line_col[0]})" if ins.span is not None else ""
+    line = f" (line {ins.span.line})" if ins.span is not None else ""
     return f"`{ins.op.name}`{line}"
 
 

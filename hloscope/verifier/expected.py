@@ -126,7 +126,7 @@ def mismatches(
         by_line.setdefault(expectation.line, []).append(expectation)
     wrong: list[Diagnostic] = []
     for diagnostic in diagnostics:
-        due = by_line.get(diagnostic.span.line_col[0] if diagnostic.span else None, [])
+        due = by_line.get(diagnostic.span.line if diagnostic.span else None, [])
         alike = [e for e in due if e.matches(diagnostic.message)]
         met = next((e for e in alike if e.severity == diagnostic.severity), None)
         if met is not None:
@@ -138,7 +138,7 @@ def mismatches(
             message = f"unexpected {diagnostic.severity}: {diagnostic.message}"
             wrong.append(Diagnostic(message, diagnostic.span))
         for note in diagnostic.notes:
-            for e in by_line.get(note.span.line_col[0] if note.span else None, []):
+            for e in by_line.get(note.span.line if note.span else None, []):
                 e.is_met |= e.severity == "note" and e.matches(note.message)
     for group in by_line.values():
         for e in group:

@@ -35,30 +35,39 @@ NOTHING = "(d0) -> (), domain: d0 in [0, 1023]"
 def read_maps(answer: Any) -> dict[tuple[int, int], list[str]]:
     """The maps' texts by (output, operand)."""
     return {
-        (output["output"], operand["operand"]): [m["map"] for m in operand["maps"]]
+        (output["output"], operand["operand"]): [answer["maps"][m]["map"] for m in operand["maps"]]
         for output in answer["outputs"]
         for operand in output["operands"]
     }
 
 
 def check_schema(answer: Any) -> None:
-    """Every key of schema `hloscope.index/1`, with values of its type."""
-    assert answer["schema"] == "hloscope.index/1"
-    assert set(answer) == {"schema", "file", "instruction", "opcode", "direction", "outputs"}
-    assert answer["direction"] in ("output_to_input", "input_to_output")
+    """Every key of schema `hloscope.index/2`, with values of its type."""
+    assert answer["schema"] == "hloscope.index/2"
+    backwards = answer["direction"] == "output_to_input"
+    assert backwards or answer["direction"] == "input_to_output"
+    assert set(answer) == {
+        "schema", "file", "instruction", "opcode", "direction", "outputs", "maps",
+        *(() if backwards else ("unreached",)),
+    }  # fmt: skip
+    used = set()
     for output in answer["outputs"]:
-        assert set(output) == {"output", "operands"}
+        assert set(output) == {"output", "shape", "operands", *(["unread"] if backwards else [])}
         for operand in output["operands"]:
             assert set(operand) == {"operand", "name", "shape", "maps"}
-            for m in operand["maps"]:
-                assert set(m) - {"leaf"} == {
-                    "map", "precision", "reason", "runtime_variables", "replica_id_map",
-                }  # fmt: skip
-                assert m["precision"] in ("exact", "over", "unknown")
-                assert (m["map"] is None) == (m["precision"] == "unknown")
-                assert (m["reason"] is None) == (m["precision"] == "exact")
-                for variable in m["runtime_variables"]:
-                    assert set(variable) == {"name", "origin", "map"}
+            assert operand["maps"]
+            used |= {*operand["maps"]}
+    assert used == {*range(len(answer["maps"]))}
+    assert len({json.dumps(m) for m in answer["maps"]}) == len(answer["maps"])
+    for m in answer["maps"]:
+        assert set(m) - {"leaf"} == {
+            "map", "precision", "reason", "runtime_variables", "replica_id_map",
+        }  # fmt: skip
+        assert m["precision"] in ("exact", "over", "unknown")
+        assert (m["map"] is None) == (m["precision"] == "unknown")
+        assert (m["reason"] is None) == (m["precision"] == "exact")
+        for variable in m["runtime_variables"]:
+            assert set(variable) == {"name", "origin", "map"}
 
 
 def test_the_entry_root_is_asked_about_without_a_name(ask: Any) -> None:
@@ -83,9 +92,10 @@ def test_format_json_is_the_option_json(run: Any) -> None:
 def test_all_outputs_are_answered_and_one_can_be_chosen(ask: Any) -> None:
     answer = ask("index", "-", "--json", stdin=MULTI)
     assert read_maps(answer) == {
-        (0, 0): [IDENTITY], (0, 1): [NOTHING], (0, 2): [],
+        (0, 0): [IDENTITY], (0, 1): [NOTHING],
         (1, 0): [IDENTITY], (1, 1): [NOTHING], (1, 2): [IDENTITY],
     }  # fmt: skip
+    assert [output["unread"] for output in answer["outputs"]] == [1, 0]
     one = ask("index", "-", "--output", "1", "--operand", "2", "--json", stdin=MULTI)
     assert read_maps(one) == {(1, 2): [IDENTITY]}
 
@@ -121,8 +131,9 @@ def test_from_operand_asks_in_the_other_direction(run: Any, ask: Any) -> None:
 
 
 def test_runtime_variables_tell_their_origin(run: Any, ask: Any) -> None:
-    (first, _) = ask("index", KV, "embed_fusion", "--json")["outputs"][0]["operands"]
-    (variable,) = first["maps"][0]["runtime_variables"]
+    answer = ask("index", KV, "embed_fusion", "--json")
+    (first, _) = answer["outputs"][0]["operands"]
+    (variable,) = answer["maps"][first["maps"][0]]["runtime_variables"]
     assert variable["name"] == "rt0"
     assert variable["origin"]
     assert variable["map"].startswith("(d0, d1) -> (d0")
@@ -165,7 +176,7 @@ ENTRY e { x = f32[4] parameter(0)
 def test_what_is_unknown_has_its_reason(run: Any, ask: Any) -> None:
     answer = ask("index", "-", "--json", stdin=UNKNOWN)
     check_schema(answer)
-    (m,) = answer["outputs"][0]["operands"][0]["maps"]
+    (m,) = answer["maps"]
     assert m["precision"] == "unknown"
     assert "<mine & yours>" in m["reason"]
     assert m["reason"] in run("index", "-", stdin=UNKNOWN).stdout
