@@ -59,7 +59,7 @@ def _rows(answer: Answer) -> list[list[str]]:
                 rows.append([*head, *_cells(access, answer.sizes(asked))])
                 head = ["", "", ""]
         if len(output.operands) > len(output.touched):
-            names = escape(untouched_names(answer, output))
+            names = in_page(untouched_names(answer, output))
             rows.append([str(output.number), names, "", "not touched", "", ""])
     return rows
 
