@@ -208,6 +208,7 @@ def test_the_answer_as_json_has_the_schema(program: Program) -> None:
         "file": "<string>",
         "instruction": "fusion.1",
         "opcode": "fusion",
+        "computation": "main",
         "direction": "output_to_input",
         "outputs": [
             {
@@ -235,7 +236,6 @@ def test_the_answer_as_json_has_the_schema(program: Program) -> None:
                 "map": "(d0, d1){rt0} -> (d1 + rt0, d0), domain: "
                 "d0 in [0, 5], d1 in [0, 1], rt0 in [0, 2]",
                 "precision": "exact",
-                "reason": None,
                 "runtime_variables": [
                     {
                         "name": "rt0",
@@ -243,14 +243,10 @@ def test_the_answer_as_json_has_the_schema(program: Program) -> None:
                         "map": "(d0, d1) -> (), domain: d0 in [0, 5], d1 in [0, 1]",
                     }
                 ],
-                "replica_id_map": None,
             },
             {
                 "map": "(d0, d1) -> (), domain: d0 in [0, 5], d1 in [0, 1]",
                 "precision": "exact",
-                "reason": None,
-                "runtime_variables": [],
-                "replica_id_map": None,
             },
         ],
     }

@@ -18,7 +18,7 @@ Element (d0, d1) of the output, f32[8,4], reads
 
 from hloscope.api.evaluating import evaluate, evaluate_grid
 from hloscope.api.indexing import Indexing
-from hloscope.api.program import ComputationView, InstructionView, Program, find
+from hloscope.api.program import ComputationView, InstructionView, Program, find, find_all
 from hloscope.api.reading import Readable, read, read_source
 from hloscope.api.verifying import check_expected, verify
 
@@ -32,6 +32,7 @@ __all__ = [
     "evaluate",
     "evaluate_grid",
     "find",
+    "find_all",
     "read",
     "read_source",
     "verify",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property, wraps
@@ -9,6 +10,7 @@ from typing import Any, Final, ParamSpec, TypeVar
 
 import hloscope.interpreter as interpreter
 from hloscope.api.indexing import Indexing
+from hloscope.api.selecting import Selection
 from hloscope.display.answer import (
     Answer,
     Direction,
@@ -19,12 +21,14 @@ from hloscope.display.answer import (
     opcode_of,
     shape_text,
 )
+from hloscope.display.provenance import glob, metadata_of, provenance_of
 from hloscope.display.text import headline
 from hloscope.errors import HloscopeError, UnknownNameError, VerifyError, did_you_mean
 from hloscope.fusion.analysis import Analysis
 from hloscope.fusion.physical import linear as _linear
 from hloscope.fusion.physical import physical as _physical
 from hloscope.fusion.region import Region, grouped
+from hloscope.hlo_parser.metadata import Frame, Metadata
 from hloscope.hlo_parser.printer import print_hlo
 from hloscope.indexing import Access, Accesses
 from hloscope.interpreter.world import MAX_BYTES
@@ -93,7 +97,7 @@ class Program:
     @property
     def root(self) -> InstructionView:
         """The root of the entry computation."""
-        return InstructionView(self, self.module.entry.root)
+        return InstructionView(self, self.module.entry.root, self.module.entry)
 
     @property
     def computations(self) -> tuple[ComputationView, ...]:
@@ -105,10 +109,19 @@ class Program:
         return (ins for ins in self if isinstance(ins.ir.op, Fusion))
 
     def __iter__(self) -> Iterator[InstructionView]:
-        return (InstructionView(self, ins) for computation in self.module for ins in computation)
+        return (InstructionView(self, ins, c) for c in self.module for ins in c)
 
     def __getitem__(self, name: str) -> InstructionView:
-        return InstructionView(self, find(self.module, name)[1])
+        computation, ins = find(self.module, name)
+        return InstructionView(self, ins, computation)
+
+    def like(self, name: str) -> list[InstructionView]:
+        """The instruction of that name, or every one like it: `*` is any text, `?` any character.
+
+        Raises:
+            UnknownNameError: There is none.
+        """
+        return [InstructionView(self, ins, c) for c, ins in find_all(self.module, name)]
 
     def __contains__(self, name: str) -> bool:
         try:
@@ -116,6 +129,38 @@ class Program:
         except UnknownNameError:
             return False
         return True
+
+    def select(
+        self,
+        *,
+        opcode: str | None = None,
+        name: str | None = None,
+        op_name: str | None = None,
+        source: str | None = None,
+        shape: str | None = None,
+        calls: str | None = None,
+    ) -> list[InstructionView]:
+        """The instructions that have all that is asked for, in all computations.
+
+        Patterns have `*` for any text and `?` for any character.
+
+        Args:
+            opcode: The opcode as HLO spells it.
+            name: The instruction's name.
+            op_name: The framework's path of the op, or a part of it if there is no `*`.
+            source: `train.py`, `train.py:120` or `train.py:100-120`, anywhere in the stack.
+            shape: The type without layouts.
+            calls: The name of a computation that is called.
+
+        >>> import hloscope
+        >>> program = hloscope.read("ENTRY e { p = f32[4,8] parameter(0) "
+        ...                         "ROOT t = f32[8,4] transpose(p), dimensions={1,0} }")
+        >>> program.select(shape="f32[*,4]")
+        [<t = f32[8,4] transpose(p)>]
+        """
+        wanted = Selection(opcode, name, op_name, source, shape, calls)
+        found = wanted.of(self.module, self.module)
+        return [InstructionView(self, ins, computation) for computation, ins in found]
 
     def text(self, *, metadata: bool = True) -> str:
         """The program as text in its own language; `metadata` is HLO's."""
@@ -184,6 +229,30 @@ def find(module: Module, name: str) -> tuple[Computation, Instruction]:
     return places[0], places[0][plain]
 
 
+def find_all(module: Module, name: str) -> list[tuple[Computation, Instruction]]:
+    """The instruction of that name; or all, if `*` and `?` in it stand for any text or character.
+
+    A pattern without computation goes for all computations.
+
+    Raises:
+        UnknownNameError: There is none.
+    """
+    where, slash, plain = name.replace("%", "").rpartition("/")
+    if not re.search(r"[*?]", name):
+        return [find(module, name)]
+    place, pattern = glob(where if slash else "*"), glob(plain)
+    found = [
+        (computation, ins)
+        for computation in module
+        if place.fullmatch(computation.name)
+        for ins in computation
+        if pattern.fullmatch(ins.name)
+    ]
+    if not found:
+        raise UnknownNameError(f"no instruction is like `{name}` in {module.name}")
+    return found
+
+
 class ComputationView:
     """A computation of a program."""
 
@@ -198,15 +267,15 @@ class ComputationView:
     @property
     def root(self) -> InstructionView:
         """The instruction whose value is returned."""
-        return InstructionView(self.program, self.ir.root)
+        return InstructionView(self.program, self.ir.root, self.ir)
 
     @property
     def parameters(self) -> tuple[InstructionView, ...]:
         """Parameters by number."""
-        return tuple([InstructionView(self.program, p) for p in self.ir.parameters])
+        return tuple([InstructionView(self.program, p, self.ir) for p in self.ir.parameters])
 
     def __iter__(self) -> Iterator[InstructionView]:
-        return (InstructionView(self.program, ins) for ins in self.ir)
+        return (InstructionView(self.program, ins, self.ir) for ins in self.ir)
 
     def __len__(self) -> int:
         return len(self.ir)
@@ -216,7 +285,7 @@ class ComputationView:
         if plain not in self.ir.body.by_name:
             near = did_you_mean(plain, self.ir.body.by_name)
             raise UnknownNameError(f"no instruction `{plain}` in `{self.name}`{near}")
-        return InstructionView(self.program, self.ir[plain])
+        return InstructionView(self.program, self.ir[plain], self.ir)
 
     def __repr__(self) -> str:
         return f"<computation {self.name}: {len(self)} instructions>"
@@ -225,13 +294,43 @@ class ComputationView:
 class InstructionView:
     """An instruction of a program: ask it what it touches."""
 
-    def __init__(self, program: Program, ir: Instruction) -> None:
+    def __init__(
+        self, program: Program, ir: Instruction, computation: Computation | None = None
+    ) -> None:
         self.program: Final = program
         self.ir: Final = ir
+        self._known_computation = computation
 
     @property
     def name(self) -> str:
         return self.ir.name
+
+    @property
+    def metadata(self) -> Metadata:
+        """The framework's name of the op, and the place in its source, as far as they are known.
+
+        >>> import hloscope
+        >>> program = hloscope.read('ENTRY e { ROOT p = f32[] parameter(0), '
+        ...                         'metadata={op_name="x" source_file="train.py" source_line=7} }')
+        >>> program.root.metadata.op_name, str(program.root.source)
+        ('x', 'train.py:7')
+        """
+        return metadata_of(self.ir, self.program.module)
+
+    @property
+    def source(self) -> Frame | None:
+        """The place in the program's source, `train.py:120` as text; `None` if it is not known."""
+        return provenance_of(self.ir, self.program.module).source
+
+    @property
+    def trace(self) -> tuple[Frame, ...]:
+        """The places in the program's source that led to it, the innermost first."""
+        return provenance_of(self.ir, self.program.module).trace
+
+    def same_source(self) -> list[InstructionView]:
+        """All instructions that came from the same line; none if no line is known."""
+        at = self.source
+        return [] if at is None else self.program.select(source=str(at))
 
     @cached_property
     def opcode(self) -> str:
@@ -373,7 +472,15 @@ class InstructionView:
             answers.append(OutputAnswer(k, here, OperandAnswers(parameters, chosen, touched)))
         order = _order(physical, linear)
         answer = Answer(
-            self.ir, self.opcode, "output_to_input", answers, order, "parameter", computation
+            self.ir,
+            self.opcode,
+            "output_to_input",
+            answers,
+            order,
+            "parameter",
+            computation,
+            computation,
+            provenance_of(self.ir, self.program.module),
         )
         return Indexing(answer, self.program.file)
 
@@ -406,7 +513,10 @@ class InstructionView:
 
     @cached_property
     def _computation(self) -> Computation:
-        return next(c for c in self.program.module if c.body.by_name.get(self.name) is self.ir)
+        known = self._known_computation
+        return known or next(
+            c for c in self.program.module if c.body.by_name.get(self.name) is self.ir
+        )
 
     def _touched(
         self,
@@ -426,7 +536,15 @@ class InstructionView:
         return OperandAnswer(number, source.name, source.type, tuple(accesses))
 
     def _answer(self, direction: Direction, outputs: list[OutputAnswer], order: Order) -> Indexing:
-        answer = Answer(self.ir, self.opcode, direction, outputs, order)
+        answer = Answer(
+            self.ir,
+            self.opcode,
+            direction,
+            outputs,
+            order,
+            inside=self._known_computation,
+            origin=provenance_of(self.ir, self.program.module),
+        )
         return Indexing(answer, self.program.file)
 
     def _outputs(self, number: int | None) -> range:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -11,9 +10,9 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from hloscope.cli.streams import styled_errors, styled_output
-from hloscope.display.table import columns
-from hloscope.visible import visible
+from hloscope.cli.paging import is_terminal, print_long, width
+from hloscope.cli.streams import styled_errors
+from hloscope.display.table import Side, columns, fitted
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -48,40 +47,43 @@ def json_option(function: F) -> F:
 file_argument = click.argument("file", metavar="FILE")
 
 
-def print_json(value: Mapping[str, Any], *, lines: bool = False) -> None:
-    """Print one object; on one line, at once, where a stream of them is printed."""
-    click.echo(json.dumps(value, ensure_ascii=False, indent=None if lines else 1))
+def print_json(value: Mapping[str, Any], *, lines: bool = False, compact: bool = False) -> None:
+    """Print one object; on one line, at once, where a stream of them is printed.
+
+    Args:
+        value: The object.
+        lines: On one line.
+        compact: On one line without spaces, where there are tens of thousands.
+    """
+    indent, separators = (None, (",", ":")) if compact else (None if lines else 1, None)
+    click.echo(json.dumps(value, ensure_ascii=False, indent=indent, separators=separators))
+
+
+WIDEST: Final = 48
+"""Columns of a pipe have room for no more; longer cells move the rest of their line only."""
 
 
 def print_table(
-    header: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[int] = ()
+    header: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    right: Sequence[int] = (),
+    *,
+    cut: Mapping[int, Side] | None = None,
+    optional: Sequence[int] = (),
 ) -> None:
-    """A ruled table on a terminal; plain aligned columns for a pipe or a file."""
-    if sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
-        _print_ruled(header, rows, right)
+    """A ruled table that fits on a terminal; plain aligned columns for a pipe or a file.
+
+    Args:
+        header: Titles of the columns.
+        rows: Cells of each row.
+        right: Columns of numbers.
+        cut: On a terminal: columns whose cells may be shortened, and on which side.
+        optional: On a terminal: columns that may be left out, the first first.
+    """
+    if is_terminal():
+        print_long(fitted(header, rows, width(), right=right, cut=cut, optional=optional))
     else:
-        click.echo(columns([header, *rows], right=right))
-
-
-def _print_ruled(
-    header: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[int]
-) -> None:
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for i, title in enumerate(header):
-        table.add_column(
-            title,
-            justify="right" if i in right else "left",
-            style="bold" if i == 0 else "",
-            overflow="fold",
-        )
-    for row in rows:
-        table.add_row(*(Text(visible(cell)) for cell in row))
-    Console(file=styled_output()).print(table)
+        click.echo(columns([header, *rows], right=right, widest=WIDEST))
 
 
 def with_progress(items: Sequence[T], label: str) -> Iterator[T]:

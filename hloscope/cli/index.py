@@ -16,6 +16,7 @@ from hloscope.cli.common import (
     with_progress,
 )
 from hloscope.cli.files import read_program
+from hloscope.cli.paging import print_long
 from hloscope.cli.proofs import Tally
 from hloscope.display.latex import to_latex
 from hloscope.display.picture import Index
@@ -81,7 +82,8 @@ def index(
     """Tell which elements of its operands each element of NAME in FILE reads.
 
     NAME is an instruction, the entry computation's root if not given.  One inside another
-    computation may be given as `computation/instruction`.
+    computation may be given as `computation/instruction`.  With * for any text or ? for any
+    character in NAME, every instruction like it is asked about.
     """
     form = "json" if as_json else form
     _check_usage(
@@ -125,11 +127,20 @@ def index(
         tally.end(summary=verify)
         return
     program = read_program(file)
-    found = answer(program.root if name is None else program[name])
-    if form == "json":
-        print_json(found.to_json())
-    else:
-        click.echo(_formatted(found, form, at), nl=form not in ("html", "svg"))
+    views = [program.root] if name is None else program.like(name)
+    if len(views) > 1 and form in ("html", "svg"):
+        raise click.UsageError(f"`{name}` names {len(views)} instructions; a picture shows one")
+    texts: list[str] = []
+    for view in views:
+        found = answer(view)
+        if form == "json":
+            print_json(found.to_json(), compact=len(views) > 1)
+        else:
+            texts.append(_formatted(found, form, at))
+    if form in ("html", "svg"):
+        click.echo(texts[0], nl=False)
+    elif texts:
+        print_long("\n\n".join(texts))
     tally.end()
 
 
@@ -168,4 +179,4 @@ def _print_all(program: Program, answer: Callable[[InstructionView], Indexing]) 
             found = answer(view)
         except UnknownNameError:
             continue
-        print_json(found.to_json(), lines=True)
+        print_json(found.to_json(), compact=True)

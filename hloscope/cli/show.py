@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import click
 
-from hloscope.api import find
+from hloscope.api import find_all
 from hloscope.cli.common import (
     debug_option,
     file_argument,
@@ -15,16 +17,23 @@ from hloscope.cli.common import (
     print_json,
 )
 from hloscope.cli.files import read_program
+from hloscope.cli.paging import print_long
 from hloscope.display.answer import opcode_of, shape_text
-from hloscope.hlo_parser.printer import print_instruction
-from hloscope.ir.graph import Computation, Instruction
+from hloscope.display.provenance import provenance_of
+from hloscope.errors import ParseError
+from hloscope.hlo_parser.brief import brief_type
+from hloscope.hlo_parser.metadata import extra, read_backend_config
+from hloscope.hlo_parser.printer import STYLES, print_instruction
+from hloscope.ir.graph import Computation, Instruction, Module
 
 SCHEMA: Final = "hloscope.show/1"
+MOST_FRAMES: Final = 3
 
 
 class Found(NamedTuple):
-    """An instruction and the computation it is in."""
+    """An instruction, the computation it is in, and the module."""
 
+    module: Module
     computation: Computation
     instruction: Instruction
 
@@ -39,12 +48,18 @@ class Found(NamedTuple):
     default=0,
     help="Show the instructions up to K steps away, among operands and users, too.",
 )
+@click.option(
+    "--full",
+    is_flag=True,
+    help="Leave out nothing: whole tuples, backend configs and traces of the source.",
+)
 @json_option
 @debug_option
-def show(file: str, name: str, around: int, as_json: bool) -> None:
+def show(file: str, name: str, around: int, full: bool, as_json: bool) -> None:
     """Print the instruction NAME of FILE and the computations it calls; or a computation NAME.
 
-    NAME may be `computation/instruction` where several computations have such an instruction.
+    NAME may be `computation/instruction` where several computations have such an instruction, and
+    have * for any text and ? for any character.
     """
     module = read_program(file).module
     plain = name.removeprefix("%")
@@ -53,14 +68,19 @@ def show(file: str, name: str, around: int, as_json: bool) -> None:
         if as_json:
             print_json({"schema": SCHEMA, "file": file, **_computation_json(computation)})
         else:
-            click.echo("\n".join(_computation_text(computation)))
+            print_long("\n".join(_computation_text(computation, full)))
         return
-    found = Found(*find(module, name))
-    steps = neighbourhood(found, around)
-    if as_json:
-        print_json({"schema": SCHEMA, "file": file, **_json(found, steps)})
-    else:
-        click.echo("\n".join(_text(found, steps)))
+    every = [Found(module, *place) for place in find_all(module, name)]
+    texts: list[str] = []
+    for found in every:
+        steps = neighbourhood(found, around)
+        if as_json:
+            said = {"schema": SCHEMA, "file": file, **_json(found, steps)}
+            print_json(said, lines=len(every) > 1)
+        else:
+            texts.append("\n".join(_text(found, steps, full)))
+    if texts:
+        print_long("\n\n".join(texts))
 
 
 def neighbourhood(found: Found, around: int) -> dict[Instruction, int]:
@@ -84,25 +104,67 @@ def neighbourhood(found: Found, around: int) -> dict[Instruction, int]:
     return steps
 
 
-def _text(found: Found, steps: dict[Instruction, int]) -> Iterator[str]:
+def _text(found: Found, steps: dict[Instruction, int], full: bool) -> Iterator[str]:
     """The neighbourhood in the program's order, the instruction marked; then what it calls."""
     position = {ins: i for i, ins in enumerate(found.computation)} if len(steps) > 1 else {}
     if position:
         yield f"{found.computation.name}:"
     for ins in sorted(steps, key=lambda ins: position.get(ins, 0)):
         mark = "" if len(steps) == 1 else "> " if ins is found.instruction else "  "
-        yield f"{mark}{print_instruction(ins, style='short')}"
+        yield f"{mark}{_line(ins, full)}"
+    yield from _origin(found, full)
+    if full:
+        yield from _config(found.instruction)
     for called in dict.fromkeys(found.instruction.calls):
         yield ""
-        yield from _computation_text(called)
+        yield from _computation_text(called, full)
 
 
-def _computation_text(computation: Computation) -> Iterator[str]:
-    parameters = ", ".join(f"{p.name}: {shape_text(p.type)}" for p in computation.parameters)
-    yield f"{computation.name} ({parameters}) -> {shape_text(computation.root.type)} {{"
+def _line(ins: Instruction, full: bool) -> str:
+    if full and (config := extra(ins, "backend_config")) is not None and _pretty(config):
+        style = replace(STYLES["short"], backend_config=False)
+        return print_instruction(ins, style=style)  # it stands below
+    return print_instruction(ins, style="short" if full else "brief")
+
+
+def _origin(found: Found, full: bool) -> Iterator[str]:
+    """Where the instruction comes from: the framework's name, then the places in the source."""
+    origin = provenance_of(found.instruction, found.module)
+    if origin.op_name:
+        yield f"  from {origin.op_name}"
+    most = len(origin.trace) if full else MOST_FRAMES
+    for frame in origin.trace[:most]:
+        yield f"  at {frame}{f' in {frame.function}' if frame.function else ''}"
+    if len(origin.trace) > most:
+        yield f"  … and {len(origin.trace) - most} places above; --full shows them"
+
+
+def _config(ins: Instruction) -> Iterator[str]:
+    """The backend config over several lines, if it is an object of JSON."""
+    text = extra(ins, "backend_config")
+    pretty = _pretty(text) if text is not None else None
+    if pretty:
+        yield "  backend_config:"
+        yield from (f"    {line}" for line in pretty)
+
+
+def _pretty(text: str) -> list[str] | None:
+    try:
+        config = read_backend_config(text)
+    except ParseError:
+        return None
+    if config.kind != "json" or not isinstance(config.value, dict):
+        return None
+    return json.dumps(config.value, indent=2, ensure_ascii=False).splitlines()
+
+
+def _computation_text(computation: Computation, full: bool) -> Iterator[str]:
+    shape = shape_text if full else brief_type
+    parameters = ", ".join(f"{p.name}: {shape(p.type)}" for p in computation.parameters)
+    yield f"{computation.name} ({parameters}) -> {shape(computation.root.type)} {{"
     for ins in computation:
         root = "ROOT " if ins is computation.root else ""
-        yield f"  {root}{print_instruction(ins, style='short')}"
+        yield f"  {root}{print_instruction(ins, style='short' if full else 'brief')}"
     yield "}"
 
 
@@ -110,6 +172,7 @@ def _json(found: Found, steps: dict[Instruction, int]) -> dict[str, Any]:
     ins = found.instruction
     return {
         **_instruction_json(ins),
+        **_origin_json(found),
         "computation": found.computation.name,
         "operands": [o.name for o in ins.operands],
         "users": [i.name for i in found.computation if any(o is ins for o in i.operands)],
@@ -118,6 +181,15 @@ def _json(found: Found, steps: dict[Instruction, int]) -> dict[str, Any]:
             _instruction_json(i) | {"distance": d} for i, d in steps.items() if i is not ins
         ],
     }
+
+
+def _origin_json(found: Found) -> dict[str, Any]:
+    """What is known of where it comes from; nothing where nothing is."""
+    origin = provenance_of(found.instruction, found.module)
+    said: dict[str, Any] = {**origin.to_json()}
+    if origin.trace:
+        said["trace"] = [{"place": str(f), "function": f.function or None} for f in origin.trace]
+    return said
 
 
 def _instruction_json(ins: Instruction) -> dict[str, Any]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from json import dumps, loads
 from math import prod
 from typing import Any, Final, Literal, TypeAlias, overload
 
 from hloscope.display.parts import runtime_map
+from hloscope.display.provenance import Provenance
 from hloscope.errors import UnsupportedError
 from hloscope.fusion.origins import origin_text
 from hloscope.hlo_parser.spelling import write_op
@@ -122,6 +123,8 @@ class Answer:
             dimension first; or positions in memory, counted in elements.
         what: The tensors touched are operands of the instruction, or parameters of its computation.
         computation: The instruction's computation, where they are its parameters.
+        inside: The computation the instruction is in, if it is known.
+        origin: Where the instruction comes from in the program's source.
     """
 
     instruction: Instruction
@@ -131,6 +134,8 @@ class Answer:
     order: Order = "logical"
     what: Literal["operand", "parameter"] = "operand"
     computation: Computation | None = None
+    inside: Computation | None = None
+    origin: Provenance = field(default_factory=Provenance)
 
     def sizes(self, type: Type) -> Dims:
         """What the dimension variables run over when an element of `type` is asked about.
@@ -175,6 +180,8 @@ def to_json(answer: Answer, file: str) -> dict[str, Any]:
         "file": file,
         "instruction": answer.instruction.name,
         "opcode": answer.opcode,
+        **({"computation": answer.inside.name} if answer.inside else {}),
+        **answer.origin.to_json(),
         "direction": answer.direction,
     }
     outputs = answer.outputs
@@ -231,14 +238,17 @@ class _SharedMaps:
 
 
 def access_json(access: Access) -> dict[str, Any]:
-    """One map of an answer; `leaf` is there for an array inside a tuple other than the first."""
+    """One map of an answer; keys that would say nothing are left out.
+
+    `leaf` is there for an array inside a tuple other than the first.
+    """
     m = access.map
     return {
         "map": None if m is None else str(m),
         "precision": str(access.precision),
-        "reason": access.reason or None,
-        "runtime_variables": [] if m is None else _runtime_json(m),
-        "replica_id_map": None if access.replica is None else str(access.replica),
+        **({"reason": access.reason} if access.reason else {}),
+        **({"runtime_variables": _runtime_json(m)} if m is not None and m.runtime else {}),
+        **({} if access.replica is None else {"replica_id_map": str(access.replica)}),
         **({"leaf": access.leaf} if access.leaf else {}),
     }
 

@@ -1,12 +1,22 @@
-"""Columns of text: what the command prints where no terminal draws a table."""
+"""Columns of text: what the command prints, to a pipe or fitted into a terminal's width."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, Literal, TypeAlias
+
+Side: TypeAlias = Literal["left", "right"]
+NARROWEST: Final = 12
+"""Cells are not cut to less."""
 
 
 def columns(
-    rows: Iterable[Sequence[str]], *, indent: int = 0, gap: int = 2, right: Iterable[int] = ()
+    rows: Iterable[Sequence[str]],
+    *,
+    indent: int = 0,
+    gap: int = 2,
+    right: Iterable[int] = (),
+    widest: int | None = None,
 ) -> str:
     """The rows as lines whose cells start in the same column; no spaces at line ends.
 
@@ -15,17 +25,18 @@ def columns(
         indent: Spaces before each line.
         gap: Spaces between columns.
         right: Columns that end, instead of start, at the same place.
+        widest: What a column has room for at most; longer cells move the rest of their line only.
 
     >>> print(columns([["name", "size"], ["scores", "8"], ["x", "16"]], right=[1]))
     name    size
     scores     8
     x         16
     """
-    table = [list(row) for row in rows]
+    table = _filled(rows)
     flush_right = frozenset(right)
-    count = max(map(len, table), default=0)
-    table = [row + [""] * (count - len(row)) for row in table]
-    widths = [max(len(row[i]) for row in table) for i in range(count)]
+    widths = _widths(table)
+    if widest is not None:
+        widths = [min(width, widest) for width in widths]
     lines = (
         (" " * gap).join(
             cell.rjust(width) if i in flush_right else cell.ljust(width)
@@ -34,3 +45,87 @@ def columns(
         for row in table
     )
     return "\n".join((" " * indent + line).rstrip() for line in lines)
+
+
+def fitted(
+    header: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    width: int,
+    *,
+    right: Iterable[int] = (),
+    cut: Mapping[int, Side] | None = None,
+    optional: Sequence[int] = (),
+) -> str:
+    """A ruled table that is no wider than `width` if columns that may be cut can be cut so far.
+
+    Args:
+        header: Titles of the columns.
+        rows: Cells of each row.
+        width: Room for a line.
+        right: Columns of numbers.
+        cut: Columns whose long cells may be shortened, and the side where something is left out.
+        optional: Columns that are left out, the first first, where cutting does not help.
+
+    >>> print(fitted(["name", "from"], [["scores", "jit(f)/attention/softmax"]], 22,
+    ...              cut={1: "left"}))
+    name    from
+    ──────────────────────
+    scores  …ntion/softmax
+    """
+    table = _filled([header, *rows])
+    widths = _widths(table)
+    cuts = dict(cut or {})
+    shown = list(range(len(widths)))
+    for dropped in [None, *optional]:
+        if dropped is not None:
+            shown.remove(dropped)
+        room = _room(widths, shown, cuts, width)
+        if sum(room.values()) + 2 * (len(shown) - 1) <= width:
+            break
+    numbers = frozenset(right)
+    body = [[_cut(row[i], room[i], cuts.get(i)) for i in shown] for row in table]
+    lines = columns(body, right=[k for k, i in enumerate(shown) if i in numbers]).splitlines()
+    rule = "─" * min(width, max(map(len, lines), default=0))
+    return "\n".join([lines[0], rule, *lines[1:]])
+
+
+def tab_separated(rows: Iterable[Sequence[str]]) -> str:
+    r"""The rows with tabs between cells; tabs and line ends in cells become spaces.
+
+    >>> tab_separated([["a", "b c"], ["1", "x\ty"]])
+    'a\tb c\n1\tx y'
+    """
+    plain = str.maketrans("\t\n\r", "   ")
+    return "\n".join("\t".join(cell.translate(plain) for cell in row) for row in rows)
+
+
+def _filled(rows: Iterable[Sequence[str]]) -> list[list[str]]:
+    table = [list(row) for row in rows]
+    count = max(map(len, table), default=0)
+    return [row + [""] * (count - len(row)) for row in table]
+
+
+def _widths(table: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(len, column)) for column in zip(*table, strict=True)]
+
+
+def _room(
+    widths: Sequence[int], shown: Sequence[int], cuts: Mapping[int, Side], width: int
+) -> dict[int, int]:
+    """Widths of the columns, the widest of those that may be cut made narrower, down to a limit."""
+    room = {i: widths[i] for i in shown}
+    while (over := sum(room.values()) + 2 * (len(shown) - 1) - width) > 0:
+        cuttable = sorted((i for i in room if i in cuts), key=lambda i: room[i])
+        if not cuttable or room[cuttable[-1]] <= NARROWEST:
+            break
+        first = cuttable[-1]
+        second = room[cuttable[-2]] if len(cuttable) > 1 else NARROWEST
+        step = max(1, min(over, room[first] - max(second, NARROWEST)))
+        room[first] -= step
+    return room
+
+
+def _cut(cell: str, width: int, side: Side | None) -> str:
+    if side is None or len(cell) <= width:
+        return cell
+    return f"…{cell[1 - width :]}" if side == "left" else f"{cell[: width - 1]}…"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, TypeVar
 
 from hloscope.affine import Dim, default_name
@@ -15,9 +15,10 @@ from hloscope.display.answer import (
 )
 from hloscope.display.parts import AccessParts, access_parts
 from hloscope.display.table import columns
+from hloscope.hlo_parser.brief import brief_list, brief_type
 from hloscope.indexing import Access, Precision
 from hloscope.ir.graph import Instruction
-from hloscope.ir.types import Dims, TupleType, Type
+from hloscope.ir.types import Dims
 from hloscope.ops.control import Parameter
 from hloscope.ops.shape import Constant
 
@@ -30,7 +31,7 @@ WIDTH: Final = 100
 
 def to_text(answer: Answer) -> str:
     """The answer for people: what is asked, then each operand with its maps."""
-    sections = [headline(answer.instruction, answer.opcode)]
+    sections = [headline(answer.instruction, answer.opcode) + _origin(answer)]
     if answer.direction == "output_to_input":
         for output in answer.outputs:
             sections += _output(answer, output)
@@ -41,6 +42,17 @@ def to_text(answer: Answer) -> str:
     return "\n\n".join(sections)
 
 
+def _origin(answer: Answer) -> str:
+    """Where the instruction comes from, on a line of its own; empty where nobody says."""
+    known = answer.origin
+    places = [
+        f"from {known.op_name}" if known.op_name else "",
+        f"at {known.place}" if known.place else "",
+    ]
+    said = " ".join(filter(None, places))
+    return f"\n  {said}" if said else ""
+
+
 def headline(ins: Instruction, opcode: str) -> str:
     """The instruction on one line: `name = shape opcode(operands)`; long lists are cut."""
     match ins.op:
@@ -49,15 +61,8 @@ def headline(ins: Instruction, opcode: str) -> str:
         case Constant(literal):
             inside = literal if len(literal) <= 24 else f"{literal[:20]} …"
         case _:
-            inside = _short_list(ins.operands, lambda o: o.name)
-    return f"{ins.name} = {_short_shape(ins.type)} {opcode}({inside})"
-
-
-def _short_shape(type: Type) -> str:
-    """A type without layouts; a long tuple without the middle and with its length."""
-    if isinstance(type, TupleType) and len(type.elements) > 8:
-        return f"({_short_list(type.elements, shape_text)}; {len(type.elements)} in all)"
-    return shape_text(type)
+            inside = brief_list(ins.operands, lambda o: o.name)
+    return f"{ins.name} = {brief_type(ins.type)} {opcode}({inside})"
 
 
 def _output(answer: Answer, output: OutputAnswer) -> Iterator[str]:
@@ -85,7 +90,7 @@ def _reached(answer: Answer) -> Iterator[str]:
         yield _block(title, output.operands[0], sizes)
     missed = [output for output in answer.outputs if not output.touched]
     if missed:
-        names = _short_list(missed, lambda output: _output_name(answer, output))
+        names = brief_list(missed, lambda output: _output_name(answer, output))
         proofs = _proofs([o for output in missed for o in output.checked_untouched])
         yield "\n".join([f"  not reached: {names}", *proofs])
 
@@ -101,7 +106,7 @@ def untouched_names(answer: Answer, output: OutputAnswer) -> str:
     if count > MAX_NAMED:
         return f"{count} {answer.what}s"
     unread = [o for o in output.operands if not o.accesses]
-    return _short_list(unread, lambda o: f"{answer.what} {o.number} {o.name}")
+    return brief_list(unread, lambda o: f"{answer.what} {o.number} {o.name}")
 
 
 def _element(answer: Answer, sizes: Dims) -> str:
@@ -110,13 +115,6 @@ def _element(answer: Answer, sizes: Dims) -> str:
     if answer.order == "logical":
         return f"Element{dims}"
     return f"Position{dims} in memory" if sizes else "The position in memory"
-
-
-def _short_list(items: Sequence[T], name: Callable[[T], str]) -> str:
-    """The names of the items, the middle of a long list left out."""
-    if len(items) <= 8:
-        return ", ".join(map(name, items))
-    return ", ".join([*map(name, items[:6]), "…", name(items[-1])])
 
 
 def _block(title: str, operand: OperandAnswer, sizes: Dims) -> str:
@@ -183,9 +181,9 @@ def to_print_indexing(answer: Answer) -> str:
 def _print_indexing(access: Access) -> Iterator[str]:
     described = access_json(access)
     yield described["map"] or f"unknown: {access.reason}"
-    if described["runtime_variables"]:
+    if "runtime_variables" in described:
         yield "runtime variables:"
         for variable in described["runtime_variables"]:
             yield f"  {variable['name']}: {variable['origin']}; {variable['map']}"
-    if described["replica_id_map"]:
+    if "replica_id_map" in described:
         yield f"replica id: {described['replica_id_map']}"

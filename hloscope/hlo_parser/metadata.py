@@ -55,6 +55,12 @@ _TEXTS: Final = {f.name for f in fields(Metadata) if f.default == ""}
 _NUMBERS: Final = {f.name for f in fields(Metadata) if f.default == 0 and f.name not in _TEXTS}
 _FIELD: Final = re.compile(r'[\s,]*([\w.-]+)\s*=\s*("(?:[^"\\]|\\.)*"|[^\s{},"]+(?=[\s,]|$))?')
 
+_USUAL: Final = re.compile(
+    r'\{(?:op_type="([^"\\]*)" ?)?(?:op_name="([^"\\]*)" ?)?(?:scheduling_name="([^"\\]*)" ?)?'
+    r"(?:stack_frame_id=(\d{1,9}))?\}"
+)
+"""The fields of a compiled program, in the order they are printed; no text with an escape."""
+
 
 def read_metadata(text: str) -> Metadata:
     """Return the metadata `{op_name="a/b" source_line=3}`.
@@ -65,6 +71,15 @@ def read_metadata(text: str) -> Metadata:
     Raises:
         ParseError: Something is not `field=value`.
     """
+    usual = _USUAL.fullmatch(text)
+    if usual is not None:
+        op_type, op_name, scheduling_name, frame = usual.groups("")
+        return Metadata(
+            op_type,
+            op_name,
+            stack_frame_id=int(frame or 0),
+            scheduling_name=scheduling_name,
+        )
     inner = inside(text)
     known: dict[str, Any] = {}
     others: list[tuple[str, str]] = []
@@ -235,9 +250,18 @@ class StackFrames:
     functions: Mapping[int, str]
     locations: Mapping[int, Mapping[str, int]]
     frames: Mapping[int, Mapping[str, int]]
+    _known: dict[int, tuple[Frame, ...]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def trace(self, frame_id: int) -> tuple[Frame, ...]:
         """Return the frames of an id, the innermost first; none for an unknown id."""
+        known = self._known.get(frame_id)
+        if known is None:
+            known = self._known[frame_id] = self._trace(frame_id)
+        return known
+
+    def _trace(self, frame_id: int) -> tuple[Frame, ...]:
         trace: list[Frame] = []
         seen: set[int] = set()
         while frame_id in self.frames and frame_id not in seen:
@@ -286,12 +310,11 @@ def read_stack_frames(preamble: str) -> StackFrames:
     )
 
 
-def source_trace(ins: Instruction, module: Module) -> tuple[Frame, ...]:
+def source_trace(data: Metadata, module: Module) -> tuple[Frame, ...]:
     """Return where in the program's source an instruction comes from, the innermost place first.
 
-    Empty where the module does not say.
+    Empty where neither its metadata nor the module's tables say.
     """
-    data = metadata(ins)
     trace = read_stack_frames(module.preamble).trace(data.stack_frame_id)
     if trace or not data.source_file:
         return trace

@@ -6,7 +6,9 @@ line as it stands.  From outside these are plain `Instruction`s and `Computation
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
+from typing import Final
 
 from hloscope.errors import ParseError
 from hloscope.hlo_parser.attributes import moved, split_attributes
@@ -20,8 +22,16 @@ from hloscope.source import Source, Span
 Pairs = tuple[tuple[str, str], ...]
 
 
+_METADATA_ALONE: Final = re.compile(
+    r'\s*,?\s*metadata=(\{[^{}"\\/]*(?:"[^"\\]*"[^{}"\\/]*)*\})\s*', re.ASCII
+)
+"""The attributes of nearly every instruction: they need not be split."""
+
+
 def read_pairs(source: Source, text: str, at: int) -> Pairs:
     """Return `(name, text)` of the attributes in `text`, which stands at `at` in `source`."""
+    if alone := _METADATA_ALONE.fullmatch(text):
+        return (("metadata", alone[1]),)
     try:
         parts = split_attributes(without_comments(text))
     except ParseError as error:

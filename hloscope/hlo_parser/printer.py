@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from hloscope.hlo_parser.brief import brief_list, brief_type
 from hloscope.hlo_parser.spelling import CALL, template
 from hloscope.hlo_parser.types import print_type
 from hloscope.ir.graph import Computation, Instruction, Module
@@ -33,6 +34,8 @@ class Style:
         control: Instructions show their control predecessors.
         operand_index: Every fifth operand shows its number.
         large_constants: Constants of more than ten elements are written out.
+        most: Of longer tuple types and lists of operands the middle, of longer backend configs the
+            rest is left out: it is to be looked at, not read back; 0 leaves out nothing.
         canonical: Instructions are named `tmp_0`, `tmp_1` …; called computations are printed where
             they are called, too.
     """
@@ -46,6 +49,7 @@ class Style:
     control: bool = True
     operand_index: bool = True
     large_constants: bool = True
+    most: int = 0
     canonical: bool = False
 
 
@@ -56,9 +60,13 @@ STYLES: Final[dict[str, Style]] = {
     "default": Style(),
     "verbose": Style(operand_types=True),
     "short": _SHORT,
+    "brief": replace(_SHORT, most=8),
     "canonical": replace(_SHORT, operand_types=True, backend_config=False, canonical=True),
 }
-"""The styles of XLA's printer by name."""
+"""The styles of XLA's printer by name, and `brief`, which is shorter than `short`."""
+
+_CHARACTERS: Final = 8
+"""Characters of a backend config for each of `Style.most`."""
 
 _MOST_ELEMENTS: Final = 10
 """Constants with more elements count as large."""
@@ -183,12 +191,19 @@ class _Printer:
         return self.names.get(id(ins), ins.name) if self.style.canonical else ins.name
 
     def type_text(self, type_: Type) -> str:
-        text = self.types[id(type_)] = print_type(type_, layout=self.style.layouts)
+        most = self.style.most
+        text = self.types[id(type_)] = (
+            brief_type(type_, most, layout=self.style.layouts)
+            if most
+            else print_type(type_, layout=self.style.layouts)
+        )
         self.alive.append(type_)
         return text
 
     def operands(self, operands: tuple[Instruction, ...]) -> str:
         style, sign = self.style, self.sign
+        if 0 < style.most < len(operands):
+            return brief_list(operands, lambda o: sign + self.name(o), style.most)
         if style.operand_types:
             types = self.types
             parts = [
@@ -213,6 +228,9 @@ class _Printer:
                 continue
             if name == "backend_config" and not style.backend_config:
                 continue
+            if name == "backend_config" and 0 < style.most * _CHARACTERS < len(value):
+                kept = value[: style.most * _CHARACTERS]
+                value = f"{kept}… ({len(value):,} characters)"
             (last if last or name in _LAST else parts).append(f", {name}={value}")
         if ins.control_predecessors and style.control:
             names = ", ".join(self.sign + self.name(p) for p in ins.control_predecessors)

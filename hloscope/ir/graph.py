@@ -81,6 +81,11 @@ class Instruction:
         """Where the instruction stands in the source."""
         return self._span
 
+    @property
+    def location(self) -> object:
+        """Where MLIR says that it comes from, `None` in HLO, which has metadata among `extras`."""
+        return None
+
     def __repr__(self) -> str:
         operands = ", ".join(o.name for o in self.operands)
         return f"<{self.name} = {self.op.name}({operands})>"

@@ -71,6 +71,11 @@ class Node(Instruction):
         """Where the operation stands in the source."""
         return self.operation.span
 
+    @property
+    def location(self) -> Location:
+        """Where the operation comes from."""
+        return self.operation.location
+
 
 class Argument(Instruction):
     """A parameter that stands for an argument of a block."""
@@ -99,6 +104,11 @@ class Argument(Instruction):
     def span(self) -> Span | None:
         """Where the operation with the block stands in the source."""
         return self.owner.span
+
+    @property
+    def location(self) -> Location:
+        """Where the argument comes from."""
+        return self.value.location
 
 
 @lru_cache(maxsize=1024)

@@ -16,7 +16,8 @@ def test_ls_lists_the_entry_computation(run: Any) -> None:
     result = run("ls", SOFTMAX)
     assert (result.exit_code, result.stderr) == (0, "")
     header, *rows = result.stdout.splitlines()
-    assert header.split() == ["instruction", "opcode", "shape", "operands", "line"]
+    titles = ["instruction", "opcode", "shape", "operands", "line", "source", "op", "name"]
+    assert header.split() == titles
     assert [row.split()[0] for row in rows] == ["scores", "mask", "scale", "softmax"]
     assert rows[-1].split()[1:3] == ["fusion", "bf16[8,16,32]"]
     assert "\x1b" not in result.stdout
@@ -24,8 +25,11 @@ def test_ls_lists_the_entry_computation(run: Any) -> None:
 
 def test_ls_tells_the_line_in_the_file(run: Any) -> None:
     text = Path(SOFTMAX).read_text().splitlines()
-    for row in run("ls", SOFTMAX).stdout.splitlines()[1:]:
-        name, *_, line = row.split()
+    header, *rows = run("ls", SOFTMAX, "--tsv").stdout.splitlines()
+    assert rows
+    for row in rows:
+        cells = dict(zip(header.split("\t"), row.split("\t"), strict=True))
+        name, line = cells["instruction"], cells["line"]
         assert f"%{name} = " in text[int(line) - 1]
 
 

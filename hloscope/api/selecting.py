@@ -1,0 +1,99 @@
+"""Instructions chosen by what they are, what they are called and where they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, fields
+from typing import Final, TypeAlias
+
+from hloscope.display.answer import opcode_of, shape_text
+from hloscope.display.provenance import SourcePattern, glob, provenance_of
+from hloscope.fusion.costs import Flops, bytes_moved
+from hloscope.ir.graph import Computation, Instruction, Module
+
+Place: TypeAlias = tuple[Computation, Instruction]
+"""An instruction and the computation it is in."""
+Key: TypeAlias = Callable[[Computation, Instruction], int]
+
+SORTS: Final = ("line", "bytes", "flops", "users")
+"""What instructions can be sorted by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What instructions must have; patterns have `*` for any text and `?` for any character.
+
+    Attributes:
+        opcode: The opcode as HLO spells it.
+        name: The instruction's name.
+        op_name: The framework's path of the op, or a part of it if there is no `*`.
+        source: `FILE`, `FILE:LINE` or `FILE:FIRST-LAST`, anywhere in the stack.
+        shape: The type without layouts.
+        calls: The name of a computation that is called.
+    """
+
+    opcode: str | None = None
+    name: str | None = None
+    op_name: str | None = None
+    source: str | None = None
+    shape: str | None = None
+    calls: str | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Does it let every instruction through?"""
+        return all(getattr(self, f.name) is None for f in fields(self))
+
+    def of(self, module: Module, computations: Iterable[Computation]) -> Iterator[Place]:
+        """The instructions of some computations that have all of it."""
+        tests = list(self._tests(module))
+        for computation in computations:
+            for ins in computation:
+                if all(test(ins) for test in tests):
+                    yield computation, ins
+
+    def _tests(self, module: Module) -> Iterator[Callable[[Instruction], bool]]:
+        if self.name is not None:
+            name = glob(self.name.removeprefix("%")).fullmatch
+            yield lambda ins: name(ins.name) is not None
+        if self.opcode is not None:
+            opcode = glob(self.opcode).fullmatch
+            yield lambda ins: opcode(opcode_of(ins)) is not None
+        if self.shape is not None:
+            shape = glob(self.shape.replace(" ", "")).fullmatch
+            yield lambda ins: shape(shape_text(ins.type).replace(" ", "")) is not None
+        if self.calls is not None:
+            called = glob(self.calls.removeprefix("%")).fullmatch
+            yield lambda ins: any(called(computation.name) for computation in ins.calls)
+        if self.op_name is not None:
+            wanted = self.op_name if "*" in self.op_name else f"*{self.op_name}*"
+            op_name = glob(wanted).fullmatch
+            yield lambda ins: op_name(provenance_of(ins, module).op_name) is not None
+        if self.source is not None:
+            at = SourcePattern.parse(self.source)
+            yield lambda ins: any(map(at.matches, provenance_of(ins, module).trace))
+
+
+def sort_key(by: str, module: Module) -> Key:
+    """The figure to sort by: the largest come first, but for `line`."""
+    match by:
+        case "line":
+            return lambda _, ins: ins.span.start if ins.span else 0
+        case "bytes":
+            return lambda _, ins: -bytes_moved(ins)
+        case "flops":
+            flops = Flops()
+            return lambda _, ins: -flops(ins)
+        case _:
+            users = users_of(module)
+            return lambda _, ins: -users.get(ins, 0)
+
+
+def users_of(module: Module) -> dict[Instruction, int]:
+    """How many instructions read each value."""
+    count: dict[Instruction, int] = {}
+    for computation in module:
+        for ins in computation:
+            for operand in dict.fromkeys(ins.operands):
+                count[operand] = count.get(operand, 0) + 1
+    return count

@@ -1,0 +1,189 @@
+"""Where an instruction comes from in the source of its program: metadata of HLO, MLIR's locations.
+
+A dump says it for nearly every instruction, in one of three ways: a file and line beside the name,
+a number in the tables of stack frames at the head of the module, or an MLIR location.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from hloscope.errors import ParseError
+from hloscope.hlo_parser.metadata import Frame, Metadata, extra, read_metadata, source_trace
+from hloscope.ir.graph import Instruction, Module
+from hloscope.mlir.locations import (
+    CallSiteLoc,
+    FileLoc,
+    FusedLoc,
+    Location,
+    NameLoc,
+    resolve_location,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """What a program says about the origin of an instruction.
+
+    Attributes:
+        op_name: The path of the framework's op, `jit(step)/transpose(jvp())/mul`; may be empty.
+        op_type: The framework's kind of op; mostly empty.
+        trace: The places in the source, the innermost first; empty where nothing is said.
+    """
+
+    op_name: str = ""
+    op_type: str = ""
+    trace: tuple[Frame, ...] = ()
+
+    @property
+    def source(self) -> Frame | None:
+        """The innermost place in the source."""
+        return self.trace[0] if self.trace else None
+
+    @property
+    def place(self) -> str:
+        """The innermost place as `file:line`; empty where nothing is said."""
+        return str(self.trace[0]) if self.trace else ""
+
+    def to_json(self) -> dict[str, str]:
+        """What is known of `op_name` and `source`."""
+        known = {"op_name": self.op_name, "source": self.place}
+        return {key: text for key, text in known.items() if text}
+
+
+def provenance_of(ins: Instruction, module: Module) -> Provenance:
+    """Where an instruction of a module comes from; nothing, if its metadata cannot be read.
+
+    >>> from hloscope.hlo_parser import parse_hlo
+    >>> module = parse_hlo('ENTRY e { ROOT p = f32[] parameter(0), '
+    ...                    'metadata={op_name="x" source_file="/a/train.py" source_line=12} }')
+    >>> found = provenance_of(module.entry.root, module)
+    >>> found.op_name, found.place
+    ('x', '/a/train.py:12')
+    """
+    try:
+        text = extra(ins, "metadata")
+        if text is not None:
+            data = read_metadata(text)
+            return Provenance(data.op_name, data.op_type, source_trace(data, module))
+    except ParseError:
+        return Provenance()
+    location = ins.location
+    return Provenance() if location is None else _of_location(location)
+
+
+def metadata_of(ins: Instruction, module: Module) -> Metadata:
+    """The metadata of an instruction, with its place in the source wherever that is written.
+
+    Raises:
+        ParseError: The metadata is not in its grammar.
+    """
+    text = extra(ins, "metadata")
+    data = Metadata() if text is None else read_metadata(text)
+    found = provenance_of(ins, module)
+    at = found.source
+    if at is not None:
+        data = replace(
+            data,
+            source_file=at.file,
+            source_line=at.line,
+            source_end_line=at.end_line,
+            source_column=at.column,
+            source_end_column=at.end_column,
+        )
+    return replace(data, op_name=found.op_name)
+
+
+def _of_location(location: object) -> Provenance:
+    """What an MLIR location says: JAX puts the op's name around the place, or alone."""
+    if not isinstance(location, Location):
+        return Provenance()
+    try:
+        read = resolve_location(location)
+    except ParseError:
+        return Provenance()
+    return Provenance(_name(read), "", tuple(_frames(read, "")))
+
+
+def _name(location: Location) -> str:
+    """The outermost name."""
+    todo = [location]
+    while todo:
+        match resolve_location(todo.pop()):
+            case NameLoc(name):
+                return name
+            case FusedLoc(parts):
+                todo += reversed(parts)
+            case CallSiteLoc(callee):
+                todo.append(callee)
+    return ""
+
+
+def _frames(location: Location, function: str) -> Iterator[Frame]:
+    """The places in the source, the innermost first; a name around a place is its function."""
+    todo = [(location, function)]
+    while todo:
+        at, name = todo.pop()
+        match resolve_location(at):
+            case FileLoc(file, line, column, end_line, end_column):
+                ends = (end_line if end_line >= 0 else line, max(end_column, 0))
+                yield Frame(file, name, line, ends[0], column, ends[1])
+            case NameLoc(inner, child):
+                todo.append((child, inner))
+            case FusedLoc(parts):
+                todo += [(part, name) for part in reversed(parts)]
+            case CallSiteLoc(callee, caller):
+                todo += [(caller, ""), (callee, name)]
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePattern:
+    """A place to look for: `train.py`, `train.py:120`, `layers/attention.py:100-120`.
+
+    A file is given by the end of its path, or with `*` and `?`.
+    """
+
+    file: str
+    first: int = 0
+    last: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> SourcePattern:
+        """Read `FILE`, `FILE:LINE` or `FILE:FIRST-LAST`.
+
+        >>> SourcePattern.parse("a/train.py:10-12")
+        SourcePattern(file='a/train.py', first=10, last=12)
+        """
+        found = re.fullmatch(r"(.*?):(\d+)(?:-(\d+))?", text)
+        if found is None:
+            return cls(text)
+        file, first, last = found.groups()
+        return cls(file, int(first), int(last or first))
+
+    def matches(self, frame: Frame) -> bool:
+        """Is the frame at this place?  A statement of several lines is at each of them."""
+        if self.first and not (
+            frame.line <= self.last and self.first <= max(frame.end_line, frame.line)
+        ):
+            return False
+        return self._is_file(frame.file)
+
+    def _is_file(self, file: str) -> bool:
+        if file == self.file or file.endswith("/" + self.file):
+            return True
+        pattern = glob(self.file)
+        return bool(pattern.fullmatch(file) or pattern.fullmatch(file.rpartition("/")[2]))
+
+
+def glob(pattern: str) -> re.Pattern[str]:
+    """A pattern with `*` for any text and `?` for any character; brackets stand for themselves.
+
+    >>> bool(glob("f32[8,*]").fullmatch("f32[8,128]"))
+    True
+    """
+    parts = (
+        {"*": ".*", "?": "."}.get(part, re.escape(part)) for part in re.split(r"([*?])", pattern)
+    )
+    return re.compile("".join(parts), re.DOTALL)

@@ -1,0 +1,148 @@
+"""How much an instruction computes and moves: figures to sort a program by.
+
+Flops: a multiplication and an addition for each element of the first operand that an element of a
+product or convolution reads, padding included; one for each element of other arithmetic; those of
+bodies as often as they run.  Custom calls that are no known product count nothing.  Bytes: what is
+read of the operands and written, each once and whole.
+Source: XLA `HloCostAnalysis`, which leaves out convolutions' padding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import prod
+from typing import Final
+
+from hloscope.errors import HloscopeError
+from hloscope.fusion.leaves import leaf_types
+from hloscope.hlo_parser.metadata import extra, read_backend_config
+from hloscope.indexing.analysis import output_to_input
+from hloscope.ir.graph import Computation, Instruction
+from hloscope.ir.op import Op
+from hloscope.ir.types import TensorType, Type
+from hloscope.ops.contraction import Dot, DotGeneral, RaggedDot, ScaledDot
+from hloscope.ops.control import (
+    AfterAll,
+    AsyncStart,
+    Call,
+    Case,
+    Composite,
+    CustomCall,
+    Fusion,
+    GetTupleElement,
+    Parameter,
+    Tuple,
+    While,
+)
+from hloscope.ops.convolution import Convolution, DynamicConv
+from hloscope.ops.elementwise import Convert, Elementwise
+from hloscope.ops.gather_scatter import Scatter
+from hloscope.ops.reduction import Map, Reduce
+from hloscope.ops.shape import Bitcast, Constant
+from hloscope.ops.windows import ReduceWindow
+
+PRODUCTS: Final = (Dot, DotGeneral, RaggedDot, ScaledDot, Convolution, DynamicConv, CustomCall)
+ALIASES: Final = (Parameter, Constant, Tuple, GetTupleElement, Bitcast, AfterAll)
+"""Ops that move nothing: their value is there already, or is another's memory."""
+_MOVES: Final = {"copy", "real", "imag", "complex"}
+
+
+def bytes_moved(ins: Instruction) -> int:
+    """Bytes of the operands and of the value; of unknown sizes, those of their bounds."""
+    if isinstance(ins.op, ALIASES):
+        return 0
+    return sum(size_in_bytes(value.type) for value in (*dict.fromkeys(ins.operands), ins))
+
+
+def size_in_bytes(type: Type) -> int:
+    """Bytes of all tensors of a type; elements of less than a byte are packed.
+
+    >>> from hloscope.hlo_parser.types import parse_type
+    >>> size_in_bytes(parse_type("(f32[2,3], s4[3], ())"))
+    26
+    """
+    return sum(
+        -(-prod(_sizes(leaf)) * leaf.element.bits // 8)
+        for leaf in leaf_types(type)
+        if isinstance(leaf, TensorType)
+    )
+
+
+def _sizes(type: TensorType) -> Iterable[int]:
+    for size, bound in zip(type.sizes, type.bounds or [None] * len(type.sizes), strict=True):
+        yield (bound or 0) if size is None else size
+
+
+class Flops:
+    """Arithmetic of instructions; that of a computation is counted once."""
+
+    def __init__(self) -> None:
+        self._known: dict[Computation, int] = {}
+
+    def __call__(self, ins: Instruction) -> int:
+        """Floating-point operations of an instruction, what it calls included."""
+        return self._of_op(ins, ins.op)
+
+    def _of_op(self, ins: Instruction, op: Op) -> int:
+        match op:
+            case Fusion() | Call() | Composite():
+                return self._called(ins)
+            case While():
+                return self._called(ins) * _trip_count(ins)
+            case Case():
+                return max(map(self._of_computation, ins.calls), default=0)
+            case AsyncStart(wrapped) if wrapped is not None:
+                return self._of_op(ins, wrapped)
+            case AsyncStart():
+                return self._called(ins)
+            case Reduce():
+                return max(_elements(ins.operands[:1]) - _elements([ins]), 0) * self._called(ins)
+            case ReduceWindow(window=window):
+                return _elements([ins]) * max(prod(window.sizes) - 1, 0) * self._called(ins)
+            case Map():
+                return _elements([ins]) * self._called(ins)
+            case Scatter():
+                return _elements(ins.operands[-1:]) * self._called(ins)
+            case Elementwise() if not isinstance(op, Convert) and op.name not in _MOVES:
+                return _elements([ins])
+            case _ if isinstance(op, PRODUCTS):
+                return 2 * _elements([ins]) * _read_by_element(ins)
+            case _:
+                return 0
+
+    def _called(self, ins: Instruction) -> int:
+        return sum(map(self._of_computation, ins.calls))
+
+    def _of_computation(self, computation: Computation) -> int:
+        known = self._known.get(computation)
+        if known is None:
+            known = self._known[computation] = sum(map(self, computation))
+        return known
+
+
+def _elements(values: Iterable[Instruction]) -> int:
+    """Elements of the first tensor of each value."""
+    first = [leaf_types(value.type)[:1] for value in values]
+    return sum(prod(_sizes(t)) for leaves in first for t in leaves if isinstance(t, TensorType))
+
+
+def _read_by_element(ins: Instruction) -> int:
+    """How many elements of operand 0 an element of output 0 reads; 0 if that is not known."""
+    try:
+        answer = output_to_input(ins, 0)
+    except HloscopeError:
+        return 0
+    maps = [access.map for access in answer[0]] if answer else []
+    known = [m for m in maps if m is not None and not m.is_known_empty]
+    if len(known) != len(maps):
+        return 0
+    return sum(prod(v.interval.hi - v.interval.lo + 1 for v in m.ranges) for m in known)
+
+
+def _trip_count(ins: Instruction) -> int:
+    """How often a loop runs, where the backend knows; else once."""
+    try:
+        config = read_backend_config(extra(ins, "backend_config") or "{}").value
+        return int(config["known_trip_count"]["n"])
+    except (HloscopeError, KeyError, TypeError, ValueError):
+        return 1
