@@ -39,6 +39,7 @@ from hloscope.affine.nodes import (
     product,
 )
 from hloscope.errors import ParseError
+from hloscope.limits import refuse_long_numbers
 from hloscope.source import Source, Span
 
 Style: TypeAlias = Literal["xla", "mlir"]
@@ -306,8 +307,10 @@ def parse_prefix(
     >>> parse_prefix("(d0 + 1, d1)", 1)
     (<d0 + 1>, 7)
     """
-    whole = source if isinstance(source, Source) else Source("<string>", source)
-    reader = _Reader(whole, start, names)
+    if isinstance(source, str):
+        source = Source("<string>", source)
+        refuse_long_numbers(source)
+    reader = _Reader(source, start, names)
     return reader.read(), reader.at
 
 
@@ -325,6 +328,7 @@ def parse_expr(text: str, names: Mapping[str, Var] | None = None) -> Expr:
     <(d0 / 2) * 4 + d1 mod 8>
     """
     source = Source("<string>", text)
+    refuse_long_numbers(source)
     reader = _Reader(source, 0, names)
     e = reader.read()
     if text[reader.at :].strip():

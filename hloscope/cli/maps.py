@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from typing import Any, Final
@@ -12,6 +11,7 @@ import click
 from hloscope.cli.common import debug_option, json_option, print_json
 from hloscope.errors import HloscopeError, InputError, ParseError, did_you_mean
 from hloscope.indexing import IndexingMap, MapTrace
+from hloscope.limits import read_json
 
 MAP_SCHEMA: Final = "hloscope.map/1"
 COMPOSE_SCHEMA: Final = "hloscope.compose/1"
@@ -132,7 +132,7 @@ def _input_lines() -> Iterator[tuple[int, str]]:
 
 def _simplify_line(line: str, keep_points: bool, exact: bool) -> dict[str, Any]:
     try:
-        given = json.loads(line)
+        given = read_json(line)
     except ValueError as error:
         raise ParseError(f"not JSON: {error}") from None
     if not isinstance(given, dict) or "map" not in given:

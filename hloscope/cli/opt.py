@@ -39,7 +39,7 @@ WRONG = 3
     type=click.IntRange(0),
     default=MAX_BYTES,
     show_default=True,
-    help="Fold: most bytes of a value on the way to one.",
+    help="Fold: most bytes of an array on the way to one.",
 )
 @click.option(
     "--max-steps",
@@ -47,7 +47,7 @@ WRONG = 3
     type=click.IntRange(0),
     default=MAX_STEPS,
     show_default=True,
-    help="Fold: most instructions to evaluate for one constant.",
+    help="Fold: most instructions to evaluate in all.",
 )
 @click.option("--split-input-file", is_flag=True, help="FILE is several programs, // ----- apart.")
 @debug_option

@@ -24,11 +24,11 @@ from hloscope.interpreter.comparing import Difference, within, within_ulps
 from hloscope.interpreter.evaluate import evaluate
 from hloscope.interpreter.files import leaves, load, named, restored, save
 from hloscope.interpreter.observing import PRINT, PROBE
-from hloscope.interpreter.parallel import INFEED, OUTFEED, run_grid
+from hloscope.interpreter.parallel import INFEED, OUTFEED, check_grid, run_grid
 from hloscope.interpreter.statistics import statistics
 from hloscope.interpreter.tracing import by_name, compare_programs, compare_values
 from hloscope.interpreter.values import Array, EvaluationError, Value
-from hloscope.interpreter.world import World
+from hloscope.interpreter.world import MAX_BYTES, World
 from hloscope.ir.graph import Instruction, Module
 from hloscope.ir.types import TensorType, Type
 
@@ -87,9 +87,9 @@ FAILED, WRONG = 1, 3
     "--max-bytes",
     metavar="B",
     type=int,
-    default=1 << 33,
+    default=MAX_BYTES,
     show_default=True,
-    help="Most bytes of one value.",
+    help="Most bytes of one array, those made on the way included.",
 )
 @click.option("--probe", metavar="DIR", help="Folder that `interpreter.probe` writes to.")
 @click.option("--dense", is_flag=True, help="Print results as `dense<…>` literals.")
@@ -134,6 +134,7 @@ def _check(options: dict[str, Any]) -> None:
     if len(given) > 1:
         raise click.UsageError("give arguments by one of --args, --input and --random")
     grid = options["replicas"] * options["partitions"] > 1
+    check_grid(options["replicas"], options["partitions"])
     if grid and options["compare"]:
         raise click.UsageError("--compare runs one process: leave out --replicas, --partitions")
     probe = options["probe"]

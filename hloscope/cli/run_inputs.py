@@ -85,7 +85,11 @@ def arguments_of(entry: Computation, options: dict[str, Any], processes: int) ->
                 if byte_size(type_) > options["max_bytes"]:
                     raise EvaluationError(f"argument {i} needs {byte_size(type_):,} bytes")
             generator = np.random.default_rng(options["random"])
-            return [[_random(type_, generator) for type_ in types]]
+            try:
+                return [[_random(type_, generator) for type_ in types]]
+            except MemoryError:
+                needed = sum(map(byte_size, types))
+                raise EvaluationError(f"no memory for arguments of {needed:,} bytes") from None
         return [_checked([], types)]
     except EvaluationError as error:
         raise click.UsageError(error.message) from None

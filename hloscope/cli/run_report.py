@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from math import prod
 from typing import Any, Final
 
 import click
@@ -19,7 +20,7 @@ from hloscope.mlir.literals import dense_text, from_array
 from hloscope.mlir.types import type_text
 
 MOST_SHOWN: Final = 1000
-"""Elements of a result that are printed; of larger ones a summary is."""
+"""Elements and rows of a result that are printed; of larger ones a summary is."""
 
 
 def print_results(
@@ -53,7 +54,7 @@ def _text(value: Any, type_: Type, brief: bool, dense: bool) -> str:
     if dense:
         literal = from_array(np.asarray(value), whole)
         return f"{dense_text(literal)} : {type_text(whole)}"
-    if brief or value.size > MOST_SHOWN:
+    if brief or max(value.size, prod(value.shape[:-1])) > MOST_SHOWN:
         return f"{type_text(whole)}: {statistics(value)}"
     return value_text(value, type_)
 

@@ -7,7 +7,6 @@ Source: XLA's `OpMetadata`, `StackFrameIndex`, as printed in HLO text.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -26,6 +25,7 @@ from hloscope.hlo_parser.attributes import (
 from hloscope.hlo_parser.values import read_dims, read_float, read_string, unquote
 from hloscope.ir.graph import Instruction, Module
 from hloscope.ir.types import Dims
+from hloscope.limits import read_json
 
 # ---------------------------------------------------------------------------------- metadata
 
@@ -170,7 +170,7 @@ def read_backend_config(text: str) -> BackendConfig:
         return BackendConfig("string", read_string(text))
     for form in (text, _LAX.sub(_strict, text)):
         try:
-            return BackendConfig("json", json.loads(form))
+            return BackendConfig("json", read_json(form))
         except ValueError:
             continue
     inner = inside(text)

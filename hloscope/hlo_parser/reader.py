@@ -25,6 +25,7 @@ from hloscope.hlo_parser.sections import (
 from hloscope.hlo_parser.sniff import decode, explain
 from hloscope.ir.collection import no_collection
 from hloscope.ir.graph import Body, Computation, Module
+from hloscope.limits import refuse_long_numbers
 from hloscope.source import Source
 
 _HEADER: Final = re.compile(r"HloModule\b")
@@ -55,6 +56,7 @@ def parse_hlo(text: str | bytes, *, name: str = "<string>", strict: bool = False
         ParseError: The text is not HLO; later, when a computation is first visited, its body.
     """
     source = Source(name, decode(text, name))
+    refuse_long_numbers(source)
     module, end = _ModuleReader(source).read(0, strict=strict)
     if end < len(source.text):
         message = "a second module begins here; `parse_hlo_all` reads texts of several modules"
@@ -76,6 +78,7 @@ def parse_hlo_all(
         ParseError: As `parse_hlo`.
     """
     source = Source(name, decode(text, name))
+    refuse_long_numbers(source)
     whole = source.text
     modules = []
     at = skip(whole, 0)

@@ -21,6 +21,7 @@ from hloscope.ir.types import (
     TupleType,
     Type,
 )
+from hloscope.limits import MOST_NESTING
 
 _ARRAY: Final = re.compile(r"([a-zA-Z]\w*)\s*\[([^\[\]{}]*)\]")
 _LAYOUT: Final = re.compile(r"\s*(\{(?:[^{}]|\{[^{}]*\})*\})")
@@ -76,6 +77,10 @@ def read_type(text: str, start: int) -> tuple[Type, int]:
         if text.startswith("(", at):
             stack.append([])
             opened.append(at)
+            if len(opened) > MOST_NESTING:
+                fail(
+                    f"tuple types are nested more than {MOST_NESTING} deep", text, start, start + 1
+                )
             at += 1
             continue
         if text.startswith(")", at):

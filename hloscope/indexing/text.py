@@ -29,6 +29,7 @@ from hloscope.affine import (
 from hloscope.errors import ParseError
 from hloscope.indexing.base import NEVER, M, MapBase
 from hloscope.indexing.variables import Constraint, RuntimeVariable, Variable, own_name
+from hloscope.limits import refuse_long_numbers
 from hloscope.source import Source, Span
 
 KNOWN_EMPTY: Final = "KNOWN EMPTY"
@@ -76,6 +77,7 @@ def parse_map(cls: type[M], text: str, *, name: str = "<map>") -> M:
     Raises:
         ParseError: The text is not in the grammar; the message points at the place.
     """
+    refuse_long_numbers(Source(name, text))
     start, end = 0, len(text)
     if wrapped := _WRAPPER.fullmatch(text):
         start, end = wrapped.span(1)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 from hloscope.errors import HloscopeError
 from hloscope.ir.graph import Instruction
+from hloscope.limits import read_json
 from hloscope.mlir.attributes import (
     ArrayAttr,
     Attribute,
@@ -55,9 +55,9 @@ def read_config(text: str) -> Mapping[str, Any]:
     {'alpha_real': 1, 'epilogue': 'DEFAULT'}
     """
     try:
-        value = json.loads(text)
+        value = read_json(text)
         if isinstance(value, str):  # JSON as a string
-            value = json.loads(value)
+            value = read_json(value)
     except ValueError:
         try:
             value = _plain(parse_attribute(text)) if text else None

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 MAX_ELEMENTS: Final = 1 << 16
 """Most elements of a constant that is made, unless another limit is given."""
 MAX_BYTES: Final = 1 << 24
-MAX_STEPS: Final = 1 << 16
+MAX_STEPS: Final = 1 << 17
 
 _FAMILIES: Final = (
     batch_norm, contraction, convolution, dynamic, elementwise, gather_scatter, linalg, quantize,
@@ -87,7 +87,8 @@ def fold(
         module: The program.
         max_elements: Most elements of a constant that is made.
         max_bytes: Most bytes of a value on the way to one.
-        max_steps: Most instructions to evaluate for one constant, those of loops included.
+        max_steps: Most instructions to evaluate in all, those of loops included; one constant gets
+            at most half of what is left.
 
     >>> from hloscope.hlo_parser import parse_hlo
     >>> text = '''
@@ -144,6 +145,7 @@ class _Known:
 
     def __init__(self, limits: World, max_elements: int) -> None:
         self.limits: Final = limits
+        self.most_steps: Final = limits.max_steps or 0
         self.max_elements: Final = max_elements
         self.values: Final[dict[Instruction, Value]] = {}
         """Of what becomes a constant, or may stay as it is."""
@@ -219,7 +221,10 @@ class _Known:
     ) -> Value | None:
         """The value of one instruction, unless it is refused or takes too long."""
         limits = self.limits
-        limits.steps = 0
+        if limits.steps >= self.most_steps:
+            return None
+        # A loop that never ends takes half of what is left, not all.
+        limits.max_steps = (limits.steps + self.most_steps + 1) // 2
         lone = Computation("folded", Body((ins,), read, ins))
         try:
             (value,) = evaluate(lone, given, limits)

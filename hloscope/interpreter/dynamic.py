@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from hloscope.interpreter.memory import claim
 from hloscope.interpreter.registry import Kernel, Site, evaluates
 from hloscope.interpreter.shape import broadcast, iota, pad, reshaped
 from hloscope.interpreter.values import Array, EvaluationError, Value, dtype_of
@@ -48,11 +49,7 @@ def checked_sizes(sizes: list[int], at: Site) -> list[int]:
         raise EvaluationError(
             f"the result has sizes {sizes}, which are none of its type, [{declared_text}]"
         )
-    size = prod(sizes) * -(-result.element.bits // 8)
-    if size > at.world.max_bytes:
-        raise EvaluationError(
-            f"`{at.ins.name}` needs {size:,} bytes, at most {at.world.max_bytes:,} are allowed"
-        )
+    claim(prod(sizes) * -(-result.element.bits // 8), f"`{at.ins.name}`")
     return sizes
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from hloscope.hlo_parser.types import print_type
+from hloscope.interpreter.memory import limited
 from hloscope.interpreter.plan import Plans, run
 from hloscope.interpreter.values import Array, EvaluationError, Token, Value, dtype_of, fits
 from hloscope.interpreter.world import World
@@ -55,7 +56,7 @@ def evaluate(
     ]
     import numpy as np
 
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), limited(world.max_bytes):
         results = run(Plans(world).of(computation), values)
     for i, (value, type_) in enumerate(zip(results, computation.results, strict=True)):
         why = fits(value, type_)

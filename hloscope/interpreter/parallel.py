@@ -18,6 +18,7 @@ import numpy as np
 
 from hloscope.hlo_parser.types import print_type
 from hloscope.interpreter.evaluate import as_value
+from hloscope.interpreter.memory import limited
 from hloscope.interpreter.plan import Plans, run
 from hloscope.interpreter.values import EvaluationError, Value
 from hloscope.interpreter.world import World
@@ -30,6 +31,8 @@ INFEED: Final = "infeed"
 OUTFEED: Final = "outfeed"
 """Key of `World.extra`: a list that takes what `outfeed` gives."""
 
+MOST_PROCESSES: Final = 1 << 12
+"""Most processes of a grid: each is a thread."""
 _MOST_NAMED: Final = 8
 """Most processes that a message names."""
 
@@ -129,10 +132,29 @@ class Process:
         self.wait = None
 
 
+def check_grid(replicas: int, partitions: int) -> None:
+    """Refuse a grid of too many processes before any is made.
+
+    Raises:
+        EvaluationError: There are more than `MOST_PROCESSES`.
+
+    >>> check_grid(4096, 4096)
+    Traceback (most recent call last):
+    hloscope.interpreter.values.EvaluationError: error: a grid of 4,096 × 4,096 processes, at most \
+4,096 in all can run
+    """
+    if replicas * partitions > MOST_PROCESSES:
+        raise EvaluationError(
+            f"a grid of {replicas:,} × {partitions:,} processes, at most {MOST_PROCESSES:,} in all"
+            " can run"
+        )
+
+
 class Grid:
     """Processes, and what is on its way between them."""
 
     def __init__(self, replicas: int, partitions: int) -> None:
+        check_grid(replicas, partitions)
         self.replicas: Final = replicas
         self.partitions: Final = partitions
         self.processes: Final = {
@@ -302,7 +324,11 @@ def run_grid(
 def _job(
     computation: Computation, given: Sequence[Value], world: World, outer: Sequence[Value]
 ) -> Callable[[], tuple[Value, ...]]:
-    return lambda: run(Plans(world).of(computation), given, outer)
+    def job() -> tuple[Value, ...]:
+        with limited(world.max_bytes):  # of this thread
+            return run(Plans(world).of(computation), given, outer)
+
+    return job
 
 
 def evaluate_grid(
@@ -325,6 +351,7 @@ def evaluate_grid(
     Raises:
         EvaluationError: As `evaluate` does; processes wait for each other for ever.
     """
+    check_grid(replicas, partitions)
     world = World() if world is None else world
     world.functions, world.attributes = module.computations, module.extras
     entry, count = module.entry, replicas * partitions

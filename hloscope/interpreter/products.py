@@ -9,11 +9,13 @@ Source: StableHLO spec `dot_general`.
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, Final
 
 import numpy as np
 
 from hloscope.interpreter.folding import computing, is_narrow
+from hloscope.interpreter.memory import claim
 from hloscope.interpreter.values import Array
 
 _EXACT: Final = 1 << 53
@@ -30,6 +32,8 @@ def product(a: Array, b: Array, dtype: np.dtype[Any]) -> Array:
     ([[32]], [[20000]])
     """
     a, b = a.astype(dtype, copy=False), b.astype(dtype, copy=False)
+    rows = max(prod(a.shape[:-2]), prod(b.shape[:-2])) * a.shape[-2]
+    claim(rows * b.shape[-1] * computing(dtype).itemsize, "a product")
     if dtype.kind in "fc" or is_narrow(dtype):
         if 0 < a.size * b.shape[-1] <= _SMALL:
             return _in_order(a, b)

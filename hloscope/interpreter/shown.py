@@ -8,11 +8,14 @@ from typing import Any, Final
 
 import numpy as np
 
+from hloscope.interpreter.memory import claim
 from hloscope.interpreter.values import Array, Value
 from hloscope.ir.types import ElementType, QuantizedType, TensorType, TupleType, Type
 from hloscope.mlir.floats import FORMATS, format_float
 from hloscope.mlir.types import type_text
 
+_PER_ELEMENT: Final = 64
+"""Bytes that the text of an element, or the line of a row, takes while it is made."""
 _HALF: Final = {"c64": "f32", "c128": "f64"}
 
 
@@ -52,6 +55,7 @@ def _tensor_text(value: Any, type_: TensorType, most: int | None) -> str:
     head = type_text(TensorType(type_.element, shape))
     if most is not None and value.size > most:
         return f"{head} {{…}}"
+    claim(_PER_ELEMENT * (value.size + prod(shape[:-1])), "the text of a value")
     texts = element_texts(value, type_.element)
     if not shape:
         return f"{head} {{{texts[0]}}}"

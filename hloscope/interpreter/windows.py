@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from hloscope.interpreter.folding import MONOIDS, Arrays, Lifted, is_narrow, lifted
+from hloscope.interpreter.memory import claim
 from hloscope.interpreter.reduction import dtypes, is_quantized, one_or_all
 from hloscope.interpreter.registry import Kernel, Region, Site, evaluates
 from hloscope.interpreter.values import Array, Value
@@ -43,6 +45,7 @@ def padded(
         shape.append(length)
         into.append(slice(start, start + number * step, step) if number else slice(0, 0))
         out_of.append(slice(first, first + number))
+    claim(prod(shape) * x.itemsize, "a padded operand")
     result = np.full(shape, fill, x.dtype)
     result[tuple(into)] = x[tuple(out_of)]
     return result
@@ -81,7 +84,7 @@ def _reduce_window(op: ReduceWindow, at: Site) -> Kernel:
     window = op.window
     kinds = dtypes(at.results)
     number = len(kinds)
-    taps = int(np.prod(window.sizes, dtype=np.int64))
+    taps = prod(window.sizes)
     in_order = is_quantized(at.results)
 
     def kernel(regions: tuple[Region, ...], *operands: Array) -> Value:

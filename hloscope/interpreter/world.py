@@ -9,8 +9,8 @@ from typing import Any, Final
 from hloscope.interpreter.values import Value
 from hloscope.ir.graph import Computation, Instruction
 
-MAX_BYTES: Final = 1 << 33
-"""Most bytes of one value, unless another limit is given."""
+MAX_BYTES: Final = 1 << 30
+"""Most bytes of one array, unless another limit is given."""
 
 UserFunction = Callable[..., Any]
 
@@ -24,7 +24,7 @@ class World:
         attributes: Attributes of the module, `(name, text)` as written: the meshes among them.
         custom_calls: Python functions by the target of the custom call they stand for.
         max_steps: Most instructions to evaluate, loops counted as often as they run.
-        max_bytes: Most bytes of one value.
+        max_bytes: Most bytes of one array, those made on the way included.
         steps: Instructions evaluated so far.
         replica: Number of this replica, and `partition` of this partition.
         watch: Called with every instruction and its value.

@@ -6,7 +6,7 @@ how MLIR spells them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import Final, TypeAlias
 
@@ -204,9 +204,32 @@ class KnownTensor(TensorType):
 
 @dataclass(frozen=True, slots=True)
 class TupleType:
-    """A tuple of types, possibly nested and possibly empty."""
+    """A tuple of types, possibly nested and possibly empty.
+
+    Attributes:
+        elements: The types.
+        depth: How deep tuples are nested in it, itself included.
+        leaves: How many of its parts, and of theirs, are no tuples.
+
+    >>> type = TupleType((TupleType(()), TokenType()))
+    >>> type.depth, type.leaves
+    (2, 1)
+    """
 
     elements: tuple[Type, ...]
+    depth: int = field(init=False, repr=False, compare=False)
+    leaves: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        depth = leaves = 0
+        for element in self.elements:
+            if isinstance(element, TupleType):
+                depth = max(depth, element.depth)
+                leaves += element.leaves
+            else:
+                leaves += 1
+        object.__setattr__(self, "depth", depth + 1)
+        object.__setattr__(self, "leaves", leaves)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from typing import Final
 
 from hloscope.errors import Diagnostic
 from hloscope.ir.types import Type
+from hloscope.limits import refuse_long_numbers
 from hloscope.mlir.attributes import Attribute
 from hloscope.mlir.dialects import Dialects
 from hloscope.mlir.ir import Block, Operation, Region, SourceModule
@@ -54,7 +55,9 @@ def parse_mlir(
     Raises:
         ParseError: The text is not in the grammar.
     """
-    parser = _ModuleParser(Source(name, text), dialects, allow_unregistered, errors)
+    source = Source(name, text)
+    refuse_long_numbers(source)
+    parser = _ModuleParser(source, dialects, allow_unregistered, errors)
     with _uncollected(), _room_to_nest():
         try:
             return parser.read()
@@ -94,7 +97,9 @@ def parse_attribute(text: str, *, dialects: Dialects = _NO_DIALECTS) -> Attribut
     Raises:
         ParseError: It is none.
     """
-    parser = OperationParser(Source("<attribute>", text), dialects)
+    source = Source("<attribute>", text)
+    refuse_long_numbers(source)
+    parser = OperationParser(source, dialects)
     attribute = parser.attribute()
     if parser.kind != "end":
         parser.wrong("expected the end of the text")
@@ -110,7 +115,9 @@ def parse_type(text: str, *, dialects: Dialects = _NO_DIALECTS) -> Type:
     Raises:
         ParseError: It is none.
     """
-    parser = OperationParser(Source("<type>", text), dialects)
+    source = Source("<type>", text)
+    refuse_long_numbers(source)
+    parser = OperationParser(source, dialects)
     type = parser.type()
     if parser.kind != "end":
         parser.wrong("expected the end of the text")

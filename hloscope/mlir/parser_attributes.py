@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Final, cast
 
 from hloscope.ir.types import TensorType, Type, VectorType
+from hloscope.limits import MOST_ALIASED, MOST_NESTING
 from hloscope.mlir.asm import AsmParser
 from hloscope.mlir.attributes import (
     ArrayAttr,
@@ -40,12 +41,13 @@ class AttributeParser(ElementParser):
         attribute_aliases: Attributes and their text by the name after `#`.
     """
 
-    __slots__ = ("_definitions", "attribute_aliases")
+    __slots__ = ("_definitions", "_weights", "attribute_aliases")
 
     def __init__(self, source: Source, dialects: Dialects, at: int = 0) -> None:
         super().__init__(source, dialects, at)
         self.attribute_aliases: dict[str, tuple[Attribute, str]] = {}
         self._definitions: dict[str, int] | None = None
+        self._weights: dict[str, tuple[int, int]] = {}  # depth and characters, written out
 
     # -------------------------------------------------------------------------------- choices
 
@@ -240,14 +242,26 @@ class AttributeParser(ElementParser):
             else:
                 self._later("#", name)
                 known = self.attribute_aliases[name]
+        self._expand("#" + name)
         self.next()
         return known
 
     def _type_alias(self, name: str) -> Type:
         if name not in self.type_aliases:
             self._later("!", name)
+        self._expand("!" + name)
         self.next()
         return self.type_aliases[name]
+
+    def _expand(self, alias: str) -> None:
+        """Count what the alias stands for, where it stands."""
+        depth, size = self._weights.get(alias, (0, 0))
+        self.expanded += size
+        self.deepest = max(self.deepest, self.depth + depth)
+        if self.depth + depth > MOST_NESTING:
+            self.fail_plainly(f"nesting is deeper than {MOST_NESTING}", self.start, self.end)
+        if self.expanded > MOST_ALIASED * 64 + 16 * len(self.text):
+            self.fail_plainly("aliases stand for too much text", self.start, self.end)
 
     def _later(self, sign: str, name: str) -> None:
         """Read the definition of an alias that is used before it."""
@@ -273,7 +287,8 @@ class AttributeParser(ElementParser):
             self.fail_plainly(message, self.start, self.end)
         self.next()
         self.expect("=", f"expected '=' in {what} alias definition")
-        start = self.start
+        start, expanded, deepest = self.start, self.expanded, self.deepest
+        self.deepest = self.depth
         if sign == "!":
             self.type_aliases[name] = self.type()
         elif _LOC.match(self.text, start):
@@ -286,6 +301,14 @@ class AttributeParser(ElementParser):
         else:
             attribute = self.attribute()
             self.attribute_aliases[name] = attribute, self.verbatim(start)
+        inner = self.expanded - expanded
+        if inner > MOST_ALIASED:
+            message = (
+                f"the aliases in it stand for {inner:,} characters, more than {MOST_ALIASED:,}"
+            )
+            self.fail_plainly(message, start, self.before)
+        self._weights[sign + name] = self.deepest - self.depth, self.before - start + inner
+        self.deepest = max(self.deepest, deepest)
 
     def _encoding(self) -> str:
         start = self.start

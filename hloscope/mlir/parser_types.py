@@ -16,14 +16,12 @@ from hloscope.ir.types import (
     UnrankedTensorType,
     VectorType,
 )
+from hloscope.limits import MOST_NESTING
 from hloscope.mlir.asm import AsmParser
 from hloscope.mlir.dialects import Dialects
 from hloscope.mlir.lexer import BLANK, STRING, Lexer
 from hloscope.mlir.types import ELEMENTS, WIDEST, integer_type, type_text
 from hloscope.source import Source
-
-MOST_NESTING: Final = 64
-"""How deep types and attributes may be nested in one another."""
 
 _PLAIN: Final = re.compile(
     r'tensor<[^<>"#!/()]*(?:complex<f\d+>)?>|[su]?i\d+\b|b?f\d+\b|index\b', re.ASCII
@@ -50,20 +48,24 @@ class TypeParser(Lexer):
         depth: How deep the current token is nested in types and attributes of its op.
         mnemonic_at: Where the last type or attribute of a dialect begins.
         type_aliases: Types by the name `!name`.
+        deepest: The greatest depth since the definition of an alias began.
+        expanded: Characters that the aliases met so far stand for.
     """
 
-    __slots__ = ("depth", "dialects", "mnemonic_at", "type_aliases")
+    __slots__ = ("deepest", "depth", "dialects", "expanded", "mnemonic_at", "type_aliases")
 
     def __init__(self, source: Source, dialects: Dialects, at: int = 0) -> None:
         super().__init__(source, at)
         self.dialects: Final = dialects
-        self.depth = 0
+        self.depth = self.deepest = self.expanded = 0
         self.mnemonic_at = 0
         self.type_aliases: dict[str, Type] = {}
 
     def nest(self) -> None:
         """Go one level deeper; whoever does sets `depth` back."""
         self.depth += 1
+        if self.depth > self.deepest:
+            self.deepest = self.depth
         if self.depth > MOST_NESTING:
             self._raise(f"nesting is deeper than {MOST_NESTING}", self._span(None, None))
 

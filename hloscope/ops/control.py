@@ -7,6 +7,7 @@ from typing import ClassVar, Final, NamedTuple
 
 from hloscope.errors import VerifyError
 from hloscope.ir.types import FutureType, TensorType, TokenType, TupleType, compatible
+from hloscope.limits import MOST_LEAVES, MOST_NESTING
 from hloscope.mlir.types import type_text
 from hloscope.ops.base import Callee, Op, Type, op
 from hloscope.ops.infer_util import PRED, U32, array, bare, count, kind, packed, require, returned
@@ -39,6 +40,9 @@ class Tuple(Op):
     result_rule: ClassVar[str] = "tuple_c1"
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
+        whole = TupleType(operands)
+        require(whole.depth <= MOST_NESTING, "", f"tuples are nested more than {MOST_NESTING} deep")
+        require(whole.leaves <= MOST_LEAVES, "", f"a tuple of {whole.leaves:,} parts in all")
         return TupleType(tuple(map(bare, operands)))
 
 

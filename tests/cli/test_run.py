@@ -167,7 +167,7 @@ def test_limits(run: Run) -> None:
     }"""
     result = run("run", "-", stdin=huge)
     assert result.exit_code == 1
-    assert "needs 100,000,000,000 bytes, at most 8,589,934,592 are allowed" in result.stderr
+    assert "needs 100,000,000,000 bytes, at most 1,073,741,824 are allowed" in result.stderr
     given = HLO.replace("f32[2]", "f32[25000000000]")
     result = run("run", "-", "--random", "1", "--max-bytes", "1000", stdin=given)
     assert result.exit_code == 2

@@ -11,6 +11,7 @@ from hloscope.errors import ParseError
 from hloscope.hlo_parser import parse_hlo, parse_hlo_all
 from hloscope.hlo_parser.types import print_type
 from hloscope.ir.graph import Computation, Module
+from hloscope.limits import MOST_NESTING
 from hloscope.ops.control import AsyncStart, CustomCall, Fusion, Parameter, UnknownOp
 from hloscope.ops.shape import BroadcastInDim, Constant
 
@@ -511,7 +512,7 @@ def test_a_chain_in_one_line_takes_linear_time() -> None:
 
 
 def test_deeply_nested_tuples() -> None:
-    nested = "(" * 200 + "f32[]" + ")" * 200
+    nested = "(" * MOST_NESTING + "f32[]" + ")" * MOST_NESTING
     entry = parse_hlo(f"HloModule m\nENTRY e {{\n  a = {nested} parameter(0)\n}}").entry
     assert print_type(entry.root.type) == nested
 

@@ -24,6 +24,7 @@ from hloscope.ir.types import (
     TupleType,
     Type,
 )
+from hloscope.limits import MOST_NESTING
 
 F32 = ELEMENT_TYPES["f32"]
 S4 = ELEMENT_TYPES["s4"]
@@ -121,8 +122,8 @@ def test_equal_texts_give_the_same_object() -> None:
     assert parse_type("f32[2,3]{1,0}") is parse_type("f32[2,3]{1,0}")
 
 
-def test_nesting_of_200_tuples_needs_no_recursion() -> None:
-    text = "(" * 200 + "f32[2]" + ")" * 200
+def test_tuples_of_tuples_are_read_as_deep_as_they_may_be() -> None:
+    text = "(" * MOST_NESTING + "f32[2]" + ")" * MOST_NESTING
     assert print_type(parse_type(text)) == text
 
 

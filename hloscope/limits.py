@@ -1,0 +1,77 @@
+"""Limits of what is read, the same for every language."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final
+
+from hloscope.errors import ParseError
+from hloscope.source import Source, Span
+
+MOST_DIGITS: Final = 4000
+"""Digits of a number that is read: Python's own limit, for the time that longer ones take."""
+MOST_NESTING: Final = 64
+"""How deep types and attributes may be nested."""
+MOST_LEAVES: Final = 1 << 20
+"""How many tensors a tuple may have in all: tuples of tuples of tuples grow fast."""
+MOST_ALIASED: Final = 1 << 20
+"""Characters that the aliases of MLIR in another alias may stand for, written out."""
+MOST_JSON: Final = 200
+"""How deep lists and objects of JSON may be nested."""
+_JSON_MARK: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+_TOKEN: Final = re.compile(r"[\w.]+")
+
+
+def read_json(text: str) -> Any:
+    """The value that a JSON text stands for.
+
+    Raises:
+        ValueError: It is none, or is nested more than `MOST_JSON` deep.
+
+    >>> read_json("[" * 2000 + "]" * 2000)
+    Traceback (most recent call last):
+    ValueError: nested more than 200 deep
+    """
+    if text.count("[") + text.count("{") > MOST_JSON:
+        depth = 0
+        for mark in _JSON_MARK.finditer(text):
+            depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(mark[0], 0)
+            if depth > MOST_JSON:
+                raise ValueError(f"nested more than {MOST_JSON} deep")
+    return json.loads(text)
+
+
+def refuse_long_numbers(source: Source) -> None:
+    """Refuse a text with a decimal number of more digits than are read.
+
+    Names and the hexadecimal digits of literals may be as long as they like.  Takes no time: every
+    window of `MOST_DIGITS` characters has one at a multiple of that number.
+
+    Raises:
+        ParseError: There is such a number.
+
+    >>> refuse_long_numbers(Source("m.hlo", "f32[" + "9" * 4001 + "]"))
+    Traceback (most recent call last):
+    hloscope.errors.ParseError: m.hlo:1:5: error: a number of 4,001 digits, at most 4,000 are read
+    ...
+    """
+    text = source.text
+    if len(text) <= MOST_DIGITS:
+        return
+    for at in range(0, len(text), MOST_DIGITS):
+        if not "0" <= text[at] <= "9":
+            continue
+        low = at - 1
+        while low >= 0 and at - low <= MOST_DIGITS and (text[low].isalnum() or text[low] in "_."):
+            low -= 1
+        token = _TOKEN.match(text, low + 1)
+        if token is None or not token[0].isdecimal() or len(token[0]) <= MOST_DIGITS:
+            continue
+        start, end = token.span()
+        while start > 0 and text[start - 1].isdecimal():
+            start -= 1
+        if text[start - 1 : start] in ('"', "_", ".") or text[start - 1 : start].isalpha():
+            continue
+        message = f"a number of {end - start:,} digits, at most {MOST_DIGITS:,} are read"
+        raise ParseError(message, span=Span(source, start, end))

@@ -1,0 +1,101 @@
+"""What is made on the way counts towards the limits: windows, products, texts, processes, steps."""
+
+from __future__ import annotations
+
+import resource
+import time
+
+import numpy as np
+import pytest
+
+import hloscope as hs
+from hloscope.interpreter.memory import claim, limited
+from hloscope.interpreter.shown import value_text
+from hloscope.interpreter.values import EvaluationError
+from hloscope.ir.types import ELEMENT_TYPES, TensorType
+
+ADD = "a { x = f32[] parameter(0) y = f32[] parameter(1) ROOT z = f32[] add(x, y) }\n"
+GE = ADD.replace("a {", "g {").replace("f32[] add(x, y)", "pred[] compare(x, y), direction=GE")
+WINDOW = "window={size=1000000000 pad=500000000_500000000}"
+LARGE = {
+    "reduce-window": ADD
+    + "ENTRY e { p = f32[4] constant({1,2,3,4}) z = f32[] constant(0)"
+    f" ROOT q = f32[5] reduce-window(p, z), {WINDOW}, to_apply=a }}",
+    "select-and-scatter": ADD + GE
+    + "ENTRY e { p = f32[4] constant({1,2,3,4}) s = f32[5] constant({1,2,3,4,5})"
+    " z = f32[] constant(0) ROOT q = f32[4] select-and-scatter(p, s, z),"
+    f" {WINDOW}, select=g, scatter=a }}",
+    "convolution": "ENTRY e { p = f32[1,4,1] constant({{{1},{2},{3},{4}}})"
+    " k = f32[1,1,1] constant({{{1}}}) ROOT q = f32[1,5,1] convolution(p, k),"
+    " window={size=1 pad=500000000_499999997 stride=250000000}, dim_labels=b0f_0io->b0f }",
+    "dilation": ADD
+    + "ENTRY e { p = f32[4] constant({1,2,3,4}) z = f32[] constant(0)"
+    " ROOT q = f32[1] reduce-window(p, z), window={size=1200000001 lhs_dilate=400000000},"
+    " to_apply=a }",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", LARGE.values(), ids=LARGE)
+def test_what_is_made_on_the_way_counts(text: str) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(EvaluationError, match="bytes, at most 1,073,741,824 are allowed"):
+        hs.evaluate(text)
+    hs.fold(hs.parse_hlo(text))  # leaves it as it is
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000  # kB
+
+
+def test_a_claim_ends_with_its_limit() -> None:
+    raises = pytest.raises(EvaluationError, match="an array needs 11 bytes, at most 10")
+    with limited(100), limited(10), raises:
+        claim(11, "an array")
+    claim(11, "an array")
+
+
+def test_rows_without_elements_count_as_text() -> None:
+    rows = np.zeros((1 << 40, 0), "int32")
+    with pytest.raises(EvaluationError, match="the text of a value needs"):
+        value_text(rows, TensorType(ELEMENT_TYPES["s32"], rows.shape))
+
+
+def test_folding_has_one_budget_of_steps() -> None:
+    loops = "\n".join(
+        f" k{i} = s32[] constant(-{i}) w{i} = s32[] while(k{i}), condition=c, body=b"
+        for i in range(40)
+    )
+    text = f"""
+b {{ p = s32[] parameter(0) o = s32[] constant(1) ROOT r = s32[] add(p, o) }}
+c {{ p = s32[] parameter(0) o = s32[] constant(100) ROOT r = pred[] compare(p, o), direction=LT }}
+ENTRY e {{
+{loops}
+ ROOT t = (s32[], s32[]) tuple(w0, w39)
+}}"""
+
+    def folded(max_steps: int) -> int:
+        made = hs.fold(hs.parse_hlo(text), max_steps=max_steps)
+        return sum(ins.op.name == "while" for ins in made.entry)
+
+    assert folded(100_000) == 0
+    assert folded(3_000) == 1  # the last that is read comes too late
+
+
+def test_a_loop_without_end_leaves_steps_for_the_others() -> None:
+    text = """
+b { p = s32[] parameter(0) ROOT r = s32[] copy(p) }
+c { p = s32[] parameter(0) ROOT r = pred[] constant(true) }
+ENTRY e {
+ k = s32[] constant(1) w = s32[] while(k), condition=c, body=b
+ x = s32[] add(k, k) y = s32[] multiply(x, x)
+ ROOT t = (s32[], s32[]) tuple(w, y)
+}"""
+    begin = time.monotonic()
+    names = [ins.op.name for ins in hs.fold(hs.parse_hlo(text)).entry]
+    assert "multiply" not in names
+    assert "while" in names
+    assert time.monotonic() - begin < 60  # it ends
+
+
+@pytest.mark.parametrize(("replicas", "partitions"), [(4096, 4096), (1 << 40, 1), (4097, 1)])
+def test_too_many_processes_are_refused_before_any_is_made(replicas: int, partitions: int) -> None:
+    text = "ENTRY e { ROOT p = f32[] parameter(0) }"
+    with pytest.raises(EvaluationError, match=r"at most 4,096 in all can run"):
+        hs.evaluate_grid(text, [[np.float32(1)]], replicas=replicas, partitions=partitions)
