@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Final, TypeAlias
 
 import hloscope.fusion.loops  # noqa: F401  (fills structure.READS)
@@ -17,6 +16,7 @@ from hloscope.fusion.walk import Flow, Walk
 from hloscope.indexing import Access, Accesses
 from hloscope.indexing.analysis import input_to_output, output_to_input
 from hloscope.indexing.compose import merge_runtime
+from hloscope.indexing.replicas import inverse, joined, parted
 from hloscope.ir.graph import Computation, Instruction
 from hloscope.ir.types import TupleType, Type
 from hloscope.ir.views import captured
@@ -139,9 +139,7 @@ class Analysis:
             for flow in self.reads(ins, k):
                 if flow.operand is value and flow.leaf == leaf:
                     there = self._explicit(flow.accesses, value.type, leaf)
-                    accesses = [
-                        a if a.map is None else replace(a, map=a.map.inverse()) for a in there
-                    ]
+                    accesses = [a if a.map is None else inverse(a) for a in there]
                     yield Flow(value, k, self.pool.keep_all(accesses))
 
     def writes(self, ins: Instruction, operand: int | Instruction, leaf: int) -> Iterable[Flow]:
@@ -199,8 +197,11 @@ class Analysis:
     def _folded(self, ins: Instruction, access: Access) -> Access:
         if access.map is None or not access.map.runtime:
             return access
-        map = merge_runtime(fold_runtime(access.map, lambda i: output_to_input(i, 0)))
-        return access if map is access.map else replace(access, map=normal(map))
+        both = joined(access)
+        map = merge_runtime(fold_runtime(both, lambda i: output_to_input(i, 0)))
+        if map is both:
+            return access
+        return parted(access, normal(map), len(access.map.results), access.via)
 
     # --------------------------------------------------------------------------- a computation
 

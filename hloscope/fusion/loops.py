@@ -14,11 +14,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from hloscope.fusion.pool import AccessSet, with_replica
+from hloscope.fusion.pool import AccessSet
 from hloscope.fusion.structure import Context, reads, writes
 from hloscope.fusion.walk import Flow
 from hloscope.fusion.widen import hull, join_reasons, relaxed
 from hloscope.indexing import Access, Precision
+from hloscope.indexing.replicas import joined, parted, shortest
 from hloscope.ir.graph import Computation, Instruction
 from hloscope.ir.types import TensorType, Type
 from hloscope.ops.control import While
@@ -31,8 +32,10 @@ MAX_ACCESSES: Final = 32
 class Closure:
     """What is reached from one part of the loop's value by any number of iterations."""
 
-    def __init__(self, at: Context, types: tuple[Type, ...], start: int) -> None:
-        self._at, self._types = at, types
+    def __init__(
+        self, at: Context, types: tuple[Type, ...], start: int, *, forward: bool = False
+    ) -> None:
+        self._at, self._types, self._forward = at, types, forward
         identity = at.pool.identity(types[start])
         self.found: dict[int, AccessSet] = {start: {id(identity): identity}}
         self._whole: set[int] = set()
@@ -54,7 +57,8 @@ class Closure:
                 continue
             for further in flow.accesses:
                 type = self._types[leaf]
-                both = pool.compose(first, pool.keep(self._loose(further, type)))
+                next_ = pool.keep(self._loose(further, type))
+                both = pool.compose(first, next_, forward=self._forward)
                 if both is not None:
                     both = pool.keep(self._loose(both, type))
                     known[id(both)] = both
@@ -70,7 +74,8 @@ class Closure:
         further = (pool.identity(type),) if flow.accesses is None else flow.accesses
         for first in before:
             for second in further:
-                both = pool.compose(first, pool.keep(self._loose(second, type)))
+                next_ = pool.keep(self._loose(second, type))
+                both = pool.compose(first, next_, forward=self._forward)
                 if both is not None:
                     both = pool.keep(self._loose(both, type))
                     known[id(both)] = both
@@ -83,20 +88,16 @@ class Closure:
 
         What depends on the iteration is not known anyway, so that only the box counts.
         """
+        access = shortest(access)
         map = access.map
         if map is None or not (map.runtime or map.constraints):
             return access
         if not isinstance(type, TensorType) or not type.is_static:
             return access if not map.runtime else Access.unknown(REASON)
-        if access.replica is None:
-            return replace(access, map=relaxed(map, type.shape))
-        joined = with_replica(access)
-        groups = [joined.range_of(e).hi + 1 for e in access.replica.results]
-        looser = relaxed(joined, (*type.shape, *groups))
-        rank = len(type.shape)
-        parts = looser.results[:rank], looser.results[rank:]
-        found, replica = (looser.with_(results=results) for results in parts)
-        return replace(access, map=found, replica=replica)
+        both, rank = joined(access), len(type.shape)
+        ends = [both.range_of(e) for e in both.results[rank:]]
+        looser = relaxed(both, (*type.shape, *[interval.hi + 1 for interval in ends]))
+        return parted(access, looser, rank, access.via)
 
     def close(self, flows: Callable[[int], Iterable[Flow]]) -> None:
         """Follow the body again and again until nothing new is found."""
@@ -164,7 +165,7 @@ def _(at: Context, ins: Instruction, op: While, operand: int, leaf: int) -> Iter
     condition, body = ins.calls
     types = at.leaves(ins.type)
     start = _parts(at, ins).index((operand, leaf))
-    closure = Closure(at, types, start)
+    closure = Closure(at, types, start, forward=True)
     closure.close(lambda i: _reached(at, ins, body, i))
     decides = any(_reached(at, ins, condition, i) for i in closure.found)
     for i, type in enumerate(types):

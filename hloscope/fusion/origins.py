@@ -13,8 +13,8 @@ from hloscope.ops.shape import Constant
 
 
 def has_runtime(accesses: Accesses) -> bool:
-    """Has any of the maps a runtime variable?"""
-    return any(map.runtime for access in accesses for map in _maps(access))
+    """Does any access depend on what instructions are when the program runs?"""
+    return any(access.via or (access.map and access.map.runtime) for access in accesses)
 
 
 def origins_of(accesses: Accesses) -> dict[Instruction, None]:
@@ -22,14 +22,10 @@ def origins_of(accesses: Accesses) -> dict[Instruction, None]:
     return {
         variable.origin: None
         for access in accesses
-        for map in _maps(access)
-        for variable in map.runtime
+        if access.map is not None
+        for variable in access.map.runtime
         if variable.origin is not None
     }
-
-
-def _maps(access: Access) -> Iterable[IndexingMap]:
-    return [map for map in (access.map, access.replica) if map is not None]
 
 
 def origin_text(origin: Instruction) -> str:
@@ -47,24 +43,36 @@ def origin_text(origin: Instruction) -> str:
 
 
 def with_origins(access: Access, new: Mapping[Instruction, Instruction]) -> Access:
-    """The access with some origins replaced."""
+    """The access with some origins, and collectives on the way, replaced."""
     map, replica = (_renamed(map, new) for map in (access.map, access.replica))
-    if map is access.map and replica is access.replica:
+    via = _all_renamed(access.via, new)
+    if map is access.map and replica is access.replica and via == access.via:
         return access
-    return replace(access, map=map, replica=replica)
+    return replace(access, map=map, replica=replica, via=via)
 
 
 def _renamed(map: IndexingMap | None, new: Mapping[Instruction, Instruction]) -> IndexingMap | None:
-    if map is None or not any(variable.origin in new for variable in map.runtime):
+    if map is None or not any(v.origin in new or not new.keys().isdisjoint(v.via)
+                              for v in map.runtime):
         return map
     return map.with_(
         runtime=[
-            replace(variable, origin=new.get(variable.origin, variable.origin))
-            if variable.origin is not None
-            else variable
+            variable
+            if variable.origin is None
+            else replace(
+                variable,
+                origin=new.get(variable.origin, variable.origin),
+                via=_all_renamed(variable.via, new),
+            )
             for variable in map.runtime
         ]
     )
+
+
+def _all_renamed(
+    steps: tuple[Instruction, ...], new: Mapping[Instruction, Instruction]
+) -> tuple[Instruction, ...]:
+    return tuple([new.get(step, step) for step in steps]) if steps else steps
 
 
 class Summary:

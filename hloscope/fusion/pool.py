@@ -6,10 +6,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from hloscope.affine import Dim
 from hloscope.errors import UnsupportedError
 from hloscope.fusion.widen import join_reasons
-from hloscope.indexing import Access, Accesses, IndexingMap, Precision, Variable
+from hloscope.indexing import Access, Accesses, IndexingMap, Precision, replicas
 from hloscope.indexing.rules.build import everything_map, identity_map, sizes
 from hloscope.ir.types import Type
 
@@ -28,7 +27,7 @@ class Pool:
 
     def __init__(self) -> None:
         self._known: dict[Access, Access] = {}
-        self._composed: dict[tuple[int, int], Access | None] = {}
+        self._composed: dict[tuple[int, int, bool], Access | None] = {}
         self._identities: set[int] = set()
         self._identity_of: dict[tuple[int, ...], Access] = {}
 
@@ -77,28 +76,38 @@ class Pool:
         except UnsupportedError as error:
             return self.keep(Access.unknown(error.message))
 
-    def compose(self, first: Access, second: Access) -> Access | None:
+    def compose(self, first: Access, second: Access, *, forward: bool = False) -> Access | None:
         """Apply `first`, then `second`; `None` if nothing is touched.
 
         Both come from this pool.  The result is exact if both are, and unknown if one is; reasons
         of both are kept.
+
+        Args:
+            first: From a tensor.
+            second: From the tensor that the first one touches.
+            forward: They lead to the outputs, not from them.
         """
         if id(first) in self._identities and first.map and second.map:  # noqa: SIM102
             if first.map.dims == second.map.dims:  # else the domain of `first` is smaller
                 return second
-        key = (id(first), id(second))
+        key = (id(first), id(second), forward)
         try:
             return self._composed[key]
         except KeyError:
-            found = compose(first, second)
+            found = compose(first, second, forward=forward)
             if found is not None:
                 found = self.keep(found)
             self._composed[key] = found
             return found
 
 
-def compose(first: Access, second: Access) -> Access | None:
+def compose(first: Access, second: Access, *, forward: bool = False) -> Access | None:
     """Apply `first`, then `second`; `None` if nothing is touched.
+
+    Args:
+        first: From a tensor.
+        second: From the tensor that the first one touches.
+        forward: They lead to the outputs, not from them.
 
     >>> half = Access(IndexingMap.parse("(d0) -> (d0 / 2), domain: d0 in [0, 7]"))
     >>> turn = Access(IndexingMap.parse("(d0) -> (3 - d0), domain: d0 in [0, 3]"))
@@ -115,15 +124,11 @@ def compose(first: Access, second: Access) -> Access | None:
     if first.replica is None and second.replica is None:
         map = normal(first.map.compose(second.map))
         return None if map.is_known_empty else Access(map, precision, reason)
-    # The position in the replica group is carried along as further results.
-    joined = with_replica(first)
-    rank = len(second.map.results)
-    onwards = _passing(with_replica(second), rank, joined, len(first.map.results))
-    map = normal(joined.compose(onwards))
+    both, via = replicas.compose(first, second, forward=forward)
+    map = normal(both)
     if map.is_known_empty:
         return None
-    replica = map.with_(results=map.results[rank:])
-    return Access(map.with_(results=map.results[:rank]), precision, reason, replica)
+    return replicas.parted(Access(map, precision, reason), map, len(second.map.results), via)
 
 
 def normal(map: IndexingMap) -> IndexingMap:
@@ -134,27 +139,3 @@ def normal(map: IndexingMap) -> IndexingMap:
     if map.ranges or map.runtime:
         map = map.rescale_symbols().remove_unused_symbols()
     return map
-
-
-def with_replica(access: Access) -> IndexingMap:
-    """The map with the positions in replica groups as further results."""
-    assert access.map is not None
-    if access.replica is None:
-        return access.map
-    return access.map.with_(
-        results=access.map.results + access.replica.results,
-        constraints=(*access.map.constraints, *access.replica.constraints),
-    )
-
-
-def _passing(map: IndexingMap, rank: int, before: IndexingMap, taken: int) -> IndexingMap:
-    """`map` with more dimensions for what `before` has beyond the results `taken`.
-
-    They are handed on after the first `rank` results: of several collectives on a way, the one
-    nearest to the output comes first.
-    """
-    more = before.results[taken:]
-    dims = [Variable(before.range_of(e)) for e in more]
-    handed = [Dim(len(map.dims) + i) for i in range(len(more))]
-    results = (*map.results[:rank], *handed, *map.results[rank:])
-    return map.with_(dims=(*map.dims, *dims), results=results)

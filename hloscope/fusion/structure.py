@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
+from hloscope.fusion.origins import has_runtime, with_origins
 from hloscope.fusion.pool import Pool
 from hloscope.fusion.walk import Flow
 from hloscope.indexing import Access
@@ -205,7 +206,7 @@ def _(at: Context, ins: Instruction, op: AsyncStart, leaf: int) -> Iterable[Flow
     inner = _inner(ins)
     if inner is None:
         return at.called(ins.calls[0], leaf - before, ins)
-    return at.reads(inner, leaf - before)
+    return _named(at, at.reads(inner, leaf - before), inner, ins)
 
 
 @writes(AsyncStart)
@@ -217,9 +218,20 @@ def _(at: Context, ins: Instruction, op: AsyncStart, operand: int, leaf: int) ->
     if inner is None:
         flows: Iterable[Flow] = at.calling(ins.calls[0], operand, leaf, ins)
     else:
-        flows = at.writes(inner, operand, leaf)
+        flows = _named(at, at.writes(inner, operand, leaf), inner, ins)
     for flow in flows:
         yield flow._replace(leaf=before + flow.leaf)
+
+
+def _named(
+    at: Context, flows: Iterable[Flow], inner: Instruction, start: Instruction
+) -> Iterator[Flow]:
+    """The flows of an operation, with its start for the collective that it is."""
+    for flow in flows:
+        if flow.accesses is not None and has_runtime(flow.accesses):
+            accesses = [at.pool.keep(with_origins(a, {inner: start})) for a in flow.accesses]
+            flow = flow._replace(accesses=tuple(accesses))
+        yield flow
 
 
 def _result_offset(at: Context, done: Instruction) -> int:

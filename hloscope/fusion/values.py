@@ -62,9 +62,9 @@ def fold_runtime(map: IndexingMap, rule: Rule) -> IndexingMap:
     domain = map.domain
     known: dict[Var, Expr] = {}
     for i, variable in enumerate(map.runtime):
-        if variable.origin is None:
+        if variable.origin is None or variable.is_position:
             continue
-        value = Values(domain, rule).of(variable.origin, variable.index)
+        value = Values(domain, rule).of(variable.origin, variable.element)
         if value is not None:
             known[Runtime(i)] = _clamped(value, domain.bounds(value), variable.values)
     return replace_runtime(map, known) if known else map

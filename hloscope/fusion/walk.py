@@ -66,8 +66,10 @@ class Walk:
                 leaves[leaf] = {id(access): access for access in fewer}
         return is_new
 
-    def through(self, accesses: Iterable[Access], further: Accesses | None) -> Iterable[Access]:
-        """All compositions of two sets of accesses."""
+    def through(
+        self, accesses: Iterable[Access], further: Accesses | None, *, forward: bool = False
+    ) -> Iterable[Access]:
+        """All compositions of two sets of accesses; `forward`: they lead to the outputs."""
         if further is None:
             return accesses
         compose = self._pool.compose
@@ -75,7 +77,7 @@ class Walk:
             both
             for first in accesses
             for second in further
-            if (both := compose(first, second)) is not None
+            if (both := compose(first, second, forward=forward)) is not None
         ]
 
     def to_producers(
@@ -141,7 +143,9 @@ class Walk:
                     if leaf not in ends:
                         continue
                     onwards = tuple(ends[leaf].values())
-                    reached = onwards if accesses is None else self.through(accesses, onwards)
+                    reached: Iterable[Access] = onwards
+                    if accesses is not None:
+                        reached = self.through(accesses, onwards, forward=True)
                     if not reached or not self.add(target, source, reached):
                         continue
                     if (at := position(target)) is not None:
@@ -167,6 +171,6 @@ class Walk:
             for k, operand in values:
                 for leaf, accesses in found.get(operand, {}).items():
                     for _, target, further in writes(ins, k, leaf):
-                        touched = self.through(accesses.values(), further)
+                        touched = self.through(accesses.values(), further, forward=True)
                         if touched:
                             self.add(ins, target, touched)

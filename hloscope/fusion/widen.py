@@ -9,10 +9,14 @@ from typing import Final
 
 from hloscope.affine import Dim, Expr, Interval, Range, Var, substitute, variables
 from hloscope.indexing import Access, Accesses, Constraint, IndexingMap, Precision, Variable
+from hloscope.indexing.groups import Steps
+from hloscope.indexing.replicas import joined, parted, shortest
 from hloscope.ir.types import TensorType, Type
 
 MAX_SIZE: Final = 24
 """A map of more range variables, runtime variables and constraints is made simpler."""
+MAX_WAYS: Final = 8
+"""On devices reached through more different groups, nothing is said."""
 TOO_MANY: Final = f"more than {MAX_SIZE} conditions on the way"
 
 
@@ -93,33 +97,46 @@ def dims_hull(maps: Sequence[IndexingMap]) -> tuple[Variable, ...]:
 
 
 def hull(accesses: Iterable[Access], type: Type, reason: str) -> Accesses:
-    """One superset of all the accesses, and those that say nothing, if any.
+    """One superset of all the accesses on each device, and those that say nothing, if any.
 
     Where all maps have the same result, a sum of dimensions, it stays; other results run freely
     between the bounds of all the maps.
     """
     kept = tuple(accesses)
-    maps = [a.map for a in kept if a.map is not None]
     reasons = join_reasons(*[a.reason for a in kept], reason)
-    if any(a.replica is not None for a in kept):
-        return (Access.unknown(join_reasons(reasons, "on several replicas")),)
-    if not isinstance(type, TensorType) or not type.is_static or not maps:
+    by_device: dict[Steps, list[Access]] = {}
+    for access in kept:
+        if access.map is not None:
+            shorter = shortest(access)
+            by_device.setdefault(shorter.via, []).append(shorter)
+    if len(by_device) > MAX_WAYS:
+        return (Access.unknown(join_reasons(reasons, f"in more than {MAX_WAYS} groups")),)
+    if not isinstance(type, TensorType) or not type.is_static or not by_device:
         return (Access.unknown(reasons),)
+    found = [
+        parted(Access(None, Precision.OVER, reasons), _box(some, type.shape), type.rank, via)
+        for via, some in by_device.items()
+    ]
+    return (*found, *[a for a in kept if a.map is None])
+
+
+def _box(accesses: Sequence[Access], shape: tuple[int, ...]) -> IndexingMap:
+    """One map, of elements and devices, that contains those of the accesses."""
+    maps = [joined(access) for access in accesses]
     ranges: list[Variable] = []
     results: list[Expr] = []
     inside: list[Constraint] = []
-    for k, size in enumerate(type.shape):
+    for k in range(len(maps[0].results)):
+        limit = Interval(0, shape[k] - 1) if k < len(shape) else Interval.EVERYTHING
         column = {m.results[k] for m in maps}
         if len(column) == 1 and all(isinstance(v, Dim) for e in column for v in variables(e)):
             results += column
-            inside += [(e, Interval(0, size - 1)) for e in column]
+            inside += [(e, limit) for e in column]
         else:
             bounds = reduce(or_, [m.range_of(m.results[k]) for m in maps])
             results.append(Range(len(ranges)))
-            ranges.append(Variable(bounds & Interval(0, size - 1)))
-    found = IndexingMap(dims_hull(maps), ranges, (), results, inside).simplify()
-    whole = Access(found, Precision.OVER, reasons)
-    return (whole, *[a for a in kept if a.map is None])
+            ranges.append(Variable(bounds & limit))
+    return IndexingMap(dims_hull(maps), ranges, (), results, inside).simplify()
 
 
 def covers_everything(map: IndexingMap, sizes: tuple[int, ...]) -> bool:

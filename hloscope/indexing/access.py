@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from hloscope.indexing.map import IndexingMap
+from hloscope.ir.graph import Instruction
 
 
 class Precision(StrEnum):
@@ -28,7 +29,9 @@ class Access:
         map: From the index asked about to the indices touched; `None` iff nothing is known.
         precision: What the map claims.
         reason: Why the map is not exact; empty for exact maps.
-        replica: From the same variables to the position in the replica group (collectives).
+        replica: From the same variables to the device on which it is touched: positions in the
+            groups of the collectives `via`, one after another.  `None`: on the same device.
+        via: The collectives on the way, the one nearest to the output first, in both directions.
         leaf: Which array of a tuple-typed operand the map is about, leaves numbered in order.
     """
 
@@ -37,6 +40,7 @@ class Access:
     reason: str = ""
     replica: IndexingMap | None = None
     leaf: int = 0
+    via: tuple[Instruction, ...] = ()
 
     @classmethod
     def unknown(cls, reason: str) -> Access:

@@ -123,6 +123,29 @@ d1 + s0 in [1, 6]
         self.runtime.append(RuntimeVariable(Interval(lo, hi), "", origin, tuple(index)))
         return Runtime(len(self.runtime) - 1)
 
+    def position(self, collective: Instruction, lo: int, hi: int, size: int | None) -> Runtime:
+        """The position of the device in its group of a collective, where it is in `[lo, hi]`.
+
+        Args:
+            collective: The instruction whose groups these are.
+            lo: Least position for which the map holds.
+            hi: Greatest position for which the map holds.
+            size: How many members a group has; `None` if that is not written.
+        """
+        inside = Interval(lo, hi)
+        every = Interval(0, POS_INF if size is None else size - 1)
+        clamp = None if inside == every else every
+        variable = RuntimeVariable(inside, "", collective, clamp=clamp, is_position=True)
+        self.runtime.append(variable)
+        return Runtime(len(self.runtime) - 1)
+
+    def member(self, size: int | None) -> Range:
+        """A new range variable over the positions of a group."""
+        if size is not None:
+            return self.range(size)
+        self.ranges.append(Variable(Interval(0, POS_INF)))
+        return Range(len(self.ranges) - 1)
+
     def require(self, expr: Expr, lo: int, hi: int) -> None:
         """Add the condition `lo <= expr <= hi`."""
         self.constraints.append((expr, Interval(lo, hi)))

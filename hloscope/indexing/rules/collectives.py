@@ -1,27 +1,28 @@
 """Ops that talk to other devices.
 
-In both directions a map relates an output element and an operand element.  `Access.replica`, from
-the same variables, says which member of the group holds the operand, by its position in the group.
-Where the position of the member that holds the output matters, it is a runtime variable without
-origin.
+In both directions a map relates an output element on some device and an operand element.
+`Access.replica`, from the same variables, says which member of that device's group holds the
+operand, by its position in the group; a position that the group does not have stands for nothing.
+Where the position of the device itself matters, it is a runtime variable.  An access without
+`replica` is on the device itself.
 """
 
 from __future__ import annotations
 
-from hloscope.affine import Const, Dim, Expr
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from hloscope.affine import POS_INF, Const, Dim, Expr
 from hloscope.errors import UnsupportedError
-from hloscope.hlo_parser.replica_groups import read_replica_groups
 from hloscope.indexing.access import Access, Accesses, Precision
-from hloscope.indexing.map import IndexingMap
+from hloscope.indexing.groups import groups_of
 from hloscope.indexing.rules.build import (
     NEVER,
     MapBuilder,
     all_output_sizes,
     dims,
-    everything_map,
     exact,
     identity,
-    identity_map,
     leaves,
     output_sizes,
     over,
@@ -30,20 +31,21 @@ from hloscope.indexing.rules.build import (
 from hloscope.indexing.rules.registry import input_to_output, missing, output_to_input
 from hloscope.ir.graph import Instruction
 from hloscope.ir.types import Dims, TupleType
+from hloscope.ops.base import Pairs
 from hloscope.ops.collectives import (
     AllGather,
+    AllReduce,
     AllToAll,
-    Collective,
     CollectiveBroadcast,
     CollectivePermute,
     CollectiveReduce,
+    CrossReplicaSum,
     PartitionId,
     RaggedAllToAll,
     ReduceScatter,
     ReplicaId,
     Rooted,
 )
-from hloscope.ops.groups import Table
 from hloscope.ops.transfers import Infeed, Outfeed
 
 
@@ -52,10 +54,13 @@ def _pairwise(ins: Instruction, number: int, found: Accesses) -> tuple[Accesses,
     return tuple(found if k == number else NEVER for k in range(len(ins.operands)))
 
 
-def _on(at: MapBuilder, results: list[Expr], member: Expr) -> Accesses:
-    """An access of an element on a member of the group."""
-    found = at.map(results)
-    return (Access(found, replica=at.map([member])),)
+def _on(
+    ins: Instruction, at: MapBuilder, results: Iterable[Expr], member: Expr, reason: str = ""
+) -> Access:
+    """An access of an element on a member of the group, a superset if there is a reason."""
+    found, replica = at.map(results), at.map([member])
+    precision = Precision.OVER if reason else Precision.EXACT
+    return Access(found, precision, reason, replica, via=(ins,))
 
 
 def _part(index: Expr, size: int) -> tuple[Expr, Expr]:
@@ -63,95 +68,95 @@ def _part(index: Expr, size: int) -> tuple[Expr, Expr]:
     return (index // size, index % size) if size else (Const(0), Const(0))
 
 
-@output_to_input(AllGather)
+@output_to_input(AllReduce, CrossReplicaSum, memo=False)
+@input_to_output(AllReduce, CrossReplicaSum, memo=False)
+def _(ins: Instruction, op: AllReduce | CrossReplicaSum, number: int) -> tuple[Accesses, ...]:
+    """The same element of every member; each of several operands is reduced on its own."""
+    at = MapBuilder(sizes(ins.operands[number].type))
+    found = _on(ins, at, dims(len(at.dims)), at.member(groups_of(ins).size))
+    return _pairwise(ins, number, (found,))
+
+
+@output_to_input(AllGather, memo=False)
 def _(ins: Instruction, op: AllGather, output: int) -> tuple[Accesses, ...]:
     source = sizes(ins.operands[output].type)
     at = MapBuilder(output_sizes(ins, output))
     results, k = dims(len(source)), op.all_gather_dim
-    size = source[k]
-    member, results[k] = _part(Dim(k), size)
-    return _pairwise(ins, output, _on(at, results, member))
+    member, results[k] = _part(Dim(k), source[k])
+    return _pairwise(ins, output, (_on(ins, at, results, member),))
 
 
-@input_to_output(AllGather)
+@input_to_output(AllGather, memo=False)
 def _(ins: Instruction, op: AllGather, operand: int) -> tuple[Accesses, ...]:
     source, target = sizes(ins.operands[operand].type), all_output_sizes(ins)[operand]
     at = MapBuilder(source)
     results, k = dims(len(source)), op.all_gather_dim
     member = at.range(target[k] // source[k] if source[k] else 0)
     results[k] = member * source[k] + Dim(k)
-    return _pairwise(ins, operand, _on(at, results, member))
+    return _pairwise(ins, operand, (_on(ins, at, results, member),))
 
 
-@output_to_input(ReduceScatter)
+@output_to_input(ReduceScatter, memo=False)
 def _(ins: Instruction, op: ReduceScatter, output: int) -> tuple[Accesses, ...]:
     """Each member of the group is read where this device's part is."""
     source, target = sizes(ins.operands[output].type), output_sizes(ins, output)
     at = MapBuilder(target)
     results, k = dims(len(target)), op.scatter_dimension
     members = source[k] // target[k] if target[k] else 0
-    results[k] = at.read(0, members - 1, None) * target[k] + Dim(k)
-    return _pairwise(ins, output, _on(at, results, at.range(members)))
+    results[k] = at.position(ins, 0, members - 1, members) * target[k] + Dim(k)
+    return _pairwise(ins, output, (_on(ins, at, results, at.range(members)),))
 
 
-@input_to_output(ReduceScatter)
+@input_to_output(ReduceScatter, memo=False)
 def _(ins: Instruction, op: ReduceScatter, operand: int) -> tuple[Accesses, ...]:
     source, target = sizes(ins.operands[operand].type), all_output_sizes(ins)[operand]
     at = MapBuilder(source)
     results, k = dims(len(source)), op.scatter_dimension
     members = source[k] // target[k] if target[k] else 0
-    results[k] = Dim(k) - at.read(0, members - 1, None) * target[k]
+    results[k] = Dim(k) - at.position(ins, 0, members - 1, members) * target[k]
     at.require(results[k], 0, target[k] - 1)
-    return _pairwise(ins, operand, _on(at, results, at.range(members)))
+    return _pairwise(ins, operand, (_on(ins, at, results, at.range(members)),))
 
 
 # All-to-all: member `q` gets part `q` of everybody, in the order of the members.
 
 
-def _group_size(op: AllToAll, source: Dims, target: Dims) -> int:
+def _group_size(ins: Instruction, op: AllToAll, source: Dims, target: Dims) -> int:
     split, concat = op.split_dimension, op.concat_dimension
     if op.split_count:
         return op.split_count
     if split is not None and concat is not None and split != concat and target[split]:
         return source[split] // target[split]
-    return _members(op, "an all-to-all")
+    size = groups_of(ins).size
+    if size is None:
+        raise UnsupportedError("an all-to-all in a group whose size is not written")
+    return size
 
 
-def _members(op: Collective, what: str) -> int:
-    """Size of the groups."""
-    written = op.replica_groups
-    if isinstance(written, str) and written.startswith("#"):
-        raise UnsupportedError(f"{what} along axes of a mesh, whose sizes are not written")
-    groups = written.rows if isinstance(written, Table) else read_replica_groups(written)
-    if not groups:
-        raise UnsupportedError(f"{what} among all devices, whose number is not written")
-    return len(groups[0])
-
-
-def _received(op: AllToAll, target: Dims, group: int) -> Accesses:
+def _received(ins: Instruction, op: AllToAll, target: Dims, group: int) -> Access:
     """Part `i` of an output is from member `i`, from where this device's part is there."""
     split, concat = _split_and_concat(op)
     at = MapBuilder(target)
-    mine = at.read(0, group - 1, None)
+    mine = at.position(ins, 0, group - 1, group)
     results = dims(len(target))
     part = target[concat] // group
     member, results[concat] = _part(Dim(concat), part)
     results[split] = mine * (part if split == concat else target[split]) + results[split]
-    return _on(at, results, member)
+    return _on(ins, at, results, member)
 
 
-def _sent(op: AllToAll, source: Dims, group: int) -> Accesses:
+def _sent(ins: Instruction, op: AllToAll, source: Dims, group: int) -> Access:
     """The inverse of `_received`."""
     split, concat = _split_and_concat(op)
     at = MapBuilder(source)
-    mine, member = at.read(0, group - 1, None), at.range(group)
+    mine, member = at.position(ins, 0, group - 1, group), at.range(group)
     results = dims(len(source))
     length = source[split] // group
     results[split] = Dim(split) - mine * length
     at.require(results[split], 0, length - 1)
     part = length if split == concat else source[concat]
     results[concat] = member * part + results[concat]
-    return _on(at, results, member)
+    return _on(ins, at, results, member)
 
 
 def _split_and_concat(op: AllToAll) -> tuple[int, int]:
@@ -164,74 +169,122 @@ def _is_tuple_form(ins: Instruction, op: AllToAll) -> bool:
     return op.split_dimension is None or (several and op.split_count is None)
 
 
-def _member_to_member(shape: Dims, operand: int, output: int) -> Accesses:
+def _member_to_member(ins: Instruction, shape: Dims, operand: int, output: int) -> Accesses:
     """The tuple form: operand `q` of member `p` is output `p` of member `q`."""
     at = MapBuilder(shape)
-    at.read(operand, operand, None)
-    return _on(at, dims(len(shape)), Const(output))
+    at.position(ins, operand, operand, len(ins.operands))
+    return (_on(ins, at, dims(len(shape)), Const(output)),)
 
 
-@output_to_input(AllToAll)
+@output_to_input(AllToAll, memo=False)
 def _(ins: Instruction, op: AllToAll, output: int) -> tuple[Accesses, ...]:
     target, count = output_sizes(ins, output), len(ins.operands)
     if _is_tuple_form(ins, op):
-        return tuple(_member_to_member(target, k, output) for k in range(count))
-    group = _group_size(op, sizes(ins.operands[output].type), target)
-    return _pairwise(ins, output, _received(op, target, group))
+        return tuple(_member_to_member(ins, target, k, output) for k in range(count))
+    group = _group_size(ins, op, sizes(ins.operands[output].type), target)
+    return _pairwise(ins, output, (_received(ins, op, target, group),))
 
 
-@input_to_output(AllToAll)
+@input_to_output(AllToAll, memo=False)
 def _(ins: Instruction, op: AllToAll, operand: int) -> tuple[Accesses, ...]:
     source, count = sizes(ins.operands[operand].type), len(ins.operands)
     if _is_tuple_form(ins, op):
-        return tuple(_member_to_member(source, operand, k) for k in range(count))
-    group = _group_size(op, source, all_output_sizes(ins)[operand])
-    return _pairwise(ins, operand, _sent(op, source, group))
+        return tuple(_member_to_member(ins, source, operand, k) for k in range(count))
+    group = _group_size(ins, op, source, all_output_sizes(ins)[operand])
+    return _pairwise(ins, operand, (_sent(ins, op, source, group),))
 
 
-# Whole values from another device.
+# Permutations: positions are the numbers of the devices themselves.
 
 
-def _from_member(shape: Dims, first: int, last: int) -> Accesses:
-    at = MapBuilder(shape)
-    member = Const(first) if first == last else at.read(first, last, None)
-    return _on(at, dims(len(shape)), member)
+MAX_RUNS: Final = 64
+"""Pairs in more runs of neighbours are not told apart."""
+_PAIRS: Final = f"which of more than {MAX_RUNS} senders sends to which device"
 
 
-@output_to_input(CollectivePermute)
-@input_to_output(CollectivePermute)
+class _Run(NamedTuple):
+    """Neighbouring devices, each of which receives from the same distance."""
+
+    first: int
+    last: int
+    source: int
+
+
+def _runs(pairs: Pairs) -> list[_Run]:
+    """The pairs by neighbouring targets; of two senders to one device the first one counts.
+
+    >>> _runs(((0, 1), (1, 2), (2, 0)))
+    [_Run(first=0, last=0, source=2), _Run(first=1, last=2, source=0)]
+    """
+    senders: dict[int, int] = {}
+    for source, target in pairs:
+        senders.setdefault(target, source)
+    found: list[_Run] = []
+    for target, source in sorted(senders.items()):
+        run = found[-1] if found else None
+        if run and target == run.last + 1 and source == run.source + target - run.first:
+            found[-1] = run._replace(last=target)
+        else:
+            found.append(_Run(target, target, source))
+    return found
+
+
+@output_to_input(CollectivePermute, memo=False)
+@input_to_output(CollectivePermute, memo=False)
 def _(ins: Instruction, op: CollectivePermute, number: int) -> tuple[Accesses, ...]:
     """From the device that sends to this one; others have zeros."""
     if len(ins.operands) != len(leaves(ins.type)):
         raise UnsupportedError("a collective that writes into a slice of an operand")
-    sources = [source for source, _ in op.pairs]
-    if not sources:
-        return _pairwise(ins, number, NEVER)
-    shape = sizes(ins.operands[number].type)
-    return _pairwise(ins, number, _from_member(shape, min(sources), max(sources)))
+    shape, runs = sizes(ins.operands[number].type), _runs(op.pairs)
+    if len(runs) > MAX_RUNS:
+        at = MapBuilder(shape)
+        senders = [source for source, _ in op.pairs]
+        member = at.range(max(senders) - min(senders) + 1) + min(senders)
+        found: Accesses = (_on(ins, at, dims(len(shape)), member, _PAIRS),)
+    else:
+        found = tuple(_received_from(ins, shape, run) for run in runs)
+    return _pairwise(ins, number, found)
+
+
+def _received_from(ins: Instruction, shape: Dims, run: _Run) -> Access:
+    at = MapBuilder(shape)
+    mine = at.position(ins, run.first, run.last, None)
+    sender = Const(run.source) if run.first == run.last else mine + (run.source - run.first)
+    return _on(ins, at, dims(len(shape)), sender)
 
 
 # One member of each group is its root: the first one, or the one that the last operand names for
 # each of the others.
 
 
-def _sent_by_root(ins: Instruction, op: Rooted, number: int) -> Accesses:
-    """The value of operand and output `number`, on the members whose it is."""
-    shape = sizes(ins.operands[number].type)
-    if isinstance(op, CollectiveReduce):
-        return identity(shape)
+def _root(ins: Instruction, op: Rooted, at: MapBuilder, number: int) -> Expr:
+    """The position of the root for operand and output `number`."""
     if not op.has_dynamic_root:
-        return _from_member(shape, 0, 0)
-    at = MapBuilder(shape)
-    root = at.read(0, _members(op, "a broadcast") - 1, ins.operands[-1], [Const(number)])
-    return _on(at, dims(len(shape)), root)
+        return Const(0)
+    size = groups_of(ins).size
+    return at.read(0, POS_INF if size is None else size - 1, ins.operands[-1], [Const(number)])
+
+
+def _data(ins: Instruction, op: Rooted, number: int) -> Accesses:
+    """What operand and output `number` have to do with each other, in either direction."""
+    at = MapBuilder(sizes(ins.operands[number].type))
+    results = dims(len(at.dims))
+    if isinstance(op, CollectiveBroadcast):
+        return (_on(ins, at, results, _root(ins, op, at, number)),)
+    size = groups_of(ins).size
+    if op.has_dynamic_root:
+        mine = at.position(ins, 0, POS_INF if size is None else size - 1, size)
+        at.require(mine - _root(ins, op, at, number), 0, 0)
+    else:
+        at.position(ins, 0, 0, size)
+    return (_on(ins, at, results, at.member(size)),)
 
 
 @output_to_input(CollectiveBroadcast, CollectiveReduce, memo=False)
 def _(ins: Instruction, op: Rooted, output: int) -> tuple[Accesses, ...]:
-    found = list(_pairwise(ins, output, _sent_by_root(ins, op, output)))
+    found = list(_pairwise(ins, output, _data(ins, op, output)))
     if op.has_dynamic_root:
-        found[-1] = _here(op, MapBuilder(output_sizes(ins, output)), [Const(output)])
+        found[-1] = exact(MapBuilder(output_sizes(ins, output)).map([Const(output)]))
     return tuple(found)
 
 
@@ -239,56 +292,56 @@ def _(ins: Instruction, op: Rooted, output: int) -> tuple[Accesses, ...]:
 def _(ins: Instruction, op: Rooted, operand: int) -> tuple[Accesses, ...]:
     targets = all_output_sizes(ins)
     if not op.has_dynamic_root or operand < len(targets):
-        data = _sent_by_root(ins, op, operand)
+        data = _data(ins, op, operand)
         return tuple(data if k == operand else NEVER for k in range(len(targets)))
     roots = sizes(ins.operands[operand].type)
-    return tuple(_from_root(op, roots, k, target) for k, target in enumerate(targets))
+    return tuple(_from_root(roots, k, target) for k, target in enumerate(targets))
 
 
-def _from_root(op: Rooted, roots: Dims, number: int, target: Dims) -> Accesses:
+def _from_root(roots: Dims, number: int, target: Dims) -> Accesses:
     """What the number of the root for output `number` influences: all of it."""
     at = MapBuilder(roots)
     at.require(Dim(0), number, number)
-    return _here(op, at, [at.range(size) for size in target])
-
-
-def _here(op: Rooted, at: MapBuilder, results: list[Expr]) -> Accesses:
-    """An access on the device itself."""
-    if isinstance(op, CollectiveReduce):
-        return exact(at.map(results))
-    return _on(at, results, at.read(0, _members(op, "a broadcast") - 1, None))
+    return exact(at.map([at.range(size) for size in target]))
 
 
 _RAGGED = "which rows are exchanged depends on sizes and offsets known at run time"
 
 
-def _rows(here: Dims, there: Dims) -> IndexingMap:
-    """Any row, at the same place within the row."""
+def _rows(ins: Instruction, here: Dims, there: Dims) -> Access:
+    """Any row of any member, at the same place within the row."""
     at = MapBuilder(here)
-    rest = list(zip(dims(len(here))[1:], there[1:], strict=True))
-    return at.map([at.range(there[0]), *[e for e, _ in rest]])
+    results = [at.range(there[0]), *dims(len(here))[1:]]
+    for k in range(1, len(here)):
+        at.require(Dim(k), 0, there[k] - 1)
+    return _on(ins, at, results, at.member(groups_of(ins).size), _RAGGED)
 
 
-@output_to_input(RaggedAllToAll, precision=Precision.OVER, reason=_RAGGED)
-def _(ins: Instruction, op: RaggedAllToAll, output: int) -> tuple[Accesses, ...]:
+def _anything(ins: Instruction, here: Dims, there: Dims) -> Access:
+    """Any element of any member."""
+    at = MapBuilder(here)
+    results = [at.range(size) for size in there]
+    return _on(ins, at, results, at.member(groups_of(ins).size), _RAGGED)
+
+
+def _ragged(ins: Instruction, operand: int, here: Dims, there: Dims) -> Accesses:
     """Operands: input, initial output, and four vectors of offsets and sizes."""
-    target = sizes(ins.type)
-    source, _, *vectors = ins.operands
-    return (
-        over(_RAGGED, _rows(target, sizes(source.type))),
-        over(_RAGGED, identity_map(target)),
-        *(over(_RAGGED, everything_map(target, sizes(v.type))) for v in vectors),
-    )
-
-
-@input_to_output(RaggedAllToAll, precision=Precision.OVER, reason=_RAGGED)
-def _(ins: Instruction, op: RaggedAllToAll, operand: int) -> tuple[Accesses, ...]:
-    source, target = sizes(ins.operands[operand].type), sizes(ins.type)
     if operand == 0:
-        return (over(_RAGGED, _rows(source, target)),)
+        return (_rows(ins, here, there),)
     if operand == 1:
-        return (over(_RAGGED, identity_map(target)),)
-    return (over(_RAGGED, everything_map(source, target)),)
+        return over(_RAGGED, *[a.map for a in identity(here) if a.map is not None])
+    return (_anything(ins, here, there),)
+
+
+@output_to_input(RaggedAllToAll, memo=False, precision=Precision.OVER, reason=_RAGGED)
+def _(ins: Instruction, op: RaggedAllToAll, output: int) -> tuple[Accesses, ...]:
+    target, sources = sizes(ins.type), [sizes(o.type) for o in ins.operands]
+    return tuple(_ragged(ins, k, target, source) for k, source in enumerate(sources))
+
+
+@input_to_output(RaggedAllToAll, memo=False, precision=Precision.OVER, reason=_RAGGED)
+def _(ins: Instruction, op: RaggedAllToAll, operand: int) -> tuple[Accesses, ...]:
+    return (_ragged(ins, operand, sizes(ins.operands[operand].type), sizes(ins.type)),)
 
 
 @output_to_input(PartitionId, ReplicaId)

@@ -19,7 +19,6 @@ from hloscope.indexing.rules.build import (
 from hloscope.indexing.rules.registry import input_to_output, output_to_input
 from hloscope.ir.graph import Instruction
 from hloscope.ir.types import Dims
-from hloscope.ops.collectives import AllReduce, CrossReplicaSum
 from hloscope.ops.elementwise import ELEMENTWISE, Elementwise, ImplicitBroadcast
 from hloscope.ops.reduction import Map
 
@@ -58,19 +57,6 @@ def _(ins: Instruction, op: Elementwise, output: int) -> tuple[Accesses, ...]:
 @input_to_output(_SHAPE_ONLY)
 def _(ins: Instruction, op: Elementwise, operand: int) -> tuple[Accesses, ...]:
     return (NEVER,)
-
-
-@output_to_input(AllReduce, CrossReplicaSum)
-def _(ins: Instruction, op: AllReduce | CrossReplicaSum, output: int) -> tuple[Accesses, ...]:
-    """On one device: an all-reduce of several operands reduces each on its own."""
-    target = identity(output_sizes(ins, output))
-    return tuple([target if k == output else NEVER for k in range(len(ins.operands))])
-
-
-@input_to_output(AllReduce, CrossReplicaSum)
-def _(ins: Instruction, op: AllReduce | CrossReplicaSum, operand: int) -> tuple[Accesses, ...]:
-    source = identity(sizes(ins.operands[operand].type))
-    return tuple([source if k == operand else NEVER for k in range(len(all_output_sizes(ins)))])
 
 
 def _places(op: ImplicitBroadcast, source: Dims, target: Dims) -> tuple[int, ...]:

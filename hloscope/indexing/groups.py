@@ -1,0 +1,230 @@
+"""The groups of collectives: who is in one, and what a step from one device to another changes.
+
+Groups hold numbers of replicas, of partitions, or flattened device ids; which of them is told by the
+op's channel.  Source: StableHLO spec, "Collective ops".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from functools import lru_cache
+from typing import Final, NamedTuple, TypeAlias
+
+from hloscope.affine import Const, Expr
+from hloscope.hlo_parser.replica_groups import read_replica_groups
+from hloscope.ir.graph import Instruction
+from hloscope.ir.op import Op
+from hloscope.ir.types import Dims
+from hloscope.ops.collectives import (
+    AllToAll,
+    Collective,
+    CollectiveBroadcast,
+    CollectivePermute,
+    CrossReplicaSum,
+)
+from hloscope.ops.control import AsyncStart
+from hloscope.ops.groups import Table
+
+_BETWEEN_PARTITIONS: Final = (AllToAll, CollectiveBroadcast, CollectivePermute)
+_MAX_DEVICES: Final = 1 << 12
+"""Groups of more devices are not looked at one device at a time."""
+
+
+class Axis(StrEnum):
+    """What the numbers in groups count."""
+
+    REPLICA = "replica"
+    PARTITION = "partition"
+    DEVICE = "device"
+    REPLICAS_OF_ALL_PARTITIONS = "replicas of all partitions"
+
+
+class Groups(NamedTuple):
+    """Who exchanges values with whom.
+
+    Attributes:
+        axis: What is counted.
+        rows: The groups; none stands for one of all, in order.
+        mesh: The axes of a mesh whose sizes are not written, as they are; else empty.
+    """
+
+    axis: Axis
+    rows: tuple[Dims, ...]
+    mesh: str = ""
+
+    @property
+    def size(self) -> int | None:
+        """How many members the largest group has; `None` if that is not written."""
+        if self.axis is Axis.REPLICAS_OF_ALL_PARTITIONS or self.mesh or not self.rows:
+            return None
+        return max(map(len, self.rows))
+
+
+def groups_of(ins: Instruction) -> Groups:
+    """The groups of a collective, also of one that is begun by an instruction.
+
+    Raises:
+        ParseError: They are written in no notation.
+    """
+    op = ins.op
+    return _groups(op.wrapped if isinstance(op, AsyncStart) and op.wrapped else op)
+
+
+@lru_cache(maxsize=4096)
+def _groups(op: Op) -> Groups:
+    assert isinstance(op, Collective | CrossReplicaSum)
+    axis = Axis.REPLICA
+    if isinstance(op, Collective) and (op.channel_id or 0) > 0:
+        axis = Axis.REPLICAS_OF_ALL_PARTITIONS
+        if isinstance(op, _BETWEEN_PARTITIONS):
+            axis = Axis.PARTITION
+        if op.use_global_device_ids:
+            axis = Axis.DEVICE
+    if isinstance(op, CollectivePermute):  # its pairs are numbers: one group of all
+        return Groups(Axis.REPLICA if axis is Axis.REPLICA else Axis.PARTITION, ())
+    written = op.replica_groups
+    if isinstance(written, Table):
+        return Groups(axis, tuple(row for row in written.rows if row))
+    if written.startswith("#"):
+        return Groups(axis, (), written)
+    return Groups(axis, read_replica_groups(written))
+
+
+Steps: TypeAlias = tuple[Instruction, ...]
+"""From the device of an output on: to a member of the group of each collective, one by one."""
+
+
+def needed(steps: Steps) -> tuple[int, ...]:
+    """Numbers of the steps that decide which device is reached.
+
+    A step is of no account if a later one is within the same groups, and those between lead from
+    members of one group to members of one group.
+    """
+    return _needed(tuple([groups_of(ins) for ins in steps]))
+
+
+@lru_cache(maxsize=4096)
+def _needed(tables: tuple[Groups, ...]) -> tuple[int, ...]:
+    kept = list(range(len(tables)))
+    at = 0
+    while at < len(kept):
+        here = tables[kept[at]]
+        for later in kept[at + 1 :]:
+            if tables[later] == here:
+                del kept[at]
+                at = -1
+                break
+            if not _keeps_together(tables[later], here):
+                break
+        at += 1
+    return tuple(kept)
+
+
+@lru_cache(maxsize=4096)
+def _keeps_together(step: Groups, groups: Groups) -> bool:
+    """Do members of one of the groups stay in one of the groups by the same step?"""
+    if _are_apart(step, groups):
+        return True
+    if step.axis is not groups.axis:
+        return False
+    if _is_all(step) or _is_all(groups):
+        return True
+    if not (_is_table(step) and _is_table(groups)):
+        return False
+    steps, seats = _seats(step), _seats(groups)
+    if steps.keys() != seats.keys():
+        return False
+    for first, *others in groups.rows:
+        mine = step.rows[steps[first][0]]
+        for other in others:
+            theirs = step.rows[steps[other][0]]
+            if [seats[d][0] for d in mine] != [seats[d][0] for d in theirs]:
+                return False
+    return True
+
+
+def _are_apart(one: Groups, other: Groups) -> bool:
+    """Is one about replicas and the other about partitions?"""
+    return {one.axis, other.axis} == {Axis.REPLICA, Axis.PARTITION}
+
+
+def _is_table(groups: Groups) -> bool:
+    if groups.mesh or groups.axis is Axis.REPLICAS_OF_ALL_PARTITIONS or not groups.rows:
+        return False
+    return sum(map(len, groups.rows)) <= _MAX_DEVICES
+
+
+@lru_cache(maxsize=256)
+def _seats(groups: Groups) -> dict[int, tuple[int, int]]:
+    """For each device: number of its group, position there."""
+    return {d: (k, p) for k, row in enumerate(groups.rows) for p, d in enumerate(row)}
+
+
+def position(
+    collective: Instruction, steps: Steps, positions: Sequence[Expr]
+) -> Expr | tuple[Steps, tuple[Expr, ...]]:
+    """The position in the group of a collective of the device to which steps lead.
+
+    Returns:
+        The position where the last step tells it, else the steps that it depends on.
+    """
+    groups = groups_of(collective)
+    count = len(steps)
+    while count:
+        last, at = groups_of(steps[count - 1]), positions[count - 1]
+        if last == groups:
+            return at
+        if _are_apart(last, groups):
+            count -= 1
+            continue
+        if last.axis is not groups.axis or not (_is_table(groups) or _is_all(groups)):
+            break
+        columns = _columns(groups, last)
+        if columns is None:
+            break
+        found = _fitted(columns, at)
+        if found is not None:
+            return found
+        if any(len(set(column)) != 1 for column in columns):
+            break
+        count -= 1  # within a group of the last step all have the same position
+    kept = needed(steps[:count])
+    return tuple(steps[i] for i in kept), tuple(positions[i] for i in kept)
+
+
+def _is_all(groups: Groups) -> bool:
+    return not groups.rows and not groups.mesh and groups.axis is not Axis.REPLICAS_OF_ALL_PARTITIONS
+
+
+def _columns(groups: Groups, last: Groups) -> tuple[Dims, ...] | None:
+    """For each group of `last`, the positions of its members in `groups`."""
+    if _is_all(groups):
+        return last.rows if _is_table(last) else None
+    seats = _seats(groups)
+    rows = (tuple(range(max(seats) + 1)),) if _is_all(last) else last.rows
+    if not _is_table(last._replace(rows=rows)):
+        return None
+    if any(device not in seats for row in rows for device in row):
+        return None
+    return tuple(tuple(seats[device][1] for device in row) for row in rows)
+
+
+def _fitted(columns: tuple[Dims, ...], at: Expr) -> Expr | None:
+    """An expression for the entry number `at` of each column, if it is the same for all."""
+    column = max(columns, key=len)
+    if any(other != column[: len(other)] for other in columns):
+        return None
+    if isinstance(at, Const):
+        return Const(column[at.value]) if 0 <= at.value < len(column) else None
+    if len(column) == 1:
+        return Const(column[0])
+    first, step = column[0], column[1] - column[0]
+    if all(n == first + step * i for i, n in enumerate(column)):
+        return at * step + first
+    for m in range(1, len(column)):
+        if all(n == i % m for i, n in enumerate(column)):
+            return at % m
+        if all(n == i // m for i, n in enumerate(column)):
+            return at // m
+    return None

@@ -1,0 +1,202 @@
+"""Accesses on other devices: the element and the device as one map, and one access behind another.
+
+The device is told by steps: to a member of the group of each collective on the way, from the device
+of the output on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from hloscope.affine import Dim, Expr, Interval, Range, Runtime, Var, variables
+from hloscope.indexing.access import Access
+from hloscope.indexing.compose import merge_runtime
+from hloscope.indexing.groups import Steps, needed, position
+from hloscope.indexing.map import IndexingMap
+from hloscope.indexing.transform import replaced, without
+from hloscope.indexing.variables import RuntimeVariable, Variable
+
+MAX_STEPS: Final = 8
+"""Of more steps, those that do not matter for the device they lead to are left out."""
+
+
+def joined(access: Access) -> IndexingMap:
+    """The map with the positions in the groups as further results."""
+    assert access.map is not None
+    if access.replica is None:
+        return access.map
+    return access.map.with_(
+        results=access.map.results + access.replica.results,
+        constraints=(*access.map.constraints, *access.replica.constraints),
+    )
+
+
+def parted(access: Access, both: IndexingMap, rank: int, via: Steps) -> Access:
+    """The access with the map and the positions that are the results of one map."""
+    if not via:
+        return replace(access, map=both, replica=None, via=())
+    replica = both.with_(results=both.results[rank:])
+    return replace(access, map=both.with_(results=both.results[:rank]), replica=replica, via=via)
+
+
+def inverse(access: Access) -> Access:
+    """From the elements touched back, on the same devices."""
+    assert access.map is not None
+    if access.replica is None:
+        return replace(access, map=access.map.inverse())
+    rank, count = len(access.map.results), len(access.via)
+    back = joined(access).inverse()
+    first = len(back.ranges)
+    new: dict[Var, Expr] = {Dim(rank + k): Range(first + k) for k in range(count)}
+    both = without(
+        replaced(
+            back.with_(results=(*back.results, *[Dim(rank + k) for k in range(count)])),
+            new,
+            dims=back.dims,
+            ranges=(*back.ranges, *back.dims[rank:]),
+            runtime=back.runtime,
+        ),
+        list(new),
+    )
+    return parted(access, both, len(access.map.dims), access.via)
+
+
+def shortest(access: Access) -> Access:
+    """The access without the steps that do not matter for the device they lead to."""
+    if access.map is None or len(kept := needed(access.via)) == len(access.via):
+        return access
+    rank, both = len(access.map.results), joined(access)
+    results = (*both.results[:rank], *[both.results[rank + k] for k in kept])
+    fewer = both.with_(results=results).remove_unused_symbols()
+    return parted(access, fewer, rank, tuple([access.via[k] for k in kept]))
+
+
+def behind(access: Access, steps: Steps, bounds: Sequence[Interval]) -> IndexingMap:
+    """The joined map of an access that is reached by steps: from an index and their positions.
+
+    Its runtime variables are read on the device that the steps lead to.  The positions of the steps
+    are handed on: results are the index touched, they, and the access's own positions.
+    """
+    both = joined(access)
+    if not steps:
+        return both
+    rank = len(both.results) - len(access.via)
+    first = len(both.dims)
+    positions = tuple([Dim(first + k) for k in range(len(steps))])
+    wider = both.with_(
+        dims=(*both.dims, *[Variable(interval) for interval in bounds]),
+        results=(*both.results[:rank], *positions, *both.results[rank:]),
+    )
+    return _on_device(wider, steps, positions)
+
+
+def _on_device(m: IndexingMap, steps: Steps, positions: tuple[Expr, ...]) -> IndexingMap:
+    """The map with its runtime variables read on the device that the steps lead to."""
+    if not m.runtime:
+        return m
+    runtime: list[RuntimeVariable] = []
+    known: dict[Var, Expr] = {}
+    for i, v in enumerate(m.runtime):
+        runtime.append(v)
+        if v.origin is None:
+            continue
+        every, at = steps + v.via, positions + v.positions
+        if v.is_position:
+            found = position(v.origin, every, at)
+            if isinstance(found, Expr):
+                known[Runtime(i)] = found
+                continue
+            via, at = found
+        else:
+            kept = needed(every)
+            via, at = tuple([every[k] for k in kept]), tuple([at[k] for k in kept])
+        runtime[-1] = replace(v, index=(*v.element, *at), via=via)
+    moved = m.with_(runtime=runtime)
+    return _with_known(moved, known) if known else moved
+
+
+def _with_known(m: IndexingMap, known: dict[Var, Expr]) -> IndexingMap:
+    """The map without the runtime variables whose value is an expression."""
+    conditions = [(e, m.runtime[v.index].interval) for v, e in known.items()]
+    left = [i for i in range(len(m.runtime)) if Runtime(i) not in known]
+    new: dict[Var, Expr] = known | {Runtime(i): Runtime(k) for k, i in enumerate(left)}
+    return replaced(
+        m.with_(constraints=(*m.constraints, *conditions)),
+        new,
+        dims=m.dims,
+        ranges=m.ranges,
+        runtime=[m.runtime[i] for i in left],
+    )
+
+
+def compose(first: Access, second: Access, *, forward: bool) -> tuple[IndexingMap, Steps]:
+    """The joined map of one access after another, and the steps of both.
+
+    Args:
+        first: Is applied first.
+        second: Is applied to what the first touches.
+        forward: They lead to the outputs, so that the second one is nearer to them.
+    """
+    assert first.map is not None
+    assert second.map is not None
+    if forward:
+        both = _compose_forward(first, second)
+        steps = second.via + first.via
+    else:
+        front = joined(first)
+        rank = len(first.map.results)
+        bounds = [front.range_of(e) for e in front.results[rank:]]
+        both = front.compose(behind(second, first.via, bounds))
+        steps = first.via + second.via
+    rank = len(second.map.results)
+    if len(steps) > MAX_STEPS:
+        kept = needed(steps)
+        if len(kept) < len(steps):
+            results = both.results
+            both = both.with_(results=(*results[:rank], *[results[rank + k] for k in kept]))
+            steps = tuple([steps[k] for k in kept])
+    return both, steps
+
+
+def _compose_forward(first: Access, second: Access) -> IndexingMap:
+    """The first access is behind the second one: its device depends on the second's positions."""
+    assert first.map is not None
+    assert second.map is not None
+    near = joined(second)
+    rank, count = len(second.map.results), len(second.via)
+    bounds = [near.range_of(e) for e in near.results[rank:]]
+    far = behind(first, second.via, bounds)
+    passed = len(far.results) - len(first.map.results)
+    taken = len(near.dims)
+    dims = [Variable(far.range_of(e)) for e in far.results[taken:]]
+    handed = [Dim(taken + k) for k in range(passed)]
+    onwards = near.with_(
+        dims=(*near.dims, *dims),
+        results=(*near.results[:rank], *handed, *near.results[rank:]),
+    )
+    both = far.compose(onwards)
+    if not count or both.is_known_empty:
+        return both
+    results = both.results
+    ends = results[len(results) - count :]  # the second's positions, in terms of the variables
+    both = both.with_(results=(*results[:rank], *ends, *results[rank + count : -count]))
+    return _with_positions(both, len(first.map.dims), ends)
+
+
+def _with_positions(m: IndexingMap, start: int, ends: tuple[Expr, ...]) -> IndexingMap:
+    """The map whose dimensions from `start` on are these expressions."""
+    gone = [Dim(start + k) for k in range(len(ends))]
+    tied = any(set(gone) & variables(e) for e in ends)
+    if not tied:
+        new: dict[Var, Expr] = dict(zip(gone, ends, strict=True))
+        kept = replaced(m, new, dims=m.dims, ranges=m.ranges, runtime=m.runtime)
+        return merge_runtime(without(kept, gone))
+    count = len(m.ranges)
+    ranges = [*m.ranges, *m.dims[start:]]
+    constraints = [(v - e, Interval(0, 0)) for v, e in zip(gone, ends, strict=True)]
+    new = {v: Range(count + k) for k, v in enumerate(gone)}
+    held = m.with_(constraints=(*m.constraints, *constraints))
+    kept = replaced(held, new, dims=m.dims, ranges=ranges, runtime=m.runtime)
+    return merge_runtime(without(kept, gone))
