@@ -9,13 +9,13 @@ from json import dumps, loads
 from math import prod
 from typing import Any, Final, Literal, TypeAlias, overload
 
-from hloscope.display.parts import runtime_map
+from hloscope.display.parts import runtime_map, source_text
 from hloscope.display.provenance import Provenance
 from hloscope.errors import UnsupportedError
 from hloscope.fusion.origins import origin_text
 from hloscope.hlo_parser.spelling import write_op
 from hloscope.hlo_parser.types import print_type
-from hloscope.indexing import Access, Accesses, IndexingMap
+from hloscope.indexing import Access, Accesses, IndexingMap, RuntimeVariable
 from hloscope.indexing.layout import placed_sizes
 from hloscope.ir.graph import Computation, Instruction
 from hloscope.ir.types import Dims, TensorType, Type
@@ -249,6 +249,7 @@ def access_json(access: Access) -> dict[str, Any]:
         **({"reason": access.reason} if access.reason else {}),
         **({"runtime_variables": _runtime_json(m)} if m is not None and m.runtime else {}),
         **({} if access.replica is None else {"replica_id_map": str(access.replica)}),
+        **({"collectives": [ins.name for ins in access.via]} if access.via else {}),
         **({"leaf": access.leaf} if access.leaf else {}),
     }
 
@@ -258,8 +259,25 @@ def _runtime_json(m: IndexingMap) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
-            "origin": None if variable.origin is None else origin_text(variable.origin),
-            "map": runtime_map(m, variable),
+            "origin": _origin(variable),
+            "map": runtime_map(m, variable.index),
+            **_device_json(m, variable),
         }
         for name, variable in zip(names, m.runtime, strict=True)
     ]
+
+
+def _origin(variable: RuntimeVariable) -> str | None:
+    if variable.collective is not None:
+        return source_text(variable)
+    return None if variable.origin is None else origin_text(variable.origin)
+
+
+def _device_json(m: IndexingMap, variable: RuntimeVariable) -> dict[str, Any]:
+    """Of a variable that is read on another device: on which."""
+    if not variable.via:
+        return {}
+    return {
+        "replica_id_map": runtime_map(m, variable.positions),
+        "collectives": [ins.name for ins in variable.via],
+    }

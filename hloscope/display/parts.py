@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hloscope.affine import Dim, Interval, Range, Runtime, Var, to_text, variables
+from hloscope.affine import Dim, Expr, Interval, Range, Runtime, Var, to_text, variables
 from hloscope.indexing import Access, IndexingMap, RuntimeVariable
 
 
@@ -53,8 +53,9 @@ def access_parts(access: Access, sizes: Sequence[int]) -> AccessParts:
     element = arrow.partition(" -> ")[2] or arrow
     if access.replica is not None:
         replica = str(access.replica).split(", domain: ")[0].partition(" -> ")[2]
-        arrow += f" on replica {replica}"
-        element += f" on replica {replica}"
+        of = f" of {', '.join(ins.name for ins in access.via)}" if len(access.via) > 1 else ""
+        arrow += f" on replica {replica}{of}"
+        element += f" on replica {replica}{of}"
     return AccessParts(arrow, element, _where(m, sizes), runtime_origins(m), claim)
 
 
@@ -63,6 +64,7 @@ def _where(m: IndexingMap, sizes: Sequence[int]) -> tuple[str, ...]:
         return ()
     names = m.names
     implied: dict[Var, Interval] = {Dim(i): Interval(0, size - 1) for i, size in enumerate(sizes)}
+    implied |= {Runtime(i): v.interval for i, v in enumerate(m.runtime) if v.is_every}
     bounds = [(names[v], interval) for v, interval in m.box.items() if implied.get(v) != interval]
     constraints = [(to_text(e, names), interval) for e, interval in m.constraints]
     return tuple(f"{what} in [{i.lo}, {i.hi}]" for what, i in [*bounds, *constraints])
@@ -73,9 +75,28 @@ def runtime_origins(m: IndexingMap) -> tuple[str, ...]:
     names = m.names
     own = list(names.values())[len(m.dims) + len(m.ranges) :]
     return tuple(
-        f"{name} = {variable.origin.name if variable.origin else '?'}{_subscript(m, variable)}"
+        f"{name} = {source_text(variable)}{_subscript(m, variable)}{_device(m, variable)}"
         for name, variable in zip(own, m.runtime, strict=True)
     )
+
+
+def source_text(variable: RuntimeVariable) -> str:
+    """What a runtime variable is: the name of what is read, or which position.
+
+    >>> source_text(RuntimeVariable(Interval(0, 3)))
+    '?'
+    """
+    if variable.collective is not None:
+        what = "every" if variable.is_every else "own"
+        return f"{what} position in {variable.collective.name}"
+    return variable.origin.name if variable.origin else "?"
+
+
+def _device(m: IndexingMap, variable: RuntimeVariable) -> str:
+    if not variable.via:
+        return ""
+    positions = ", ".join(to_text(e, m.names) for e in variable.positions)
+    return f" on replica ({positions}) of {', '.join(ins.name for ins in variable.via)}"
 
 
 def _subscript(m: IndexingMap, variable: RuntimeVariable) -> str:
@@ -83,20 +104,20 @@ def _subscript(m: IndexingMap, variable: RuntimeVariable) -> str:
     return f"[{index}]" if index else ""
 
 
-def runtime_map(m: IndexingMap, variable: RuntimeVariable) -> str:
-    """From the map's variables to the element of the origin that holds the value, as text.
+def runtime_map(m: IndexingMap, results: Sequence[Expr]) -> str:
+    """From the map's variables to expressions that a runtime variable depends on, as text.
 
     >>> m = IndexingMap.parse("(d0, d1){rt0} -> (d0 + rt0), domain: d0 in [0, 7], d1 in [0, 3], "
     ...                       "rt0 in [0, 2]")
-    >>> runtime_map(m, RuntimeVariable(Interval(0, 2), index=(Dim(1),)))
+    >>> runtime_map(m, (Dim(1),))
     '(d0, d1) -> (d1), domain: d0 in [0, 7], d1 in [0, 3]'
     """
-    used = frozenset().union(*map(variables, variable.index))
+    used = variables(*results)
     return str(
         m.with_(
             ranges=m.ranges if any(isinstance(v, Range) for v in used) else (),
             runtime=m.runtime if any(isinstance(v, Runtime) for v in used) else (),
-            results=variable.index,
+            results=results,
             constraints=(),
         )
     )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from hloscope.fusion.walk import Flow
-from hloscope.indexing import Access, Accesses, IndexingMap
+from hloscope.indexing import Access, Accesses, IndexingMap, RuntimeVariable
 from hloscope.ir.graph import Computation, Instruction
 from hloscope.ops.control import Parameter
 from hloscope.ops.shape import Constant
@@ -52,21 +52,20 @@ def with_origins(access: Access, new: Mapping[Instruction, Instruction]) -> Acce
 
 
 def _renamed(map: IndexingMap | None, new: Mapping[Instruction, Instruction]) -> IndexingMap | None:
-    if map is None or not any(v.origin in new or not new.keys().isdisjoint(v.via)
-                              for v in map.runtime):
+    if map is None or not map.runtime:
         return map
-    return map.with_(
-        runtime=[
-            variable
-            if variable.origin is None
-            else replace(
-                variable,
-                origin=new.get(variable.origin, variable.origin),
-                via=_all_renamed(variable.via, new),
-            )
-            for variable in map.runtime
-        ]
+    runtime = [_variable_renamed(variable, new) for variable in map.runtime]
+    return map if runtime == [*map.runtime] else map.with_(runtime=runtime)
+
+
+def _variable_renamed(
+    variable: RuntimeVariable, new: Mapping[Instruction, Instruction]
+) -> RuntimeVariable:
+    origin, collective = (
+        None if ins is None else new.get(ins, ins) for ins in (variable.origin, variable.collective)
     )
+    via = _all_renamed(variable.via, new)
+    return replace(variable, origin=origin, collective=collective, via=via)
 
 
 def _all_renamed(

@@ -6,7 +6,6 @@ Runtime variables whose value is known this way are replaced by it, clamped as t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from math import prod
 from typing import Final, TypeAlias
 
@@ -62,9 +61,9 @@ def fold_runtime(map: IndexingMap, rule: Rule) -> IndexingMap:
     domain = map.domain
     known: dict[Var, Expr] = {}
     for i, variable in enumerate(map.runtime):
-        if variable.origin is None or variable.is_position:
+        if variable.origin is None:
             continue
-        value = Values(domain, rule).of(variable.origin, variable.element)
+        value = Values(domain, rule).of(variable.origin, variable.index)
         if value is not None:
             known[Runtime(i)] = _clamped(value, domain.bounds(value), variable.values)
     return replace_runtime(map, known) if known else map
@@ -96,8 +95,7 @@ def replace_runtime(map: IndexingMap, new: Mapping[Var, Expr]) -> IndexingMap:
     renumber: dict[Var, Expr] = {Runtime(i): Runtime(at) for at, i in enumerate(left)}
     every = renumber | {v: substitute(e, renumber) for v, e in new.items()}
     runtime = [
-        replace(map.runtime[i], index=tuple([substitute(e, every) for e in map.runtime[i].index]))
-        for i in left
+        map.runtime[i].at([substitute(e, every) for e in map.runtime[i].arguments]) for i in left
     ]
     constraints = [*map.constraints, *_conditions(map, new)]
     return map.with_(

@@ -9,7 +9,7 @@ from typing import Final
 
 from hloscope.affine import Dim, Expr, Interval, Range, Var, substitute, variables
 from hloscope.indexing import Access, Accesses, Constraint, IndexingMap, Precision, Variable
-from hloscope.indexing.groups import Steps
+from hloscope.indexing.groups import Route
 from hloscope.indexing.replicas import joined, parted, shortest
 from hloscope.ir.types import TensorType, Type
 
@@ -104,7 +104,7 @@ def hull(accesses: Iterable[Access], type: Type, reason: str) -> Accesses:
     """
     kept = tuple(accesses)
     reasons = join_reasons(*[a.reason for a in kept], reason)
-    by_device: dict[Steps, list[Access]] = {}
+    by_device: dict[Route, list[Access]] = {}
     for access in kept:
         if access.map is not None:
             shorter = shortest(access)

@@ -38,7 +38,7 @@ def reads_as_it_runs(m: MapBase) -> bool:
     >>> reads_as_it_runs(IndexingMap([Variable(few)], (), [taken], [Runtime(0)]))
     True
     """
-    return any(variables(*v.index) for v in m.runtime)
+    return any(variables(*v.arguments) for v in m.runtime)
 
 
 def prove_same_reads(
@@ -78,7 +78,7 @@ def _grouped(
 
 def _numbered(m: MapBase, i: int, number: dict[Key, int]) -> int:
     v = m.runtime[i]
-    key: Key = ((i, v.name) if v.origin is None else v.source, v.values, len(v.index))
+    key: Key = ((i, v.name) if v.source is None else v.source, v.values, len(v.arguments))
     return number.setdefault(key, len(number))
 
 
@@ -88,7 +88,9 @@ def _systems(m: MapBase, keys: Sequence[int], *, inverse: bool) -> Iterator[Syst
     dims = [Range(i) for i in range(len(m.dims))]
     results = substituted(m.results, place)
     sides = (*results, *dims) if inverse else (*dims, *results)
-    columns = [(place[Runtime(i)], *substituted(v.index, place)) for i, v in enumerate(m.runtime)]
+    columns = [
+        (place[Runtime(i)], *substituted(v.arguments, place)) for i, v in enumerate(m.runtime)
+    ]
     box: dict[Var, Interval] = {Range(i): interval for i, interval in enumerate(m.box.values())}
     constraints = substituted_constraints(m.constraints, place)
     for order in _orders(keys):

@@ -209,7 +209,7 @@ class MapBase:
         for expr, _ in self.constraints:
             yield expr
         for variable in self.runtime:
-            yield from variable.index
+            yield from variable.arguments
 
     def verify(self) -> list[str]:
         """What is wrong with the map; empty for a well-formed one.
@@ -222,7 +222,7 @@ class MapBase:
             unknown = sorted(to_text(v) for v in variables(expr) if v not in self.box)
             if unknown:
                 messages.append(f"`{to_text(expr)}` uses undeclared {', '.join(unknown)}")
-        needs = {i: set().union(*map(variables, v.index)) for i, v in enumerate(self.runtime)}
+        needs = {i: set().union(*map(variables, v.arguments)) for i, v in enumerate(self.runtime)}
         while ready := {
             i for i, used in needs.items() if not any(Runtime(j) in used for j in needs)
         }:

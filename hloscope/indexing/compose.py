@@ -71,7 +71,7 @@ def merge_runtime(m: M) -> M:
         first_of: dict[RuntimeVariable, int] = {}
         same: dict[int, int] = {}
         for i, variable in enumerate(m.runtime):
-            if variable.origin is not None:
+            if variable.source is not None:
                 key = replace(variable, interval=variable.values, name="", clamp=None)
                 if (k := first_of.setdefault(key, i)) != i:
                     same[i] = k

@@ -39,7 +39,7 @@ def runtime_keys(m: MapBase) -> tuple[Hashable, ...]:
     """
     return tuple(
         [
-            (i, v.name) if v.origin is None else (v.source, v.values, _closed(m, v.index))
+            (i, v.name) if v.source is None else (v.source, v.values, _closed(m, v.arguments))
             for i, v in enumerate(m.runtime)
         ]
     )
@@ -48,7 +48,7 @@ def runtime_keys(m: MapBase) -> tuple[Hashable, ...]:
 def _closed(m: MapBase, index: Sequence[Expr]) -> tuple[Hashable, ...]:
     """An index with runtime variables told by what they read, not by their position."""
     inner = sorted({v for e in index for v in variables(e) if isinstance(v, Runtime)})
-    return (*index, *[(m.runtime[v.index].source, *m.runtime[v.index].index) for v in inner])
+    return (*index, *[(m.runtime[v.index].source, *m.runtime[v.index].arguments) for v in inner])
 
 
 def prove_equal(

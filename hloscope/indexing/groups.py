@@ -1,7 +1,7 @@
 """The groups of collectives: who is in one, and what a step from one device to another changes.
 
-Groups hold numbers of replicas, of partitions, or flattened device ids; which of them is told by the
-op's channel.  Source: StableHLO spec, "Collective ops".
+Groups hold numbers of replicas, of partitions, or flattened device ids; which of them is told by
+the channel of the op.  Source: StableHLO spec, "Collective ops".
 """
 
 from __future__ import annotations
@@ -91,11 +91,11 @@ def _groups(op: Op) -> Groups:
     return Groups(axis, read_replica_groups(written))
 
 
-Steps: TypeAlias = tuple[Instruction, ...]
+Route: TypeAlias = tuple[Instruction, ...]
 """From the device of an output on: to a member of the group of each collective, one by one."""
 
 
-def needed(steps: Steps) -> tuple[int, ...]:
+def needed(steps: Route) -> tuple[int, ...]:
     """Numbers of the steps that decide which device is reached.
 
     A step is of no account if a later one is within the same groups, and those between lead from
@@ -162,8 +162,8 @@ def _seats(groups: Groups) -> dict[int, tuple[int, int]]:
 
 
 def position(
-    collective: Instruction, steps: Steps, positions: Sequence[Expr]
-) -> Expr | tuple[Steps, tuple[Expr, ...]]:
+    collective: Instruction, steps: Route, positions: Sequence[Expr]
+) -> Expr | tuple[Route, tuple[Expr, ...]]:
     """The position in the group of a collective of the device to which steps lead.
 
     Returns:
@@ -194,7 +194,9 @@ def position(
 
 
 def _is_all(groups: Groups) -> bool:
-    return not groups.rows and not groups.mesh and groups.axis is not Axis.REPLICAS_OF_ALL_PARTITIONS
+    return (
+        not groups.rows and not groups.mesh and groups.axis is not Axis.REPLICAS_OF_ALL_PARTITIONS
+    )
 
 
 def _columns(groups: Groups, last: Groups) -> tuple[Dims, ...] | None:

@@ -105,7 +105,7 @@ def reading_indices(maps: Sequence[MapBase]) -> str:
     To isl they are constants; a claim about several indices at once would not be about them.
     """
     names = [
-        v.name or f"rt{i}" for m in maps for i, v in enumerate(m.runtime) if variables(*v.index)
+        v.name or f"rt{i}" for m in maps for i, v in enumerate(m.runtime) if variables(*v.arguments)
     ]
     return ", ".join(names)
 

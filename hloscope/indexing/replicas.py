@@ -13,7 +13,7 @@ from typing import Final
 from hloscope.affine import Dim, Expr, Interval, Range, Runtime, Var, variables
 from hloscope.indexing.access import Access
 from hloscope.indexing.compose import merge_runtime
-from hloscope.indexing.groups import Steps, needed, position
+from hloscope.indexing.groups import Route, needed, position
 from hloscope.indexing.map import IndexingMap
 from hloscope.indexing.transform import replaced, without
 from hloscope.indexing.variables import RuntimeVariable, Variable
@@ -33,7 +33,7 @@ def joined(access: Access) -> IndexingMap:
     )
 
 
-def parted(access: Access, both: IndexingMap, rank: int, via: Steps) -> Access:
+def parted(access: Access, both: IndexingMap, rank: int, via: Route) -> Access:
     """The access with the map and the positions that are the results of one map."""
     if not via:
         return replace(access, map=both, replica=None, via=())
@@ -73,7 +73,7 @@ def shortest(access: Access) -> Access:
     return parted(access, fewer, rank, tuple([access.via[k] for k in kept]))
 
 
-def behind(access: Access, steps: Steps, bounds: Sequence[Interval]) -> IndexingMap:
+def behind(access: Access, steps: Route, bounds: Sequence[Interval]) -> IndexingMap:
     """The joined map of an access that is reached by steps: from an index and their positions.
 
     Its runtime variables are read on the device that the steps lead to.  The positions of the steps
@@ -92,7 +92,7 @@ def behind(access: Access, steps: Steps, bounds: Sequence[Interval]) -> Indexing
     return _on_device(wider, steps, positions)
 
 
-def _on_device(m: IndexingMap, steps: Steps, positions: tuple[Expr, ...]) -> IndexingMap:
+def _on_device(m: IndexingMap, steps: Route, positions: tuple[Expr, ...]) -> IndexingMap:
     """The map with its runtime variables read on the device that the steps lead to."""
     if not m.runtime:
         return m
@@ -100,11 +100,11 @@ def _on_device(m: IndexingMap, steps: Steps, positions: tuple[Expr, ...]) -> Ind
     known: dict[Var, Expr] = {}
     for i, v in enumerate(m.runtime):
         runtime.append(v)
-        if v.origin is None:
+        if v.source is None:
             continue
         every, at = steps + v.via, positions + v.positions
-        if v.is_position:
-            found = position(v.origin, every, at)
+        if v.collective is not None and not v.is_every:
+            found = position(v.collective, every, at)
             if isinstance(found, Expr):
                 known[Runtime(i)] = found
                 continue
@@ -112,7 +112,7 @@ def _on_device(m: IndexingMap, steps: Steps, positions: tuple[Expr, ...]) -> Ind
         else:
             kept = needed(every)
             via, at = tuple([every[k] for k in kept]), tuple([at[k] for k in kept])
-        runtime[-1] = replace(v, index=(*v.element, *at), via=via)
+        runtime[-1] = replace(v, via=via, positions=at)
     moved = m.with_(runtime=runtime)
     return _with_known(moved, known) if known else moved
 
@@ -122,16 +122,12 @@ def _with_known(m: IndexingMap, known: dict[Var, Expr]) -> IndexingMap:
     conditions = [(e, m.runtime[v.index].interval) for v, e in known.items()]
     left = [i for i in range(len(m.runtime)) if Runtime(i) not in known]
     new: dict[Var, Expr] = known | {Runtime(i): Runtime(k) for k, i in enumerate(left)}
-    return replaced(
-        m.with_(constraints=(*m.constraints, *conditions)),
-        new,
-        dims=m.dims,
-        ranges=m.ranges,
-        runtime=[m.runtime[i] for i in left],
-    )
+    held = m.with_(constraints=(*m.constraints, *conditions))
+    runtime = [held.runtime[i] for i in left]
+    return replaced(held, new, dims=held.dims, ranges=held.ranges, runtime=runtime)
 
 
-def compose(first: Access, second: Access, *, forward: bool) -> tuple[IndexingMap, Steps]:
+def compose(first: Access, second: Access, *, forward: bool) -> tuple[IndexingMap, Route]:
     """The joined map of one access after another, and the steps of both.
 
     Args:
@@ -188,15 +184,14 @@ def _compose_forward(first: Access, second: Access) -> IndexingMap:
 def _with_positions(m: IndexingMap, start: int, ends: tuple[Expr, ...]) -> IndexingMap:
     """The map whose dimensions from `start` on are these expressions."""
     gone = [Dim(start + k) for k in range(len(ends))]
-    tied = any(set(gone) & variables(e) for e in ends)
-    if not tied:
-        new: dict[Var, Expr] = dict(zip(gone, ends, strict=True))
-        kept = replaced(m, new, dims=m.dims, ranges=m.ranges, runtime=m.runtime)
-        return merge_runtime(without(kept, gone))
-    count = len(m.ranges)
-    ranges = [*m.ranges, *m.dims[start:]]
-    constraints = [(v - e, Interval(0, 0)) for v, e in zip(gone, ends, strict=True)]
-    new = {v: Range(count + k) for k, v in enumerate(gone)}
-    held = m.with_(constraints=(*m.constraints, *constraints))
-    kept = replaced(held, new, dims=m.dims, ranges=ranges, runtime=m.runtime)
+    inside = [(e, v.interval) for e, v in zip(ends, m.dims[start:], strict=True)]
+    held = m.with_(constraints=(*m.constraints, *inside))
+    new: dict[Var, Expr] = dict(zip(gone, ends, strict=True))
+    ranges = held.ranges
+    if any(set(gone) & variables(e) for e in ends):
+        tied = [(v - e, Interval(0, 0)) for v, e in zip(gone, ends, strict=True)]
+        held = held.with_(constraints=(*held.constraints, *tied))
+        new = {v: Range(len(held.ranges) + k) for k, v in enumerate(gone)}
+        ranges = (*held.ranges, *held.dims[start:])
+    kept = replaced(held, new, dims=held.dims, ranges=ranges, runtime=held.runtime)
     return merge_runtime(without(kept, gone))

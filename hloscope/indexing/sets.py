@@ -340,7 +340,7 @@ def _combined(operation: str, first: M, second: M) -> list[M]:
         for key, v in zip(s.runtime, m.runtime, strict=True)
     }
     owners = [known[key] for key in parameters.number]
-    if any(isinstance(u, Runtime) for v in owners for e in v.index for u in variables(e)):
+    if any(isinstance(u, Runtime) for v in owners for e in v.arguments for u in variables(e)):
         raise UnsupportedError("undecided: the index of a runtime variable is read at run time")
     runtime = [replace_interval(v, v.values) for v in owners]
     return [found for p in pieces if not (found := _map_of(first, p, runtime)).is_known_empty]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import lru_cache
 
 from hloscope.affine import Const, Dim, Expr, Range, Runtime, Sum, from_terms
@@ -108,7 +107,6 @@ def _result_with_points(e: Expr, domain: Domain, trace: MapTrace | None) -> Expr
 def _with_simple_index(
     variable: RuntimeVariable, domain: Domain, trace: MapTrace | None
 ) -> RuntimeVariable:
-    if not variable.index:
+    if not variable.arguments:
         return variable
-    index = tuple([simplified(e, domain, trace) for e in variable.index])
-    return replace(variable, index=index)
+    return variable.at([simplified(e, domain, trace) for e in variable.arguments])

@@ -43,7 +43,7 @@ def _with_indices(m: MapBase, used: set[Var]) -> set[Var]:
     """The variables and those that the indices of runtime variables among them depend on."""
     todo = [v for v in used if isinstance(v, Runtime)]
     while todo:
-        new = variables(*m.runtime[todo.pop().index].index) - used
+        new = variables(*m.runtime[todo.pop().index].arguments) - used
         used |= new
         todo += [v for v in new if isinstance(v, Runtime)]
     return used

@@ -97,11 +97,13 @@ class RuntimeVariable:
             over other runtime variables, never in a circle.
         clamp: Bounds to which the value is clamped when it is read, where these are more than
             `interval`; `None` where they are the same.
-        is_position: Nothing is read: the value is the position of the device in its group of the
-            collective `origin`.
+        collective: Nothing is read: the value is the position of the device in its group of this
+            collective.
+        is_every: The value is every position in the group, one after another: their number is not
+            written.
         via: Collectives that lead to the device on which it is read, the first one from the device
-            of the output.  At the end of `index` stands, for each, the position in its group of
-            the device it leads to.
+            of the output.
+        positions: For each of `via` the position in its group of the device it leads to.
     """
 
     interval: Interval
@@ -109,25 +111,29 @@ class RuntimeVariable:
     origin: Instruction | None = None
     index: tuple[Expr, ...] = ()
     clamp: Interval | None = None
-    is_position: bool = False
+    collective: Instruction | None = None
+    is_every: bool = False
     via: tuple[Instruction, ...] = ()
+    positions: tuple[Expr, ...] = ()
 
     @property
     def source(self) -> Hashable:
         """What equals for two variables that are the same at equal indices; `None`: unknown."""
-        if self.origin is None or not (self.is_position or self.via):
-            return self.origin
-        return self.origin, self.is_position, self.via
+        if self.collective is not None:
+            return self.collective, "every" if self.is_every else "position", self.via
+        return (self.origin, "element", self.via) if self.via else self.origin
 
     @property
-    def element(self) -> tuple[Expr, ...]:
-        """Which element of the origin is read."""
-        return self.index[: len(self.index) - len(self.via)]
+    def arguments(self) -> tuple[Expr, ...]:
+        """All that the value depends on: which element is read, on which device."""
+        return self.index + self.positions
 
-    @property
-    def positions(self) -> tuple[Expr, ...]:
-        """The positions in the groups of `via`."""
-        return self.index[len(self.index) - len(self.via) :]
+    def at(self, arguments: Sequence[Expr]) -> RuntimeVariable:
+        """The variable with other `arguments`."""
+        if not self.index and not self.positions:
+            return self
+        rank = len(self.index)
+        return replace(self, index=tuple(arguments[:rank]), positions=tuple(arguments[rank:]))
 
     @property
     def values(self) -> Interval:
@@ -173,10 +179,8 @@ def replace_interval(variable: V, interval: Interval) -> V:
 
 
 def renamed(variable: RuntimeVariable, new: dict[Var, Expr]) -> RuntimeVariable:
-    """The runtime variable with the variables of its index replaced."""
-    if not variable.index or not new:
-        return variable
-    return replace(variable, index=substituted(variable.index, new))
+    """The runtime variable with the variables of its index and positions replaced."""
+    return variable.at(substituted(variable.arguments, new)) if new else variable
 
 
 def substituted(exprs: Sequence[Expr], new: dict[Var, Expr]) -> tuple[Expr, ...]:

@@ -1,17 +1,19 @@
 """Elements carried through a program one by one: rows of numpy arrays.
 
-A row is the number of a trial, then an index, then positions in replica groups.
+A row is the number of a trial, then an index, then positions in groups of collectives.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from hloscope.affine import Dim, Range, Runtime, Var, evaluate_array, variables
-from hloscope.fusion.pool import with_replica
+from hloscope.affine import POS_INF, Dim, Interval, Range, Runtime, Var, evaluate_array, variables
 from hloscope.indexing import Access, IndexingMap
+from hloscope.indexing.groups import Route, needed
+from hloscope.indexing.replicas import behind, shortest
 from hloscope.proof.graph import Names
 from hloscope.proof.reads import Values
 from hloscope.simplifier.isl_relations import UndecidedError
@@ -20,11 +22,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-Rows: TypeAlias = "dict[int, NDArray[np.int64]]"
-"""By how many positions in replica groups follow the index."""
+Rows: TypeAlias = "dict[Route, NDArray[np.int64]]"
+"""By the collectives in whose groups positions follow the index."""
 
 MAX_ROWS: Final = 1 << 20
 """More elements at once are too much."""
+A_FEW: Final = 3
+"""So many members of a group are looked at where their number is not written."""
 
 
 class Touching:
@@ -39,26 +43,29 @@ class Touching:
         import numpy as np
 
         numbers = np.arange(len(points), dtype=np.int64)[:, None]
-        return {0: np.concatenate([numbers, points], axis=1)}
+        return {(): np.concatenate([numbers, points], axis=1)}
 
     def through(self, reached: Rows, access: Access, names: Names) -> Rows | None:
         """What an access touches of what is reached."""
         import numpy as np
 
         assert access.map is not None
-        m = with_replica(access)
-        own = len(access.replica.results) if access.replica else 0
-        rank = len(m.results) - own
+        rank, width = len(access.map.results), len(access.map.dims)
         found: Rows = {}
-        for count, rows in reached.items():
-            width = rows.shape[1] - 1 - count
-            if width != len(m.dims):
+        for steps, rows in reached.items():
+            if rows.shape[1] - 1 - len(steps) != width:
                 raise UndecidedError("the program is inconsistent: ranks differ")
-            source, results = self._results(m, rows[:, 1 : 1 + width], names)
+            bounds = [Interval(int(c.min()), int(c.max())) for c in rows[:, 1 + width :].T]
+            m = behind(access, steps, bounds)
+            source, results = self._results(m, rows[:, 1:], names)
             if len(source):
-                kept = rows[source]
-                parts = [kept[:, :1], results[:, :rank], kept[:, 1 + width :], results[:, rank:]]
-                found[count + own] = distinct(np.concatenate(parts, axis=1))
+                via = steps + access.via
+                kept = needed(via)
+                parts = [rows[source, :1], results[:, :rank], results[:, [rank + k for k in kept]]]
+                more: Rows = {
+                    tuple([via[k] for k in kept]): distinct(np.concatenate(parts, axis=1))
+                }
+                found = self.join(found, more)
         return found or None
 
     def join(self, one: Rows, other: Rows) -> Rows:
@@ -66,9 +73,9 @@ class Touching:
         import numpy as np
 
         found = dict(one)
-        for count, rows in other.items():
-            known = found.get(count)
-            found[count] = rows if known is None else distinct(np.concatenate([known, rows]))
+        for steps, rows in other.items():
+            known = found.get(steps)
+            found[steps] = rows if known is None else distinct(np.concatenate([known, rows]))
         return found
 
     def union(self, accesses: Sequence[Access], start: Rows) -> Rows:
@@ -76,7 +83,7 @@ class Touching:
         found: Rows = {}
         for access in accesses:
             if access.map is not None and not access.map.is_known_empty:
-                more = self.through(start, access, {})
+                more = self.through(start, shortest(access), {})
                 found = self.join(found, more) if more else found
         return found
 
@@ -92,7 +99,7 @@ class Touching:
         for i, v in enumerate(m.dims):
             inside &= (index[:, i] >= v.interval.lo) & (index[:, i] <= v.interval.hi)
         source = np.flatnonzero(inside)
-        sizes = [v.interval.size for v in m.ranges]
+        sizes = [self._size(v.interval) for v in m.ranges]
         if len(source) * prod(sizes) > self._limit:
             raise UndecidedError(f"it touches more than {self._limit} elements at once")
         inner = prod(sizes)
@@ -114,6 +121,13 @@ class Touching:
         table = np.stack(columns, axis=1) if columns else np.zeros((len(source), 0), np.int64)
         return source[ok], table[ok]
 
+    def _size(self, interval: Interval) -> int:
+        """How many values a range variable has; a few stand for all where there is no end."""
+        if interval.hi < POS_INF:
+            return interval.size
+        self._values.drawn = True
+        return A_FEW
+
     def _read(self, m: IndexingMap, at: dict[Var, Any], names: Names, count: int) -> None:
         """Values of the runtime variables, those that others are read with first."""
         import numpy as np
@@ -123,15 +137,17 @@ class Touching:
             ready = [
                 i
                 for i in left
-                if not any(Runtime(j) in variables(*m.runtime[i].index) for j in left)
+                if not any(Runtime(j) in variables(*m.runtime[i].arguments) for j in left)
             ]
             if not ready:
                 raise UndecidedError("runtime variables depend on each other in a circle")
             for i in ready:
                 v = m.runtime[i]
-                index = [np.broadcast_to(evaluate_array(e, at), count) for e in v.index]
+                index = [np.broadcast_to(evaluate_array(e, at), count) for e in v.arguments]
                 origin = names.get(v.origin, v.origin) if v.origin else None
-                read = self._values.read(origin, index, v.values, i)
+                if origin is not None:
+                    v = replace(v, origin=origin)
+                read = self._values.read(v, index, i)
                 at[Runtime(i)] = np.broadcast_to(read, count)
                 left.remove(i)
 
@@ -160,8 +176,8 @@ def first_difference(one: Rows, other: Rows) -> tuple[int, ...] | None:
     """A row that only the first has."""
     import numpy as np
 
-    for count, rows in one.items():
-        others = other.get(count)
+    for steps, rows in one.items():
+        others = other.get(steps)
         if others is None:
             if len(rows):
                 return tuple(rows[0].tolist())

@@ -6,13 +6,13 @@ Any other is drawn from what the variable can be, always the same one for the sa
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
-from hloscope.affine import Interval
+from hloscope.affine import POS_INF
 from hloscope.fusion.literals import integers
-from hloscope.indexing import Precision
+from hloscope.indexing import Precision, RuntimeVariable
 from hloscope.indexing.analysis import output_to_input
 from hloscope.ir.graph import Instruction
 from hloscope.ir.types import TensorType
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 MAX_ELEMENTS: Final = 1 << 16
 MAX_DEPTH: Final = 64
+A_FEW: Final = 8
+"""Positions are drawn from so many where the number of devices is not written."""
 _MOVES: Final = (
     BroadcastInDim,
     Reshape,
@@ -56,30 +58,40 @@ class Values:
 
     def __init__(self, seed: int = 0) -> None:
         self._seed = seed
-        self._number: dict[Instruction, int] = {}
+        self._number: dict[Hashable, int] = {}
         self._known: dict[Instruction, tuple[Any, Any] | None] = {}
         self.drawn = False  # was there a value that is not known?
 
     def read(
-        self,
-        origin: Instruction | None,
-        index: list[NDArray[np.int64]],
-        values: Interval,
-        name: int,
+        self, variable: RuntimeVariable, index: list[NDArray[np.int64]], name: int
     ) -> NDArray[np.int64]:
-        """The elements of `origin` at many indices, clamped to `values`."""
+        """The values of a variable at many indices, clamped to what it can be.
+
+        Args:
+            variable: What is read.
+            index: Where, an array for each of its `index`.
+            name: Tells variables without origin.
+        """
         import numpy as np
+
+        origin, values = variable.origin, variable.values
 
         shape = np.broadcast_shapes(*(i.shape for i in index)) if index else ()
         mixed = np.full(shape, self._seed * 7919 + 17, dtype=np.uint64)
-        key = self._number.setdefault(origin, len(self._number)) if origin else 1000 + name
+        source = variable.source
+        key = self._number.setdefault(source, len(self._number)) if source else 1000 + name
         mixed = np.atleast_1d(mixed)  # numpy warns of overflow in scalars
         for i in [np.asarray(key), *index]:
             mixed = (mixed ^ i.astype(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
             mixed ^= mixed >> np.uint64(29)
         size = min(values.size, 1 << 40)
+        if variable.collective and values.hi == POS_INF:
+            size = A_FEW
         drawn = values.lo + (mixed % np.uint64(size)).astype(np.int64).reshape(shape)
-        table = self.known(origin) if origin is not None else None
+        table = None
+        if origin is not None:
+            table = self.known(origin)  # the same on every device
+        index = index[: len(variable.index)]
         if table is None or len(index) != table[0].ndim:
             self.drawn = True
             return drawn

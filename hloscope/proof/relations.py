@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
 from hloscope.affine import Expr, Interval
-from hloscope.fusion.pool import with_replica
 from hloscope.indexing import Access, IndexingMap, RuntimeVariable
 from hloscope.indexing.exact import system_of
-from hloscope.ir.graph import Instruction
+from hloscope.indexing.groups import Route, needed
+from hloscope.indexing.replicas import behind, joined, shortest
 from hloscope.proof.graph import Names
 from hloscope.proof.reads import Values
 from hloscope.simplifier.isl_relations import (
@@ -20,8 +20,8 @@ from hloscope.simplifier.isl_relations import (
     context,
 )
 
-Relations: TypeAlias = dict[int, Any]
-"""From output elements to elements, by how many positions in replica groups follow the index."""
+Relations: TypeAlias = dict[Route, Any]
+"""From output elements to elements, by the collectives whose positions follow the index."""
 
 
 class Relating:
@@ -36,41 +36,53 @@ class Relating:
     def identity(self, sizes: Sequence[int]) -> Relations:
         """Every element of a tensor to itself."""
         box = self.relation(IndexingMap.of_sizes(sizes), {}).domain()
-        return {0: self._isl.Map.identity(box.get_space().map_from_set()).intersect_domain(box)}
+        return {(): self._isl.Map.identity(box.get_space().map_from_set()).intersect_domain(box)}
 
     def through(self, reached: Relations, access: Access, names: Names) -> Relations | None:
         """What an access touches of what is reached."""
         assert access.map is not None
-        step = self.relation(with_replica(access), names)
-        own = len(access.replica.results) if access.replica else 0
+        out, rank = self._isl.dim_type.out, len(access.map.results)
         found: Relations = {}
-        for count, relation in reached.items():
-            if relation.dim(self._isl.dim_type.out) - count != len(access.map.dims):
+        for steps, relation in reached.items():
+            width = relation.dim(out) - len(steps)
+            if width != len(access.map.dims):
                 raise UndecidedError("the program is inconsistent: ranks differ")
-            onwards = self._passing(step, own, count) if count else step
-            composed = relation.apply_range(onwards)
-            if not composed.is_empty():
-                found[count + own] = composed.coalesce()
+            bounds = [self._bounds(relation, width + k) for k in range(len(steps))]
+            onwards = self.relation(behind(access, steps, bounds), names)
+            more = self._shortest(relation.apply_range(onwards), steps + access.via, rank)
+            found = self.join(found, more)
         return found or None
+
+    def reversed(self, relation: Any, count: int) -> Any:
+        """The relation the other way; as many last results as there are steps stay results."""
+        back = relation.reverse()
+        if not count:
+            return back
+        into, out = self._isl.dim_type.in_, self._isl.dim_type.out
+        return back.move_dims(out, back.dim(out), into, back.dim(into) - count, count)
+
+    def _bounds(self, relation: Any, place: int) -> Interval:
+        """The values of a result, as far as they are written."""
+        value = relation.plain_get_val_if_fixed(self._isl.dim_type.out, place)
+        return Interval.EVERYTHING if value.is_nan() else Interval.point(int(value.to_python()))
+
+    def _shortest(self, relation: Any, via: Route, rank: int) -> Relations:
+        """The relation without the steps that do not matter for the device they lead to."""
+        if relation.is_empty():
+            return {}
+        kept = needed(via)
+        for k in reversed(range(len(via))):
+            if k not in kept:
+                relation = relation.project_out(self._isl.dim_type.out, rank + k, 1)
+        return {tuple([via[k] for k in kept]): relation.coalesce()}
 
     def join(self, one: Relations, other: Relations) -> Relations:
         """Both together."""
         found = dict(one)
-        for count, relation in other.items():
-            known = found.get(count)
-            found[count] = relation if known is None else known.union(relation).coalesce()
+        for steps, relation in other.items():
+            known = found.get(steps)
+            found[steps] = relation if known is None else known.union(relation).coalesce()
         return found
-
-    def _passing(self, step: Any, own: int, count: int) -> Any:
-        """The step with earlier positions in replica groups handed on, before its own."""
-        isl = self._isl
-        handed = isl.Map.identity(isl.Space.alloc(context(), 0, count, count))
-        both = step.flat_product(handed)
-        rank = step.dim(isl.dim_type.out) - own
-        names = [f"o{i}" for i in range(rank + own + count)]
-        index, mine, earlier = names[:rank], names[rank : rank + own], names[rank + own :]
-        swap = f"{{ [{', '.join(names)}] -> [{', '.join(index + earlier + mine)}] }}"
-        return both.apply_range(isl.Map.read_from_str(context(), swap))
 
     def relation(self, m: IndexingMap, names: Names) -> Any:
         """A map as isl has it."""
@@ -91,27 +103,31 @@ class Relating:
         found: Relations = {}
         for access in accesses:
             if access.map is not None and not access.map.is_known_empty:
-                count = len(access.replica.results) if access.replica else 0
-                found = self.join(found, {count: self.relation(with_replica(access), {})})
+                access = shortest(access)
+                found = self.join(found, {access.via: self.relation(joined(access), {})})
         return found
 
     def _key(
         self, m: IndexingMap, variable: RuntimeVariable, names: Names
-    ) -> tuple[Instruction | int, Interval, tuple[int, ...], Interval]:
+    ) -> tuple[Hashable, Interval, tuple[int, ...], Interval]:
         """What tells the variable's value: it is the same for all indices, or it is undecided."""
-        index = tuple([self._fixed(m, e) for e in variable.index])
-        origin = variable.origin
-        if origin is None:
-            raise UndecidedError("a runtime variable without origin")
-        origin = names.get(origin, origin)
+        index = tuple([self._fixed(m, e) for e in variable.arguments])
         can_be = variable.values
+        if variable.origin is None:
+            if variable.source is None:
+                raise UndecidedError("a runtime variable without origin")
+            return variable.source, can_be, index, can_be
+        origin = names.get(variable.origin, variable.origin)
+        source = replace(variable, origin=origin).source
         table = self._values.known(origin)
+        place = index
+        index = index[: len(variable.index)]
         if table is not None and len(index) == table[0].ndim:
             inside = all(0 <= i < n for i, n in zip(index, table[0].shape, strict=True))
             if inside and table[1][index]:
                 value = int(table[0][index])
                 can_be = Interval.point(min(max(value, can_be.lo), can_be.hi))
-        return origin, variable.values, index, can_be
+        return source, variable.values, place, can_be
 
     def _fixed(self, m: IndexingMap, e: Expr) -> int:
         bounds = m.range_of(e)

@@ -11,6 +11,7 @@ from hloscope.affine import Dim
 from hloscope.errors import UnsupportedError
 from hloscope.fusion.blueprint import Blueprints
 from hloscope.indexing import Accesses, IndexingMap, Precision
+from hloscope.indexing.groups import Route
 from hloscope.indexing.layout import address_map, major_to_minor
 from hloscope.indexing.rules.build import sizes as sizes_of
 from hloscope.ir.graph import Computation, Instruction
@@ -285,15 +286,11 @@ class _Question:
         self.there = truth.there(operand, leaf)
         self.placed = placing(truth.here, order), placing(self.there, order)
         self.is_over = any(a.precision is Precision.OVER for a in accesses)
-        if inverse and any(a.replica is not None for a in accesses):
-            raise UndecidedError("positions in replica groups lead one way only")
 
     def _reached(self, way: _Way) -> Reached[Any]:
         reached = way.found.get(self.place, Reached(None))
         if reached.unknown:
             raise UndecidedError(f"unknown on the way: {reached.unknown}")
-        if self.inverse and any(reached.elements or ()):
-            raise UndecidedError("positions in replica groups lead one way only")
         return reached
 
     # --------------------------------------------------------------------------------------- isl
@@ -306,8 +303,8 @@ class _Question:
         with budgeted(self.truth.budget) as isl:
             real = self._real(isl, follower, reached.elements or {})
             said = follower.union(self.accesses)
-            for count in sorted({*real, *said}):
-                example = self._differs(isl, follower, real.get(count), said.get(count), reached)
+            for steps in dict.fromkeys((*real, *said)):
+                example = self._differs(isl, follower, real.get(steps), said.get(steps), reached)
                 if example is not None:
                     return example
         return None
@@ -316,13 +313,15 @@ class _Question:
         here, there = self.placed
         if here is not None:
             start = follower.relation(here, {}).reverse()
-            real = {count: start.apply_range(r) for count, r in real.items()}
+            real = {steps: start.apply_range(r) for steps, r in real.items()}
         if there is not None:
             if any(real):
                 raise UndecidedError("positions in replica groups with places in memory")
             end = follower.relation(there, {})
-            real = {count: r.apply_range(end) for count, r in real.items()}
-        return {count: r.reverse() for count, r in real.items()} if self.inverse else real
+            real = {steps: r.apply_range(end) for steps, r in real.items()}
+        if not self.inverse:
+            return real
+        return {steps: follower.reversed(r, len(steps)) for steps, r in real.items()}
 
     def _differs(
         self, isl: Any, follower: Relating, real: Any, said: Any, reached: Reached[Any]
@@ -357,7 +356,7 @@ class _Question:
         follower: Touching = way.follower
         here, there = self.placed
         chosen = _moved(here, way.chosen)
-        real = {count: _moved_rows(there, rows, count) for count, rows in real.items()}
+        real = {steps: _moved_rows(there, rows, steps) for steps, rows in real.items()}
         if self.inverse:
             example = self._back(way, chosen, real)
         else:
@@ -387,35 +386,34 @@ class _Question:
         import numpy as np
 
         reached = way.found.get(self.place, Reached(None))
-        rows = real.get(0, np.zeros((0, 1 + len(self._sizes()))))[:ROWS].astype(np.int64)
-        rows = rows[np.random.default_rng(self.truth.seed).permutation(len(rows))[:1024]]
-        touched = rows[:, 1:]
-        said = way.follower.union(self.accesses, way.follower.start(touched))
-        numbers = np.arange(len(rows), dtype=np.int64)[:, None]
-        pairs = {0: np.concatenate([numbers, chosen[rows[:, 0]]], axis=1)}
-        row = first_difference(pairs, said)
-        if row is not None:
-            if reached.over:
-                raise UndecidedError(f"on the way more may be touched: {reached.over}")
-            return CounterExample(tuple(touched[row[0]].tolist()), row[1:], only_in=1)
+        width = 1 + len(sizes_of(self.there))
+        for steps, rows in real.items():
+            rows = rows[:ROWS].astype(np.int64)
+            rows = rows[np.random.default_rng(self.truth.seed).permutation(len(rows))[:1024]]
+            touched = rows[:, 1:width]
+            said = way.follower.union(self.accesses, way.follower.start(touched))
+            numbers = np.arange(len(rows), dtype=np.int64)[:, None]
+            pairs = np.concatenate([numbers, chosen[rows[:, 0]], rows[:, width:]], axis=1)
+            row = first_difference({steps: pairs}, said)
+            if row is not None:
+                if reached.over:
+                    raise UndecidedError(f"on the way more may be touched: {reached.over}")
+                return CounterExample(tuple(touched[row[0]].tolist()), row[1:], only_in=1)
         if self.is_over or any(placed is not None for placed in self.placed):
             return None
         # From some elements of the operand there, and from what they reach back.
         starts = some_points(sizes_of(self.there), 8, self.truth.seed)
-        ends = way.follower.union(self.accesses, way.follower.start(starts)).get(0)
-        if ends is None or not len(ends):
-            return None
-        ends = ends[np.random.default_rng(self.truth.seed).permutation(len(ends))[:32]]
-        again = self.truth.walk(way.follower, way.follower.start(ends[:, 1:]))
-        found: Rows = again.get(self.place, Reached(None)).elements or {}
-        numbers = np.arange(len(ends), dtype=np.int64)[:, None]
-        row = first_difference({0: np.concatenate([numbers, starts[ends[:, 0]]], axis=1)}, found)
-        if row is None:
-            return None
-        return CounterExample(row[1:], tuple(ends[row[0], 1:].tolist()), only_in=0)
-
-    def _sizes(self) -> Sequence[int]:
-        return sizes_of(self.there)
+        width = 1 + len(sizes_of(self.truth.here))
+        for steps, ends in way.follower.union(self.accesses, way.follower.start(starts)).items():
+            ends = ends[np.random.default_rng(self.truth.seed).permutation(len(ends))[:32]]
+            again = self.truth.walk(way.follower, way.follower.start(ends[:, 1:width]))
+            found: Rows = again.get(self.place, Reached(None)).elements or {}
+            numbers = np.arange(len(ends), dtype=np.int64)[:, None]
+            pairs = np.concatenate([numbers, starts[ends[:, 0]], ends[:, width:]], axis=1)
+            row = first_difference({steps: pairs}, found)
+            if row is not None:
+                return CounterExample(row[1:], tuple(ends[row[0], 1:].tolist()), only_in=0)
+        return None
 
 
 def placing(type: Type, order: Order) -> IndexingMap | None:
@@ -440,13 +438,13 @@ def _moved(place: IndexingMap | None, points: NDArray[np.int64]) -> NDArray[np.i
 
 
 def _moved_rows(
-    place: IndexingMap | None, rows: NDArray[np.int64], count: int
+    place: IndexingMap | None, rows: NDArray[np.int64], steps: Route
 ) -> NDArray[np.int64]:
     import numpy as np
 
     if place is None:
         return rows
-    if count:
+    if steps:
         raise UndecidedError("positions in replica groups with places in memory")
     moved = [rows[:, :1], _moved(place, rows[:, 1:])]
     return np.concatenate(moved, axis=1)

@@ -409,7 +409,7 @@ def test_operands_handed_in_late_are_not_known() -> None:
     assert [(flow.leaf, texts(flow.accesses or ())) for flow in flows] == [(0, ["?"])]
 
 
-def test_what_collectives_in_a_loop_gather_from_where_is_not_known() -> None:
+def test_what_collectives_in_a_loop_gather_is_a_superset_on_every_member() -> None:
     m = module(
         """body { t = (s32[], f32[4,8]) parameter(0)
           i = s32[] get-tuple-element(t), index=0
@@ -423,6 +423,12 @@ def test_what_collectives_in_a_loop_gather_from_where_is_not_known() -> None:
         ENTRY e { t = (s32[], f32[4,8]) parameter(0)
           ROOT l = (s32[], f32[4,8]) while(t), condition=more, body=body }"""
     )
-    (access,) = Analysis().output_to_input(m.entry.root, 1)[0, 1]
-    assert access.precision is Precision.UNKNOWN
-    assert access.reason == f"{REASON}; on several replicas"
+    found = Analysis().output_to_input(m.entry.root, 1)[0, 1]
+    assert all(access.precision is Precision.OVER for access in found)
+    assert {access.via for access in found} == {(), (m.computations["body"]["all"],)}
+    for access in found:
+        assert access.map is not None
+        assert access.reason == REASON
+        members = {0, 1} if access.via else {None}
+        bounds = access.replica.range_of(access.replica.results[0]) if access.replica else None
+        assert members == ({*range(bounds.lo, bounds.hi + 1)} if bounds else {None})

@@ -135,16 +135,16 @@ d1 + s0 in [1, 6]
         inside = Interval(lo, hi)
         every = Interval(0, POS_INF if size is None else size - 1)
         clamp = None if inside == every else every
-        variable = RuntimeVariable(inside, "", collective, clamp=clamp, is_position=True)
-        self.runtime.append(variable)
+        self.runtime.append(RuntimeVariable(inside, clamp=clamp, collective=collective))
         return Runtime(len(self.runtime) - 1)
 
-    def member(self, size: int | None) -> Range:
-        """A new range variable over the positions of a group."""
+    def member(self, collective: Instruction, size: int | None) -> Expr:
+        """A new variable over the positions in the group of a collective."""
         if size is not None:
             return self.range(size)
-        self.ranges.append(Variable(Interval(0, POS_INF)))
-        return Range(len(self.ranges) - 1)
+        every = Interval(0, POS_INF)
+        self.runtime.append(RuntimeVariable(every, collective=collective, is_every=True))
+        return Runtime(len(self.runtime) - 1)
 
     def require(self, expr: Expr, lo: int, hi: int) -> None:
         """Add the condition `lo <= expr <= hi`."""

@@ -73,7 +73,7 @@ def _part(index: Expr, size: int) -> tuple[Expr, Expr]:
 def _(ins: Instruction, op: AllReduce | CrossReplicaSum, number: int) -> tuple[Accesses, ...]:
     """The same element of every member; each of several operands is reduced on its own."""
     at = MapBuilder(sizes(ins.operands[number].type))
-    found = _on(ins, at, dims(len(at.dims)), at.member(groups_of(ins).size))
+    found = _on(ins, at, dims(len(at.dims)), at.member(ins, groups_of(ins).size))
     return _pairwise(ins, number, (found,))
 
 
@@ -272,12 +272,9 @@ def _data(ins: Instruction, op: Rooted, number: int) -> Accesses:
     if isinstance(op, CollectiveBroadcast):
         return (_on(ins, at, results, _root(ins, op, at, number)),)
     size = groups_of(ins).size
-    if op.has_dynamic_root:
-        mine = at.position(ins, 0, POS_INF if size is None else size - 1, size)
-        at.require(mine - _root(ins, op, at, number), 0, 0)
-    else:
+    if not op.has_dynamic_root:  # a dynamic one is as the predicate of a select
         at.position(ins, 0, 0, size)
-    return (_on(ins, at, results, at.member(size)),)
+    return (_on(ins, at, results, at.member(ins, size)),)
 
 
 @output_to_input(CollectiveBroadcast, CollectiveReduce, memo=False)
@@ -314,14 +311,14 @@ def _rows(ins: Instruction, here: Dims, there: Dims) -> Access:
     results = [at.range(there[0]), *dims(len(here))[1:]]
     for k in range(1, len(here)):
         at.require(Dim(k), 0, there[k] - 1)
-    return _on(ins, at, results, at.member(groups_of(ins).size), _RAGGED)
+    return _on(ins, at, results, at.member(ins, groups_of(ins).size), _RAGGED)
 
 
 def _anything(ins: Instruction, here: Dims, there: Dims) -> Access:
     """Any element of any member."""
     at = MapBuilder(here)
     results = [at.range(size) for size in there]
-    return _on(ins, at, results, at.member(groups_of(ins).size), _RAGGED)
+    return _on(ins, at, results, at.member(ins, groups_of(ins).size), _RAGGED)
 
 
 def _ragged(ins: Instruction, operand: int, here: Dims, there: Dims) -> Accesses:

@@ -9,11 +9,9 @@ from hloscope.indexing.access import Accesses
 from hloscope.indexing.rules.build import (
     NEVER,
     MapBuilder,
-    all_output_sizes,
     everything,
     exact,
     identity,
-    output_sizes,
     sizes,
 )
 from hloscope.indexing.rules.registry import input_to_output, output_to_input

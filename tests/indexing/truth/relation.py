@@ -59,7 +59,8 @@ def relation_of(access: Access, source: Sequence[int], target: Sequence[int], ca
         raise MismatchError(f"reads a runtime variable outside its tensor: {m}")
     which = np.zeros(shape, dtype=np.int64)
     if case.group > 1:
-        assert access.replica is not None, "a collective without a replica map"
+        which += case.member
+    if access.replica is not None:
         (member,) = access.replica.evaluate_array(dims, ranges, runtime)
         which = np.broadcast_to(member, shape)
         _inside(access.replica, which, holds, case.group)

@@ -1,0 +1,138 @@
+"""Collectives, alone and one behind another: which element on which device is read."""
+
+from __future__ import annotations
+
+import pytest
+
+import hloscope as hs
+from hloscope.fusion.analysis import Analysis
+from hloscope.hlo_parser import parse_hlo
+from hloscope.indexing import Access, Precision
+from hloscope.indexing.groups import needed
+from tests.fusion.replicas import UNION, Maker, wrong
+
+COUNT = 60
+BATCH = 10
+
+
+@pytest.mark.parametrize("first", range(0, COUNT, BATCH))
+def test_chains_read_what_runs_on_a_grid_read(first: int, full: bool) -> None:
+    step = 20 if full else 1
+    for seed in range(first * step, (first + BATCH) * step):
+        chain = Maker(seed).make()
+        assert not (difference := wrong(chain)), f"seed {seed}: {difference}\n{chain.text}"
+
+
+@pytest.mark.parametrize("first", range(0, 20, 5))
+def test_no_right_answer_about_a_chain_is_refuted(first: int, full: bool) -> None:
+    step = 20 if full else 1
+    proved = 0
+    for seed in range(first * step, (first + 5) * step):
+        chain = Maker(seed).make()
+        result = chain.lines[-1].split()[2]
+        inside = chain.text.replace("ENTRY e {", "whole {")
+        outside = f"""ENTRY e {{ p = u64[{chain.size}] parameter(0) i = s32[] parameter(1)
+          ROOT r = {result} fusion(p, i), kind=kLoop, calls=whole }}"""
+        root = hs.read(f"{inside}\n{outside}").root
+        answers = root.indexing(), root.indexing_from(0), hs.read(chain.text).root.to_parameters()
+        for answer in answers:
+            checks = answer.verify().checks
+            assert not any(check.is_refuted for check in checks), chain.text
+            proved += any("isl" in check.by for check in checks)
+    assert proved
+
+
+def entry(*lines: str, size: int = 4) -> tuple[Analysis, hs.Computation]:
+    body = "\n".join([f"p = u64[{size}] parameter(0)", *lines])
+    return Analysis(), parse_hlo(f"HloModule m\n{UNION}ENTRY e {{ {body} }}").entry
+
+
+def reads(*lines: str, size: int = 4) -> list[str]:
+    """What the root reads of the parameter, each map with the positions and collectives."""
+    analysis, computation = entry(*lines, size=size)
+    (flow,) = analysis.summary(computation, 0)
+    return [text(access) for access in flow.accesses or ()]
+
+
+def text(access: Access) -> str:
+    assert access.map is not None
+    assert access.precision is Precision.EXACT
+    assert access.replica is not None
+    where = str(access.replica).partition(" -> ")[2].partition(", domain")[0]
+    bounds = [
+        f"rt{i} in [{v.interval.lo}, {v.interval.hi}]" for i, v in enumerate(access.map.runtime)
+    ]
+    names = " ".join(ins.name for ins in access.via)
+    return " ".join([str(access.map).partition(", domain")[0], "on", where, names, *bounds])
+
+
+A, B = "{{0,1},{2,3}}", "{{0,2},{1,3}}"
+
+
+def test_an_all_reduce_reads_every_member() -> None:
+    line = f"ROOT r = u64[4] all-reduce(p), replica_groups={A}, to_apply=f"
+    assert reads(line) == ["(d0)[s0] -> (d0) on (s0) r"]
+
+
+def test_each_collective_on_the_way_has_a_position_the_nearest_to_the_output_first() -> None:
+    found = reads(
+        f"q = u64[4] all-reduce(p), replica_groups={A}, to_apply=f",
+        f"ROOT r = u64[8] all-gather(q), replica_groups={B}, dimensions={{0}}",
+    )
+    assert found == ["(d0)[s0] -> (d0 mod 4) on (d0 / 4, s0) r q"]
+
+
+def test_within_the_same_groups_the_position_is_known() -> None:
+    found = reads(
+        f"q = u64[2] reduce-scatter(p), replica_groups={A}, dimensions={{0}}, to_apply=f",
+        f"ROOT r = u64[4] all-gather(q), replica_groups={A}, dimensions={{0}}",
+    )
+    assert found == ["(d0)[s0] -> (d0) on (d0 / 2, s0) r q"]
+
+
+def test_who_receives_nothing_reads_nothing() -> None:
+    line = "ROOT r = u64[4] collective-permute(p), source_target_pairs="
+    assert reads(line + "{{0,1}}") == ["(d0){rt0} -> (d0) on (0) r rt0 in [1, 1]"]
+    assert reads(line + "{{0,1},{1,2},{2,0}}") == [
+        "(d0){rt0} -> (d0) on (2) r rt0 in [0, 0]",
+        "(d0){rt0} -> (d0) on (rt0 - 1) r rt0 in [1, 2]",
+    ]
+    analysis, computation = entry(line + "{}")
+    assert analysis.summary(computation, 0) == ()
+    analysis, computation = entry(
+        "q = u64[4] collective-permute(p), source_target_pairs={{0,1}}",
+        "ROOT r = u64[4] collective-permute(q), source_target_pairs={{0,1}}",
+    )
+    assert analysis.summary(computation, 0) == ()
+
+
+def test_what_is_read_at_run_time_is_read_on_the_device_that_needs_it() -> None:
+    analysis, computation = entry(
+        "i = s32[] parameter(1)",
+        "x = u64[4] dynamic-slice(p, i), dynamic_slice_sizes={4}",
+        f"y = u64[8] all-gather(x), replica_groups={A}, dimensions={{0}}",
+        "ROOT r = u64[4] dynamic-slice(y, i), dynamic_slice_sizes={4}",
+        size=8,
+    )
+    (access,) = analysis.summary(computation, 0)[0].accesses or ()
+    assert access.map is not None
+    there, here = sorted(access.map.runtime, key=lambda v: -len(v.via))
+    assert there.origin is here.origin is computation["i"]
+    assert (there.via, here.via) == ((computation["y"],), ())
+
+
+@pytest.mark.parametrize("groups", [[A], [A, B], ["{{0,1,2,3}}"]])
+def test_of_many_collectives_those_count_that_decide_about_the_device(groups: list[str]) -> None:
+    steps = [f"v{k} = u64[4] all-reduce(v{k - 1})" for k in range(1, 65)]
+    lines = [
+        f"{step}, replica_groups={groups[k % len(groups)]}, to_apply=f"
+        for k, step in enumerate(steps)
+    ]
+    body = "\n".join(["v0 = u64[4] copy(p)", *lines[:-1], f"ROOT {lines[-1]}"])
+    root = hs.read(f"{UNION}ENTRY e {{ p = u64[4] parameter(0)\n{body} }}").root
+    (flow,) = Analysis().summary(root.program.module.entry, 0)
+    (access,) = flow.accesses or ()
+    assert len(needed(access.via)) == len(groups)
+    (check,) = root.to_parameters().verify().checks
+    assert check.by[0] == "isl"
+    assert check.by[1].startswith("enumerated")
