@@ -16,7 +16,7 @@ from hloscope.interpreter.values import EvaluationError, Value, byte_size
 from hloscope.interpreter.world import World
 from hloscope.ir.graph import Computation, Instruction
 from hloscope.ir.types import QuantizedType, TensorType, TupleType
-from hloscope.ir.views import captured
+from hloscope.ir.views import captures
 from hloscope.ops.control import Call, Fusion, GetTupleElement, Parameter, Return, Tuple
 from hloscope.ops.shape import Constant
 
@@ -54,7 +54,7 @@ class Plan:
         self.world: Final = world
         body = computation.body
         slots: dict[Instruction, int] = {p: i for i, p in enumerate(body.parameters)}
-        self.outer: Final = _outer_values(computation)
+        self.outer: Final = captures(computation)
         for value in self.outer:
             slots[value] = len(slots)
         for ins in body.instructions:
@@ -135,13 +135,6 @@ def _refuse_with(error: HloscopeError) -> Kernel:
         raise error
 
     return refuse
-
-
-def _outer_values(computation: Computation) -> tuple[Instruction, ...]:
-    """Values of the surroundings that the computation, or what it calls, reads."""
-    own = set(computation.body.instructions) | set(computation.body.parameters)
-    read = dict.fromkeys(v for ins in computation for v in (*ins.operands, *captured(ins)))
-    return tuple(v for v in read if v not in own)
 
 
 def _is_elementwise(computation: Computation, plans: Plans) -> bool:

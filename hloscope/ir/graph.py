@@ -92,9 +92,17 @@ class Instruction:
 
 
 class Body:
-    """What a computation holds: its instructions in text order, definitions before uses."""
+    """What a computation holds: its instructions in text order, definitions before uses.
 
-    __slots__ = ("by_name", "instructions", "parameters", "root")
+    Attributes:
+        by_name: The instructions by name.
+        instructions: The instructions.
+        parameters: Those that are parameters, by number.
+        root: The one whose value is returned.
+        captures: Values read without being handed in, once `views.captures` was asked for them.
+    """
+
+    __slots__ = ("by_name", "captures", "instructions", "parameters", "root")
 
     def __init__(
         self,
@@ -106,6 +114,7 @@ class Body:
         self.instructions: Final = instructions
         self.parameters: Final = parameters
         self.root: Final = root
+        self.captures: tuple[Instruction, ...] | None = None
         self.by_name: Final = {i.name: i for i in instructions} if by_name is None else by_name
 
 

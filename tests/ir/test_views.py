@@ -8,7 +8,16 @@ import pytest
 from hloscope.errors import UnknownNameError
 from hloscope.hlo_parser import parse_hlo
 from hloscope.ir.graph import Body, Computation, Instruction
-from hloscope.ir.views import neighbourhood, to_networkx, topological_order, users
+from hloscope.ir.op import Op
+from hloscope.ir.types import TokenType
+from hloscope.ir.views import (
+    captured,
+    captures,
+    neighbourhood,
+    to_networkx,
+    topological_order,
+    users,
+)
 
 DIAMOND = """HloModule m
 ENTRY e {
@@ -105,3 +114,28 @@ def test_networkx_graph_of_a_part() -> None:
     graph = to_networkx(neighbourhood(entry["r"], 1, entry))
     assert sorted(graph.nodes) == ["d", "r"]
     assert graph.number_of_edges() == 2
+
+
+def test_captures_of_deep_chains_and_of_recursion_take_one_look_each() -> None:
+    outside = Instruction("outside", TokenType(), Op())
+    inner = Instruction("inner", TokenType(), Op(), (outside,))
+    callee = Computation("c", Body((inner,), (), inner))
+    for i in range(20_000):
+        own = Instruction("own", TokenType(), Op())
+        call = Instruction("call", TokenType(), Op(), (own,), (callee,))
+        callee = Computation(f"c{i}", Body((own, call), (), call))
+    assert captures(callee) == (outside,)
+    again = Computation("again", lambda: body)
+    call = Instruction("call", TokenType(), Op(), (outside,), (again,))
+    body = Body((call,), (), call)
+    assert captures(again) == (outside,)
+
+
+def test_captures_come_in_the_order_of_the_text_each_once() -> None:
+    a, b, c = (Instruction(name, TokenType(), Op()) for name in "abc")
+    reads_b = Instruction("x", TokenType(), Op(), (b, a))
+    region = Computation("r", Body((reads_b,), (), reads_b))
+    first = Instruction("first", TokenType(), Op(), (c,), (region,))
+    last = Instruction("last", TokenType(), Op(), (a, first))
+    assert captures(Computation("e", Body((first, last), (), last))) == (c, b, a)
+    assert captured(first) == (b, a)
