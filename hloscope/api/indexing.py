@@ -63,7 +63,9 @@ class Indexing:
             raise ValueError(f"there are {len(maps)} maps; choose an operand, or use `maps`")
         return maps[0]
 
-    def verify(self, *, seed: int = 0, verifier: Verifier | None = None) -> Indexing:
+    def verify(
+        self, *, seed: int = 0, by_execution: bool = False, verifier: Verifier | None = None
+    ) -> Indexing:
         """The same answer with a proof for the maps of each operand.
 
         The maps are compared with the program twice, without our composition and simplification:
@@ -71,6 +73,8 @@ class Indexing:
 
         Args:
             seed: Of the elements, and of values read at run time, that are drawn.
+            by_execution: Run the instruction too, or a small instance of it: no element that is
+                not in the maps may move an output element.  This uses no rule.
             verifier: Remembers what it has checked, where many answers about a program are.
 
         >>> import hloscope
@@ -78,8 +82,10 @@ class Indexing:
         ...                         "ROOT t = f32[8,4] transpose(p), dimensions={1,0} }")
         >>> print(program.root.indexing().verify().checks[0])
         isl; enumerated 32
+        >>> print(program.root.indexing().verify(by_execution=True).checks[0])
+        isl; enumerated 32; executed 42, seen 32 of 32
         """
-        verifier = verifier or Verifier(seed=seed)
+        verifier = verifier or Verifier(seed=seed, by_execution=by_execution)
         answer = self.answer
         outputs = [
             replace(

@@ -55,6 +55,16 @@ def _element(_: click.Context, __: click.Parameter, value: str | None) -> Index 
 @click.option("--physical", is_flag=True, help="Indices in memory order, as the layouts say.")
 @click.option("--linear", is_flag=True, help="Positions in memory, counted in elements.")
 @click.option("--verify", is_flag=True, help="Prove each map against the program; exit 5 if wrong.")
+@click.option(
+    "--by-execution",
+    is_flag=True,
+    help="With --verify: run NAME too, or a small instance of it, which needs no rule.",
+)
+@click.option(
+    "--evidence-dir",
+    metavar="DIR",
+    help="With --by-execution: write what refutes maps as a program and its inputs.",
+)
 @click.option("--seed", metavar="N", type=int, default=0, help="Of the elements --verify samples.")
 @click.option("--strict", is_flag=True, help="With --verify: exit 4 if anything is undecided.")
 @click.option("--all", "everything", is_flag=True, help="All instructions, a JSON line for each.")
@@ -72,6 +82,8 @@ def index(
     physical: bool,
     linear: bool,
     verify: bool,
+    by_execution: bool,
+    evidence_dir: str | None,
     seed: int,
     strict: bool,
     everything: bool,
@@ -98,14 +110,18 @@ def index(
                 at is not None and form not in ("html", "svg")
             ),
             "--strict says what --verify does with what is undecided": strict and not verify,
+            "--by-execution says how --verify proves": by_execution and not verify,
+            "--evidence-dir keeps what --by-execution refutes": (
+                evidence_dir is not None and not by_execution
+            ),
             "--verify prints proofs as text or JSON": verify and form not in ("text", "json"),
             "--all prints JSON lines for the whole program": (
                 everything and (name is not None or form not in ("text", "json"))
             ),
         }
     )
-    verifier = Verifier(seed=seed) if verify else None
-    tally = Tally(strict)
+    verifier = Verifier(seed=seed, by_execution=by_execution) if verify else None
+    tally = Tally(strict, evidence_dir)
 
     def answer(view: InstructionView) -> Indexing:
         found = asked(view)

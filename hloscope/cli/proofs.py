@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from hloscope.api import Indexing
-from hloscope.proof import Outcome
+from hloscope.proof import Check, Outcome, write_evidence
 
 DISAGREES: Final = 5
 UNDECIDED: Final = 4
@@ -17,8 +17,10 @@ UNDECIDED: Final = 4
 class Tally:
     """Counts proofs and reports those that went wrong."""
 
-    def __init__(self, strict: bool) -> None:
+    def __init__(self, strict: bool, evidence_dir: str | None = None) -> None:
         self._strict = strict
+        self._folder = evidence_dir
+        self._runs: Counter[str] = Counter()
         self._counts: Counter[Outcome] = Counter()
 
     def add(self, found: Indexing) -> None:
@@ -28,18 +30,39 @@ class Tally:
                 if operand.check is None:
                     continue
                 self._counts[operand.check.outcome] += 1
+                self._count_runs(operand.check)
                 if operand.check.is_refuted:
                     where = f"{found.answer.instruction.name}, output {output.number}"
                     what = f"{found.answer.what} {operand.number} ({operand.name})"
                     text = f"{where}, {what}: the maps are wrong: {operand.check.disagreement}"
                     click.echo(text, err=True)
+                    name = f"{found.answer.instruction.name}.{output.number}.{operand.number}"
+                    self._write(operand.check, name)
+
+    def _count_runs(self, check: Check) -> None:
+        executed = check.executed
+        if executed is None:
+            return
+        if executed.reason:
+            self._runs["not executed"] += 1
+            return
+        self._runs["executed"] += 1
+        self._runs["of them on small instances"] += bool(executed.shapes)
+
+    def _write(self, check: Check, name: str) -> None:
+        violation = check.executed.violation if check.executed is not None else None
+        if self._folder is not None and violation is not None:
+            paths = write_evidence(violation, self._folder, name)
+            click.echo(f"written: {', '.join(map(str, paths))}", err=True)
 
     def end(self, *, summary: bool = False) -> None:
         """Print how many proofs there were, if asked for; exit if not all went well."""
         if summary:
             counts = [f"{self._counts[o]} {o}" for o in Outcome if self._counts[o]]
             total = self._counts.total()
-            click.echo(f"verified {total} operands: {', '.join(counts) or 'none'}", err=True)
+            runs = [f"{number} {what}" for what, number in self._runs.items() if number]
+            every = ", ".join([*counts, *runs]) or "none"
+            click.echo(f"verified {total} operands: {every}", err=True)
         ctx = click.get_current_context()
         if self._counts[Outcome.REFUTED]:
             ctx.exit(DISAGREES)

@@ -1,6 +1,18 @@
 """Answers compared with the program, independently of composition and simplification."""
 
-from hloscope.proof.check import Check, Outcome, combined
+from hloscope.proof.check import Check, Executed, Outcome, combined
+from hloscope.proof.evidence import Violation
+from hloscope.proof.execution import Execution
+from hloscope.proof.report import write_evidence
 from hloscope.proof.verifier import Verifier
 
-__all__ = ["Check", "Outcome", "Verifier", "combined"]
+__all__ = [
+    "Check",
+    "Executed",
+    "Execution",
+    "Outcome",
+    "Verifier",
+    "Violation",
+    "combined",
+    "write_evidence",
+]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
+from hloscope.proof.evidence import Violation
 from hloscope.simplifier.isl import CounterExample
 
 
@@ -26,6 +27,44 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Executed:
+    """What execution shows of the maps of one operand.
+
+    Attributes:
+        runs: Number of executions.
+        seen: Pairs of elements that were seen to depend on each other.
+        pairs: Pairs that the maps have, of the output elements looked at.
+        shapes: What was run in place of the program: types of a small instance; else empty.
+        reason: Why nothing was run.
+        violation: An element that moves an output element and is not in its maps.
+    """
+
+    runs: int = 0
+    seen: int = 0
+    pairs: int = 0
+    shapes: str = ""
+    reason: str = ""
+    violation: Violation | None = None
+
+    def __str__(self) -> str:
+        if self.reason:
+            return f"not executed: {self.reason}"
+        at = f" at {self.shapes}" if self.shapes else ""
+        return f"executed {self.runs}{at}, seen {self.seen} of {self.pairs}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The evidence as JSON has it."""
+        if self.reason:
+            return {"runs": 0, "reason": self.reason}
+        return {
+            "runs": self.runs,
+            "seen": self.seen,
+            "pairs": self.pairs,
+            "instance": self.shapes or None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Check:
     """The proof of the maps of one operand.
 
@@ -36,6 +75,7 @@ class Check:
         counter_example: A pair that only the maps (`only_in` 0) or only the program (1) has.
         superset: Only that they contain what is touched is claimed, and was checked.
         seconds: How long it took.
+        executed: What execution shows, if that was asked for.
     """
 
     outcome: Outcome
@@ -44,6 +84,7 @@ class Check:
     counter_example: CounterExample | None = None
     superset: bool = False
     seconds: float = 0.0
+    executed: Executed | None = None
 
     @property
     def is_refuted(self) -> bool:
@@ -51,6 +92,11 @@ class Check:
         return self.outcome is Outcome.REFUTED
 
     def __str__(self) -> str:
+        shown = "" if self.executed is None or self.is_refuted else f"; {self.executed}"
+        return f"{self._decided}{shown}"
+
+    @property
+    def _decided(self) -> str:
         means = "; ".join(self.by)
         match self.outcome:
             case Outcome.UNCLAIMED:
@@ -66,6 +112,9 @@ class Check:
     @property
     def disagreement(self) -> str:
         """The counter-example in words."""
+        violation = self.executed.violation if self.executed is not None else None
+        if violation is not None:
+            return str(violation)
         example = self.counter_example
         if example is None:
             return self.reason
@@ -86,6 +135,8 @@ class Check:
                 "touched": [*example.results],
                 "only_in": ("maps", "program")[example.only_in],
             }
+        if self.executed is not None:
+            found["executed"] = self.executed.to_json()
         return found
 
 
@@ -108,4 +159,19 @@ def combined(checks: Sequence[Check]) -> Check:
         return Check(Outcome.UNCLAIMED)
     worst = min(checks, key=lambda check: _WORST.index(check.outcome))
     seconds = sum(check.seconds for check in checks)
-    return replace(worst, superset=any(c.superset for c in checks), seconds=seconds)
+    executed = _together([c.executed for c in checks if c.executed is not None])
+    superset = any(c.superset for c in checks)
+    return replace(worst, superset=superset, seconds=seconds, executed=executed)
+
+
+def _together(parts: Sequence[Executed]) -> Executed | None:
+    """What execution shows of several tensors of one value."""
+    done = [part for part in parts if not part.reason]
+    if not done:
+        return parts[0] if parts else None
+    return replace(
+        done[0],
+        seen=sum(part.seen for part in done),
+        pairs=sum(part.pairs for part in done),
+        violation=next((part.violation for part in done if part.violation), None),
+    )

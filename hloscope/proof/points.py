@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from hloscope.affine import POS_INF, Dim, Interval, Range, Runtime, Var, evaluate_array, variables
 from hloscope.indexing import Access, IndexingMap
 from hloscope.indexing.groups import Route, needed
 from hloscope.indexing.replicas import behind, shortest
+from hloscope.ir.graph import Instruction
 from hloscope.proof.graph import Names
-from hloscope.proof.reads import Values
 from hloscope.simplifier.isl_relations import UndecidedError
 
 if TYPE_CHECKING:
@@ -31,10 +31,23 @@ A_FEW: Final = 3
 """So many members of a group are looked at where their number is not written."""
 
 
+class Reading(Protocol):
+    """Tells the values of runtime variables."""
+
+    def read(
+        self,
+        origin: Instruction | None,
+        index: list[NDArray[np.int64]],
+        values: Interval,
+        name: int,
+    ) -> NDArray[np.int64]:
+        """The elements of `origin` at many indices, clamped to `values`."""
+
+
 class Touching:
     """A follower: every element reached is looked at."""
 
-    def __init__(self, values: Values, limit: int = MAX_ROWS) -> None:
+    def __init__(self, values: Reading, limit: int = MAX_ROWS) -> None:
         self._values = values
         self._limit = limit
 
@@ -57,7 +70,7 @@ class Touching:
                 raise UndecidedError("the program is inconsistent: ranks differ")
             bounds = [Interval(int(c.min()), int(c.max())) for c in rows[:, 1 + width :].T]
             m = behind(access, steps, bounds)
-            source, results = self._results(m, rows[:, 1:], names)
+            source, results = self.results(m, rows[:, 1:], names)
             if len(source):
                 via = steps + access.via
                 kept = needed(via)
@@ -87,7 +100,7 @@ class Touching:
                 found = self.join(found, more) if more else found
         return found
 
-    def _results(
+    def results(
         self, m: IndexingMap, index: NDArray[np.int64], names: Names
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Row numbers and results: each index as the range variables run."""

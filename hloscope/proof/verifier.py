@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import prod
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
@@ -17,9 +18,10 @@ from hloscope.indexing.rules.build import sizes as sizes_of
 from hloscope.ir.graph import Computation, Instruction
 from hloscope.ir.types import TensorType, Type
 from hloscope.ir.views import captured
-from hloscope.ops.control import While
-from hloscope.proof.check import Check, Outcome
+from hloscope.proof.check import Check, Executed, Outcome
+from hloscope.proof.execution import Execution
 from hloscope.proof.graph import Reached, Steps, Walker
+from hloscope.proof.instance import integers_before
 from hloscope.proof.points import Rows, Touching, first_difference
 from hloscope.proof.reads import Values
 from hloscope.proof.relations import Relating, Relations
@@ -48,15 +50,18 @@ class Verifier:
     Attributes:
         seed: Of the elements and run-time values that are drawn.
         budget: Steps of isl for each output.
+        by_execution: Is the program run too?
     """
 
-    def __init__(self, *, seed: int = 0, budget: int = BUDGET) -> None:
+    def __init__(self, *, seed: int = 0, budget: int = BUDGET, by_execution: bool = False) -> None:
         self.seed: Final = seed
         self.budget: Final = budget
+        self.by_execution: Final = by_execution
         self._steps = Steps()
         self._blueprints = Blueprints()
         self._done: dict[object, Check] = {}
         self._last: tuple[object, _Truth] | None = None
+        self._run: tuple[object, Execution] | None = None
 
     def check(
         self,
@@ -97,6 +102,11 @@ class Verifier:
         superset = any(a.precision is Precision.OVER for a in accesses)
         seconds = perf_counter() - start
         check = Check(*found, superset=superset, seconds=seconds)
+        if self.by_execution and not check.is_refuted:
+            mine = accesses if order == "logical" else None
+            execution = self._execution(ins, computation)
+            executed = execution.check(output, operand, leaf, mine, inverse=inverse)
+            check = _with_executed(check, executed, inverse)
         self._done[key] = check
         return check
 
@@ -107,23 +117,57 @@ class Verifier:
             self._last = (key, truth)
         return self._last[1]
 
+    def _execution(self, ins: Instruction, computation: Computation | None) -> Execution:
+        key = (ins, computation)
+        if self._run is None or self._run[0] != key:
+            self._run = (key, Execution(ins, computation, self.seed))
+        return self._run[1]
+
     def _key(self, ins: Instruction, *rest: object) -> object:
-        """Equal keys stand for the same question: op, types, computations, maps are equal."""
+        """Equal keys stand for the same question.
+
+        Op, types, computations and maps are equal, and so is what integers the operands are
+        computed from, which may be known before the program runs.
+        """
         if rest[-1] is not None:
             return ins, *rest
-        if not ins.calls and _has_runtime(ins, self._steps):
-            return ins, *rest  # the values of its operands count
-        types = [self._blueprints.type_number(v.type) for v in (ins, *ins.operands)]
-        calls = [self._blueprints.number(c) for c in ins.calls]
-        return (self._blueprints.op_of(ins), tuple(types), tuple(calls), *rest)
+        number = self._blueprints
+        read = (*ins.operands, *captured(ins))
+        same = [read.index(value) for value in read]
+        before = [self._integers(value) for value in read]
+        calls = [number.number(c) for c in ins.calls]
+        types = [number.type_number(v.type) for v in (ins, *read)]
+        return (number.op_of(ins), tuple(types), tuple(calls), tuple(same), tuple(before), *rest)
+
+    def _integers(self, value: Instruction) -> object:
+        """How an integer value is computed, as far as it may be known."""
+        found = integers_before(value)
+        if not found:
+            return None
+        at = {ins: k for k, ins in enumerate(found)}
+        number = self._blueprints
+        return tuple(
+            [
+                (number.op_of(i), number.type_number(i.type), *[at.get(o, o) for o in i.operands])
+                for i in found
+            ]
+        )
 
 
-def _has_runtime(ins: Instruction, steps: Steps) -> bool:
-    """Has any of its rules' maps a runtime variable, that may be folded?"""
-    if isinstance(ins.op, While):
-        return False
-    flows = [f for k in range(len(steps.leaves(ins.type))) for f in steps.reads(ins, k)]
-    return any(a.map is not None and a.map.runtime for f in flows for a in f.accesses or ())
+def _with_executed(check: Check, executed: Executed, inverse: bool) -> Check:
+    """The check with what execution shows; what that refutes is refuted."""
+    violation = executed.violation
+    if violation is None:
+        return replace(check, executed=executed)
+    pair = (violation.output, violation.index)
+    return replace(
+        check,
+        outcome=Outcome.REFUTED,
+        by=(str(executed),),
+        reason="",
+        counter_example=CounterExample(*(pair[::-1] if inverse else pair), only_in=1),
+        executed=executed,
+    )
 
 
 Found: TypeAlias = tuple[Outcome, tuple[str, ...], str, CounterExample | None]

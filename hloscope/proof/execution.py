@@ -1,0 +1,119 @@
+"""Maps against execution: what the analysis says of a small instance, and what is seen to move."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hloscope.errors import HloscopeError
+from hloscope.fusion.analysis import Analysis
+from hloscope.fusion.leaves import leaf_types
+from hloscope.fusion.region import Region, grouped
+from hloscope.indexing import Accesses
+from hloscope.ir.graph import Computation, Instruction
+from hloscope.proof.check import Executed
+from hloscope.proof.evidence import Evidence, Place
+from hloscope.proof.instance import Instance, NotExecutableError, instance_of
+from hloscope.simplifier.isl_relations import UndecidedError
+
+
+class Execution:
+    """Runs of the instance of one instruction; questions about its operands are put to them.
+
+    >>> from hloscope.hlo_parser import parse_hlo
+    >>> text = "ENTRY e { p = f32[4,6] parameter(0) "
+    >>> text += "ROOT r = f32[6,4] transpose(p), dimensions={1,0} }"
+    >>> root = parse_hlo(text).entry.root
+    >>> execution = Execution(root)
+    >>> result = execution.check(0, 0, 0)
+    >>> result.seen, result.pairs, result.violation
+    (24, 24, None)
+    """
+
+    def __init__(
+        self, ins: Instruction, computation: Computation | None = None, seed: int = 0
+    ) -> None:
+        self.reason = ""
+        self._inverse: dict[Place, Accesses] = {}
+        self.evidence: Evidence | None = None
+        try:
+            self.instance = instance_of(ins, computation)
+            self._analysis: Final = Analysis()
+            self.evidence = Evidence(self.instance, self._claims(), seed)
+        except (NotExecutableError, UndecidedError) as error:
+            self.reason = str(error)
+        except HloscopeError as error:
+            self.reason = error.message
+
+    def _claims(self) -> dict[Place, Accesses]:
+        """The maps of the instance."""
+        instance = self.instance
+        found: dict[Place, Accesses] = {}
+        for k in range(len(leaf_types(instance.ins.type))):
+            if instance.computation is not None:
+                region = Region.of_computation(instance.computation)
+                touched = grouped(self._analysis, region, instance.ins, k, opened=False)
+                for number, source in enumerate(instance.sources):
+                    for leaf, accesses in touched.get(source, {}).items():
+                        found[k, number, leaf] = accesses
+                continue
+            for (operand, leaf), some in self._analysis.output_to_input(instance.ins, k).items():
+                found[k, _position(instance, operand), leaf] = some
+        return found
+
+    def inverse(self, place: Place) -> Accesses:
+        """The instance's maps from a source to an output."""
+        if place not in self._inverse:
+            _, source, leaf = place
+            ins = self.instance.ins
+            operand = source if source < len(ins.operands) else self.instance.sources[source]
+            for k, some in self._analysis.input_to_output(ins, operand, leaf).items():
+                self._inverse[k, source, leaf] = some
+            self._inverse.setdefault(place, ())
+        return self._inverse[place]
+
+    def check(
+        self,
+        output: int,
+        operand: int,
+        leaf: int,
+        accesses: Accesses | None = None,
+        *,
+        inverse: bool = False,
+    ) -> Executed:
+        """What execution shows of the maps of an operand.
+
+        Args:
+            output: Which output.
+            operand: Which operand; those of the computation: which parameter.
+            leaf: Which tensor of the operand.
+            accesses: Maps of the program itself, by logical indices; they are compared if nothing
+                shrank.  Without them, or on a smaller instance, its own are.
+            inverse: They lead from the operand to the output.
+        """
+        evidence, place = self.evidence, (output, operand, leaf)
+        if evidence is None:
+            return Executed(reason=self.reason)
+        if not evidence.runs:
+            why = evidence.failures[0] if evidence.failures else "there are no elements"
+            return Executed(reason=why)
+        if not any((x.source, x.number) == place[1:] for x in evidence.leaves):
+            return Executed(reason="it has no elements")
+        if self.instance.shrunk or accesses is None:
+            accesses = self.inverse(place) if inverse else None
+        said = evidence.claims.get(place, ()) if accesses is None else accesses
+        if any(a.map is None for a in said):
+            return Executed(reason="nothing is claimed of the instance")
+        try:
+            seen, pairs, violation = evidence.shows(place, accesses, inverse)
+        except UndecidedError as error:
+            return Executed(reason=str(error))
+        return Executed(
+            evidence.runner.count, seen, pairs, self.instance.shapes, violation=violation
+        )
+
+
+def _position(instance: Instance, operand: int | Instruction) -> int:
+    """Which source a captured value is."""
+    if isinstance(operand, int):
+        return operand
+    return instance.sources.index(operand, len(instance.ins.operands))

@@ -1,0 +1,401 @@
+"""A question about a program as something to run: small, with values in and values out.
+
+An *instance* holds an instruction twice: once where it is analysed, with the integers that its
+operands are computed from (so that what is known before the program runs stays known), and once as
+the root of a computation whose parameters are the values that are changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from hloscope.errors import HloscopeError
+from hloscope.fusion.leaves import leaf_types
+from hloscope.fusion.values import MOVES
+from hloscope.hlo_parser.types import print_type
+from hloscope.ir.graph import Body, Computation, Instruction, Module
+from hloscope.ir.op import NotInferredError, Op
+from hloscope.ir.types import (
+    QuantizedType,
+    TensorType,
+    TupleType,
+    Type,
+    compatible,
+)
+from hloscope.ir.views import called_by, captured
+from hloscope.ops.collectives import (
+    Collective,
+    CrossReplicaSum,
+    PartitionId,
+    ReplicaId,
+)
+from hloscope.ops.control import (
+    AsyncDone,
+    AsyncStart,
+    CustomCall,
+    Parameter,
+    Return,
+)
+from hloscope.ops.elementwise import Elementwise
+from hloscope.ops.shape import Constant, Iota
+from hloscope.ops.slicing import Slice
+from hloscope.proof.resizing import Step, resized_op, resized_type
+from hloscope.proof.size_rules import equations_of, shape_of
+from hloscope.proof.sizes import Equation, ShrinkError, Sizes, choose
+
+SMALL: Final = 64
+"""A value of at most so many elements need not shrink."""
+MOST: Final = 80
+"""Elements a value of a small instance should have at most."""
+MOST_INSTRUCTIONS: Final = 5_000
+MOST_UNSHRUNK: Final = 1 << 16
+"""Elements of the largest value that is run as it is, where there is no small instance."""
+MAX_DEPTH: Final = 64
+"""Instructions on a way from an operand back to what it is computed from."""
+MAX_NESTING: Final = 200
+
+
+class NotExecutableError(Exception):
+    """There is nothing to run; the message is the reason."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Instance:
+    """An instruction to analyse, and the same instruction to run.
+
+    Attributes:
+        ins: The instruction to analyse; what its operands are computed from is as it was, as far
+            as it is integers.
+        computation: Where the maps lead to the parameters of a computation: that.
+        sources: The values that are changed: operands and captured values, or parameters.
+        feeding: Computes the sources from `free` values, those that are free handed through.
+        running: Computes the instruction's value from the sources.
+        shrunk: New sizes by old ones; empty if nothing shrank.
+        reason: Why nothing shrank though it is large.
+    """
+
+    ins: Instruction
+    computation: Computation | None
+    sources: tuple[Instruction, ...]
+    feeding: Computation
+    running: Computation
+    shrunk: Sizes
+    reason: str = ""
+
+    @property
+    def module(self) -> Module:
+        """The instance as a program: its entry takes the sources and returns the value."""
+        return module_of(self.running)
+
+    @property
+    def shapes(self) -> str:
+        """What shrank, in words: the type of the value."""
+        if not self.shrunk:
+            return ""
+        types = [print_type(t, layout=False) for t in leaf_types(self.ins.type)]
+        return ", ".join(types[:3]) + (", …" if len(types) > 3 else "")
+
+
+def module_of(entry: Computation) -> Module:
+    """A program of a computation and all that it calls."""
+    every: dict[str, Computation] = {}
+    for ins in entry:
+        for inner in called_by(ins):
+            for callee in inner.calls:
+                every.setdefault(callee.name, callee)
+    every[entry.name] = entry
+    return Module("instance", every, entry)
+
+
+def instance_of(ins: Instruction, computation: Computation | None = None) -> Instance:
+    """The smallest instance that was found of a question about an instruction.
+
+    Args:
+        ins: The instruction.
+        computation: The instruction's, where the maps lead to its parameters.
+
+    Raises:
+        NotExecutableError: There is nothing to run.
+    """
+    involved = _involved(ins, computation)
+    _check_runs(involved)
+    reason = ""
+    sizes: Sizes = {}
+    if max((_elements(i.type) for i in involved), default=0) > SMALL:
+        try:
+            sizes = _small_sizes(involved)
+            return _Rebuilding(sizes).instance(ins, computation)
+        except ShrinkError as error:
+            reason = str(error)
+        if max(_elements(i.type) for i in involved) > MOST_UNSHRUNK:
+            raise NotExecutableError(f"it is large and has no small instance: {reason}")
+    try:
+        return _Rebuilding({}).instance(ins, computation, reason)
+    except ShrinkError as error:
+        raise NotExecutableError(str(error)) from None
+
+
+def _elements(type: Type) -> int:
+    found = 0
+    for leaf in leaf_types(type):
+        if isinstance(leaf, TensorType):
+            try:
+                found = max(found, leaf.num_elements)
+            except ValueError:
+                raise NotExecutableError("sizes without bounds") from None
+    return found
+
+
+def _involved(ins: Instruction, computation: Computation | None) -> list[Instruction]:
+    """All instructions that take part, those of called computations included."""
+    if computation is not None:
+        outer = list(_needed(ins))
+    else:
+        outer = [*ins.operands, *captured(ins), ins]
+        outer += [i for o in ins.operands for i in integers_before(o)]
+    found: dict[Instruction, None] = {}
+    seen: set[Computation] = set()
+    work = [*outer]
+    for one in work:
+        found[one] = None
+        if one in (*ins.operands, *captured(ins)) and computation is None:
+            continue
+        for callee in one.calls:
+            if callee not in seen:
+                seen.add(callee)
+                work += callee.instructions
+        if len(work) > MOST_INSTRUCTIONS:
+            raise NotExecutableError(f"more than {MOST_INSTRUCTIONS} instructions")
+    return [*found]
+
+
+def _needed(root: Instruction) -> Iterator[Instruction]:
+    """An instruction and everything it is computed from, producers first."""
+    done: dict[Instruction, None] = {}
+    stack = [root]
+    while stack:
+        ins = stack[-1]
+        missing = [o for o in (*ins.operands, *_captured(ins)) if o not in done]
+        if missing and ins not in done:
+            stack += missing
+        else:
+            done[stack.pop()] = None
+    yield from done
+
+
+def _captured(ins: Instruction) -> tuple[Instruction, ...]:
+    return captured(ins) if ins.calls else ()
+
+
+def integers_before(operand: Instruction) -> list[Instruction]:
+    """What an integer operand is computed from by simple arithmetic, producers first.
+
+    The analysis may know such integers before the program runs.
+    """
+    order: dict[Instruction, None] = {}
+
+    def visit(ins: Instruction, depth: int) -> None:
+        if ins in order or not _is_integer(ins.type) or depth > MAX_DEPTH:
+            return
+        is_simple = type(ins.op) in MOVES or isinstance(ins.op, Elementwise | Slice)
+        if is_simple and len(order) < MAX_DEPTH:
+            for o in ins.operands:
+                visit(o, depth + 1)
+        if is_simple or isinstance(ins.op, Constant | Iota):
+            order[ins] = None
+
+    visit(operand, 0)
+    return [*order]
+
+
+def _is_integer(type: Type) -> bool:
+    return (
+        isinstance(type, TensorType)
+        and type.element.kind in ("pred", "signed", "unsigned")
+        and not isinstance(type.element, QuantizedType)
+    )
+
+
+def _check_runs(involved: Iterable[Instruction]) -> None:
+    """Refuse what would need other processes or nobody can compute."""
+    for ins in involved:
+        if isinstance(ins.op, Collective | CrossReplicaSum | PartitionId | ReplicaId):
+            raise NotExecutableError(f"`{ins.name}` needs other processes")
+
+
+# ----------------------------------------------------------------------------------- shrinking
+
+
+def _small_sizes(involved: Sequence[Instruction]) -> dict[int, int]:
+    """New sizes for all values of the instance."""
+    shapes: dict[tuple[int, ...], None] = {}
+    equations: list[Equation] = []
+    for ins in involved:
+        for leaf in leaf_types(ins.type):
+            shapes[shape_of(leaf)] = None
+        try:
+            equations += equations_of(ins)
+        except (ValueError, IndexError, TypeError, AttributeError):
+            raise ShrinkError(f"`{ins.name}` is not valid") from None
+    return choose([*shapes], equations, MOST)
+
+
+class _Rebuilding:
+    """Makes instructions again, with other operands and, perhaps, other sizes."""
+
+    def __init__(self, sizes: Sizes) -> None:
+        self._sizes = sizes
+        self._new: dict[Instruction, Instruction] = {}
+        self._computations: dict[Computation, Computation] = {}
+        self._names: set[str] = set()
+        self._depth = 0
+
+    def instance(
+        self, ins: Instruction, computation: Computation | None, reason: str = ""
+    ) -> Instance:
+        """The instance of a question."""
+        if computation is not None:
+            return self._of_computation(ins, computation, reason)
+        read = tuple(dict.fromkeys((*ins.operands, *captured(ins))))
+        free: list[Instruction] = []
+        computed: list[Instruction] = []
+        for value in read:
+            for before in integers_before(value):
+                for operand in before.operands:
+                    if operand not in self._new:
+                        free.append(self._parameter(operand, len(free)))
+                if before not in self._new:
+                    computed.append(self._again(before))
+            if value not in self._new:
+                free.append(self._parameter(value, len(free)))
+        new = {value: self._new[value] for value in read}
+        made = self._again(ins)
+        both = (*ins.operands, *captured(ins))
+        sources = tuple([new[value] for value in both])
+        feeding = _computation("feeding", free, [*free, *computed], sources)
+        # Once more, each operand a parameter of its own.
+        self._names.clear()
+        parameters = [self._parameter(v, k, old=new[v]) for k, v in enumerate(both)]
+        operands = tuple(parameters[: len(ins.operands)])
+        calls = made.calls
+        if captured(ins):
+            self._computations.clear()
+            calls = tuple([self._computation(c) for c in ins.calls])
+        running = Instruction(made.name, made.type, made.op, operands, calls)
+        body = Body((*parameters, running), tuple(parameters), running)
+        return Instance(
+            made, None, sources, feeding, Computation("entry", body), self._sizes, reason
+        )
+
+    def _of_computation(self, ins: Instruction, computation: Computation, reason: str) -> Instance:
+        parameters = [self._parameter(p, k) for k, p in enumerate(computation.parameters)]
+        inside = [self._again(i) for i in _needed(ins) if i not in self._new]
+        root = self._new[ins]
+        body = Body((*parameters, *inside), tuple(parameters), root)
+        running = Computation("entry", body)
+        sources = tuple(parameters)
+        feeding = _computation("feeding", parameters, parameters, sources)
+        return Instance(root, running, sources, feeding, running, self._sizes, reason)
+
+    def _parameter(
+        self, value: Instruction, number: int, old: Instruction | None = None
+    ) -> Instruction:
+        type = resized_type(value.type, self._sizes) if old is None else old.type
+        made = Instruction(self._name(value.name), type, Parameter(number))
+        self._new[value] = made
+        return made
+
+    def _name(self, name: str) -> str:
+        found, count = name, 1
+        while found in self._names:
+            count += 1
+            found = f"{name}.{count}"
+        self._names.add(found)
+        return found
+
+    def _again(self, ins: Instruction, name: str = "") -> Instruction:
+        """The instruction with new operands, sizes and computations.
+
+        Raises:
+            ShrinkError: They do not fit.
+        """
+        operands = tuple([self._new[o] for o in ins.operands])
+        calls = tuple([self._computation(c) for c in ins.calls])
+        if self._sizes:
+            type = resized_type(ins.type, self._sizes)
+            step = Step(ins, self._sizes, tuple([o.type for o in operands]), type)
+            try:
+                op = resized_op(step)
+                _check(op, operands, calls, type)
+            except (HloscopeError, ValueError, IndexError, TypeError) as error:
+                text = getattr(error, "message", error)
+                raise ShrinkError(f"`{ins.op.name}` does not fit: {text}") from None
+        else:
+            type, op = ins.type, ins.op
+            if isinstance(op, Constant) and "..." in op.literal:
+                op = _made_up(ins)
+        made = Instruction(name or self._name(ins.name), type, op, operands, calls)
+        self._new[ins] = made
+        return made
+
+    def _computation(self, computation: Computation) -> Computation:
+        known = self._computations.get(computation)
+        if known is None:
+            self._depth += 1
+            if self._depth > MAX_NESTING:
+                raise ShrinkError("calls nest too deeply")
+            names, self._names = self._names, set()
+            body = computation.body
+            for k, p in enumerate(body.parameters):
+                self._parameter(p, k)
+            made: list[Instruction] = []
+            for ins in body.instructions:
+                is_parameter = isinstance(ins.op, Parameter) and ins in body.parameters
+                made.append(self._new[ins] if is_parameter else self._again(ins))
+            inner = Body(
+                tuple(made),
+                tuple([self._new[p] for p in body.parameters]),
+                self._new[body.root],
+            )
+            known = self._computations[computation] = Computation(computation.name, inner)
+            self._names = names
+            self._depth -= 1
+        return known
+
+
+def _made_up(ins: Instruction) -> Op:
+    """A constant whose value is left out of the text, with some value."""
+    step = Step(ins, {0: 0}, (), ins.type)
+    return resized_op(step)
+
+
+def _check(
+    op: Op, operands: Sequence[Instruction], calls: Sequence[Computation], type: Type
+) -> None:
+    """Is the new type what typing says?"""
+    if isinstance(op, CustomCall | AsyncStart | AsyncDone | Parameter | Return):
+        return
+    try:
+        inferred = op.infer(tuple([o.type for o in operands]), tuple(calls))
+    except NotInferredError:
+        return
+    if not compatible(inferred, type):
+        raise ValueError(f"{_text(inferred)} is not {_text(type)}")
+
+
+def _text(type: Type) -> str:
+    return print_type(type, layout=False)
+
+
+def _computation(
+    name: str,
+    parameters: Sequence[Instruction],
+    instructions: Sequence[Instruction],
+    results: Sequence[Instruction],
+) -> Computation:
+    """A computation that returns several values."""
+    types = tuple([r.type for r in results])
+    root = Instruction("return", TupleType(types), Return(), tuple(results))
+    return Computation(name, Body((*instructions, root), tuple(parameters), root))

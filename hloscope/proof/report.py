@@ -1,0 +1,66 @@
+"""A violation as files: the program that was run, and its inputs before and after the change."""
+
+from __future__ import annotations
+
+import re
+from importlib import import_module
+from pathlib import Path
+
+from hloscope.errors import InputError
+from hloscope.hlo_parser.printer import print_hlo
+from hloscope.ir.graph import Body, Computation, Instruction
+from hloscope.ir.types import TupleType
+from hloscope.ir.views import called_by
+from hloscope.ops.control import Result, Return
+from hloscope.proof.evidence import Violation
+from hloscope.proof.instance import module_of
+from hloscope.stablehlo.printing import print_stablehlo
+
+
+def write_evidence(violation: Violation, folder: str | Path, name: str) -> tuple[Path, ...]:
+    """Write the files and return their paths: `NAME.hlo` or `.mlir` and two of values.
+
+    `hloscope run NAME.hlo --input NAME.before.npz` and with `.after.npz` show the element that
+    moves.
+
+    Raises:
+        InputError: They cannot be written.
+    """
+    text, ending = _text(violation)
+    plain = re.sub(r"[^\w.-]+", "_", name)
+    folder = Path(folder)
+    path = folder / f"{plain}.{ending}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"// {violation}\n{text}")
+    except OSError as error:
+        raise InputError(f"cannot write {path}: {error.strerror or error}") from None
+    files = import_module("hloscope.interpreter.files")  # loads numpy
+    types = violation.instance.running.arguments
+    paths = [path]
+    for when, values in (("before", violation.before), ("after", violation.after)):
+        paths.append(folder / f"{plain}.{when}.npz")
+        files.save(paths[-1], files.named(values, types))
+    return tuple(paths)
+
+
+def _text(violation: Violation) -> tuple[str, str]:
+    """The program in the language that has its ops."""
+    running = violation.instance.running
+    ops = {inner.op.name for ins in running for inner in called_by(ins)}
+    if "return" not in ops:
+        return print_hlo(module_of(running)), "hlo"
+    return print_stablehlo(module_of(_function(running))), "mlir"
+
+
+def _function(computation: Computation) -> Computation:
+    """The computation with a `return` at its end."""
+    root = computation.root
+    results: tuple[Instruction, ...] = (root,)
+    if isinstance(root.type, TupleType):
+        parts = enumerate(root.type.elements)
+        results = tuple([Instruction(f"result{k}", t, Result(k), (root,)) for k, t in parts])
+    inside = (*computation.instructions, *(results if results != (root,) else ()))
+    types = tuple([r.type for r in results])
+    end = Instruction("return", TupleType(types), Return(), results)
+    return Computation("main", Body((*inside, end), computation.parameters, end))

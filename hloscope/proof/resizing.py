@@ -1,0 +1,344 @@
+"""Ops for new sizes: what an op says of sizes, windows, starts and values, made to fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeAlias, TypeVar
+
+from hloscope.errors import HloscopeError
+from hloscope.hlo_parser.literals import print_literal
+from hloscope.interpreter.registry import kernel
+from hloscope.interpreter.values import dtype_of
+from hloscope.interpreter.world import World
+from hloscope.ir.graph import Instruction
+from hloscope.ir.op import Op
+from hloscope.ir.types import (
+    BufferType,
+    FutureType,
+    QuantizedType,
+    TensorType,
+    TupleType,
+    Type,
+)
+from hloscope.ops.control import AsyncStart
+from hloscope.ops.convolution import Convolution
+from hloscope.ops.gather_scatter import Gather
+from hloscope.ops.linalg import Fft
+from hloscope.ops.reduction import Scan, TopK
+from hloscope.ops.shape import Broadcast, Constant, Pad
+from hloscope.ops.slicing import DynamicSlice, Slice
+from hloscope.ops.windows import ReduceWindow, SelectAndScatter, Window
+from hloscope.proof.size_rules import shape_of
+from hloscope.proof.sizes import ShrinkError, Sizes
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An instruction and its types with new sizes.
+
+    Attributes:
+        ins: As it was.
+        sizes: New sizes by old ones.
+        operands: New types of the operands.
+        type: New type of the value.
+    """
+
+    ins: Instruction
+    sizes: Sizes
+    operands: tuple[Type, ...]
+    type: Type
+
+    def old(self, operand: int) -> tuple[int, ...]:
+        """The old shape of an operand."""
+        return shape_of(self.ins.operands[operand].type)
+
+    def new(self, operand: int) -> tuple[int, ...]:
+        """The new shape of an operand."""
+        return shape_of(self.operands[operand])
+
+    def size(self, old: int) -> int:
+        """The new size for an old one."""
+        return self.sizes.get(old, old)
+
+
+Resizer: TypeAlias = Callable[[Any, Step], Op]
+_R = TypeVar("_R", bound=Resizer)
+_RESIZERS: Final[dict[type[Op], Resizer]] = {}
+
+
+def resizes(*ops: type[Op]) -> Callable[[_R], _R]:
+    """Register how these ops are made to fit new sizes; all others stay as they are."""
+
+    def register(resizer: _R) -> _R:
+        _RESIZERS.update(dict.fromkeys(ops, resizer))
+        return resizer
+
+    return register
+
+
+def resized_op(step: Step) -> Op:
+    """The op for the new sizes."""
+    resizer = _RESIZERS.get(type(step.ins.op))
+    return step.ins.op if resizer is None else resizer(step.ins.op, step)
+
+
+def resized_type(type: Type, sizes: Sizes) -> Type:
+    """The type with new sizes and bounds.
+
+    Raises:
+        ShrinkError: It is quantized by blocks.
+    """
+    match type:
+        case TensorType():
+            element = type.element
+            if isinstance(element, QuantizedType) and not element.is_per_tensor:
+                raise ShrinkError("its scales go with the sizes")
+            return TensorType(
+                element,
+                tuple([n if n is None else sizes.get(n, n) for n in type.sizes]),
+                type.layout,
+                tuple([n if n is None else sizes.get(n, n) for n in type.bounds]),
+                type.encoding,
+            )
+        case TupleType():
+            return TupleType(tuple([resized_type(t, sizes) for t in type.elements]))
+        case FutureType():
+            return FutureType(tuple([resized_type(t, sizes) for t in type.elements]))
+        case BufferType():
+            inner = resized_type(type.element, sizes)
+            assert isinstance(inner, TensorType)
+            return BufferType(inner)
+        case _:
+            return type
+
+
+def with_fields(op: Op, **new: Any) -> Op:
+    """The op with some other parameters."""
+    cls = type(op)
+    return cls(**{name: new.get(name, getattr(op, name)) for name in cls.fields})
+
+
+# ------------------------------------------------------------------------------------ values
+
+
+@resizes(Constant)
+def _(op: Constant, step: Step) -> Op:
+    """The first elements; integers that speak of sizes speak of the new ones."""
+    type_ = step.type
+    if not isinstance(type_, TensorType):
+        raise ShrinkError("a constant that is no tensor")
+    array = constant_value(step.ins)
+    cut = array[tuple([slice(0, n) for n in type_.shape])]
+    if type_.element.kind in ("signed", "unsigned") and not isinstance(
+        type_.element, QuantizedType
+    ):
+        cut = _scaled(cut, step.sizes)
+    return Constant(print_literal(type_, cut), None)
+
+
+def constant_value(ins: Instruction) -> Any:
+    """The elements of a constant; made up where they are left out of the text."""
+    try:
+        return kernel(ins, World())()
+    except (HloscopeError, ValueError) as error:
+        type_ = ins.type
+        if "..." not in getattr(ins.op, "literal", "") or not isinstance(type_, TensorType):
+            raise ShrinkError(f"the constant `{ins.name}` cannot be read: {error}") from None
+        import numpy as np
+
+        numbers = np.arange(type_.num_elements).reshape(type_.shape) % 5
+        return numbers.astype(dtype_of(type_.element))
+
+
+def _scaled(array: Any, sizes: Sizes) -> Any:
+    """Integers up to the largest size: sizes and last indices exactly, others between them."""
+    import numpy as np
+
+    known = {0: 0, 1: 1}
+    for size, small in sizes.items():
+        known[size - 1] = small - 1
+    known |= dict(sizes)
+    if len(known) < 3 or (array.dtype.kind == "u" and array.dtype.itemsize == 8):
+        return array
+    old = np.array(sorted(known))
+    exact = np.array([known[int(n)] for n in old])
+    magnitude = np.abs(array.astype(np.int64))
+    between = np.interp(magnitude, old, np.maximum.accumulate(exact)).astype(np.int64)
+    at = np.clip(np.searchsorted(old, magnitude), 0, len(old) - 1)
+    scaled = np.where(old[at] == magnitude, exact[at], between)
+    inside = (magnitude <= old[-1]) & (magnitude >= 0)
+    signed = np.where(array.astype(np.int64) < 0, -scaled, scaled)
+    return np.where(inside, signed, array.astype(np.int64)).astype(array.dtype)
+
+
+# ------------------------------------------------------------------------------------- sizes
+
+
+@resizes(DynamicSlice)
+def _(op: DynamicSlice, step: Step) -> Op:
+    return DynamicSlice(tuple([step.size(n) for n in op.slice_sizes]))
+
+
+@resizes(Gather)
+def _(op: Gather, step: Step) -> Op:
+    return with_fields(op, slice_sizes=tuple([step.size(n) for n in op.slice_sizes]))
+
+
+@resizes(Broadcast)
+def _(op: Broadcast, step: Step) -> Op:
+    return Broadcast(tuple([step.size(n) for n in op.broadcast_sizes]))
+
+
+@resizes(TopK)
+def _(op: TopK, step: Step) -> Op:
+    return with_fields(op, k=step.size(op.k))
+
+
+@resizes(Fft)
+def _(op: Fft, step: Step) -> Op:
+    return with_fields(op, fft_length=tuple([step.size(n) for n in op.fft_length]))
+
+
+@resizes(Scan)
+def _(op: Scan, step: Step) -> Op:
+    size = op.scan_dim_size
+    return op if size is None else with_fields(op, scan_dim_size=step.size(size))
+
+
+@resizes(AsyncStart)
+def _(op: AsyncStart, step: Step) -> Op:
+    if op.wrapped is None:
+        return op
+    inner = step.type
+    if isinstance(inner, TupleType) and len(inner.elements) > 1:
+        inner = inner.elements[1]
+    old = step.ins.type
+    if isinstance(old, TupleType) and len(old.elements) > 1:
+        old = old.elements[1]
+    wrapped = Instruction(step.ins.name, old, op.wrapped, step.ins.operands, step.ins.calls)
+    return with_fields(op, wrapped=resized_op(replace(step, ins=wrapped, type=inner)))
+
+
+# ------------------------------------------------------------------------- slices and windows
+
+
+@resizes(Slice)
+def _(op: Slice, step: Step) -> Op:
+    starts, limits, strides = [], [], []
+    for lo, hi, by, n, new, count in zip(
+        op.start_indices,
+        op.limit_indices,
+        op.strides,
+        step.old(0),
+        step.new(0),
+        shape_of(step.type),
+        strict=True,
+    ):
+        stride = by if count < 2 else max(1, min(by, (new - 1) // (count - 1)))
+        span = (count - 1) * stride + 1 if count else 0
+        room = new - span
+        start = 0 if lo == 0 else room if hi == n else max(1, room * lo // max(n, 1))
+        start = max(0, min(start, room))
+        starts.append(start)
+        limits.append(min(new, start + span + (min(by, stride) - 1 if hi < n else 0)))
+        strides.append(stride)
+    return Slice(tuple(starts), tuple(limits), tuple(strides))
+
+
+@resizes(Pad)
+def _(op: Pad, step: Step) -> Op:
+    low, high, interior = [], [], []
+    for lo, hi, inner, n, count in zip(
+        op.edge_padding_low,
+        op.edge_padding_high,
+        op.interior_padding,
+        step.new(0),
+        shape_of(step.type),
+        strict=True,
+    ):
+        between = inner if n < 2 else min(inner, max(1, (count - 1) // (n - 1) - 1)) if inner else 0
+        first, last = _edges(lo, hi, count - n - max(0, n - 1) * between)
+        low.append(first)
+        high.append(last)
+        interior.append(between)
+    return Pad(tuple(low), tuple(high), tuple(interior))
+
+
+def _edges(low: int, high: int, both: int) -> tuple[int, int]:
+    """What is added before and after, `both` together, in the manner of `low` and `high`."""
+    if low == 0:
+        return 0, both
+    if high == 0:
+        return both, 0
+    first = both * low // (low + high) if (low > 0) == (high > 0) else max(-1, min(low, 1))
+    if (low > 0) == (high > 0) and low + high:
+        first = max(first, min(1, both)) if low > 0 else min(first, max(-1, both))
+    return first, both - first
+
+
+def _windowed(
+    window: Window,
+    sizes: list[int],
+    base: list[int],
+    count: list[int],
+    old: list[int],
+) -> Window:
+    """The window of new sizes over `base` elements that has `count` positions."""
+    padding = []
+    for d, (low, high) in enumerate(window.padding):
+        spread = (sizes[d] - 1) * window.window_dilations[d] + 1
+        dilated = (base[d] - 1) * window.base_dilations[d] + 1 if base[d] else 0
+        both = (count[d] - 1) * window.strides[d] + spread - dilated
+        before = (window.sizes[d] - 1) * window.window_dilations[d]
+        if low == before and low:
+            first, last = spread - 1, both - spread + 1
+        elif high == before and high:
+            first, last = both - spread + 1, spread - 1
+        else:
+            first, last = _edges(low, high, both)
+        padding.append((first, last))
+    return replace(window, sizes=tuple(sizes), padding=tuple(padding))
+
+
+def _taps(old: int, step: Step, base: int, new_base: int) -> int:
+    """The new number of taps of a window."""
+    if old in step.sizes:
+        return step.sizes[old]
+    return old if old <= 3 else max(2, min(old, new_base))
+
+
+@resizes(ReduceWindow, SelectAndScatter)
+def _(op: ReduceWindow | SelectAndScatter, step: Step) -> Op:
+    is_scatter = isinstance(op, SelectAndScatter)
+    first = step.type.elements[0] if isinstance(step.type, TupleType) else step.type
+    base, count = step.new(0), step.new(1) if is_scatter else shape_of(first)
+    old = step.old(0)
+    window = op.window
+    sizes = [
+        _taps(n, step, a, b) if n > 1 else 1
+        for n, a, b in zip(window.sizes, old, base, strict=True)
+    ]
+    return type(op)(_windowed(window, sizes, list(base), list(count), list(old)))
+
+
+@resizes(Convolution)
+def _(op: Convolution, step: Step) -> Op:
+    dims, (lhs, rhs) = op.dimensions, (step.new(0), step.new(1))
+    out = shape_of(step.type)
+    window = _windowed(
+        op.window,
+        [rhs[d] for d in dims.kernel_spatial],
+        [lhs[d] for d in dims.input_spatial],
+        [out[d] for d in dims.output_spatial],
+        [step.old(0)[d] for d in dims.input_spatial],
+    )
+    groups = op.feature_group_count
+    if groups > 1:
+        groups = lhs[dims.input_feature] // max(1, rhs[dims.kernel_input_feature])
+    return with_fields(
+        op,
+        window=window,
+        feature_group_count=groups,
+        batch_group_count=step.size(op.batch_group_count),
+    )

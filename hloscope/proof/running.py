@@ -1,0 +1,270 @@
+"""Runs of an instance: with values, with some elements changed, and what moved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from hloscope.affine import Interval
+from hloscope.fusion.leaves import leaf_types
+from hloscope.interpreter.plan import Plan, Plans, run
+from hloscope.interpreter.values import Token, Value
+from hloscope.interpreter.world import World
+from hloscope.ir.graph import Instruction
+from hloscope.ir.types import TensorType
+from hloscope.ir.views import called_by
+from hloscope.ops.control import Call, Composite, Fusion
+from hloscope.proof.draw import Draw
+from hloscope.proof.instance import Instance, NotExecutableError
+from hloscope.proof.size_rules import shape_of
+from hloscope.simplifier.isl_relations import UndecidedError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Bools: TypeAlias = NDArray[np.bool_]
+
+MAX_STEPS: Final = 20_000
+"""Instructions of one run: loops end with it."""
+MAX_BYTES: Final = 1 << 26
+_CALLS: Final = Fusion, Call, Composite
+_SEVERAL: Final = object()
+"""Stands for a value that was another one each time."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Base:
+    """A run of an instance.
+
+    Attributes:
+        style: Of the values.
+        free: Of what the sources are computed from.
+        values: Of the sources.
+        outputs: What came out, leaf by leaf.
+        seen: The values of all instructions on the way.
+    """
+
+    style: str
+    free: list[Value]
+    values: tuple[Value, ...]
+    outputs: list[Any]
+    seen: dict[Instruction, Any]
+
+
+class Runner:
+    """Runs an instance again and again.
+
+    Attributes:
+        count: Runs so far.
+    """
+
+    def __init__(self, instance: Instance) -> None:
+        self.instance: Final = instance
+        self.count = 0
+        self._world = World(max_steps=MAX_STEPS, max_bytes=MAX_BYTES)
+        self._plan: Plan = Plans(self._world).of(instance.running)
+        self._feeding = World(max_steps=MAX_STEPS, max_bytes=MAX_BYTES)
+        self._feed: Plan = Plans(self._feeding).of(instance.feeding)
+        self._types = leaf_types(instance.ins.type)
+
+    def base(self, style: str, rng: np.random.Generator, like: Base | None = None) -> Base:
+        """A run with new values; with the integers of another run, if one is given.
+
+        Raises:
+            HloscopeError: It cannot be run with these.
+        """
+        draw = Draw(rng, style)
+        free = [draw.value(t) for t in self.instance.feeding.arguments]
+        if like is not None:
+            free = [_mixed(mine, given) for mine, given in zip(free, like.free, strict=True)]
+        self._feeding.steps = 0
+        return self._watched(style, free, _evaluated(self._feed, free))
+
+    def given(self, values: tuple[Value, ...], like: Base) -> Base:
+        """A run with these values of the sources."""
+        return self._watched(like.style, like.free, values)
+
+    def _watched(self, style: str, free: list[Value], values: tuple[Value, ...]) -> Base:
+        seen: dict[Instruction, Any] = {}
+
+        def watch(ins: Instruction, value: Value) -> None:
+            seen[ins] = value if ins not in seen else _SEVERAL
+
+        self._world.watch = watch
+        try:
+            outputs = self.outputs(values)
+        finally:
+            self._world.watch = None
+        if self.count == 1:
+            again = self.outputs(values)
+            if any(moved(a, b).any() for a, b in zip(outputs, again, strict=True)):
+                raise NotExecutableError("each run gives other results")
+        for source, value in zip(self.instance.sources, values, strict=True):
+            seen[source] = value
+        for parameter, value in zip(self.instance.running.parameters, values, strict=True):
+            seen[parameter] = value
+        _hand_in(self.instance, seen)
+        return Base(style, free, values, outputs, seen)
+
+    def outputs(self, values: Sequence[Value]) -> list[Any]:
+        """What comes out for values of the sources, leaf by leaf."""
+        import numpy as np
+
+        self.count += 1
+        self._world.steps = 0
+        results = _evaluated(self._plan, values)
+        leaves = [*leaves_of(results[0] if len(results) == 1 else results)]
+        arrays = []
+        for value, type_ in zip(leaves, self._types, strict=True):
+            if isinstance(value, Token) or not isinstance(type_, TensorType):
+                arrays.append(np.zeros(0, np.bool_))
+            else:
+                arrays.append(np.asarray(value))
+        return arrays
+
+
+def _evaluated(plan: Plan, values: Sequence[Value]) -> tuple[Value, ...]:
+    import numpy as np
+
+    with np.errstate(all="ignore"):
+        return run(plan, values)
+
+
+def _mixed(mine: Any, given: Any) -> Any:
+    """Own floating-point numbers, given integers."""
+    if isinstance(mine, tuple):
+        return tuple([_mixed(a, b) for a, b in zip(mine, given, strict=True)])
+    return given if isinstance(mine, Token) or mine.dtype.kind in "biu" else mine
+
+
+def leaves_of(value: Any) -> Iterator[Any]:
+    """The arrays and tokens of a value."""
+    if isinstance(value, tuple):
+        for part in value:
+            yield from leaves_of(part)
+    else:
+        yield value
+
+
+def with_leaf(value: Any, leaf: int, array: Any) -> Any:
+    """The value with another array for one leaf."""
+    count = 0
+
+    def again(part: Any) -> Any:
+        nonlocal count
+        if isinstance(part, tuple):
+            return tuple([again(inner) for inner in part])
+        count += 1
+        return array if count == leaf + 1 else part
+
+    return again(value)
+
+
+def moved(one: Any, other: Any) -> Bools:
+    """Which elements differ, bit by bit but for the bits of NaNs; all that only one has do.
+
+    Elements are those of an array as large as both.
+
+    >>> import numpy
+    >>> moved(numpy.array([1.0, 0.0, numpy.nan]), numpy.array([1.0, -0.0, numpy.nan])).tolist()
+    [False, True, False]
+    """
+    import numpy as np
+
+    one, other = np.asarray(one), np.asarray(other)
+    if one.shape != other.shape:
+        large = tuple(map(max, one.shape, other.shape))
+        resized: Bools = _outside(one.shape, large) != _outside(other.shape, large)
+        return resized | _apart(one, other, large)
+    if not one.size:
+        return np.zeros(one.shape, np.bool_)
+    rows = [np.ascontiguousarray(x).reshape(-1, 1).view(np.uint8) for x in (one, other)]
+    differs: Bools = (rows[0] != rows[1]).any(axis=1).reshape(one.shape)
+    if one.dtype.kind not in "biu" and differs.any():
+        differs = differs & ~((one != one) & (other != other))
+    return differs
+
+
+def _outside(shape: tuple[int, ...], large: tuple[int, ...]) -> Bools:
+    import numpy as np
+
+    found = np.ones(large, np.bool_)
+    found[tuple([slice(0, n) for n in shape])] = False
+    return found
+
+
+def _apart(one: Any, other: Any, large: tuple[int, ...]) -> Bools:
+    import numpy as np
+
+    found = np.zeros(large, np.bool_)
+    common = tuple([slice(0, n) for n in map(min, one.shape, other.shape)])
+    found[common] = moved(one[common], other[common])
+    return found
+
+
+def spread(flags: Bools, shape: tuple[int, ...]) -> Bools:
+    """Flags of the elements of a smaller array as those of one of the shape, row by row."""
+    import numpy as np
+
+    if flags.shape == shape:
+        return flags.reshape(-1)
+    found = np.zeros(shape, np.bool_)
+    found[tuple([slice(0, n) for n in flags.shape])] = flags
+    return found.reshape(-1)
+
+
+def _hand_in(instance: Instance, seen: dict[Instruction, Any]) -> None:
+    """What parameters of called computations were, where they were called once."""
+    top = [instance.ins] if instance.computation is None else [*instance.running]
+    for ins in [i for one in top for i in called_by(one)]:
+        if not isinstance(ins.op, _CALLS) or not ins.calls:
+            continue
+        for parameter, operand in zip(ins.calls[0].parameters, ins.operands, strict=False):
+            value = seen.get(operand, _SEVERAL)
+            seen[parameter] = value if parameter not in seen else _SEVERAL
+
+
+class Observed:
+    """What runtime variables were in one run."""
+
+    def __init__(self, base: Base) -> None:
+        self._seen = base.seen
+
+    def read(
+        self,
+        origin: Instruction | None,
+        index: list[NDArray[np.int64]],
+        values: Interval,
+        name: int,
+    ) -> NDArray[np.int64]:
+        """The elements of `origin` at many indices, clamped to `values`.
+
+        Raises:
+            UndecidedError: Its value is not known, or was another one each time.
+        """
+        import numpy as np
+
+        value = self._seen.get(origin, _SEVERAL) if origin is not None else _SEVERAL
+        if value is _SEVERAL or isinstance(value, tuple | Token):
+            name_of = origin.name if origin is not None else "?"
+            raise UndecidedError(f"the run-time value of `{name_of}` is not seen from outside")
+        array = np.asarray(value)
+        if array.dtype.kind not in "biu" or len(index) != array.ndim:
+            raise UndecidedError("a run-time value that is no integer")
+        if array.dtype == np.uint64:
+            array = np.minimum(array, np.uint64((1 << 63) - 1))
+        array = np.clip(array.astype(np.int64), values.lo, values.hi)
+        if not array.size:
+            return np.full(np.broadcast_shapes(*(i.shape for i in index)), int(values.lo))
+        at = tuple([np.clip(i, 0, n - 1) for i, n in zip(index, array.shape, strict=True)])
+        found: NDArray[np.int64] = array[at]
+        return found
+
+
+def whole_shapes(instance: Instance) -> list[tuple[int, ...]]:
+    """The shapes of the outputs, dynamic sizes by their bounds; none of tokens."""
+    return [
+        shape_of(t) if isinstance(t, TensorType) else (0,) for t in leaf_types(instance.ins.type)
+    ]

@@ -1,0 +1,232 @@
+"""What ties the sizes of an instruction together: equations between old sizes, for `sizes.choose`.
+
+Sizes that must be equal are equal before and after; only what ties different sizes is said here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, TypeAlias, TypeVar
+
+from hloscope.errors import UnsupportedError
+from hloscope.indexing.layout import major_to_minor
+from hloscope.ir.graph import Instruction
+from hloscope.ir.op import Op
+from hloscope.ir.types import TensorType, TupleType, Type
+from hloscope.ops.collectives import AllGather, AllToAll, ReduceScatter
+from hloscope.ops.contraction import RaggedDot, ScaledDot
+from hloscope.ops.convolution import Convolution
+from hloscope.ops.gather_scatter import DynamicGather, Gather, Scatter
+from hloscope.ops.linalg import Fft
+from hloscope.ops.random import RngBitGenerator
+from hloscope.ops.reduction import TopK
+from hloscope.ops.shape import Bitcast, BitcastConvert, Concatenate, Pad, Reshape
+from hloscope.ops.slicing import DynamicSlice, DynamicUpdateSlice, Slice
+from hloscope.proof.sizes import Equation, at_most, fixed, products, total
+
+Rule: TypeAlias = Callable[[Instruction], Iterator[Equation]]
+_R = TypeVar("_R", bound=Rule)
+
+RULES: Final[dict[type[Op], Rule]] = {}
+
+
+def ties(*ops: type[Op]) -> Callable[[_R], _R]:
+    """Register what ties the sizes of these ops together."""
+
+    def register(rule: _R) -> _R:
+        RULES.update(dict.fromkeys(ops, rule))
+        return rule
+
+    return register
+
+
+def equations_of(ins: Instruction) -> Iterator[Equation]:
+    """What ties the sizes of the instruction together."""
+    rule = RULES.get(type(ins.op))
+    if rule is not None:
+        yield from rule(ins)
+    for k in ins.op.reads_values:  # vectors of sizes, one for each dimension
+        if k < len(ins.operands):
+            yield from map(fixed, shape_of(ins.operands[k].type))
+
+
+def shape_of(type: Type) -> tuple[int, ...]:
+    """The sizes, dynamic ones by their bounds; none of what is no tensor or has no bounds."""
+    try:
+        return type.shape if isinstance(type, TensorType) else ()
+    except ValueError:
+        return ()
+
+
+def groups(one: Sequence[int], other: Sequence[int]) -> Iterator[tuple[list[int], list[int]]]:
+    """The finest parts of two shapes, from the front, with equal products.
+
+    >>> list(groups((6, 4, 5), (2, 12, 5)))
+    [([6, 4], [2, 12]), ([5], [5])]
+    """
+    a = [n for n in one if n != 1]
+    b = [n for n in other if n != 1]
+    while a and b:
+        left, right = [a.pop(0)], [b.pop(0)]
+        x, y = left[0], right[0]
+        while x != y:
+            if x < y and a:
+                left.append(a.pop(0))
+                x *= left[-1]
+            elif y < x and b:
+                right.append(b.pop(0))
+                y *= right[-1]
+            else:
+                return
+        yield left, right
+
+
+def _reshaped(one: Sequence[int], other: Sequence[int]) -> Iterator[Equation]:
+    if 0 in one or 0 in other:
+        return
+    for left, right in groups(one, other):
+        for n in [*left]:
+            if n in right:
+                left.remove(n)
+                right.remove(n)
+        if left or right:
+            yield products(left, right)
+
+
+@ties(Reshape)
+def _(ins: Instruction) -> Iterator[Equation]:
+    yield from _reshaped(shape_of(ins.operands[0].type), shape_of(ins.type))
+
+
+@ties(Bitcast)
+def _(ins: Instruction) -> Iterator[Equation]:
+    here, there = ins.type, ins.operands[0].type
+    if not isinstance(here, TensorType) or not isinstance(there, TensorType):
+        return
+    placed: list[list[int]] = []
+    for type in (there, here):
+        try:
+            order: Sequence[int] = major_to_minor(type)
+        except UnsupportedError:
+            order = range(type.rank)
+        placed.append([type.shape[k] for k in order])
+    if here.element.bits == there.element.bits:
+        yield from _reshaped(placed[0], placed[1])
+    else:
+        yield products(placed[0], placed[1], (there.element.bits, here.element.bits))
+
+
+@ties(BitcastConvert)
+def _(ins: Instruction) -> Iterator[Equation]:
+    here, there = shape_of(ins.type), shape_of(ins.operands[0].type)
+    if len(here) != len(there):
+        yield fixed(max(here, there, key=len)[-1])
+
+
+@ties(Slice)
+def _(ins: Instruction) -> Iterator[Equation]:
+    yield from map(at_most, shape_of(ins.type), shape_of(ins.operands[0].type))
+
+
+@ties(DynamicSlice)
+def _(ins: Instruction) -> Iterator[Equation]:
+    yield from map(at_most, shape_of(ins.type), shape_of(ins.operands[0].type))
+
+
+@ties(DynamicUpdateSlice)
+def _(ins: Instruction) -> Iterator[Equation]:
+    yield from map(at_most, shape_of(ins.operands[1].type), shape_of(ins.type))
+
+
+@ties(Pad)
+def _(ins: Instruction) -> Iterator[Equation]:
+    """Padding stays padding: what grows grows."""
+    for small, large in zip(shape_of(ins.operands[0].type), shape_of(ins.type), strict=True):
+        if small < large:
+            yield Equation((small, large), lambda new: new[0] < new[1])
+
+
+@ties(Concatenate)
+def _(ins: Instruction) -> Iterator[Equation]:
+    assert isinstance(ins.op, Concatenate)
+    d = ins.op.dimension
+    yield total([shape_of(o.type)[d] for o in ins.operands], shape_of(ins.type)[d])
+
+
+@ties(Gather, DynamicGather, Scatter)
+def _(ins: Instruction) -> Iterator[Equation]:
+    op = ins.op
+    count = (len(ins.operands) - 1) // 2 if isinstance(op, Scatter) else 1
+    assert isinstance(op, Gather | DynamicGather | Scatter)
+    indices = shape_of(ins.operands[count].type)
+    if op.index_vector_dim < len(indices):
+        yield fixed(indices[op.index_vector_dim])
+    operand = shape_of(ins.operands[0].type)
+    if isinstance(op, Gather):
+        yield from map(at_most, op.slice_sizes, operand)
+    elif isinstance(op, Scatter):
+        left_out = {*op.inserted_window_dims, *op.input_batching_dims}
+        window = [n for d, n in enumerate(operand) if d not in left_out]
+        updates = shape_of(ins.operands[-1].type)
+        yield from map(at_most, [updates[d] for d in op.update_window_dims], window)
+
+
+@ties(Convolution)
+def _(ins: Instruction) -> Iterator[Equation]:
+    op = ins.op
+    assert isinstance(op, Convolution)
+    lhs, rhs = (shape_of(o.type) for o in ins.operands)
+    dims = op.dimensions
+    for number, whole in (
+        (op.feature_group_count, rhs[dims.kernel_output_feature]),
+        (op.batch_group_count, rhs[dims.kernel_output_feature]),
+        (op.batch_group_count, lhs[dims.input_batch]),
+    ):
+        if number > 1 and number != whole and whole % number == 0:
+            yield products((number, whole // number), (whole,))
+    part, whole = rhs[dims.kernel_input_feature], lhs[dims.input_feature]
+    if op.feature_group_count > 1 and part > 1:
+        yield products((op.feature_group_count, part), (whole,))
+
+
+@ties(TopK)
+def _(ins: Instruction) -> Iterator[Equation]:
+    assert isinstance(ins.op, TopK)
+    yield at_most(ins.op.k, shape_of(ins.operands[0].type)[-1])
+
+
+@ties(Fft)
+def _(ins: Instruction) -> Iterator[Equation]:
+    """A real transform has half of the frequencies."""
+    assert isinstance(ins.op, Fft)
+    kind = ins.op.fft_type
+    if "RFFT" in kind and ins.op.fft_length:
+        length = ins.op.fft_length[-1]
+        half = shape_of(ins.operands[0].type if kind == "IRFFT" else ins.type)[-1]
+        yield Equation((length, half), lambda new: new[0] // 2 + 1 == new[1])
+
+
+@ties(AllGather, ReduceScatter, AllToAll)
+def _(ins: Instruction) -> Iterator[Equation]:
+    """Groups stay as large as they are."""
+    types = ins.type.elements if isinstance(ins.type, TupleType) else (ins.type,)
+    for here, operand in zip(types, ins.operands, strict=False):
+        for a, b in zip(shape_of(here), shape_of(operand.type), strict=False):
+            if a != b and a and b and max(a, b) % min(a, b) == 0:
+                ratio = max(a, b) // min(a, b)
+                yield products((min(a, b),), (max(a, b),), (ratio, 1))
+
+
+@ties(RngBitGenerator)
+def _(ins: Instruction) -> Iterator[Equation]:
+    yield from map(fixed, shape_of(ins.operands[0].type))
+
+
+@ties(ScaledDot, RaggedDot)
+def _(ins: Instruction) -> Iterator[Equation]:
+    """Scales stand for blocks, and counts for groups."""
+    for operand in ins.operands[2:]:
+        yield from map(fixed, shape_of(operand.type))
+    if isinstance(ins.op, ScaledDot):
+        for operand in ins.operands[:2]:
+            yield from map(fixed, shape_of(operand.type))

@@ -1,0 +1,171 @@
+"""Small sizes for the dimensions of a program, so that what fits together still does.
+
+Every size is a number, and equal numbers become equal numbers: so operands of an elementwise op, a
+contraction or a call fit after as before.  What ties different sizes together is a constraint: the
+products of a reshape, the sum of a concatenation, a slice that is no larger than what it is cut of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Final, TypeAlias
+
+Sizes: TypeAlias = Mapping[int, int]
+"""From sizes to small sizes."""
+
+MAX_NODES: Final = 4_000
+"""Choices after which a search for small sizes is given up."""
+MAX_SIZE: Final = 4096
+
+
+class ShrinkError(Exception):
+    """The program has no small instance; the message is the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Equation:
+    """`value(one) == other(two)`: both sides are functions of several new sizes.
+
+    Attributes:
+        sizes: The sizes that take part.
+        holds: Does it hold for these new sizes, in the same order?
+        solve: The new size at a position that makes it hold, from the others; `None`: there is
+            none; without this function, all are tried.
+    """
+
+    sizes: tuple[int, ...]
+    holds: Callable[[Sequence[int]], bool]
+    solve: Callable[[int, Sequence[int]], int | None] | None = None
+
+
+def products(
+    one: Sequence[int], other: Sequence[int], factor: tuple[int, int] = (1, 1)
+) -> Equation:
+    """`factor[0]` times the product of some sizes is `factor[1]` times that of others.
+
+    >>> products((2, 3), (6,)).holds((4, 5, 20))
+    True
+    """
+    count = len(one)
+    left, right = factor
+
+    def holds(new: Sequence[int]) -> bool:
+        return left * prod(new[:count]) == right * prod(new[count:])
+
+    def solve(at: int, new: Sequence[int]) -> int | None:
+        mine = left * prod([n for i, n in enumerate(new[:count]) if i != at])
+        theirs = right * prod([n for i, n in enumerate(new[count:], count) if i != at])
+        whole, part = (theirs, mine) if at < count else (mine, theirs)
+        return whole // part if part and whole % part == 0 else None
+
+    return Equation((*one, *other), holds, solve)
+
+
+def total(parts: Sequence[int], whole: int) -> Equation:
+    """Some sizes add up to another one."""
+
+    def solve(at: int, new: Sequence[int]) -> int | None:
+        *some, end = new
+        if at == len(some):
+            return sum(some)
+        return end - sum([n for i, n in enumerate(some) if i != at])
+
+    return Equation((*parts, whole), lambda new: sum(new[:-1]) == new[-1], solve)
+
+
+def at_most(one: int, other: int) -> Equation:
+    """One size is no larger than another."""
+    return Equation((one, other), lambda new: new[0] <= new[1])
+
+
+def fixed(size: int) -> Equation:
+    """The size stays what it is."""
+    return Equation((size,), lambda new: new[0] == size, lambda at, new: size)
+
+
+def choose(
+    shapes: Sequence[tuple[int, ...]], equations: Sequence[Equation], most: int
+) -> dict[int, int]:
+    """Small sizes for which all equations hold and no shape has more than `most` elements.
+
+    Different sizes become different sizes in the same order where that is possible.
+
+    Raises:
+        ShrinkError: None are found.
+
+    >>> choose([(128, 64), (8192,)], [products((128, 64), (8192,))], 100)
+    {64: 2, 128: 3, 8192: 6}
+    """
+    sizes = sorted({n for shape in shapes for n in shape} | {n for e in equations for n in e.sizes})
+    sizes = [n for n in sizes if n > 1]
+    distinct = sorted({tuple(n for n in shape if n > 1) for shape in shapes})
+    for keeps_order, limit in ((2, most), (1, most), (0, most), (0, 8 * most)):
+        for cap in (4, 7, 12, 24):
+            search = _Search(sizes, equations, distinct, limit, keeps_order, cap)
+            for found in search.from_size(0):
+                return dict(found)
+    raise ShrinkError("no small sizes fit together")
+
+
+class _Search:
+    """Sizes one after another, smallest first; what an equation decides is not tried."""
+
+    def __init__(
+        self,
+        sizes: Sequence[int],
+        equations: Sequence[Equation],
+        shapes: Sequence[tuple[int, ...]],
+        most: int,
+        keeps_order: int,
+        cap: int,
+    ) -> None:
+        self._sizes, self._most = sizes, most
+        self._keeps_order, self._cap = keeps_order, cap
+        at = {n: i for i, n in enumerate(sizes)}
+        self._ready: list[list[Equation]] = [[] for _ in sizes]
+        for e in equations:
+            places = [at[n] for n in e.sizes if n > 1]
+            if places:
+                self._ready[max(places)].append(e)
+        self._shapes: list[list[tuple[int, ...]]] = [[] for _ in sizes]
+        for shape in shapes:
+            if shape:
+                self._shapes[at[max(shape)]].append(shape)
+        self._new: dict[int, int] = {0: 0, 1: 1}
+        self._nodes = 0
+
+    def from_size(self, at: int) -> Iterator[dict[int, int]]:
+        """Every way to go on from size number `at`."""
+        if at == len(self._sizes):
+            yield {n: self._new[n] for n in self._sizes}
+            return
+        size = self._sizes[at]
+        for new in self._candidates(at, size):
+            self._nodes += 1
+            if self._nodes > MAX_NODES:
+                return
+            self._new[size] = new
+            if self._fits(at):
+                yield from self.from_size(at + 1)
+        self._new.pop(size, None)
+
+    def _candidates(self, at: int, size: int) -> Sequence[int]:
+        before = self._new[self._sizes[at - 1]] if at else 1
+        low = 2 if not self._keeps_order else before + (self._keeps_order == 2)
+        for e in self._ready[at]:
+            if e.solve is not None and e.sizes.count(size) == 1:
+                place = e.sizes.index(size)
+                found = e.solve(place, [self._new.get(n, 1) for n in e.sizes])
+                return () if found is None or not 1 < found <= MAX_SIZE else (found,)
+        low = max(low, 2)
+        if size <= 3:
+            return (size,) if low <= size else ()
+        return range(low, min(size, max(self._cap, low)) + 1)
+
+    def _fits(self, at: int) -> bool:
+        new = self._new
+        return all(e.holds([new[n] for n in e.sizes]) for e in self._ready[at]) and all(
+            prod([new[n] for n in shape]) <= self._most for shape in self._shapes[at]
+        )
