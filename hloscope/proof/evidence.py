@@ -365,7 +365,7 @@ class Evidence:
 
         if any(a.map is None for a in accesses):
             return True
-        if any(a.replica is not None for a in accesses):
+        if any(a.replica is not None or a.via for a in accesses):
             raise UndecidedError("positions in replica groups")
         shape, chosen = self.shapes[place[0]], self.chosen[place[0]]
         follower = Touching(Observed(base))

@@ -11,10 +11,9 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from hloscope.affine import POS_INF, Dim, Interval, Range, Runtime, Var, evaluate_array, variables
-from hloscope.indexing import Access, IndexingMap
+from hloscope.indexing import Access, IndexingMap, RuntimeVariable
 from hloscope.indexing.groups import Route, needed
 from hloscope.indexing.replicas import behind, shortest
-from hloscope.ir.graph import Instruction
 from hloscope.proof.graph import Names
 from hloscope.simplifier.isl_relations import UndecidedError
 
@@ -32,16 +31,18 @@ A_FEW: Final = 3
 
 
 class Reading(Protocol):
-    """Tells the values of runtime variables."""
+    """Tells the values of runtime variables.
+
+    Attributes:
+        drawn: Was there a value that is not known?
+    """
+
+    drawn: bool
 
     def read(
-        self,
-        origin: Instruction | None,
-        index: list[NDArray[np.int64]],
-        values: Interval,
-        name: int,
+        self, variable: RuntimeVariable, index: list[NDArray[np.int64]], name: int
     ) -> NDArray[np.int64]:
-        """The elements of `origin` at many indices, clamped to `values`."""
+        """The values of a variable at many indices, clamped to what it can be."""
 
 
 class Touching:

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from hloscope.affine import Interval
 from hloscope.fusion.leaves import leaf_types
+from hloscope.indexing import RuntimeVariable
 from hloscope.interpreter.plan import Plan, Plans, run
 from hloscope.interpreter.values import Token, Value
 from hloscope.interpreter.world import World
@@ -231,21 +231,21 @@ class Observed:
 
     def __init__(self, base: Base) -> None:
         self._seen = base.seen
+        self.drawn = False
 
     def read(
-        self,
-        origin: Instruction | None,
-        index: list[NDArray[np.int64]],
-        values: Interval,
-        name: int,
+        self, variable: RuntimeVariable, index: list[NDArray[np.int64]], name: int
     ) -> NDArray[np.int64]:
-        """The elements of `origin` at many indices, clamped to `values`.
+        """The values of a variable at many indices, clamped to what it can be.
 
         Raises:
             UndecidedError: Its value is not known, or was another one each time.
         """
         import numpy as np
 
+        origin, values = variable.origin, variable.values
+        if variable.via or variable.collective is not None:
+            raise UndecidedError("positions in replica groups")
         value = self._seen.get(origin, _SEVERAL) if origin is not None else _SEVERAL
         if value is _SEVERAL or isinstance(value, tuple | Token):
             name_of = origin.name if origin is not None else "?"
