@@ -24,7 +24,7 @@ from hloscope.ir.types import (
     Type,
     compatible,
 )
-from hloscope.ir.views import called_by, captured
+from hloscope.ir.views import captured
 from hloscope.ops.collectives import (
     Collective,
     CrossReplicaSum,
@@ -98,11 +98,25 @@ class Instance:
         return ", ".join(types[:3]) + (", …" if len(types) > 3 else "")
 
 
+def within(ins: Instruction) -> tuple[Instruction, ...]:
+    """An instruction and those of the computations it calls, each once, callers first."""
+    found: dict[Instruction, None] = {ins: None}
+    seen: set[Computation] = set()
+    work = [*ins.calls]
+    while work:
+        computation = work.pop()
+        if computation not in seen:
+            seen.add(computation)
+            found |= dict.fromkeys(computation)
+            work += [callee for inner in computation for callee in inner.calls]
+    return tuple(found)
+
+
 def module_of(entry: Computation) -> Module:
     """A program of a computation and all that it calls."""
     every: dict[str, Computation] = {}
     for ins in entry:
-        for inner in called_by(ins):
+        for inner in within(ins):
             for callee in inner.calls:
                 every.setdefault(callee.name, callee)
     every[entry.name] = entry

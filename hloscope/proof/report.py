@@ -10,10 +10,9 @@ from hloscope.errors import InputError
 from hloscope.hlo_parser.printer import print_hlo
 from hloscope.ir.graph import Body, Computation, Instruction
 from hloscope.ir.types import TupleType
-from hloscope.ir.views import called_by
 from hloscope.ops.control import Result, Return
 from hloscope.proof.evidence import Violation
-from hloscope.proof.instance import module_of
+from hloscope.proof.instance import module_of, within
 from hloscope.stablehlo.printing import print_stablehlo
 
 
@@ -47,7 +46,7 @@ def write_evidence(violation: Violation, folder: str | Path, name: str) -> tuple
 def _text(violation: Violation) -> tuple[str, str]:
     """The program in the language that has its ops."""
     running = violation.instance.running
-    ops = {inner.op.name for ins in running for inner in called_by(ins)}
+    ops = {inner.op.name for ins in running for inner in within(ins)}
     if "return" not in ops:
         return print_hlo(module_of(running)), "hlo"
     return print_stablehlo(module_of(_function(running))), "mlir"

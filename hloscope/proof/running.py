@@ -13,10 +13,9 @@ from hloscope.interpreter.values import Token, Value
 from hloscope.interpreter.world import World
 from hloscope.ir.graph import Instruction
 from hloscope.ir.types import TensorType
-from hloscope.ir.views import called_by
 from hloscope.ops.control import Call, Composite, Fusion
 from hloscope.proof.draw import Draw
-from hloscope.proof.instance import Instance, NotExecutableError
+from hloscope.proof.instance import Instance, NotExecutableError, within
 from hloscope.proof.size_rules import shape_of
 from hloscope.simplifier.isl_relations import UndecidedError
 
@@ -218,7 +217,7 @@ def spread(flags: Bools, shape: tuple[int, ...]) -> Bools:
 def _hand_in(instance: Instance, seen: dict[Instruction, Any]) -> None:
     """What parameters of called computations were, where they were called once."""
     top = [instance.ins] if instance.computation is None else [*instance.running]
-    for ins in [i for one in top for i in called_by(one)]:
+    for ins in [i for one in top for i in within(one)]:
         if not isinstance(ins.op, _CALLS) or not ins.calls:
             continue
         for parameter, operand in zip(ins.calls[0].parameters, ins.operands, strict=False):
