@@ -1,4 +1,4 @@
-"""Programs with something broken: bytes flipped, lines dropped, tokens swapped, the end cut off."""
+"""Programs with something broken: bytes, lines and tokens, and what one op has given to another."""
 
 from __future__ import annotations
 
@@ -57,6 +57,47 @@ def _again(text: str, rng: random.Random) -> str:
     return text[: one.end()] + one[0] * rng.choice([1, 3, 3000]) + text[one.end() :]
 
 
+_TYPE: Final = re.compile(
+    r"tensor<[^<>\n]*>|\b(?:pred|token|[a-z]+\d+\w*)\[[^\]\n]*\](?:\{[^}\n]*\})?"
+)
+_ATTRIBUTE: Final = re.compile(r"(?<=[,{<] )[\w.]+\s?=\s?(?:\{[^{}\n]*\}|\[[^\]\n]*\]|[^,{}<>\n]+)")
+_OPERANDS: Final = re.compile(r"(?<=\w)\([^()\n]*\)")
+_NAME: Final = re.compile(r'"?\b(?:stablehlo|chlo)\.\w+"?|(?<=\s)[a-z][a-z-]+(?=\()')
+_REGION: Final = re.compile(r"\{\n(?:[^{}]|\{[^{}\n]*\})*?\n\s*\}")
+
+
+def _exchange(pattern: re.Pattern[str]) -> Callable[[str, random.Random], str]:
+    """A function that lets two places of a kind exchange what stands there, or one take it."""
+
+    def exchanged(text: str, rng: random.Random) -> str:
+        places = list(pattern.finditer(text))
+        if len(places) < 2:
+            return _swap(text, rng)
+        first, second = sorted(rng.sample(range(len(places)), 2))
+        a, b = places[first], places[second]
+        if b.start() < a.end():
+            return text
+        new = (b[0], a[0]) if rng.random() < 0.5 else rng.choice([(a[0], a[0]), (b[0], b[0])])
+        return text[: a.start()] + new[0] + text[a.end() : b.start()] + new[1] + text[b.end() :]
+
+    return exchanged
+
+
+def _rank(text: str, rng: random.Random) -> str:
+    """One type gets another rank, wherever else it stands it stays."""
+    places = list(_TYPE.finditer(text))
+    if not places:
+        return text
+    one = rng.choice(places)
+    sizes = [rng.choice([0, 1, 2, 3, 7, 64]) for _ in range(rng.choice([0, 1, 2, 3, 5, 66]))]
+    if one[0].startswith("tensor<"):
+        element = re.split(r"[\dx?*]+x|,", one[0][len("tensor<") : -1])[-1] or "f32"
+        new = "tensor<" + "".join(f"{n}x" for n in sizes) + element + ">"
+    else:
+        new = one[0].split("[")[0] + f"[{','.join(map(str, sizes))}]"
+    return text[: one.start()] + new + text[one.end() :]
+
+
 KINDS: Final[dict[str, Callable[[str, random.Random], str]]] = {
     "bytes flipped": _flip,
     "lines dropped": _drop,
@@ -64,6 +105,12 @@ KINDS: Final[dict[str, Callable[[str, random.Random], str]]] = {
     "cut off": _cut,
     "number changed": _number,
     "token repeated": _again,
+    "types exchanged": _exchange(_TYPE),
+    "attributes exchanged": _exchange(_ATTRIBUTE),
+    "operands exchanged": _exchange(_OPERANDS),
+    "ops exchanged": _exchange(_NAME),
+    "regions exchanged": _exchange(_REGION),
+    "rank changed": _rank,
 }
 
 
