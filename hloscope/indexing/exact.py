@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Hashable, Iterable
 
-from hloscope.affine import Expr, Interval, Range, Runtime, variables
+import hloscope.indexing.claims as claims
+from hloscope.affine import Expr, Interval, Runtime, Var, substitute, variables
 from hloscope.errors import UnsupportedError
-from hloscope.indexing.as_read import prove_same_reads
 from hloscope.indexing.base import MapBase
+from hloscope.indexing.reads import by_name
 from hloscope.simplifier import isl
 from hloscope.simplifier.isl import PROVED, Proof, Verdict
 from hloscope.simplifier.isl_relations import BUDGET, System
@@ -27,28 +27,28 @@ def system_of(m: MapBase) -> System:
     )
 
 
-def _systems(maps: Iterable[MapBase]) -> list[System]:
-    return [system_of(m) for m in maps if not m.is_known_empty]
+def _not_empty(maps: Iterable[MapBase]) -> list[MapBase]:
+    return [m for m in maps if not m.is_known_empty]
 
 
 def runtime_keys(m: MapBase) -> tuple[Hashable, ...]:
-    """What makes runtime variables of two maps the same one.
+    """What makes runtime variables of two maps the same one, for the same index.
 
     Those of known origin are the same if they read the same element of the same instruction and
-    clamp it to the same bounds; others if they have the same name and position.
+    clamp it to the same bounds; others if they have the same name, or position without a name.
     """
-    return tuple(
-        [
-            (i, v.name) if v.source is None else (v.source, v.values, _closed(m, v.arguments))
-            for i, v in enumerate(m.runtime)
-        ]
-    )
+    return tuple([_key(m, i) for i in range(len(m.runtime))])
 
 
-def _closed(m: MapBase, index: Sequence[Expr]) -> tuple[Hashable, ...]:
+def _key(m: MapBase, i: int) -> Hashable:
     """An index with runtime variables told by what they read, not by their position."""
-    inner = sorted({v for e in index for v in variables(e) if isinstance(v, Runtime)})
-    return (*index, *[(m.runtime[v.index].source, *m.runtime[v.index].arguments) for v in inner])
+    v = m.runtime[i]
+    inner = sorted({x for e in v.arguments for x in variables(e) if isinstance(x, Runtime)})
+    nested = tuple([(x, _key(m, x.index)) for x in inner])
+    place: dict[Var, Expr] = {x: Runtime(k) for k, x in enumerate(inner)}
+    index = tuple([substitute(e, place) for e in v.arguments])
+    origin = (by_name(i, v),) if v.source is None else (v.source, v.values)
+    return (*origin, *index, *[key for _, key in nested])
 
 
 def prove_equal(
@@ -66,57 +66,36 @@ def prove_equal(
     if set(a) == set(b):
         return PROVED
     try:
-        proof = isl.prove_equal([*map(system_of, a)], [*map(system_of, b)], budget=budget)
+        if claims.any_reads(a, b):
+            return claims.equal(a, b, budget)
+        return isl.prove_equal([*map(system_of, a)], [*map(system_of, b)], budget=budget)
     except ValueError as error:
         return Proof(Verdict.REFUTED, reason=str(error))
-    if proof.is_refuted and prove_same_reads(a, b, inverse=False, budget=budget):
-        return replace(PROVED, seconds=proof.seconds)
-    return unless_running(proof, a + b)
-
-
-def unless_running(proof: Proof, maps: Sequence[MapBase]) -> Proof:
-    """The proof; a refutation counts only if no runtime variable is read at indices that run."""
-    if proof.is_refuted and (runs := running_indices(maps)):
-        reason = f"runtime variables {runs} are read at indices that run"
-        return Proof(Verdict.UNDECIDED, reason=reason, seconds=proof.seconds)
-    return proof
-
-
-def running_indices(maps: Sequence[MapBase]) -> str:
-    """Runtime variables that have another value for each value of a range variable.
-
-    To isl they are constants: what it proves is true, what it refutes need not be wrong.
-    """
-    return ", ".join(
-        v.name or f"rt{i}"
-        for m in maps
-        for i, v in enumerate(m.runtime)
-        if any(isinstance(x, Range) for x in variables(*v.index))
-    )
 
 
 def prove_empty(maps: Iterable[MapBase], *, budget: int = BUDGET) -> Proof:
     """Is the union of the maps empty?  The counter-example is a pair in it."""
-    return isl.prove_empty(_systems(maps), budget=budget)
+    kept = _not_empty(maps)
+    if claims.any_reads(kept):
+        return claims.empty(kept, budget)
+    return isl.prove_empty([*map(system_of, kept)], budget=budget)
 
 
 def prove_within(m: MapBase, expr: Expr, interval: Interval, *, budget: int = BUDGET) -> Proof:
     """Does an expression stay in the interval on the whole domain?"""
+    if m.runtime and not m.is_known_empty:
+        return claims.within(m, expr, interval, budget)
     return isl.prove_within(system_of(m), expr, interval, budget=budget)
 
 
 def prove_inverse(
     first: Iterable[MapBase], second: Iterable[MapBase], *, budget: int = BUDGET
 ) -> Proof:
-    """Is the second union the first with the sides of every pair swapped?
-
-    Where runtime variables are read at indices that run, what they read is carried along.
-    """
-    a, b = ([m for m in side if not m.is_known_empty] for side in (first, second))
-    proof = isl.prove_inverse(_systems(a), _systems(b), budget=budget)
-    if proof.is_refuted and prove_same_reads(a, b, inverse=True, budget=budget):
-        return replace(PROVED, seconds=proof.seconds)
-    return unless_running(proof, a + b)
+    """Is the second union the first with the sides of every pair swapped?"""
+    a, b = _not_empty(first), _not_empty(second)
+    if claims.any_reads(a, b):
+        return claims.inverse(a, b, budget)
+    return isl.prove_inverse([*map(system_of, a)], [*map(system_of, b)], budget=budget)
 
 
 def prove_composed(
@@ -126,8 +105,15 @@ def prove_composed(
     *,
     budget: int = BUDGET,
 ) -> Proof:
-    """Is `composed` what `first` followed by `second` is?"""
-    systems = _systems(first), _systems(second), _systems(composed)
+    """Is `composed` what `first` followed by `second` is?
+
+    Runtime variables without origin are other ones in `first` and in `second`; those of `composed`
+    come in the order of `compose`.
+    """
+    a, b, whole = _not_empty(first), _not_empty(second), _not_empty(composed)
+    if claims.any_reads(a, b, whole):
+        return claims.composed(a, b, whole, budget)
+    systems = [[*map(system_of, maps)] for maps in (a, b, whole)]
     return isl.prove_composed(*systems, budget=budget)
 
 
@@ -138,6 +124,8 @@ def tight_bounds(m: MapBase, expr: Expr, *, budget: int = BUDGET) -> Interval | 
     """
     if m.is_known_empty:
         return Interval.EMPTY
+    if m.runtime:
+        return claims.tight_bounds(m, expr, budget)
     return isl.tight_bounds(system_of(m), expr, budget=budget)
 
 

@@ -260,12 +260,27 @@ class IndexingMap(MapBase):
             runtime: Values of the runtime variables, where they make a difference.
 
         Raises:
-            UnsupportedError: It is undecided.
+            UnsupportedError: It is undecided, or the values that are read decide: `card_bounds`
+                says between which numbers it is.
 
         >>> IndexingMap.parse("(d0) -> (d0 / 3), domain: d0 in [0, 9]").card()
         4
         """
         return image(self).card(runtime)
+
+    def card_bounds(self) -> tuple[int, int]:
+        """The number of elements touched is at least the first and at most the second.
+
+        Whatever is read at run time; the two are equal where `card` gives the number.
+
+        Raises:
+            UnsupportedError: There is no end of them.
+
+        >>> rows = "(d0){rt0} -> (d0 * rt0), domain: d0 in [0, 3], rt0 in [0, 2]"
+        >>> IndexingMap.parse(rows).card_bounds()
+        (1, 4)
+        """
+        return image(self).card_bounds()
 
     def union(self, other: Self) -> list[Self]:
         """The pairs of both maps, as maps that share none; the first is this map.
@@ -296,7 +311,8 @@ class IndexingMap(MapBase):
         """The relation as an `islpy.Map`; runtime variables are the parameters `p0`, `p1`, ….
 
         Raises:
-            UnsupportedError: It is not affine.
+            UnsupportedError: It is not affine, or a runtime variable has another value for each
+                index, which a parameter has not.
         """
         return to_isl(self)
 

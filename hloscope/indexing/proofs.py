@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from hloscope.affine import Interval, variables
+import hloscope.indexing.claims as claims
+from hloscope.affine import Interval
 from hloscope.errors import UnsupportedError
 from hloscope.indexing.base import MapBase
-from hloscope.indexing.exact import system_of, unless_running
+from hloscope.indexing.exact import system_of
 from hloscope.simplifier import isl
 from hloscope.simplifier.isl import PROVED, CounterExample, Proof, Verdict
-from hloscope.simplifier.isl_relations import BUDGET, System
+from hloscope.simplifier.isl_relations import BUDGET
 
 
 def prove_implies(
@@ -29,11 +30,13 @@ def prove_implies(
         return PROVED
     if any(m.is_undefined for m in a + b):
         return Proof(Verdict.UNDECIDED, reason="an undefined map says nothing")
+    a, b = ([m for m in side if not m.is_known_empty] for side in (a, b))
     try:
-        proof = isl.prove_subset(_systems(a), _systems(b), budget=budget)
+        if claims.any_reads(a, b):
+            return claims.subset(a, b, budget)
+        return isl.prove_subset([*map(system_of, a)], [*map(system_of, b)], budget=budget)
     except ValueError as error:
         return Proof(Verdict.REFUTED, reason=str(error))
-    return unless_running(proof, a + b)
 
 
 def prove_injective(maps: Iterable[MapBase], *, budget: int = BUDGET) -> Proof:
@@ -52,8 +55,11 @@ def prove_single_valued(maps: Iterable[MapBase], *, budget: int = BUDGET) -> Pro
 def _one_to_one(maps: list[MapBase], budget: int, *, reverse: bool) -> Proof:
     if undecided := _undecided(maps):
         return undecided
+    maps = [m for m in maps if not m.is_known_empty]
+    if claims.any_reads(maps):
+        return claims.one_to_one(maps, budget, reverse=reverse)
     ask = isl.prove_single_valued if reverse else isl.prove_injective
-    return ask(_systems(maps), budget=budget)
+    return ask([*map(system_of, maps)], budget=budget)
 
 
 def prove_bijective(m: MapBase, shape: Sequence[int], *, budget: int = BUDGET) -> Proof:
@@ -77,37 +83,20 @@ def prove_bijective(m: MapBase, shape: Sequence[int], *, budget: int = BUDGET) -
         nothing = CounterExample((), (0,) * len(shape))
         return Proof(Verdict.REFUTED, nothing, "the map is empty, the shape is not")
     boxes = domain, [Interval(0, size - 1) for size in shape]
-    proofs = [
-        prove_injective([m], budget=budget),
-        prove_single_valued([m], budget=budget),
-        isl.prove_onto(_systems([m]), boxes, budget=budget),
-    ]
+    whole = (
+        claims.onto(m, boxes, budget)
+        if m.runtime
+        else isl.prove_onto([system_of(m)], boxes, budget=budget)
+    )
+    proofs = [prove_injective([m], budget=budget), prove_single_valued([m], budget=budget), whole]
     order = Verdict.REFUTED, Verdict.UNDECIDED, Verdict.PROVED
     return min(proofs, key=lambda proof: order.index(proof.verdict))
-
-
-def _systems(maps: Iterable[MapBase]) -> list[System]:
-    return [system_of(m) for m in maps if not m.is_known_empty]
 
 
 def _undecided(maps: Sequence[MapBase]) -> Proof | None:
     if any(m.is_undefined for m in maps):
         return Proof(Verdict.UNDECIDED, reason="an undefined map says nothing")
-    if runs := reading_indices(maps):
-        reason = f"runtime variables {runs} have another value for each index"
-        return Proof(Verdict.UNDECIDED, reason=reason)
     return None
-
-
-def reading_indices(maps: Sequence[MapBase]) -> str:
-    """Runtime variables whose value may differ from index to index.
-
-    To isl they are constants; a claim about several indices at once would not be about them.
-    """
-    names = [
-        v.name or f"rt{i}" for m in maps for i, v in enumerate(m.runtime) if variables(*v.arguments)
-    ]
-    return ", ".join(names)
 
 
 def decided(proof: Proof, what: str) -> bool:

@@ -6,18 +6,21 @@ no pair.  Everything here is exact, or says that it is undecided.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import gcd, prod
-from typing import Any, Final, Generic, TypeAlias
+from typing import Any, Generic, TypeAlias
 
 from hloscope.affine import Const, Dim, Expr, Interval, Mod, Range, Runtime, Sum, Var, variables
 from hloscope.errors import UnsupportedError
 from hloscope.indexing.base import M
+from hloscope.indexing.counts import card, card_bounds, with_values
 from hloscope.indexing.evaluate import CHUNK, Ints, Point, points
-from hloscope.indexing.exact import prove_empty, running_indices, system_of
+from hloscope.indexing.exact import prove_empty, system_of
+from hloscope.indexing.proofs import prove_implies
+from hloscope.indexing.reads import running
 from hloscope.indexing.simplify import simplify
-from hloscope.indexing.transform import remove_unused
+from hloscope.indexing.transform import dims_to_ranges, remove_unused
 from hloscope.indexing.variables import (
     Constraint,
     RuntimeVariable,
@@ -29,13 +32,10 @@ from hloscope.indexing.variables import (
 )
 from hloscope.simplifier.isl_relations import BUDGET, UndecidedError, budgeted, context
 from hloscope.simplifier.isl_relations import to_isl as relation_of
-from hloscope.simplifier.isl_sets import Piece, combine, count_results, pieces_of
+from hloscope.simplifier.isl_sets import Piece, combine, pieces_of
 
 Side: TypeAlias = Interval | range | tuple[int, int] | int
 """The integers a coordinate runs over: an interval, `(lo, hi)` with both ends, a range, one."""
-
-MAX_ENUMERATED: Final = 1 << 22
-"""Points that are enumerated where isl does not count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +72,23 @@ class IndexSet(Generic[M]):
             runtime: Values of the runtime variables, where they make a difference.
 
         Raises:
-            UnsupportedError: It is undecided; the message says why.
+            UnsupportedError: It is undecided, or the values that are read decide; the message
+                says why, or between what numbers it is.
         """
         if runtime:
             return self.at_runtime(runtime).card()
         return card(self.maps, budget=self._budget)
 
+    def card_bounds(self) -> tuple[int, int]:
+        """The number of elements is at least the first and at most the second, whatever is read.
+
+        Raises:
+            UnsupportedError: There is no end of them.
+        """
+        return card_bounds(self.maps, budget=self._budget)
+
     def __contains__(self, point: Ints) -> bool:
-        return any(_reaches(m, point) for m in self.maps)
+        return _contains(self.maps, point)
 
     def __iter__(self) -> Iterator[Point]:
         """The elements, each once, in order.
@@ -140,42 +149,46 @@ def _interval(side: Side) -> Interval:
 
 
 def _set_of(m: M, results: Sequence[Expr]) -> IndexSet[M]:
-    """The set of some results: dimensions become range variables before the others."""
-    n = len(m.dims)
-    new: dict[Var, Expr] = {Dim(i): Range(i) for i in range(n)}
-    new |= {Range(i): Range(n + i) for i in range(len(m.ranges))}
     if m.is_known_empty:
         return IndexSet((), len(results))
-    found = m.with_(
-        dims=(),
-        ranges=[*m.dims, *m.ranges],
-        runtime=[renamed(v, new) for v in m.runtime],
-        results=substituted(results, new),
-        constraints=substituted_constraints(m.constraints, new),
-    )
-    found = remove_unused(simplify(found), dims=False)
+    found = remove_unused(simplify(dims_to_ranges(m, results)), dims=False)
     return IndexSet(() if found.is_known_empty else (found,), len(results))
 
 
 def _at_runtime(m: M, values: Ints) -> M:
     if len(values) != len(m.runtime):
         raise ValueError(f"{len(values)} values for {len(m.runtime)} runtime variables")
-    new: dict[Var, Expr] = {Runtime(i): Const(v) for i, v in enumerate(values)}
-    inside = [(Const(k), v.interval) for k, v in zip(values, m.runtime, strict=True)]
-    return m.with_(
-        runtime=(),
-        results=substituted(m.results, new),
-        constraints=[*substituted_constraints(m.constraints, new), *inside],
-    )
+    if several := running([m], also_dims=True):
+        raise UnsupportedError(f"one value for {several}, read at several indices, says too little")
+    return with_values(m, values)
+
+
+def _contains(maps: Sequence[M], point: Ints) -> bool:
+    if any(len(m.results) != len(point) for m in maps):
+        return False
+    free = [m for m in maps if not m.runtime]
+    if any(_reaches(m, point) for m in free):
+        return True
+    reading = [m for m in maps if m.runtime]
+    if not reading:
+        return False
+    here = type(reading[0])(results=[int(k) for k in point])
+    if prove_implies([here], maps).is_proved:
+        return True
+    never = [_there(m, point).with_(results=()) for m in reading]
+    if prove_empty(never).is_proved:
+        return False
+    raise UnsupportedError("membership depends on runtime variables: give them values")
+
+
+def _there(m: M, point: Ints) -> M:
+    """The part of a map that has this result."""
+    there = [(e, Interval.point(int(k))) for e, k in zip(m.results, point, strict=True)]
+    return simplify(m.with_(constraints=(*m.constraints, *there)))
 
 
 def _reaches(m: M, point: Ints) -> bool:
-    if len(point) != len(m.results):
-        return False
-    if m.runtime:
-        raise UnsupportedError("membership depends on runtime variables: give them values")
-    there = [(e, Interval.point(int(k))) for e, k in zip(m.results, point, strict=True)]
-    m = simplify(m.with_(constraints=(*m.constraints, *there)))
+    m = _there(m, point)
     if m.is_known_empty:
         return False
     if not m.constraints:
@@ -186,93 +199,6 @@ def _reaches(m: M, point: Ints) -> bool:
     if not proof.is_proved and not proof.is_refuted:
         raise UnsupportedError(f"membership is undecided: {proof.reason}")
     return proof.is_refuted
-
-
-# -------------------------------------------------------------------------------------- counting
-
-
-def card(maps: Sequence[M], *, budget: int = BUDGET) -> int:
-    """How many different results maps have together, over their whole domains.
-
-    Three ways, the fast one first: a product over results that share no variable, where each is
-    dense or a mixed radix; isl; enumeration of at most `MAX_ENUMERATED` points.
-
-    Raises:
-        UnsupportedError: It is undecided; the message says why.
-    """
-    kept = [m for m in maps if not m.is_known_empty]
-    if len(kept) == 1:
-        kept = [_without_shift(kept[0])]
-        if (quick := _product_of_counts(kept[0])) is not None:
-            return quick
-    try:
-        return count_results([*map(system_of, kept)], budget=budget)
-    except UndecidedError as error:
-        size = sum(prod(i.size for i in m.box.values()) for m in kept)
-        if size <= MAX_ENUMERATED and not any(m.runtime for m in kept):
-            sets = [_set_of(m, m.results) for m in kept]
-            return len(set().union(*(points(m, ()) for s in sets for m in s.maps)))
-        reason = str(error)
-        if not any(m.runtime for m in kept):
-            reason += f", and {size} points are more than the {MAX_ENUMERATED} that are enumerated"
-        raise UnsupportedError(f"the number of elements is undecided: {reason}") from None
-
-
-def _without_shift(m: M) -> M:
-    """The map without runtime variables that only move results: they change no number."""
-    if not m.runtime or any(v.is_condition for v in m.runtime):
-        return m
-    results = []
-    for e in m.results:
-        terms = e.terms if isinstance(e, Sum) else ((e, 1),)
-        moved = [(t, c) for t, c in terms if isinstance(t, Runtime)]
-        results.append(e - sum((t * c for t, c in moved), Const(0)))
-    used = variables(*results, *(e for e, _ in m.constraints))
-    if any(isinstance(v, Runtime) for v in used):
-        return m
-    return m.with_(results=results, runtime=())
-
-
-def _product_of_counts(m: M) -> int | None:
-    """The number of results that share no variable; `None` where that is not so easy."""
-    if m.constraints or m.runtime:
-        return None
-    seen: set[Var] = set()
-    total = 1
-    for e in m.results:
-        used = variables(e)
-        count = _count(e, m.box)
-        if count is None or used & seen:
-            return None
-        seen |= used
-        total *= count
-    return total
-
-
-def _count(e: Expr, box: Mapping[Var, Interval]) -> int | None:
-    """The number of values of a sum of scaled variables that are dense or a mixed radix."""
-    if isinstance(e, Const):
-        return 1
-    terms = e.terms if isinstance(e, Sum) else ((e, 1),)
-    sizes: list[tuple[int, int]] = []
-    for t, c in terms:
-        if not isinstance(t, Dim | Range) or not box[t].is_finite:
-            return None
-        sizes.append((abs(c), box[t].size))
-    step, count, reach, is_dense = 0, 1, 0, True  # values are in [0, reach]
-    for c, size in sorted(sizes):
-        if size == 1:
-            continue
-        if count == 1:
-            step, count = c, size
-        elif is_dense and c % step == 0 and c // step <= count:
-            count += (size - 1) * (c // step)
-        elif c > reach:
-            count, is_dense = count * size, False
-        else:
-            return None
-        reach += c * (size - 1)
-    return count
 
 
 # ---------------------------------------------------------------------------------- pairs of maps
@@ -325,10 +251,8 @@ def _check(first: M, second: M) -> None:
 
 def _combined(operation: str, first: M, second: M) -> list[M]:
     _check(first, second)
-    if running := running_indices([first, second]):
-        raise UnsupportedError(
-            f"undecided: runtime variables {running} are read at indices that run"
-        )
+    if reads := running([first, second]):
+        raise UnsupportedError(f"undecided: runtime variables {reads} are read at indices that run")
     systems = system_of(first), system_of(second)
     try:
         pieces, parameters = combine(operation, [systems[0]], [systems[1]])
@@ -424,6 +348,8 @@ def _both(first: M, second: M) -> list[M]:
 
 def to_isl(m: M) -> Any:
     """The relation as an `islpy.Map`; runtime variables are parameters."""
+    if reads := running([m], also_dims=True):
+        raise UnsupportedError(f"runtime variables {reads} are read at indices that run")
     try:
         return relation_of(system_of(m))
     except ValueError as error:

@@ -223,6 +223,20 @@ def ranges_to_dims(m: M, indices: Sequence[int]) -> M:
     )
 
 
+def dims_to_ranges(m: M, results: Sequence[Expr] | None = None) -> M:
+    """The map without dimensions, which are range variables before the others.
+
+    Args:
+        m: The map.
+        results: Other results, over the variables of `m`.
+    """
+    n = len(m.dims)
+    new: dict[Var, Expr] = {Dim(i): Range(i) for i in range(n)}
+    new |= {Range(i): Range(n + i) for i in range(len(m.ranges))}
+    whole = m if results is None else m.with_(results=results)
+    return replaced(whole, new, dims=(), ranges=m.dims + m.ranges, runtime=m.runtime)
+
+
 def symbols_to_dims(m: M) -> M:
     """The map where all range variables, then all runtime variables, are dimensions."""
     new: dict[Var, Expr] = {Range(i): Dim(len(m.dims) + i) for i in range(len(m.ranges))}

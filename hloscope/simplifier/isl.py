@@ -39,6 +39,40 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Table:
+    """What a tensor that is read at run time holds in a counter-example.
+
+    Attributes:
+        name: What the tensor is called.
+        origin: The tensor, or what tells it from others.
+        entries: Indices and values.
+        formula: The elements that are not listed, over `Dim(i)`, their index; `None`: whatever
+            they are.
+        rank: The number of its dimensions.
+
+    >>> print(Table("i", None, (((2, 0), 5),), rank=2))
+    i[2, 0] = 5
+    """
+
+    name: str
+    origin: Hashable
+    entries: tuple[tuple[tuple[int, ...], int], ...] = ()
+    formula: Expr | None = None
+    rank: int = 0
+
+    def __str__(self) -> str:
+        said = [f"{self.name}{_index(at)} = {value}" for at, value in self.entries]
+        if self.formula is not None and (self.rank or not said):
+            index = [f"d{i}" for i in range(self.rank)]
+            said.append(f"{self.name}{_index(index)} = {self.formula}")
+        return ", ".join(said)
+
+
+def _index(at: Sequence[object]) -> str:
+    return f"[{', '.join(map(str, at))}]" if at else ""
+
+
+@dataclass(frozen=True, slots=True)
 class CounterExample:
     """A pair that is in one relation only.
 
@@ -47,19 +81,31 @@ class CounterExample:
         results: The index it is related to.
         runtime: Values of runtime variables, by key.
         only_in: Which relation has the pair: 0 is the first, 1 the second.
+        tables: What tensors hold that are read at run time.
     """
 
     dims: tuple[int, ...]
     results: tuple[int, ...]
     runtime: tuple[tuple[Hashable, int], ...] = ()
     only_in: int = 0
+    tables: tuple[Table, ...] = ()
 
     def __str__(self) -> str:
         where = ("first", "second")[self.only_in]
-        return f"{_tuple(self.dims)} -> {_tuple(self.results)} only in the {where}"
+        return f"{self.pair} only in the {where}{self.reading}"
+
+    @property
+    def pair(self) -> str:
+        """The index and what it is related to."""
+        return f"{as_tuple(self.dims)} -> {as_tuple(self.results)}"
+
+    @property
+    def reading(self) -> str:
+        """` where …`: what is read at run time; empty if nothing is."""
+        return f" where {', '.join(map(str, self.tables))}" if self.tables else ""
 
 
-def _tuple(values: tuple[int, ...]) -> str:
+def as_tuple(values: tuple[int, ...]) -> str:
     return f"({', '.join(map(str, values))})"
 
 
@@ -304,7 +350,7 @@ def _one_to_one(isl: Any, systems: Sequence[System], *, reverse: bool) -> Proof:
     pairs = relation.apply_range(relation.reverse())
     same = isl.Map.identity(pairs.get_space())
     example = _sample(isl, pairs.subtract(same), parameters, shape[0])
-    both = f"{_tuple(example.dims)}, {_tuple(example.results)}"
+    both = f"{as_tuple(example.dims)}, {as_tuple(example.results)}"
     what = "an index has two results" if reverse else "two indices have a result in common"
     return Proof(Verdict.REFUTED, example, f"{what}: {both}")
 
@@ -335,7 +381,7 @@ def prove_onto(
                 if not points.is_empty():
                     at = _sample(isl, isl.Map.from_domain(points), parameters, len(box)).dims
                     pair = ((), at) if number else (at, ())
-                    reason = text[number].format(_tuple(at))
+                    reason = text[number].format(as_tuple(at))
                     return Proof(Verdict.REFUTED, CounterExample(*pair), reason)
         return PROVED
 

@@ -17,8 +17,8 @@ from hloscope.affine import Dim, Interval, Range, Runtime
 from hloscope.fusion import Analysis
 from hloscope.hlo_parser.types import parse_type
 from hloscope.indexing import IndexingMap, RuntimeVariable, Variable
-from hloscope.indexing.as_read import reads_as_it_runs
 from hloscope.indexing.exact import prove_equal, prove_inverse
+from hloscope.indexing.reads import reads_as_it_runs
 from hloscope.ir.graph import Instruction
 from hloscope.ops.control import Parameter
 from tests.conftest import needs_shared

@@ -1,0 +1,350 @@
+"""Numbers of elements: exact, or between two numbers where values read at run time decide.
+
+What is read only moves elements, or it makes some of them equal, or it decides which there are.
+The first changes no number: results are told apart by their other coordinates.  For the others
+the least and the greatest number are bounds: no table has fewer or more, though perhaps none has
+as few or as many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from itertools import product
+from math import prod
+from typing import Final
+
+from hloscope.affine import (
+    NEG_INF,
+    POS_INF,
+    Const,
+    Dim,
+    Expr,
+    Interval,
+    Range,
+    Runtime,
+    Sum,
+    Var,
+    bounds,
+    children,
+    linear,
+    variables,
+)
+from hloscope.errors import UnsupportedError
+from hloscope.indexing.base import M, MapBase
+from hloscope.indexing.evaluate import Point, points
+from hloscope.indexing.exact import runtime_keys, system_of
+from hloscope.indexing.reads import index_variables
+from hloscope.indexing.simplify import simplify
+from hloscope.indexing.transform import dims_to_ranges
+from hloscope.indexing.variables import (
+    Constraint,
+    Variable,
+    renamed,
+    substituted,
+    substituted_constraints,
+)
+from hloscope.simplifier.isl_relations import BUDGET, UndecidedError
+from hloscope.simplifier.isl_sets import count_results
+
+MAX_ENUMERATED: Final = 1 << 22
+"""Points that are enumerated where isl does not count."""
+COUNTING: Final = 500_000
+"""Steps of isl for one count: it goes through the points, and a step is a longer way there."""
+MAX_VALUES: Final = 64
+"""So many values of runtime variables together are tried one by one."""
+
+
+def card(maps: Sequence[M], *, budget: int = BUDGET) -> int:
+    """How many different results maps have together, over their whole domains.
+
+    Raises:
+        UnsupportedError: It is undecided, or what is read at run time decides it; the message says
+            why, or between which numbers it is.
+
+    >>> from hloscope.indexing import IndexingMap
+    >>> card([IndexingMap.parse("(d0){rt0} -> (d0 + rt0), domain: d0 in [0, 3], rt0 in [0, 4]")])
+    4
+    """
+    kept = _kept(maps)
+    if not any(m.runtime for m in kept):
+        return _known(kept, budget)
+    low, high = card_bounds(kept, budget=budget)
+    if low == high:
+        return low
+    raise UnsupportedError(
+        f"the number of elements is undecided: runtime variables decide it, {low} to {high}"
+    )
+
+
+def card_bounds(maps: Sequence[M], *, budget: int = BUDGET) -> tuple[int, int]:
+    """The number of results is at least the first and at most the second, whatever is read.
+
+    Raises:
+        UnsupportedError: There is no end of them.
+
+    >>> from hloscope.indexing import IndexingMap
+    >>> scaled = "(d0){rt0} -> (d0 * rt0), domain: d0 in [0, 3], rt0 in [0, 4]"
+    >>> card_bounds([IndexingMap.parse(scaled)])
+    (1, 4)
+    """
+    kept = _kept(maps)
+    if not any(m.runtime for m in kept):
+        try:
+            count = _known(kept, budget)
+        except UnsupportedError:
+            return 0, min(_hull(kept), sum(map(_size, kept)))
+        return count, count
+    found = _each_value(kept, budget)
+    if found is None:
+        most = min(sum(_most(m, budget) for m in kept), _hull(kept))
+        found = min(max(_least(m, budget) for m in kept), most), most
+    return found
+
+
+def _kept(maps: Sequence[M]) -> list[M]:
+    kept = [m for m in maps if not m.is_known_empty]
+    return [_without_shift(kept[0])] if len(kept) == 1 else kept
+
+
+def _known(maps: Sequence[M], budget: int) -> int:
+    """The number of results of maps without runtime variables.
+
+    Three ways, the fast one first: a product over results that share no variable, where each is
+    dense or a mixed radix; isl; enumeration of at most `MAX_ENUMERATED` points.
+    """
+    if len(maps) == 1 and (quick := _product_of_counts(maps[0])) is not None:
+        return quick
+    try:
+        return count_results([*map(system_of, maps)], budget=min(budget, COUNTING))
+    except UndecidedError as error:
+        size = sum(map(_size, maps))
+        if size <= MAX_ENUMERATED:
+            return len(set[Point]().union(*(points(dims_to_ranges(m), ()) for m in maps)))
+        reason = (
+            f"{error}, and {size} points are more than the {MAX_ENUMERATED} that are enumerated"
+        )
+        raise UnsupportedError(f"the number of elements is undecided: {reason}") from None
+
+
+def _size(m: MapBase) -> int:
+    """The number of points of the box of dimensions and ranges."""
+    return prod(v.interval.size for v in (*m.dims, *m.ranges))
+
+
+def _hull(maps: Sequence[MapBase]) -> int:
+    """The number of points of the smallest box around all results."""
+    sides = [Interval.EMPTY] * (len(maps[0].results) if maps else 0)
+    for m in maps:
+        sides = [a | m.domain.bounds(e) for a, e in zip(sides, m.results, strict=True)]
+    if not all(side.is_finite for side in sides):
+        raise UnsupportedError("the number of elements is undecided: there is no end of them")
+    return prod(side.size for side in sides)
+
+
+# ------------------------------------------------------------------------------ what is only moved
+
+
+def _without_shift(m: M) -> M:
+    """A map with as many results, where runtime variables that only move results are gone.
+
+    Those are terms of results that other results determine: by how much `x[i[d0]]` of row `d0` is
+    moved is known where `d0` is.
+    """
+    if not m.runtime or any(v.is_condition for v in m.runtime) or _reads(*_exprs(m.constraints)):
+        return m
+    results = [*m.results]
+    known: set[Var] = {v for v, side in m.box.items() if side.is_point}
+    before = None
+    while before != (results, len(known)):
+        before = [*results], len(known)
+        for e in results:
+            used = variables(e)
+            if not _reads(e) and len(used) == 1 and len(_terms(e)) == 1 and _terms(e)[0][0] in used:
+                known |= used  # a variable, scaled and moved
+        known |= {Runtime(i) for i, v in enumerate(m.runtime) if variables(*v.arguments) <= known}
+        for k, e in enumerate(results):
+            moved = [(t, c) for t, c in _terms(e) if isinstance(t, Runtime) and t in known]
+            rest = e - sum((t * c for t, c in moved), Const(0))
+            if moved and not _reads(rest):
+                results[k] = rest
+    if _reads(*results):
+        return m.with_(results=results)
+    return m.with_(results=results, runtime=())
+
+
+def _exprs(constraints: Sequence[Constraint]) -> list[Expr]:
+    return [e for e, _ in constraints]
+
+
+def _terms(e: Expr) -> Sequence[tuple[Expr, int]]:
+    return e.terms if isinstance(e, Sum) else ((e, 1),)
+
+
+def _reads(*exprs: Expr) -> bool:
+    """Does one of the expressions contain a runtime variable?"""
+    return any(isinstance(v, Runtime) for v in variables(*exprs))
+
+
+# ----------------------------------------------------------------------- where what is read decides
+
+
+def _each_value(maps: Sequence[M], budget: int) -> tuple[int, int] | None:
+    """The least and the greatest number, each value tried; `None` where they are too many."""
+    values: dict[Hashable, Interval] = {}
+    for m in maps:
+        for i, (v, key) in enumerate(zip(m.runtime, runtime_keys(m), strict=True)):
+            if index_variables(m, i) or _reads(*v.arguments):
+                return None
+            values[key] = values.get(key, Interval.EMPTY) | v.values
+    if prod(side.size for side in values.values()) > MAX_VALUES:
+        return None
+    counts = set()
+    for chosen in product(*values.values()):
+        at = dict(zip(values, chosen, strict=True))
+        fixed = [with_values(m, [at[key] for key in runtime_keys(m)]) for m in maps]
+        try:
+            counts.add(_known([m for m in fixed if not m.is_known_empty], budget // MAX_VALUES))
+        except UnsupportedError:
+            return None
+    return min(counts), max(counts)
+
+
+def with_values(m: M, values: Sequence[int]) -> M:
+    """The map where the runtime variables have these values."""
+    new: dict[Var, Expr] = {Runtime(i): Const(v) for i, v in enumerate(values)}
+    inside = [(Const(k), v.interval) for k, v in zip(values, m.runtime, strict=True)]
+    return m.with_(
+        runtime=(),
+        results=substituted(m.results, new),
+        constraints=[*substituted_constraints(m.constraints, new), *inside],
+    )
+
+
+def _most(m: M, budget: int) -> int:
+    """No more results than there are indices read, with the parts that are not read."""
+    parts = tuple(dict.fromkeys(part for e in m.results for part in _parts(m, e)))
+    constraints = [c for c in m.constraints if not _reads(c[0])]
+    told = m.with_(results=parts, runtime=(), constraints=constraints)
+    try:
+        return 0 if told.is_known_empty else _known([told], budget)
+    except UnsupportedError:
+        return prod(m.box[v].size for v in variables(*parts))
+
+
+def _parts(m: MapBase, e: Expr) -> Iterator[Expr]:
+    """Expressions without runtime variables that, with all that is read, determine another."""
+    if not _reads(e):
+        yield e
+    elif isinstance(e, Runtime):
+        for index in m.runtime[e.index].arguments:
+            yield from _parts(m, index)
+    elif isinstance(e, Sum):
+        yield linear(*[(t, c) for t, c in e.terms if not _reads(t)])
+        for t, _ in e.terms:
+            if _reads(t):
+                yield from _parts(m, t)
+    else:
+        for child in children(e):
+            yield from _parts(m, child)
+
+
+def _least(m: M, budget: int) -> int:
+    """As many results as differ in what is not read, or at one index of all that is read."""
+    sure = _surely(m)
+    if sure is None:
+        return 0
+    counts = [_of_unread(sure, budget)]
+    used = set[Var]().union(*(index_variables(m, i) for i in range(len(m.runtime))))
+    for end in (0, 1, 2):
+        at: dict[Var, Expr] = {v: Const(_along(m.box[v], end)) for v in used}
+        fixed = sure.with_(
+            dims=[Variable(Interval.point(0)) if Dim(i) in at else v for i, v in enumerate(m.dims)],
+            ranges=[
+                Variable(Interval.point(0)) if Range(i) in at else v for i, v in enumerate(m.ranges)
+            ],
+            runtime=[renamed(v, at) for v in sure.runtime],
+            results=substituted(sure.results, at),
+            constraints=substituted_constraints(sure.constraints, at),
+        )
+        counts.append(_of_unread(_without_shift(fixed), budget))
+    return max(counts)
+
+
+def _along(side: Interval, end: int) -> int:
+    return (side.lo, (side.lo + side.hi) // 2, side.hi)[end]
+
+
+def _of_unread(m: M, budget: int) -> int:
+    """The number of results, told apart by the coordinates that are not read."""
+    unread = simplify(m.with_(results=[e for e in m.results if not _reads(e)], runtime=()))
+    try:
+        return 0 if unread.is_known_empty else _known([unread], budget)
+    except UnsupportedError:
+        return 0
+
+
+def _surely(m: M) -> M | None:
+    """The part of a map that is there whatever is read; `None` where it is not found."""
+    if any(v.is_condition for v in m.runtime):
+        return None
+    constraints = []
+    for e, interval in m.constraints:
+        if not _reads(e):
+            constraints.append((e, interval))
+            continue
+        read = linear(*[(t, c) for t, c in _terms(e) if _reads(t)])
+        rest = e - read
+        values = bounds(read, m.box)
+        if _reads(rest) or not values.is_finite:
+            return None
+        low = interval.lo if interval.lo == NEG_INF else interval.lo - values.lo
+        high = interval.hi if interval.hi == POS_INF else interval.hi - values.hi
+        if low > high:
+            return None
+        constraints.append((rest, Interval(low, high)))
+    return m.with_(constraints=constraints)
+
+
+# ------------------------------------------------------------------------------------ fast products
+
+
+def _product_of_counts(m: M) -> int | None:
+    """The number of results that share no variable; `None` where that is not so easy."""
+    if m.constraints or m.runtime:
+        return None
+    seen: set[Var] = set()
+    total = 1
+    for e in m.results:
+        used = variables(e)
+        count = _count(e, m.box)
+        if count is None or used & seen:
+            return None
+        seen |= used
+        total *= count
+    return total
+
+
+def _count(e: Expr, box: Mapping[Var, Interval]) -> int | None:
+    """The number of values of a sum of scaled variables that are dense or a mixed radix."""
+    if isinstance(e, Const):
+        return 1
+    terms = e.terms if isinstance(e, Sum) else ((e, 1),)
+    sizes: list[tuple[int, int]] = []
+    for t, c in terms:
+        if not isinstance(t, Dim | Range) or not box[t].is_finite:
+            return None
+        sizes.append((abs(c), box[t].size))
+    step, count, reach, is_dense = 0, 1, 0, True  # values are in [0, reach]
+    for c, size in sorted(sizes):
+        if size == 1:
+            continue
+        if count == 1:
+            step, count = c, size
+        elif is_dense and c % step == 0 and c // step <= count:
+            count += (size - 1) * (c // step)
+        elif c > reach:
+            count, is_dense = count * size, False
+        else:
+            return None
+        reach += c * (size - 1)
+    return count
