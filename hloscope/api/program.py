@@ -25,6 +25,7 @@ from hloscope.display.provenance import glob, metadata_of, provenance_of
 from hloscope.display.text import headline
 from hloscope.errors import HloscopeError, UnknownNameError, VerifyError, did_you_mean
 from hloscope.fusion.analysis import Analysis
+from hloscope.fusion.parameter_reads import ParameterReads
 from hloscope.fusion.physical import linear as _linear
 from hloscope.fusion.physical import physical as _physical
 from hloscope.fusion.region import Region, grouped
@@ -83,6 +84,7 @@ class Program:
         self.module: Final = module
         self.file: Final = file
         self.analysis: Final = Analysis(has_regions=has_regions)
+        self._parameter_reads: dict[Computation, ParameterReads] = {}
 
     @property
     def name(self) -> str:
@@ -103,6 +105,14 @@ class Program:
     def computations(self) -> tuple[ComputationView, ...]:
         """All computations."""
         return tuple([ComputationView(self, c) for c in self.module])
+
+    def parameter_reads(self, computation: Computation) -> ParameterReads:
+        """What the values of a computation read of its parameters; all share what is found out."""
+        known = self._parameter_reads.get(computation)
+        if known is None:
+            known = ParameterReads(self.analysis, computation)
+            self._parameter_reads = {computation: known}  # that of another one has served
+        return known
 
     def fusions(self) -> Iterator[InstructionView]:
         """All fusions, those inside other computations included."""
@@ -459,10 +469,12 @@ class InstructionView:
             said = _no_such("parameter", parameter, computation.name, len(parameters))
             raise UnknownNameError(said)
         chosen = range(len(parameters)) if parameter is None else range(parameter, parameter + 1)
-        region = Region.of_computation(computation)
+        reads = self.program.parameter_reads(computation)
         answers = []
         for k in self._outputs(output):
-            found = grouped(self.program.analysis, region, self.ir, k, opened=False)
+            found: dict[Instruction, dict[int, Accesses]] = {}
+            for (value, leaf), some in reads.of(self.ir, k).items():
+                found.setdefault(value, {})[leaf] = some
             here = self.outputs[k]
             touched = {
                 j: self._touched(j, p, here, found[p], physical, linear)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ import click
 
 from hloscope.cli.common import debug_option, json_option, print_json, print_table
 from hloscope.cli.files import read_text
+from hloscope.display.answer import opcode_of
 from hloscope.errors import HloscopeError
 from hloscope.hlo_parser import parse_hlo
 from hloscope.hlo_parser.types import print_type
@@ -110,7 +112,18 @@ def _rows_of_hlo(source: Source) -> Iterator[Row]:
                 types, error = None, None
             except HloscopeError as refused:
                 types, error = None, refused
-            yield Row(ins.span, ins.name, ins.op.name, types, (ins.type,), error)
+            opcode = opcode_of(ins)
+            if error is not None:
+                error = _in_words_of_hlo(error, ins.op.name, opcode)
+            yield Row(ins.span, ins.name, opcode, types, (ins.type,), error)
+
+
+def _in_words_of_hlo(error: HloscopeError, name: str, opcode: str) -> HloscopeError:
+    """The error with HLO's name of the op where its message has that of the op class."""
+    if name == opcode:
+        return error
+    message = re.sub(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", opcode, error.message)
+    return type(error)(message, span=error.span, rule=error.rule)
 
 
 def _print(rows: list[Row], text_of: TypeText) -> None:

@@ -32,6 +32,37 @@ class Flow(NamedTuple):
     """`None`: the same elements, as they are."""
 
 
+def composed(
+    pool: Pool, accesses: Iterable[Access], further: Iterable[Access], *, forward: bool = False
+) -> list[Access]:
+    """All compositions of two sets of accesses; `forward`: they lead to the outputs."""
+    compose = pool.compose
+    return [
+        both
+        for first in accesses
+        for second in further
+        if (both := compose(first, second, forward=forward)) is not None
+    ]
+
+
+def with_accesses(
+    pool: Pool, known: AccessSet, accesses: Iterable[Access], type: Type
+) -> AccessSet:
+    """The set with more accesses of a value of this type; a superset where it grows too large."""
+    for access in accesses:
+        if access.map is not None and size(access.map) > MAX_SIZE:
+            access = pool.keep(simpler(access, type))
+        known[id(access)] = access
+    if len(known) > COMPRESS_AT:
+        fewer = contains_all(known.values(), type)
+        if fewer is None and len(known) > WIDEN_AT:
+            reason = f"touched in more than {WIDEN_AT} ways"
+            fewer = pool.keep_all(hull(known.values(), type, reason))
+        if fewer is not None:
+            return {id(access): access for access in fewer}
+    return known
+
+
 class Walk:
     """What a walk has found so far."""
 
@@ -49,21 +80,8 @@ class Walk:
         is_new = leaves is None
         if leaves is None:
             leaves = self.found[ins] = {}
-        known = leaves.get(leaf)
-        if known is None:
-            known = leaves[leaf] = {}
         type = self._end or self._leaves(ins.type)[leaf]
-        for access in accesses:
-            if access.map is not None and size(access.map) > MAX_SIZE:
-                access = self._pool.keep(simpler(access, type))
-            known[id(access)] = access
-        if len(known) > COMPRESS_AT:
-            fewer = contains_all(known.values(), type)
-            if fewer is None and len(known) > WIDEN_AT:
-                reason = f"touched in more than {WIDEN_AT} ways"
-                fewer = self._pool.keep_all(hull(known.values(), type, reason))
-            if fewer is not None:
-                leaves[leaf] = {id(access): access for access in fewer}
+        leaves[leaf] = with_accesses(self._pool, leaves.get(leaf, {}), accesses, type)
         return is_new
 
     def through(
@@ -72,13 +90,7 @@ class Walk:
         """All compositions of two sets of accesses; `forward`: they lead to the outputs."""
         if further is None:
             return accesses
-        compose = self._pool.compose
-        return [
-            both
-            for first in accesses
-            for second in further
-            if (both := compose(first, second, forward=forward)) is not None
-        ]
+        return composed(self._pool, accesses, further, forward=forward)
 
     def to_producers(
         self,

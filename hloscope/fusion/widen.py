@@ -88,6 +88,70 @@ def contains_all(accesses: Iterable[Access], type: Type) -> Accesses | None:
     return None
 
 
+def without_contained(accesses: Sequence[Access], type: Type) -> list[Access]:
+    """The accesses without those that touch only what another one touches as well; same union.
+
+    An exact one goes where one that may touch too much contains it: so does the union.
+
+    Found are those inside a map whose results are free range variables over a whole dimension, or
+    the same expressions of dimensions: rows, slices, everything.
+
+    >>> from hloscope.hlo_parser.types import parse_type
+    >>> texts = ["(d0)[s0] -> (d0, s0), domain: d0 in [0, 3], s0 in [0, 4]",
+    ...          "(d0)[s0] -> (d0, s0 * 2), domain: d0 in [0, 3], s0 in [0, 1]",
+    ...          "(d0) -> (0, d0), domain: d0 in [0, 3]"]
+    >>> maps = [Access(IndexingMap.parse(text)) for text in texts]
+    >>> [maps.index(kept) for kept in without_contained(maps, parse_type("f32[4,5]"))]
+    [0, 2]
+    """
+    if not isinstance(type, TensorType) or not type.is_static:
+        return list(accesses)
+    wide = [(a, fixed) for a in accesses if (fixed := _fixed_results(a, type.shape)) is not None]
+    wide.sort(key=lambda pair: (len(pair[1]), pair[0].precision is not Precision.EXACT))
+    kept: list[tuple[Access, dict[int, Expr]]] = []
+    for access, fixed in wide:  # those that touch more come first, of equals the exact
+        if not any(_is_inside(access, other, same) for other, same in kept):
+            kept.append((access, fixed))
+    covers = {id(access) for access, _ in kept}
+    return [
+        a
+        for a in accesses
+        if id(a) in covers or not any(_is_inside(a, other, same) for other, same in kept)
+    ]
+
+
+def _fixed_results(access: Access, sizes: tuple[int, ...]) -> dict[int, Expr] | None:
+    """The results that are no free range over their dimension; `None` if others are not free."""
+    map = access.map
+    if map is None or map.constraints or map.runtime or access.replica is not None:
+        return None
+    fixed: dict[int, Expr] = {}
+    seen: set[Expr] = set()
+    for k, (result, size) in enumerate(zip(map.results, sizes, strict=True)):
+        if size == 1:
+            continue
+        if isinstance(result, Range) and result not in seen:
+            if map.ranges[result.index].interval != Interval(0, size - 1):
+                return None
+            seen.add(result)
+        elif all(isinstance(v, Dim) for v in variables(result)):
+            fixed[k] = result
+        else:
+            return None
+    return fixed
+
+
+def _is_inside(access: Access, other: Access, fixed: dict[int, Expr]) -> bool:
+    """Does `other`, with these fixed results, touch all that `access` does?"""
+    map, around = access.map, other.map
+    if map is None or around is None or access.replica is not None:
+        return False
+    domain = zip(map.dims, around.dims, strict=True)
+    return all(map.results[k] is e for k, e in fixed.items()) and all(
+        theirs.interval.contains(mine.interval) for mine, theirs in domain
+    )
+
+
 def dims_hull(maps: Sequence[IndexingMap]) -> tuple[Variable, ...]:
     """For each dimension the smallest interval that holds those of all the maps."""
     if not maps:
