@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Final, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, Literal, TypeAlias
 
 import hloscope.fusion.loops  # noqa: F401  (fills structure.READS)
 from hloscope.fusion.blueprint import Blueprints
+from hloscope.fusion.bodies import dependence_of, in_every_application, varying
 from hloscope.fusion.leaves import Leaves
 from hloscope.fusion.origins import Summary, has_runtime, origins_of, with_origins
 from hloscope.fusion.pool import Pool, normal
@@ -14,19 +15,27 @@ from hloscope.fusion.structure import READS, WRITES, unknown_flows
 from hloscope.fusion.values import fold_runtime
 from hloscope.fusion.walk import Flow, Walk
 from hloscope.indexing import Access, Accesses
-from hloscope.indexing.analysis import input_to_output, output_to_input
+from hloscope.indexing.analysis import input_to_output, instances, output_to_input
 from hloscope.indexing.compose import merge_runtime
 from hloscope.indexing.replicas import inverse, joined, parted
+from hloscope.indexing.rules.dependence import Bodies, Dependence, by_convention
 from hloscope.ir.graph import Computation, Instruction
 from hloscope.ir.types import TupleType, Type
 from hloscope.ir.views import captured
+from hloscope.ops.collectives import AllReduce, CollectiveReduce, ReduceScatter
 from hloscope.ops.control import Call, Composite, Fusion, Parameter
+from hloscope.ops.reduction import Map, Reduce, Scan
+from hloscope.ops.windows import ReduceWindow
 
 Place: TypeAlias = tuple[int | Instruction, int]
 """An operand (or a value that a region reads without being handed it) and one of its leaves."""
 
 MAX_ENDS: Final = 4
 """A computation of more outputs is walked from each parameter that is asked about."""
+Convention: TypeAlias = Literal["structural", "xla"]
+"""What the outputs of reductions read: what their bodies use, or, as in XLA, everything."""
+BY_CONVENTION: Final = Reduce, ReduceWindow, Map, Scan, AllReduce, CollectiveReduce, ReduceScatter
+"""Ops of which XLA's convention speaks."""
 INSIDE: Final = (Fusion, Call, Composite)
 """Ops whose runtime variables are named as inside the computation they call."""
 
@@ -40,9 +49,17 @@ class Analysis:
     An output or operand that is a tuple has several leaves, its tensors, numbered in order.
     """
 
-    def __init__(self, *, has_regions: bool = True) -> None:
-        """May regions read values from outside?  In StableHLO they may, in HLO they do not."""
+    def __init__(self, *, has_regions: bool = True, convention: Convention = "structural") -> None:
+        """Start with nothing remembered.
+
+        Args:
+            has_regions: May regions read values from outside?  In StableHLO they may, in HLO they
+                do not.
+            convention: What an output of a reduction reads: what the structure of the body says,
+                or, as in XLA, all inputs and initial values.
+        """
         self.has_regions: Final = has_regions
+        self.convention: Final = convention
         self.pool: Final = Pool()
         self._leaves = Leaves()
         self.leaves, self.offset = self._leaves.of, self._leaves.offset
@@ -55,6 +72,7 @@ class Analysis:
         self._flows: dict[int, tuple[object, tuple[Flow, ...]]] = {}
         self._written: dict[tuple[int, int], tuple[object, tuple[Flow, ...]]] = {}
         self._captured: dict[Instruction, tuple[Instruction, ...]] = {}
+        self._dependence: dict[int, Dependence] = {}
 
     @property
     def number_of_summaries(self) -> int:
@@ -114,7 +132,7 @@ class Analysis:
         entry = READS.get(type(ins.op))
         if entry is not None:
             return entry(self, ins, ins.op, leaf) if ins.operands or ins.calls else ()
-        flows = self._ruled(ins, output_to_input(ins, leaf))
+        flows = self._ruled(ins, output_to_input(ins, leaf, reader=self.bodies))
         return (*flows, *self._read_inside(ins, leaf)) if ins.calls else flows
 
     def captured(self, ins: Instruction) -> tuple[Instruction, ...]:
@@ -126,12 +144,57 @@ class Analysis:
             known = self._captured[ins] = captured(ins)
         return known
 
-    def _read_inside(self, ins: Instruction, leaf: int) -> Iterable[Flow]:
-        """What the body of an op that has a rule may read besides: all of it, at any element."""
-        here = self.leaves(ins.type)[leaf]
-        for value in self.captured(ins):
-            for k, there in enumerate(self.leaves(value.type)):
-                yield Flow(value, k, (self.pool.whole(here, there),))
+    def bodies(self, ins: Instruction) -> Bodies:
+        """What the computations do that an instruction calls, as its rules are to see it."""
+        found = tuple([self.dependence(callee) for callee in ins.calls])
+        is_conventional = self.convention == "xla" and isinstance(ins.op, BY_CONVENTION)
+        return by_convention(ins, found) if is_conventional else found
+
+    def dependence(self, callee: Computation) -> Dependence:
+        """What each result of a computation depends on."""
+        number = self._blueprints.number(callee)
+        known = self._dependence.get(number)
+        if known is None:
+            known = dependence_of(callee, self, self.summary)
+            self._dependence[number] = known
+        return known
+
+    def _read_inside(self, ins: Instruction, leaf: int) -> Iterator[Flow]:
+        """What the bodies of an op that has a rule read without being handed it."""
+        outside = self.captured(ins)
+        if not outside:
+            return
+        for instance in instances(ins, leaf, self.bodies):
+            callee = ins.calls[instance.call]
+            for flow in self.summary(callee, instance.result):
+                if not isinstance(flow.operand, int):
+                    there = self._explicit(flow.accesses, flow.operand.type, flow.leaf)
+                    yield Flow(
+                        flow.operand,
+                        flow.leaf,
+                        self._in_instances(instance.accesses, there, callee, outside),
+                    )
+
+    def _in_instances(
+        self,
+        instances: Accesses,
+        accesses: Accesses,
+        callee: Computation,
+        outside: tuple[Instruction, ...],
+    ) -> Accesses:
+        """What all applications of a body read of a value that one of them reads."""
+
+        def is_varying(origin: Instruction) -> bool:
+            return varying(callee, outside, origin)
+
+        found = []
+        for access in accesses:
+            further = self.pool.keep(in_every_application(access, is_varying))
+            for first in instances:
+                both = self.pool.compose(self.pool.keep(first), further)
+                if both is not None:
+                    found.append(both)
+        return self.pool.keep_all(found)
 
     def _reached_from(self, ins: Instruction, value: Instruction, leaf: int) -> Iterable[Flow]:
         """Where a leaf of a value goes that regions read: the inverse of what is read of it."""
@@ -149,7 +212,7 @@ class Analysis:
         entry = WRITES.get(type(ins.op))
         if entry is not None:
             return entry(self, ins, ins.op, operand, leaf)
-        answer = input_to_output(ins, operand)
+        answer = input_to_output(ins, operand, reader=self.bodies)
         known = self._written.get((id(answer), leaf))
         if known is not None and known[0] is answer:
             return known[1]
@@ -284,7 +347,7 @@ class Analysis:
         if mismatch := _mismatch(callee, ins, first):
             return tuple(unknown_flows(self, ins, mismatch))
         flows = self.summary(callee, leaf)
-        return tuple([self._lifted(flow, ins, first) for flow in flows])
+        return tuple([self._lifted(flow, ins, callee, first) for flow in flows])
 
     def calling(
         self, callee: Computation, parameter: int, leaf: int, ins: Instruction, first: int = 0
@@ -295,17 +358,18 @@ class Analysis:
             outputs = range(len(self.leaves(ins.type)))
             return tuple([Flow(first + parameter, k, (unknown,)) for k in outputs])
         flows = self.spread(callee, parameter, leaf)
-        return tuple([self._lifted(flow, ins, first) for flow in flows])
+        return tuple([self._lifted(flow, ins, callee, first) for flow in flows])
 
-    def _lifted(self, flow: Flow, ins: Instruction, first: int) -> Flow:
+    def _lifted(self, flow: Flow, ins: Instruction, callee: Computation, first: int) -> Flow:
         """The flow with the caller's operands for parameters, also as origins."""
         operand = flow.operand + first if isinstance(flow.operand, int) else flow.operand
         accesses = flow.accesses
         if accesses is not None and has_runtime(accesses):
+            parameters = callee.parameters
             origins: dict[Instruction, Instruction] = {
                 origin: ins.operands[first + origin.op.number]
                 for origin in origins_of(accesses)
-                if isinstance(origin.op, Parameter)
+                if isinstance(origin.op, Parameter) and origin in parameters
             }
             accesses = tuple([self.pool.keep(with_origins(a, origins)) for a in accesses])
         return Flow(operand, flow.leaf, accesses)

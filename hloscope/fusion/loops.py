@@ -1,8 +1,9 @@
 """While loops: what any number of iterations can read.
 
-A part of the loop's value that every iteration hands on is read as it is.  Everything else depends
-on the part's initial value and, through the body, on what one, two, … iterations read: the union
-over all numbers of iterations, a superset of what the loop's own number of them needs.
+A part of the loop's value that every iteration hands on unchanged is read as it is.  Everything
+else depends on the part's initial value, on what one, two, … iterations of the body read, and on
+what the condition reads, which decides how many there are: the union over all numbers of
+iterations, a superset of what the own number of them needs.
 
 HLO hands the loop one tuple, StableHLO any number of values; their leaves in order are the parts of
 the loop's value.  A StableHLO body may also read values from outside the loop.
@@ -16,6 +17,7 @@ from typing import Final
 
 from hloscope.fusion.pool import AccessSet
 from hloscope.fusion.structure import Context, reads, writes
+from hloscope.fusion.unchanged import is_handed_on
 from hloscope.fusion.walk import Flow
 from hloscope.fusion.widen import hull, join_reasons, relaxed
 from hloscope.indexing import Access, Precision
@@ -180,11 +182,9 @@ def _(at: Context, ins: Instruction, op: While, operand: int, leaf: int) -> Iter
 
 
 def _is_handed_on(at: Context, ins: Instruction, leaf: int) -> bool:
-    """Does the body return this part of its parameter as it is?"""
-    same = at.pool.identity(at.leaves(ins.type)[leaf])
-    flows = at.summary(ins.calls[1], leaf)
+    """Does the body return this part of its parameter as it is, not computed from it?"""
     number, inner = _parts(at, ins)[leaf]
-    return flows in ((Flow(number, inner, None),), (Flow(number, inner, (same,)),))
+    return is_handed_on(at, ins.calls[1], number, inner, leaf)
 
 
 def _any_number(access: Access) -> Access:

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hloscope.errors import UnsupportedError
 from hloscope.indexing import rules  # noqa: F401  (registers every rule)
@@ -16,7 +16,8 @@ from hloscope.indexing.layout import physical_access
 from hloscope.indexing.rules.bounded import has_dynamic_sizes, weakened
 from hloscope.indexing.rules.build import leaves, unknown
 from hloscope.indexing.rules.convolution import tight_accesses
-from hloscope.indexing.rules.registry import Direction, lookup
+from hloscope.indexing.rules.dependence import Reader, by_convention
+from hloscope.indexing.rules.registry import INSTANCES, Direction, Instances, lookup
 from hloscope.ir.graph import Instruction
 from hloscope.ir.types import TupleType
 from hloscope.ops import OPS
@@ -28,7 +29,7 @@ def number_of_outputs(ins: Instruction) -> int:
 
 
 def output_to_input(
-    ins: Instruction, output: int = 0, *, tight: bool = False
+    ins: Instruction, output: int = 0, *, tight: bool = False, reader: Reader = by_convention
 ) -> tuple[Accesses, ...]:
     """What an element of an output reads: the accesses of each operand, in logical indices.
 
@@ -39,19 +40,21 @@ def output_to_input(
         output: Which array of its value, counting through nested tuples.
         tight: Leave out elements that are read without effect: those of a convolution's kernel
             that meet padding.
+        reader: Tells what the computations do that it calls, as `fusion.Analysis.bodies`; unless
+            given, each of their results counts as depending on all parameters.
 
     Raises:
         ValueError: There is no such output.
     """
     if not 0 <= output < number_of_outputs(ins):
         raise ValueError(f"no output {output}: `{ins.name}` has {number_of_outputs(ins)}")
-    answer = _ask(Direction.OUTPUT_TO_INPUT, ins, output, len(ins.operands))
+    answer = _ask(Direction.OUTPUT_TO_INPUT, ins, output, len(ins.operands), reader)
     kernel = tight_accesses(ins) if tight else None
     return answer if kernel is None else (answer[0], kernel[0], *answer[2:])
 
 
 def input_to_output(
-    ins: Instruction, operand: int = 0, *, tight: bool = False
+    ins: Instruction, operand: int = 0, *, tight: bool = False, reader: Reader = by_convention
 ) -> tuple[Accesses, ...]:
     """Which elements of each output an element of an operand influences, in logical indices.
 
@@ -61,6 +64,7 @@ def input_to_output(
         ins: The instruction.
         operand: Number of the operand; of a tuple, `Access.leaf` says which array is meant.
         tight: As for `output_to_input`.
+        reader: As for `output_to_input`.
 
     Raises:
         ValueError: There is no such operand.
@@ -70,21 +74,49 @@ def input_to_output(
     kernel = tight_accesses(ins) if tight and operand == 1 else None
     if kernel is not None:
         return (kernel[1],)
-    return _ask(Direction.INPUT_TO_OUTPUT, ins, operand, number_of_outputs(ins))
+    return _ask(Direction.INPUT_TO_OUTPUT, ins, operand, number_of_outputs(ins), reader)
 
 
-def _ask(direction: Direction, ins: Instruction, number: int, answers: int) -> tuple[Accesses, ...]:
+def _ask(
+    direction: Direction, ins: Instruction, number: int, answers: int, reader: Reader
+) -> tuple[Accesses, ...]:
     entry = lookup(direction, type(ins.op))
     if entry is None or entry.rule is None:
         reason = entry.reason if entry else f"no rule for `{ins.op.name}`"
         return (unknown(reason),) * answers
     try:
-        answer = entry.rule(ins, ins.op, number)
+        if entry.has_bodies:
+            answer = entry.rule(ins, ins.op, number, reader(ins) if ins.calls else ())
+        else:
+            answer = entry.rule(ins, ins.op, number)
         return weakened(ins, answer) if has_dynamic_sizes(ins) else answer
     except UnsupportedError as error:
         return (unknown(error.message),) * answers
     except (LookupError, ValueError, ZeroDivisionError):
         return (unknown("operands and result do not fit together"),) * answers
+
+
+def instances(ins: Instruction, output: int, reader: Reader) -> tuple[Instances, ...]:
+    """What of the computations that an instruction calls an element of an output comes from.
+
+    Through these the values count that the computations read without being handed them.
+    """
+    found = INSTANCES.get(type(ins.op))
+    try:
+        if found is not None:
+            every = tuple(found(ins, ins.op, output, reader(ins)))
+            if not has_dynamic_sizes(ins):
+                return every
+            return tuple([replace(i, accesses=weakened(ins, (i.accesses,))[0]) for i in every])
+    except (UnsupportedError, LookupError, ValueError, ZeroDivisionError):
+        pass
+    return tuple(
+        [
+            Instances(call, k, unknown(f"from inside a computation that `{ins.op.name}` calls"))
+            for call, callee in enumerate(ins.calls)
+            for k in range(len(leaves(callee.root.type)))
+        ]
+    )
 
 
 def physical(

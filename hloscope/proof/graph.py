@@ -16,7 +16,8 @@ from hloscope.fusion.pool import Pool
 from hloscope.fusion.structure import READS
 from hloscope.fusion.walk import Flow
 from hloscope.indexing import Access, Accesses, Precision
-from hloscope.indexing.analysis import output_to_input
+from hloscope.indexing.analysis import instances, output_to_input
+from hloscope.indexing.rules.dependence import Bodies, by_convention
 from hloscope.ir.graph import Computation, Instruction
 from hloscope.ir.views import captured
 from hloscope.ops.control import Parameter, While
@@ -59,10 +60,16 @@ class Reached(Generic[T]):
 
 
 class Called(Flow):
-    """Stands for all flows of a leaf of a called computation's root."""
+    """Stands for all flows of a leaf of a called computation's root, which `accesses` lead to.
+
+    Attributes:
+        callee: The computation.
+        first: The operand that is its first parameter; `None` where it is applied to elements, and
+            only values count that it reads from outside.
+    """
 
     callee: Computation
-    first: int
+    first: int | None
 
 
 class Steps:
@@ -80,18 +87,23 @@ class Steps:
         entry = READS.get(type(ins.op))
         if entry is not None:
             return entry(self, ins, ins.op, leaf) if ins.operands or ins.calls else ()
-        answer = output_to_input(ins, leaf)
+        answer = output_to_input(ins, leaf, reader=self.bodies)
         flows = []
         for k, accesses in enumerate(answer):
             for i in range(len(self.leaves(ins.operands[k].type))):
                 mine = tuple([a for a in accesses if a.leaf == i or a.map is None])
                 if mine:
                     flows.append(Flow(k, i, mine))
-        here = self.leaves(ins.type)[leaf] if ins.calls else ins.type
-        for value in captured(ins) if ins.calls else ():
-            for i, there in enumerate(self.leaves(value.type)):
-                flows.append(Flow(value, i, (self.pool.whole(here, there),)))
+        if ins.calls and captured(ins):
+            for instance in instances(ins, leaf, self.bodies):
+                mark = Called(0, instance.result, instance.accesses)
+                mark.callee, mark.first = ins.calls[instance.call], None
+                flows.append(mark)
         return flows
+
+    def bodies(self, ins: Instruction) -> Bodies:
+        """What the computations do that an instruction calls."""
+        return by_convention(ins)
 
     def writes(self, ins: Instruction, operand: int, leaf: int) -> Iterable[Flow]:
         """Not asked for: the walk goes to the producers."""
@@ -141,12 +153,11 @@ class Walker(Generic[T]):
         more = {value: len(ins.operands) + k for k, value in enumerate(captured(ins))}
         for flow in self._steps.reads(ins, leaf):
             if isinstance(flow, Called):
-                inner: Names = {}
-                for (end, i), reached in self._inside(flow, first, inner).items():
-                    if isinstance(end.op, Parameter) and end in flow.callee.parameters:
-                        self._add(found, (flow.first + end.op.number, i), reached)
-                    else:
+                for (end, i), reached in self._inside(flow, first, {}, {}).items():
+                    if not isinstance(end.op, Parameter) or end not in flow.callee.parameters:
                         self._add(found, (more[end], i), reached)
+                    elif flow.first is not None:
+                        self._add(found, (flow.first + end.op.number, i), reached)
             else:
                 reached = self._through(first, flow.accesses, {})
                 number = flow.operand if isinstance(flow.operand, int) else more[flow.operand]
@@ -164,8 +175,14 @@ class Walker(Generic[T]):
             if isinstance(end.op, Parameter)
         }
 
-    def _inside(self, flow: Called, reached: Reached[T], names: Names) -> dict[End, Reached[T]]:
-        return self._walk(flow.callee, (flow.callee.root, flow.leaf), reached, names)
+    def _inside(
+        self, flow: Called, reached: Reached[T], names: Names, inner: Names
+    ) -> dict[End, Reached[T]]:
+        """What is reached through a called computation, in which the names are others."""
+        entered = self._through(reached, flow.accesses, names)
+        if entered.elements is None and not entered.unknown:
+            return {}
+        return self._walk(flow.callee, (flow.callee.root, flow.leaf), entered, inner)
 
     def _walk(
         self, computation: Computation, start: End, reached: Reached[T], names: Names
@@ -197,8 +214,10 @@ class Walker(Generic[T]):
                         raise UndecidedError(f"the walk takes more than {MAX_STEPS} steps")
                     if isinstance(flow, Called):
                         inner = _handed_in(flow, ins, names)
-                        for (end, i), more in self._inside(flow, mine, inner).items():
-                            add(_outside(end, flow, ins), i, more)
+                        for (end, i), more in self._inside(flow, mine, names, inner).items():
+                            outside = _outside(end, flow, ins)
+                            if outside is not None:
+                                add(outside, i, more)
                         continue
                     target = flow.operand
                     target = ins.operands[target] if isinstance(target, int) else target
@@ -238,14 +257,14 @@ class Walker(Generic[T]):
 
 def _handed_in(flow: Called, ins: Instruction, names: Names) -> Names:
     """For the parameters of a called computation: the caller's values, in the caller's terms."""
-    given = ins.operands[flow.first :]
+    given = () if flow.first is None else ins.operands[flow.first :]
     return {
         p: names.get(value, value) for p, value in zip(flow.callee.parameters, given, strict=False)
     }
 
 
-def _outside(end: Instruction, flow: Called, ins: Instruction) -> Instruction:
-    """Where a walk through a called computation ended, for the caller."""
-    if isinstance(end.op, Parameter) and end in flow.callee.parameters:
-        return ins.operands[flow.first + end.op.number]
-    return end
+def _outside(end: Instruction, flow: Called, ins: Instruction) -> Instruction | None:
+    """Where a walk through a called computation ended, for the caller; `None`: in an element."""
+    if not isinstance(end.op, Parameter) or end not in flow.callee.parameters:
+        return end
+    return None if flow.first is None else ins.operands[flow.first + end.op.number]

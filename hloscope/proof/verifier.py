@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from hloscope.affine import Dim
 from hloscope.errors import UnsupportedError
+from hloscope.fusion.analysis import Convention
 from hloscope.fusion.blueprint import Blueprints
 from hloscope.indexing import Accesses, IndexingMap, Precision
 from hloscope.indexing.groups import Route
@@ -18,6 +19,7 @@ from hloscope.indexing.rules.build import sizes as sizes_of
 from hloscope.ir.graph import Computation, Instruction
 from hloscope.ir.types import TensorType, Type
 from hloscope.ir.views import captured
+from hloscope.proof.bodies import StepsThroughBodies
 from hloscope.proof.check import Check, Executed, Outcome
 from hloscope.proof.execution import Execution
 from hloscope.proof.graph import Reached, Steps, Walker
@@ -51,13 +53,22 @@ class Verifier:
         seed: Of the elements and run-time values that are drawn.
         budget: Steps of isl for each output.
         by_execution: Is the program run too?
+        convention: Of the answers: what an output of a reduction reads.
     """
 
-    def __init__(self, *, seed: int = 0, budget: int = BUDGET, by_execution: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        seed: int = 0,
+        budget: int = BUDGET,
+        by_execution: bool = False,
+        convention: Convention = "structural",
+    ) -> None:
         self.seed: Final = seed
         self.budget: Final = budget
         self.by_execution: Final = by_execution
-        self._steps = Steps()
+        self.convention: Final = convention
+        self._steps = StepsThroughBodies(convention)
         self._blueprints = Blueprints()
         self._done: dict[object, Check] = {}
         self._last: tuple[object, _Truth] | None = None

@@ -7,6 +7,7 @@ seen.  Default: a few cases an op; `--full`: 40.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -108,8 +109,9 @@ def broadcasting(seed: int, name: str) -> Case:
 @pytest.mark.parametrize("name", ["slice", "transpose", "pad", "reduce", "gather"])
 def test_a_wrong_map_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
-    def shifted(ins: Instruction, output: int = 0) -> tuple[Accesses, ...]:
-        return tuple(tuple(map(_shifted, accesses)) for accesses in output_to_input(ins, output))
+    def shifted(ins: Instruction, output: int = 0, **options: Any) -> tuple[Accesses, ...]:
+        found = output_to_input(ins, output, **options)
+        return tuple(tuple(map(_shifted, accesses)) for accesses in found)
 
     monkeypatch.setattr(relation, "output_to_input", shifted)
     noticed = 0

@@ -46,7 +46,7 @@ def load() -> list[dict[str, Any]]:
 def ask(case: dict[str, Any]) -> Iterator[Pair]:
     """Every expected list of maps of a case, beside our answer."""
     module = parse_hlo(case["hlo"], name=case["id"])
-    yield from globals()[f"_{case['kind']}"](case, module, Analysis())
+    yield from globals()[f"_{case['kind']}"](case, module, Analysis(convention="xla"))
 
 
 def _inside(ins: Instruction, module: Module) -> Computation:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from hloscope.fusion.analysis import Analysis
 from hloscope.hlo_parser import parse_hlo
 from hloscope.indexing import Precision
 from hloscope.indexing.analysis import input_to_output, output_to_input
@@ -122,12 +123,12 @@ def test_the_best_of_a_line_are_read_from_the_line(exact: bool) -> None:
     ins = parse_hlo(APPROXIMATE % str(exact).lower()).entry.root
     precision = Precision.EXACT if exact else Precision.OVER
     for output, read in ((0, (0,)), (1, (0, 1))) if exact else ((0, range(4)), (1, range(4))):
-        answer = output_to_input(ins, output)
+        answer = output_to_input(ins, output, reader=Analysis().bodies)
         assert [k for k, accesses in enumerate(answer) if accesses] == list(read)
         (access,) = answer[0]
         assert str(access.map).startswith("(d0, d1)[s0] -> (d0, s0)")
         assert access.precision is precision
-    (back,) = input_to_output(ins, 0)[0]
+    (back,) = input_to_output(ins, 0, reader=Analysis().bodies)[0]
     assert str(back.map).startswith("(d0, d1)[s0] -> (d0, s0)")
     assert "s0 in [0, 1]" in str(back.map)
 

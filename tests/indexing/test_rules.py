@@ -10,11 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from hloscope.fusion.analysis import Analysis
 from hloscope.indexing import Access, Precision
 from hloscope.indexing.analysis import input_to_output, number_of_outputs, output_to_input
 from hloscope.ir.graph import Instruction
 from tests.indexing.relations import Values, instruction, is_disjoint, relation
 
+READER = Analysis().bodies
+"""Tells what the bodies do."""
 GOLDEN = Path(__file__).parent / "golden" / "rules.txt"
 CASES = {
     paragraph.partition("\n")[0]: paragraph.rstrip("\n")
@@ -37,10 +40,10 @@ def answers(head: str) -> str:
     ins = instruction(head)
     lines = [head]
     for output in range(number_of_outputs(ins)):
-        for k, accesses in enumerate(output_to_input(ins, output)):
+        for k, accesses in enumerate(output_to_input(ins, output, reader=READER)):
             lines += [f"  {output} <- {k}  {describe(access)}" for access in accesses]
     for operand in range(len(ins.operands)):
-        for k, accesses in enumerate(input_to_output(ins, operand)):
+        for k, accesses in enumerate(input_to_output(ins, operand, reader=READER)):
             lines += [f"  {operand} -> {k}  {describe(access)}" for access in accesses]
     return "\n".join(lines)
 
@@ -54,8 +57,8 @@ def both_ways(ins: Instruction) -> list[tuple[tuple[Access, ...], tuple[Access, 
     """For each output, operand and leaf of it: what is read, and what is influenced."""
     found = []
     for output in range(number_of_outputs(ins)):
-        for operand, reads in enumerate(output_to_input(ins, output)):
-            writes = input_to_output(ins, operand)[output]
+        for operand, reads in enumerate(output_to_input(ins, output, reader=READER)):
+            writes = input_to_output(ins, operand, reader=READER)[output]
             for leaf in {access.leaf for access in (*reads, *writes)}:
                 found.append(
                     (

@@ -62,7 +62,7 @@ def test_wrong_map_is_noticed(kind: str, monkeypatch: pytest.MonkeyPatch) -> Non
     honest = output_to_input
     changed = 0
 
-    def lying(ins: Instruction, output: int = 0) -> tuple[Accesses, ...]:
+    def lying(ins: Instruction, output: int = 0, **_: object) -> tuple[Accesses, ...]:
         nonlocal changed
         answer = honest(ins, output)
         wrong = tuple(tuple(_lie(a, mutate) for a in accesses) for accesses in answer)
@@ -101,7 +101,7 @@ def test_claim_that_is_too_weak_is_noticed(monkeypatch: pytest.MonkeyPatch) -> N
     )
     for precision, refused in ((Precision.EXACT, True), (Precision.OVER, False)):
         answer = ((Access(wide, precision, "everything"),),)
-        monkeypatch.setattr(relation, "output_to_input", lambda ins, o, answer=answer: answer)
+        monkeypatch.setattr(relation, "output_to_input", lambda ins, o, answer=answer, **_: answer)
         assert _is_refused(case) is refused
-    monkeypatch.setattr(relation, "output_to_input", lambda ins, o: ((),))
+    monkeypatch.setattr(relation, "output_to_input", lambda ins, o, **_: ((),))
     assert _is_refused(case)

@@ -189,7 +189,7 @@ def test_every_inexact_case_is_here() -> None:
 @pytest.mark.parametrize("name", ROWS)
 def test_the_answer_is_exact_at_every_index(name: str) -> None:
     for row in ROWS[name]:
-        ins, analysis = asked(cases()[name]), Analysis()
+        ins, analysis = asked(cases()[name]), Analysis(convention="xla")
         values = Values(row.integers)
         accesses = analysis.output_to_input(ins, row.output)[row.operand, 0]
         assert all(access.precision is Precision.EXACT for access in accesses)
@@ -201,7 +201,7 @@ def test_the_answer_is_exact_at_every_index(name: str) -> None:
 
 @pytest.mark.parametrize("name", ROWS)
 def test_the_other_direction_is_the_inverse(name: str) -> None:
-    row, ins, analysis = ROWS[name][0], asked(cases()[name]), Analysis()
+    row, ins, analysis = ROWS[name][0], asked(cases()[name]), Analysis(convention="xla")
     reads = analysis.output_to_input(ins, row.output)[row.operand, 0]
     reaches = analysis.input_to_output(ins, row.operand)[row.output]
     there, back = ([a.map for a in some if a.map] for some in (reads, reaches))
@@ -211,7 +211,7 @@ def test_the_other_direction_is_the_inverse(name: str) -> None:
 
 def test_the_right_operand_of_a_dot_reaches_its_columns() -> None:
     """The document has `d1` where `d2` is meant."""
-    (access,) = Analysis().input_to_output(asked(cases()[f"{D}::Dot::3"]), 1)[0]
+    (access,) = Analysis(convention="xla").input_to_output(asked(cases()[f"{D}::Dot::3"]), 1)[0]
     assert access.map is not None
     for at in ((0, 0, 0), (3, 255, 63), (1, 200, 17)):
         assert access.map.points(at) == {(at[0], row, at[2]) for row in range(128)}

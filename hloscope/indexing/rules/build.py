@@ -15,7 +15,7 @@ from hloscope.indexing.variables import (
     Variable,
     below,
 )
-from hloscope.ir.graph import Computation, Instruction
+from hloscope.ir.graph import Instruction
 from hloscope.ir.types import BufferType, Dims, TensorType, TupleType, Type
 
 NEVER: Accesses = ()
@@ -226,14 +226,3 @@ def everywhere(ins: Instruction, operand: int) -> tuple[Accesses, ...]:
     """Every element of the operand influences every element of every output."""
     source = sizes(ins.operands[operand].type)
     return tuple(everything(source, target) for target in all_output_sizes(ins))
-
-
-def parameters_used(computation: Computation) -> frozenset[int]:
-    """Numbers of the parameters that the root of a computation depends on."""
-    stack, seen = [computation.root], {computation.root}
-    while stack:
-        for operand in stack.pop().operands:
-            if operand not in seen:
-                seen.add(operand)
-                stack.append(operand)
-    return frozenset(k for k, p in enumerate(computation.parameters) if p in seen)

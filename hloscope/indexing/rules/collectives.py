@@ -9,7 +9,7 @@ Where the position of the device itself matters, it is a runtime variable.  An a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from hloscope.affine import POS_INF, Const, Dim, Expr
@@ -21,6 +21,7 @@ from hloscope.indexing.rules.build import (
     MapBuilder,
     all_output_sizes,
     dims,
+    everything,
     exact,
     identity,
     leaves,
@@ -28,7 +29,14 @@ from hloscope.indexing.rules.build import (
     over,
     sizes,
 )
-from hloscope.indexing.rules.registry import input_to_output, missing, output_to_input
+from hloscope.indexing.rules.dependence import Bodies, Dependence, Use, claimed
+from hloscope.indexing.rules.registry import (
+    Instances,
+    comes_from,
+    input_to_output,
+    missing,
+    output_to_input,
+)
 from hloscope.ir.graph import Instruction
 from hloscope.ir.types import Dims, TupleType
 from hloscope.ops.base import Pairs
@@ -68,13 +76,38 @@ def _part(index: Expr, size: int) -> tuple[Expr, Expr]:
     return (index // size, index % size) if size else (Const(0), Const(0))
 
 
-@output_to_input(AllReduce, CrossReplicaSum, memo=False)
-@input_to_output(AllReduce, CrossReplicaSum, memo=False)
-def _(ins: Instruction, op: AllReduce | CrossReplicaSum, number: int) -> tuple[Accesses, ...]:
+@output_to_input(AllReduce, CrossReplicaSum, memo=False, bodies=True)
+@input_to_output(AllReduce, CrossReplicaSum, memo=False, bodies=True)
+def _(
+    ins: Instruction, op: AllReduce | CrossReplicaSum, number: int, bodies: Bodies
+) -> tuple[Accesses, ...]:
     """The same element of every member; each of several operands is reduced on its own."""
     at = MapBuilder(sizes(ins.operands[number].type))
     found = _on(ins, at, dims(len(at.dims)), at.member(ins, groups_of(ins).size))
-    return _pairwise(ins, number, (found,))
+    return _pairwise(ins, number, claimed(_combined(ins, bodies), (found,)))
+
+
+def _combined(ins: Instruction, bodies: Bodies) -> Use:
+    """The use of each member's elements: the body combines two at a time, in any order."""
+    body = bodies[0] if bodies else Dependence.of_everything(1, 2)
+    if groups_of(ins).size == 1 or all(k in body.sure[0] for k in (0, 1)):
+        return Use.ALWAYS
+    return Use.SOMETIMES if body.reads[0] or not _is_shared(ins) else Use.NEVER
+
+
+def _is_shared(ins: Instruction) -> bool:
+    """Has every group several members, so that the body is applied for sure?"""
+    groups = groups_of(ins)
+    return groups.size is not None and min(map(len, groups.rows)) > 1
+
+
+@comes_from(AllReduce, ReduceScatter, CollectiveReduce)
+def _(
+    ins: Instruction, op: AllReduce | ReduceScatter | CollectiveReduce, output: int, bodies: Bodies
+) -> Iterator[Instances]:
+    if groups_of(ins).size != 1:
+        use = Use.ALWAYS if _is_shared(ins) else Use.SOMETIMES
+        yield Instances(0, 0, claimed(use, everything(output_sizes(ins, output), ())))
 
 
 @output_to_input(AllGather, memo=False)
@@ -96,26 +129,28 @@ def _(ins: Instruction, op: AllGather, operand: int) -> tuple[Accesses, ...]:
     return _pairwise(ins, operand, (_on(ins, at, results, member),))
 
 
-@output_to_input(ReduceScatter, memo=False)
-def _(ins: Instruction, op: ReduceScatter, output: int) -> tuple[Accesses, ...]:
+@output_to_input(ReduceScatter, memo=False, bodies=True)
+def _(ins: Instruction, op: ReduceScatter, output: int, bodies: Bodies) -> tuple[Accesses, ...]:
     """Each member of the group is read where this device's part is."""
     source, target = sizes(ins.operands[output].type), output_sizes(ins, output)
     at = MapBuilder(target)
     results, k = dims(len(target)), op.scatter_dimension
     members = source[k] // target[k] if target[k] else 0
     results[k] = at.position(ins, 0, members - 1, members) * target[k] + Dim(k)
-    return _pairwise(ins, output, (_on(ins, at, results, at.range(members)),))
+    found = _on(ins, at, results, at.range(members))
+    return _pairwise(ins, output, claimed(_combined(ins, bodies), (found,)))
 
 
-@input_to_output(ReduceScatter, memo=False)
-def _(ins: Instruction, op: ReduceScatter, operand: int) -> tuple[Accesses, ...]:
+@input_to_output(ReduceScatter, memo=False, bodies=True)
+def _(ins: Instruction, op: ReduceScatter, operand: int, bodies: Bodies) -> tuple[Accesses, ...]:
     source, target = sizes(ins.operands[operand].type), all_output_sizes(ins)[operand]
     at = MapBuilder(source)
     results, k = dims(len(source)), op.scatter_dimension
     members = source[k] // target[k] if target[k] else 0
     results[k] = Dim(k) - at.position(ins, 0, members - 1, members) * target[k]
     at.require(results[k], 0, target[k] - 1)
-    return _pairwise(ins, operand, (_on(ins, at, results, at.range(members)),))
+    found = _on(ins, at, results, at.range(members))
+    return _pairwise(ins, operand, claimed(_combined(ins, bodies), (found,)))
 
 
 # All-to-all: member `q` gets part `q` of everybody, in the order of the members.
@@ -265,7 +300,7 @@ def _root(ins: Instruction, op: Rooted, at: MapBuilder, number: int) -> Expr:
     return at.read(0, POS_INF if size is None else size - 1, ins.operands[-1], [Const(number)])
 
 
-def _data(ins: Instruction, op: Rooted, number: int) -> Accesses:
+def _data(ins: Instruction, op: Rooted, number: int, bodies: Bodies) -> Accesses:
     """What operand and output `number` have to do with each other, in either direction."""
     at = MapBuilder(sizes(ins.operands[number].type))
     results = dims(len(at.dims))
@@ -274,22 +309,22 @@ def _data(ins: Instruction, op: Rooted, number: int) -> Accesses:
     size = groups_of(ins).size
     if not op.has_dynamic_root:  # a dynamic one is as the predicate of a select
         at.position(ins, 0, 0, size)
-    return (_on(ins, at, results, at.member(ins, size)),)
+    return claimed(_combined(ins, bodies), (_on(ins, at, results, at.member(ins, size)),))
 
 
-@output_to_input(CollectiveBroadcast, CollectiveReduce, memo=False)
-def _(ins: Instruction, op: Rooted, output: int) -> tuple[Accesses, ...]:
-    found = list(_pairwise(ins, output, _data(ins, op, output)))
+@output_to_input(CollectiveBroadcast, CollectiveReduce, memo=False, bodies=True)
+def _(ins: Instruction, op: Rooted, output: int, bodies: Bodies) -> tuple[Accesses, ...]:
+    found = list(_pairwise(ins, output, _data(ins, op, output, bodies)))
     if op.has_dynamic_root:
         found[-1] = exact(MapBuilder(output_sizes(ins, output)).map([Const(output)]))
     return tuple(found)
 
 
-@input_to_output(CollectiveBroadcast, CollectiveReduce, memo=False)
-def _(ins: Instruction, op: Rooted, operand: int) -> tuple[Accesses, ...]:
+@input_to_output(CollectiveBroadcast, CollectiveReduce, memo=False, bodies=True)
+def _(ins: Instruction, op: Rooted, operand: int, bodies: Bodies) -> tuple[Accesses, ...]:
     targets = all_output_sizes(ins)
     if not op.has_dynamic_root or operand < len(targets):
-        data = _data(ins, op, operand)
+        data = _data(ins, op, operand, bodies)
         return tuple(data if k == operand else NEVER for k in range(len(targets)))
     roots = sizes(ins.operands[operand].type)
     return tuple(_from_root(roots, k, target) for k, target in enumerate(targets))

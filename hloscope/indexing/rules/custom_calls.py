@@ -31,6 +31,7 @@ from hloscope.indexing.rules.build import (
     unknown,
 )
 from hloscope.indexing.rules.convolution import Meeting
+from hloscope.indexing.rules.dependence import Bodies
 from hloscope.indexing.rules.elementwise import broadcast_read, broadcast_write
 from hloscope.indexing.rules.registry import Direction, input_to_output, lookup, output_to_input
 from hloscope.ir.graph import Instruction
@@ -222,7 +223,9 @@ def _same_batch(here: Dims, there: Dims, batch: int) -> Accesses:
 _APPROXIMATE = "which elements of a line are looked at is not known"
 
 
-def _line_of(ins: Instruction, output: int, operand: int, *, back: bool = False) -> Accesses:
+def _line_of(
+    ins: Instruction, output: int, operand: int, bodies: Bodies, *, back: bool = False
+) -> Accesses:
     """What an element of a result (or, back, of an operand) has to do with a line of the other."""
     config, count = _config(ins), len(ins.operands) // 2
     here, there = all_output_sizes(ins)[output], sizes(ins.operands[operand].type)
@@ -231,7 +234,7 @@ def _line_of(ins: Instruction, output: int, operand: int, *, back: bool = False)
         arrays = ins.operands[:count]
         whole = TupleType(tuple([array.type for array in arrays]))
         inner = Instruction(ins.name, whole, Sort(axis), arrays, ins.calls)
-        if operand >= count or not _rule_of(inner, output)[operand]:
+        if operand >= count or not _rule_of(inner, output, bodies)[operand]:
             return NEVER
     source, target = (there, here) if back else (here, there)
     at = MapBuilder(source)
@@ -240,21 +243,27 @@ def _line_of(ins: Instruction, output: int, operand: int, *, back: bool = False)
     return exact(map) if is_sorted else over(_APPROXIMATE, map)
 
 
-def _rule_of(ins: Instruction, output: int) -> tuple[Accesses, ...]:
+def _rule_of(ins: Instruction, output: int, bodies: Bodies) -> tuple[Accesses, ...]:
     """What the rule of the op says."""
     entry = lookup(Direction.OUTPUT_TO_INPUT, type(ins.op))
     assert entry is not None
     assert entry.rule is not None
-    return entry.rule(ins, ins.op, output)
+    return entry.rule(ins, ins.op, output, *[bodies] * entry.has_bodies)
 
 
 _UNKNOWN = "custom-call `{}`: may read anything"
 
 
-@output_to_input(CustomCall, memo=False, precision=Precision.UNKNOWN, reason=_UNKNOWN.format("…"))
-def _(ins: Instruction, op: CustomCall, output: int) -> tuple[Accesses, ...]:
+@output_to_input(
+    CustomCall,
+    memo=False,
+    precision=Precision.UNKNOWN,
+    reason=_UNKNOWN.format("…"),
+    bodies=True,
+)
+def _(ins: Instruction, op: CustomCall, output: int, bodies: Bodies) -> tuple[Accesses, ...]:
     try:
-        known = _reads(ins, op, output)
+        known = _reads(ins, op, output, bodies)
     except (ParseError, KeyError, ValueError):  # settings in a form that nobody knows
         known = None
     return (
@@ -264,7 +273,9 @@ def _(ins: Instruction, op: CustomCall, output: int) -> tuple[Accesses, ...]:
     )
 
 
-def _reads(ins: Instruction, op: CustomCall, output: int) -> tuple[Accesses, ...] | None:
+def _reads(
+    ins: Instruction, op: CustomCall, output: int, bodies: Bodies
+) -> tuple[Accesses, ...] | None:
     shapes = [sizes(operand.type) for operand in ins.operands]
     here = all_output_sizes(ins)[output]
     if _FACTORISATION.fullmatch(op.call_target_name):
@@ -277,7 +288,7 @@ def _reads(ins: Instruction, op: CustomCall, output: int) -> tuple[Accesses, ...
         extra = [_epilogue(here, shape, feature, back=False) for shape in shapes[2:]]
         return (exact(_cudnn_map(ins, 2, 0)), exact(_cudnn_map(ins, 2, 1)), *extra)
     if op.call_target_name == "ApproxTopK":
-        return tuple([_line_of(ins, output, k) for k in range(len(shapes))])
+        return tuple([_line_of(ins, output, k, bodies) for k in range(len(shapes))])
     equal = _op_of(ins)
     if equal is None:
         return None
@@ -285,22 +296,30 @@ def _reads(ins: Instruction, op: CustomCall, output: int) -> tuple[Accesses, ...
         if isinstance(equal, Cholesky):  # the error code
             return (_same_batch(here, shapes[0], len(shapes[0]) - 2),)
         return (NEVER,) * len(shapes)  # workspace
-    found = _rule_of(_inner(ins, equal), output)
+    found = _rule_of(_inner(ins, equal), output, bodies)
     extra = [_epilogue(here, shape, len(here) - 1, back=False) for shape in shapes[len(found) :]]
     return (*found, *extra)
 
 
-@input_to_output(CustomCall, memo=False, precision=Precision.UNKNOWN, reason=_UNKNOWN.format("…"))
-def _(ins: Instruction, op: CustomCall, operand: int) -> tuple[Accesses, ...]:
+@input_to_output(
+    CustomCall,
+    memo=False,
+    precision=Precision.UNKNOWN,
+    reason=_UNKNOWN.format("…"),
+    bodies=True,
+)
+def _(ins: Instruction, op: CustomCall, operand: int, bodies: Bodies) -> tuple[Accesses, ...]:
     try:
-        known = _writes(ins, op, operand)
+        known = _writes(ins, op, operand, bodies)
     except (ParseError, KeyError, ValueError):
         known = None
     answers = len(leaves(ins.type))
     return (unknown(_UNKNOWN.format(op.call_target_name)),) * answers if known is None else known
 
 
-def _writes(ins: Instruction, op: CustomCall, operand: int) -> tuple[Accesses, ...] | None:
+def _writes(
+    ins: Instruction, op: CustomCall, operand: int, bodies: Bodies
+) -> tuple[Accesses, ...] | None:
     here, outputs = sizes(ins.operands[operand].type), all_output_sizes(ins)
     rest = (NEVER,) * (len(outputs) - 1)
     if _FACTORISATION.fullmatch(op.call_target_name):
@@ -310,7 +329,7 @@ def _writes(ins: Instruction, op: CustomCall, operand: int) -> tuple[Accesses, .
             return (_epilogue(here, outputs[0], _output_feature(op), back=True), *rest)
         return (exact(_cudnn_map(ins, operand, 2)), *rest)
     if op.call_target_name == "ApproxTopK":
-        return tuple([_line_of(ins, k, operand, back=True) for k in range(len(outputs))])
+        return tuple([_line_of(ins, k, operand, bodies, back=True) for k in range(len(outputs))])
     equal = _op_of(ins)
     if equal is None:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 
 from hloscope.affine import Const, Dim, Expr
@@ -14,7 +15,13 @@ from hloscope.indexing.rules.build import (
     identity,
     sizes,
 )
-from hloscope.indexing.rules.registry import input_to_output, output_to_input
+from hloscope.indexing.rules.dependence import Bodies, Dependence, Use, claimed, used
+from hloscope.indexing.rules.registry import (
+    Instances,
+    comes_from,
+    input_to_output,
+    output_to_input,
+)
 from hloscope.ir.graph import Instruction
 from hloscope.ir.types import Dims
 from hloscope.ops.elementwise import ELEMENTWISE, Elementwise, ImplicitBroadcast
@@ -23,8 +30,8 @@ from hloscope.ops.reduction import Map
 _SHAPE_ONLY = ELEMENTWISE["chlo.constant_like"]
 
 
-@output_to_input(Elementwise, Map, memo=False)
-def _(ins: Instruction, op: Elementwise | Map, output: int) -> tuple[Accesses, ...]:
+@output_to_input(Elementwise, memo=False)
+def _(ins: Instruction, op: Elementwise, output: int) -> tuple[Accesses, ...]:
     return _reads(sizes(ins.type), tuple([sizes(operand.type) for operand in ins.operands]))
 
 
@@ -37,8 +44,8 @@ def _reads(target: Dims, sources: tuple[Dims, ...]) -> tuple[Accesses, ...]:
     )
 
 
-@input_to_output(Elementwise, Map, memo=False)
-def _(ins: Instruction, op: Elementwise | Map, operand: int) -> tuple[Accesses, ...]:
+@input_to_output(Elementwise, memo=False)
+def _(ins: Instruction, op: Elementwise, operand: int) -> tuple[Accesses, ...]:
     return _writes(sizes(ins.operands[operand].type), sizes(ins.type))
 
 
@@ -55,6 +62,31 @@ def _(ins: Instruction, op: Elementwise, output: int) -> tuple[Accesses, ...]:
 @input_to_output(_SHAPE_ONLY)
 def _(ins: Instruction, op: Elementwise, operand: int) -> tuple[Accesses, ...]:
     return (NEVER,)
+
+
+# Map: a computation applied to the elements at one index.
+
+
+def _mapped(ins: Instruction, bodies: Bodies) -> list[Use]:
+    body = bodies[0] if bodies else Dependence.of_everything(1, len(ins.operands))
+    return [used(k in body.reads[0], k in body.sure[0]) for k in range(len(ins.operands))]
+
+
+@output_to_input(Map, bodies=True)
+def _(ins: Instruction, op: Map, output: int, bodies: Bodies) -> tuple[Accesses, ...]:
+    found = _reads(sizes(ins.type), tuple([sizes(operand.type) for operand in ins.operands]))
+    return tuple(map(claimed, _mapped(ins, bodies), found))
+
+
+@input_to_output(Map, bodies=True)
+def _(ins: Instruction, op: Map, operand: int, bodies: Bodies) -> tuple[Accesses, ...]:
+    (found,) = _writes(sizes(ins.operands[operand].type), sizes(ins.type))
+    return (claimed(_mapped(ins, bodies)[operand], found),)
+
+
+@comes_from(Map)
+def _(ins: Instruction, op: Map, output: int, bodies: Bodies) -> Iterator[Instances]:
+    yield Instances(0, 0, everything(sizes(ins.type), ()))
 
 
 def _places(op: ImplicitBroadcast, source: Dims, target: Dims) -> tuple[int, ...]:

@@ -7,8 +7,9 @@ that does not fit: its variable is the value as it is, and the map holds where i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import prod
 from typing import TypeAlias
 
 from hloscope.affine import Const, Dim, Expr
@@ -24,11 +25,15 @@ from hloscope.indexing.rules.build import (
     integers,
     leaves,
     output_sizes,
-    over,
-    parameters_used,
     sizes,
 )
-from hloscope.indexing.rules.registry import input_to_output, output_to_input
+from hloscope.indexing.rules.dependence import Bodies, Dependence, Use, claimed, fold
+from hloscope.indexing.rules.registry import (
+    Instances,
+    comes_from,
+    input_to_output,
+    output_to_input,
+)
 from hloscope.ir.graph import Instruction
 from hloscope.ir.types import Dims
 from hloscope.ops.gather_scatter import DynamicGather, Gather, Scatter, TorchIndexSelect
@@ -196,43 +201,106 @@ def _(ins: Instruction, op: Gather | DynamicGather, operand: int) -> tuple[Acces
     return (exact(at.map(results)),)
 
 
-# Scatter: every output of a variadic scatter depends on all inputs and updates, through the body.
-# A body that does not look at the old value overwrites it: the maps then say too much.
+# Scatter: `old = body(old, update)` for the updates of an element, one after the other.  A body
+# that does not look at the old value overwrites it: the maps then say too much.
 
 _OVERWRITTEN = "an element that an update overwrites is not read"
 _LAST = "of several updates of an element one wins"
 
 
-def _combined(ins: Instruction, op: Scatter, inputs: Accesses, updates: Accesses) -> list[Accesses]:
-    """The accesses of all inputs, then of all updates, with the claims that the body allows."""
+@dataclass(frozen=True, slots=True)
+class Combined:
+    """What the elements of the outputs of a scatter use.
+
+    Attributes:
+        old: For each output its use of the old element of each input, were there no updates too.
+        hit: The same where there are updates.
+        updates: For each output its use of the updates of each kind.
+        bodies: For each output the results of the body that it comes from.
+        unchanged: The outputs that are as the inputs, whatever the updates.
+    """
+
+    old: tuple[tuple[Use, ...], ...]
+    hit: tuple[tuple[Use, ...], ...]
+    updates: tuple[tuple[Use, ...], ...]
+    bodies: tuple[tuple[Use, ...], ...]
+    unchanged: frozenset[int]
+
+
+def combined(ins: Instruction, op: Scatter, bodies: Bodies) -> Combined:
+    """What the body makes of old elements and their updates."""
     count = len(ins.operands) // 2
-    used = parameters_used(ins.calls[0]) if ins.calls else frozenset(range(2 * count))
-    replaces = not any(k in used for k in range(count))
-    if replaces:
-        inputs = over(_OVERWRITTEN, *(a.map for a in inputs if a.map))
-        if not op.unique_indices:
-            updates = over(_LAST, *(a.map for a in updates if a.map))
-    elif not any(k in used for k in range(count, 2 * count)):
-        updates = NEVER
-    return [inputs] * count + [updates] * count
+    body = bodies[0] if bodies else Dependence.of_everything(count, 2 * count)
+    most = prod(n for k, n in enumerate(sizes(ins.operands[-1].type)) if k not in _window(op))
+    if op.unique_indices:
+        most = min(most, 1)
+    some, hit = fold(body, count, 0, most), fold(body, count, min(most, 1), most)
+    unchanged = frozenset(k for k, source in enumerate(body.unchanged) if source == k)
+    return Combined(some.initial, hit.initial, hit.elements, hit.results, unchanged)
 
 
-@output_to_input(Scatter, memo=False, precision=Precision.OVER, reason=_OVERWRITTEN)
-def _(ins: Instruction, op: Scatter, output: int) -> tuple[Accesses, ...]:
+def _window(op: Scatter) -> frozenset[int]:
+    return frozenset(op.update_window_dims)
+
+
+def _old(uses: Combined, output: int, operand: int, shape: Dims, hit: Accesses) -> Accesses:
+    """The old element, of the own input or of another one, where an update is combined with it."""
+    if operand == output:
+        return claimed(uses.old[output][operand], identity(shape), _OVERWRITTEN)
+    return claimed(uses.hit[output][operand], hit)
+
+
+def _hit(updates: Accesses, shape: Dims) -> Accesses:
+    """The elements for which there are updates, each to itself."""
+    return tuple(
+        [
+            a if a.map is None else replace(a, map=a.map.with_(results=dims(len(shape))))
+            for a in updates
+        ]
+    )
+
+
+@output_to_input(Scatter, memo=False, precision=Precision.OVER, reason=_OVERWRITTEN, bodies=True)
+def _(ins: Instruction, op: Scatter, output: int, bodies: Bodies) -> tuple[Accesses, ...]:
     shape, count = output_sizes(ins, output), len(ins.operands) // 2
-    answer = _combined(ins, op, identity(shape), _to_sliced(ins, op))
-    answer.insert(count, everything(shape, sizes(ins.operands[count].type)))
-    return tuple(answer)
+    uses, updates = combined(ins, op, bodies), _to_sliced(ins, op)
+    hit = _hit(updates, shape)
+    indices = NEVER
+    if output not in uses.unchanged:
+        indices = everything(shape, sizes(ins.operands[count].type))
+    return (
+        *[_old(uses, output, k, shape, hit) for k in range(count)],
+        indices,
+        *[claimed(use, updates, _LAST) for use in uses.updates[output]],
+    )
 
 
-@input_to_output(Scatter, memo=False, precision=Precision.OVER, reason=_OVERWRITTEN)
-def _(ins: Instruction, op: Scatter, operand: int) -> tuple[Accesses, ...]:
-    count = len(ins.operands) // 2
+@input_to_output(Scatter, memo=False, precision=Precision.OVER, reason=_OVERWRITTEN, bodies=True)
+def _(ins: Instruction, op: Scatter, operand: int, bodies: Bodies) -> tuple[Accesses, ...]:
+    count, uses = len(ins.operands) // 2, combined(ins, op, bodies)
+    outputs = range(len(leaves(ins.type)))
     if operand == count:
-        return everywhere(ins, operand)
+        found = everywhere(ins, operand)
+        return tuple([NEVER if k in uses.unchanged else found[k] for k in outputs])
+    if operand > count:
+        whole, by = _to_whole(ins, op), operand - count - 1
+        return tuple([claimed(uses.updates[k][by], whole, _LAST) for k in outputs])
     shape = sizes(ins.operands[0].type)
-    found = _combined(ins, op, identity(shape), _to_whole(ins, op))
-    return (found[operand - (operand > count)],) * len(leaves(ins.type))
+    hit = _hit(_to_sliced(ins, op), shape)
+    return tuple([_old(uses, k, operand, shape, hit) for k in outputs])
+
+
+@comes_from(Scatter)
+def _(ins: Instruction, op: Scatter, output: int, bodies: Bodies) -> Iterator[Instances]:
+    uses, updates = combined(ins, op, bodies), _to_sliced(ins, op)
+    if output in uses.unchanged:
+        return
+    hit = tuple([replace(a, map=a.map.with_(results=())) for a in updates if a.map is not None])
+    for k, use in enumerate(uses.bodies[output]):
+        if k == output:
+            yield Instances(0, k, hit)
+        elif use is not Use.NEVER:
+            yield Instances(0, k, claimed(Use.SOMETIMES, hit))
 
 
 # torch_index_select: one dimension is replaced by the (unbatched) dimensions of the indices.

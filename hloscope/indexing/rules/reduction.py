@@ -1,9 +1,13 @@
-"""Reductions, scans, sorts, and batch normalisation by what it reduces."""
+"""Reductions, sorts, and batch normalisation by what it reduces."""
 
 from __future__ import annotations
 
-from hloscope.affine import Dim, Expr
-from hloscope.indexing.access import Accesses, Precision
+from collections.abc import Iterator
+from math import prod
+
+from hloscope.affine import Dim
+from hloscope.indexing.access import Accesses
+from hloscope.indexing.rules.bounded import dynamic_dimensions
 from hloscope.indexing.rules.build import (
     NEVER,
     MapBuilder,
@@ -13,40 +17,75 @@ from hloscope.indexing.rules.build import (
     everywhere,
     exact,
     identity,
-    leaves,
     output_sizes,
-    over,
-    parameters_used,
     sizes,
 )
-from hloscope.indexing.rules.registry import input_to_output, output_to_input
+from hloscope.indexing.rules.dependence import Bodies, Dependence, Fold, Use, claimed, fold, used
+from hloscope.indexing.rules.registry import (
+    Instances,
+    comes_from,
+    input_to_output,
+    output_to_input,
+)
 from hloscope.ir.graph import Instruction
 from hloscope.ir.types import Dims
 from hloscope.ops.batch_norm import BatchNormGrad, BatchNormInference, BatchNormTraining
-from hloscope.ops.control import GetTupleElement, Parameter, Tuple
-from hloscope.ops.elementwise import Elementwise
-from hloscope.ops.reduction import Reduce, Scan, Sort, TopK
-from hloscope.ops.shape import Constant
+from hloscope.ops.reduction import Reduce, Sort, TopK
+
+# Reduce: `acc = body(acc, element)` for the elements one after the other.  Which element is the
+# last one is not defined.
 
 
-@output_to_input(Reduce)
-def _(ins: Instruction, op: Reduce, output: int) -> tuple[Accesses, ...]:
-    """Every output of a variadic reduce depends on all inputs, through the shared body."""
-    target, count = output_sizes(ins, output), len(ins.operands) // 2
+def body_of(bodies: Bodies, count: int) -> Dependence:
+    """The body that combines `count` accumulators and as many elements."""
+    return bodies[0] if bodies else Dependence.of_everything(count, 2 * count)
+
+
+def _folded(ins: Instruction, op: Reduce, bodies: Bodies) -> Fold:
+    count, type = len(ins.operands) // 2, ins.operands[0].type
+    most = prod(sizes(type)[k] for k in op.dimensions)
+    is_dynamic = not {*dynamic_dimensions(type)}.isdisjoint(op.dimensions)
+    return fold(body_of(bodies, count), count, 0 if is_dynamic else most, most)
+
+
+@output_to_input(Reduce, bodies=True)
+def _(ins: Instruction, op: Reduce, output: int, bodies: Bodies) -> tuple[Accesses, ...]:
+    target = output_sizes(ins, output)
     at = MapBuilder(target)
     kept = iter(dims(len(target)))
     source = sizes(ins.operands[0].type)
     index = [at.range(size) if k in op.dimensions else next(kept) for k, size in enumerate(source)]
-    return (exact(at.map(index)),) * count + (everything(target, ()),) * count
+    elements, initial = exact(at.map(index)), everything(target, ())
+    uses = _folded(ins, op, bodies)
+    return (
+        *[claimed(use, elements) for use in uses.elements[output]],
+        *[claimed(use, initial) for use in uses.initial[output]],
+    )
 
 
-@input_to_output(Reduce)
-def _(ins: Instruction, op: Reduce, operand: int) -> tuple[Accesses, ...]:
-    if operand >= len(ins.operands) // 2:
-        return everywhere(ins, operand)
+@input_to_output(Reduce, bodies=True)
+def _(ins: Instruction, op: Reduce, operand: int, bodies: Bodies) -> tuple[Accesses, ...]:
+    count, uses = len(ins.operands) // 2, _folded(ins, op, bodies)
+    if operand >= count:
+        by = [row[operand - count] for row in uses.initial]
+        return tuple(map(claimed, by, everywhere(ins, operand)))
     source = sizes(ins.operands[operand].type)
     kept = [Dim(k) for k in range(len(source)) if k not in op.dimensions]
-    return (exact(MapBuilder(source).map(kept)),) * len(leaves(ins.type))
+    found = exact(MapBuilder(source).map(kept))
+    return tuple([claimed(row[operand], found) for row in uses.elements])
+
+
+@comes_from(Reduce)
+def _(ins: Instruction, op: Reduce, output: int, bodies: Bodies) -> Iterator[Instances]:
+    """Any application of the body counts, be there one that does: all see the same values."""
+    return applications(_folded(ins, op, bodies), everything(output_sizes(ins, output), ()), output)
+
+
+def applications(uses: Fold, accesses: Accesses, output: int) -> Iterator[Instances]:
+    """The results of a body that an output of a fold comes from."""
+    for k, use in enumerate(uses.results[output]):
+        if use is not Use.NEVER:
+            yield Instances(0, k, claimed(use, accesses))
 
 
 def _line(shape: Dims, target: Dims, dimension: int) -> Accesses:
@@ -72,100 +111,44 @@ def _(ins: Instruction, op: TopK, operand: int) -> tuple[Accesses, ...]:
 # Sort: an output reads the whole line of its own operand and of every operand that the comparator
 # looks at.
 
-
-def _compared(ins: Instruction) -> frozenset[int]:
-    if not ins.calls:
-        return frozenset(range(len(ins.operands)))
-    return frozenset(number // 2 for number in parameters_used(ins.calls[0]))
+_ORDER = "the comparator does not look at any element"
 
 
-@output_to_input(Sort, memo=False)
-def _(ins: Instruction, op: Sort, output: int) -> tuple[Accesses, ...]:
-    shape, compared = output_sizes(ins, output), _compared(ins)
+def _compared(ins: Instruction, op: Sort, bodies: Bodies) -> dict[int, Use]:
+    """The operands that the comparator looks at."""
+    if not bodies:
+        return dict.fromkeys(range(len(ins.operands)), Use.ALWAYS)
+    if sizes(ins.operands[0].type)[op.dimension] < 2:
+        return {}  # there is nothing to compare
+    sure = {number // 2 for number in bodies[0].sure[0]}
+    return {n // 2: used(True, n // 2 in sure) for n in bodies[0].reads[0]}
+
+
+def _sorted_line(ins: Instruction, op: Sort, bodies: Bodies, output: int, operand: int) -> Accesses:
+    """What an element of an output and the line of an operand have to do with each other."""
+    shape, compared = sizes(ins.operands[0].type), _compared(ins, op, bodies)
     line = _line(shape, shape, op.dimension)
-    count = len(ins.operands)
-    return tuple(line if k == output or k in compared else NEVER for k in range(count))
+    if operand == output:
+        is_decided = bool(compared) or shape[op.dimension] < 2
+        return claimed(Use.ALWAYS if is_decided else Use.SOMETIMES, line, _ORDER)
+    return claimed(compared.get(operand, Use.NEVER), line)
 
 
-@input_to_output(Sort, memo=False)
-def _(ins: Instruction, op: Sort, operand: int) -> tuple[Accesses, ...]:
-    shape, compared = sizes(ins.operands[operand].type), _compared(ins)
-    line = _line(shape, shape, op.dimension)
-    count = len(ins.operands)
-    return tuple(line if k == operand or operand in compared else NEVER for k in range(count))
+@output_to_input(Sort, bodies=True)
+def _(ins: Instruction, op: Sort, output: int, bodies: Bodies) -> tuple[Accesses, ...]:
+    return tuple([_sorted_line(ins, op, bodies, output, k) for k in range(len(ins.operands))])
 
 
-# Scan: an output reads the inputs up to its own place along the scanned dimension and the initial
-# carries; a final carry reads everything along it.  The body sees whole slices: where it is not
-# element-wise, any element of the earlier slices may matter.
-
-_SLICES = "the body may combine any elements of the slices"
+@input_to_output(Sort, bodies=True)
+def _(ins: Instruction, op: Sort, operand: int, bodies: Bodies) -> tuple[Accesses, ...]:
+    return tuple([_sorted_line(ins, op, bodies, k, operand) for k in range(len(ins.operands))])
 
 
-def _is_elementwise(ins: Instruction) -> bool:
-    return bool(ins.calls) and all(
-        isinstance(i.op, Elementwise | Parameter | Constant | Tuple | GetTupleElement)
-        for i in ins.calls[0]
-    )
-
-
-def _scan(
-    ins: Instruction, op: Scan, here: Dims, there: Dims, *, carried: tuple[bool, bool], back: bool
-) -> Accesses:
-    """Accesses between two values of a scan; a carried value has no scanned dimension."""
-    carry_here, carry_there = carried
-    at = MapBuilder(here)
-    place = op.scan_dimension
-    lines = dims(len(here))
-    if not carry_here:
-        del lines[place]
-    same_line = _is_elementwise(ins)
-    index: list[Expr] = []
-    rest = iter(lines)
-    for k, size in enumerate(there):
-        if k == place and not carry_there:
-            step = at.range(size)
-            index.append(step)
-            if not carry_here:
-                ahead = Dim(place) - step if op.is_reverse == back else step - Dim(place)
-                at.require(ahead, 0, size - 1)
-        else:
-            line = next(rest)
-            index.append(line if same_line else at.range(size))
-    found = at.map(index)
-    simple = same_line or len(lines) == 0
-    return exact(found) if simple else over(_SLICES, found)
-
-
-def _scan_outputs(ins: Instruction, op: Scan) -> list[tuple[Dims, bool]]:
-    """Sizes of each output and whether it is a final carry."""
-    shapes = all_output_sizes(ins)
-    first_carry = len(shapes) - op.num_carries
-    return [(shape, k >= first_carry) for k, shape in enumerate(shapes)]
-
-
-def _scan_operands(ins: Instruction, op: Scan) -> list[tuple[Dims, bool]]:
-    shapes = [sizes(operand.type) for operand in ins.operands]
-    first_carry = len(shapes) - op.num_carries
-    return [(shape, k >= first_carry) for k, shape in enumerate(shapes)]
-
-
-@output_to_input(Scan, memo=False, precision=Precision.OVER, reason=_SLICES)
-def _(ins: Instruction, op: Scan, output: int) -> tuple[Accesses, ...]:
-    here, carry = _scan_outputs(ins, op)[output]
-    return tuple(
-        _scan(ins, op, here, there, carried=(carry, initial), back=False)
-        for there, initial in _scan_operands(ins, op)
-    )
-
-
-@input_to_output(Scan, memo=False, precision=Precision.OVER, reason=_SLICES)
-def _(ins: Instruction, op: Scan, operand: int) -> tuple[Accesses, ...]:
-    here, initial = _scan_operands(ins, op)[operand]
-    return tuple(
-        _scan(ins, op, here, there, carried=(initial, carry), back=True)
-        for there, carry in _scan_outputs(ins, op)
-    )
+@comes_from(Sort)
+def _(ins: Instruction, op: Sort, output: int, bodies: Bodies) -> Iterator[Instances]:
+    shape = output_sizes(ins, output)
+    if shape[op.dimension] > 1:
+        yield Instances(0, 0, everything(shape, ()))
 
 
 # Batch normalisation: statistics are over all dimensions but the feature.

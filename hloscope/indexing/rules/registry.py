@@ -2,21 +2,24 @@
 
 A rule takes the instruction, its op and the number of the output (or operand) asked about, and
 returns the accesses of each operand (or output).  It reads sizes and parameters only, never syntax,
-so both front ends share it.  Outputs are the arrays of the result type, numbered in order.
+so both front ends share it.  Outputs are the arrays of the result type, numbered in order.  The
+rule of an op that calls computations is told what these do, and does not look into them itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final, TypeAlias, TypeVar
 
 from hloscope.indexing.access import Accesses, Precision
+from hloscope.indexing.rules.dependence import Bodies
 from hloscope.ir.graph import Instruction
 from hloscope.ir.op import Op
 
-Rule: TypeAlias = Callable[[Instruction, Any, int], tuple[Accesses, ...]]
+Rule: TypeAlias = Callable[..., tuple[Accesses, ...]]
+"""Of an instruction, its op and a number; of `Bodies` besides where the entry says so."""
 R = TypeVar("R", bound=Callable[..., tuple[Accesses, ...]])
 MEMO_SIZE: Final = 1 << 15
 """A rule forgets its answers when it holds this many."""
@@ -37,15 +40,50 @@ class Entry:
         rule: The function, or `None` where the answer is always unknown.
         precision: The weakest claim the rule makes for valid programs.
         reason: Why it is not exact; empty for exact rules.
+        has_bodies: Is the rule told what the computations do that the op calls?
     """
 
     rule: Rule | None
     precision: Precision = Precision.EXACT
     reason: str = ""
+    has_bodies: bool = False
 
 
 RULES: Final[dict[Direction, dict[type[Op], Entry]]] = {direction: {} for direction in Direction}
 """The rules by direction and op class."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instances:
+    """The times that a result of a called computation counts for an element of an output.
+
+    Attributes:
+        call: Which of the computations that the instruction calls.
+        result: Which leaf of its root.
+        accesses: From the element of the output to elements of that leaf.
+    """
+
+    call: int
+    result: int
+    accesses: Accesses
+
+
+INSTANCES: Final[dict[type[Op], Callable[..., Iterable[Instances]]]] = {}
+"""By op class: what of the computations called an output comes from."""
+I = TypeVar("I", bound=Callable[..., Iterable[Instances]])  # noqa: E741
+
+
+def comes_from(*classes: type[Op]) -> Callable[[I], I]:
+    """Register, for ops that have a rule, which results of the called computations count.
+
+    The function takes the instruction, its op, an output and the bodies.
+    """
+
+    def register(found: I) -> I:
+        INSTANCES.update(dict.fromkeys(classes, found))
+        return found
+
+    return register
 
 
 def _register(
@@ -54,14 +92,18 @@ def _register(
     def decorate(rule: R) -> R:
         known = memoised(rule) if memo else rule
         for cls in classes:
-            RULES[direction][cls] = Entry(known, entry.precision, entry.reason)
+            RULES[direction][cls] = replace(entry, rule=known)
         return rule
 
     return decorate
 
 
 def output_to_input(
-    *classes: type[Op], memo: bool = True, precision: Precision = Precision.EXACT, reason: str = ""
+    *classes: type[Op],
+    memo: bool = True,
+    precision: Precision = Precision.EXACT,
+    reason: str = "",
+    bodies: bool = False,
 ) -> Callable[[R], R]:
     """Register a rule from the index of one output to the elements read of each operand.
 
@@ -71,18 +113,25 @@ def output_to_input(
             share it?
         precision: The weakest claim the rule makes.
         reason: Why it is not exact.
+        bodies: Does it take, last, what the computations do that the op calls?
     """
-    return _register(Direction.OUTPUT_TO_INPUT, classes, memo, Entry(None, precision, reason))
+    entry = Entry(None, precision, reason, bodies)
+    return _register(Direction.OUTPUT_TO_INPUT, classes, memo, entry)
 
 
 def input_to_output(
-    *classes: type[Op], memo: bool = True, precision: Precision = Precision.EXACT, reason: str = ""
+    *classes: type[Op],
+    memo: bool = True,
+    precision: Precision = Precision.EXACT,
+    reason: str = "",
+    bodies: bool = False,
 ) -> Callable[[R], R]:
     """Register a rule from the index of one operand to the elements influenced of each output.
 
     The arguments are those of `output_to_input`; the relation is its exact inverse.
     """
-    return _register(Direction.INPUT_TO_OUTPUT, classes, memo, Entry(None, precision, reason))
+    entry = Entry(None, precision, reason, bodies)
+    return _register(Direction.INPUT_TO_OUTPUT, classes, memo, entry)
 
 
 def elsewhere(*classes: type[Op], reason: str, precision: Precision = Precision.EXACT) -> None:
@@ -112,16 +161,16 @@ def lookup(direction: Direction, cls: type[Op]) -> Entry | None:
 
 
 def memoised(rule: Rule) -> Rule:
-    """The rule with a memory: equal ops on equal types get the identical answer."""
+    """The rule with a memory: equal ops, on equal types, share the identical answer."""
     answers: dict[tuple[Any, ...], tuple[Accesses, ...]] = {}
 
-    def remembered(ins: Instruction, op: Op, number: int) -> tuple[Accesses, ...]:
-        key = (op, number, ins.type, *[operand.type for operand in ins.operands])
+    def remembered(ins: Instruction, op: Op, number: int, *bodies: Bodies) -> tuple[Accesses, ...]:
+        key = (op, number, ins.type, bodies, *[operand.type for operand in ins.operands])
         answer = answers.get(key)
         if answer is None:
             if len(answers) >= MEMO_SIZE:
                 answers.clear()
-            answer = answers[key] = rule(ins, op, number)
+            answer = answers[key] = rule(ins, op, number, *bodies)
         return answer
 
     return remembered

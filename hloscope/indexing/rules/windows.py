@@ -6,10 +6,13 @@ an element of the base where it is a multiple of the base dilation and inside.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from math import prod
 
 from hloscope.affine import Const, Expr
 from hloscope.indexing.access import Accesses, Precision
+from hloscope.indexing.map import IndexingMap
 from hloscope.indexing.rules.build import (
     MapBuilder,
     all_output_sizes,
@@ -21,7 +24,14 @@ from hloscope.indexing.rules.build import (
     over,
     sizes,
 )
-from hloscope.indexing.rules.registry import input_to_output, output_to_input
+from hloscope.indexing.rules.dependence import Bodies, Fold, Use, claimed, fold, used
+from hloscope.indexing.rules.reduction import applications, body_of
+from hloscope.indexing.rules.registry import (
+    Instances,
+    comes_from,
+    input_to_output,
+    output_to_input,
+)
 from hloscope.ir.graph import Instruction
 from hloscope.ir.types import Dims
 from hloscope.ops.windows import (
@@ -78,27 +88,59 @@ def _positions(at: MapBuilder, window: Window, element: Sequence[Expr], shape: D
     ]
 
 
-@output_to_input(ReduceWindow)
-def _(ins: Instruction, op: ReduceWindow, output: int) -> tuple[Accesses, ...]:
-    target, count = output_sizes(ins, output), len(ins.operands) // 2
+# Reduce-window: taps that meet no element meet the initial value instead.
+
+
+def _folded(ins: Instruction, op: ReduceWindow, bodies: Bodies) -> Fold:
+    """What the outputs use."""
+    window, count = op.window, len(ins.operands) // 2
+    taps, body = prod(window.sizes), body_of(bodies, count)
+    whole = fold(body, count, taps, taps)
+    is_dense = all(n == 1 for n in window.base_dilations)
+    if is_dense and all(lo <= 0 and hi <= 0 for lo, hi in window.padding):
+        return whole
+    rows = zip(whole.initial, whole.elements, strict=True)
+    initial = [[_either(*uses) for uses in zip(*row, strict=True)] for row in rows]
+    return replace(whole, initial=tuple([tuple(row) for row in initial]))
+
+
+def _either(begun: Use, met: Use) -> Use:
+    """The use of an initial value that also stands for elements."""
+    return Use.SOMETIMES if begun is Use.NEVER and met is not Use.NEVER else begun
+
+
+@output_to_input(ReduceWindow, bodies=True)
+def _(ins: Instruction, op: ReduceWindow, output: int, bodies: Bodies) -> tuple[Accesses, ...]:
+    target = output_sizes(ins, output)
     base = sizes(ins.operands[output].type)
     at = MapBuilder(target)
     read = exact(at.simplified(_base(at, op.window, dims(len(target)), base)))
-    return (read,) * count + (everything(target, ()),) * count
+    uses, initial = _folded(ins, op, bodies), everything(target, ())
+    return (
+        *[claimed(use, read) for use in uses.elements[output]],
+        *[claimed(use, initial) for use in uses.initial[output]],
+    )
 
 
-@input_to_output(ReduceWindow)
-def _(ins: Instruction, op: ReduceWindow, operand: int) -> tuple[Accesses, ...]:
-    if operand >= len(ins.operands) // 2:
-        return everywhere(ins, operand)
+@input_to_output(ReduceWindow, bodies=True)
+def _(ins: Instruction, op: ReduceWindow, operand: int, bodies: Bodies) -> tuple[Accesses, ...]:
+    count, uses = len(ins.operands) // 2, _folded(ins, op, bodies)
+    if operand >= count:
+        by = [row[operand - count] for row in uses.initial]
+        return tuple(map(claimed, by, everywhere(ins, operand)))
     source, targets = sizes(ins.operands[operand].type), all_output_sizes(ins)
     at = MapBuilder(source)
-    found = at.simplified(_positions(at, op.window, dims(len(source)), targets[0]))
-    return (exact(found),) * len(targets)
+    found = exact(at.simplified(_positions(at, op.window, dims(len(source)), targets[0])))
+    return tuple([claimed(row[operand], found) for row in uses.elements])
+
+
+@comes_from(ReduceWindow)
+def _(ins: Instruction, op: ReduceWindow, output: int, bodies: Bodies) -> Iterator[Instances]:
+    return applications(_folded(ins, op, bodies), everything(output_sizes(ins, output), ()), output)
 
 
 # select_and_scatter: every window over the operand selects one element, to which the scatter
-# function adds the source element of that window.
+# function adds the source element of that window.  Calls: select, scatter.
 
 _CHOICE = "which element of its window a source element goes to depends on the data"
 
@@ -110,20 +152,56 @@ def _neighbours(op: SelectAndScatter, shape: Dims, source: Dims) -> Accesses:
     return exact(at.simplified(_base(at, op.window, positions, shape)))
 
 
-@output_to_input(SelectAndScatter, precision=Precision.OVER, reason=_CHOICE)
-def _(ins: Instruction, op: SelectAndScatter, output: int) -> tuple[Accesses, ...]:
-    shape, source = sizes(ins.type), sizes(ins.operands[1].type)
+def _windows(op: SelectAndScatter, shape: Dims, source: Dims) -> IndexingMap:
+    """The windows over an element."""
     at = MapBuilder(shape)
-    windows = at.simplified(_positions(at, op.window, dims(len(shape)), source))
-    return (_neighbours(op, shape, source), over(_CHOICE, windows), everything(shape, ()))
+    return at.simplified(_positions(at, op.window, dims(len(shape)), source))
 
 
-@input_to_output(SelectAndScatter, precision=Precision.OVER, reason=_CHOICE)
-def _(ins: Instruction, op: SelectAndScatter, operand: int) -> tuple[Accesses, ...]:
+def _selected(op: SelectAndScatter, bodies: Bodies) -> tuple[Use, Use, Use]:
+    """The use of the operand, of the source and of the initial value."""
+    if not bodies:
+        return Use.ALWAYS, Use.ALWAYS, Use.ALWAYS
+    select, scatter = bodies
+    compares = used(bool(select.reads[0]), bool(select.sure[0]))
+    if prod(op.window.sizes) < 2 or scatter.unchanged[0] == 0:
+        compares = Use.NEVER
+    return (
+        compares,
+        used(1 in scatter.reads[0], 1 in scatter.sure[0]),
+        used(True, 0 in scatter.sure[0]),  # what no window selects is the initial value
+    )
+
+
+@output_to_input(SelectAndScatter, precision=Precision.OVER, reason=_CHOICE, bodies=True)
+def _(ins: Instruction, op: SelectAndScatter, output: int, bodies: Bodies) -> tuple[Accesses, ...]:
     shape, source = sizes(ins.type), sizes(ins.operands[1].type)
+    compared, added, begun = _selected(op, bodies)
+    return (
+        claimed(compared, _neighbours(op, shape, source)),
+        claimed(added, over(_CHOICE, _windows(op, shape, source))),
+        claimed(begun, everything(shape, ())),
+    )
+
+
+@input_to_output(SelectAndScatter, precision=Precision.OVER, reason=_CHOICE, bodies=True)
+def _(ins: Instruction, op: SelectAndScatter, operand: int, bodies: Bodies) -> tuple[Accesses, ...]:
+    shape, source = sizes(ins.type), sizes(ins.operands[1].type)
+    use = _selected(op, bodies)[operand]
     if operand == 0:
-        return (_neighbours(op, shape, source),)
+        return (claimed(use, _neighbours(op, shape, source)),)
     if operand == 2:
-        return everywhere(ins, operand)
+        return (claimed(use, everything((), shape)),)
     at = MapBuilder(source)
-    return (over(_CHOICE, at.simplified(_base(at, op.window, dims(len(source)), shape))),)
+    found = over(_CHOICE, at.simplified(_base(at, op.window, dims(len(source)), shape)))
+    return (claimed(use, found),)
+
+
+@comes_from(SelectAndScatter)
+def _(ins: Instruction, op: SelectAndScatter, output: int, bodies: Bodies) -> Iterator[Instances]:
+    """An element in a window is compared, and may be selected."""
+    windows = _windows(op, sizes(ins.type), sizes(ins.operands[1].type))
+    inside = windows.with_(results=()).simplify()
+    if prod(op.window.sizes) > 1 and bodies[1].unchanged[0] != 0:
+        yield Instances(0, 0, exact(inside))
+    yield Instances(1, 0, over(_CHOICE, inside))

@@ -16,26 +16,27 @@ from tests.indexing.truth.generator import Gen, body, case
 from tests.indexing.truth.marks import Case, Ints, Marks, as_marks, empty, indices, union, union_all
 from tests.indexing.truth.shape import padded
 
-# A variadic reduction's body is taken to combine all its values: every output reads every
-# input, whatever the body does with them.
 
-
-def _reducer(g: Gen) -> tuple[int, tuple[Computation, ...]]:
-    """How many values are reduced together, and the body."""
+def _reducer(g: Gen) -> tuple[list[tuple[int, ...]], tuple[Computation, ...]]:
+    """A body that combines values, each on its own or with all others; which are together."""
     n = g.number(1, 2)
-    results = [(i, n + i) if g.chance(0.5) else range(2 * n) for i in range(n)]
-    return n, (body(2 * n, results),)
+    together = [(i,) if g.chance(0.5) else tuple(range(n)) for i in range(n)]
+    results = [[*row, *[n + i for i in row]] for row in together]
+    return together, (body(2 * n, results),)
 
 
-def _combined(parts: list[Marks]) -> Marks | tuple[Marks, ...]:
-    """The outputs of a reduction whose values are `parts` each on its own."""
-    together = union_all(parts)
-    return (together,) * len(parts) if len(parts) > 1 else together
+def _combined(
+    together: list[tuple[int, ...]], parts: list[Marks], applied: bool = True
+) -> Marks | tuple[Marks, ...]:
+    """The outputs of a reduction of `parts`; all are as they begin if no body is applied."""
+    outputs = [union_all(parts[i] for i in row) for row in together] if applied else parts
+    return tuple(outputs) if len(parts) > 1 else outputs[0]
 
 
 @case("reduce")
 def reduce(g: Gen) -> Case:
-    n, calls = _reducer(g)
+    together, calls = _reducer(g)
+    n = len(together)
     shape = g.shape()
     inputs, inits = ([g.array(s) for _ in range(n)] for s in (shape, ()))
     axes = g.some(len(shape))
@@ -43,7 +44,9 @@ def reduce(g: Gen) -> Case:
         as_marks(np.bitwise_or.reduce(x.marks, axis=axes)) | init.marks
         for x, init in zip(inputs, inits, strict=True)
     ]
-    return g.case(Reduce(axes), [*inputs, *inits], _combined(reduced), calls=calls)
+    applied = 0 not in [shape[d] for d in axes]
+    outputs = _combined(together, reduced, applied)
+    return g.case(Reduce(axes), [*inputs, *inits], outputs, calls=calls)
 
 
 def window_of(g: Gen, rank: int, *, reversal: bool = False) -> Window:
@@ -89,7 +92,8 @@ def taps(base: Marks, window: Window, axes: Ints) -> list[tuple[Ints, Marks]]:
 
 @case("reduce_window")
 def reduce_window(g: Gen) -> Case:
-    n, calls = _reducer(g)
+    together, calls = _reducer(g)
+    n = len(together)
     while True:
         shape = g.shape(0, 3, largest=6, most=60)
         window, axes = window_of(g, len(shape)), tuple(range(len(shape)))
@@ -102,7 +106,8 @@ def reduce_window(g: Gen) -> Case:
         assert base is not None
         parts = [part for _, part in taps(base, window, axes)]
         reduced.append(as_marks(union_all(parts) | init.marks))
-    return g.case(ReduceWindow(window), [*inputs, *inits], _combined(reduced), calls=calls)
+    outputs = _combined(together, reduced)
+    return g.case(ReduceWindow(window), [*inputs, *inits], outputs, calls=calls)
 
 
 def _plain_convolution(lhs: Marks, rhs: Marks, window: Window) -> Marks:
@@ -186,7 +191,10 @@ def select_and_scatter(g: Gen) -> Case:
             compared |= part[at]
         for flat in range(x.marks.size):
             if compared >> (first + flat) & 1:
-                result[np.unravel_index(flat, shape)] |= compared | source.marks[at]
+                element = np.unravel_index(flat, shape)
+                result[element] |= source.marks[at]
+                if len(under) > 1:  # else there is nothing to select from
+                    result[element] |= compared
     calls = (body(2, [(0, 1)]), body(2, [(0, 1)]))
     return g.case(SelectAndScatter(window), [x, source, init], result, calls=calls)
 
@@ -201,7 +209,8 @@ def sort(g: Gen) -> Case:
         np.broadcast_to(np.bitwise_or.reduce(o.marks, axis=axis, keepdims=True), shape)
         for o in operands
     ]
-    marks = tuple(union(line, lines[0]) for line in lines)
+    compared = lines[0] if shape[axis] > 1 else empty(shape)
+    marks = tuple(union(line, compared) for line in lines)
     calls = (body(2 * len(operands), [(0, 1)]),)
     return g.case(Sort(axis), operands, marks if len(marks) > 1 else marks[0], calls=calls)
 

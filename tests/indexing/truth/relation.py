@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hloscope.affine import Dim, Range, Runtime, Var, evaluate_array, variables
+from hloscope.fusion.analysis import Analysis
 from hloscope.indexing import IndexingMap
 from hloscope.indexing.access import Access, Accesses, Precision
 from hloscope.indexing.analysis import input_to_output, output_to_input
@@ -150,7 +151,7 @@ def check_output_to_input(case: Case) -> set[Precision]:
     """
     claims = set()
     for output, marks in enumerate(case.outputs):
-        answer = output_to_input(case.ins, output)
+        answer = output_to_input(case.ins, output, reader=Analysis().bodies)
         assert len(answer) == len(case.operands), describe(case)
         for k, (accesses, operand) in enumerate(zip(answer, case.operands, strict=True)):
             for leaf, source in enumerate(operand.leaves):
@@ -171,7 +172,7 @@ def check_input_to_output(case: Case) -> set[Precision]:
     """
     claims = set()
     for k, operand in enumerate(case.operands):
-        answer = input_to_output(case.ins, k)
+        answer = input_to_output(case.ins, k, reader=Analysis().bodies)
         assert len(answer) == len(case.outputs), describe(case)
         for output, (accesses, marks) in enumerate(zip(answer, case.outputs, strict=True)):
             for leaf, source in enumerate(operand.leaves):

@@ -148,7 +148,8 @@ def gather(g: Gen) -> Case:
 def scatter(g: Gen) -> Case:
     """One window after the other; one that does not fit is dropped as a whole, as XLA does.
 
-    Every result element reads its input and all indices.
+    Every result element reads its input and all indices.  The body combines the values of an
+    input with its updates only, or all with all.
     """
     shape = g.shape(1, 3, largest=4, most=40, zero=False)
     rank, batch = len(shape), g.shape(0, 2, largest=3, zero=False)
@@ -168,8 +169,11 @@ def scatter(g: Gen) -> Case:
     for d, w in zip(window_dims, window, strict=True):
         up_shape[d] = sizes[w]
     updates = [g.array(up_shape) for _ in range(number)]
-    total = union_all(x.marks for x in inputs) | all_of(starts.marks)
-    given = union_all(u.marks for u in updates)
+    together = g.chance(0.5)
+    totals = [as_marks(x.marks | all_of(starts.marks)) for x in inputs]
+    given = [u.marks for u in updates]
+    if together:
+        given = [union_all(given)] * number
     for up in indices(up_shape):
         vector, _ = _vector(starts, tuple(up[d] for d in batch_dims), vector_dim)
         at = [0] * rank
@@ -179,9 +183,14 @@ def scatter(g: Gen) -> Case:
             continue
         for d, w in zip(window_dims, window, strict=True):
             at[w] += up[d]
-        total[tuple(at)] |= given[up]
+        before = [total[tuple(at)] for total in totals]
+        for k, total in enumerate(totals):
+            total[tuple(at)] |= given[k][up]
+            for old in before if together else []:
+                total[tuple(at)] |= old
     op = Scatter(window_dims, inserted, (), (), mapped, vector_dim)
-    calls = (body(2 * number, [(i, number + i) for i in range(number)]),)
-    marks = (total,) * number if number > 1 else total
+    every = [tuple(range(2 * number))] * number
+    calls = (body(2 * number, every if together else [(i, number + i) for i in range(number)]),)
+    marks = tuple(totals) if number > 1 else totals[0]
     note = f"indices {np.asarray(starts.values).tolist()}"
     return g.case(op, [*inputs, starts, *updates], marks, calls=calls, note=note)

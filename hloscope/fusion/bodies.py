@@ -1,0 +1,132 @@
+"""What computations that ops apply to elements depend on, told from the maps through them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Final
+
+from hloscope.affine import Range, Runtime, Var, substitute, variables
+from hloscope.fusion.unchanged import Numbers, source_in
+from hloscope.fusion.walk import Flow
+from hloscope.fusion.widen import join_reasons
+from hloscope.indexing import Access, IndexingMap, Precision, RuntimeVariable, Variable
+from hloscope.indexing.rules.dependence import Dependence
+from hloscope.ir.graph import Computation, Instruction
+from hloscope.ir.views import called_by
+from hloscope.ops.control import Parameter
+
+VARIES: Final = "read at an index that differs between applications of a body"
+MOST_POINTS: Final = 256
+"""A map with conditions is looked at for so many values of its range variables."""
+
+
+def dependence_of(
+    callee: Computation, at: Numbers, summary: Callable[[Computation, int], Iterable[Flow]]
+) -> Dependence:
+    """What each result of a computation depends on.
+
+    Args:
+        callee: The computation.
+        at: Numbers leaves.
+        summary: What a leaf of its root reads of its parameters.
+    """
+    first = [0]
+    for parameter in callee.parameters:
+        first.append(first[-1] + len(at.leaves(parameter.type)))
+    reads, sure, aligned, unchanged = [], [], [], []
+    for leaf in range(len(at.leaves(callee.root.type))):
+        rows: tuple[set[int], set[int], set[int]] = set(), set(), set()
+        for flow in summary(callee, leaf):
+            if isinstance(flow.operand, int):
+                number = first[flow.operand] + flow.leaf
+                accesses = flow.accesses
+                rows[0].add(number)
+                if accesses is None or any(map(_is_sure, accesses)):
+                    rows[1].add(number)
+                if accesses is None or all(a.map and a.map.is_identity for a in accesses):
+                    rows[2].add(number)
+        reads.append(frozenset(rows[0]))
+        sure.append(frozenset(rows[1]))
+        aligned.append(frozenset(rows[2]))
+        source, inner = source_in(at, callee, leaf)
+        is_parameter = source in callee.parameters
+        unchanged.append(first[callee.parameters.index(source)] + inner if is_parameter else -1)
+    return Dependence(tuple(reads), tuple(sure), tuple(aligned), tuple(unchanged))
+
+
+def _is_sure(access: Access) -> bool:
+    """Is something read, whatever the values are that are read at run time?"""
+    map = access.map
+    if map is None or access.precision is not Precision.EXACT or map.runtime:
+        return False
+    if not map.constraints:
+        return not map.is_known_empty
+    count = 1
+    for variable in map.ranges:
+        count *= variable.interval.size
+    return not map.dims and count <= MOST_POINTS and bool(map.points(()))
+
+
+def varying(callee: Computation, captured: Iterable[Instruction], origin: Instruction) -> bool:
+    """Is a value, inside a computation or not, another one for other parameters of it?"""
+    outside, inside = frozenset(captured), frozenset(i for c in callee for i in called_by(c))
+    if origin not in inside:
+        return False
+    seen: set[Instruction] = set()
+    todo = [origin]
+    while todo:
+        ins = todo.pop()
+        if ins in seen or ins in outside:
+            continue
+        seen.add(ins)
+        if isinstance(ins.op, Parameter):
+            return True
+        for inner in called_by(ins):
+            todo += inner.operands
+    return False
+
+
+def in_every_application(access: Access, is_varying: Callable[[Instruction], bool]) -> Access:
+    """The access for all applications of a body: values that differ between them run freely."""
+    map = access.map
+    if map is None:
+        return access
+    loose = _varying_variables(map, is_varying)
+    if not loose:
+        return access
+    if access.replica is not None:
+        return Access.unknown(join_reasons(access.reason, VARIES))
+    new: dict[Var, Runtime | Range] = {}
+    ranges, runtime = [*map.ranges], list[RuntimeVariable]()
+    for i, variable in enumerate(map.runtime):
+        if i in loose:
+            new[Runtime(i)] = Range(len(ranges))
+            ranges.append(Variable(variable.interval))
+        else:
+            new[Runtime(i)] = Runtime(len(runtime))
+            runtime.append(variable)
+    found = map.with_(
+        ranges=ranges,
+        runtime=[replace(v, index=tuple([substitute(e, new) for e in v.index])) for v in runtime],
+        results=[substitute(e, new) for e in map.results],
+        constraints=[(substitute(e, new), interval) for e, interval in map.constraints],
+    )
+    reason = join_reasons(access.reason, VARIES)
+    return Access(found, Precision.OVER, reason, leaf=access.leaf)
+
+
+def _varying_variables(
+    map: IndexingMap, is_varying: Callable[[Instruction], bool]
+) -> frozenset[int]:
+    """The runtime variables that differ, also those read at an index that does."""
+    found = {i for i, v in enumerate(map.runtime) if v.origin is None or is_varying(v.origin)}
+    while True:
+        more = {
+            i
+            for i, v in enumerate(map.runtime)
+            if i not in found and any(Runtime(j) in variables(*v.index) for j in found)
+        }
+        if not more:
+            return frozenset(found)
+        found |= more

@@ -1,0 +1,117 @@
+"""Values that are other values as they are: handed on, not computed from them."""
+
+from __future__ import annotations
+
+from typing import Final, Protocol, TypeAlias
+
+from hloscope.ir.graph import Computation, Instruction
+from hloscope.ir.types import Type
+from hloscope.ops.control import (
+    AddDependency,
+    Call,
+    Case,
+    Composite,
+    CopyDone,
+    CopyStart,
+    Domain,
+    Fusion,
+    GetTupleElement,
+    OptimizationBarrier,
+    Parameter,
+    Return,
+    Tuple,
+    While,
+)
+from hloscope.ops.elementwise import ELEMENTWISE
+from hloscope.ops.shape import Bitcast, Reshape
+
+Source: TypeAlias = tuple[Instruction, int]
+"""A value and one of its leaves."""
+
+_ALL_OPERANDS: Final = Tuple, Return, OptimizationBarrier
+_FIRST_OPERAND: Final = AddDependency, Domain, CopyDone, Bitcast, Reshape, ELEMENTWISE["copy"]
+_CALLS: Final = Call, Fusion, Composite
+
+
+class Numbers(Protocol):
+    """Numbers leaves: an analysis does."""
+
+    def leaves(self, type: Type) -> tuple[Type, ...]:
+        """Types of the leaves of a type."""
+
+    def offset(self, type: Type, index: int) -> int:
+        """Number of the first leaf of an element of a tuple."""
+
+
+def source_in(at: Numbers, callee: Computation, leaf: int) -> Source:
+    """The first value that a leaf of a computation's root is, as it is.
+
+    Follows tuples, copies, calls, branches that agree, parts that loops hand on; ends at the
+    parameters of the computation, at values from outside of it and at what is computed.
+    """
+    source: Source = callee.root, leaf
+    while _is_in(callee, source[0]):
+        before = _before(at, *source)
+        if before is None:
+            break
+        source = before
+    return source
+
+
+def is_handed_on(at: Numbers, callee: Computation, parameter: int, leaf: int, of: int) -> bool:
+    """Is leaf `of` of what a computation returns a leaf of a parameter, as it is?"""
+    return source_in(at, callee, of) == (callee.parameters[parameter], leaf)
+
+
+def _is_in(callee: Computation, ins: Instruction) -> bool:
+    return callee.body.by_name.get(ins.name) is ins
+
+
+def _before(at: Numbers, ins: Instruction, leaf: int) -> Source | None:
+    """One step towards the source."""
+    match ins.op:
+        case GetTupleElement(index):
+            return ins.operands[0], at.offset(ins.operands[0].type, index) + leaf
+        case op if isinstance(op, _ALL_OPERANDS):
+            return _operand(ins, _part(at, ins, leaf))
+        case CopyStart():
+            count = len(at.leaves(ins.operands[0].type))
+            return (ins.operands[0], leaf % count) if leaf < 2 * count else None
+        case op if isinstance(op, _FIRST_OPERAND):
+            source = ins.operands[0]
+            return (source, leaf) if at.leaves(ins.type) == at.leaves(source.type) else None
+        case op if isinstance(op, _CALLS) and ins.calls:
+            return _outside(ins, ins.calls[0], source_in(at, ins.calls[0], leaf), 0)
+        case Case():
+            branches = enumerate(ins.calls, 1)
+            found = {_outside(ins, c, source_in(at, c, leaf), first) for first, c in branches}
+            return found.pop() if len(found) == 1 else None
+        case While() if len(ins.calls) == 2:
+            part = _part(at, ins, leaf)
+            is_same = part is not None and is_handed_on(at, ins.calls[1], *part, leaf)
+            return _operand(ins, part) if is_same else None
+        case _:
+            return None
+
+
+def _part(at: Numbers, ins: Instruction, leaf: int) -> tuple[int, int] | None:
+    """The operand, and its leaf, where the operands' leaves follow each other."""
+    for k, operand in enumerate(ins.operands):
+        count = len(at.leaves(operand.type))
+        if leaf < count:
+            return k, leaf
+        leaf -= count
+    return None
+
+
+def _operand(ins: Instruction, part: tuple[int, int] | None) -> Source | None:
+    return None if part is None else (ins.operands[part[0]], part[1])
+
+
+def _outside(ins: Instruction, callee: Computation, found: Source, first: int) -> Source | None:
+    """What the source of a called computation's result is for the caller."""
+    source, leaf = found
+    if not _is_in(callee, source):
+        return found
+    number = first + source.op.number if isinstance(source.op, Parameter) else len(ins.operands)
+    return (ins.operands[number], leaf) if number < len(ins.operands) else None

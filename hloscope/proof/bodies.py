@@ -1,0 +1,108 @@
+"""Steps that know what bodies depend on, by following single elements through these."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any, Final
+
+from hloscope.fusion.analysis import BY_CONVENTION, Convention
+from hloscope.fusion.blueprint import Blueprints
+from hloscope.fusion.unchanged import source_in
+from hloscope.indexing.rules.build import sizes
+from hloscope.indexing.rules.dependence import Bodies, Dependence, by_convention
+from hloscope.ir.graph import Computation, Instruction
+from hloscope.proof.graph import Reached, Steps, Walker
+from hloscope.proof.points import Touching
+from hloscope.proof.reads import Values
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+TRIALS: Final = 3
+"""Values read at run time are drawn so many times."""
+ELEMENTS: Final = 16
+"""Elements of a result that are followed."""
+
+
+class StepsThroughBodies(Steps):
+    """What one instruction reads, where the bodies it calls may ignore what they are given."""
+
+    def __init__(self, convention: Convention = "structural") -> None:
+        super().__init__()
+        self._convention: Final = convention
+        self._blueprints = Blueprints()
+        self._known: dict[int, Dependence] = {}
+
+    def bodies(self, ins: Instruction) -> Bodies:
+        """What the computations do that an instruction calls."""
+        found = tuple([self._dependence(callee) for callee in ins.calls])
+        is_conventional = self._convention == "xla" and isinstance(ins.op, BY_CONVENTION)
+        return by_convention(ins, found) if is_conventional else found
+
+    def _dependence(self, callee: Computation) -> Dependence:
+        number = self._blueprints.number(callee)
+        if number not in self._known:
+            self._known[number] = self._followed(callee)
+        return self._known[number]
+
+    def _followed(self, callee: Computation) -> Dependence:
+        """What is reached of the parameters from each leaf of the root."""
+        first = [0]
+        for parameter in callee.parameters:
+            first.append(first[-1] + len(self.leaves(parameter.type)))
+        reads, sure, aligned, unchanged = [], [], [], []
+        for leaf, type in enumerate(self.leaves(callee.root.type)):
+            points = _elements(sizes(type))
+            trials = [self._reached(callee, leaf, points, seed) for seed in range(TRIALS)]
+            found: dict[int, list[Reached[Any]]] = {}
+            for trial in trials:
+                for (number, i), reached in trial.items():
+                    found.setdefault(first[number] + i, []).append(reached)
+            reads.append(frozenset(found))
+            sure.append(frozenset(k for k, some in found.items() if _is_sure(some)))
+            aligned.append(frozenset(k for k, some in found.items() if _is_aligned(some, points)))
+            source, inner = source_in(self, callee, leaf)
+            is_parameter = source in callee.parameters
+            at = first[callee.parameters.index(source)] + inner if is_parameter else -1
+            unchanged.append(at)
+        return Dependence(tuple(reads), tuple(sure), tuple(aligned), tuple(unchanged))
+
+    def _reached(
+        self, callee: Computation, leaf: int, points: NDArray[np.int64], seed: int
+    ) -> dict[tuple[int, int], Reached[Any]]:
+        follower = Touching(Values(seed))
+        walker = Walker(self, follower)
+        return walker.parameters(callee.root, leaf, follower.start(points), callee)
+
+
+def _elements(shape: tuple[int, ...]) -> NDArray[np.int64]:
+    """Some indices of a tensor: all of a small one."""
+    import numpy as np
+
+    total = prod(shape)
+    flat = np.unique(np.linspace(0, max(total - 1, 0), min(total, ELEMENTS)).astype(np.int64))
+    index = np.unravel_index(flat, shape) if shape else ()
+    return np.stack(index, axis=1) if shape else np.zeros((total, 0), np.int64)
+
+
+def _is_sure(trials: list[Reached[Any]]) -> bool:
+    """Is something reached whatever is drawn?"""
+    return len(trials) == TRIALS and all(
+        reached.elements is not None and not reached.unknown and not reached.over
+        for reached in trials
+    )
+
+
+def _is_aligned(trials: list[Reached[Any]], points: NDArray[np.int64]) -> bool:
+    """Does each element reach itself and no other?"""
+    import numpy as np
+
+    start = Touching(Values()).start(points)
+    rows = next(iter(start.values()))
+    return all(
+        reached.elements is not None
+        and reached.elements.keys() == start.keys()
+        and all(np.array_equal(found, rows) for found in reached.elements.values())
+        for reached in trials
+    )
