@@ -172,20 +172,19 @@ class Analysis:
                     yield Flow(
                         flow.operand,
                         flow.leaf,
-                        self._in_instances(instance.accesses, there, callee, outside),
+                        self._in_instances(instance.accesses, there, outside),
                     )
 
     def _in_instances(
         self,
         instances: Accesses,
         accesses: Accesses,
-        callee: Computation,
         outside: tuple[Instruction, ...],
     ) -> Accesses:
         """What all applications of a body read of a value that one of them reads."""
 
         def is_varying(origin: Instruction) -> bool:
-            return varying(callee, outside, origin)
+            return varying(outside, origin)
 
         found = []
         for access in accesses:

@@ -6,14 +6,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final
 
-from hloscope.affine import Range, Runtime, Var, substitute, variables
+from hloscope.affine import Expr, Range, Runtime, Var, variables
 from hloscope.fusion.unchanged import Numbers, source_in
 from hloscope.fusion.walk import Flow
 from hloscope.fusion.widen import join_reasons
 from hloscope.indexing import Access, IndexingMap, Precision, RuntimeVariable, Variable
+from hloscope.indexing.replicas import joined, parted
 from hloscope.indexing.rules.dependence import Dependence
+from hloscope.indexing.variables import substituted, substituted_constraints
 from hloscope.ir.graph import Computation, Instruction
-from hloscope.ir.views import called_by
+from hloscope.ir.views import captured
 from hloscope.ops.control import Parameter
 
 VARIES: Final = "read at an index that differs between applications of a body"
@@ -68,36 +70,36 @@ def _is_sure(access: Access) -> bool:
     return not map.dims and count <= MOST_POINTS and bool(map.points(()))
 
 
-def varying(callee: Computation, captured: Iterable[Instruction], origin: Instruction) -> bool:
-    """Is a value, inside a computation or not, another one for other parameters of it?"""
-    outside, inside = frozenset(captured), frozenset(i for c in callee for i in called_by(c))
-    if origin not in inside:
-        return False
+def varying(outside: Iterable[Instruction], origin: Instruction) -> bool:
+    """Is a value inside a body another one where the body is applied to other elements?
+
+    Args:
+        outside: The values that the body reads without being handed them.
+        origin: The value, in the body or in a computation that it calls; or one from outside.
+    """
+    fixed = frozenset(outside)
     seen: set[Instruction] = set()
     todo = [origin]
     while todo:
         ins = todo.pop()
-        if ins in seen or ins in outside:
+        if ins in seen or ins in fixed:
             continue
         seen.add(ins)
         if isinstance(ins.op, Parameter):
             return True
-        for inner in called_by(ins):
-            todo += inner.operands
+        todo += [*ins.operands, *captured(ins)]
     return False
 
 
 def in_every_application(access: Access, is_varying: Callable[[Instruction], bool]) -> Access:
     """The access for all applications of a body: values that differ between them run freely."""
-    map = access.map
-    if map is None:
+    if access.map is None:
         return access
+    map = joined(access)
     loose = _varying_variables(map, is_varying)
     if not loose:
         return access
-    if access.replica is not None:
-        return Access.unknown(join_reasons(access.reason, VARIES))
-    new: dict[Var, Runtime | Range] = {}
+    new: dict[Var, Expr] = {}
     ranges, runtime = [*map.ranges], list[RuntimeVariable]()
     for i, variable in enumerate(map.runtime):
         if i in loose:
@@ -108,24 +110,29 @@ def in_every_application(access: Access, is_varying: Callable[[Instruction], boo
             runtime.append(variable)
     found = map.with_(
         ranges=ranges,
-        runtime=[replace(v, index=tuple([substitute(e, new) for e in v.index])) for v in runtime],
-        results=[substitute(e, new) for e in map.results],
-        constraints=[(substitute(e, new), interval) for e, interval in map.constraints],
+        runtime=[v.at(substituted(v.arguments, new)) for v in runtime],
+        results=substituted(map.results, new),
+        constraints=substituted_constraints(map.constraints, new),
     )
     reason = join_reasons(access.reason, VARIES)
-    return Access(found, Precision.OVER, reason, leaf=access.leaf)
+    over = replace(access, precision=Precision.OVER, reason=reason)
+    return parted(over, found, len(access.map.results), access.via)
 
 
 def _varying_variables(
     map: IndexingMap, is_varying: Callable[[Instruction], bool]
 ) -> frozenset[int]:
     """The runtime variables that differ, also those read at an index that does."""
-    found = {i for i, v in enumerate(map.runtime) if v.origin is None or is_varying(v.origin)}
+    found = {
+        i
+        for i, v in enumerate(map.runtime)
+        if v.collective is None and (v.origin is None or is_varying(v.origin))
+    }
     while True:
         more = {
             i
             for i, v in enumerate(map.runtime)
-            if i not in found and any(Runtime(j) in variables(*v.index) for j in found)
+            if i not in found and any(Runtime(j) in variables(*v.arguments) for j in found)
         }
         if not more:
             return frozenset(found)

@@ -11,6 +11,7 @@ from hloscope.fusion.analysis import Analysis
 from hloscope.fusion.walk import Found, Walk
 from hloscope.indexing import Access, Accesses
 from hloscope.ir.graph import Computation, Instruction
+from hloscope.ir.views import captured
 from hloscope.ops.control import Call, Fusion, Parameter
 
 Grouped: TypeAlias = dict[Instruction, dict[int, Accesses]]
@@ -191,7 +192,8 @@ def _order(inside: frozenset[Instruction]) -> dict[Instruction, int]:
         stack = [first]
         while stack:
             ins = stack[-1]
-            missing = [o for o in ins.operands if o in inside and o not in order]
+            read = (*ins.operands, *captured(ins))
+            missing = [o for o in read if o in inside and o not in order]
             if ins in order or not missing:
                 order.setdefault(ins, len(order))
                 stack.pop()
