@@ -172,7 +172,7 @@ class Walker(Generic[T]):
         return {
             (end.op.number, i): reached
             for (end, i), reached in ends.items()
-            if isinstance(end.op, Parameter)
+            if isinstance(end.op, Parameter) and end in computation.parameters
         }
 
     def _inside(
