@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property, wraps
+from threading import RLock
 from typing import Any, Final, ParamSpec, TypeVar
 
 import hloscope.interpreter as interpreter
@@ -53,13 +55,15 @@ def _of_right_programs(question: Callable[P, T]) -> Callable[P, T]:
 
     @wraps(question)
     def asked(*args: P.args, **named: P.kwargs) -> T:
+        view = args[0]
+        assert isinstance(view, InstructionView | Program)
+        lock = view.program.lock if isinstance(view, InstructionView) else nullcontext()
         try:
-            return question(*args, **named)
+            with lock:
+                return question(*args, **named)
         except HloscopeError:
             raise
         except Exception as error:
-            view = args[0]
-            assert isinstance(view, InstructionView | Program)
             module = view.module if isinstance(view, Program) else view.program.module
             tree = module.tree if isinstance(module, TreeModule) else None
             found = verify_hlo(module) if tree is None else verify_mlir(tree)
@@ -83,6 +87,8 @@ class Program:
     ) -> None:
         self.module: Final = module
         self.file: Final = file
+        self.lock: Final = RLock()
+        """Held while something is asked of `analysis`, which remembers what it finds."""
         self.analysis: Final = Analysis(has_regions=has_regions)
         self._parameter_reads: dict[Computation, ParameterReads] = {}
 

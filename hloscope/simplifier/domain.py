@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from threading import RLock
 from typing import Final, TypeAlias
 
 from hloscope.affine import POS_INF, Expr, Interval, Var, largest_number
@@ -12,6 +13,8 @@ from hloscope.simplifier.rule import Trace
 
 Constraint: TypeAlias = tuple[Expr, Interval]
 Path: TypeAlias = list[tuple[int, Expr]]
+_LOCK: Final = RLock()
+"""Engines are told of one expression at a time, whichever threads ask."""
 _RECENT: dict[object, Domain] = {}
 _KEEP: Final = 256
 _ROUNDS: Final = 3
@@ -37,11 +40,12 @@ class Domain:
     True
     """
 
-    __slots__ = ("_engines", "_simple", "box", "constraints")
+    __slots__ = ("_bounds", "_engines", "_simple", "box", "constraints")
     box: Mapping[Var, Interval]
     constraints: tuple[Constraint, ...]
     _engines: list[Engine]
     _simple: dict[Expr, Expr]
+    _bounds: dict[Expr, Interval]
 
     def __new__(
         cls, box: Mapping[Var, Interval], constraints: tuple[Constraint, ...] = ()
@@ -49,33 +53,40 @@ class Domain:
         key = tuple(box.items()), tuple(constraints)
         found = _RECENT.get(key)
         if found is None:
-            if len(_RECENT) >= _KEEP:
-                _RECENT.pop(next(iter(_RECENT)), None)
             found = object.__new__(cls)
             found.box, found.constraints = dict(box), key[1]
             found._engines = [Engine(box, key[1])]
-            found._simple = {}
-            _RECENT[key] = found
+            found._simple, found._bounds = {}, {}
+            with _LOCK:
+                if len(_RECENT) >= _KEEP:
+                    _RECENT.pop(next(iter(_RECENT)), None)
+                found = _RECENT.setdefault(key, found)
         return found
 
     def bounds(self, e: Expr) -> Interval:
         """An interval that holds all values of `e` in the domain."""
-        engine = self._engines[0]
-        flat = engine.flat(e)
-        lo, hi = engine.bounds(flat)
-        low, high = engine.shown_bounds(engine.surface(flat))
-        return interval((max(lo, low), min(hi, high)))
+        found = self._bounds.get(e)
+        if found is None:
+            engine = self._engines[0]
+            with _LOCK:
+                flat = engine.flat(e)
+                lo, hi = engine.bounds(flat)
+                low, high = engine.shown_bounds(engine.surface(flat))
+            found = self._bounds[e] = interval((max(lo, low), min(hi, high)))
+        return found
 
     def simplify(self, e: Expr) -> Expr:
         """An equal expression on the domain, simpler if one is found."""
         found = self._simple.get(e)
         if found is None:
-            found = self._simple[e] = self._best(e)
+            with _LOCK:
+                found = self._simple[e] = self._best(e)
         return found
 
     def flat(self, e: Expr) -> Expr:
         """An equal linear combination of variables and quotients: remainders are written out."""
-        return self._engines[0].flat(e)
+        with _LOCK:
+            return self._engines[0].flat(e)
 
     def _best(self, e: Expr, path: Path | None = None) -> Expr:
         """Simplify until nothing changes, and never to more divisions than there were.
@@ -114,7 +125,8 @@ class Domain:
     def explain(self, e: Expr) -> Trace:
         """The steps from `e` to `simplify(e)`, of all rounds and of the engines that were used."""
         path: Path = []
-        self._best(e, path)
+        with _LOCK:
+            self._best(e, path)
         steps: Trace = []
         for i, before in path:
             engine = self.new_engine(i)  # without memory: what is known already has no steps
