@@ -1,5 +1,7 @@
 """Maps of programs as matrices, runtime variables at the values a run had.
 
+The output is that of the first device; where the input is, the maps tell.
+
 A variable whose value is not known, or that had several, runs over all it may have: the matrix then
 contains what is touched, and is not definite.
 """
@@ -17,6 +19,7 @@ from numpy.typing import NDArray
 from hloscope.affine import Dim, Range, Runtime, Var, evaluate_array, variables
 from hloscope.affine.nodes import Expr
 from hloscope.indexing import Access, IndexingMap, Precision
+from hloscope.indexing.groups import groups_of
 from hloscope.indexing.variables import RuntimeVariable
 from hloscope.ir.graph import Instruction
 
@@ -32,7 +35,7 @@ class Claim:
     """What the accesses of one leaf say together.
 
     Attributes:
-        touched: `[element asked about, element touched]`.
+        touched: `[element asked about, device of the input, element touched]`.
         precision: The weakest that is claimed.
         is_definite: Were all values known that are read at run time?
     """
@@ -51,25 +54,31 @@ class WrongMapError(AssertionError):
 
 
 def claim(
-    accesses: Iterable[Access], source: Sequence[int], target: Sequence[int], values: Values
+    accesses: Iterable[Access],
+    source: Sequence[int],
+    target: Sequence[int],
+    values: Values,
+    devices: int = 1,
 ) -> Claim:
     """What accesses of a tensor of sizes `target` say, asked about one of sizes `source`."""
-    found = Claim(np.zeros((prod(source), prod(target)), dtype=bool))
+    found = Claim(np.zeros((prod(source), devices, prod(target)), dtype=bool))
     for access in accesses:
         found.precision = max(found.precision, access.precision)
         if access.map is None:
             found.touched[:] = True
         else:
-            found.is_definite &= _add(access.map, source, target, values, found.touched)
+            found.is_definite &= _add(access, source, target, values, found.touched)
         if access.precision is not Precision.EXACT and not access.reason:
             raise WrongMapError(f"not exact, and no reason: {access.map}")
     return found
 
 
 def _add(
-    m: IndexingMap, source: Sequence[int], target: Sequence[int], values: Values, touched: Bools
+    access: Access, source: Sequence[int], target: Sequence[int], values: Values, touched: Bools
 ) -> bool:
-    """Add what a map touches; are its variables known?"""
+    """Add what an access touches; are its variables known?"""
+    m = access.map
+    assert m is not None
     if m.is_known_empty or not touched.size:
         return True
     if len(m.dims) != len(source) or len(m.results) != len(target):
@@ -104,14 +113,43 @@ def _add(
             raise WrongMapError(f"leaves a dimension of size {size}: {m}")
         where = where * size + full
     rows, points = np.nonzero(holds)
-    touched[rows, where[rows, points]] = True
+    which = _devices(access, dims, columns[: len(spans)], runtime, shape)
+    touched[rows, which[rows, points], where[rows, points]] = True
     return not free
+
+
+def _devices(
+    access: Access,
+    dims: list[Ints],
+    ranges: list[Ints],
+    runtime: list[Ints],
+    shape: tuple[int, int],
+) -> Ints:
+    """The device of the input at every point: positions in groups lead there from the first one."""
+    at = np.zeros(shape, dtype=np.int64)
+    if access.replica is None:
+        return at
+    positions = access.replica.evaluate_array(dims, ranges, runtime)
+    for collective, position in zip(access.via, positions, strict=True):
+        rows = groups_of(collective).rows
+        place = np.broadcast_to(position, shape)
+        if rows:
+            members = np.array(
+                [next(row for row in rows if d in row) for d in sorted(sum(rows, ()))]
+            )
+            at = members[at, np.clip(place, 0, members.shape[1] - 1)]
+        else:
+            at = place
+    return at
 
 
 def _known(variable: RuntimeVariable, values: Values) -> list[Any] | None:
     """The tensors the variable may be read from: one if it is known."""
     origin = variable.origin
-    if origin is None or variable.is_position or variable.via or origin not in values:
+    if variable.collective is not None and not variable.via and not variable.is_every:
+        rows = groups_of(variable.collective).rows
+        return [np.array(next((row.index(0) for row in rows if 0 in row), 0))]
+    if origin is None or variable.collective is not None or variable.via or origin not in values:
         return None
     found: list[Any] = []
     for value in values[origin]:

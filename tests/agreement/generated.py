@@ -16,6 +16,7 @@ from hloscope.indexing import Accesses, Precision
 from hloscope.ir.graph import Instruction
 from hloscope.ir.op import NotInferredError
 from hloscope.ir.types import TensorType, compatible
+from hloscope.ops.control import AsyncStart
 from tests.agreement.claims import Claim, WrongMapError, claim
 from tests.agreement.execution import KINDS, Bools, Observation, Runner, observe
 from tests.generator import Program, hlo_text, stablehlo_text
@@ -68,8 +69,9 @@ class Report:
 class Said:
     """The maps of a program, in both directions."""
 
-    def __init__(self, program: hs.Program) -> None:
+    def __init__(self, program: hs.Program, devices: int = 1) -> None:
         entry = program.module.entry
+        self.devices: Final = devices
         self.entry: Final = entry
         self.outputs = [t for t in leaf_types(entry.root.type) if isinstance(t, TensorType)]
         self.inputs = [t for p in entry.parameters for t in leaf_types(p.type)]
@@ -95,9 +97,9 @@ class Said:
         """What is said of a pair: from the output, and from the input (transposed)."""
         o, i = pair
         source, target = self.outputs[o].shape, self.inputs[i].shape
-        back = claim(self.back[pair], source, target, seen.values)
-        forth = claim(self.forth.get(pair, ()), target, source, seen.values)
-        forth.touched = forth.touched.T
+        back = claim(self.back[pair], source, target, seen.values, self.devices)
+        forth = claim(self.forth.get(pair, ()), target, source, seen.values, self.devices)
+        forth.touched = forth.touched.transpose(2, 1, 0)
         return back, forth
 
 
@@ -117,7 +119,7 @@ def check(program: Program, language: str, *, draws: int = 4) -> Report:
         _check_types(read)
         for view in read.entry:
             if view.calls:
-                _check_instruction(view)
+                _check_instruction(view, program.replicas)
         return _compare(program, read, draws)
     except HloscopeError as error:
         raise FailureError(f"error {type(error).__name__}", str(error)) from error
@@ -140,6 +142,8 @@ def _check_types(read: hs.Program) -> None:
     """Each type is what its op infers, also inside."""
     for computation in read.module:
         for ins in computation:
+            if isinstance(ins.op, AsyncStart):
+                continue  # its contexts are declared only
             try:
                 inferred = ins.op.infer(tuple(o.type for o in ins.operands), ins.calls)
             except NotInferredError:
@@ -148,7 +152,7 @@ def _check_types(read: hs.Program) -> None:
                 raise FailureError("infer", f"{ins.name} is {ins.type}, inferred {inferred}")
 
 
-def _check_instruction(view: InstructionView) -> None:
+def _check_instruction(view: InstructionView, devices: int) -> None:
     """One instruction: both directions are inverse, and no value matters that is not read."""
     program, ins = view.program, view.ir
     analysis = program.analysis
@@ -164,9 +168,10 @@ def _check_instruction(view: InstructionView) -> None:
             reached = analysis.input_to_output(ins, source, leaf)
             for o, there in enumerate(outputs):
                 said, forth = back.get((source, leaf, o), ()), reached.get(o, ())
-                one = claim(said, there.shape, type_.shape, {})
-                other = claim(forth, type_.shape, there.shape, {})
-                if one.is_exact and other.is_exact and (one.touched != other.touched.T).any():
+                one = claim(said, there.shape, type_.shape, {}, devices)
+                other = claim(forth, type_.shape, there.shape, {}, devices)
+                turned = other.touched.transpose(2, 1, 0)
+                if one.is_exact and other.is_exact and (one.touched != turned).any():
                     raise FailureError(
                         "directions of one",
                         f"{view}: {_listed(said)} is not the inverse of {_listed(forth)}",
@@ -175,7 +180,7 @@ def _check_instruction(view: InstructionView) -> None:
 
 def _compare(program: Program, read: hs.Program, draws: int) -> Report:
     """Compare the maps of the whole program with what moves."""
-    said = Said(read)
+    said = Said(read, program.replicas)
     runner = Runner(read.module, program.replicas)
     rng = np.random.default_rng(program.seed or 0)
     seen = Seen()
@@ -215,9 +220,8 @@ class Seen:
         """
         for pair, moved in seen.moved.items():
             back, forth = said.claims(pair, seen)
-            both = moved.any(axis=1)
-            _check_pair(pair, said, both, back, forth)
-            self.moved[pair] = self.moved.get(pair, both) | both
+            _check_pair(pair, said, moved, back, forth)
+            self.moved[pair] = self.moved.get(pair, moved) | moved
             self.claimed[pair] = self.claimed.get(pair, back.touched) | back.touched
             self.is_exact[pair] = self.is_exact.get(pair, True) and back.is_exact
             self.precisions.append(back.precision)
@@ -249,12 +253,12 @@ def _check_pair(pair: Pair, said: Said, moved: Bools, back: Claim, forth: Claim)
     for direction, found in (("back", back), ("forth", forth)):
         missing = moved & ~found.touched
         if missing.any():
-            row, column = (int(x[0]) for x in np.nonzero(missing))
+            row, device, column = (int(x[0]) for x in np.nonzero(missing))
             maps = said.back[pair] if direction == "back" else said.forth.get(pair, ())
             raise FailureError(
                 f"missing {direction}",
-                f"output {o} element {row} moved with input {i} element {column},"
-                f" {int(missing.sum())} pairs; says {_listed(maps)}",
+                f"output {o} element {row} moved with input {i} element {column} of device"
+                f" {device}, {int(missing.sum())} pairs; says {_listed(maps)}",
             )
     if back.is_exact and forth.is_exact and (back.touched != forth.touched).any():
         raise FailureError(

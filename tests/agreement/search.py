@@ -12,7 +12,7 @@ import time
 from collections import Counter
 
 from tests.agreement.generated import SPELL, FailureError, Report, check
-from tests.generator import Program, generate, options_of, shrink, walk
+from tests.generator import HloTextError, Program, generate, options_of, shrink, walk
 
 
 def smallest(program: Program, language: str, kind: str) -> tuple[Program, str]:
@@ -26,6 +26,8 @@ def smallest(program: Program, language: str, kind: str) -> tuple[Program, str]:
             if error.kind == kind:
                 said[0] = str(error)
                 return True
+        except HloTextError:
+            pass  # the candidate captures what cannot be handed in
         return False
 
     return shrink(program, fails), said[0]

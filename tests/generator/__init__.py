@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import tests.generator.steps  # noqa: F401  (registers the steps)
 from tests.generator.builder import Builder, Options
-from tests.generator.hlo_text import hlo_text
+from tests.generator.hlo_text import HloTextError, hlo_text
 from tests.generator.program import Program, isolated, walk
 from tests.generator.shrink import shrink
 from tests.generator.stablehlo_text import stablehlo_text
 
 __all__ = [
+    "HloTextError",
     "Options",
     "Program",
     "generate",

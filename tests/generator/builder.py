@@ -102,10 +102,12 @@ class _Frame:
     Attributes:
         is_open: Are the values around it in sight?
         is_scalar: Is it the body of an op that computes with scalars?
+        is_uniform: Do all processes run it, equally often?
     """
 
     is_open: bool
     is_scalar: bool
+    is_uniform: bool = False
     params: list[Value] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     values: list[Value] = field(default_factory=list)
@@ -123,9 +125,10 @@ class Builder:
         self.seed: Final = seed
         self.options: Final = options
         self.random: Final = Random(seed)
-        self.frames: Final = [_Frame(is_open=False, is_scalar=False)]
+        self.frames: Final = [_Frame(is_open=False, is_scalar=False, is_uniform=True)]
         self.budget = 4 * options.steps
         self.unread: Final[set[Value]] = set()
+        self.reserved: Final[set[Value]] = set()
 
     # ------------------------------------------------------------------------------- choices
 
@@ -151,7 +154,11 @@ class Builder:
         while True:
             found = tuple(self.number(1, self.options.largest) for _ in range(self.number(lo, hi)))
             if _count(found) <= self.options.count:
-                return found
+                break
+        if found and self.chance(0.02):
+            at = self.number(0, len(found) - 1)
+            found = (*found[:at], 0, *found[at + 1 :])
+        return found
 
     @property
     def is_hlo_too(self) -> bool:
@@ -167,7 +174,7 @@ class Builder:
         """The values in sight, nearest first."""
         for frame in reversed(self.frames):
             yield from reversed(frame.values)
-            yield from reversed(frame.params)
+            yield from (p for p in reversed(frame.params) if p not in self.reserved)
             if not frame.is_open:
                 return
 
@@ -202,7 +209,10 @@ class Builder:
         found = self.find(fits) if self.chance(0.85) else None
         if found is None:
             chosen = element or self.pick(["f32", "f32", "f32", "s32", "pred"])
-            found = self.new(Tensor(chosen, self.sizes(lo, min(hi, max(lo, 2)))))
+            type_ = Tensor(chosen, self.sizes(lo, min(hi, max(lo, 2))))
+            while type_.count < least:
+                type_ = Tensor(chosen, self.sizes(lo, min(hi, max(lo, 2))))
+            found = self.new(type_)
         assert isinstance(found.type, Tensor)
         return found, found.type
 
@@ -300,6 +310,17 @@ class Builder:
             masks=True,
         )
 
+    def chooser(self, type_: Tensor) -> tuple[Value, bool]:
+        """What a branch is chosen by, and does it keep a branch from ever being taken?
+
+        Where nothing is to be hidden, it is a parameter that nothing else reads.
+        """
+        if self.options.masks:
+            return (self.of(type_) if type_ == PRED else self.index()), True
+        found = self.new(type_)
+        self.reserved.add(found)
+        return found, found not in self.frames[0].params
+
     def index(self) -> Value:
         """A scalar integer to index with: as it is, or computed from others."""
         way = self.number(0, 9)
@@ -318,7 +339,7 @@ class Builder:
             pred = self.of(PRED)
             return self.select(pred, plain, self.of(INDEX))
         if way == 6:
-            vector, type_ = self.any("s32", 1, 1)
+            vector, type_ = self.any("s32", 1, 1, least=1)
             return self.reshape(self.slice(vector, [self.number(0, type_.sizes[0] - 1)], [1]), ())
         if way == 7:
             size = self.number(2, 3)
@@ -441,10 +462,15 @@ class Builder:
 
     @contextmanager
     def region(
-        self, types: Sequence[Type], *, is_open: bool, is_scalar: bool = False
+        self,
+        types: Sequence[Type],
+        *,
+        is_open: bool,
+        is_scalar: bool = False,
+        is_uniform: bool = False,
     ) -> Iterator[_Frame]:
         """A region with parameters of these types; its nodes are emitted inside the `with`."""
-        frame = _Frame(is_open, is_scalar, params=list(map(Value, types)))
+        frame = _Frame(is_open, is_scalar, is_uniform, params=list(map(Value, types)))
         self.frames.append(frame)
         yield frame
         self.frames.pop()
@@ -480,6 +506,7 @@ class Builder:
         self.budget -= 1
         options, scalar = self.options, self.here.is_scalar
         depth = len(self.frames) - 1
+        meets = options.replicas > 1 and all(frame.is_uniform for frame in self.frames)
         allowed = [
             row
             for row in ROWS
@@ -488,9 +515,12 @@ class Builder:
             and (not row.has_regions or (depth < options.depth and self.budget > 0))
             and (not scalar or row.in_scalars)
             and (not options.families or row.family in options.families)
-            and (row.family != "collectives" or options.replicas > 1)
+            and (row.family != "collectives" or meets)
         ]
-        row = self.random.choices(allowed, [row.weight for row in allowed])[0]
+        # Inside regions, regions are sought: depth is what this generator is for.
+        favour = 2.0 if depth else 1.0
+        weights = [row.weight * (favour if row.has_regions else 1.0) for row in allowed]
+        row = self.random.choices(allowed, weights)[0]
         row.take(self)
 
     def program(self) -> Program:

@@ -24,11 +24,11 @@ from tests.generator.program import (
     walk,
     without_unread_parameters,
 )
+from tests.generator.stablehlo_text import CALLS
 from tests.generator.value_types import Tensor, Tuple, Type
 
 T = TypeVar("T")
 
-CALLS: Final = {"func.call"}
 BRANCHES: Final = {"stablehlo.if", "stablehlo.case"}
 LOOP: Final = "stablehlo.while"
 VARIADIC: Final = {
@@ -139,7 +139,7 @@ def _narrower(program: Program, node: Node) -> Iterator[Program]:
     for k in range(len(node.results)):
         if len(node.results) == 1:
             break
-        if node.name in BRANCHES | CALLS:
+        if node.name in BRANCHES or node.name in CALLS:
             regions = tuple([replace(r, results=_but(r.results, k)) for r in node.regions])
             made = replace(node, results=_but(node.results, k), regions=regions)
         elif node.name == LOOP:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Final
 
 from tests.generator.program import Node, Program, Region, Value, captured
+
+CALLS: Final = {"func.call": "callee = @", "stablehlo.composite": "decomposition = @"}
+"""Ops whose region is a function, and the attribute that names it."""
 
 
 class _Printer:
@@ -30,11 +34,11 @@ class _Printer:
         assert node.mlir is not None
         operands, regions = node.operands, node.regions
         attributes = node.mlir.attributes
-        if node.mlir.name == "func.call":
+        if node.mlir.name in CALLS:
             extra = captured(regions[0])
             called = self.function(regions[0], extra)
             operands, regions = (*operands, *extra), ()
-            attributes = f"callee = @{called}"
+            attributes = ", ".join(filter(None, [CALLS[node.mlir.name] + called, attributes]))
         given, made = types_of(operands), types_of(node.results)
         left = f"{self.listed(node.results)} = " if node.results else ""
         properties = f" <{{{attributes}}}>" if attributes else ""

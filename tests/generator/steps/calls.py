@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from tests.generator.builder import Builder, step
 from tests.generator.program import Region, Value
-from tests.generator.value_types import Type
+from tests.generator.value_types import Tuple, Type
 
 
 def callee(g: Builder) -> tuple[list[Value], Region, list[Type]]:
     """Operands, a body that is handed them, and the types of its results."""
     operands = [g.any(hi=2)[0] for _ in range(g.number(0, 2))]
-    with g.region([v.type for v in operands], is_open=True) as frame:
+    with g.region([v.type for v in operands], is_open=True, is_uniform=True) as frame:
         for _ in range(g.number(1, 3)):
             g.step()
         results: list[Value] = []
         for _ in range(g.pick([1, 1, 2])):
             results.append(g.any(hi=2)[0])
+        whole = g.find(lambda t: isinstance(t, Tuple) and bool(t.parts))
+        if whole is not None and g.chance(0.3):
+            results.append(whole)
     return operands, g.closed(frame, results), [v.type for v in results]
 
 
@@ -32,6 +35,12 @@ def fusion(g: Builder) -> None:
     g.emit_all(
         operands, types, [body], hlo=("fusion", f"kind={kind}, calls=%0"), mlir=("func.call", "")
     )
+
+
+@step("calls", 0.6, languages=("mlir",), has_regions=True)
+def composite(g: Builder) -> None:
+    operands, body, types = callee(g)
+    g.emit_all(operands, types, [body], mlir=("stablehlo.composite", 'name = "some.op"'))
 
 
 @step("calls", 1.0, languages=("hlo",), has_regions=True)

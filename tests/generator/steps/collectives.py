@@ -106,7 +106,7 @@ def reduce_scatter(g: Builder) -> None:
     found = groups(g)
     count = len(found[0])
     a, type_ = g.any("f32", 1, 2)
-    axes = [d for d, n in enumerate(type_.sizes) if n % count == 0]
+    axes = [d for d, n in enumerate(type_.sizes) if n and n % count == 0]
     if not axes:
         return
     axis = g.pick(axes)

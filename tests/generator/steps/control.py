@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from tests.generator.builder import Builder, step
-from tests.generator.value_types import INDEX, PRED, Tensor, Type
+from tests.generator.value_types import INDEX, PRED, Tensor, Tuple, Type
 
 
 def result_types(g: Builder) -> list[Type]:
-    """Types of one to three results, most often those of values in sight."""
-    return [g.any(hi=2)[1] for _ in range(g.pick([1, 1, 2, 3]))]
+    """Types of one to three results: those of values in sight; in HLO, of tuples too."""
+    types: list[Type] = [g.any(hi=2)[1] for _ in range(g.pick([1, 1, 2, 3]))]
+    whole = g.find(lambda t: isinstance(t, Tuple) and bool(t.parts))
+    if whole is not None and g.options.languages == ("hlo",) and g.chance(0.4):
+        types.append(whole.type)
+    return types
 
 
 @step("control", 1.6, has_regions=True, in_scalars=True)
 def if_(g: Builder) -> None:
     types = result_types(g)
-    pred = g.of(PRED)
+    pred, masks = g.chooser(PRED)
     bodies = [g.body((), types) for _ in range(2)]
     g.emit_all(
         (pred,),
@@ -22,13 +26,14 @@ def if_(g: Builder) -> None:
         bodies,
         hlo=("conditional", "true_computation=%0, false_computation=%1"),
         mlir=("stablehlo.if", ""),
+        masks=masks,
     )
 
 
 @step("control", 1.2, has_regions=True, in_scalars=True)
 def case(g: Builder) -> None:
     types = result_types(g)
-    index = g.index()
+    index, masks = g.chooser(INDEX)
     count = g.number(1, 3)
     bodies = [g.body((), types) for _ in range(count)]
     names = ", ".join(f"%{k}" for k in range(count))
@@ -38,7 +43,7 @@ def case(g: Builder) -> None:
         bodies,
         hlo=("conditional", f"branch_computations={{{names}}}"),
         mlir=("stablehlo.case", ""),
-        masks=count == 1,
+        masks=masks or count == 1,
     )
 
 

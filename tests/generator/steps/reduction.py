@@ -1,4 +1,4 @@
-"""Reductions, sorts, maps and top-k, of one operand or several."""
+"""Reductions, scans, sorts, maps and top-k, of one operand or several."""
 
 from __future__ import annotations
 
@@ -36,6 +36,53 @@ def reduce(g: Builder) -> None:
         hlo=("reduce", f"dimensions={hlo_list(dims)}, to_apply=%0"),
         mlir=("stablehlo.reduce", f"dimensions = {mlir_list(dims)}"),
     )
+
+
+@step("reduction", 0.7, has_regions=True)
+def scan(g: Builder) -> None:
+    """Slices and carries go through a body; outputs are the slices that it returns."""
+    values, types = alike(g, g.pick([1, 1, 2]))
+    axis = g.number(0, len(types[0].sizes) - 1)
+    length = types[0].sizes[axis]
+    slices = [Tensor(t.element, _without(t.sizes, axis)) for t in types]
+    carries = [g.any(hi=1)[1] for _ in range(g.pick([1, 1, 2]))]
+    starts = [g.of(t) for t in carries]
+    with g.region([*slices, *carries], is_open=False) as body:
+        for _ in range(g.number(0, 2)):
+            g.step()
+        made = [*slices[: g.number(1, len(slices))], *carries]
+        results = [_stepped(g, type_) for type_ in made]
+    outputs = made[: len(made) - len(carries)]
+    stacked = [Tensor(t.element, (*t.sizes[:axis], length, *t.sizes[axis:])) for t in outputs]
+    reverse = g.pick(["true", "false"])
+    g.emit_all(
+        (*values, *starts),
+        [*stacked, *carries],
+        [g.closed(body, results)],
+        hlo=(
+            "scan",
+            f"dimensions={{{axis}}}, is_reverse={reverse}, num_carries={len(carries)}, to_apply=%0",
+        ),
+        mlir=(
+            "chlo.scan",
+            f"dimension = {axis} : i64, is_reverse = {reverse},"
+            f" operandSegmentSizes = array<i32: {len(values)}, {len(carries)}>,"
+            f" resultSegmentSizes = array<i32: {len(outputs)}, {len(carries)}>",
+        ),
+    )
+
+
+def _stepped(g: Builder, type_: Tensor) -> Value:
+    """What a step makes of the values of a type: often all that are handed to it."""
+    value = g.result(type_)
+    for other in g.here.params:
+        if other.type == type_ and other is not value and type_.element == "f32" and g.chance(0.6):
+            value = g.binary("add", value, other)
+    return value
+
+
+def _without(sizes: tuple[int, ...], axis: int) -> tuple[int, ...]:
+    return (*sizes[:axis], *sizes[axis + 1 :])
 
 
 @step("reduction", 1, has_regions=True, masks=True)
