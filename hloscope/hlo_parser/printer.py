@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from hloscope.errors import UnsupportedError
 from hloscope.hlo_parser.brief import brief_list, brief_type
 from hloscope.hlo_parser.spelling import CALL, template
 from hloscope.hlo_parser.types import print_type
@@ -17,6 +18,7 @@ from hloscope.ir.graph import Computation, Instruction, Module
 from hloscope.ir.op import Op
 from hloscope.ir.types import TensorType, Type
 from hloscope.ops.control import Parameter
+from hloscope.ops.gather_scatter import Scatter
 from hloscope.ops.shape import Constant
 
 
@@ -169,6 +171,15 @@ class _Printer:
         if known is not None and not ins.calls:
             opcode, attributes = known
         else:
+            if (
+                isinstance(op, Scatter)
+                and not op.by_window
+                and op.sticks_out(tuple([o.type for o in ins.operands]))
+            ):
+                raise UnsupportedError(
+                    f"`{ins.name}`: HLO's `scatter` drops a window that is not wholly inside,"
+                    " StableHLO's the elements outside"
+                )
             opcode, texts = template(op, len(ins.calls))
             attributes = "".join(f", {text}" for text in texts)
             if ins.calls:

@@ -14,7 +14,6 @@ from hloscope.interpreter.scattering import Targets, combine
 from hloscope.interpreter.values import Array, EvaluationError, Value, dtype_of
 from hloscope.ir.types import TensorType, TupleType
 from hloscope.ops.base import Dims
-from hloscope.ops.control import Return
 from hloscope.ops.gather_scatter import DynamicGather, Gather, Scatter, TorchIndexSelect
 
 _LARGEST: Final = (1 << 63) - 1
@@ -164,17 +163,15 @@ def _scatter(op: Scatter, at: Site) -> Kernel:
 
     StableHLO drops elements that are outside and goes through the updates in row-major order of
     all their dimensions (spec `scatter`); XLA drops a window that is not wholly inside and takes
-    window after window (`ScatterExpander`).  Only regions of StableHLO end in a `return`.  That
-    indices are unique is checked, not believed.
+    window after window (`ScatterExpander`).  That indices are unique is checked, not believed.
     """
     number = (len(at.ins.operands) - 1) // 2
     dtypes = [dtype_of(t.element) for t in at.results if isinstance(t, TensorType)]
     several = isinstance(at.ins.type, TupleType)
-    by_window = not isinstance(at.ins.calls[0].root.op, Return)
 
     def kernel(regions: tuple[Region, ...], *values: Any) -> Value:
         inputs, indices, updates = values[:number], values[number], values[number + 1 :]
-        targets, order = _targets(op, inputs[0], np.asarray(indices), updates[0], by_window)
+        targets, order = _targets(op, inputs[0], np.asarray(indices), updates[0])
         results = [
             np.array(x, t, order="C").reshape(targets.shape)
             for x, t in zip(inputs, dtypes, strict=True)
@@ -192,9 +189,7 @@ def _scatter(op: Scatter, at: Site) -> Kernel:
     return kernel
 
 
-def _targets(
-    op: Scatter, value: Any, indices: Array, update: Any, by_window: bool
-) -> tuple[Targets, list[int]]:
+def _targets(op: Scatter, value: Any, indices: Array, update: Any) -> tuple[Targets, list[int]]:
     """Where the updates go.
 
     Trailing dimensions of the operand that windows cover wholly are one row: it is rows that are
@@ -223,7 +218,7 @@ def _targets(
     last = [axis_of[d] for d in range(block, value.ndim)]
     batch = [d for d in range(update.ndim) if d not in op.update_window_dims]
     first = [d for d in range(update.ndim) if d not in last]
-    if by_window:
+    if op.by_window:
         first = [*batch, *(d for d in first if d not in batch)]
     row: Any = np.int64(0)
     inside: Any = np.True_
@@ -231,11 +226,11 @@ def _targets(
         coordinate: Any = 0
         if d in starts:
             coordinate = _placed(starts[d], batch, first)
-            if by_window:
+            if op.by_window:
                 inside = inside & (coordinate >= 0) & (coordinate <= value.shape[d] - sizes[d])
         if sizes[d] != 1:
             coordinate = coordinate + _placed(np.arange(sizes[d]), [axis_of[d]], first)
-        if d in starts and not by_window:
+        if d in starts and not op.by_window:
             inside = inside & (coordinate >= 0) & (coordinate < value.shape[d])
         row = row + coordinate * stride
     shape = [update.shape[d] for d in first]

@@ -222,7 +222,12 @@ def _check_sorted(
 class Scatter(Op):
     """Combines updates into the inputs.  Operands: N inputs, indices, N updates.  Calls: body.
 
-    Source: StableHLO spec `scatter`.
+    Attributes:
+        by_window: HLO's: a window of updates that is not wholly inside is dropped, and windows are
+            taken one after the other.  StableHLO drops the elements outside and takes the updates
+            in row-major order of all their dimensions.
+
+    Source: StableHLO spec `scatter`; XLA's `ScatterExpander`.
     """
 
     update_window_dims: Dims
@@ -233,6 +238,15 @@ class Scatter(Op):
     index_vector_dim: int
     indices_are_sorted: bool = False
     unique_indices: bool = False
+    by_window: bool = True
+
+    def sticks_out(self, operands: tuple[Type, ...]) -> bool:
+        """Can a window lie inside in part, so that it matters what is dropped?"""
+        _, _, updates = self._parts(operands)
+        gone = {*self.inserted_window_dims, *self.input_batching_dims}
+        kept = (d for d in range(len(gone) + len(self.update_window_dims)) if d not in gone)
+        sizes = {d: updates[0].sizes[w] for d, w in zip(kept, self.update_window_dims, strict=True)}
+        return any(sizes.get(d, 1) not in (0, 1) for d in self.scatter_dims_to_operand_dims)
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         inputs, _, _ = self._parts(operands)

@@ -197,6 +197,10 @@ def _read_convolution(values: dict[str, Any], operation: Operation) -> None:
     values["window"] = _window(tuple(taps), values, _CONVOLVED)
 
 
+def _read_scatter(values: dict[str, Any], operation: Operation) -> None:
+    values["by_window"] = False
+
+
 _SPECIAL: Final[dict[str, Callable[[dict[str, Any], Operation], None]]] = {
     "stablehlo.constant": _read_constant,
     "chlo.constant": _read_constant,
@@ -208,6 +212,7 @@ _SPECIAL: Final[dict[str, Callable[[dict[str, Any], Operation], None]]] = {
     "chlo.ragged_dot": _read_dot,
     "chlo.scan": _read_scan,
     "stablehlo.reduce_window": _read_window,
+    "stablehlo.scatter": _read_scatter,
     "stablehlo.select_and_scatter": _read_window,
     "stablehlo.convolution": _read_convolution,
     "stablehlo.dynamic_conv": _read_convolution,

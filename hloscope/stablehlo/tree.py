@@ -34,6 +34,7 @@ from hloscope.ops.control import (
     Return,
     Tuple,
 )
+from hloscope.ops.gather_scatter import Scatter
 from hloscope.ops.infer_util import bare
 from hloscope.ops.reduction import Scan
 from hloscope.ops.shape import Constant
@@ -259,6 +260,15 @@ class _Body:
         if isinstance(op, Case) and any(callee.parameters for callee in ins.calls):
             raise UnsupportedError(
                 f"`{ins.name}`: branches of StableHLO have no operands of their own"
+            )
+        if (
+            isinstance(op, Scatter)
+            and op.by_window
+            and op.sticks_out(tuple([o.type for o in ins.operands]))
+        ):
+            raise UnsupportedError(
+                f"`{ins.name}`: StableHLO's `scatter` drops the elements of a window that are"
+                " outside, HLO's the whole window"
             )
         properties = {**_attributes(ins), **_callees(ins)}
         if isinstance(op, Scan):

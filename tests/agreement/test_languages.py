@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import hloscope as hs
-from tests.agreement.instances import arguments
-from tests.indexing.test_truth import FAMILIES
+from hloscope.ops.gather_scatter import Scatter
+from tests.agreement.instances import arguments, instance
+from tests.indexing.test_truth import FAMILIES, cases
 from tests.indexing.truth.generator import CASES
 from tests.indexing.truth.graphs import Graph, GraphGen
 from tests.interpreter import chunks, models
@@ -20,7 +22,7 @@ MAKERS = """
     dynamic_update_slice|gather|reduce|reduce_window|convolution|select: scalar predicate
     clamp: scalar bounds|elementwise: add|elementwise: abs|triangular_solve|map
 """.replace("\n", "|")
-# Not scatter: XLA drops updates that do not fit window by window, StableHLO element by element.
+# Scatter has a test of its own: windows that stick out make it two different ops.
 SHARED_OPS = sorted({name.strip() for name in MAKERS.split("|")} & CASES.keys())
 """Cases of ops that both languages have, of elements that all of them take."""
 
@@ -48,6 +50,29 @@ def test_random_programs_mean_the_same_in_both_languages(seed: int, full: bool) 
                 np.testing.assert_array_equal(a, b, f"{language}\n{text}")
                 compared += 1
     assert compared
+
+
+@pytest.mark.parametrize("name", ["scatter", "scatter: of StableHLO"])
+def test_a_scatter_is_the_same_op_where_no_window_sticks_out_in_part(name: str, full: bool) -> None:
+    compared: Counter[bool] = Counter()
+    for k, case in enumerate(cases(name, full=True)[: 200 if full else 60]):
+        if len(case.outputs) > 1:
+            continue  # a tuple, which StableHLO does not have
+        made = instance(case, k)
+        op = made.ins.op
+        assert isinstance(op, Scatter)
+        (given,) = arguments(made.case, np.random.default_rng(k), 0)
+        writers = [hs.print_hlo, hs.print_stablehlo]
+        here, there = writers if op.by_window else writers[::-1]
+        sticks_out = op.sticks_out(tuple(o.type for o in made.ins.operands))
+        compared[sticks_out] += 1
+        if sticks_out:
+            with pytest.raises(hs.UnsupportedError, match=r"`result`: .*'s `scatter` drops"):
+                there(made.module)
+        expected = hs.evaluate(made.module, *given)
+        for write in [here] if sticks_out else writers:
+            np.testing.assert_array_equal(expected, hs.evaluate(write(made.module), *given))
+    assert min(compared[sticks_out] for sticks_out in (False, True)) > 4
 
 
 SEVERAL = """

@@ -14,7 +14,7 @@ from tests.indexing.truth.marks import Case
 from tests.indexing.truth.relation import describe
 
 assert FAMILIES
-PER_ELEMENT = {"dynamic_gather", "gather", "scatter", "torch_index_select"}
+PER_ELEMENT = {"dynamic_gather", "gather", "scatter", "scatter: of StableHLO", "torch_index_select"}
 """Their runtime variables are read at the element's own index: to isl, other variables in the
 other direction.  `test_truth` compares them value by value."""
 MEMBERS = {"all_gather", "all_to_all", "collective_broadcast", "reduce_scatter"}

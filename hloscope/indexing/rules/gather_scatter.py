@@ -1,14 +1,16 @@
 """Indexed reads and writes: gather, scatter, torch_index_select.
 
 A runtime variable stands for a coordinate read from the indices.  Gather clamps it so that the
-slice fits: its variable is the clamped value, in `[0, size - slice size]`.  Scatter drops an update
-that does not fit: its variable is the value as it is, and the map holds where it fits.
+slice fits: its variable is the clamped value, in `[0, size - slice size]`.  Scatter drops what does
+not fit: its variable is the value as it is, and the map holds where it fits, in HLO where the whole
+window does, in StableHLO where the element does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from math import prod
 from typing import TypeAlias
 
@@ -35,8 +37,16 @@ from hloscope.indexing.rules.registry import (
     output_to_input,
 )
 from hloscope.ir.graph import Instruction
-from hloscope.ir.types import Dims
+from hloscope.ir.types import Dims, Type
 from hloscope.ops.gather_scatter import DynamicGather, Gather, Scatter, TorchIndexSelect
+
+
+class Fit(Enum):
+    """What becomes of a slice that sticks out of the whole."""
+
+    CLAMPED = "moved inside"
+    BY_WINDOW = "dropped"
+    BY_ELEMENT = "its elements outside are dropped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +67,7 @@ class Slices:
     start_index_map: Dims
     index_vector_dim: int
     slice_sizes: Dims
+    fit: Fit
 
     @property
     def row_dims(self) -> Dims:
@@ -83,9 +94,7 @@ class Slices:
             return tuple(row)
         return (*row[:at], vector, *row[at:])
 
-    def starts(
-        self, at: MapBuilder, origin: Instruction, row: Sequence[Expr], *, clamped: bool
-    ) -> list[Expr]:
+    def starts(self, at: MapBuilder, origin: Instruction, row: Sequence[Expr]) -> list[Expr]:
         """The first coordinate of a row's slice, per dimension of the whole."""
         found: list[Expr] = []
         for k, size in enumerate(self.whole):
@@ -96,13 +105,33 @@ class Slices:
                 vector = Const(self.start_index_map.index(k))
                 position = self.position(row, vector)
                 room = size - self.slice_sizes[k]
-                values = (0, room) if clamped else integers(origin.type)
+                values = (0, room) if self.fit is Fit.CLAMPED else integers(origin.type)
                 start = at.read(*values, origin, position)
-                at.require(start, 0, room)
+                at.require(start, *self.first_coordinates(k))
                 found.append(start)
             else:
                 found.append(Const(0))
         return found
+
+    def first_coordinates(self, k: int) -> tuple[int, int]:
+        """The least and the greatest coordinate where a slice may begin that holds anything."""
+        if k not in self.start_index_map:
+            return 0, 0
+        size, extent = self.whole[k], self.slice_sizes[k]
+        return (1 - extent, size - 1) if self.fit is Fit.BY_ELEMENT else (0, size - extent)
+
+    def reach(self, k: int, type: Type) -> tuple[int, int]:
+        """The least and the greatest coordinate that a slice may hold, indices being of a type."""
+        size, extent = self.whole[k], self.slice_sizes[k]
+        if k in self.batching_dims:
+            return 0, size - 1
+        first, last = self.first_coordinates(k)
+        if k in self.start_index_map:
+            least, greatest = integers(type)
+            first, last = max(first, least), min(last, greatest)
+        if not extent or first > last:
+            return 0, -1
+        return max(first, 0), min(last + extent, size) - 1
 
 
 IndexedSlices: TypeAlias = Gather | DynamicGather | Scatter
@@ -111,7 +140,9 @@ IndexedSlices: TypeAlias = Gather | DynamicGather | Scatter
 def slices_of(ins: Instruction, op: IndexedSlices) -> Slices:
     """Gather and scatter in the same terms."""
     whole, indices = sizes(ins.operands[0].type), sizes(ins.operands[_indices_at(ins, op)].type)
+    fit = Fit.CLAMPED
     if isinstance(op, Scatter):
+        fit = Fit.BY_WINDOW if op.by_window else Fit.BY_ELEMENT
         sliced = sizes(ins.operands[-1].type)
         dropped, batching = op.inserted_window_dims, op.input_batching_dims
         window_dims, indices_batching = op.update_window_dims, op.scatter_indices_batching_dims
@@ -126,7 +157,7 @@ def slices_of(ins: Instruction, op: IndexedSlices) -> Slices:
     slice_sizes = tuple(1 if k in gone else next(extents) for k in range(len(whole)))
     return Slices(
         whole, sliced, indices, window_dims, dropped, batching, indices_batching,
-        start_index_map, op.index_vector_dim, slice_sizes,
+        start_index_map, op.index_vector_dim, slice_sizes, fit,
     )  # fmt: skip
 
 
@@ -139,10 +170,11 @@ def _to_whole(ins: Instruction, op: IndexedSlices) -> Accesses:
     slices = slices_of(ins, op)
     at = MapBuilder(slices.sliced)
     row = [Dim(k) for k in slices.row_dims]
-    origin, clamped = ins.operands[_indices_at(ins, op)], not isinstance(op, Scatter)
-    index = slices.starts(at, origin, row, clamped=clamped)
+    index = slices.starts(at, ins.operands[_indices_at(ins, op)], row)
     for k, window_dim in zip(slices.kept_dims, slices.window_dims, strict=True):
         index[k] = Dim(window_dim) + index[k]
+        if slices.fit is Fit.BY_ELEMENT and k in slices.start_index_map:
+            at.require(index[k], 0, slices.whole[k] - 1)
     return exact(at.map(index))
 
 
@@ -159,8 +191,7 @@ def _to_sliced(ins: Instruction, op: IndexedSlices) -> Accesses:
     for k, e in zip(slices.row_dims, row, strict=True):
         results[k] = e
     windows = dict(zip(slices.kept_dims, slices.window_dims, strict=True))
-    origin, clamped = ins.operands[_indices_at(ins, op)], not isinstance(op, Scatter)
-    start = slices.starts(at, origin, row, clamped=clamped)
+    start = slices.starts(at, ins.operands[_indices_at(ins, op)], row)
     for k in range(len(slices.whole)):
         if k in slices.batching_dims:
             continue
@@ -265,12 +296,9 @@ def _(ins: Instruction, op: Scatter, output: int, bodies: Bodies) -> tuple[Acces
     shape, count = output_sizes(ins, output), len(ins.operands) // 2
     uses, updates = combined(ins, op, bodies), _to_sliced(ins, op)
     hit = _hit(updates, shape)
-    indices = NEVER
-    if output not in uses.unchanged:
-        indices = everything(shape, sizes(ins.operands[count].type))
     return (
         *[_old(uses, output, k, shape, hit) for k in range(count)],
-        indices,
+        NEVER if output in uses.unchanged else _placing(ins, op),
         *[claimed(use, updates, _LAST) for use in uses.updates[output]],
     )
 
@@ -280,8 +308,8 @@ def _(ins: Instruction, op: Scatter, operand: int, bodies: Bodies) -> tuple[Acce
     count, uses = len(ins.operands) // 2, combined(ins, op, bodies)
     outputs = range(len(leaves(ins.type)))
     if operand == count:
-        found = everywhere(ins, operand)
-        return tuple([NEVER if k in uses.unchanged else found[k] for k in outputs])
+        found = _placed(ins, op)
+        return tuple([NEVER if k in uses.unchanged else found for k in outputs])
     if operand > count:
         whole, by = _to_whole(ins, op), operand - count - 1
         return tuple([claimed(uses.updates[k][by], whole, _LAST) for k in outputs])
@@ -301,6 +329,42 @@ def _(ins: Instruction, op: Scatter, output: int, bodies: Bodies) -> Iterator[In
             yield Instances(0, k, hit)
         elif use is not Use.NEVER:
             yield Instances(0, k, claimed(Use.SOMETIMES, hit))
+
+
+def _placing(ins: Instruction, op: Scatter) -> Accesses:
+    """From an element to the index vectors of which a value puts an update there."""
+    slices, type = slices_of(ins, op), ins.operands[_indices_at(ins, op)].type
+    at = MapBuilder(slices.whole)
+    for k, size in enumerate(slices.whole):
+        first, last = slices.reach(k, type)
+        if first > last:
+            return NEVER
+        if (first, last) != (0, size - 1):
+            at.require(Dim(k), first, last)
+    fixed = {slices.batch_row(k): Dim(k) for k in slices.batching_dims}
+    row = [
+        fixed[j] if j in fixed else at.range(slices.sliced[k])
+        for j, k in enumerate(slices.row_dims)
+    ]
+    vector: Expr = Const(0)
+    if slices.index_vector_dim < len(slices.indices):
+        vector = at.range(slices.indices[slices.index_vector_dim])
+    return exact(at.map(slices.position(row, vector)))
+
+
+def _placed(ins: Instruction, op: Scatter) -> Accesses:
+    """The inverse of `_placing`."""
+    slices, type = slices_of(ins, op), ins.operands[_indices_at(ins, op)].type
+    at = MapBuilder(slices.indices)
+    row = [Dim(k) for k in range(len(slices.indices)) if k != slices.index_vector_dim]
+    results: list[Expr] = []
+    for k in range(len(slices.whole)):
+        batch = slices.batch_row(k)
+        first, last = slices.reach(k, type)
+        if first > last or 0 in slices.sliced:
+            return NEVER
+        results.append(row[batch] if batch is not None else at.range(last - first + 1) + first)
+    return exact(at.map(results))
 
 
 # torch_index_select: one dimension is replaced by the (unbatched) dimensions of the indices.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import numpy as np
 
 from hloscope.ops.gather_scatter import Gather, Scatter
@@ -146,51 +148,104 @@ def gather(g: Gen) -> Case:
 
 @case("scatter")
 def scatter(g: Gen) -> Case:
-    """One window after the other; one that does not fit is dropped as a whole, as XLA does.
+    """A window that does not fit is dropped as a whole, as XLA does."""
+    return _scatter(g, by_window=True)
 
-    Every result element reads its input and all indices.  The body combines the values of an
-    input with its updates only, or all with all.
+
+@case("scatter: of StableHLO")
+def scatter_by_element(g: Gen) -> Case:
+    """Elements of windows that do not fit are dropped one by one."""
+    return _scatter(g, by_window=False)
+
+
+def _scatter(g: Gen, *, by_window: bool) -> Case:
+    """One update after the other, index vectors read where a value of theirs puts one there.
+
+    The body combines the values of an input with its updates only, or all with all.
     """
     shape = g.shape(1, 3, largest=4, most=40, zero=False)
-    rank, batch = len(shape), g.shape(0, 2, largest=3, zero=False)
+    rank = len(shape)
+    batching = g.some(rank - 1)[:1] if g.chance(0.4) else ()
+    batch = list(g.shape(0, 2, largest=3, zero=False))
+    places: Ints = ()
+    for d in batching:
+        place = g.number(0, len(batch))
+        batch.insert(place, shape[d])
+        places = (place,)
     number = g.number(1, 2)
     inputs = [g.array(shape) for _ in range(number)]
-    mapped = g.some(rank)
-    starts, vector_dim = _index_operand(g, batch, len(mapped), max(shape))
-    inserted = tuple(sorted(g.some(rank)))
-    window = [d for d in range(rank) if d not in inserted]
-    sizes = {d: g.number(1, shape[d]) for d in window}
-    up_rank = len(batch) + len(window)
-    window_dims = tuple(sorted(g.subset(up_rank, len(window))))
-    batch_dims = [d for d in range(up_rank) if d not in window_dims]
-    up_shape = [0] * up_rank
-    for d, n in zip(batch_dims, batch, strict=True):
-        up_shape[d] = n
-    for d, w in zip(window_dims, window, strict=True):
-        up_shape[d] = sizes[w]
+    free = [d for d in range(rank) if d not in batching]
+    mapped = tuple(free[i] for i in g.some(len(free)))
+    starts, vector_dim = _index_operand(g, tuple(batch), len(mapped), max(shape))
+    inserted = tuple(d for d in sorted(g.some(rank)) if d in free)
+    window = [d for d in free if d not in inserted]
+    least = 0 if g.chance(0.05) else 1
+    sizes = {d: g.number(least, shape[d]) for d in window}
+    window_dims, batch_dims, up_shape = _update_dims(g, batch, [sizes[w] for w in window])
     updates = [g.array(up_shape) for _ in range(number)]
     together = g.chance(0.5)
-    totals = [as_marks(x.marks | all_of(starts.marks)) for x in inputs]
+    totals = [as_marks(x.marks).copy() for x in inputs]
     given = [u.marks for u in updates]
     if together:
         given = [union_all(given)] * number
+    extents = [sizes.get(d, 1) for d in range(rank)]
+    for position in indices(batch):
+        _, marks = _vector(starts, position, vector_dim)
+        fixed = {d: position[p] for d, p in zip(batching, places, strict=True)}
+        for out in _reachable(shape, extents, mapped, fixed, by_window=by_window):
+            for total in totals:
+                total[out] |= marks
     for up in indices(up_shape):
-        vector, _ = _vector(starts, tuple(up[d] for d in batch_dims), vector_dim)
+        position = tuple(up[d] for d in batch_dims)
+        vector, _ = _vector(starts, position, vector_dim)
         at = [0] * rank
         for d, value in zip(mapped, vector, strict=True):
             at[d] += value
-        if not all(0 <= at[d] <= shape[d] - sizes.get(d, 1) for d in range(rank)):
-            continue
+        for d, p in zip(batching, places, strict=True):
+            at[d] = position[p]
+        is_inside = all(0 <= at[d] <= shape[d] - extents[d] for d in range(rank))
         for d, w in zip(window_dims, window, strict=True):
             at[w] += up[d]
-        before = [total[tuple(at)] for total in totals]
+        if not (is_inside if by_window else all(0 <= at[d] < shape[d] for d in range(rank))):
+            continue
+        before = union_all(total[tuple(at)] for total in totals) if together else 0
         for k, total in enumerate(totals):
-            total[tuple(at)] |= given[k][up]
-            for old in before if together else []:
-                total[tuple(at)] |= old
-    op = Scatter(window_dims, inserted, (), (), mapped, vector_dim)
+            total[tuple(at)] |= given[k][up] | before
+    spaces = tuple(p if p < vector_dim else p + 1 for p in places)
+    op = Scatter(window_dims, inserted, batching, spaces, mapped, vector_dim, by_window=by_window)
     every = [tuple(range(2 * number))] * number
     calls = (body(2 * number, every if together else [(i, number + i) for i in range(number)]),)
     marks = tuple(totals) if number > 1 else totals[0]
     note = f"indices {np.asarray(starts.values).tolist()}"
     return g.case(op, [*inputs, starts, *updates], marks, calls=calls, note=note)
+
+
+def _update_dims(g: Gen, batch: Sequence[int], sizes: Sequence[int]) -> tuple[Ints, Ints, Ints]:
+    """The dimensions of updates that are those of windows, the others, and all sizes."""
+    rank = len(batch) + len(sizes)
+    window_dims = tuple(sorted(g.subset(rank, len(sizes))))
+    batch_dims = tuple(d for d in range(rank) if d not in window_dims)
+    size_of = dict(zip((*batch_dims, *window_dims), (*batch, *sizes), strict=True))
+    return window_dims, batch_dims, tuple(size_of[d] for d in range(rank))
+
+
+def _reachable(
+    shape: Ints, extents: Sequence[int], mapped: Ints, fixed: dict[int, int], *, by_window: bool
+) -> Iterator[Ints]:
+    """The elements that a window may hold, whatever the values of its index vector are."""
+    for out in indices(shape):
+        if all(
+            out[d] == fixed[d]
+            if d in fixed
+            else _can_hold(out[d], size, extents[d], d in mapped, by_window=by_window)
+            for d, size in enumerate(shape)
+        ):
+            yield out
+
+
+def _can_hold(at: int, size: int, extent: int, is_read: bool, *, by_window: bool) -> bool:
+    """Can a window, wherever it starts, have an element at this coordinate?"""
+    starts = range(-extent, size + 1) if is_read else range(1)
+    if by_window:
+        starts = range(max(starts[0], 0), min(starts[-1], size - extent) + 1)
+    return any(start <= at < start + extent for start in starts)
