@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from hloscope.affine import Dim, Expr, Interval, Range, Runtime, Var, variables
+from hloscope.affine import POS_INF, Dim, Expr, Interval, Range, Runtime, Var, variables
 from hloscope.indexing.access import Access
 from hloscope.indexing.compose import merge_runtime
 from hloscope.indexing.groups import Route, needed, position
 from hloscope.indexing.map import IndexingMap
 from hloscope.indexing.transform import replaced, without
-from hloscope.indexing.variables import RuntimeVariable, Variable
+from hloscope.indexing.variables import RuntimeVariable, Variable, substituted
 
 MAX_STEPS: Final = 8
 """Of more steps, those that do not matter for the device they lead to are left out."""
@@ -37,8 +37,29 @@ def parted(access: Access, both: IndexingMap, rank: int, via: Route) -> Access:
     """The access with the map and the positions that are the results of one map."""
     if not via:
         return replace(access, map=both, replica=None, via=())
+    both = _with_every(both, rank, via)
     replica = both.with_(results=both.results[rank:])
     return replace(access, map=both.with_(results=both.results[:rank]), replica=replica, via=via)
+
+
+def _with_every(m: IndexingMap, rank: int, via: Route) -> IndexingMap:
+    """The map whose positions without bound are every position in a group."""
+    new: dict[Var, Expr] = {}
+    runtime = list(m.runtime)
+    for k, e in enumerate(m.results[rank:]):
+        if isinstance(e, Range) and e not in new and m.ranges[e.index].interval.hi == POS_INF:
+            before = substituted(m.results[rank : rank + k], new)
+            new[e] = Runtime(len(runtime))
+            every = Interval(0, POS_INF)
+            runtime.append(
+                RuntimeVariable(
+                    every, collective=via[k], is_every=True, via=via[:k], positions=before
+                )
+            )
+    if not new:
+        return m
+    kept = replaced(m, new, dims=m.dims, ranges=m.ranges, runtime=runtime)
+    return without(kept, list(new))
 
 
 def inverse(access: Access) -> Access:

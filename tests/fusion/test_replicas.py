@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import hloscope as hs
@@ -9,7 +10,7 @@ from hloscope.fusion.analysis import Analysis
 from hloscope.hlo_parser import parse_hlo
 from hloscope.indexing import Access, Precision
 from hloscope.indexing.groups import needed
-from tests.fusion.replicas import UNION, Maker, wrong
+from tests.fusion.replicas import UNION, Grid, Maker, looped, wrong
 
 COUNT = 60
 BATCH = 10
@@ -21,6 +22,16 @@ def test_chains_read_what_runs_on_a_grid_read(first: int, full: bool) -> None:
     for seed in range(first * step, (first + BATCH) * step):
         chain = Maker(seed).make()
         assert not (difference := wrong(chain)), f"seed {seed}: {difference}\n{chain.text}"
+
+
+def test_iterations_of_a_loop_read_no_more_than_the_maps_say(full: bool) -> None:
+    unknown = 0
+    for seed in range(200 if full else 20):
+        chain = looped(seed)
+        assert not (difference := wrong(chain, exact=False)), f"{difference}\n{chain.text}"
+        (flow,) = Analysis().summary(hs.read(chain.text).module.entry, 0)
+        unknown += any(access.map is None for access in flow.accesses or ())
+    assert unknown <= (seed + 1) // 4
 
 
 @pytest.mark.parametrize("first", range(0, 20, 5))
@@ -136,3 +147,27 @@ def test_of_many_collectives_those_count_that_decide_about_the_device(groups: li
     (check,) = root.to_parameters().verify().checks
     assert check.by[0] == "isl"
     assert check.by[1].startswith("enumerated")
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_steps_left_out_make_no_difference_to_where_steps_lead(seed: int) -> None:
+    """Whatever the positions of the others are, the devices reached are the same."""
+    rng = np.random.default_rng(seed)
+    count = int(rng.choice([4, 6, 8]))
+    lines = []
+    for k in range(int(rng.integers(2, 6))):
+        size = int(rng.choice([n for n in range(2, count + 1) if count % n == 0]))
+        order = np.arange(count).reshape(-1, size)
+        order = order.T.reshape(-1, size) if rng.random() < 0.5 else order
+        rows = [row.tolist() for row in (rng.permutation(order) if rng.random() < 0.3 else order)]
+        text = ",".join(f"{{{','.join(map(str, row))}}}" for row in rows)
+        lines.append(f"v{k} = u64[4] all-reduce(p), replica_groups={{{text}}}, to_apply=f")
+    _, computation = entry(*lines, "ROOT r = u64[4] copy(p)")
+    steps = tuple(computation[f"v{k}"] for k in range(len(lines)))
+    grid, kept = Grid(count, 1), needed(steps)
+    sizes = [int((grid.tables(step)[0][0] >= 0).sum()) for step in steps]
+    columns = np.indices(sizes).reshape(len(sizes), -1)
+    for device in range(count):
+        every = grid.reached(device, steps, columns)
+        some = grid.reached(device, [steps[k] for k in kept], [columns[k] for k in kept])
+        assert (every == some).all()
