@@ -361,7 +361,7 @@ class InstructionView:
     @property
     def outputs(self) -> tuple[Type, ...]:
         """Types of the outputs: of a tuple, its tensors in order."""
-        return self.program.analysis.leaves(self.ir.type)
+        return self.program.analysis.tensors(self.ir.type)
 
     @property
     def operands(self) -> tuple[InstructionView, ...]:
@@ -437,7 +437,7 @@ class InstructionView:
         """
         self._operands(operand)
         source = self._read[operand]
-        leaves = self.program.analysis.leaves(source.type)
+        leaves = self.program.analysis.tensors(source.type)
         if leaf not in range(len(leaves)):
             raise UnknownNameError(f"operand {operand} of `{self.name}` has {len(leaves)} leaves")
         asked_from = operand if operand < len(self.ir.operands) else source
@@ -547,7 +547,7 @@ class InstructionView:
     ) -> OperandAnswer:
         """What is touched of the leaves of one value."""
         accesses: list[Access] = []
-        types = self.program.analysis.leaves(source.type)
+        types = self.program.analysis.tensors(source.type)
         for leaf, some in sorted(found.items()):
             mine = _placed(some, here, types[leaf], physical, linear)
             accesses += [replace(a, leaf=leaf) if leaf else a for a in mine]

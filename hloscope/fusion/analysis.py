@@ -11,6 +11,7 @@ from hloscope.fusion.bodies import dependence_of, in_every_application, varying
 from hloscope.fusion.leaves import Leaves
 from hloscope.fusion.origins import Summary, has_runtime, origins_of, with_origins
 from hloscope.fusion.pool import Pool, normal
+from hloscope.fusion.sizes import OUT_OF_STEP, Sizes
 from hloscope.fusion.structure import READS, WRITES, unknown_flows
 from hloscope.fusion.values import fold_runtime
 from hloscope.fusion.walk import Flow, Walk
@@ -46,7 +47,8 @@ class Analysis:
     Computations of equal structure are analysed once, compositions of equal maps too.  Nothing
     here is global: what is remembered goes with the object.
 
-    An output or operand that is a tuple has several leaves, its tensors, numbered in order.
+    An output or operand that is a tuple has several tensors, numbered in order.  On the way, sizes
+    known only at run time are leaves of a value as well (`hloscope.fusion.leaves`).
     """
 
     def __init__(self, *, has_regions: bool = True, convention: Convention = "structural") -> None:
@@ -63,6 +65,9 @@ class Analysis:
         self.pool: Final = Pool()
         self._leaves = Leaves()
         self.leaves, self.offset = self._leaves.of, self._leaves.offset
+        self.tensors = self._leaves.tensor_types
+        self.leaf_of, self.tensor_of = self._leaves.leaf, self._leaves.tensor
+        self._sizes = Sizes(self.pool, self._leaves)
         self._blueprints = Blueprints()
         self._backward: dict[tuple[int, int], Summary] = {}
         self._forward: dict[tuple[int, int, int], Summary] = {}
@@ -82,19 +87,25 @@ class Analysis:
     # -------------------------------------------------------------------------------- questions
 
     def output_to_input(self, ins: Instruction, output: int = 0) -> dict[Place, Accesses]:
-        """What an element of one output reads, by operand and leaf; what is not read is left out.
+        """What an element of one output reads, by operand and tensor; what is not read is left out.
 
         Runtime variables of a fusion or call keep the names they have inside.
         """
-        if isinstance(ins.op, INSIDE) and ins.calls and not _mismatch(ins.calls[0], ins):
-            flows: Iterable[Flow] = self.summary(ins.calls[0], output)
+        leaf = self.leaf_of(ins.type, output)
+        if leaf is None:
+            return {}
+        if self._is_inside(ins):
+            flows: Iterable[Flow] = self.summary(ins.calls[0], leaf)
         else:
-            flows = self.reads(ins, output)
+            flows = self.reads(ins, leaf)
         found: dict[Place, dict[int, Access]] = {}
         for flow in flows:
             operand = flow.operand
             source = ins.operands[operand] if isinstance(operand, int) else operand
-            accesses = found.setdefault((operand, flow.leaf), {})
+            tensor = self.tensor_of(source.type, flow.leaf)
+            if tensor is None:
+                continue
+            accesses = found.setdefault((operand, tensor), {})
             for access in self._explicit(flow.accesses, source.type, flow.leaf):
                 accesses[id(access)] = access
         return {place: tuple(accesses.values()) for place, accesses in found.items() if accesses}
@@ -107,20 +118,38 @@ class Analysis:
         A value that a region reads without being handed it stands for itself.
         """
         source = ins.operands[operand] if isinstance(operand, int) else operand
-        if leaf >= len(self.leaves(source.type)):
+        place = self.leaf_of(source.type, leaf)
+        if place is None:
             return {}
+        leaf = place
         if not isinstance(operand, int):
             flows: Iterable[Flow] = self.writes(ins, operand, leaf)
-        elif isinstance(ins.op, INSIDE) and ins.calls and not _mismatch(ins.calls[0], ins):
+        elif self._is_inside(ins):
             flows = self.spread(ins.calls[0], operand, leaf)
         else:
             flows = self.writes(ins, operand, leaf)
         found: dict[int, dict[int, Access]] = {}
         for flow in flows:
-            accesses = found.setdefault(flow.leaf, {})
+            output = self.tensor_of(ins.type, flow.leaf)
+            if output is None:
+                continue
+            accesses = found.setdefault(output, {})
             for access in self._explicit(flow.accesses, ins.type, flow.leaf):
                 accesses[id(access)] = access
         return {k: tuple(accesses.values()) for k, accesses in found.items() if accesses}
+
+    def _is_inside(self, ins: Instruction) -> bool:
+        """Are runtime variables named as inside the computation that is called?"""
+        return (
+            isinstance(ins.op, INSIDE)
+            and bool(ins.calls)
+            and not _mismatch(ins.calls[0], ins)
+            and self._sizes.in_step(ins)
+        )
+
+    def in_step(self, ins: Instruction) -> bool:
+        """Have the values handed to a computation and back the same leaves inside and outside?"""
+        return self._sizes.in_step(ins)
 
     def _explicit(self, accesses: Accesses | None, type: Type, leaf: int) -> Accesses:
         return (self.pool.identity(self.leaves(type)[leaf]),) if accesses is None else accesses
@@ -131,8 +160,15 @@ class Analysis:
         """What a leaf of an instruction's value reads of its operands."""
         entry = READS.get(type(ins.op))
         if entry is not None:
+            if not self._sizes.in_step(ins):
+                return unknown_flows(self, ins, OUT_OF_STEP)
             return entry(self, ins, ins.op, leaf) if ins.operands or ins.calls else ()
-        flows = self._ruled(ins, output_to_input(ins, leaf, reader=self.bodies))
+        if leaf > 0 and self._sizes.concern(ins):
+            tensor, dimension = part = self._sizes.part(ins.type, leaf)
+            if dimension is not None:
+                return tuple(self._sizes.of_size(ins, part))
+            leaf = tensor
+        flows = self._ruled(ins, leaf)
         return (*flows, *self._read_inside(ins, leaf)) if ins.calls else flows
 
     def captured(self, ins: Instruction) -> tuple[Instruction, ...]:
@@ -159,12 +195,12 @@ class Analysis:
             self._dependence[number] = known
         return known
 
-    def _read_inside(self, ins: Instruction, leaf: int) -> Iterator[Flow]:
+    def _read_inside(self, ins: Instruction, output: int) -> Iterator[Flow]:
         """What the bodies of an op that has a rule read without being handed it."""
         outside = self.captured(ins)
         if not outside:
             return
-        for instance in instances(ins, leaf, self.bodies):
+        for instance in instances(ins, output, self.bodies):
             callee = ins.calls[instance.call]
             for flow in self.summary(callee, instance.result):
                 if not isinstance(flow.operand, int):
@@ -210,25 +246,56 @@ class Analysis:
             return self._reached_from(ins, operand, leaf)
         entry = WRITES.get(type(ins.op))
         if entry is not None:
+            if not self._sizes.in_step(ins):
+                unknown = (self.pool.keep(Access.unknown(OUT_OF_STEP)),)
+                return [Flow(operand, k, unknown) for k in range(len(self.leaves(ins.type)))]
             return entry(self, ins, ins.op, operand, leaf)
         answer = input_to_output(ins, operand, reader=self.bodies)
         known = self._written.get((id(answer), leaf))
         if known is not None and known[0] is answer:
             return known[1]
+        if self._sizes.concern(ins):
+            return self._sized_writes(ins, operand, leaf, answer)
+        flows = self._written_by(ins, operand, leaf, answer)
+        if not any(has_runtime(accesses) for accesses in answer):
+            self._written[id(answer), leaf] = (answer, flows)
+        return flows
+
+    def _sized_writes(
+        self, ins: Instruction, operand: int, leaf: int, answer: tuple[Accesses, ...]
+    ) -> Iterator[Flow]:
+        """Where a leaf of an operand goes, sizes included."""
+        tensor = self.tensor_of(ins.operands[operand].type, leaf)
+        if tensor is not None:
+            yield from self._written_by(ins, operand, tensor, answer)
+        for k in range(len(self.leaves(ins.type))):
+            tensor, dimension = part = self._sizes.part(ins.type, k)
+            if dimension is not None:
+                flows = self._sizes.of_size(ins, part)
+            else:
+                read = output_to_input(ins, tensor, reader=self.bodies)
+                flows = self._sizes.of_elements(ins, tensor, read)
+            yield from self._sizes.reached(operand, leaf, k, flows)
+
+    def _written_by(
+        self, ins: Instruction, operand: int, tensor: int, answer: tuple[Accesses, ...]
+    ) -> tuple[Flow, ...]:
+        """Which elements of the value a tensor of an operand reaches, by the rule's answer."""
         flows = []
         for k, accesses in enumerate(answer):
-            mine = [self._folded(ins, a) for a in accesses if a.leaf == leaf or a.map is None]
+            mine = [self._folded(ins, a) for a in accesses if a.leaf == tensor or a.map is None]
             kept = self.pool.keep_all(mine)
             if kept:
                 is_plain = kept == (self.pool.identity(ins.operands[operand].type),)
                 same = is_plain and self._is_same(ins, ins.operands[operand].type)
-                flows.append(Flow(operand, k, None if same else kept))
-        if not any(has_runtime(accesses) for accesses in answer):
-            self._written[id(answer), leaf] = (answer, tuple(flows))
-        return flows
+                target = self.leaf_of(ins.type, k)
+                if target is not None:
+                    flows.append(Flow(operand, target, None if same else kept))
+        return tuple(flows)
 
-    def _ruled(self, ins: Instruction, answer: tuple[Accesses, ...]) -> tuple[Flow, ...]:
-        """A rule's answer as flows, by operand and leaf."""
+    def _ruled(self, ins: Instruction, output: int) -> tuple[Flow, ...]:
+        """A rule's answer for a tensor of the value as flows, by operand and leaf."""
+        answer = output_to_input(ins, output, reader=self.bodies)
         known = self._flows.get(id(answer))
         if known is not None and known[0] is answer:
             return known[1]
@@ -238,13 +305,16 @@ class Analysis:
             if any(access.map is not None and access.map.runtime for access in accesses):
                 accesses, folded = tuple([self._folded(ins, a) for a in accesses]), True
             leaves = self.leaves(ins.operands[k].type)
-            for leaf, type in enumerate(leaves):
-                mine = [a for a in accesses if a.leaf == leaf or a.map is None]
+            for tensor, leaf in enumerate(self._leaves.tensors(ins.operands[k].type)):
+                type = leaves[leaf]
+                mine = [a for a in accesses if a.leaf == tensor or a.map is None]
                 kept = self.pool.keep_all(mine)
                 if kept == (self.pool.identity(type),) and len(leaves) == 1:
                     flows.append(Flow(k, leaf, None if self._is_same(ins, type) else kept))
                 elif kept:
                     flows.append(Flow(k, leaf, kept))
+        if self._sizes.concern(ins):
+            return (*flows, *self._sizes.of_elements(ins, output, answer))
         found = tuple(flows)
         if not folded:
             self._flows[id(answer)] = (answer, found)

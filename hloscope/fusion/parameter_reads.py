@@ -20,7 +20,7 @@ from hloscope.ir.types import Type
 from hloscope.ops.control import Parameter
 
 Leaf: TypeAlias = tuple[Instruction, int]
-"""A value and one of its tensors."""
+"""A value and one of its tensors, on the way one of its leaves."""
 Ends: TypeAlias = Mapping[Leaf, Accesses]
 """What is read of parameters and of values from outside."""
 
@@ -39,8 +39,19 @@ class ParameterReads:
         self._known: dict[Leaf, Ends] = {}
         self._kept = 0
 
-    def of(self, ins: Instruction, leaf: int) -> Ends:
+    def of(self, ins: Instruction, output: int) -> Ends:
         """What one tensor of a value reads; through fusions, calls and loops, not into them."""
+        leaf, tensor_of = self._analysis.leaf_of(ins.type, output), self._analysis.tensor_of
+        if leaf is None:
+            return {}
+        return {
+            (end, tensor): accesses
+            for (end, part), accesses in self._of(ins, leaf).items()
+            if (tensor := tensor_of(end.type, part)) is not None  # else a size, no element
+        }
+
+    def _of(self, ins: Instruction, leaf: int) -> Ends:
+        """What one leaf of a value reads."""
         known = self._known
         if self._kept > MOST_KEPT:
             known.clear()

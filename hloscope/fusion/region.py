@@ -15,7 +15,7 @@ from hloscope.ir.views import captured
 from hloscope.ops.control import Call, Fusion, Parameter
 
 Grouped: TypeAlias = dict[Instruction, dict[int, Accesses]]
-"""For each value reached and each of its leaves: the accesses from where the walk began."""
+"""For each value reached and each of its tensors: the accesses from where the walk began."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def grouped(
         analysis: Remembers what was computed.
         region: Where to walk.
         start: An instruction of the region, also one inside a fusion; by default the root.
-        output: Which leaf of its value.
+        output: Which tensor of its value.
         opened: List the instructions inside fusions.
     """
     start = region.root if start is None else start
@@ -78,18 +78,34 @@ def grouped(
         found = _from_inside(analysis, region, start, output, walk)
     else:
         found = {}
-        identity = analysis.pool.identity(analysis.leaves(start.type)[output])
-        walk.add(start, output, [identity])
+        identity = analysis.pool.identity(analysis.tensors(start.type)[output])
+        walk.add(start, _leaf(analysis, start, output), [identity])
     walk.to_producers(_order(region.inside).get, analysis.reads)
     _merge(found, walk.found)
     for ins, leaves in walk.found.items():
         if opened and ins in region.inside and _is_open(ins):
             for leaf, accesses in leaves.items():
                 _merge(found, _composed(walk, accesses.values(), _opened(analysis, ins, leaf)))
-    return {
-        ins: {leaf: tuple(accesses.values()) for leaf, accesses in sorted(leaves.items())}
-        for ins, leaves in found.items()
-    }
+    return {ins: _tensors(analysis, ins, leaves) for ins, leaves in found.items()}
+
+
+def _leaf(analysis: Analysis, ins: Instruction, output: int) -> int:
+    """The leaf that a tensor of a value is."""
+    leaf = analysis.leaf_of(ins.type, output)
+    assert leaf is not None, f"`{ins.name}` has no output {output}"
+    return leaf
+
+
+def _tensors(
+    analysis: Analysis, ins: Instruction, leaves: Mapping[int, dict[int, Access]]
+) -> dict[int, Accesses]:
+    """What is reached of the tensors of a value; its sizes are no elements of it."""
+    found = {}
+    for leaf, accesses in sorted(leaves.items()):
+        tensor = analysis.tensor_of(ins.type, leaf)
+        if tensor is not None:
+            found[tensor] = tuple(accesses.values())
+    return found
 
 
 def epilogue(
@@ -111,6 +127,8 @@ def _is_open(ins: Instruction) -> bool:
 
 def _opened(analysis: Analysis, ins: Instruction, leaf: int) -> Found:
     """What a leaf of a fusion reads of every instruction inside it."""
+    if not analysis.in_step(ins):
+        return {}
     callee = ins.calls[0]
     walk = Walk(analysis.pool, analysis.leaves)
     root = callee.root
@@ -135,8 +153,9 @@ def _from_inside(
 ) -> Found:
     """Walk from an instruction inside a fusion out to the fusion's operands."""
     path = _path(region, start)
-    identity = analysis.pool.identity(analysis.leaves(start.type)[output])
-    begin: Found = {start: {output: {id(identity): identity}}}
+    leaf = _leaf(analysis, start, output)
+    identity = analysis.pool.identity(analysis.leaves(start.type)[leaf])
+    begin: Found = {start: {leaf: {id(identity): identity}}}
     found: Found = {}
     for fusion in reversed(path):
         inner = Walk(analysis.pool, analysis.leaves)

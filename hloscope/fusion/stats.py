@@ -94,14 +94,14 @@ def count(module: Module, *, both: bool = False) -> Counts:
 
 
 def _count(analysis: Analysis, ins: Instruction, both: bool, found: Counts) -> None:
-    outputs = range(len(analysis.leaves(ins.type)))
+    outputs = range(len(analysis.tensors(ins.type)))
     for output in outputs:
         read = analysis.output_to_input(ins, output)
         for k, operand in enumerate(ins.operands):
-            for leaf in range(len(analysis.leaves(operand.type))):
+            for leaf in range(len(analysis.tensors(operand.type))):
                 found.add(read.get((k, leaf), ()))
     for k, operand in enumerate(ins.operands if both else ()):
-        for leaf in range(len(analysis.leaves(operand.type))):
+        for leaf in range(len(analysis.tensors(operand.type))):
             reached = analysis.input_to_output(ins, k, leaf)
             for output in outputs:
                 found.add(reached.get(output, ()))

@@ -13,7 +13,7 @@ from hloscope.errors import UnsupportedError
 from hloscope.indexing import rules  # noqa: F401  (registers every rule)
 from hloscope.indexing.access import Accesses, Precision
 from hloscope.indexing.layout import physical_access
-from hloscope.indexing.rules.bounded import has_dynamic_sizes, weakened
+from hloscope.indexing.rules.bounded import claimed_of, has_dynamic_sizes, weakened
 from hloscope.indexing.rules.build import leaves, unknown
 from hloscope.indexing.rules.convolution import tight_accesses
 from hloscope.indexing.rules.dependence import Reader, by_convention
@@ -89,7 +89,7 @@ def _ask(
             answer = entry.rule(ins, ins.op, number, reader(ins) if ins.calls else ())
         else:
             answer = entry.rule(ins, ins.op, number)
-        return weakened(ins, answer) if has_dynamic_sizes(ins) else answer
+        return weakened(direction, ins, number, answer) if has_dynamic_sizes(ins) else answer
     except UnsupportedError as error:
         return (unknown(error.message),) * answers
     except (LookupError, ValueError, ZeroDivisionError):
@@ -107,7 +107,7 @@ def instances(ins: Instruction, output: int, reader: Reader) -> tuple[Instances,
             every = tuple(found(ins, ins.op, output, reader(ins)))
             if not has_dynamic_sizes(ins):
                 return every
-            return tuple([replace(i, accesses=weakened(ins, (i.accesses,))[0]) for i in every])
+            return tuple([replace(i, accesses=claimed_of(ins, i.accesses)) for i in every])
     except (UnsupportedError, LookupError, ValueError, ZeroDivisionError):
         pass
     return tuple(

@@ -17,7 +17,6 @@ from hloscope.ops.dynamic import (
     DynamicPad,
     DynamicReshape,
     GetDimensionSize,
-    SetDimensionSize,
 )
 
 
@@ -102,26 +101,3 @@ def _dynamic_pad(op: DynamicPad, at: Site) -> Kernel:
 def _get_dimension_size(op: GetDimensionSize, at: Site) -> Kernel:
     d = op.dimension
     return lambda x: np.asarray(x.shape[d], np.int32)[()]
-
-
-@evaluates(SetDimensionSize)
-def _set_dimension_size(op: SetDimensionSize, at: Site) -> Kernel:
-    """The first elements; where there are fewer, zeros follow, up to the bound.
-
-    If the type of the result says how many there are, all of them stay.
-    """
-    d = op.dimension
-    if at.result.sizes[d] is not None:
-        return lambda value, given: value
-
-    def kernel(value: Any, given: Any) -> Value:
-        sizes = [*value.shape]
-        sizes[d] = int(given)
-        checked_sizes(sizes, at)
-        if sizes[d] <= value.shape[d]:
-            return value[(slice(None),) * d + (slice(sizes[d]),)]  # type: ignore[no-any-return]
-        result = np.zeros(sizes, value.dtype)
-        result[tuple(map(slice, value.shape))] = value
-        return result
-
-    return kernel

@@ -8,7 +8,15 @@ from typing import Any, Final
 from hloscope.hlo_parser.types import print_type
 from hloscope.interpreter.memory import limited
 from hloscope.interpreter.plan import Plans, run
-from hloscope.interpreter.values import Array, EvaluationError, Token, Value, dtype_of, fits
+from hloscope.interpreter.values import (
+    Array,
+    EvaluationError,
+    Token,
+    Value,
+    dtype_of,
+    fits,
+    plain,
+)
 from hloscope.interpreter.world import World
 from hloscope.ir.graph import Computation, Module
 from hloscope.ir.types import ElementType, QuantizedType, TensorType, TupleType, Type
@@ -57,7 +65,7 @@ def evaluate(
     import numpy as np
 
     with np.errstate(all="ignore"), limited(world.max_bytes):
-        results = run(Plans(world).of(computation), values)
+        results = tuple(map(plain, run(Plans(world).of(computation), values)))
     for i, (value, type_) in enumerate(zip(results, computation.results, strict=True)):
         why = fits(value, type_)
         if why:  # ops believe declared types, which `hloscope verify` checks

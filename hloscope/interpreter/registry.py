@@ -92,6 +92,7 @@ FAMILIES: Final = (
     "assertions",
     "asynchronous",
     "batch_norm",
+    "bounded",
     "chlo",
     "collectives",
     "contraction",

@@ -67,6 +67,21 @@ def byte_size(type_: Type) -> int:
             return 0
 
 
+def plain(value: Value) -> Value:
+    """The value without the memory behind the elements that exist (`hloscope.interpreter.bounded`).
+
+    >>> plain((TOKEN, ()))
+    (token, ())
+    """
+    if isinstance(value, tuple):
+        return tuple(map(plain, value))
+    if not hasattr(value, "memory"):
+        return value
+    import numpy as np
+
+    return np.asarray(value)
+
+
 def fits(value: Value, type_: Type) -> str:
     """What keeps `value` from being of the type, in words; nothing if it is.
 
@@ -87,6 +102,9 @@ def fits(value: Value, type_: Type) -> str:
             ):
                 sizes = tuple("?" if s is None else s for s in type_.sizes)
                 return f"its shape is {value.shape}, not {sizes}"
+            for have, bound in zip(value.shape, type_.bounds, strict=False):
+                if bound is not None and have > bound:
+                    return f"its shape is {value.shape}, where a bound is {bound}"
             return ""
         case TupleType():
             if not isinstance(value, tuple) or len(value) != len(type_.elements):

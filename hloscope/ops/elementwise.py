@@ -346,6 +346,14 @@ class ImplicitBroadcast(Op):
     broadcast_dimensions: Dims | None = None
     settings: tuple[tuple[str, str], ...] = ()
 
+    def places(self, rank: int, of: int) -> Dims:
+        """The dimension of a result of rank `of` to which each one of an operand belongs."""
+        if rank == of:
+            return tuple(range(of))
+        if self.broadcast_dimensions is not None:
+            return self.broadcast_dimensions
+        return tuple(range(of - rank, of))
+
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         applied = ELEMENTWISE[self.applies]
         count(self.name, operands, applied.arity)

@@ -13,6 +13,7 @@ from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
 from hloscope.fusion.leaves import Leaves
 from hloscope.fusion.pool import Pool
+from hloscope.fusion.sizes import OUT_OF_STEP, Sizes
 from hloscope.fusion.structure import READS
 from hloscope.fusion.walk import Flow
 from hloscope.indexing import Access, Accesses, Precision
@@ -79,6 +80,9 @@ class Steps:
         self.pool: Final = Pool()
         self._leaves = Leaves()
         self.leaves, self.offset = self._leaves.of, self._leaves.offset
+        self.of_part, self.part = self._leaves.of_part, self._leaves.part
+        self.tensor_types: Final = self._leaves.tensor_types
+        self._sizes = Sizes(self.pool, self._leaves)
 
     def reads(self, ins: Instruction, leaf: int) -> Iterable[Flow]:
         """What a leaf of an instruction's value reads of its operands."""
@@ -86,16 +90,23 @@ class Steps:
             raise UndecidedError(f"`{ins.name}` is a loop, whose iterations are not walked through")
         entry = READS.get(type(ins.op))
         if entry is not None:
+            if not self._sizes.in_step(ins):
+                raise UndecidedError(f"`{ins.name}`: {OUT_OF_STEP}")
             return entry(self, ins, ins.op, leaf) if ins.operands or ins.calls else ()
-        answer = output_to_input(ins, leaf, reader=self.bodies)
+        part = self.part(ins.type, leaf)
+        if part.dimension is not None:
+            return tuple(self._sizes.of_size(ins, part))
+        answer = output_to_input(ins, part.tensor, reader=self.bodies)
         flows = []
         for k, accesses in enumerate(answer):
-            for i in range(len(self.leaves(ins.operands[k].type))):
-                mine = tuple([a for a in accesses if a.leaf == i or a.map is None])
+            for tensor, i in enumerate(self._leaves.tensors(ins.operands[k].type)):
+                mine = tuple([a for a in accesses if a.leaf == tensor or a.map is None])
                 if mine:
                     flows.append(Flow(k, i, mine))
+        if self._sizes.concern(ins):
+            flows += self._sizes.of_elements(ins, part.tensor, answer)
         if ins.calls and captured(ins):
-            for instance in instances(ins, leaf, self.bodies):
+            for instance in instances(ins, part.tensor, self.bodies):
                 mark = Called(0, instance.result, instance.accesses)
                 mark.callee, mark.first = ins.calls[instance.call], None
                 flows.append(mark)

@@ -12,6 +12,7 @@ from hloscope.affine import Dim
 from hloscope.errors import UnsupportedError
 from hloscope.fusion.analysis import Convention
 from hloscope.fusion.blueprint import Blueprints
+from hloscope.fusion.leaves import Part
 from hloscope.indexing import Accesses, IndexingMap, Precision
 from hloscope.indexing.groups import Route
 from hloscope.indexing.layout import address_map, major_to_minor
@@ -196,27 +197,37 @@ class _Truth:
         seed: int,
         budget: int,
     ) -> None:
-        self.steps, self.ins, self.output, self.computation = steps, ins, output, computation
+        self.steps, self.ins, self.computation = steps, ins, computation
+        self.output = steps.of_part(ins.type, Part(output))
         self.seed, self.budget = seed, budget
-        self.here: Type = steps.leaves(ins.type)[output]
+        self.here: Type = steps.leaves(ins.type)[self.output]
         self._relations: _Way | UndecidedError | None = None
         self._points: _Way | UndecidedError | None = None
 
-    def there(self, operand: int, leaf: int) -> Type:
+    def _values(self) -> Sequence[Instruction]:
+        """The values that are touched, in the order in which they are numbered."""
+        if self.computation is not None:
+            return self.computation.parameters
+        return (*self.ins.operands, *captured(self.ins))
+
+    def there(self, operand: int, tensor: int) -> Type:
         """The type of what is touched."""
-        values = (
-            self.computation.parameters
-            if self.computation
-            else (*self.ins.operands, *captured(self.ins))
-        )
-        return self.steps.leaves(values[operand].type)[leaf]
+        return self.steps.tensor_types(self._values()[operand].type)[tensor]
 
     def walk(self, follower: Any, start: Any) -> dict[tuple[int, int], Reached[Any]]:
-        """What is reached, as a follower has it."""
+        """What is reached of the tensors of values, as a follower has it."""
         walker: Walker[Any] = Walker(self.steps, follower)
         if self.computation is not None:
-            return walker.parameters(self.ins, self.output, start, self.computation)
-        return walker.operands(self.ins, self.output, start)
+            found = walker.parameters(self.ins, self.output, start, self.computation)
+        else:
+            found = walker.operands(self.ins, self.output, start)
+        values = self._values()
+        parts = {(k, i): self.steps.part(values[k].type, i) for k, i in found}
+        return {
+            (k, parts[k, i].tensor): reached
+            for (k, i), reached in found.items()
+            if parts[k, i].dimension is None
+        }
 
     def relations(self) -> _Way:
         """What is reached, as relations."""

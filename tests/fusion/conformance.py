@@ -63,7 +63,7 @@ def _output_to_input(case: dict[str, Any], module: Module, analysis: Analysis) -
     for k, maps in dict(expected if isinstance(expected, dict) else enumerate(expected)).items():
         mine = tuple([a for (place, _), some in found.items() if place == k for a in some])
         if query.get("physical_layout"):
-            here = analysis.leaves(root.type)[output]
+            here = analysis.tensors(root.type)[output]
             mine = physical(mine, here, root.operands[k].type)
         yield Pair(f"operand {k}", maps, mine, _inside(root, module))
 
@@ -80,7 +80,7 @@ def _input_to_output(case: dict[str, Any], module: Module, analysis: Analysis) -
     for output, maps in enumerate(expected):
         mine = found.get(output, ())
         if query.get("physical_layout"):
-            mine = physical(mine, root.operands[k].type, analysis.leaves(root.type)[output])
+            mine = physical(mine, root.operands[k].type, analysis.tensors(root.type)[output])
         yield Pair(f"output {output}", maps, mine, _inside(root, module))
 
 

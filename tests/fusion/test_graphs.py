@@ -148,7 +148,7 @@ def test_tuples_and_their_elements_are_as_the_rules_say() -> None:
     )
     analysis = Analysis()
     for ins in (m.entry["t"], m.entry["g"]):
-        for leaf in range(len(analysis.leaves(ins.type))):
+        for leaf in range(len(analysis.tensors(ins.type))):
             mine = {(f.operand, f.leaf) for f in READS[type(ins.op)](analysis, ins, ins.op, leaf)}
             rule = {
                 (k, access.leaf)
@@ -157,7 +157,7 @@ def test_tuples_and_their_elements_are_as_the_rules_say() -> None:
             }
             assert mine == rule
         for k, operand in enumerate(ins.operands):
-            for leaf in range(len(analysis.leaves(operand.type))):
+            for leaf in range(len(analysis.tensors(operand.type))):
                 entry = WRITES[type(ins.op)]
                 mine = {f.leaf for f in entry(analysis, ins, ins.op, k, leaf)}
                 rules = enumerate(input_to_output(ins, k))

@@ -50,7 +50,7 @@ def test_both_directions_are_inverse(full: bool) -> None:
     refuted = []
     for where, ins in distinct("real/models/*.opt.hlo.txt", 1 if full else 12):
         analysis = Analysis()
-        for output in range(len(analysis.leaves(ins.type))):
+        for output in range(len(analysis.tensors(ins.type))):
             back = analysis.output_to_input(ins, output)
             for k in range(len(ins.operands)):
                 reads = maps(back.get((k, 0), ()))

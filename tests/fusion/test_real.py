@@ -58,14 +58,14 @@ def test_no_module_of_xlas_tests_fails(full: bool) -> None:
             continue  # some are wrong on purpose
         analysis = Analysis()
         for ins in (ins for computation in module for ins in computation):
-            for output in range(min(2, len(analysis.leaves(ins.type)))):
+            for output in range(min(2, len(analysis.tensors(ins.type)))):
                 analysis.output_to_input(ins, output)
             for k in range(min(2, len(ins.operands))):
                 analysis.input_to_output(ins, k)
-        if analysis.leaves(module.entry.root.type):
+        if analysis.tensors(module.entry.root.type):
             analysis.summary(module.entry, 0)
         for k, parameter in enumerate(module.entry.parameters[:2]):
-            if analysis.leaves(parameter.type):
+            if analysis.tensors(parameter.type):
                 analysis.spread(module.entry, k, 0)
         answered += 1
     assert answered > (2500 if full else 100)

@@ -192,9 +192,9 @@ BOUNDED = [
     ("f32[2,<=7] broadcast(f32[<=7]), dimensions={1}", "exact"),
     ("f32[] reduce(f32[<=7], f32[]), dimensions={0}, to_apply=add", "over"),
     ("f32[<=10] concatenate(f32[3], f32[<=7]), dimensions={0}", "over"),
-    ("f32[<=10] concatenate(f32[<=7], f32[3]), dimensions={0}", "unknown"),
-    ("f32[<=7] reverse(f32[<=7]), dimensions={0}", "unknown"),
-    ("f32[2,<=7] reverse(f32[2,<=7]), dimensions={0}", "over"),
+    ("f32[<=10] concatenate(f32[3], f32[<=7], f32[<=0]), dimensions={0}", "over"),
+    ("f32[<=7] reverse(f32[<=7]), dimensions={0}", "over"),
+    ("f32[2,<=7] reverse(f32[2,<=7]), dimensions={0}", "exact"),
     ("f32[<=14] reshape(f32[2,<=7])", "unknown"),
 ]
 

@@ -127,7 +127,7 @@ ENTRY e {
 def test_set_dimension_size() -> None:
     x = [[1, 2, 3, 4], [5, 6, 7, 8]]
     assert values(SET, x, 3, 2) == ([[1, 2], [5, 6]], 2)
-    assert values(SET, x, 2, 3) == ([[1, 2, 0], [5, 6, 0]], 3)
+    assert values(SET, x, 2, 3) == ([[1, 2, 3], [5, 6, 7]], 3)
     with pytest.raises(EvaluationError, match="none of its type"):
         values(SET, x, 5, 3)
 

@@ -32,7 +32,7 @@ def pairs(
 ) -> Iterator[tuple[str, list[IndexingMap], list[IndexingMap]]]:
     """What each output reads of each operand, and where each operand goes; exact by claim."""
     analysis = Analysis()
-    for output in range(len(analysis.leaves(ins.type))):
+    for output in range(len(analysis.tensors(ins.type))):
         back = analysis.output_to_input(ins, output)
         for k in range(len(ins.operands)):
             reads = maps(back.get((k, 0), ()))

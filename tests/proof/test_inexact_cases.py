@@ -193,7 +193,7 @@ def test_the_answer_is_exact_at_every_index(name: str) -> None:
         values = Values(row.integers)
         accesses = analysis.output_to_input(ins, row.output)[row.operand, 0]
         assert all(access.precision is Precision.EXACT for access in accesses)
-        type_ = analysis.leaves(ins.type)[row.output]
+        type_ = analysis.tensors(ins.type)[row.output]
         assert isinstance(type_, TensorType)
         for at in product(*map(range, type_.shape)):
             assert values.points(accesses, at) == row.truth(at), f"{at}: {row.note}"

@@ -29,10 +29,10 @@ def count(path: Path) -> tuple[Counter[str], Counter[str]]:
     claims: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
     for ins in fusions(parse_hlo(path.read_text(), name=path.name)):
-        back = [analysis.output_to_input(ins, o) for o in range(len(analysis.leaves(ins.type)))]
+        back = [analysis.output_to_input(ins, o) for o in range(len(analysis.tensors(ins.type)))]
         for k, operand in enumerate(ins.operands):
             found: list[Access] = []
-            for leaf in range(len(analysis.leaves(operand.type))):
+            for leaf in range(len(analysis.tensors(operand.type))):
                 found += [a for read in back for a in read.get((k, leaf), ())]
                 found += [a for r in analysis.input_to_output(ins, k, leaf).values() for a in r]
             claims[weakest(found)] += 1

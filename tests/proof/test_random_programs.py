@@ -92,7 +92,7 @@ def check(program: Program, oracle: Executes) -> Counter[str]:
     outside = tuple(Instruction(f"x{k}", p.type, p.op) for k, p in enumerate(entry.parameters))
     fusion = Instruction("fusion", entry.root.type, Fusion("kLoop"), outside, (entry,))
     analysis, case = Analysis(), case_of(entry, program)
-    shapes = [t.shape for t in analysis.leaves(entry.root.type) if isinstance(t, TensorType)]
+    shapes = [t.shape for t in analysis.tensors(entry.root.type) if isinstance(t, TensorType)]
     is_wide = any(ins.op.name in WIDE for ins in every(entry))
     claims: Counter[str] = Counter()
 

@@ -1,39 +1,59 @@
-"""Sizes known only at run time, which the rules take for their bounds.
+"""Elements of arrays whose sizes are known only at run time.
 
-Where an op moves elements by a size that may be less than its bound, nothing is known; where it
-reads up to the bound, it may read less.
+An index runs up to the bound: an element behind the run-time size counts as what the memory holds
+there, and depends on the size, which decides that it does not exist.  Where an op places or picks
+elements by a run-time size, everything that may be touched for some size up to the bound is said,
+never as exact.  Sizes themselves are the matter of `run_time_sizes`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import product
+from typing import Final
 
-from hloscope.indexing.access import Accesses, Precision
-from hloscope.indexing.rules.build import unknown
+from hloscope.affine import Const, Dim, Expr
+from hloscope.indexing.access import Access, Accesses, Precision
+from hloscope.indexing.map import IndexingMap
+from hloscope.indexing.rules.build import (
+    MapBuilder,
+    dims,
+    everything_map,
+    identity_map,
+    over,
+    sizes,
+    unknown,
+)
+from hloscope.indexing.rules.registry import Direction
+from hloscope.indexing.rules.run_time_sizes import (
+    dynamic_dimensions,
+    hands_on,
+    sizes_agree,
+)
 from hloscope.ir.graph import Instruction
 from hloscope.ir.op import Op
-from hloscope.ir.types import TensorType, Type
-from hloscope.ops import control
+from hloscope.ir.types import Dims, TensorType, Type
+from hloscope.ops.collectives import (
+    AllGather,
+    AllToAll,
+    RaggedAllToAll,
+    ReduceScatter,
+)
 from hloscope.ops.dynamic import DynamicBroadcastInDim, GetDimensionSize, SetDimensionSize
 from hloscope.ops.elementwise import Elementwise, ImplicitBroadcast
-from hloscope.ops.reduction import Map
-from hloscope.ops.shape import Bitcast, BroadcastInDim, Concatenate, Reshape, Reverse, Transpose
+from hloscope.ops.shape import Bitcast, BroadcastInDim, Concatenate, Pad, Reshape, Reverse
+from hloscope.ops.slicing import DynamicUpdateSlice
 
-_REASON = "a size known only at run time counts as its bound"
-_INDEXED_ALIKE: tuple[type[Op], ...] = (
-    Elementwise, ImplicitBroadcast, Map, BroadcastInDim, DynamicBroadcastInDim, Transpose,
-    GetDimensionSize, SetDimensionSize, control.Tuple, control.GetTupleElement, control.Return,
-    control.OptimizationBarrier, control.Domain, control.AddDependency, control.CopyStart,
-    control.CopyDone,
-)  # fmt: skip
-"""Ops that touch an element wherever it exists, whatever the sizes."""
-
-
-def dynamic_dimensions(type: Type) -> tuple[int, ...]:
-    """The dimensions whose size is not known."""
-    if not isinstance(type, TensorType) or None not in type.sizes:
-        return ()
-    return tuple(k for k, size in enumerate(type.sizes) if size is None)
+BOUND: Final = "a size known only at run time counts as its bound"
+MOVED: Final = "elements move by a size known only at run time"
+REPLACED: Final = "a size set again takes the place of the one before"
+DECLARED: Final = "the type of the result says the size"
+EXPANDS: Final = "a size known only at run time may be 1, which expands"
+_SPREAD: Final[tuple[type[Op], ...]] = AllGather, AllToAll, RaggedAllToAll, ReduceScatter
+"""Ops that put together or cut up what several processes hold."""
+_MANY: Final = 4
+"""Of more dimensions that may expand any index is said to be read."""
 
 
 def has_dynamic_sizes(ins: Instruction) -> bool:
@@ -48,31 +68,193 @@ def has_dynamic_sizes(ins: Instruction) -> bool:
     return False
 
 
-def _is_moved(ins: Instruction) -> bool:
-    """Does the place of an element depend on a size that is not known?"""
-    match ins.op:
-        case Reshape() | Bitcast():
-            return True
-        case Reverse(dimensions):
-            return not set(dimensions).isdisjoint(dynamic_dimensions(ins.type))
-        case Concatenate(dimension):
-            return any(dimension in dynamic_dimensions(o.type) for o in ins.operands[:-1])
-        case _:
-            return False
-
-
-def weakened(ins: Instruction, answer: tuple[Accesses, ...]) -> tuple[Accesses, ...]:
+def weakened(
+    direction: Direction, ins: Instruction, number: int, answer: tuple[Accesses, ...]
+) -> tuple[Accesses, ...]:
     """The answer of a rule, claiming no more than holds for every size up to the bounds."""
-    if isinstance(ins.op, _INDEXED_ALIKE):
-        return answer
     if _is_moved(ins):
-        return (unknown("elements move by a size known only at run time"),) * len(answer)
+        return (unknown(MOVED),) * len(answer)
+    wider = _wider(ins)
+    if direction is Direction.OUTPUT_TO_INPUT:
+        found = [wider.get(k, accesses) for k, accesses in enumerate(answer)]
+    else:
+        back = wider.get(number)
+        found = list(answer) if back is None else [_inverted(back)] * len(answer)
+    return tuple([claimed_of(ins, accesses) for accesses in found])
+
+
+def claimed_of(ins: Instruction, accesses: Accesses) -> Accesses:
+    """What an instruction of dynamic sizes touches, as exact only where it hands them on."""
+    if hands_on(ins) or isinstance(ins.op, GetDimensionSize):
+        return accesses
+    return _superset(accesses)
+
+
+def _superset(accesses: Accesses) -> Accesses:
     return tuple(
-        tuple(
-            replace(access, precision=Precision.OVER, reason=_REASON)
+        [
+            replace(access, precision=Precision.OVER, reason=BOUND)
             if access.precision is Precision.EXACT
             else access
             for access in accesses
-        )
-        for accesses in answer
+        ]
     )
+
+
+def _inverted(accesses: Accesses) -> Accesses:
+    return tuple(
+        [a if a.map is None else replace(a, map=a.map.inverse().simplify()) for a in accesses]
+    )
+
+
+def _is_moved(ins: Instruction) -> bool:
+    """Does the place of an element depend on a size in a way that is not followed?"""
+    match ins.op:
+        case Reshape() | Bitcast():
+            return not _keeps_order(ins.operands[0].type, ins.type)
+        case op:
+            return isinstance(op, _SPREAD)
+
+
+def _keeps_order(source: Type, target: Type) -> bool:
+    """Is an element's place among all the same whatever the sizes, seen by the bounds?
+
+    So it is if a size that is not known is that of a dimension that stays as it is, or that of the
+    slowest-varying dimension (of more than one element) on both sides.
+    """
+    if not isinstance(source, TensorType) or not isinstance(target, TensorType):
+        return False
+    if source.layout != target.layout and None in (*source.sizes, *target.sizes):
+        known = [t.layout is None or t.layout.is_row_major for t in (source, target)]
+        if not all(known):
+            return False
+    a, b = _longer_than_one(source), _longer_than_one(target)
+    while a and b and a[0] == b[0]:
+        a, b = a[1:], b[1:]
+    while a and b and a[-1] == b[-1]:
+        a, b = a[:-1], b[:-1]
+    inner = [size for size, _ in (*a[1:], *b[1:])]
+    firsts = [size for size, _ in (*a[:1], *b[:1])]
+    return None not in inner and (None not in firsts or firsts == [None, None])
+
+
+def _longer_than_one(type: TensorType) -> list[tuple[int | None, int]]:
+    """Size and bound of each dimension, without those that always have one element."""
+    return [pair for pair in zip(type.sizes, sizes(type), strict=True) if pair[0] != 1]
+
+
+def _wider(ins: Instruction) -> Mapping[int, Accesses]:
+    """What is read of operands where run-time sizes lead to more than the rule says."""
+    match ins.op:
+        case Reverse(dimensions):
+            moved = set(dimensions) & set(dynamic_dimensions(ins.type))
+            return {0: over(MOVED, _reversed(sizes(ins.type), dimensions, moved))} if moved else {}
+        case Concatenate(dimension):
+            return dict(_concatenated(ins, dimension))
+        case Pad() if dynamic_dimensions(ins.operands[0].type):
+            return {1: over(BOUND, everything_map(sizes(ins.type), ()))}
+        case DynamicUpdateSlice() if dynamic_dimensions(ins.operands[1].type):
+            return {0: over(BOUND, identity_map(sizes(ins.type)))}
+        case SetDimensionSize(dimension):
+            return dict(_set_again(ins, dimension))
+        case DynamicBroadcastInDim(places, _, kept):
+            fixed = kept or ()
+            found = _expanded(ins, 0, places, [k for k in range(len(places)) if k not in fixed])
+            return {0: found} if found else {}
+        case BroadcastInDim(places):
+            source, target = sizes(ins.operands[0].type), sizes(ins.type)
+            loose = [k for k, place in enumerate(places) if source[k] != target[place]]
+            found = _expanded(ins, 0, places, loose)
+            return {0: found} if found else {}
+        case ImplicitBroadcast() | Elementwise():
+            return dict(_of_one_size(ins))
+        case _:
+            return {}
+
+
+def _reversed(shape: Dims, dimensions: Dims, moved: set[int]) -> IndexingMap:
+    at = MapBuilder(shape)
+    results: list[Expr] = dims(len(shape))
+    for k in dimensions:
+        if k in moved:  # from the last index up to the bound down to the first
+            results[k] = at.range(shape[k])
+            at.require(results[k] + Dim(k), 0, shape[k] - 1)
+        else:
+            results[k] = shape[k] - 1 - results[k]
+    return at.map(results)
+
+
+def _concatenated(ins: Instruction, k: int) -> Iterator[tuple[int, Accesses]]:
+    """An operand begins where those before it end: somewhere between the least and the most."""
+    target = sizes(ins.type)
+    least = most = 0
+    for number, operand in enumerate(ins.operands):
+        size = sizes(operand.type)[k]
+        if least < most:
+            at = MapBuilder(target)
+            results: list[Expr] = dims(len(target))
+            results[k] = at.range(size)
+            at.require(Dim(k) - results[k], least, most)
+            yield number, over(MOVED, at.map(results))
+        is_known = k not in dynamic_dimensions(operand.type)
+        least, most = least + is_known * size, most + size
+
+
+def _set_again(ins: Instruction, dimension: int) -> Iterator[tuple[int, Accesses]]:
+    shape = sizes(ins.type)
+    if dimension in dynamic_dimensions(ins.operands[0].type):
+        yield 0, over(REPLACED, identity_map(shape))
+    if dimension not in dynamic_dimensions(ins.type):
+        yield 1, over(DECLARED, everything_map(shape, ()))
+
+
+def _of_one_size(ins: Instruction) -> Iterator[tuple[int, Accesses]]:
+    """Operands whose sizes may differ: one of size 1 expands.
+
+    Source: XLA `dynamic_padder.cc`, `RewriteDynamicBinaryOp`.
+    """
+    rank = len(sizes(ins.type))
+    free = [k for k in dynamic_dimensions(ins.type) if not sizes_agree(ins, k)]
+    for number, operand in enumerate(ins.operands):
+        own = len(sizes(operand.type))
+        if isinstance(ins.op, ImplicitBroadcast):
+            places, loose = ins.op.places(own, rank), list(range(own))
+        elif own == rank and free:
+            places, loose = tuple(range(rank)), free
+        else:
+            continue
+        found = _expanded(ins, number, places, loose)
+        if found:
+            yield number, found
+
+
+def _expanded(ins: Instruction, number: int, places: Dims, loose: Iterable[int]) -> Accesses:
+    """What is read of an operand whose loose dynamic dimensions may have size 1, if there are any.
+
+    Args:
+        ins: The instruction.
+        number: Of the operand.
+        places: The dimension of the result to which each of its dimensions belongs.
+        loose: Its dimensions that may expand; the others do so where the bounds say it.
+    """
+    source, target = sizes(ins.operands[number].type), sizes(ins.type)
+    free = set(loose) & set(dynamic_dimensions(ins.operands[number].type))
+    if not free:
+        return ()
+    if len(free) > _MANY:
+        return over(EXPANDS, everything_map(target, source))
+    found: list[Access] = []
+    for stays in product((True, False), repeat=len(free)):
+        as_is = {k for k, same in zip(sorted(free), stays, strict=True) if same}
+        at = MapBuilder(target)
+        results: list[Expr] = []
+        for k, place in enumerate(places):
+            if k in as_is:
+                at.require(Dim(place), 0, source[k] - 1)
+                results.append(Dim(place))
+            elif k in free or source[k] != target[place]:
+                results.append(Const(0))
+            else:
+                results.append(Dim(place))
+        found += over(EXPANDS, at.map(results))
+    return tuple(found)

@@ -23,6 +23,7 @@ from hloscope.indexing.rules.build import (
     MapBuilder,
     all_output_sizes,
     dims,
+    everything,
     exact,
     identity,
     leaves,
@@ -218,6 +219,12 @@ def _same_batch(here: Dims, there: Dims, batch: int) -> Accesses:
     return over(_MATRIX, at.map(index))
 
 
+# Sizes known only at run time.  Operands of SliceToDynamic: an array and its sizes; outputs of
+# PadToStatic: the same.
+
+_RESIZED: Final = "SliceToDynamic", "PadToStatic"
+
+
 # The k best of a line, some of them missed.  Operands: N arrays, N values to begin with.
 
 _APPROXIMATE = "which elements of a line are looked at is not known"
@@ -287,6 +294,9 @@ def _reads(
         feature = _output_feature(op)
         extra = [_epilogue(here, shape, feature, back=False) for shape in shapes[2:]]
         return (exact(_cudnn_map(ins, 2, 0)), exact(_cudnn_map(ins, 2, 1)), *extra)
+    if op.call_target_name in _RESIZED:
+        counts = [everything(here, shape) for shape in shapes[1:]]
+        return (identity(here) if output == 0 else NEVER, *counts)
     if op.call_target_name == "ApproxTopK":
         return tuple([_line_of(ins, output, k, bodies) for k in range(len(shapes))])
     equal = _op_of(ins)
@@ -328,6 +338,8 @@ def _writes(
         if operand > 1:
             return (_epilogue(here, outputs[0], _output_feature(op), back=True), *rest)
         return (exact(_cudnn_map(ins, operand, 2)), *rest)
+    if op.call_target_name in _RESIZED:
+        return (identity(here) if operand == 0 else everything(here, outputs[0]), *rest)
     if op.call_target_name == "ApproxTopK":
         return tuple([_line_of(ins, k, operand, bodies, back=True) for k in range(len(outputs))])
     equal = _op_of(ins)

@@ -89,29 +89,20 @@ def _(ins: Instruction, op: Map, output: int, bodies: Bodies) -> Iterator[Instan
     yield Instances(0, 0, everything(sizes(ins.type), ()))
 
 
-def _places(op: ImplicitBroadcast, source: Dims, target: Dims) -> tuple[int, ...]:
-    """The dimension of the result to which each dimension of an operand belongs."""
-    if len(source) == len(target):
-        return tuple(range(len(target)))
-    if op.broadcast_dimensions is not None:
-        return op.broadcast_dimensions
-    return tuple(range(len(target) - len(source), len(target)))
-
-
 @output_to_input(ImplicitBroadcast)
 def _(ins: Instruction, op: ImplicitBroadcast, output: int) -> tuple[Accesses, ...]:
     target = sizes(ins.type)
     answer = []
     for operand in ins.operands:
         source = sizes(operand.type)
-        answer.append(broadcast_read(source, target, _places(op, source, target)))
+        answer.append(broadcast_read(source, target, op.places(len(source), len(target))))
     return tuple(answer)
 
 
 @input_to_output(ImplicitBroadcast)
 def _(ins: Instruction, op: ImplicitBroadcast, operand: int) -> tuple[Accesses, ...]:
     source, target = sizes(ins.operands[operand].type), sizes(ins.type)
-    return (broadcast_write(source, target, _places(op, source, target)),)
+    return (broadcast_write(source, target, op.places(len(source), len(target))),)
 
 
 @lru_cache(maxsize=1 << 14)

@@ -7,7 +7,6 @@ from math import prod
 
 from hloscope.affine import Dim
 from hloscope.indexing.access import Accesses
-from hloscope.indexing.rules.bounded import dynamic_dimensions
 from hloscope.indexing.rules.build import (
     NEVER,
     MapBuilder,
@@ -27,6 +26,7 @@ from hloscope.indexing.rules.registry import (
     input_to_output,
     output_to_input,
 )
+from hloscope.indexing.rules.run_time_sizes import dynamic_dimensions
 from hloscope.ir.graph import Instruction
 from hloscope.ir.types import Dims
 from hloscope.ops.batch_norm import BatchNormGrad, BatchNormInference, BatchNormTraining

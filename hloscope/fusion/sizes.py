@@ -1,0 +1,190 @@
+"""Walks through sizes known only at run time: they are leaves beside the tensor they belong to.
+
+A size flows from where it is set through every op that hands its dimension on, to where it is asked
+for, and to the elements it chooses or masks.  `hloscope.indexing.rules.run_time_sizes` says how for
+each op; ops that lead through other computations need nothing, as their leaves flow one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final, TypeAlias
+
+from hloscope.errors import UnsupportedError
+from hloscope.fusion.leaves import Leaves, Part, leaf_types
+from hloscope.fusion.pool import Pool
+from hloscope.fusion.walk import Flow
+from hloscope.indexing import Access, Accesses, Precision
+from hloscope.indexing.rules.build import MapBuilder, identity_map, output_sizes, sizes
+from hloscope.indexing.rules.run_time_sizes import (
+    Reads,
+    SizeRead,
+    dynamic_dimensions,
+    element_reads,
+    size_reads,
+)
+from hloscope.ir.graph import Instruction
+from hloscope.ir.types import Dims, Type
+from hloscope.ops.control import (
+    AsyncDone,
+    AsyncStart,
+    AsyncUpdate,
+    Case,
+    GetTupleElement,
+    OptimizationBarrier,
+    Return,
+    Tuple,
+    While,
+)
+
+UNKNOWN: Final = "where the size comes from is not known"
+OUT_OF_STEP: Final = "a size is known in one of two types of the same value only"
+
+Dynamic: TypeAlias = tuple[tuple[int, ...], ...]
+"""Of each tensor of a value, the dimensions whose size is not known."""
+
+
+class Sizes:
+    """The flows of sizes, into sizes and into elements."""
+
+    def __init__(self, pool: Pool, leaves: Leaves) -> None:
+        self._pool, self._leaves = pool, leaves
+        self._in_step: dict[Instruction, bool] = {}
+
+    def concern(self, ins: Instruction) -> bool:
+        """Has an operand or the value a size that is not known?"""
+        plain = self._leaves.plain  # looked at here, as this is asked at every step
+        if id(ins.type) in plain:
+            for operand in ins.operands:
+                if id(operand.type) not in plain:
+                    break
+            else:
+                return False
+        has = self._leaves.has_sizes
+        return any([has(ins.type), *[has(operand.type) for operand in ins.operands]])
+
+    def in_step(self, ins: Instruction) -> bool:
+        """Have the values that go through an op of structure the same leaves on their way?
+
+        A size may be declared as known in the type of a computation's parameter or result, and not
+        in that of the value handed to it.
+        """
+        known = self._in_step.get(ins)
+        if known is None:
+            known = self._in_step[ins] = self._is_in_step(ins)
+        return known
+
+    def _is_in_step(self, ins: Instruction) -> bool:
+        if not self.concern(ins):
+            has = self._leaves.has_sizes
+            inside = [value.type for c in ins.calls for value in (*c.parameters, c.root)]
+            if not any(map(has, inside)):
+                return True
+        return all(a == b for a, b in self._meetings(ins))
+
+    def _meetings(self, ins: Instruction) -> Iterator[tuple[Dynamic, Dynamic]]:
+        """What two types say of the same value."""
+        handed = [self._dynamic(operand.type) for operand in ins.operands]
+        result = self._dynamic(ins.type)
+        match ins.op:
+            case Tuple() | Return() | OptimizationBarrier():
+                yield sum(handed, ()), result
+            case GetTupleElement(index):
+                elements = getattr(ins.operands[0].type, "elements", ())
+                yield sum(map(self._dynamic, elements[index : index + 1]), ()), result
+            case While():
+                yield sum(handed, ()), result
+                for called in ins.calls:
+                    taken = [self._dynamic(p.type) for p in called.parameters]
+                    yield sum(taken, ()), result
+                yield self._dynamic(ins.calls[1].root.type), result
+            case Case():
+                for branch, given in zip(ins.calls, handed[1:], strict=False):
+                    yield sum([self._dynamic(p.type) for p in branch.parameters], ()), given
+                for branch in ins.calls:
+                    yield self._dynamic(branch.root.type), result
+            case AsyncStart() | AsyncUpdate() | AsyncDone():
+                for called in ins.calls:
+                    taken = [self._dynamic(p.type) for p in called.parameters]
+                    yield from zip(taken, handed, strict=False)
+            case _:
+                for called in ins.calls:
+                    taken = [self._dynamic(p.type) for p in called.parameters]
+                    yield from zip(taken, handed, strict=False)
+                    yield self._dynamic(called.root.type), result
+
+    def _dynamic(self, type: Type) -> Dynamic:
+        return tuple(map(dynamic_dimensions, leaf_types(type)))
+
+    def part(self, type: Type, leaf: int) -> Part:
+        """Which tensor a leaf is, or the size of which of its dimensions."""
+        return self._leaves.part(type, leaf)
+
+    def of_size(self, ins: Instruction, part: Part) -> Iterator[Flow]:
+        """What a size of an instruction's value reads."""
+        assert part.dimension is not None
+        try:
+            reads = size_reads(ins, part.tensor, part.dimension)
+        except (LookupError, ValueError):  # operands and result do not fit together
+            reads = None
+        if reads is None:
+            unknown = self._pool.keep(Access.unknown(UNKNOWN))
+            for k, operand in enumerate(ins.operands):
+                for leaf in range(len(self._leaves.of(operand.type))):
+                    yield Flow(k, leaf, (unknown,))
+            return
+        yield from self._flows(ins, (), reads)
+
+    def of_elements(
+        self, ins: Instruction, tensor: int, answer: Sequence[Accesses]
+    ) -> Iterator[Flow]:
+        """The sizes that the elements of a tensor of an instruction's value read besides.
+
+        Args:
+            ins: The instruction.
+            tensor: Which tensor.
+            answer: What the elements read of elements.
+        """
+        unknown = [next((a for a in accesses if a.map is None), None) for accesses in answer]
+        touched = [any(a.map is None or not a.map.is_known_empty for a in some) for some in answer]
+        try:
+            here = output_sizes(ins, tensor)
+            reads = element_reads(ins, tensor, touched)
+        except (LookupError, ValueError, UnsupportedError):
+            here, reads = (), ()
+        yield from self._flows(ins, here, [r for r in reads if unknown[r.operand] is None])
+        for k, access in enumerate(unknown):
+            if access is not None:
+                type = ins.operands[k].type
+                for leaf in range(len(self._leaves.of(type))):
+                    if self.part(type, leaf).dimension is not None:
+                        yield Flow(k, leaf, (self._pool.keep(replace(access, leaf=0)),))
+
+    def reached(self, operand: int, leaf: int, end: int, flows: Iterable[Flow]) -> Iterator[Flow]:
+        """Where a leaf of an operand goes by what the leaf `end` of the value reads."""
+        for flow in flows:
+            if (flow.operand, flow.leaf) == (operand, leaf):
+                back = [
+                    a if a.map is None else replace(a, map=a.map.inverse())
+                    for a in flow.accesses or ()
+                ]
+                yield Flow(operand, end, self._pool.keep_all(back))
+
+    def _flows(self, ins: Instruction, here: Dims, reads: Reads | list[SizeRead]) -> Iterator[Flow]:
+        for read in reads:
+            type = ins.operands[read.operand].type
+            leaf = self._leaves.of_part(type, Part(read.tensor, read.dimension))
+            precision = Precision.OVER if read.reason else Precision.EXACT
+            try:
+                there = () if read.dimension is not None else sizes(self._leaves.of(type)[leaf])
+            except UnsupportedError as error:
+                yield Flow(read.operand, leaf, (self._pool.keep(Access.unknown(error.message)),))
+                continue
+            if not here and not there:
+                map = identity_map(())
+            else:
+                at = MapBuilder(here)
+                index = read.element if read.dimension is None else ()
+                map = at.map([at.range(n) for n in there] if index is None else index)
+            yield Flow(read.operand, leaf, (self._pool.keep(Access(map, precision, read.reason)),))

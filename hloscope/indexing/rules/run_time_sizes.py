@@ -1,0 +1,413 @@
+"""Sizes known only at run time: which sizes and values they come from, and what depends on them.
+
+The value of an array type with dynamic dimensions is its elements and the sizes of those
+dimensions.  The rules in the files of the op families are about elements; here stands, in one place
+for all ops, where a size comes from and which elements are chosen or masked by a size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import prod
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+
+from hloscope.indexing.rules.build import leaves
+from hloscope.ir.graph import Instruction
+from hloscope.ir.op import Op
+from hloscope.ir.types import TensorType, Type
+from hloscope.ops import control
+from hloscope.ops.collectives import AllReduce, CrossReplicaSum
+from hloscope.ops.contraction import DotGeneral
+from hloscope.ops.dynamic import (
+    DynamicBroadcastInDim,
+    DynamicIota,
+    DynamicPad,
+    DynamicReshape,
+    GetDimensionSize,
+    SetDimensionSize,
+)
+from hloscope.ops.elementwise import Elementwise, ImplicitBroadcast
+from hloscope.ops.gather_scatter import Scatter
+from hloscope.ops.reduction import Map, Reduce, Sort
+from hloscope.ops.shape import (
+    Bitcast,
+    BitcastConvert,
+    Broadcast,
+    BroadcastInDim,
+    Concatenate,
+    Constant,
+    Pad,
+    Reshape,
+    Reverse,
+    Transpose,
+)
+from hloscope.ops.slicing import DynamicSlice, DynamicUpdateSlice, RealDynamicSlice, Slice
+
+SIZES_AGREE: Final = "operands of one size: that of any of them"
+DEPENDS: Final = "what depends on a size known only at run time is not known more exactly"
+MAX_VISITS: Final = 128
+"""Values looked at to find where a size was set."""
+
+PASSED_ON: Final[tuple[type[Op], ...]] = (
+    control.Tuple, control.GetTupleElement, control.Return, control.OptimizationBarrier,
+    control.Domain, control.AddDependency, control.CopyStart, control.CopyDone,
+)  # fmt: skip
+"""Ops whose value is made of operands as they are."""
+ALIKE: Final[tuple[type[Op], ...]] = (
+    Elementwise, ImplicitBroadcast, Map, Broadcast, BroadcastInDim, DynamicBroadcastInDim,
+    Transpose, SetDimensionSize, *PASSED_ON,
+)  # fmt: skip
+"""Ops that hand on every dimension: an element exists if those that it reads exist."""
+
+
+class SizeRead(NamedTuple):
+    """A size, or elements of an operand, that a size (or element) of a result depends on."""
+
+    operand: int
+    tensor: int = 0
+    """Which tensor of the operand."""
+    dimension: int | None = None
+    """Whose size it is; `None`: elements are read."""
+    element: tuple[int, ...] | None = ()
+    """Which element; `None`: all of them."""
+    reason: str = ""
+    """Why more is said than may be so; empty if it is exactly so."""
+
+
+Reads: TypeAlias = tuple[SizeRead, ...]
+Place: TypeAlias = tuple[object, int, int | None]
+"""A value (or what stands for it), one of its tensors, one of its dimensions."""
+
+
+def dynamic_dimensions(type: Type) -> tuple[int, ...]:
+    """The dimensions whose size is not known."""
+    if not isinstance(type, TensorType) or None not in type.sizes:
+        return ()
+    return tuple([k for k, size in enumerate(type.sizes) if size is None])
+
+
+def hands_on(ins: Instruction) -> bool:
+    """Has every dimension whose size is not known the same index in result and operands?"""
+    match ins.op:
+        case Reduce(dimensions) | Reverse(dimensions):
+            changed = dimensions
+        case Concatenate(dimension) | Sort(dimension):
+            changed = (dimension,)
+        case Slice(starts, limits, strides):
+            whole = zip(starts, limits, strides, strict=True)
+            type = ins.operands[0].type
+            same = [(0, _bound(type, k), 1) for k in range(len(starts))]
+            changed = tuple([k for k, given in enumerate(whole) if given != same[k]])
+        case DynamicSlice(lengths):
+            type = ins.operands[0].type
+            changed = tuple([k for k, n in enumerate(lengths) if n != _bound(type, k)])
+        case DotGeneral():
+            dims = ins.op.dimensions
+            summed = (dims.lhs_contracting, dims.rhs_contracting)
+            types = [operand.type for operand in ins.operands]
+            return len(types) == 2 and all(
+                set(dynamic_dimensions(t)).isdisjoint(k) for t, k in zip(types, summed, strict=True)
+            )
+        case BitcastConvert():
+            return _rank(ins.operands[0].type) == _rank(ins.type)
+        case op:
+            return isinstance(op, ALIKE)
+    dynamic = [k for operand in ins.operands for k in dynamic_dimensions(operand.type)]
+    return set(dynamic).isdisjoint(changed)
+
+
+def _size(ins: Instruction, operand: int, dimension: int, reason: str = "") -> Iterator[SizeRead]:
+    """The size of an operand's dimension, if it is not known."""
+    if dimension in dynamic_dimensions(ins.operands[operand].type):
+        yield SizeRead(operand, dimension=dimension, reason=reason)
+
+
+def _all_sizes(ins: Instruction, reason: str) -> Iterator[SizeRead]:
+    """The unknown sizes of all operands, and the operands that hold sizes."""
+    for k, operand in enumerate(ins.operands):
+        for number, leaf in enumerate(leaves(operand.type)):
+            for dimension in dynamic_dimensions(leaf):
+                yield SizeRead(k, number, dimension, reason=reason)
+    for k in ins.op.reads_values:
+        if k < len(ins.operands):
+            yield SizeRead(k, element=None, reason=reason)
+
+
+def _agreeing(ins: Instruction, reads: Iterable[SizeRead]) -> Reads:
+    """Sizes of operands that have to be the same: one of them where this is seen."""
+    found = tuple(reads)
+    if len(found) < 2:
+        return found
+    places = {_origin(ins, read, {}) for read in found}
+    if len(places) == 1:
+        return found[:1]
+    return tuple([read._replace(reason=SIZES_AGREE) for read in found])
+
+
+def sizes_agree(ins: Instruction, dimension: int) -> bool:
+    """Is the run-time size of a dimension seen to be the same for all operands that have it?"""
+    return not any(read.reason for read in size_reads(ins, 0, dimension) or ())
+
+
+Source: TypeAlias = Callable[[Instruction, Any, int, int], Iterable[SizeRead] | None]
+"""From an instruction, its op, an output and a dimension to what that size depends on."""
+SOURCES: Final[dict[type[Op], Source]] = {}
+"""By op; a class answers for its subclasses."""
+S = TypeVar("S", bound=Source)
+
+
+def _source(*classes: type[Op]) -> Callable[[S], S]:
+    def register(source: S) -> S:
+        SOURCES.update(dict.fromkeys(classes, source))
+        return source
+
+    return register
+
+
+def size_reads(ins: Instruction, output: int, dimension: int) -> Reads | None:
+    """What the size of a dimension of an output depends on; `None` if nothing is known.
+
+    Args:
+        ins: The instruction.
+        output: Which tensor of its value.
+        dimension: One whose size is not known.
+    """
+    op = ins.op
+    source = next((SOURCES[cls] for cls in type(op).__mro__ if cls in SOURCES), None)
+    if source is None:
+        return tuple(_all_sizes(ins, DEPENDS))
+    found = source(ins, op, output, dimension)
+    return None if found is None else tuple(found)
+
+
+@_source(SetDimensionSize)
+def _(ins: Instruction, op: SetDimensionSize, output: int, k: int) -> Iterable[SizeRead]:
+    return [SizeRead(1)] if k == op.dimension else _size(ins, 0, k)
+
+
+@_source(Reverse, DynamicUpdateSlice)
+def _(ins: Instruction, op: Op, output: int, k: int) -> Iterable[SizeRead]:
+    return _size(ins, 0, k)
+
+
+@_source(Sort, Scatter, AllReduce, CrossReplicaSum)
+def _(ins: Instruction, op: Op, output: int, k: int) -> Iterable[SizeRead]:
+    """One result for each array."""
+    return _size(ins, output, k)
+
+
+@_source(Elementwise, Map)
+def _(ins: Instruction, op: Op, output: int, k: int) -> Iterable[SizeRead]:
+    return _agreeing(ins, [read for o in range(len(ins.operands)) for read in _size(ins, o, k)])
+
+
+@_source(ImplicitBroadcast)
+def _(ins: Instruction, op: ImplicitBroadcast, output: int, k: int) -> Iterable[SizeRead]:
+    rank = _rank(ins.type)
+    found: list[SizeRead] = []
+    for o, operand in enumerate(ins.operands):
+        places = op.places(_rank(operand.type), rank)
+        if k in places:
+            found += _size(ins, o, places.index(k))
+    return _agreeing(ins, found)
+
+
+@_source(Concatenate)
+def _(ins: Instruction, op: Concatenate, output: int, k: int) -> Iterable[SizeRead]:
+    found = [read for o in range(len(ins.operands)) for read in _size(ins, o, k)]
+    return found if k == op.dimension else _agreeing(ins, found)
+
+
+@_source(Transpose)
+def _(ins: Instruction, op: Transpose, output: int, k: int) -> Iterable[SizeRead]:
+    return _size(ins, 0, op.permutation[k])
+
+
+@_source(BroadcastInDim)
+def _(ins: Instruction, op: BroadcastInDim, output: int, k: int) -> Iterable[SizeRead]:
+    places = op.broadcast_dimensions
+    return _size(ins, 0, places.index(k)) if k in places else ()
+
+
+@_source(Broadcast)
+def _(ins: Instruction, op: Broadcast, output: int, k: int) -> Iterable[SizeRead]:
+    new = len(op.broadcast_sizes)
+    return _size(ins, 0, k - new) if k >= new else ()
+
+
+@_source(Reduce)
+def _(ins: Instruction, op: Reduce, output: int, k: int) -> Iterable[SizeRead]:
+    inputs = range(len(ins.operands) // 2)
+    left = [i for i in range(_rank(ins.operands[0].type)) if i not in op.dimensions]
+    return _agreeing(ins, [read for o in inputs for read in _size(ins, o, left[k])])
+
+
+@_source(Slice)
+def _(ins: Instruction, op: Slice, output: int, k: int) -> Iterable[SizeRead]:
+    whole = (0, _bound(ins.operands[0].type, k), 1)
+    given = (op.start_indices[k], op.limit_indices[k], op.strides[k])
+    return _size(ins, 0, k, "" if given == whole else DEPENDS)
+
+
+@_source(DynamicSlice)
+def _(ins: Instruction, op: DynamicSlice, output: int, k: int) -> Iterable[SizeRead]:
+    whole = _bound(ins.operands[0].type, k)
+    return _size(ins, 0, k, "" if op.slice_sizes[k] == whole else DEPENDS)
+
+
+@_source(Pad)
+def _(ins: Instruction, op: Pad, output: int, k: int) -> Iterable[SizeRead]:
+    more = op.edge_padding_low[k] + op.edge_padding_high[k]
+    return _size(ins, 0, k, "" if more >= 0 else DEPENDS)
+
+
+@_source(Reshape, Bitcast, BitcastConvert)
+def _(ins: Instruction, op: Op, output: int, k: int) -> Iterable[SizeRead]:
+    """All unknown sizes of the operand; exactly, if there is one and it is that of the result."""
+    source, type = dynamic_dimensions(ins.operands[0].type), ins.type
+    known = isinstance(type, TensorType) and prod(s for s in type.sizes if s is not None) > 0
+    is_one = known and len(source) == 1 == len(dynamic_dimensions(type))
+    return [read for i in source for read in _size(ins, 0, i, "" if is_one else DEPENDS)]
+
+
+@_source(DotGeneral)
+def _(ins: Instruction, op: DotGeneral, output: int, k: int) -> Iterable[SizeRead]:
+    """Of a result's dimensions: batch, then those of the left side, then those of the right."""
+    dims = op.dimensions
+    ranks = [_rank(operand.type) for operand in ins.operands[:2]]
+    summed = {*dims.lhs_batch, *dims.lhs_contracting}, {*dims.rhs_batch, *dims.rhs_contracting}
+    if k < len(dims.lhs_batch):
+        both = (*_size(ins, 0, dims.lhs_batch[k]), *_size(ins, 1, dims.rhs_batch[k]))
+        return _agreeing(ins, both)
+    free = [(o, i) for o in (0, 1) for i in range(ranks[o]) if i not in summed[o]]
+    return _size(ins, *free[k - len(dims.lhs_batch)])
+
+
+@_source(DynamicReshape)
+def _(ins: Instruction, op: DynamicReshape, output: int, k: int) -> Iterable[SizeRead]:
+    """HLO gives each size as a scalar."""
+    is_vector = len(ins.operands) == 2 and _rank(ins.operands[1].type) == 1
+    return [SizeRead(1, element=(k,)) if is_vector else SizeRead(1 + k)]
+
+
+@_source(DynamicBroadcastInDim)
+def _(ins: Instruction, op: DynamicBroadcastInDim, output: int, k: int) -> Iterable[SizeRead]:
+    return [SizeRead(1, element=(k,))]
+
+
+@_source(DynamicIota)
+def _(ins: Instruction, op: DynamicIota, output: int, k: int) -> Iterable[SizeRead]:
+    return [SizeRead(0, element=(k,))]
+
+
+@_source(DynamicPad)
+def _(ins: Instruction, op: DynamicPad, output: int, k: int) -> Iterable[SizeRead]:
+    given = [SizeRead(o, element=(k,), reason=DEPENDS) for o in (2, 3, 4)]
+    return [*_size(ins, 0, k, DEPENDS), *given]
+
+
+@_source(RealDynamicSlice)
+def _(ins: Instruction, op: RealDynamicSlice, output: int, k: int) -> Iterable[SizeRead]:
+    return [SizeRead(o, element=(k,), reason=DEPENDS) for o in (1, 2, 3)]
+
+
+@_source(control.CustomCall, control.UnknownOp)
+def _(ins: Instruction, op: Op, output: int, k: int) -> Iterable[SizeRead] | None:
+    if isinstance(op, control.CustomCall) and op.call_target_name == "SliceToDynamic":
+        return [SizeRead(1 + k)]
+    return None
+
+
+@_source(*PASSED_ON)
+def _(ins: Instruction, op: Op, output: int, k: int) -> Iterable[SizeRead]:
+    source = _passed_on(ins, output)
+    return () if source is None else [SizeRead(*source, k)]
+
+
+def element_reads(ins: Instruction, output: int, touched: Sequence[bool]) -> Reads:
+    """The sizes that the elements of an output depend on besides the elements they read.
+
+    Args:
+        ins: The instruction.
+        output: Which tensor of its value.
+        touched: Of each operand: does any element of the output read it?
+    """
+    match ins.op:
+        case GetDimensionSize(dimension):
+            return tuple(_size(ins, 0, dimension))
+        case control.CustomCall(call_target_name="PadToStatic"):
+            dynamic = dynamic_dimensions(ins.operands[0].type)
+            if output == 0:
+                return tuple([SizeRead(0, dimension=k, reason=DEPENDS) for k in dynamic])
+            return tuple(_size(ins, 0, output - 1))
+        case _ if hands_on(ins):
+            dynamic = dynamic_dimensions(leaves(ins.type)[output])
+            found = [r for k in dynamic for r in size_reads(ins, output, k) or ()]
+            return tuple([read for read in found if not touched[read.operand]])
+        case _:
+            return tuple([r for r in _all_sizes(ins, DEPENDS) if r.dimension is not None])
+
+
+def _rank(type: Type) -> int:
+    return type.rank if isinstance(type, TensorType) else 0
+
+
+def _bound(type: Type, k: int) -> int | None:
+    if not isinstance(type, TensorType):
+        return None
+    size = type.sizes[k]
+    return type.bounds[k] if size is None and type.bounds else size
+
+
+def _passed_on(ins: Instruction, output: int) -> tuple[int, int] | None:
+    """The operand, and the tensor of it, that an output of an op of `PASSED_ON` is."""
+    match ins.op:
+        case control.GetTupleElement(index):
+            elements = getattr(ins.operands[0].type, "elements", ())
+            return 0, sum(len(leaves(element)) for element in elements[:index]) + output
+        case control.CopyStart():  # (target, source, context)
+            count = len(leaves(ins.operands[0].type))
+            return (0, output % count) if output < 2 * count else None
+        case control.Domain() | control.AddDependency() | control.CopyDone():
+            return (0, output) if output < len(leaves(ins.operands[0].type)) else None
+        case _:
+            for k, operand in enumerate(ins.operands):
+                count = len(leaves(operand.type))
+                if output < count:
+                    return k, output
+                output -= count
+            return None
+
+
+def _origin(ins: Instruction, read: SizeRead, seen: dict[Place, Place]) -> Place:
+    """Where a size that is read was set, as far as it is seen in this computation."""
+    value = ins.operands[read.operand]
+    if read.dimension is None:
+        op = value.op
+        return (op if isinstance(op, Constant) else value), read.tensor, None
+    place = (value, read.tensor, read.dimension)
+    if place in seen or len(seen) >= MAX_VISITS:
+        return seen.get(place, place)
+    seen[place] = place
+    before = _traced(value, read.tensor, read.dimension)
+    places = {_origin(value, r, seen) for r in before}
+    if len(places) == 1:
+        seen[place] = places.pop()
+    return seen[place]
+
+
+def _traced(value: Instruction, tensor: int, dimension: int) -> Reads:
+    """The sizes of which one is the size asked about; none where they are not the same."""
+    match value.op:
+        case Elementwise() | Map():
+            all_of = [r for o in range(len(value.operands)) for r in _size(value, o, dimension)]
+            return tuple(all_of)
+        case SetDimensionSize() | Reverse() | Sort() | Transpose() | BroadcastInDim() | Broadcast():
+            return size_reads(value, tensor, dimension) or ()
+        case Slice() | DynamicSlice() | Reduce() | DotGeneral() | DynamicUpdateSlice() | Scatter():
+            found = size_reads(value, tensor, dimension) or ()
+            return found if all(not r.reason for r in found) else ()
+        case op if isinstance(op, PASSED_ON):
+            return size_reads(value, tensor, dimension) or ()
+        case _:
+            return ()
