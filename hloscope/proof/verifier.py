@@ -13,8 +13,7 @@ from hloscope.errors import UnsupportedError
 from hloscope.fusion.analysis import Convention
 from hloscope.fusion.blueprint import Blueprints
 from hloscope.fusion.leaves import Part
-from hloscope.indexing import Accesses, IndexingMap, Precision
-from hloscope.indexing.groups import Route
+from hloscope.indexing import Access, Accesses, IndexingMap, Precision
 from hloscope.indexing.layout import address_map, major_to_minor
 from hloscope.indexing.rules.build import sizes as sizes_of
 from hloscope.ir.graph import Computation, Instruction
@@ -381,10 +380,7 @@ class _Question:
             start = follower.relation(here, {}).reverse()
             real = {steps: start.apply_range(r) for steps, r in real.items()}
         if there is not None:
-            if any(real):
-                raise UndecidedError("positions in replica groups with places in memory")
-            end = follower.relation(there, {})
-            real = {steps: r.apply_range(end) for steps, r in real.items()}
+            real = follower.through(real, Access(there), {}) or {}
         if not self.inverse:
             return real
         return {steps: follower.reversed(r, len(steps)) for steps, r in real.items()}
@@ -422,7 +418,7 @@ class _Question:
         follower: Touching = way.follower
         here, there = self.placed
         chosen = _moved(here, way.chosen)
-        real = {steps: _moved_rows(there, rows, steps) for steps, rows in real.items()}
+        real = {steps: _moved_rows(there, rows) for steps, rows in real.items()}
         if self.inverse:
             example = self._back(way, chosen, real)
         else:
@@ -452,7 +448,8 @@ class _Question:
         import numpy as np
 
         reached = way.found.get(self.place, Reached(None))
-        width = 1 + len(sizes_of(self.there))
+        place = self.placed[1]
+        width = 1 + len(place.results if place and place.results else sizes_of(self.there))
         for steps, rows in real.items():
             rows = rows[:ROWS].astype(np.int64)
             rows = rows[np.random.default_rng(self.truth.seed).permutation(len(rows))[:1024]]
@@ -503,14 +500,12 @@ def _moved(place: IndexingMap | None, points: NDArray[np.int64]) -> NDArray[np.i
     return np.stack([np.broadcast_to(c, len(points)) for c in columns], axis=1)
 
 
-def _moved_rows(
-    place: IndexingMap | None, rows: NDArray[np.int64], steps: Route
-) -> NDArray[np.int64]:
+def _moved_rows(place: IndexingMap | None, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Rows whose indices are places; positions in groups, which follow them, stay."""
     import numpy as np
 
     if place is None:
         return rows
-    if steps:
-        raise UndecidedError("positions in replica groups with places in memory")
-    moved = [rows[:, :1], _moved(place, rows[:, 1:])]
+    end = 1 + len(place.dims)
+    moved = [rows[:, :1], _moved(place, rows[:, 1:end]), rows[:, end:]]
     return np.concatenate(moved, axis=1)

@@ -80,6 +80,19 @@ def text(access: Access) -> str:
 A, B = "{{0,1},{2,3}}", "{{0,2},{1,3}}"
 
 
+@pytest.mark.parametrize("kind", ["linear", "physical"])
+def test_answers_about_places_in_memory_are_proved_too(kind: str) -> None:
+    text = f"""{UNION}ENTRY e {{ p = u64[4,2]{{0,1}} parameter(0)
+      q = u64[4,2]{{0,1}} all-reduce(p), replica_groups={A}, to_apply=f
+      ROOT r = u64[8,2]{{0,1}} all-gather(q), replica_groups={B}, dimensions={{0}} }}"""
+    root = hs.read(text).root
+    settings = {kind: True}
+    for answer in (root.to_parameters(**settings), root.indexing_from(0, **settings)):
+        (check,) = answer.verify().checks
+        assert check.by[0] == "isl"
+        assert check.by[1].startswith(("enumerated", "sampled"))
+
+
 def test_an_all_reduce_reads_every_member() -> None:
     line = f"ROOT r = u64[4] all-reduce(p), replica_groups={A}, to_apply=f"
     assert reads(line) == ["(d0)[s0] -> (d0) on (s0) r"]
