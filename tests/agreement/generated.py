@@ -87,11 +87,15 @@ class Said:
                 some = [a for a in answer.operands[k].accesses if a.leaf == leaf or a.map is None]
                 self.back[o, i] = tuple(some)
         for i, (k, leaf) in enumerate(places):
-            for flow in program.analysis.spread(entry, k, leaf):
+            analysis, source = program.analysis, entry.parameters[k].type
+            for flow in analysis.spread(entry, k, analysis.leaf_of(source, leaf) or 0):
+                o = analysis.tensor_of(entry.root.type, flow.leaf)
+                if o is None:
+                    continue  # a size known only at run time, no element
                 there = flow.accesses
                 if there is None:
                     there = (program.analysis.pool.identity(self.inputs[i]),)
-                self.forth[flow.leaf, i] = (*self.forth.get((flow.leaf, i), ()), *there)
+                self.forth[o, i] = (*self.forth.get((o, i), ()), *there)
 
     def claims(self, pair: Pair, seen: Observation) -> tuple[Claim, Claim]:
         """What is said of a pair: from the output, and from the input (transposed)."""
