@@ -6,13 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from hloscope.api.explaining import check, of_right_programs
 from hloscope.display.answer import Answer, OperandAnswer, OutputAnswer, to_json
 from hloscope.display.html import html_fragment
 from hloscope.display.html import to_html as _to_html
+from hloscope.display.latex import to_latex as _to_latex
 from hloscope.display.reads import to_svg as _to_svg
 from hloscope.display.text import to_print_indexing, to_text
 from hloscope.fusion.leaves import leaf_types
 from hloscope.indexing import IndexingMap
+from hloscope.ir.graph import Module
 from hloscope.proof import Check, Verifier, combined
 
 
@@ -23,8 +26,11 @@ class Indexing:
     `indexing_from`, over the outputs).
     """
 
-    def __init__(self, answer: Answer, file: str = "<string>") -> None:
+    def __init__(
+        self, answer: Answer, file: str = "<string>", module: Module | None = None
+    ) -> None:
         self.answer: Final = answer
+        self.asked_module: Final = module
         self._file = file
 
     @property
@@ -63,6 +69,7 @@ class Indexing:
             raise ValueError(f"there are {len(maps)} maps; choose an operand, or use `maps`")
         return maps[0]
 
+    @of_right_programs
     def verify(
         self, *, seed: int = 0, by_execution: bool = False, verifier: Verifier | None = None
     ) -> Indexing:
@@ -76,6 +83,9 @@ class Indexing:
             by_execution: Run the instruction too, or a small instance of it: no element that is
                 not in the maps may move an output element.  This uses no rule.
             verifier: Remembers what it has checked, where many answers about a program are.
+
+        Raises:
+            VerifyError: The program is wrong, which a proof that failed has shown.
 
         >>> import hloscope
         >>> program = hloscope.read("ENTRY e { p = f32[4,8] parameter(0) "
@@ -93,7 +103,10 @@ class Indexing:
             )
             for output in answer.outputs
         ]
-        return Indexing(replace(answer, outputs=outputs), self._file)
+        found = Indexing(replace(answer, outputs=outputs), self._file, self.asked_module)
+        if any(made.is_refuted for made in found.checks):
+            check(self.asked_module)  # the maps of a wrong program have no meaning
+        return found
 
     @property
     def checks(self) -> tuple[Check, ...]:
@@ -101,14 +114,17 @@ class Indexing:
         every = [o.check for output in self.answer.outputs for o in output.operands]
         return tuple([check for check in every if check is not None])
 
+    @of_right_programs
     def to_json(self) -> dict[str, Any]:
         """The answer as an object of schema `hloscope.index/2`."""
         return to_json(self.answer, self._file)
 
+    @of_right_programs
     def to_print_indexing(self) -> str:
         """The answer as XLA's tool `print_indexing` prints it."""
         return to_print_indexing(self.answer)
 
+    @of_right_programs
     def to_svg(self, at: Sequence[int] | None = None) -> str:
         """A picture of what one element touches: `at`, or the one in the middle.
 
@@ -117,6 +133,7 @@ class Indexing:
         """
         return _to_svg(self.answer, None if at is None else tuple(at))
 
+    @of_right_programs
     def to_html(self, at: Sequence[int] | None = None) -> str:
         """A page with the picture and a table of the maps; needs nothing from elsewhere.
 
@@ -125,11 +142,18 @@ class Indexing:
         """
         return _to_html(self.answer, None if at is None else tuple(at))
 
+    @of_right_programs
+    def to_latex(self) -> str:
+        """The maps as LaTeX, an `aligned` environment, which needs `amsmath`."""
+        return _to_latex(self.answer)
+
+    @of_right_programs
     def __str__(self) -> str:
         return to_text(self.answer)
 
     __repr__ = __str__
 
+    @of_right_programs
     def _repr_html_(self) -> str:
         return html_fragment(self.answer)
 

@@ -6,11 +6,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import cached_property, wraps
+from functools import cached_property
 from threading import RLock
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, Final
 
 import hloscope.interpreter as interpreter
+from hloscope.api.explaining import of_right_programs
 from hloscope.api.indexing import Indexing
 from hloscope.api.selecting import Selection
 from hloscope.display.answer import (
@@ -25,7 +26,7 @@ from hloscope.display.answer import (
 )
 from hloscope.display.provenance import glob, metadata_of, provenance_of
 from hloscope.display.text import headline
-from hloscope.errors import HloscopeError, UnknownNameError, VerifyError, did_you_mean
+from hloscope.errors import UnknownNameError, did_you_mean
 from hloscope.fusion.analysis import Analysis
 from hloscope.fusion.parameter_reads import ParameterReads
 from hloscope.fusion.physical import linear as _linear
@@ -40,39 +41,6 @@ from hloscope.ir.types import Type
 from hloscope.ops.control import Fusion
 from hloscope.stablehlo.graph import TreeModule
 from hloscope.stablehlo.printing import print_stablehlo
-from hloscope.verifier.hlo import verify_hlo
-from hloscope.verifier.stablehlo.walk import verify_mlir
-
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-def _of_right_programs(question: Callable[P, T]) -> Callable[P, T]:
-    """Let a question about a wrong program end with what is wrong in it.
-
-    Programs are not verified before they are asked about: a question that goes wrong looks then.
-    """
-
-    @wraps(question)
-    def asked(*args: P.args, **named: P.kwargs) -> T:
-        view = args[0]
-        assert isinstance(view, InstructionView | Program)
-        lock = view.program.lock if isinstance(view, InstructionView) else nullcontext()
-        try:
-            with lock:
-                return question(*args, **named)
-        except HloscopeError:
-            raise
-        except Exception as error:
-            module = view.module if isinstance(view, Program) else view.program.module
-            tree = module.tree if isinstance(module, TreeModule) else None
-            found = verify_hlo(module) if tree is None else verify_mlir(tree)
-            if not found:
-                raise
-            first = found[0]
-            raise VerifyError(first.message, span=first.span, rule=first.rule) from error
-
-    return asked
 
 
 class Program:
@@ -96,6 +64,11 @@ class Program:
     def name(self) -> str:
         """The module's name."""
         return self.module.name
+
+    @property
+    def asked_module(self) -> Module:
+        """The module that questions are about."""
+        return self.module
 
     @property
     def entry(self) -> ComputationView:
@@ -184,7 +157,7 @@ class Program:
             return print_stablehlo(self.module)
         return print_hlo(self.module, metadata=metadata)
 
-    @_of_right_programs
+    @of_right_programs
     def evaluate(
         self,
         *arguments: Any,
@@ -203,6 +176,7 @@ class Program:
             custom_calls=custom_calls,
         )
 
+    @of_right_programs
     def fold(self) -> Program:
         """The program with everything that does not depend on its arguments computed."""
         return Program(
@@ -322,6 +296,11 @@ class InstructionView:
         return self.ir.name
 
     @property
+    def asked_module(self) -> Module:
+        """The module that questions are about."""
+        return self.program.module
+
+    @property
     def metadata(self) -> Metadata:
         """The framework's name of the op, and the place in its source, as far as they are known.
 
@@ -373,7 +352,7 @@ class InstructionView:
         """The computations called."""
         return tuple([ComputationView(self.program, c) for c in self.ir.calls])
 
-    @_of_right_programs
+    @of_right_programs
     def indexing(
         self,
         output: int | None = 0,
@@ -413,7 +392,7 @@ class InstructionView:
             answers.append(OutputAnswer(k, here, OperandAnswers(read, chosen, touched)))
         return self._answer("output_to_input", answers, _order(physical, linear))
 
-    @_of_right_programs
+    @of_right_programs
     def indexing_from(
         self,
         operand: int = 0,
@@ -449,7 +428,7 @@ class InstructionView:
             answers.append(OutputAnswer(k, self.outputs[k], [asked]))
         return self._answer("input_to_output", answers, _order(physical, linear))
 
-    @_of_right_programs
+    @of_right_programs
     def to_parameters(
         self,
         output: int | None = 0,
@@ -500,9 +479,9 @@ class InstructionView:
             computation,
             provenance_of(self.ir, self.program.module),
         )
-        return Indexing(answer, self.program.file)
+        return Indexing(answer, self.program.file, self.program.module)
 
-    @_of_right_programs
+    @of_right_programs
     def grouped(self, output: int = 0) -> dict[InstructionView, Accesses]:
         """What an element reads of every value inside the fusion, and of its operands.
 
@@ -563,7 +542,7 @@ class InstructionView:
             inside=self._known_computation,
             origin=provenance_of(self.ir, self.program.module),
         )
-        return Indexing(answer, self.program.file)
+        return Indexing(answer, self.program.file, self.program.module)
 
     def _outputs(self, number: int | None) -> range:
         count = len(self.outputs)

@@ -18,7 +18,6 @@ from hloscope.cli.common import (
 from hloscope.cli.files import read_program
 from hloscope.cli.paging import print_long
 from hloscope.cli.proofs import Tally
-from hloscope.display.latex import to_latex
 from hloscope.display.picture import Index
 from hloscope.errors import UnknownNameError
 from hloscope.proof import Verifier
@@ -173,7 +172,7 @@ def _formatted(found: Indexing, form: str, at: Index | None) -> str:
             case "print_indexing":
                 return found.to_print_indexing()
             case "latex":
-                return to_latex(found.answer)
+                return found.to_latex()
             case "svg":
                 return found.to_svg(at)
             case "html":
@@ -181,6 +180,8 @@ def _formatted(found: Indexing, form: str, at: Index | None) -> str:
             case _:
                 return str(found)
     except ValueError as error:  # --at names no element
+        if at is None:
+            raise
         raise click.UsageError(str(error)) from None
 
 

@@ -16,7 +16,6 @@ from hloscope.display.answer import opcode_of
 from hloscope.errors import HloscopeError
 from hloscope.hlo_parser import parse_hlo
 from hloscope.hlo_parser.types import print_type
-from hloscope.ir.op import NotInferredError
 from hloscope.ir.types import TensorType, TupleType, Type
 from hloscope.mlir.ir import Operation
 from hloscope.mlir.parser import parse_mlir
@@ -28,6 +27,7 @@ from hloscope.source import Source, Span
 from hloscope.stablehlo import is_mlir
 from hloscope.stablehlo.dialects import DIALECTS
 from hloscope.stablehlo.inferring import answered, inferred_types, is_asking, walk
+from hloscope.verifier.hlo.types import inferred
 
 SCHEMA: Final = "hloscope.infer/1"
 BETWEEN: Final = "// -----\n"
@@ -70,10 +70,10 @@ def infer(file: str, as_json: bool, split_input_file: bool) -> None:
             printed = [print_mlir(answered(module), dialects=DIALECTS) for module in modules]
             click.echo(BETWEEN.join(printed), nl=False)
             return
-        rows = [row for module in modules for row in _rows_of_tree(module)]
+        rows = [row for module in modules for row in rows_of_tree(module)]
         text_of: TypeText = type_text
     else:
-        rows = list(_rows_of_hlo(source))
+        rows = list(rows_of_hlo(source))
         text_of = print_type
     if as_json:
         print_json({"schema": SCHEMA, "file": source.name, "ops": [_described(r) for r in rows]})
@@ -88,7 +88,8 @@ def infer(file: str, as_json: bool, split_input_file: bool) -> None:
         sys.exit(WRONG)
 
 
-def _rows_of_tree(module: Operation) -> Iterator[Row]:
+def rows_of_tree(module: Operation) -> Iterator[Row]:
+    """A row for each op of a StableHLO program that has results."""
     for operation in walk(module):
         if operation.results and operation.source and operation.name not in _NO_TYPING:
             found = inferred_types(operation)
@@ -98,20 +99,20 @@ def _rows_of_tree(module: Operation) -> Iterator[Row]:
             yield Row(operation.span, name, operation.name, found.types, declared, found.error)
 
 
-def _rows_of_hlo(source: Source) -> Iterator[Row]:
+def rows_of_hlo(source: Source) -> Iterator[Row]:
+    """A row for each instruction of an HLO module but its parameters."""
     module = parse_hlo(source.text, name=source.name, strict=True)
     for computation in module:
         for ins in computation:
             if isinstance(ins.op, Parameter):
                 continue
-            operands = tuple([operand.type for operand in ins.operands])
+            types: tuple[Type, ...] | None = None
+            error = None
             try:
-                types: tuple[Type, ...] | None = (ins.op.infer(operands, ins.calls),)
-                error = None
-            except NotInferredError:
-                types, error = None, None
+                follows = inferred(ins)
+                types = None if follows is None else (follows,)
             except HloscopeError as refused:
-                types, error = None, refused
+                error = refused
             opcode = opcode_of(ins)
             if error is not None:
                 error = _in_words_of_hlo(error, ins.op.name, opcode)

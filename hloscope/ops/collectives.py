@@ -425,6 +425,12 @@ _PERMUTE: Final = PairRules(
 )
 
 
+def is_in_place(operands: tuple[Type, ...]) -> bool:
+    """Is it HLO's `collective-permute` that writes into a buffer: input, output, two offsets?"""
+    offsets = operands[2:] if len(operands) == 4 else ()
+    return bool(offsets) and not any(isinstance(t, TensorType) and t.rank for t in offsets)
+
+
 @op("collective_permute")
 class CollectivePermute(Collective):
     """Sends along `source_target_pairs`; who receives nothing gets zeros.
@@ -444,10 +450,8 @@ class CollectivePermute(Collective):
         return tuple((row[0], row[1]) for row in pairs.rows if len(row) == 2)
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
-        if len(operands) == 4 and not any(
-            isinstance(t, TensorType) and t.rank for t in operands[2:]
-        ):
-            return bare(operands[1])  # HLO's form in place: input, output and their offsets
+        if is_in_place(operands):
+            return bare(operands[1])
         return packed(tensors(self.name, operands))
 
     def verify(

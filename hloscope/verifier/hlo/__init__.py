@@ -8,7 +8,7 @@ from __future__ import annotations
 from hloscope.errors import Diagnostic
 from hloscope.ir.graph import Module
 from hloscope.verifier.hlo.calls import check_calls, check_recursion
-from hloscope.verifier.hlo.devices import check_channels, check_groups
+from hloscope.verifier.hlo.devices import check_channels, check_groups, module_devices
 from hloscope.verifier.hlo.module import check_module
 from hloscope.verifier.hlo.pairs import check_pairs
 from hloscope.verifier.hlo.types import check_type
@@ -28,8 +28,8 @@ def verify_hlo(module: Module) -> list[Diagnostic]:
     recursion = check_recursion(module)
     if recursion:
         return recursion
-    found = list(check_module(module))
-    devices = module_devices(module)
+    devices, found = module_devices(module)
+    found += check_module(module)
     for computation in module:
         for ins in computation:
             found += check_type(ins)
@@ -38,15 +38,6 @@ def verify_hlo(module: Module) -> list[Diagnostic]:
         found += check_pairs(computation)
     found += check_channels(module)
     return sorted(found, key=lambda d: d.span.start if d.span else 0)
-
-
-def module_devices(module: Module) -> int | None:
-    """Replicas × partitions as the header says it; `None` if it does not."""
-    extras = dict(module.extras)
-    counts = [extras.get("replica_count"), extras.get("num_partitions")]
-    if counts == [None, None]:
-        return None
-    return int(counts[0] or 1) * int(counts[1] or 1)
 
 
 __all__ = ["verify_hlo"]

@@ -12,11 +12,16 @@ from hloscope.ir.graph import Computation, Instruction, Module
 from hloscope.ir.op import Op
 from hloscope.ir.types import ELEMENT_TYPES, TensorType, TupleType, Type
 from hloscope.ops.control import AsyncStart, Call, Case, Fusion, While
-from hloscope.verifier.hlo.types import like, opcode
+from hloscope.verifier.hlo.likeness import like
+from hloscope.verifier.hlo.types import begun, opcode
 
 
 def check_calls(ins: Instruction) -> Iterator[Diagnostic]:
     """Do the called computations take what they are given and return what is declared?"""
+    inner = begun(ins)
+    if inner is not None:
+        yield from _begun(inner)
+        return
     rule = _RULES.get(type(ins.op))
     if rule is not None and ins.calls:
         yield from rule(ins)
@@ -58,8 +63,19 @@ def _call(ins: Instruction) -> Iterator[Diagnostic]:
     yield from _returns(ins, callee, ins.type)
 
 
+def _begun(ins: Instruction) -> Iterator[Diagnostic]:
+    """A computation that `<op>-start` calls: updates may bring the rest of what it takes."""
+    if not isinstance(ins.op, Call | Fusion) or not ins.calls:
+        return
+    callee = ins.calls[0]
+    given = tuple([o.type for o in ins.operands])
+    yield from _takes(ins, callee, (*given, *callee.arguments[len(given) :]))
+    if ins.type != TupleType(()):  # else the result is not there before it is done
+        yield from _returns(ins, callee, ins.type)
+
+
 def _while(ins: Instruction) -> Iterator[Diagnostic]:
-    if len(ins.calls) != 2 or len(ins.operands) != 1:
+    if len(ins.operands) != 1:
         return
     condition, body = ins.calls
     state = ins.operands[0].type
@@ -73,14 +89,13 @@ def _while(ins: Instruction) -> Iterator[Diagnostic]:
 
 
 def _case(ins: Instruction) -> Iterator[Diagnostic]:
-    selector, *given = ins.operands
+    if not ins.operands:
+        return
+    given = ins.operands[1:]
     if len(given) != len(ins.calls):
         message = f"`conditional` has {len(ins.calls)} branches and {len(given)} operands for them"
         yield Diagnostic(message, ins.span)
         return
-    if not isinstance(selector.type, TensorType) or selector.type.rank:
-        message = f"operand 0 of `conditional` is {_text(selector.type)}, needs a scalar"
-        yield Diagnostic(message, ins.span)
     for branch, operand in zip(ins.calls, given, strict=True):
         yield from _takes(ins, branch, (operand.type,))
         yield from _returns(ins, branch, ins.type)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import Final
 
 from hloscope.errors import Diagnostic, HloscopeError
 from hloscope.hlo_parser.replica_groups import read_replica_groups
@@ -12,6 +13,29 @@ from hloscope.ir.op import Op
 from hloscope.ops.collectives import Collective, CollectivePermute
 from hloscope.ops.control import AsyncStart
 from hloscope.ops.transfers import Recv, RecvDone, Send, SendDone
+
+
+_MOST_DEVICES: Final = 1 << 31
+
+
+def module_devices(module: Module) -> tuple[int | None, list[Diagnostic]]:
+    """Replicas × partitions as the header says it, `None` if it does not; what is wrong there."""
+    extras, counts, wrong = dict(module.extras), [1, 1], []
+    for i, name in enumerate(("replica_count", "num_partitions")):
+        text = extras.get(name)
+        if text is None:
+            continue
+        if not text.isdecimal() or len(text) > _DIGITS or not 0 < int(text) <= _MOST_DEVICES:
+            message = f"{name}={text}: expected a number from 1 to {_MOST_DEVICES:,}"
+            wrong.append(Diagnostic(message, module.entry.span))
+        else:
+            counts[i] = int(text)
+    said = not wrong and extras.keys() & {"replica_count", "num_partitions"}
+    return (counts[0] * counts[1] if said else None), wrong
+
+
+_DIGITS: Final = 10
+"""Digits of `_MOST_DEVICES`."""
 
 
 def _inner(op: Op) -> Op:

@@ -9,7 +9,7 @@ from hloscope.hlo_parser.types import parse_type, print_type, read_type
 from hloscope.ir.graph import Instruction, Module
 from hloscope.ir.types import TupleType, Type
 from hloscope.ops.control import Fusion, Parameter
-from hloscope.verifier.hlo.types import like
+from hloscope.verifier.hlo.likeness import like
 
 
 def check_module(module: Module) -> Iterator[Diagnostic]:

@@ -12,7 +12,8 @@ from hloscope.ir.types import TupleType, Type
 from hloscope.ir.views import users
 from hloscope.ops.control import AsyncDone, AsyncStart, AsyncUpdate, CopyDone, CopyStart
 from hloscope.ops.transfers import Recv, RecvDone, Send, SendDone
-from hloscope.verifier.hlo.types import like, opcode
+from hloscope.verifier.hlo.likeness import like
+from hloscope.verifier.hlo.types import opcode
 
 _ENDS: Final = {
     CopyDone: (CopyStart,),
@@ -23,8 +24,11 @@ _ENDS: Final = {
 }
 """What the operand of each of these has to be."""
 
-_WHOLE: Final = ("all_reduce", "all-reduce")
-"""Ops whose start has the type of the op itself, not a pair of operands and results."""
+_PASSED_ON: Final = ("parameter", "get_tuple_element", "tuple", "while", "optimization_barrier")
+"""Ops through which a loop hands on what a send or recv of the iteration before began."""
+
+_MOST_STEPS: Final = 10_000
+"""Updates of one asynchronous computation that are followed."""
 
 
 def check_pairs(computation: Computation) -> Iterator[Diagnostic]:
@@ -41,31 +45,55 @@ def check_pairs(computation: Computation) -> Iterator[Diagnostic]:
 
 def _ending(ins: Instruction, starts: tuple[type, ...]) -> Iterator[Diagnostic]:
     if not ins.operands:
-        yield Diagnostic(f"`{opcode(ins)}` has no operand, needs what began it", ins.span)
         return
-    start = ins.operands[0]
-    if not isinstance(start.op, starts):
-        needed = " or ".join(f"`{cls.name}`" for cls in starts if hasattr(cls, "name"))
-        message = f"the operand of `{opcode(ins)}` is `{opcode(start)}`, needs {needed}"
-        if start.op.name not in ("parameter", "get_tuple_element", "tuple", "while"):
+    operand = ins.operands[0]
+    if not isinstance(operand.op, starts):
+        passed_on = operand.op.name in _PASSED_ON and isinstance(ins.op, SendDone | RecvDone)
+        if not passed_on:
+            needed = " or ".join(f"`{cls.name}`" for cls in starts if hasattr(cls, "name"))
+            message = f"the operand of `{opcode(ins)}` is `{opcode(operand)}`, needs {needed}"
             yield Diagnostic(message, ins.span)
         return
-    if isinstance(ins.op, AsyncDone):
-        result = _result(start)
+    if not isinstance(ins.op, AsyncDone | AsyncUpdate):
+        return
+    start = _start_of(operand)
+    begun, ended = _begins(start), ins.op.wrapped_name
+    if begun and ended and begun != ended:
+        message = f"`{opcode(ins)}` ends `{start.name}`, which is a `{begun}-start`"
+        yield Diagnostic(message, ins.span)
+    elif isinstance(ins.op, AsyncDone):
+        result = _result(operand, begun)
         if result is not None and not like(result, ins.type):
             have, want = (print_type(t, layout=False) for t in (ins.type, result))
             yield Diagnostic(f"`async-done` is declared {have}, its start makes {want}", ins.span)
-    elif isinstance(ins.op, AsyncUpdate) and not like(start.type, ins.type):
-        have, want = (print_type(t, layout=False) for t in (ins.type, start.type))
+    elif not like(operand.type, ins.type):
+        have, want = (print_type(t, layout=False) for t in (ins.type, operand.type))
         yield Diagnostic(f"`async-update` is declared {have}, its operand is {want}", ins.span)
 
 
-def _result(start: Instruction) -> Type | None:
-    op = start.op
-    wrapped = op.wrapped.name if isinstance(op, AsyncStart) and op.wrapped else ""
-    if isinstance(op, AsyncUpdate):
-        wrapped = op.wrapped_name
-    if wrapped in _WHOLE:
+def _start_of(ins: Instruction) -> Instruction:
+    """The instruction that began what `ins` updates."""
+    for _ in range(_MOST_STEPS):
+        if not isinstance(ins.op, AsyncUpdate) or not ins.operands:
+            break
+        ins = ins.operands[0]
+    return ins
+
+
+def _begins(start: Instruction) -> str:
+    """The opcode that is begun: that of the wrapped op, or of the called computation's root."""
+    match start.op:
+        case AsyncStart(wrapped=None) if start.calls:
+            return opcode(start.calls[0].root)
+        case AsyncStart(wrapped=op) if op is not None:
+            return opcode(start).removesuffix("-start")
+        case _:
+            return ""
+
+
+def _result(start: Instruction, begun: str) -> Type | None:
+    """The type of the result that an async op's type has a place for."""
+    if begun == "all-reduce":
         return start.type
     match start.type:
         case TupleType((_, result, *_)) if result != TupleType(()):

@@ -1,0 +1,58 @@
+"""Questions about wrong programs end with what is wrong in the program.
+
+Programs are not verified before they are asked about: a question that goes wrong looks then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar, cast
+
+from hloscope.errors import Diagnostic, HloscopeError, VerifyError
+from hloscope.ir.graph import Module
+from hloscope.stablehlo.graph import TreeModule
+from hloscope.verifier.hlo import verify_hlo
+from hloscope.verifier.stablehlo.walk import verify_mlir
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def findings(module: Module) -> list[Diagnostic]:
+    """Everything that is wrong with a module."""
+    return verify_mlir(module.tree) if isinstance(module, TreeModule) else verify_hlo(module)
+
+
+def check(module: Module | None) -> None:
+    """Refuse a wrong module with the first thing that is wrong.
+
+    Raises:
+        VerifyError: It is wrong.
+    """
+    found = [] if module is None else findings(module)
+    if found:
+        raise VerifyError(found[0].message, span=found[0].span, rule=found[0].rule)
+
+
+def of_right_programs(question: Callable[P, T]) -> Callable[P, T]:
+    """The question; if it goes wrong for a wrong program, it ends with what is wrong there.
+
+    What is asked, the first argument, has an attribute `asked_module`.
+    """
+
+    @wraps(question)
+    def asked(*args: P.args, **named: P.kwargs) -> T:
+        try:
+            return question(*args, **named)
+        except HloscopeError:
+            raise
+        except Exception as error:
+            about = cast(Any, args[0])
+            try:
+                check(about.asked_module)
+            except VerifyError as wrong:
+                raise wrong from error
+            raise
+
+    return asked

@@ -1,0 +1,34 @@
+"""When HLO takes two types for the same: layouts and the precision of floats do not matter."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hloscope.ir.types import BufferType, TensorType, TupleType, Type, compatible
+
+
+def alike(a: tuple[Type, ...], b: tuple[Type, ...], *, wider: bool) -> bool:
+    """The same but for layouts and the precision of floats, as XLA's inference compares."""
+    return len(a) == len(b) and all(_same(x, y, wider) for x, y in zip(a, b, strict=True))
+
+
+def _same(a: Type, b: Type, wider: bool) -> bool:
+    match a, b:
+        case TensorType(), TensorType():
+            x, y = a.element, b.element
+            if x != y and (wider or x.kind == y.kind == "float"):
+                a = replace(a, element=y)
+            return compatible(a, b)
+        case TupleType(), TupleType():
+            return alike(a.elements, b.elements, wider=wider)
+        case BufferType(), _:
+            return _same(a.element, b, wider)
+        case _, BufferType():
+            return _same(a, b.element, wider)
+        case _:
+            return compatible(a, b)
+
+
+def like(a: Type, b: Type) -> bool:
+    """The same type but for layouts and the precision of floats."""
+    return _same(a, b, wider=False)

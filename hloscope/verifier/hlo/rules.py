@@ -1,0 +1,284 @@
+"""Ops whose declared types HLO checks in another way than StableHLO.
+
+Number and kinds of operands and the kind of the result are as their signatures say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import Any, Final
+
+from hloscope.errors import HloscopeError, VerifyError
+from hloscope.hlo_parser.literals import literal_value
+from hloscope.hlo_parser.types import print_type
+from hloscope.ir.graph import Instruction
+from hloscope.ir.op import Op
+from hloscope.ir.types import ELEMENT_TYPES, BufferType, TensorType, TokenType, TupleType, Type
+from hloscope.ops.collectives import AllGather, AllToAll, ReduceScatter
+from hloscope.ops.control import AsyncDone, AsyncUpdate, Case, CustomCall
+from hloscope.ops.contraction import DotGeneral
+from hloscope.ops.convolution import Convolution
+from hloscope.ops.declared import check_declared_sizes
+from hloscope.ops.dynamic import DynamicReshape
+from hloscope.ops.random import Rng, RngBitGenerator
+from hloscope.ops.reduction import TopK
+from hloscope.ops.shape import Bitcast, BroadcastInDim, Constant, Iota
+from hloscope.ops.transfers import Infeed, Recv
+from hloscope.verifier.hlo.likeness import like
+
+_MOST_LITERAL: Final = 1 << 16
+"""Literals of more characters are not read for verification."""
+
+
+def _text(type_: Type) -> str:
+    return print_type(type_, layout=False)
+
+
+def _types(ins: Instruction) -> tuple[Type, ...]:
+    return tuple([o.type for o in ins.operands])
+
+
+def _broadcast(ins: Instruction) -> None:
+    """HLO never stretches a dimension of size 1."""
+    op, (operand,), result = ins.op, _types(ins), ins.type
+    assert isinstance(op, BroadcastInDim)
+    op.verify((operand,), (result,))
+    if not isinstance(operand, TensorType) or not isinstance(result, TensorType):
+        return
+    for d, target in enumerate(op.broadcast_dimensions):
+        have, want = operand.sizes[d], result.sizes[target]
+        if have is not None and want is not None and have != want:
+            raise VerifyError(
+                f"dimension {d} of the operand has size {have}, dimension {target} of the result"
+                f" {want}",
+                rule="broadcast_in_dim_c5",
+            )
+
+
+def _bitcast(ins: Instruction) -> None:
+    """The same number of bits, where nothing is padded; floats may be of another precision."""
+    (operand,), result = _types(ins), ins.type
+    if not isinstance(operand, TensorType) or not isinstance(result, TensorType):
+        return
+    if not (operand.is_static and result.is_static):
+        return
+    if any(t.layout is not None and t.layout.tiles for t in (operand, result)):
+        return
+    bits = [prod(t.shape) * _stored_bits(t) for t in (operand, result)]
+    floats = operand.element.kind == result.element.kind == "float"
+    if floats and prod(operand.shape) == prod(result.shape):
+        return
+    if bits[0] != bits[1]:
+        raise VerifyError(f"the operand has {bits[0]} bits, the result {bits[1]}")
+
+
+def _stored_bits(type_: TensorType) -> int:
+    explicit = type_.layout.element_bits if type_.layout else 0
+    return explicit or max(8, type_.element.bits)
+
+
+def _constant(ins: Instruction) -> None:
+    assert isinstance(ins.op, Constant)
+    text = ins.op.literal
+    if len(text) > _MOST_LITERAL or "..." in text:
+        return
+    try:
+        literal_value(ins.type, text)
+    except HloscopeError as error:
+        raise VerifyError(error.message, rule="constant_c1") from None
+
+
+def _iota(ins: Instruction) -> None:
+    assert isinstance(ins.op, Iota)
+    rank = ins.type.rank if isinstance(ins.type, TensorType) else 0
+    if not 0 <= ins.op.iota_dimension < rank:
+        raise VerifyError(
+            f"dimension {ins.op.iota_dimension} is not in [0, {rank})", rule="iota_c1"
+        )
+
+
+def _rng(ins: Instruction) -> None:
+    assert isinstance(ins.op, Rng)
+    a, b, result = [_array(t).element for t in (*_types(ins)[:2], ins.type)]
+    if not a == b == result:
+        raise VerifyError(f"operands are of {a} and {b}, the result of {result}", rule="rng_c1")
+    if ins.op.rng_distribution == "NORMAL" and a.kind != "float":
+        raise VerifyError(f"mu and sigma are of {a}, need floats", rule="rng_c2")
+
+
+def _dynamic_reshape(ins: Instruction) -> None:
+    """The sizes are operands of their own; the declared ones are bounds."""
+    operand, *sizes = [t for t in _types(ins) if isinstance(t, TensorType)]
+    result = ins.type
+    assert isinstance(result, TensorType)
+    if operand.element != result.element:
+        raise VerifyError(f"the operand is of {operand.element}, the result of {result.element}")
+    if len(sizes) != result.rank:
+        raise VerifyError(f"{len(sizes)} sizes are given, the result has rank {result.rank}")
+    if any(t.element.kind not in ("signed", "unsigned") for t in sizes):
+        raise VerifyError("the sizes need to be integers")
+    counts = [prod(_most(t)) for t in (operand, result) if None not in _most(t)]
+    if len(set(counts)) > 1:
+        raise VerifyError(f"the operand has {counts[0]} elements, the result {counts[1]}")
+
+
+def _most(type_: TensorType) -> list[Any]:
+    """The sizes, or the bounds of those that are not known."""
+    bounds = type_.bounds or (None,) * type_.rank
+    return [
+        bound if size is None else size for size, bound in zip(type_.sizes, bounds, strict=True)
+    ]
+
+
+def _conditional(ins: Instruction) -> None:
+    """A predicate chooses between two branches, an integer between any number."""
+    assert isinstance(ins.op, Case)
+    selector, name = _array(ins.operands[0].type), "pred" if ins.op.predicated else "s32"
+    if selector.element.name != name:
+        raise VerifyError(f"operand 0 of `conditional` is {_text(selector)}, needs {name}[]")
+    ins.op.verify(_types(ins), (ins.type,), ins.calls)
+
+
+def _dot(ins: Instruction) -> None:
+    """More than two operands are the metadata of sparse ones."""
+    given = {name for name, _ in getattr(ins.op, "settings", ())}
+    if len(ins.operands) > 2 and not given & {"sparsity", "sparsity_config"}:
+        raise VerifyError(f"`dot` has {len(ins.operands)} operands, needs 2")
+    ins.op.verify(_types(ins), (ins.type,), ins.calls)
+
+
+def _parts(ins: Instruction, *needed: str) -> tuple[Type, ...]:
+    """The elements of the declared tuple; there have to be as many as are named."""
+    assert isinstance(ins.type, TupleType)
+    found = ins.type.elements
+    if len(found) != len(needed):
+        raise VerifyError(f"it is declared {_text(ins.type)}, needs ({', '.join(needed)})")
+    for part, name in zip(found, needed, strict=True):
+        is_context = isinstance(part, TensorType) and part == TensorType(ELEMENT_TYPES["u32"], ())
+        if (name == "token[]" and not isinstance(part, TokenType)) or (
+            name == "u32[]" and not is_context
+        ):
+            raise VerifyError(f"it is declared {_text(ins.type)}, needs ({', '.join(needed)})")
+    return found
+
+
+def _recv(ins: Instruction) -> None:
+    _parts(ins, "data", "u32[]", "token[]")
+
+
+def _infeed(ins: Instruction) -> None:
+    _parts(ins, "data", "token[]")
+
+
+def _random_bits(ins: Instruction) -> None:
+    """HLO may declare the bits only, or the new state before them."""
+    if isinstance(ins.type, TupleType):
+        _parts(ins, "state", "bits")
+        ins.op.verify(_types(ins), ins.type.elements)
+
+
+def _top_k(ins: Instruction) -> None:
+    assert isinstance(ins.type, TupleType)
+    ins.op.verify(_types(ins), _parts(ins, "values", "indices"))
+
+
+def _pairwise(ins: Instruction) -> list[tuple[TensorType, TensorType]]:
+    """Operands and the results that belong to them."""
+    results = ins.type.elements if isinstance(ins.type, TupleType) else (ins.type,)
+    if len(results) != len(ins.operands):
+        raise VerifyError(f"{len(results)} results for {len(ins.operands)} operands")
+    pairs = []
+    for operand, result in zip(map(_array, _types(ins)), map(_array, results), strict=True):
+        if not like(operand, _with_sizes(result, operand)):
+            raise VerifyError(
+                f"the operand is of {operand.element}, the result of {result.element}"
+            )
+        pairs.append((operand, result))
+    return pairs
+
+
+def _array(type_: Type) -> TensorType:
+    array = type_.element if isinstance(type_, BufferType) else type_
+    assert isinstance(array, TensorType)
+    return array
+
+
+def _with_sizes(type_: TensorType, sizes: TensorType) -> TensorType:
+    return TensorType(type_.element, sizes.sizes, None, sizes.bounds)
+
+
+def _gathers(ins: Instruction) -> None:
+    assert isinstance(ins.op, AllGather)
+    for operand, result in _pairwise(ins):
+        _scaled(operand, result, ins.op.all_gather_dim, "all_gather_c1", grows=True)
+
+
+def _scatters(ins: Instruction) -> None:
+    assert isinstance(ins.op, ReduceScatter)
+    for operand, result in _pairwise(ins):
+        _scaled(operand, result, ins.op.scatter_dimension, "reduce_scatter_c2", grows=False)
+
+
+def _scaled(small: TensorType, big: TensorType, d: int, rule: str, *, grows: bool) -> None:
+    """One is the other but for dimension `d`, whose size it divides."""
+    if not 0 <= d < small.rank:
+        raise VerifyError(f"dimension {d} is not in [0, {small.rank})", rule=rule)
+    if not grows:
+        small, big = big, small
+    fits = small.rank == big.rank
+    if fits:
+        sizes = [t.sizes[:d] + t.sizes[d + 1 :] for t in (small, big)]
+        have, want = small.sizes[d], big.sizes[d]
+        whole = have is None or want is None or (want % have == 0 if have else want == 0)
+        fits = sizes[0] == sizes[1] and whole
+    if not fits:
+        texts = [_text(t) for t in (small, big)]
+        raise VerifyError(f"{texts[0]} and {texts[1]} do not fit along dimension {d}", rule=rule)
+
+
+def _all_to_all(ins: Instruction) -> None:
+    op = ins.op
+    assert isinstance(op, AllToAll)
+    for operand, result in _pairwise(ins):
+        named = [d for d in (op.split_dimension, op.concat_dimension) if d is not None]
+        for d in named:
+            if not 0 <= d < operand.rank:
+                raise VerifyError(f"dimension {d} is not in [0, {operand.rank})")
+        if operand.is_static and result.is_static and prod(operand.shape) != prod(result.shape):
+            raise VerifyError("operand and result have different numbers of elements")
+
+
+def _anything(ins: Instruction) -> None:
+    """A type that nothing outside says anything about."""
+
+
+def _convolution(ins: Instruction) -> None:
+    """Operands may have different element types."""
+    inferred = ins.op.infer(_types(ins))
+    assert isinstance(inferred, TensorType)
+    check_declared_sizes(inferred, (ins.type,), "convolution_c25")
+
+
+OWN_RULES: Final[dict[type[Op], Callable[[Instruction], Any]]] = {
+    Convolution: _convolution,
+    BroadcastInDim: _broadcast,
+    Bitcast: _bitcast,
+    Case: _conditional,
+    Constant: _constant,
+    DotGeneral: _dot,
+    DynamicReshape: _dynamic_reshape,
+    Infeed: _infeed,
+    Iota: _iota,
+    AllGather: _gathers,
+    ReduceScatter: _scatters,
+    AllToAll: _all_to_all,
+    CustomCall: _anything,
+    Recv: _recv,
+    Rng: _rng,
+    RngBitGenerator: _random_bits,
+    TopK: _top_k,
+    AsyncUpdate: _anything,
+    AsyncDone: _anything,
+}
+"""Those of updates and dones of asynchronous ops are in `pairs`."""

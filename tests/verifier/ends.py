@@ -1,0 +1,148 @@
+"""How questions about a program end: do verification, inference, indexing and evaluation agree?"""
+
+from __future__ import annotations
+
+import json
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from random import Random
+from typing import Any, Final
+
+import click
+
+import hloscope
+from hloscope.api.program import InstructionView, Program
+from hloscope.cli.infer import rows_of_hlo, rows_of_tree
+from hloscope.cli.run_inputs import arguments_of
+from hloscope.errors import HloscopeError, ParseError, VerifyError
+from hloscope.proof import Verifier
+from hloscope.interpreter.values import EvaluationError
+from hloscope.mlir.parser import parse_mlir
+from hloscope.source import Source
+from hloscope.stablehlo import is_mlir
+from hloscope.stablehlo.dialects import DIALECTS
+
+SLOW: Final = 2.0
+_BLAMES: Final = ("is not valid", "cannot be computed of", "the program is wrong")
+"""What evaluation says of programs that should not have been accepted."""
+_RANDOM: Final = {"literals": None, "inputs": (), "random": 1, "max_bytes": 1 << 26}
+
+
+class Disagreement(Exception):  # noqa: N818  (a finding, not an error of ours)
+    """Two answers about a program contradict each other."""
+
+
+def disagreements(text: str, seed: int = 0) -> list[str]:
+    """What is wrong with the answers about a program; nothing if all is as it should be."""
+    begin = time.perf_counter()
+    found = []
+    try:
+        wrong = hloscope.verify(text)
+        questions = _questions(text, bool(wrong), Random(seed))
+    except Exception as error:
+        return [f"verify: {_said(error)}"]
+    for name, ask in questions:
+        try:
+            ask()
+        except VerifyError as error:
+            if not wrong:
+                found.append(f"{name} refuses what verify accepts: {error.message}")
+        except HloscopeError as error:
+            if not isinstance(error.message, str) or not error.message:
+                found.append(f"{name}: an error without words")
+        except Exception as error:
+            found.append(f"{name}: {_said(error)}")
+    taken = time.perf_counter() - begin
+    return [*found, f"{taken:.1f} s"] if taken > SLOW else found
+
+
+def _said(error: Exception) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [f for f in frames if "/hloscope/" in f.filename] or list(frames)
+    place = f"{ours[-1].filename.rpartition('/hloscope/')[2]}:{ours[-1].lineno}"
+    return f"{type(error).__name__} at {place}: {error}"
+
+
+def _questions(text: str, is_wrong: bool, c: Random) -> list[tuple[str, Callable[[], Any]]]:
+    """Everything that is asked about a program, by name."""
+    try:
+        program = hloscope.read(text)
+        for computation in program.module:
+            computation.root  # noqa: B018  (bodies are read late)
+    except ParseError:
+        return [] if is_wrong else [("read", lambda: hloscope.read(text).entry.root)]
+    asked: list[tuple[str, Callable[[], Any]]] = [
+        ("print", lambda: _print(text, program, is_wrong)),
+        ("infer", lambda: _infer(text)),
+    ]
+    views = [view for view in program.entry if view.ir.operands]
+    for view in views:
+        asked += [(f"index {view.name} {how}", ask) for how, ask in _index(view, is_wrong, c)]
+    if not is_wrong:
+        asked.append(("run", lambda: _run(program)))
+        asked.append(("fold", lambda: _print("", program.fold(), is_wrong)))
+    return asked
+
+
+def _print(text: str, program: Program, is_wrong: bool) -> None:
+    printed = program.text()
+    again = hloscope.verify(printed)
+    if bool(again) != is_wrong:
+        raise Disagreement(f"{again or 'fine'}: {printed}")
+
+
+def _infer(text: str) -> None:
+    if is_mlir(text):
+        rows = rows_of_tree(parse_mlir(text, dialects=DIALECTS))
+    else:
+        rows = rows_of_hlo(Source("<string>", text))
+    for row in rows:
+        if row.error is not None:
+            raise row.error
+
+
+def _index(
+    view: InstructionView, is_wrong: bool, c: Random
+) -> Iterator[tuple[str, Callable[[], Any]]]:
+    order = c.choice(({}, {}, {"physical": True}, {"linear": True}))
+    operand = c.randrange(len(view.ir.operands))
+    ways: dict[str, Callable[[], Any]] = {
+        f"{order}": lambda: view.indexing(None, **order),
+        f"--from-operand {operand} {order}": lambda: view.indexing_from(operand, None, **order),
+        f"--to-parameters {order}": lambda: view.to_parameters(None, **order),
+    }
+    shown: dict[str, Callable[[Any], Any]] = {
+        "text": str,
+        "json": lambda found: json.dumps(found.to_json()),
+        "svg": lambda found: found.to_svg(),
+        "html": lambda found: found.to_html(),
+        "latex": lambda found: found.to_latex(),
+        "print_indexing": lambda found: found.to_print_indexing(),
+        "verify": _proved,
+    }
+    for way, ask in ways.items():
+        how = c.choice(list(shown))
+        yield f"{way} {how}", lambda ask=ask, how=how: shown[how](ask())
+    yield "grouped", lambda: [view.grouped(k) for k in range(len(view.outputs))]
+
+
+def _proved(found: Any) -> None:
+    for check in found.verify(verifier=Verifier(budget=200_000)).checks:
+        if check.is_refuted:
+            raise Disagreement(f"the maps are refuted: {check.disagreement}")
+
+
+def _run(program: Program) -> None:
+    entry = program.module.entry
+    try:
+        arguments = arguments_of(entry, _RANDOM, 1)[0]
+    except click.UsageError:
+        return  # there are no random values of such a type
+    try:
+        hloscope.evaluate_grid(
+            program, arguments, replicas=2, max_steps=10_000, max_bytes=_RANDOM["max_bytes"]
+        )
+    except EvaluationError as error:
+        if any(blame in error.message for blame in _BLAMES):
+            raise Disagreement(error.message) from None
