@@ -9,6 +9,7 @@ from typing import Final
 from hloscope.display.answer import Answer, shape_text
 from hloscope.display.parts import access_parts
 from hloscope.display.picture import OUTPUT, READS, Index, Mark, Panel, svg
+from hloscope.fusion.leaves import leaf_types
 from hloscope.indexing import Access, Accesses
 from hloscope.ir.types import TensorType, Type
 
@@ -28,12 +29,15 @@ def to_svg(answer: Answer, at: Index | None = None) -> str:
         ValueError: The tensor has no such element.
     """
     name = answer.instruction.name
+    if not answer.outputs:
+        return svg([], caption=f"{name} has no output")
     first = answer.outputs[0]
     if answer.direction == "output_to_input":
         title, asked, verb = name, first.type, "reads"
         others = [(o.name, o.type, o.accesses) for o in first.operands]
     else:
-        title, asked, verb = first.operands[0].name, first.operands[0].type, "reaches"
+        operand = first.operands[0]
+        title, asked, verb = operand.name, leaf_types(operand.type)[operand.leaf], "reaches"
         others = [
             (name, output.type, operand.accesses)
             for output in answer.outputs

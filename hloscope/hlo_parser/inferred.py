@@ -10,18 +10,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from hloscope.hlo_parser.opcodes import OPCODES
+from hloscope.hlo_parser.signatures import signature
 from hloscope.ir.graph import Computation
 from hloscope.ir.op import Op
 from hloscope.ir.types import Layout, TensorType, TupleType, Type
 from hloscope.ops.batch_norm import BatchNormInference
 from hloscope.ops.control import AddDependency, Call, Case, GetTupleElement, Tuple, While
 from hloscope.ops.dynamic import SetDimensionSize
-from hloscope.ops.elementwise import Elementwise
+from hloscope.ops.elementwise import Elementwise, element_of
 from hloscope.ops.gather_scatter import Scatter
 from hloscope.ops.linalg import Cholesky, Fft
 from hloscope.ops.reduction import Sort
 from hloscope.ops.shape import Reverse, Transpose
-from hloscope.ops.windows import SelectAndScatter
+from hloscope.ops.windows import ReduceWindow, SelectAndScatter
 
 _AS_FIRST_OPERAND: Final = (
     AddDependency,
@@ -44,7 +46,12 @@ def inferred_type(op: Op, operands: tuple[Type, ...], calls: tuple[Computation, 
         VerifyError: The operands do not fit the op.
         ValueError: The type does not follow from them.
     """
+    needed = signature(op)
+    if needed is not None and not needed.takes(operands):
+        needed.refuse(OPCODES.get(type(op), op.name), operands)
     type_ = op.infer(operands, calls)
+    if isinstance(op, ReduceWindow) and isinstance(type_, TensorType) and len(operands) == 2:
+        type_ = replace(type_, element=element_of(op, operands[1]))
     if isinstance(op, Elementwise) and isinstance(type_, TensorType):
         type_ = _as_dynamic(type_, operands)
     if isinstance(op, Tuple):

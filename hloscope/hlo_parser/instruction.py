@@ -24,7 +24,7 @@ from hloscope.hlo_parser.scanner import (
     without_comments,
 )
 from hloscope.hlo_parser.scope import Scope, nearest
-from hloscope.hlo_parser.spelling import Read, is_opcode, read_op, read_unknown
+from hloscope.hlo_parser.spelling import Read, is_impossible, is_opcode, read_op, read_unknown
 from hloscope.hlo_parser.types import print_type
 from hloscope.ir.graph import Computation, Instruction
 from hloscope.ir.types import Type
@@ -210,6 +210,9 @@ class InstructionReader:
     ) -> Read:
         source, opcode = self._source, word.group()
         if not is_opcode(opcode):
+            if is_impossible(opcode):
+                base, _, step = opcode.rpartition("-")
+                fail(f"`{base}` has no `{step}` of its own", source, *word.span())
             hint = near(opcode, SPELLINGS, 3) or _longer(opcode)
             if hint is not None:
                 fail(f"unknown opcode `{opcode}`; did you mean `{hint}`?", source, *word.span())
@@ -285,7 +288,8 @@ class InstructionReader:
         at = skip(text, at)
         while at < end:
             operand, at = self._operand(at, end, start)
-            operands.append(operand)
+            if operand is not None:
+                operands.append(operand)
             at = skip(text, at)
             if at >= end:
                 break
@@ -294,7 +298,8 @@ class InstructionReader:
             at = skip(text, at + 1)
         return tuple(operands)
 
-    def _operand(self, at: int, end: int, start: int) -> tuple[Instruction, int]:
+    def _operand(self, at: int, end: int, start: int) -> tuple[Instruction | None, int]:
+        """Read an operand; there is none where only its type is written, as XLA reads it."""
         source, text, scope = self._source, self._text, self._scope
         first = at
         stop = type_end(source, at)
@@ -304,6 +309,8 @@ class InstructionReader:
         if name is None:
             if type_ is not None and scope.free_parameters:
                 return self._free_parameter(f"_{len(scope.parameters)}", type_, first, stop), stop
+            if type_ is not None and (at >= end or text[at] == ","):
+                return None, stop
             fail(f"expected the name of an operand, found {found(text, at)}", source, at)
         if text.startswith("(", skip(text, name.end())):
             return self._nested(first, at)

@@ -249,7 +249,12 @@ class _Printer:
         return "".join(parts + last)
 
     def filled(self, attributes: str, calls: tuple[Computation, ...], indent: str) -> str:
-        """Return attributes with the called computations in their places."""
+        """Return attributes with the called computations in their places.
+
+        Those of an op nobody knows name what they call as it was written.
+        """
+        if CALL not in attributes:
+            return attributes
         if self.style.canonical:
             inner = indent + "  "
             texts = [f"\n{inner}" + "".join(self.body(call, inner)) for call in calls]

@@ -5,7 +5,7 @@ A row reads `opcode … | operands | result`.  Kinds are
 * `array`; `scalar`, an array of rank 0; `tuple`; `token`; `any`;
 * `arrays`, of results: an array, or a tuple of one or more of them.
 
-`kind*` stands for any number of operands, `kind+` for one or more.
+`kind*` stands for any number of operands, `kind+` for one or more, `kind?` for one or none.
 The rest of typing, in `ops`, may rely on it.
 
 Source: XLA `hlo_parser.cc` (numbers of operands) and `hlo_verifier.cc`.
@@ -14,8 +14,8 @@ Source: XLA `hlo_parser.cc` (numbers of operands) and `hlo_verifier.cc`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Final, NoReturn
 
 from hloscope.errors import VerifyError
 from hloscope.hlo_parser.opcodes import OPCODES, SPELLINGS
@@ -70,7 +70,7 @@ _ROWS: Final = """
 
     cholesky fft                   | array                                  | array
     triangular-solve               | array array                            | array
-    rng                            | scalar scalar array*                   | array
+    rng                            | scalar scalar array?                   | array
     rng-bit-generator              | array                                  | arrays
     rng-get-and-update-state       |                                        | array
 
@@ -103,28 +103,46 @@ class Signature:
         operands: Kinds of the operands that there have to be.
         more: Kind of those that may follow, or nothing.
         result: Kind of the result.
+        most: How many there may be, if there is a limit.
     """
 
     operands: tuple[str, ...]
     more: str
     result: str
+    most: int | None = None
 
-    def check(self, opcode: str, operands: Sequence[Type], result: Type | None = None) -> None:
-        """Check number and kinds.
+    def takes(self, operands: Sequence[Type]) -> bool:
+        """Are number and kinds of the operands as they should be?"""
+        needed, found = self.operands, len(operands)
+        if found < len(needed) or (self.most is not None and found > self.most):
+            return False
+        for i, type_ in enumerate(operands):
+            kind = needed[i] if i < len(needed) else self.more
+            if not (type(type_) is TensorType and kind == "array") and not _is(type_, kind):
+                return False
+        return True
+
+    def gives(self, result: Type) -> bool:
+        """Is the result of the right kind?"""
+        kind = self.result
+        return (type(result) is TensorType and kind == "array") or _is(result, kind)
+
+    def refuse(self, opcode: str, operands: Sequence[Type], result: Type | None = None) -> NoReturn:
+        """Say what is wrong: with the operands, else with the result.
 
         Raises:
             VerifyError: With what was found, and what is needed.
         """
         found, needed = len(operands), len(self.operands)
-        if found < needed or (found > needed and not self.more):
-            more = " or more" if self.more else ""
+        if found < needed or (self.most is not None and found > self.most):
+            more = " or more" if self.most is None else f" or {self.most}" * (self.most > needed)
             raise VerifyError(f"`{opcode}` has {found} operands, needs {needed}{more}")
         for i, type_ in enumerate(operands):
             kind = self.operands[i] if i < needed else self.more
             if not _is(type_, kind):
                 raise VerifyError(f"operand {i} of `{opcode}` is {_wrong(type_, kind)}")
-        if result is not None and not _is(result, self.result):
-            raise VerifyError(f"`{opcode}` is declared {_wrong(result, self.result)}")
+        assert result is not None
+        raise VerifyError(f"`{opcode}` is declared {_wrong(result, self.result)}")
 
 
 def _is(type_: Type, kind: str) -> bool:
@@ -153,13 +171,15 @@ def _signatures() -> Iterator[tuple[str, Signature]]:
     for row in filter(str.strip, _ROWS.splitlines()):
         opcodes, operands, result = row.split("|")
         kinds = operands.split()
-        more = kinds.pop() if kinds and kinds[-1][-1] in "*+" else ""
+        more = kinds.pop() if kinds and kinds[-1][-1] in "*+?" else ""
         needed = (*kinds, more[:-1]) if more.endswith("+") else tuple(kinds)
+        most = None if more[-1:] in ("*", "+") else len(needed) + bool(more)
         for opcode in opcodes.split():
-            yield opcode, Signature(needed, more[:-1], result.strip())
+            yield opcode, Signature(needed, more[:-1], result.strip(), most)
     for opcode, spelling in SPELLINGS.items():
         if issubclass(spelling.op, Elementwise) and spelling.op.name != "copy":
-            yield opcode, Signature(("array",) * spelling.op.arity, "", "array")
+            arity = spelling.op.arity
+            yield opcode, Signature(("array",) * arity, "", "array", arity)
 
 
 SIGNATURES: Final = dict(_signatures())
@@ -171,24 +191,15 @@ OF_OWN_TYPE: Final = ("all_reduce", "all_gather", "collective_permute")
 _BY_OP: Final = {op: SIGNATURES[opcode] for op, opcode in OPCODES.items()}
 
 
-def check_signature(
-    op: Op, opcode: str, operands: Sequence[Type], result: Type | None = None
-) -> None:
-    """Check numbers and kinds of the operands of an op, and the kind of its result if it is known.
+def signature(op: Op) -> Signature | None:
+    """What an op takes and gives in HLO; `None` where nothing is known of it.
 
     >>> from hloscope.ops import OPS
-    >>> check_signature(OPS["iota"](0), "iota", [TokenType()])
-    Traceback (most recent call last):
-    hloscope.errors.VerifyError: error: `iota` has 1 operands, needs 0
-
-    Raises:
-        VerifyError: With what was found, and what is needed.
+    >>> signature(OPS["iota"](0)).takes([TokenType()])
+    False
     """
     if isinstance(op, AsyncStart) and op.wrapped is not None:
-        of_op = _BY_OP.get(type(op.wrapped))
+        known = _BY_OP.get(type(op.wrapped))
         kind = "any" if op.wrapped.name in OF_OWN_TYPE else "tuple"
-        known = of_op and Signature(of_op.operands, of_op.more, kind)
-    else:
-        known = _BY_OP.get(type(op))
-    if known is not None:
-        known.check(opcode, operands, result)
+        return known and replace(known, result=kind)
+    return _BY_OP.get(type(op))

@@ -131,6 +131,16 @@ def _sugared(opcode: str) -> tuple[str, str] | None:
     return None if step in _NO_STEPS.get(base, ()) else (base, step)
 
 
+def is_impossible(opcode: str) -> bool:
+    """Is it a step of an asynchronous op that has none of that name?
+
+    >>> is_impossible("recv-start"), is_impossible("recv-done"), is_impossible("mystery-start")
+    (True, False, False)
+    """
+    found = _SUGAR.fullmatch(opcode)
+    return found is not None and found[2] in _NO_STEPS.get(found[1], ()) and not is_opcode(opcode)
+
+
 def _read_all(opcode: str, attributes: str, inside: str) -> Read:
     parts = split_attributes(attributes)
     own = [part for part in parts if part[0] not in COMMON]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from hloscope.errors import UnsupportedError
 from hloscope.interpreter.registry import Kernel, Region, Site, evaluates, kernel
 from hloscope.interpreter.transfers import zeros
 from hloscope.interpreter.values import Value
@@ -27,18 +28,27 @@ def _async_start(op: AsyncStart, at: Site) -> Kernel:
     type_, has_regions = at.ins.type, bool(at.ins.calls)
     if op.wrapped is not None and op.wrapped.name in _BARE:
         return _wrapped(op, at, type_)
-    assert isinstance(type_, TupleType)
+    if not isinstance(type_, TupleType):
+        return _wrapped(op, at, type_)
     given, result, *contexts = type_.elements
+    if result == TupleType(()):
+        raise UnsupportedError(f"`{op.name}` whose result is there only when it is done")
+    if has_regions and len(at.operands) < len(at.ins.calls[0].parameters) and _calls(op):
+        raise UnsupportedError(f"`{op.name}` to which an update brings operands")
     rest = tuple(map(zeros, contexts))
     packs = isinstance(given, TupleType)
-    is_call = op.wrapped is None or isinstance(op.wrapped, Call | Fusion)
-    inner = _called(result) if is_call else _wrapped(op, at, result)
+    inner = _called(result) if _calls(op) else _wrapped(op, at, result)
 
     def start(*values: Any) -> Value:
         operands = values[1:] if has_regions else values
         return (operands if packs else operands[0], inner(*values), *rest)
 
     return start
+
+
+def _calls(op: AsyncStart) -> bool:
+    """Is the computation itself what is begun?"""
+    return op.wrapped is None or isinstance(op.wrapped, Call | Fusion)
 
 
 def _called(result: Type) -> Kernel:

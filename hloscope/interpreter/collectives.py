@@ -168,12 +168,7 @@ def _all_gather(op: AllGather, at: Site) -> Kernel:
 def _all_to_all(op: AllToAll, at: Site) -> Kernel:
     split, concat = op.split_dimension, op.concat_dimension
     if split is None:  # an operand for each member
-        return _exchange(
-            op,
-            at,
-            lambda parts, _: parts,
-            lambda parts, place, _: tuple([theirs[place] for theirs in parts]),
-        )
+        return _exchange(op, at, lambda parts, _: parts, _one_for_each)
     axis = split if concat is None else concat
 
     def mine(parts: Parts, place: int, operands: tuple[Any, ...]) -> tuple[Value, ...]:
@@ -188,9 +183,28 @@ def _all_to_all(op: AllToAll, at: Site) -> Kernel:
     return _exchange(op, at, lambda parts, _: parts, mine)
 
 
+def _one_for_each(parts: Parts, place: int, operands: tuple[Any, ...]) -> tuple[Value, ...]:
+    """Every member's operand for this one.
+
+    Raises:
+        EvaluationError: There is not one operand for each member.
+    """
+    if len(operands) != len(parts):
+        raise EvaluationError(
+            f"`all_to_all` has {len(operands)} operands for {len(parts)} members of the group"
+        )
+    return tuple([theirs[place] for theirs in parts])
+
+
 def _part(array: Array, axis: int, count: int, number: int) -> Array:
-    """One of `count` equal parts along an axis."""
-    size = array.shape[axis] // count
+    """One of `count` equal parts along an axis.
+
+    Raises:
+        EvaluationError: It cannot be split so.
+    """
+    size, rest = divmod(array.shape[axis], count)
+    if rest:
+        raise EvaluationError(f"size {array.shape[axis]} cannot be split in {count} parts")
     where = [slice(None)] * array.ndim
     where[axis] = slice(number * size, (number + 1) * size)
     return array[tuple(where)]
@@ -205,8 +219,10 @@ def _ragged_all_to_all(op: RaggedAllToAll, at: Site) -> Kernel:
         for data, _, inputs, sizes, outputs, _ in parts:
             many = len(inputs) // len(parts)  # several updates for each member
             for n in range(place * many, (place + 1) * many):
-                size, to = int(sizes[n]), int(outputs[n])
-                result[to : to + size] = data[int(inputs[n]) : int(inputs[n]) + size]
+                size, to, begin = int(sizes[n]), int(outputs[n]), int(inputs[n])
+                if min(size, to, begin) < 0 or max(to - len(result), begin - len(data)) + size > 0:
+                    raise EvaluationError(f"{size} rows from {begin} on do not fit at {to}")
+                result[to : to + size] = data[begin : begin + size]
         return (result,)
 
     return _exchange(op, at, lambda parts, _: parts, mine)

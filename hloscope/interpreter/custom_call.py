@@ -48,7 +48,34 @@ def _custom_call(op: CustomCall, at: Site) -> Kernel:
             f"custom call `{target}` has no evaluation{hint or '; a Python function can be given'}",
             span=at.ins.span,
         )
-    return maker(op, at)
+    try:
+        kernel = maker(op, at)
+    except _UNFIT:
+        raise _unlike(target) from None
+
+    def evaluated(*values: Any) -> Value:
+        try:
+            return kernel(*values)
+        except _UNFIT:
+            raise _unlike(target) from None
+
+    return evaluated
+
+
+_UNFIT: Final = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+)
+
+
+def _unlike(target: str) -> UnsupportedError:
+    """A call says what it likes of its operands: one that is unlike those known is not wrong."""
+    message = f"custom call `{target}` has other operands, results or parts than are known of it"
+    return UnsupportedError(message)
 
 
 def _given(target: str, function: UserFunction, at: Site) -> Kernel:

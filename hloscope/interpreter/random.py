@@ -46,9 +46,11 @@ def _rng_bit_generator(op: RngBitGenerator, at: Site) -> Kernel:
     only_bits = len(at.results) == 1
 
     def kernel(state: Any) -> Value:
-        words = np.ascontiguousarray(state).view(np.uint64).reshape(-1)
-        if len(words) not in (2, 3):
-            raise EvaluationError(f"{op.name} has a state of {len(words)} words, needs 2 or 3")
+        flat = np.ascontiguousarray(state).reshape(-1)
+        if flat.nbytes not in (16, 24):
+            found = f"{flat.nbytes / 8:g} words"
+            raise EvaluationError(f"{op.name} has a state of {found}, needs 2 or 3")
+        words = flat.view(np.uint64)
         after, found = generate(words, shape, bits)
         if only_bits:
             return finish(found)
@@ -107,7 +109,8 @@ def _rng(op: Rng, at: Site) -> Kernel:
         return philox_bits(state, shape, bits)[1]
 
     def kernel(a: Any, b: Any, *given: Any) -> Value:
-        shape = tuple(int(n) for n in given[0]) if given else tuple(s or 0 for s in sizes)
+        is_given = bool(given) and given[0].ndim == 1  # HLO declares the sizes
+        shape = tuple(int(n) for n in given[0]) if is_given else tuple(s or 0 for s in sizes)
         if is_normal:
             return _normal(words, shape, bits, a, b).astype(dtype, copy=False)
         if is_float:

@@ -324,7 +324,8 @@ def _bitcast(op: Bitcast, at: Site) -> Kernel:
     Tiles do not count, as in XLA's own evaluator, which keeps none.
     """
     (operand,), result = at.operands, at.result
-    assert isinstance(operand, TensorType)
+    if not isinstance(operand, TensorType):
+        raise UnsupportedError("a bitcast between tuples cannot be evaluated")
     shape, dtype = known_sizes(result), dtype_of(result.element)
     order, back = _major_to_minor(operand.layout, operand.rank), [0] * result.rank
     of_result = _major_to_minor(result.layout, result.rank)
@@ -332,6 +333,8 @@ def _bitcast(op: Bitcast, at: Site) -> Kernel:
         back[d] = place
     memory = tuple(shape[d] for d in of_result)
     old, new = packed_bits(operand.element, 8), packed_bits(result.element, 8)
+    if old != new and operand.is_static and operand.num_elements == result.num_elements:
+        raise UnsupportedError("a bitcast between floats of different precision is not evaluated")
     if dtype_of(operand.element) == dtype:
         return lambda x: reshaped(x.transpose(order), memory).transpose(back)
 

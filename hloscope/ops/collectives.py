@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from hloscope.errors import VerifyError
-from hloscope.ir.types import TensorType
+from hloscope.ir.types import TensorType, TupleType
 from hloscope.mlir.types import type_text
 from hloscope.ops.base import Callee, Op, Pairs, Type, op
 from hloscope.ops.declared import mismatch
@@ -367,11 +367,15 @@ class AllToAll(Collective):
             return packed(types)
         require(number > 0, "all_to_all_c4", f"split_count {number}, needs at least 1")
         check_groups(self.replica_groups, _ALL_TO_ALL, same_size=True, group_size=number)
-        return packed(_exchanged(t, split, concat, number) for t in types)
+        return packed(exchanged(t, split, concat, number) for t in types)
 
 
-def _exchanged(t: TensorType, split: int, concat: int, number: int) -> TensorType:
-    """What an operand becomes among `number` members."""
+def exchanged(t: TensorType, split: int, concat: int, number: int) -> TensorType:
+    """What an operand of `all_to_all` becomes among `number` members.
+
+    Raises:
+        VerifyError: There are no such dimensions, or they cannot be split.
+    """
     for name, d, rule in (("split", split, "all_to_all_c1"), ("concat", concat, "all_to_all_c3")):
         require(
             0 <= d < t.rank,
@@ -427,8 +431,14 @@ _PERMUTE: Final = PairRules(
 
 def is_in_place(operands: tuple[Type, ...]) -> bool:
     """Is it HLO's `collective-permute` that writes into a buffer: input, output, two offsets?"""
-    offsets = operands[2:] if len(operands) == 4 else ()
-    return bool(offsets) and not any(isinstance(t, TensorType) and t.rank for t in offsets)
+    return len(operands) == 4 and all(map(_is_offset, operands[2:]))
+
+
+def _is_offset(type_: Type) -> bool:
+    """Is it an integer, or a tuple of such for each dimension or array?"""
+    if isinstance(type_, TensorType):
+        return type_.rank == 0 and type_.element.kind in ("signed", "unsigned")
+    return isinstance(type_, TupleType) and all(map(_is_offset, type_.elements))
 
 
 @op("collective_permute")
@@ -464,10 +474,29 @@ class CollectivePermute(Collective):
 
 @op("ragged_all_to_all")
 class RaggedAllToAll(Collective):
-    """`all_to_all` with sizes and offsets given at run time."""
+    """`all_to_all` with sizes and offsets given at run time.
+
+    Operands: the input, the output, then its offsets, sizes, the output's offsets, received sizes.
+    """
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 6)
+        sent, into, first, *numbers = tensors(self.name, operands)
+        require(
+            sent.element == into.element
+            and sent.rank == into.rank > 0
+            and all(map(fit, sent.sizes[1:], into.sizes[1:])),
+            "",
+            f"input {type_text(sent)} and output {type_text(into)} may differ in dimension 0 only",
+        )
+        for t in (first, *numbers):
+            is_integer = t.element.kind in ("signed", "unsigned")
+            require(
+                is_integer and t.rank == 1 and fit(t.sizes[0], first.sizes[0]),
+                "",
+                f"offsets and sizes need to be vectors of integers of one size, found"
+                f" {type_text(t)}",
+            )
         return bare(operands[1])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hloscope.ir.types import TensorType
+from hloscope.mlir.types import type_text
 from hloscope.ops.base import Callee, Dims, Op, Type, op
 from hloscope.ops.declared import check_declared_sizes, product_element
 from hloscope.ops.infer_util import (
@@ -157,9 +158,24 @@ class ScaledDot(Op):
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 4)
-        lhs, rhs, _, _ = tensors(self.name, operands)
+        lhs, rhs, *scales = tensors(self.name, operands)
         _check_dimensions(self.dimensions, lhs, rhs)
+        for scaled, scale in zip((lhs, rhs), scales, strict=True):
+            require(
+                scale.rank == 0 or _is_blocked(scaled, scale),
+                "",
+                f"a scale {type_text(scale)} does not divide {type_text(scaled)} into blocks",
+            )
         return array(product_element(lhs, rhs), _contracted(self.dimensions, lhs, rhs))
+
+
+def _is_blocked(scaled: TensorType, scale: TensorType) -> bool:
+    """Is there an element of the scale for each block of the array?"""
+    sizes = zip(scaled.sizes, scale.sizes, strict=False)
+    return scale.rank == scaled.rank and all(
+        whole is None or blocks is None or (whole % blocks == 0 if blocks else whole == 0)
+        for whole, blocks in sizes
+    )
 
 
 @op("ragged_dot")

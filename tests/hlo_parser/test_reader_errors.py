@@ -58,10 +58,10 @@ CASES = {
         "4:20: error: expected `,` or `)`, found `a`\n  b = f32[2] add(a a)\n                   ^",
     ),
     "operand without name": (
-        HEAD + "  b = f32[2] add(a, f32[2])\n}",
-        "4:27: error: expected the name of an operand, found `)`\n"
-        "  b = f32[2] add(a, f32[2])\n"
-        "                          ^",
+        HEAD + "  b = f32[2] add(a, f32[2] =)\n}",
+        "4:28: error: expected the name of an operand, found `=`\n"
+        "  b = f32[2] add(a, f32[2] =)\n"
+        "                           ^",
     ),
     "operand of a single instruction": (
         "b = f32[2] abs(a)",

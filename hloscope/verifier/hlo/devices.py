@@ -14,7 +14,6 @@ from hloscope.ops.collectives import Collective, CollectivePermute
 from hloscope.ops.control import AsyncStart
 from hloscope.ops.transfers import Recv, RecvDone, Send, SendDone
 
-
 _MOST_DEVICES: Final = 1 << 31
 
 

@@ -7,6 +7,31 @@ from dataclasses import replace
 from hloscope.ir.types import BufferType, TensorType, TupleType, Type, compatible
 
 
+def placed(type_: Type) -> Type:
+    """The type with its bounds as sizes: what HLO sets aside room for.
+
+    >>> from hloscope.hlo_parser.types import parse_type, print_type
+    >>> print_type(placed(parse_type("(f32[<=4,3], s32[])")))
+    '(f32[4,3], s32[])'
+    """
+    match type_:
+        case TensorType() if type_.bounds:
+            pairs = zip(type_.sizes, type_.bounds, strict=True)
+            sizes = tuple([bound if size is None else size for size, bound in pairs])
+            return TensorType(type_.element, sizes, type_.layout)
+        case TupleType():
+            return TupleType(tuple(map(placed, type_.elements)))
+        case _:
+            return type_
+
+
+def is_placed(type_: Type) -> bool:
+    """Has the type no bounds?"""
+    if isinstance(type_, TensorType):
+        return not type_.bounds
+    return not isinstance(type_, TupleType) or all(map(is_placed, type_.elements))
+
+
 def alike(a: tuple[Type, ...], b: tuple[Type, ...], *, wider: bool) -> bool:
     """The same but for layouts and the precision of floats, as XLA's inference compares."""
     return len(a) == len(b) and all(_same(x, y, wider) for x, y in zip(a, b, strict=True))

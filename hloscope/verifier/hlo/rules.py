@@ -15,9 +15,8 @@ from hloscope.hlo_parser.types import print_type
 from hloscope.ir.graph import Instruction
 from hloscope.ir.op import Op
 from hloscope.ir.types import ELEMENT_TYPES, BufferType, TensorType, TokenType, TupleType, Type
-from hloscope.ops.collectives import AllGather, AllToAll, ReduceScatter
-from hloscope.ops.control import AsyncDone, AsyncUpdate, Case, CustomCall
 from hloscope.ops.contraction import DotGeneral
+from hloscope.ops.control import AsyncDone, AsyncUpdate, Case, CustomCall
 from hloscope.ops.convolution import Convolution
 from hloscope.ops.declared import check_declared_sizes
 from hloscope.ops.dynamic import DynamicReshape
@@ -25,6 +24,7 @@ from hloscope.ops.random import Rng, RngBitGenerator
 from hloscope.ops.reduction import TopK
 from hloscope.ops.shape import Bitcast, BroadcastInDim, Constant, Iota
 from hloscope.ops.transfers import Infeed, Recv
+from hloscope.verifier.hlo.collectives import COLLECTIVES
 from hloscope.verifier.hlo.likeness import like
 
 _MOST_LITERAL: Final = 1 << 16
@@ -100,6 +100,10 @@ def _iota(ins: Instruction) -> None:
 
 def _rng(ins: Instruction) -> None:
     assert isinstance(ins.op, Rng)
+    if len(ins.operands) > 2:
+        shape = _array(ins.operands[2].type)
+        if shape.element.kind not in ("signed", "unsigned") or shape.rank > 1:
+            raise VerifyError(f"the sizes are {_text(shape)}, need to be a vector of integers")
     a, b, result = [_array(t).element for t in (*_types(ins)[:2], ins.type)]
     if not a == b == result:
         raise VerifyError(f"operands are of {a} and {b}, the result of {result}", rule="rng_c1")
@@ -129,6 +133,12 @@ def _most(type_: TensorType) -> list[Any]:
     return [
         bound if size is None else size for size, bound in zip(type_.sizes, bounds, strict=True)
     ]
+
+
+def _array(type_: Type) -> TensorType:
+    array = type_.element if isinstance(type_, BufferType) else type_
+    assert isinstance(array, TensorType)
+    return array
 
 
 def _conditional(ins: Instruction) -> None:
@@ -174,79 +184,15 @@ def _infeed(ins: Instruction) -> None:
 def _random_bits(ins: Instruction) -> None:
     """HLO may declare the bits only, or the new state before them."""
     if isinstance(ins.type, TupleType):
-        _parts(ins, "state", "bits")
-        ins.op.verify(_types(ins), ins.type.elements)
+        state, _ = _parts(ins, "state", "bits")
+        if not like(state, ins.operands[0].type):
+            raise VerifyError(f"the state becomes {_text(state)}, was {_text(*_types(ins))}")
 
 
 def _top_k(ins: Instruction) -> None:
-    assert isinstance(ins.type, TupleType)
+    if _array(ins.operands[0].type).element.kind == "complex":
+        raise VerifyError("complex numbers have no order")
     ins.op.verify(_types(ins), _parts(ins, "values", "indices"))
-
-
-def _pairwise(ins: Instruction) -> list[tuple[TensorType, TensorType]]:
-    """Operands and the results that belong to them."""
-    results = ins.type.elements if isinstance(ins.type, TupleType) else (ins.type,)
-    if len(results) != len(ins.operands):
-        raise VerifyError(f"{len(results)} results for {len(ins.operands)} operands")
-    pairs = []
-    for operand, result in zip(map(_array, _types(ins)), map(_array, results), strict=True):
-        if not like(operand, _with_sizes(result, operand)):
-            raise VerifyError(
-                f"the operand is of {operand.element}, the result of {result.element}"
-            )
-        pairs.append((operand, result))
-    return pairs
-
-
-def _array(type_: Type) -> TensorType:
-    array = type_.element if isinstance(type_, BufferType) else type_
-    assert isinstance(array, TensorType)
-    return array
-
-
-def _with_sizes(type_: TensorType, sizes: TensorType) -> TensorType:
-    return TensorType(type_.element, sizes.sizes, None, sizes.bounds)
-
-
-def _gathers(ins: Instruction) -> None:
-    assert isinstance(ins.op, AllGather)
-    for operand, result in _pairwise(ins):
-        _scaled(operand, result, ins.op.all_gather_dim, "all_gather_c1", grows=True)
-
-
-def _scatters(ins: Instruction) -> None:
-    assert isinstance(ins.op, ReduceScatter)
-    for operand, result in _pairwise(ins):
-        _scaled(operand, result, ins.op.scatter_dimension, "reduce_scatter_c2", grows=False)
-
-
-def _scaled(small: TensorType, big: TensorType, d: int, rule: str, *, grows: bool) -> None:
-    """One is the other but for dimension `d`, whose size it divides."""
-    if not 0 <= d < small.rank:
-        raise VerifyError(f"dimension {d} is not in [0, {small.rank})", rule=rule)
-    if not grows:
-        small, big = big, small
-    fits = small.rank == big.rank
-    if fits:
-        sizes = [t.sizes[:d] + t.sizes[d + 1 :] for t in (small, big)]
-        have, want = small.sizes[d], big.sizes[d]
-        whole = have is None or want is None or (want % have == 0 if have else want == 0)
-        fits = sizes[0] == sizes[1] and whole
-    if not fits:
-        texts = [_text(t) for t in (small, big)]
-        raise VerifyError(f"{texts[0]} and {texts[1]} do not fit along dimension {d}", rule=rule)
-
-
-def _all_to_all(ins: Instruction) -> None:
-    op = ins.op
-    assert isinstance(op, AllToAll)
-    for operand, result in _pairwise(ins):
-        named = [d for d in (op.split_dimension, op.concat_dimension) if d is not None]
-        for d in named:
-            if not 0 <= d < operand.rank:
-                raise VerifyError(f"dimension {d} is not in [0, {operand.rank})")
-        if operand.is_static and result.is_static and prod(operand.shape) != prod(result.shape):
-            raise VerifyError("operand and result have different numbers of elements")
 
 
 def _anything(ins: Instruction) -> None:
@@ -261,6 +207,7 @@ def _convolution(ins: Instruction) -> None:
 
 
 OWN_RULES: Final[dict[type[Op], Callable[[Instruction], Any]]] = {
+    **COLLECTIVES,
     Convolution: _convolution,
     BroadcastInDim: _broadcast,
     Bitcast: _bitcast,
@@ -270,9 +217,6 @@ OWN_RULES: Final[dict[type[Op], Callable[[Instruction], Any]]] = {
     DynamicReshape: _dynamic_reshape,
     Infeed: _infeed,
     Iota: _iota,
-    AllGather: _gathers,
-    ReduceScatter: _scatters,
-    AllToAll: _all_to_all,
     CustomCall: _anything,
     Recv: _recv,
     Rng: _rng,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from hloscope.errors import Diagnostic, UnsupportedError, VerifyError
-from hloscope.hlo_parser.signatures import OF_OWN_TYPE, check_signature
+from hloscope.hlo_parser.signatures import OF_OWN_TYPE, signature
 from hloscope.hlo_parser.spelling import template
 from hloscope.hlo_parser.types import print_type
 from hloscope.ir.graph import Instruction
@@ -30,7 +30,7 @@ from hloscope.ops.control import (
 from hloscope.ops.convolution import Convolution
 from hloscope.ops.gather_scatter import Gather, Scatter
 from hloscope.ops.infer_util import bare, leaves, packed
-from hloscope.verifier.hlo.likeness import alike, like
+from hloscope.verifier.hlo.likeness import alike, is_placed, like, placed
 from hloscope.verifier.hlo.rules import OWN_RULES
 
 
@@ -75,7 +75,13 @@ def _check(ins: Instruction) -> None:
         IncompatibleTypesError: The declared type is not the inferred one.
         VerifyError: Another constraint is broken.
     """
-    check_signature(ins.op, opcode(ins), [o.type for o in ins.operands], ins.type)
+    operands = tuple([o.type for o in ins.operands])
+    needed = signature(ins.op)
+    if needed is not None and not (needed.takes(operands) and needed.gives(ins.type)):
+        needed.refuse(opcode(ins), operands, ins.type)
+    if not all(map(is_placed, (ins.type, *operands))):
+        ins = _placed(ins)
+        operands = tuple([o.type for o in ins.operands])
     if isinstance(ins.op, AsyncStart):
         _check_start(ins)
         return
@@ -86,13 +92,19 @@ def _check(ins: Instruction) -> None:
             return
         several = isinstance(ins.type, TupleType) and not isinstance(ins.op, _ONE_VALUE)
         results = leaves(ins.type) if several else (ins.type,)
-        ins.op.verify(tuple([o.type for o in ins.operands]), results, ins.calls)
+        ins.op.verify(operands, results, ins.calls)
     except IncompatibleTypesError as error:
         if not alike(error.inferred, error.declared, wider=isinstance(ins.op, _WIDENING)):
             raise
     except VerifyError as error:
         if not _is_fine_in_hlo(ins.op, error.rule):
             raise
+
+
+def _placed(ins: Instruction) -> Instruction:
+    """The instruction on arrays of the bounds of its operands, which is how HLO infers sizes."""
+    operands = tuple([Instruction(o.name, placed(o.type), o.op) for o in ins.operands])
+    return Instruction(ins.name, placed(ins.type), ins.op, operands, ins.calls, span=ins.span)
 
 
 def _check_start(ins: Instruction) -> None:
@@ -113,8 +125,8 @@ def _check_start(ins: Instruction) -> None:
         if not like(found, needed):
             texts = [print_type(t, layout=False) for t in (found, needed)]
             raise VerifyError(f"the first part of the type is {texts[0]}, the operands {texts[1]}")
-    if inner.type != TupleType(()):  # else the result is not there before it is done
-        _check(inner)
+    if inner.type != TupleType(()) or ins.type == inner.type:
+        _check(inner)  # else the result is not there before it is done
 
 
 def begun(ins: Instruction) -> Instruction | None:
