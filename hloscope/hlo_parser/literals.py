@@ -241,6 +241,8 @@ def _floats(element: ElementType, words: list[str]) -> Array:
             out.view("u1")[(values > 0) & (values < 1.5 * 2.0**-127)] = 0
     for at in np.flatnonzero(np.isnan(values)):
         found = _NAN.fullmatch(words[at])
+        if found and found[2] and element.name not in _IEEE:
+            raise ValueError
         if found and (found[1] or found[2]) and element.name in _IEEE:
             out.view(_bits(element))[at] = _nan_bits(element, bool(found[1]), found[2])
         elif found and found[1]:

@@ -48,8 +48,8 @@ def _rng_bit_generator(op: RngBitGenerator, at: Site) -> Kernel:
     def kernel(state: Any) -> Value:
         flat = np.ascontiguousarray(state).reshape(-1)
         if flat.nbytes not in (16, 24):
-            found = f"{flat.nbytes / 8:g} words"
-            raise EvaluationError(f"{op.name} has a state of {found}, needs 2 or 3")
+            size = f"{flat.nbytes / 8:g} words"
+            raise EvaluationError(f"{op.name} has a state of {size}, needs 2 or 3")
         words = flat.view(np.uint64)
         after, found = generate(words, shape, bits)
         if only_bits:

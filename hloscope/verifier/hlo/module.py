@@ -9,12 +9,14 @@ from hloscope.hlo_parser.types import parse_type, print_type, read_type
 from hloscope.ir.graph import Instruction, Module
 from hloscope.ir.types import TupleType, Type
 from hloscope.ops.control import Fusion, Parameter
+from hloscope.verifier.hlo.aliasing import check_aliasing
 from hloscope.verifier.hlo.likeness import like
 
 
 def check_module(module: Module) -> Iterator[Diagnostic]:
     """What belongs to no single instruction."""
     yield from _check_entry_layout(module)
+    yield from check_aliasing(module)
     yield from _check_order(module)
     yield from _check_parameters(module)
     yield from _check_fusions(module)

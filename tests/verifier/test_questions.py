@@ -1,0 +1,145 @@
+"""Whatever is asked about a program: no question fails, and the answers do not contradict."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import hloscope
+from hloscope.errors import HloscopeError, VerifyError
+from tests.verifier import hlo_programs
+from tests.verifier.ends import disagreements
+
+SUM = "s { x = f32[] parameter(0) y = f32[] parameter(1) ROOT r = f32[] add(x, y) }\n"
+
+
+@pytest.mark.parametrize(
+    "program", hlo_programs.RIGHT, ids=lambda p: f"{p.lines[0].opcode} {p.parameters}"
+)
+def test_a_right_program_of_each_opcode_is_accepted_and_answered(
+    program: hlo_programs.Program,
+) -> None:
+    assert hloscope.verify(program.text()) == []
+    assert disagreements(program.text()) == []
+
+
+def test_answers_about_changed_programs_agree(full: bool) -> None:
+    found = {
+        text: wrong
+        for number, text in enumerate(hlo_programs.programs(30_000 if full else 300))
+        if (wrong := disagreements(text, number))
+    }
+    assert found == {}
+
+
+def test_half_of_the_changed_programs_are_wrong_and_many_are_not() -> None:
+    """Else the agreement above would say little."""
+    verdicts = [_is_right(text) for text in hlo_programs.programs(300)]
+    assert 0.1 < sum(verdicts) / len(verdicts) < 0.9
+
+
+def _is_right(text: str) -> bool:
+    return not hloscope.verify(text)
+
+
+REFUSED = {
+    "all-gather of rank 0": "a = f32[32] parameter(0) ROOT r = f32[] all-gather(a), dimensions={0}",
+    "no operand": "ROOT r = f32[] bitcast()",
+    "nothing to broadcast": "ROOT r = pred[] broadcast(), dimensions={}",
+    "a tuple of nothing": "a = f32[4,4] parameter(0) ROOT r = () bitcast-convert(a)",
+    "sizes that are vectors": "a = s32[2,3] parameter(0) b = s32[1] parameter(1)"
+    " ROOT r = () dynamic-reshape(a, b, b)",
+    "too few sizes": "a = s32[4] parameter(0) b = s32[] parameter(1)"
+    " ROOT r = s32[2,2] dynamic-reshape(a, b)",
+    "a StableHLO shape": "a = s32[4] parameter(0) b = s32[2] parameter(1)"
+    " ROOT r = s32[2,2] dynamic-reshape(a, b)",
+    "recv of an array": "a = f32[4] parameter(0) t = token[] after-all()"
+    " ROOT r = (f32[4], token[]) recv(t), channel_id=1",
+    "recv that is no tuple": "t = token[] after-all() ROOT r = f32[4] recv(t), channel_id=1",
+    "recv-start": "t = token[] after-all() ROOT r = (f32[4], u32[], token[]) recv-start(t)",
+    "done of a parameter": "a = () parameter(0) ROOT r = (f32[4], s32[]) add-done(a)",
+    "done of another op": "a = f32[4] parameter(0) c = ((f32[4]), f32[3], s32[])"
+    ' custom-call-start(a), custom_call_target="x" ROOT d = f32[3] add-done(c)',
+    "update of another op": "a = f32[4] parameter(0) c = ((f32[4]), f32[3], s32[])"
+    ' custom-call-start(a), custom_call_target="x"'
+    " u = ((f32[4]), f32[3], s32[]) add-update(c) ROOT d = f32[3] custom-call-done(u)",
+    "a start of another element": "a = f32[4] parameter(0)"
+    " ROOT r = s32[8] all-gather-start(a), dimensions={0}",
+    "a start without operands": "ROOT r = ((f32[4]), f32[8]) all-gather-start(), dimensions={0}",
+    "a start of other operands": "a = f32[4] parameter(0) s = ((f32[5]), f32[2], s32[])"
+    " slice-start(a), slice={[0:2]} ROOT r = f32[2] slice-done(s)",
+    "a start of a wrong op": "a = f32[4,4] parameter(0) s = ((f32[4,4]), f32[4,4], s32[])"
+    " dot-start(a, a) ROOT r = f32[4,4] dot-done(s)",
+    "done of three": "a = f32[4] parameter(0) ROOT r = s32[9] all-gather-done(a, a, a)",
+    "iota of operands": "a = f32[4] parameter(0) ROOT r = f32[4] iota(a, a), iota_dimension=0",
+    "rng of one": "a = f32[] constant(0) ROOT r = f32[2] rng(a), distribution=rng_uniform",
+    "rng of other elements": "a = f32[] constant(0)"
+    " ROOT r = s32[2] rng(a, a), distribution=rng_uniform",
+    "dot of three": "a = f32[4] parameter(0) ROOT r = f32[] dot(a, a, a),"
+    " lhs_contracting_dims={0}, rhs_contracting_dims={0}",
+    "a conditional on a float": "a = f32[] parameter(0) ROOT r = f32[] conditional(a, a, a),"
+    " branch_computations={{x = f32[] parameter(0) ROOT y = f32[] abs(x)},"
+    " {x = f32[] parameter(0) ROOT y = f32[] negate(x)}}",
+    "a gather of too few": "a = f32[4] parameter(0)"
+    " ROOT r = f32[8] all-gather(a), replica_groups={{0,1,2}}, dimensions={0}",
+    "a split that leaves a rest": "a = f32[4] parameter(0)"
+    " ROOT r = f32[4] all-to-all(a), replica_groups={{0,1,2}}, dimensions={0}",
+    "bounds that differ": "a = f32[<=4] parameter(0) ROOT r = f32[3] abs(a)",
+    "an operand without a name": "a = f32[] parameter(0) ROOT r = f32[] add(a, f32[])",
+    "copy-start of a tuple": "a = (f32[]) parameter(0) ROOT r = ((f32[]), (f32[]), u32[])"
+    " copy-start(a)",
+    "add-dependency on an array": "a = f32[] parameter(0) ROOT r = f32[] add-dependency(a, a)",
+    "domain of two": "a = f32[] parameter(0) ROOT r = f32[] domain(a, a),"
+    ' domain={kind="sharding", entry={}, exit={}}',
+    "infeed of an array": "a = f32[] parameter(0) ROOT r = ((f32[]), token[]) infeed(a)",
+    "nan of a payload that e4m3fn lacks": "ROOT r = f8e4m3fn[] constant(nan(0x1))",
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_wrong_programs_are_refused(name: str) -> None:
+    text = f"{SUM}ENTRY e {{ {REFUSED[name]} }}"
+    assert hloscope.verify(text)
+    assert disagreements(text) == []
+
+
+HEADERS = [
+    "num_partitions={1}",
+    "num_partitions=99999999999999999999",
+    "replica_count=-1",
+    "replica_count=x, num_partitions=2",
+    "input_output_alias={ {0, a}: (0, {}, may-alias) }",
+    "input_output_alias={ {0}: (0, a, may-alias) }",
+]
+
+
+@pytest.mark.parametrize("header", HEADERS)
+def test_wrong_headers_are_refused(header: str) -> None:
+    assert hloscope.verify(f"HloModule m, {header}\nENTRY e {{ ROOT p = f32[4] parameter(0) }}")
+
+
+WRONG = {
+    "convolution": "p = f16[1,2,2,2] parameter(0) ROOT c = f16[1,2,2,3] convolution(p, p),"
+    " window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f",
+    "fft": "p = f32[3,4,9] parameter(0) ROOT f = c64[3,5] fft(p), fft_type=RFFT, fft_length={3,9}",
+    "transpose": "p = f32[4] parameter(0) ROOT r = f32[4] transpose(p), dimensions={1,0,3,2}",
+    "dot": "p = f32[4,4,0] parameter(0) ROOT d = f32[4,4] dot(p, p), lhs_contracting_dims={1},"
+    " rhs_contracting_dims={0}",
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.parametrize("how", ["indexing", "indexing_from", "to_parameters"])
+def test_maps_of_wrong_programs_are_not_blamed(name: str, how: str) -> None:
+    """A proof that fails, or a form that cannot be made, leads to what is wrong."""
+    root = hloscope.read(f"ENTRY e {{ {WRONG[name]} }}").root
+    error = None
+    try:
+        found = getattr(root, how)()
+        assert not any(check.is_refuted for check in found.verify().checks)
+        made = found.to_latex(), found.to_html(), found.to_svg(), json.dumps(found.to_json())
+        assert all(made)
+    except HloscopeError as refused:
+        error = refused
+    assert error is None or (isinstance(error, VerifyError) and error.span is not None)
