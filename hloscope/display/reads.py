@@ -9,6 +9,7 @@ from typing import Final
 from hloscope.display.answer import Answer, shape_text
 from hloscope.display.parts import access_parts
 from hloscope.display.picture import OUTPUT, READS, Index, Mark, Panel, svg
+from hloscope.errors import UnsupportedError
 from hloscope.fusion.leaves import leaf_types
 from hloscope.indexing import Access, Accesses
 from hloscope.ir.types import TensorType, Type
@@ -26,11 +27,12 @@ def to_svg(answer: Answer, at: Index | None = None) -> str:
         at: The element; the one in the middle if not given.
 
     Raises:
+        UnsupportedError: There is no tensor.
         ValueError: The tensor has no such element.
     """
     name = answer.instruction.name
     if not answer.outputs:
-        return svg([], caption=f"{name} has no output")
+        raise UnsupportedError(f"`{name}` has no tensor to draw")
     first = answer.outputs[0]
     if answer.direction == "output_to_input":
         title, asked, verb = name, first.type, "reads"
