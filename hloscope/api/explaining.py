@@ -38,17 +38,19 @@ def check(module: Module | None) -> None:
 def of_right_programs(question: Callable[P, T]) -> Callable[P, T]:
     """The question; if it goes wrong for a wrong program, it ends with what is wrong there.
 
-    What is asked, the first argument, has an attribute `asked_module`.
+    What is asked, the first argument, has the attributes `asked_module` and `while_asked`, a
+    context that is entered for the time of the question.
     """
 
     @wraps(question)
     def asked(*args: P.args, **named: P.kwargs) -> T:
+        about = cast(Any, args[0])
         try:
-            return question(*args, **named)
+            with about.while_asked:
+                return question(*args, **named)
         except HloscopeError:
             raise
         except Exception as error:
-            about = cast(Any, args[0])
             try:
                 check(about.asked_module)
             except VerifyError as wrong:

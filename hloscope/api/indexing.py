@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, Final
 
@@ -31,6 +32,7 @@ class Indexing:
     ) -> None:
         self.answer: Final = answer
         self.asked_module: Final = module
+        self.while_asked: Final = nullcontext()
         self._file = file
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cached_property
 from threading import RLock
@@ -26,7 +26,7 @@ from hloscope.display.answer import (
 )
 from hloscope.display.provenance import glob, metadata_of, provenance_of
 from hloscope.display.text import headline
-from hloscope.errors import UnknownNameError, did_you_mean
+from hloscope.errors import UnknownNameError, UnsupportedError, did_you_mean
 from hloscope.fusion.analysis import Analysis
 from hloscope.fusion.parameter_reads import ParameterReads
 from hloscope.fusion.physical import linear as _linear
@@ -69,6 +69,11 @@ class Program:
     def asked_module(self) -> Module:
         """The module that questions are about."""
         return self.module
+
+    @property
+    def while_asked(self) -> AbstractContextManager[Any]:
+        """Nothing that is asked of the whole program is remembered."""
+        return nullcontext()
 
     @property
     def entry(self) -> ComputationView:
@@ -299,6 +304,11 @@ class InstructionView:
     def asked_module(self) -> Module:
         """The module that questions are about."""
         return self.program.module
+
+    @property
+    def while_asked(self) -> AbstractContextManager[Any]:
+        """The lock of what questions remember."""
+        return self.program.lock
 
     @property
     def metadata(self) -> Metadata:
@@ -585,6 +595,9 @@ def _no_such(what: str, number: int, name: str, count: int) -> str:
 
 
 def _placed(accesses: Accesses, here: Type, there: Type, physical: bool, linear: bool) -> Accesses:
-    if linear:
-        return _linear(accesses, here, there)
-    return _physical(accesses, here, there) if physical else accesses
+    try:
+        if linear:
+            return _linear(accesses, here, there)
+        return _physical(accesses, here, there) if physical else accesses
+    except UnsupportedError as error:  # nobody knows where an array of no bounds lies
+        return (Access.unknown(error.message),)

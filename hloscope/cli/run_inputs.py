@@ -14,7 +14,14 @@ from hloscope.errors import HloscopeError, UnknownNameError, did_you_mean
 from hloscope.hlo_parser import parse_hlo
 from hloscope.interpreter.evaluate import as_value
 from hloscope.interpreter.files import MOST_BYTES, arranged, load
-from hloscope.interpreter.values import TOKEN, EvaluationError, Value, byte_size, dtype_of
+from hloscope.interpreter.values import (
+    TOKEN,
+    EvaluationError,
+    Value,
+    byte_size,
+    check_evaluable,
+    dtype_of,
+)
 from hloscope.ir.graph import Computation, Module
 from hloscope.ir.types import QuantizedType, TensorType, TupleType, Type
 from hloscope.mlir.attributes import ArrayAttr, DenseAttr
@@ -75,6 +82,8 @@ def arguments_of(entry: Computation, options: dict[str, Any], processes: int) ->
         click.UsageError: They are not those that the entry takes.
     """
     types = entry.arguments
+    for type_ in types:
+        check_evaluable(type_)
     try:
         if options["literals"] is not None:
             return [_checked(_literals(options["literals"]), types)]

@@ -13,6 +13,7 @@ from hloscope.interpreter.values import (
     EvaluationError,
     Token,
     Value,
+    check_evaluable,
     dtype_of,
     fits,
     plain,
@@ -53,6 +54,8 @@ def evaluate(
         world.functions, world.attributes = program.computations, program.extras
     assert isinstance(computation, Computation)
     taken = computation.arguments
+    for type_ in taken:
+        check_evaluable(type_)
     if len(arguments) != len(taken):
         types = ", ".join(print_type(t, layout=False) for t in taken)
         count = f"{len(taken)} argument{'s' * (len(taken) != 1)}"

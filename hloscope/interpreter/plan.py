@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from hloscope.errors import HloscopeError
 from hloscope.interpreter.registry import LIFTED, Kernel, kernel
-from hloscope.interpreter.values import EvaluationError, Value, byte_size
+from hloscope.interpreter.values import EvaluationError, Value, byte_size, check_evaluable
 from hloscope.interpreter.world import World
 from hloscope.ir.graph import Computation, Instruction
 from hloscope.ir.types import QuantizedType, TensorType, TupleType
@@ -119,6 +119,7 @@ class Plan:
                 ins,
             )
         try:
+            check_evaluable(ins.type)
             return kernel(ins, self.world)
         except HloscopeError as error:  # it may never be reached
             return _refuse_with(error)

@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from hloscope.errors import HloscopeError, UnsupportedError
 from hloscope.hlo_parser.literals import numpy_dtype
-from hloscope.ir.types import ElementType, QuantizedType, TensorType, TokenType, TupleType, Type
+from hloscope.ir.types import (
+    ElementType,
+    QuantizedType,
+    TensorType,
+    TokenType,
+    TupleType,
+    Type,
+    UnrankedTensorType,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -80,6 +88,29 @@ def plain(value: Value) -> Value:
     import numpy as np
 
     return np.asarray(value)
+
+
+def check_evaluable(type_: Type) -> None:
+    """Check that numpy has arrays for values of this type.
+
+    Raises:
+        UnsupportedError: It has none.
+    """
+    match type_:
+        case TensorType() if type_.rank > _MOST_DIMENSIONS:
+            many = f"{type_.rank} dimensions, at most {_MOST_DIMENSIONS} are evaluated"
+            raise UnsupportedError(f"a value has {many}")
+        case UnrankedTensorType():
+            raise UnsupportedError("values of tensors without a rank are not evaluated")
+        case TupleType():
+            for part in type_.elements:
+                check_evaluable(part)
+        case _:
+            pass
+
+
+_MOST_DIMENSIONS: Final = 64
+"""Dimensions of numpy's arrays.  Source: numpy, `NPY_MAXDIMS`."""
 
 
 def fits(value: Value, type_: Type) -> str:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Final, TypeAlias
 
+from hloscope.errors import UnsupportedError
+
 Dims: TypeAlias = tuple[int, ...]
 
 
@@ -177,13 +179,13 @@ class TensorType:
         """The sizes in elements, a bounded dynamic size by its bound.
 
         Raises:
-            ValueError: A dimension has neither size nor bound.
+            UnsupportedError: A dimension has neither size nor bound.
         """
         if None not in self.sizes:
             return self.sizes  # type: ignore[return-value]
         shape = tuple(b if s is None else s for s, b in zip(self.sizes, self.bounds, strict=True))
         if None in shape:
-            raise ValueError(f"dimension {shape.index(None)} has no bound")
+            raise UnsupportedError(f"dimension {shape.index(None)} has no bound")
         return shape  # type: ignore[return-value]
 
     @property

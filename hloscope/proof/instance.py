@@ -157,7 +157,7 @@ def _elements(type: Type) -> int:
         if isinstance(leaf, TensorType):
             try:
                 found = max(found, leaf.num_elements)
-            except ValueError:
+            except (UnsupportedError, ValueError):
                 raise NotExecutableError("sizes without bounds") from None
     return found
 

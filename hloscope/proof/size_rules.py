@@ -54,7 +54,7 @@ def shape_of(type: Type) -> tuple[int, ...]:
     """The sizes, dynamic ones by their bounds; none of what is no tensor or has no bounds."""
     try:
         return type.shape if isinstance(type, TensorType) else ()
-    except ValueError:
+    except (UnsupportedError, ValueError):
         return ()
 
 

@@ -27,6 +27,9 @@ __all__ = ["DIALECTS"]
 _CLOSED: Final = frozenset({"stablehlo", "chlo", "check", "interpreter"})
 """Dialects whose ops are all known."""
 
+_TAKEN: Final = ("llvm",)
+"""Dialects that upstream's tools register, of which nothing is known here."""
+
 _READ_TYPE: Final = {"stablehlo": read_type, "quant": read_quantized}
 _READ_ATTRIBUTE: Final = {"stablehlo": read_stablehlo, "chlo": read_chlo}
 _WRITE_ATTRIBUTE: Final = {"stablehlo": write_stablehlo, "chlo": write_chlo}
@@ -49,7 +52,7 @@ def _dialects() -> Dialects:
             defaults=defaults(name),
             behind=frozenset({"stablehlo.reduce"} if name == "stablehlo" else ()),
         )
-        for name in sorted({*ops, *FORMS, *_READ_TYPE})
+        for name in sorted({*ops, *FORMS, *_READ_TYPE, *_TAKEN})
     )
 
 

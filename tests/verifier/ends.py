@@ -71,7 +71,7 @@ def _questions(text: str, is_wrong: bool, c: Random) -> list[tuple[str, Callable
         program = hloscope.read(text)
         for computation in program.module:
             computation.root  # noqa: B018  (bodies are read late)
-    except ParseError:
+    except (ParseError, VerifyError):
         return [] if is_wrong else [("read", lambda: hloscope.read(text).entry.root)]
     asked: list[tuple[str, Callable[[], Any]]] = [
         ("print", lambda: _print(text, program, is_wrong)),

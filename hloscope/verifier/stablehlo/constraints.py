@@ -67,6 +67,7 @@ def _quantized(element: ElementType) -> bool:
     low, high = _RANGES.get(element.expressed.name, (0.0, math.inf))
     return (
         element.storage.kind in {"signed", "unsigned"}
+        and not element.storage.name.startswith("si")
         and element.storage.bits in _STORAGE
         and all(low <= scale <= high for scale in element.scales)
         and all(element.storage_min <= z <= element.storage_max for z in element.zero_points)

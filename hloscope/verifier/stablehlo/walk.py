@@ -42,7 +42,7 @@ ISOLATED: Final = frozenset(
 _CLOSED: Final = frozenset({"stablehlo", "chlo", "check", "interpreter", "func", "builtin"})
 """Dialects all of whose ops are known."""
 _FAMILIAR: Final = frozenset(
-    "arith bufferization cf complex linalg math memref mhlo ml_program mpmd quant scf sdy shape"
+    "arith bufferization cf complex linalg llvm math memref mhlo ml_program mpmd quant scf sdy shape"
     " sparse_tensor tensor ub vector vhlo hlo_test_broadcast hlo_test_infer"
     " hlo_test_speculatability".split()
 )
