@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -113,18 +112,7 @@ def rows_of_hlo(source: Source) -> Iterator[Row]:
                 types = None if follows is None else (follows,)
             except HloscopeError as refused:
                 error = refused
-            opcode = opcode_of(ins)
-            if error is not None:
-                error = _in_words_of_hlo(error, ins.op.name, opcode)
-            yield Row(ins.span, ins.name, opcode, types, (ins.type,), error)
-
-
-def _in_words_of_hlo(error: HloscopeError, name: str, opcode: str) -> HloscopeError:
-    """The error with HLO's name of the op where its message has that of the op class."""
-    if name == opcode:
-        return error
-    message = re.sub(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", opcode, error.message)
-    return type(error)(message, span=error.span, rule=error.rule)
+            yield Row(ins.span, ins.name, opcode_of(ins), types, (ins.type,), error)
 
 
 def _print(rows: list[Row], text_of: TypeText) -> None:

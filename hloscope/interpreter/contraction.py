@@ -12,7 +12,7 @@ from hloscope.interpreter.folding import computing
 from hloscope.interpreter.products import product
 from hloscope.interpreter.registry import Kernel, Site, evaluates
 from hloscope.interpreter.rounding import conversion
-from hloscope.interpreter.values import Array, dtype_of
+from hloscope.interpreter.values import Array, EvaluationError, dtype_of
 from hloscope.ir.types import ELEMENT_TYPES, TensorType
 from hloscope.ops.contraction import (
     Dot,
@@ -202,7 +202,10 @@ def _einsum(op: Einsum, at: Site) -> Kernel:
 
     def kernel(*operands: Array) -> Array:
         values = [x.astype(wide, copy=False) for x in operands]
-        total = np.asarray(np.einsum(config, *values, optimize=True))
+        try:
+            total = np.asarray(np.einsum(config, *values, optimize=True))
+        except ValueError as error:
+            raise EvaluationError(f"operands do not fit `{config}`: {error}") from None
         return (total != 0) if dtype.kind == "b" else total.astype(dtype, copy=False)
 
     return kernel

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hloscope.errors import HloscopeError
+from hloscope.errors import HloscopeError, UnsupportedError
 from hloscope.fusion.leaves import leaf_types
 from hloscope.fusion.values import MOVES
 from hloscope.hlo_parser.types import print_type

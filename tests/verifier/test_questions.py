@@ -8,7 +8,7 @@ import pytest
 
 import hloscope
 from hloscope.errors import HloscopeError, VerifyError
-from tests.verifier import hlo_programs
+from tests.verifier import hlo_programs, stablehlo_programs
 from tests.verifier.ends import disagreements
 
 SUM = "s { x = f32[] parameter(0) y = f32[] parameter(1) ROOT r = f32[] add(x, y) }\n"
@@ -24,23 +24,34 @@ def test_a_right_program_of_each_opcode_is_accepted_and_answered(
     assert disagreements(program.text()) == []
 
 
-def test_answers_about_changed_programs_agree(full: bool) -> None:
+@pytest.mark.parametrize(
+    "program", stablehlo_programs.RIGHT, ids=lambda p: f"{p.op} {p.parameters}"
+)
+def test_a_right_program_of_each_op_is_accepted_and_answered(
+    program: stablehlo_programs.Program,
+) -> None:
+    assert hloscope.verify(program.text()) == []
+    assert disagreements(program.text()) == []
+
+
+LANGUAGES = {"hlo": hlo_programs.programs, "mlir": stablehlo_programs.programs}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_answers_about_changed_programs_agree(language: str, full: bool) -> None:
     found = {
         text: wrong
-        for number, text in enumerate(hlo_programs.programs(30_000 if full else 300))
+        for number, text in enumerate(LANGUAGES[language](25_000 if full else 150))
         if (wrong := disagreements(text, number))
     }
     assert found == {}
 
 
-def test_half_of_the_changed_programs_are_wrong_and_many_are_not() -> None:
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_many_changed_programs_are_right_and_many_are_wrong(language: str) -> None:
     """Else the agreement above would say little."""
-    verdicts = [_is_right(text) for text in hlo_programs.programs(300)]
+    verdicts = [not hloscope.verify(text) for text in LANGUAGES[language](300)]
     assert 0.1 < sum(verdicts) / len(verdicts) < 0.9
-
-
-def _is_right(text: str) -> bool:
-    return not hloscope.verify(text)
 
 
 REFUSED = {

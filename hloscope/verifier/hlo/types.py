@@ -156,9 +156,11 @@ def _is_fine_in_hlo(op: Op, rule: str) -> bool:
 
 
 def _worded(ins: Instruction, error: VerifyError) -> str:
-    """The message of an error about an instruction; it names the opcode."""
-    said = _in_hlo(error.message)
-    return said if f"`{opcode(ins)}`" in said else f"`{opcode(ins)}`: {said}"
+    """The message of an error about an instruction, in HLO's words; it names the opcode."""
+    said, mine, name = _in_hlo(error.message), opcode(ins), ins.op.name
+    if mine != name:
+        said = re.sub(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", mine, said)
+    return said if f"`{mine}`" in said else f"`{mine}`: {said}"
 
 
 def _in_hlo(message: str) -> str:

@@ -42,8 +42,8 @@ ISOLATED: Final = frozenset(
 _CLOSED: Final = frozenset({"stablehlo", "chlo", "check", "interpreter", "func", "builtin"})
 """Dialects all of whose ops are known."""
 _FAMILIAR: Final = frozenset(
-    "arith bufferization cf complex linalg llvm math memref mhlo ml_program mpmd quant scf sdy shape"
-    " sparse_tensor tensor ub vector vhlo hlo_test_broadcast hlo_test_infer"
+    "arith bufferization cf complex linalg llvm math memref mhlo ml_program mpmd quant scf sdy"
+    " shape sparse_tensor tensor ub vector vhlo hlo_test_broadcast hlo_test_infer"
     " hlo_test_speculatability".split()
 )
 """Dialects that StableHLO programs use; their ops are taken as they are."""
