@@ -9,10 +9,12 @@ import hloscope.fusion.loops  # noqa: F401  (fills structure.READS)
 from hloscope.fusion.blueprint import Blueprints
 from hloscope.fusion.bodies import dependence_of, in_every_application, varying
 from hloscope.fusion.leaves import Leaves
+from hloscope.fusion.nesting import RECURSIVE, Nesting
 from hloscope.fusion.origins import Summary, has_runtime, origins_of, with_origins
 from hloscope.fusion.pool import Pool, normal
 from hloscope.fusion.sizes import OUT_OF_STEP, Sizes
 from hloscope.fusion.structure import READS, WRITES, unknown_flows
+from hloscope.fusion.unchanged import Source
 from hloscope.fusion.values import fold_runtime
 from hloscope.fusion.walk import Flow, Walk
 from hloscope.indexing import Access, Accesses
@@ -78,6 +80,10 @@ class Analysis:
         self._written: dict[tuple[int, int], tuple[object, tuple[Flow, ...]]] = {}
         self._captured: dict[Instruction, tuple[Instruction, ...]] = {}
         self._dependence: dict[int, Dependence] = {}
+        self.sources: Final[dict[tuple[Computation, int], Source]] = {}
+        self._nesting: Final = Nesting()
+        self._open: Final[set[tuple[int, ...]]] = set()
+        """What is being found out: who asks for it meanwhile is a function that calls itself."""
 
     @property
     def number_of_summaries(self) -> int:
@@ -345,12 +351,28 @@ class Analysis:
         key = (self._blueprints.number(callee), leaf)
         known = self._backward.get(key)
         if known is None:
-            walk = Walk(self.pool, self.leaves)
-            root = callee.root
-            walk.add(root, leaf, [self.pool.identity(self.leaves(root.type)[leaf])])
-            walk.to_producers(self.positions(callee).get, self.reads)
-            known = self._backward[key] = Summary(callee, self._ends(walk, callee))
+            if key in self._open:
+                return tuple(self._of_recursion(callee))
+            self._open.add(key)
+            try:
+                for inner in self._nesting.ahead("reads", callee):
+                    for k in range(len(self.leaves(inner.root.type))):
+                        self.summary(inner, k)
+                walk = Walk(self.pool, self.leaves)
+                root = callee.root
+                walk.add(root, leaf, [self.pool.identity(self.leaves(root.type)[leaf])])
+                walk.to_producers(self.positions(callee).get, self.reads)
+                known = self._backward[key] = Summary(callee, self._ends(walk, callee))
+            finally:
+                self._open.discard(key)
         return known.for_(callee)
+
+    def _of_recursion(self, callee: Computation) -> Iterator[Flow]:
+        """Nothing is known of what a function reads that calls itself: all it is handed."""
+        unknown = self.pool.keep(Access.unknown(RECURSIVE))
+        for k, parameter in enumerate(callee.parameters):
+            for leaf in range(len(self.leaves(parameter.type))):
+                yield Flow(k, leaf, (unknown,))
 
     def _ends(self, walk: Walk, callee: Computation) -> tuple[Flow, ...]:
         """The flows to parameters in order, then those to values outside the computation."""
@@ -376,13 +398,24 @@ class Analysis:
         known = self._forward.get(key)
         if known is None:
             outputs = self.leaves(callee.root.type)
-            if len(outputs) <= MAX_ENDS:
-                if number not in self._reaching:
-                    self._reaching[number] = (callee, self._all_reaching(callee, outputs))
-                owner, table = self._reaching[number]
-                found = table.get((parameter, leaf), {})
-            else:
-                owner, found = callee, self._reached(callee, callee.parameters[parameter], leaf)
+            if key in self._open:
+                unknown = self.pool.keep(Access.unknown(RECURSIVE))
+                return tuple([Flow(parameter, k, (unknown,)) for k in range(len(outputs))])
+            self._open.add(key)
+            try:
+                for inner in self._nesting.ahead("writes", callee):
+                    for k, handed in enumerate(inner.parameters):
+                        for part in range(len(self.leaves(handed.type))):
+                            self.spread(inner, k, part)
+                if len(outputs) <= MAX_ENDS:
+                    if number not in self._reaching:
+                        self._reaching[number] = (callee, self._all_reaching(callee, outputs))
+                    owner, table = self._reaching[number]
+                    found = table.get((parameter, leaf), {})
+                else:
+                    owner, found = callee, self._reached(callee, callee.parameters[parameter], leaf)
+            finally:
+                self._open.discard(key)
             flows = [Flow(parameter, k, some) for k, some in found.items()]
             known = self._forward[key] = Summary(owner, tuple(flows))
         return known.for_(callee)

@@ -49,11 +49,23 @@ class Blueprints:
     def number(self, computation: Computation) -> int:
         """Number of the computation's structure."""
         known = self._of.get(computation)
-        if known is None:
-            self._of[computation] = -1 - len(self._of)  # in case it calls itself
-            key = self._key(computation)
-            known = self._of[computation] = self._numbers.setdefault(key, len(self._numbers))
-        return known
+        if known is not None:
+            return known
+        opened: set[Computation] = set()
+        stack = [computation]
+        while stack:
+            top = stack[-1]
+            if top not in opened and top not in self._of:
+                opened.add(top)
+                self._of[top] = -1 - len(self._of)  # in case it calls itself
+                stack += [c for ins in top for c in ins.calls if c not in self._of]
+                continue
+            stack.pop()
+            if top in opened:
+                opened.discard(top)
+                number = self._numbers.setdefault(self._key(top), len(self._numbers))
+                self._of[top] = number
+        return self._of[computation]
 
     def _key(self, computation: Computation) -> object:
         position: dict[Instruction, int] = {}
@@ -66,7 +78,7 @@ class Blueprints:
             for operand in ins.operands:
                 row.append(position.get(operand, operand))  # a region may read outer values
             for callee in ins.calls:
-                row.append(~self.number(callee))  # negative: no operand
+                row.append(~self._of[callee])  # negative: no operand
             row.append(None)
         row.append(position[computation.root])
         return tuple(row)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -82,10 +82,8 @@ def grouped(
         walk.add(start, _leaf(analysis, start, output), [identity])
     walk.to_producers(_order(region.inside).get, analysis.reads)
     _merge(found, walk.found)
-    for ins, leaves in walk.found.items():
-        if opened and ins in region.inside and _is_open(ins):
-            for leaf, accesses in leaves.items():
-                _merge(found, _composed(walk, accesses.values(), _opened(analysis, ins, leaf)))
+    if opened:
+        _open_all(analysis, found, walk, region.inside)
     return {ins: _tensors(analysis, ins, leaves) for ins, leaves in found.items()}
 
 
@@ -121,19 +119,41 @@ def epilogue(
     return tuple(walk.found.get(root, {}).get(0, {}).values())
 
 
-def _is_open(ins: Instruction) -> bool:
-    return isinstance(ins.op, Fusion | Call) and bool(ins.calls)
+def _is_open(analysis: Analysis, ins: Instruction) -> bool:
+    return isinstance(ins.op, Fusion | Call) and bool(ins.calls) and analysis.in_step(ins)
 
 
-def _opened(analysis: Analysis, ins: Instruction, leaf: int) -> Found:
-    """What a leaf of a fusion reads of every instruction inside it."""
-    if not analysis.in_step(ins):
-        return {}
-    callee = ins.calls[0]
-    walk = Walk(analysis.pool, analysis.leaves)
-    root = callee.root
-    walk.add(root, leaf, [analysis.pool.identity(analysis.leaves(root.type)[leaf])])
-    return _closed(analysis, callee, walk)
+def _open_all(analysis: Analysis, found: Found, walk: Walk, inside: Container[Instruction]) -> None:
+    """Add what the fusions and calls that a walk has met read of every instruction in them.
+
+    Args:
+        analysis: Remembers what was computed.
+        found: Takes it.
+        walk: From where all accesses begin.
+        inside: Which of the instructions it has met may be opened.
+    """
+    todo = [
+        (ins, leaf, tuple(accesses.values()))
+        for ins, leaves in walk.found.items()
+        if ins in inside and _is_open(analysis, ins)
+        for leaf, accesses in leaves.items()
+    ]
+    while todo:
+        fusion, leaf, before = todo.pop()
+        callee = fusion.calls[0]
+        inner = Walk(analysis.pool, analysis.leaves)
+        inner.add(
+            callee.root, leaf, [analysis.pool.identity(analysis.leaves(callee.root.type)[leaf])]
+        )
+        inner.to_producers(analysis.positions(callee).get, analysis.reads)
+        reached = _composed(walk, before, inner.found)
+        _merge(found, reached)
+        todo += [
+            (ins, k, tuple(accesses.values()))
+            for ins, leaves in reached.items()
+            if _is_open(analysis, ins)
+            for k, accesses in leaves.items()
+        ]
 
 
 def _closed(analysis: Analysis, callee: Computation, walk: Walk) -> Found:
@@ -141,10 +161,7 @@ def _closed(analysis: Analysis, callee: Computation, walk: Walk) -> Found:
     walk.to_producers(analysis.positions(callee).get, analysis.reads)
     found: Found = {}
     _merge(found, walk.found)
-    for ins, leaves in walk.found.items():
-        if _is_open(ins):
-            for leaf, accesses in leaves.items():
-                _merge(found, _composed(walk, accesses.values(), _opened(analysis, ins, leaf)))
+    _open_all(analysis, found, walk, walk.found)
     return found
 
 
@@ -152,7 +169,7 @@ def _from_inside(
     analysis: Analysis, region: Region, start: Instruction, output: int, walk: Walk
 ) -> Found:
     """Walk from an instruction inside a fusion out to the fusion's operands."""
-    path = _path(region, start)
+    path = _path(analysis, region, start)
     leaf = _leaf(analysis, start, output)
     identity = analysis.pool.identity(analysis.leaves(start.type)[leaf])
     begin: Found = {start: {leaf: {id(identity): identity}}}
@@ -174,15 +191,15 @@ def _from_inside(
     return found
 
 
-def _path(region: Region, start: Instruction) -> list[Instruction]:
+def _path(analysis: Analysis, region: Region, start: Instruction) -> list[Instruction]:
     """The fusions from the region down to the instruction."""
-    todo = [[ins] for ins in region.inside if _is_open(ins)]
+    todo = [[ins] for ins in region.inside if _is_open(analysis, ins)]
     while todo:
         path = todo.pop()
         for ins in path[-1].calls[0].instructions:
             if ins is start:
                 return path
-            if _is_open(ins):
+            if _is_open(analysis, ins):
                 todo.append([*path, ins])
     raise UnknownNameError(f"`{start.name}` is not in the region")
 

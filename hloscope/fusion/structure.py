@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from hloscope.fusion.origins import has_runtime, with_origins
 from hloscope.fusion.pool import Pool
+from hloscope.fusion.unchanged import Source
 from hloscope.fusion.walk import Flow
 from hloscope.indexing import Access
 from hloscope.ir.graph import Computation, Instruction
@@ -41,6 +42,10 @@ class Context(Protocol):
     @property
     def pool(self) -> Pool:
         """Keeps and composes accesses."""
+
+    @property
+    def sources(self) -> dict[tuple[Computation, int], Source]:
+        """What leaves of roots are as they are, found so far."""
 
     def leaves(self, type: Type) -> tuple[Type, ...]:
         """Types of the leaves of a type."""

@@ -34,7 +34,11 @@ _CALLS: Final = Call, Fusion, Composite
 
 
 class Numbers(Protocol):
-    """Numbers leaves: an analysis does."""
+    """Numbers leaves, and remembers sources: an analysis does."""
+
+    @property
+    def sources(self) -> dict[tuple[Computation, int], Source]:
+        """The sources found so far, by computation and leaf of its root."""
 
     def leaves(self, type: Type) -> tuple[Type, ...]:
         """Types of the leaves of a type."""
@@ -47,15 +51,50 @@ def source_in(at: Numbers, callee: Computation, leaf: int) -> Source:
     """The first value that a leaf of a computation's root is, as it is.
 
     Follows tuples, copies, calls, branches that agree, parts that loops hand on; ends at the
-    parameters of the computation, at values from outside of it and at what is computed.
+    parameters of the computation, at values from outside of it and at what is computed.  What a
+    function that calls itself returns is computed.
     """
-    source: Source = callee.root, leaf
-    while _is_in(callee, source[0]):
-        before = _before(at, *source)
-        if before is None:
-            break
-        source = before
-    return source
+    known = at.sources
+    if (callee, leaf) in known:
+        return known[callee, leaf]
+    opened: dict[tuple[Computation, int], Source] = {(callee, leaf): (callee.root, leaf)}
+    stack = [(callee, leaf)]
+    while stack:
+        top = stack[-1]
+        source = opened[top]
+        try:
+            while _is_in(top[0], source[0]):
+                before = _before(at, *source)
+                if before is None:
+                    break
+                source = before
+        except _UnknownError as error:
+            opened[top] = source
+            if error.called in opened:
+                known[error.called] = error.called[0].root, error.called[1]
+            else:
+                opened[error.called] = error.called[0].root, error.called[1]
+                stack.append(error.called)
+            continue
+        known[top] = source
+        stack.pop()
+    return known[callee, leaf]
+
+
+class _UnknownError(Exception):
+    """The source of a leaf of a called computation is to be found first."""
+
+    def __init__(self, called: tuple[Computation, int]) -> None:
+        super().__init__(called)
+        self.called = called
+
+
+def _source(at: Numbers, callee: Computation, leaf: int) -> Source:
+    """The source of a leaf of a called computation, if it is known."""
+    found = at.sources.get((callee, leaf))
+    if found is None:
+        raise _UnknownError((callee, leaf))
+    return found
 
 
 def is_handed_on(at: Numbers, callee: Computation, parameter: int, leaf: int, of: int) -> bool:
@@ -81,15 +120,17 @@ def _before(at: Numbers, ins: Instruction, leaf: int) -> Source | None:
             source = ins.operands[0]
             return (source, leaf) if at.leaves(ins.type) == at.leaves(source.type) else None
         case op if isinstance(op, _CALLS) and ins.calls:
-            return _outside(ins, ins.calls[0], source_in(at, ins.calls[0], leaf), 0)
+            return _outside(ins, ins.calls[0], _source(at, ins.calls[0], leaf), 0)
         case Case():
             branches = enumerate(ins.calls, 1)
-            found = {_outside(ins, c, source_in(at, c, leaf), first) for first, c in branches}
+            found = {_outside(ins, c, _source(at, c, leaf), first) for first, c in branches}
             return found.pop() if len(found) == 1 else None
         case While() if len(ins.calls) == 2:
             part = _part(at, ins, leaf)
-            is_same = part is not None and is_handed_on(at, ins.calls[1], *part, leaf)
-            return _operand(ins, part) if is_same else None
+            if part is None:
+                return None
+            handed = ins.calls[1].parameters[part[0]], part[1]
+            return _operand(ins, part) if _source(at, ins.calls[1], leaf) == handed else None
         case _:
             return None
 

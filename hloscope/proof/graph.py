@@ -15,6 +15,7 @@ from hloscope.fusion.leaves import Leaves
 from hloscope.fusion.pool import Pool
 from hloscope.fusion.sizes import OUT_OF_STEP, Sizes
 from hloscope.fusion.structure import READS
+from hloscope.fusion.unchanged import Source
 from hloscope.fusion.walk import Flow
 from hloscope.indexing import Access, Accesses, Precision
 from hloscope.indexing.analysis import instances, output_to_input
@@ -83,6 +84,7 @@ class Steps:
         self.of_part, self.part = self._leaves.of_part, self._leaves.part
         self.tensor_types: Final = self._leaves.tensor_types
         self._sizes = Sizes(self.pool, self._leaves)
+        self.sources: Final[dict[tuple[Computation, int], Source]] = {}
 
     def reads(self, ins: Instruction, leaf: int) -> Iterable[Flow]:
         """What a leaf of an instruction's value reads of its operands."""
