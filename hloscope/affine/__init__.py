@@ -56,7 +56,7 @@ from hloscope.affine.nodes import (
     scaled,
     sorted_sum,
 )
-from hloscope.affine.text import Style, default_name, parse_expr, parse_prefix, to_text
+from hloscope.affine.text import MAX_DIGITS, Style, default_name, parse_expr, parse_prefix, to_text
 from hloscope.affine.walk import (
     largest_number,
     postorder,
@@ -81,7 +81,7 @@ __all__ = [
     "Interval", "NEG_INF", "POS_INF", "Box", "bounds", "evaluate", "evaluate_array",
     "safe_evaluate", "known_divisor", "is_multiple_of",
     # text
-    "Style", "default_name", "parse_expr", "parse_prefix", "to_text",
+    "Style", "default_name", "MAX_DIGITS", "parse_expr", "parse_prefix", "to_text",
     # maps without ranges
     "AffineMap", "parse_map_prefix",
 ]  # fmt: skip

@@ -53,6 +53,10 @@ _SYMBOL: Final[dict[Style, dict[type[Node], str]]] = {
 }
 
 
+MAX_DIGITS: Final = 4000
+"""Integers of more digits are not read: nothing that is indexed has so many elements."""
+
+
 def default_name(v: Var) -> str:
     """`d0`, `s0` or `rt0`."""
     return f"{_PREFIX[type(v)]}{v.index}"
@@ -236,6 +240,9 @@ class _Reader:
             if mark == "-":
                 minus = not minus
             elif number is not None:
+                if len(number) > MAX_DIGITS:
+                    digits = f"{len(number)} digits are more than the {MAX_DIGITS} of an integer"
+                    self.fail(digits, token.start(1), token.end(1))
                 value = Const(int(number))
                 self.at = token.end()
                 return -value if minus else value

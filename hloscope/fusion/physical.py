@@ -10,6 +10,7 @@ from hloscope.fusion.pool import compose
 from hloscope.indexing import Access, Accesses, IndexingMap, Variable
 from hloscope.indexing.layout import address_map, physical_access, placed_sizes, unplace
 from hloscope.indexing.reshape import reshaped
+from hloscope.indexing.variables import below
 from hloscope.ir.types import TensorType, Type
 
 
@@ -53,6 +54,8 @@ def _from_address(type: TensorType) -> IndexingMap:
     """From the position of an element in memory to its logical index."""
     sizes = placed_sizes(type)
     total = prod(sizes)
+    if total == 0:
+        return IndexingMap((below(0),), results=[0] * type.rank)
     index = unplace(reshaped([Dim(0)], (total,), sizes), type)
     inside = [(e, Interval(0, size - 1)) for e, size in zip(index, type.shape, strict=True)]
     constraints = inside if total != type.num_elements else ()

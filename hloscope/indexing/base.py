@@ -8,6 +8,8 @@ from operator import itemgetter
 from typing import Any, Final, Self, TypeVar
 
 from hloscope.affine import (
+    NEG_INF,
+    POS_INF,
     ZERO,
     Const,
     Dim,
@@ -176,7 +178,8 @@ class MapBase:
     def has_domain(self) -> bool:
         """Is anything bounded?  A symbolic map, `(d0) -> (d0 / 2)`, has no domain."""
         every = Interval.EVERYTHING
-        return bool(self.constraints) or any(i != every for i in self.box.values())
+        conditions = bool(self.constraints) or any([v.is_condition for v in self.runtime])
+        return conditions or any(i != every for i in self.box.values())
 
     @property
     def box(self) -> dict[Var, Interval]:
@@ -281,6 +284,8 @@ def _canonical(
                 table = bounds
             case _:
                 table = kept
+        if interval.lo < NEG_INF or interval.hi > POS_INF:
+            raise ValueError(f"the bounds {interval} of `{to_text(expr)}` do not fit into 64 bits")
         if expr in table:
             interval = table[expr] & interval
         if interval.lo > interval.hi:

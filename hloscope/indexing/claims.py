@@ -310,6 +310,8 @@ def _name(origin: Hashable) -> str:
     match origin:
         case Instruction():
             return origin.name
+        case (Instruction() as instruction, *_):
+            return instruction.name
         case (_, inner):
             return _name(inner)
         case int():

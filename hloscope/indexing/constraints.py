@@ -155,16 +155,38 @@ def solve(expr: Expr, interval: Interval, domain: Domain) -> tuple[Expr, Interva
     """
     match expr:
         case Sum(terms, const) if const:
-            return from_terms(list(terms), 0), interval + -const
+            moved = shifted(interval, -const)
+            return None if moved is None else (from_terms(list(terms), 0), moved)
         case Sum(((term, factor),), 0):
             return term, divided(interval, factor)
         case Sum(terms, 0):
             return _without_low_part(expr, interval, domain)
         case FloorDiv(num, Const(den)) if den:
-            return num, of_quotient(interval, den)
+            found = of_quotient(interval, den)
+            return None if found is None else (num, found)
         case CeilDiv(num, Const(den)) if den:  # ceil(x / d) = -floor(x / -d)
-            return num, of_quotient(-interval, -den)
+            found = of_quotient(-interval, -den)
+            return None if found is None else (num, found)
     return None
+
+
+def shifted(interval: Interval, by: int) -> Interval | None:
+    """The interval moved; `None` if an end leaves int64, whose limits stand for no limit.
+
+    >>> shifted(Interval(0, 5), 2), shifted(Interval(0, 2**62), 2**62)
+    (Interval(lo=2, hi=7), None)
+    """
+    return _ends(
+        interval.lo if interval.lo == NEG_INF else interval.lo + by,
+        interval.hi if interval.hi == POS_INF else interval.hi + by,
+        interval,
+    )
+
+
+def _ends(lo: int, hi: int, old: Interval) -> Interval | None:
+    """An interval whose ends are infinite only if as many ends of another are."""
+    finite = (lo == NEG_INF) + (hi == POS_INF) <= (old.lo == NEG_INF) + (old.hi == POS_INF)
+    return Interval(lo, hi) if finite and lo >= NEG_INF and hi <= POS_INF else None
 
 
 def divided(interval: Interval, factor: int) -> Interval:
@@ -185,8 +207,8 @@ def _negated(interval: Interval) -> tuple[int, int]:
     return negated.lo, negated.hi
 
 
-def of_quotient(interval: Interval, den: int) -> Interval:
-    """All integers `x` with `floor(x / den)` in the interval.
+def of_quotient(interval: Interval, den: int) -> Interval | None:
+    """All integers `x` with `floor(x / den)` in the interval; `None` if an end leaves int64.
 
     >>> of_quotient(Interval(-11, -5), 3), of_quotient(Interval(-11, -5), -3)
     (Interval(lo=-33, hi=-13), Interval(lo=13, hi=33))
@@ -198,7 +220,7 @@ def of_quotient(interval: Interval, den: int) -> Interval:
     else:
         low = NEG_INF if hi == POS_INF else (hi + 1) * den + 1
         high = POS_INF if lo == NEG_INF else lo * den
-    return Interval(max(low, NEG_INF), min(high, POS_INF))
+    return _ends(low, high, interval)
 
 
 def _without_low_part(
@@ -215,8 +237,9 @@ def _without_low_part(
         low = domain.bounds(from_terms([(t, c) for t, c in expr.terms if c % g], 0))
         if not low.is_finite:
             continue
-        new = [divided(interval + -b, g) for b in (low.lo, low.hi)]
-        if new[0] == new[1]:
+        ends = [shifted(interval, -b) for b in (low.lo, low.hi)]
+        new = [divided(end, g) for end in ends if end is not None]
+        if len(new) == 2 and new[0] == new[1]:
             return from_terms(high, 0), new[0]
     return None
 
@@ -235,6 +258,8 @@ def merge_mods(box: dict[Var, Interval], table: Table, trace: MapTrace | None = 
     for expr, interval in table.items():
         match expr:
             case Mod(num, Const(m)) if m and interval.is_point:
+                if not 0 <= interval.lo < abs(m):
+                    raise EmptyDomainError
                 old = found.get(num)
                 pair = interval.lo, abs(m)
                 new = pair if old is None else _both(*old, *pair)

@@ -18,20 +18,24 @@ from hloscope.affine import (
     Interval,
     Mod,
     Range,
+    Runtime,
     Sum,
     Var,
     bounds,
     from_terms,
+    postorder,
     substitute,
     variables,
 )
 from hloscope.indexing.base import M
-from hloscope.indexing.variables import Constraint, Variable, renamed
+from hloscope.indexing.variables import Constraint, Variable, renamed, substituted
 from hloscope.simplifier import Domain
 
 Terms: TypeAlias = list[tuple[Expr, int]]
 MAX_STEPS: Final = 1000
 """No map of a real program needs more; what is unsolved then stays a constraint."""
+NEW_UNKNOWNS: Final = 2
+"""So many new unknowns for each division: solving them may bring divisions back, without end."""
 
 
 def inverse(m: M) -> M:
@@ -51,6 +55,8 @@ def inverse(m: M) -> M:
             solver.box[v] = interval
     solver.constraints = [(substitute(e, unknown), i) for e, i in m.constraints]
     solver.equations = [substitute(e, unknown) - Dim(i) for i, e in enumerate(m.results)]
+    solver.indices = [substituted(v.index, unknown) for v in m.runtime]
+    solver.allow(NEW_UNKNOWNS)
     solver.run()
     return solver.map(m, unknown)
 
@@ -61,10 +67,12 @@ class _Solver:
     def __init__(self, unknowns: Sequence[Variable]) -> None:
         self.unknowns: list[Variable] = [*unknowns]
         self.given = len(self.unknowns)  # those after them are new
+        self.most = self.given
         self.box: dict[Var, Interval] = {Range(i): v.interval for i, v in enumerate(unknowns)}
         self.equations: list[Expr] = []  # each is 0
         self.constraints: list[Constraint] = []
         self.solved: dict[Var, Expr] = {}  # unknown -> expression without solved unknowns
+        self.indices: list[tuple[Expr, ...]] = []  # where runtime variables are read
         self.rules = (
             self.closed,
             self.split,
@@ -74,6 +82,12 @@ class _Solver:
             self.unit,
             self.inner_quotient,
         )
+
+    def allow(self, each: int) -> None:
+        """Let there be so many new unknowns for each division that there is."""
+        exprs = [*self.equations, *[e for e, _ in self.constraints]]
+        divided = {x for e in exprs for x in postorder(e) if isinstance(x, FloorDiv | Mod)}
+        self.most = self.given + each * len(divided)
 
     def run(self) -> None:
         """Take steps until none applies; then let constraints determine unknowns."""
@@ -107,7 +121,7 @@ class _Solver:
                 rest = expr - x * c
                 if x not in variables(rest):
                     value = (interval.hi - rest) // c if c > 0 else (rest - interval.lo) // -c
-                    return self.solve(x, value)
+                    return self.can_solve(x, value) and self.solve(x, value)
         return False
 
     def step(self, *, only_first: bool = False) -> bool:
@@ -143,7 +157,7 @@ class _Solver:
     def single(self, k: int, left: Terms, right: Expr) -> bool:
         """An unknown alone."""
         match left:
-            case [(Range() as x, 1 | -1 as sign)]:
+            case [(Range() as x, 1 | -1 as sign)] if self.can_solve(x, right * sign):
                 self.replace(k)
                 return self.solve(x, right * sign)
         return False
@@ -168,6 +182,8 @@ class _Solver:
 
     def inner_quotient(self, k: int, left: Terms, right: Expr) -> bool:
         """The same for one term of a sum."""
+        if len(self.unknowns) >= self.most:
+            return False
         for t, sign in left:
             if abs(sign) != 1:
                 continue
@@ -189,12 +205,15 @@ class _Solver:
         """
         inner = variables(*(t for t, _ in left if not isinstance(t, Range)))
         units = [(t, c) for t, c in left if isinstance(t, Range) and abs(c) == 1 and t not in inner]
-        if not units:
-            return False
-        x, c = max(units, key=lambda unit: (unit[0].index < self.given, self.box[unit[0]].size))
-        rest = right - from_terms([(u, f) for u, f in left if u is not x], 0)
-        self.replace(k)
-        return self.solve(x, rest * c)
+        units.sort(
+            key=lambda unit: (unit[0].index < self.given, self.box[unit[0]].size), reverse=True
+        )
+        for x, c in units:
+            value = (right - from_terms([(u, f) for u, f in left if u is not x], 0)) * c
+            if self.can_solve(x, value):
+                self.replace(k)
+                return self.solve(x, value)
+        return False
 
     def fresh(self, interval: Interval) -> Expr:
         new = Range(len(self.unknowns))
@@ -205,11 +224,24 @@ class _Solver:
     def bounds(self, e: Expr) -> Interval:
         return bounds(e, self.box)
 
+    def can_solve(self, x: Range, value: Expr) -> bool:
+        """Is no runtime variable read at an index that it decides itself, where `x` is `value`?"""
+        if not any(isinstance(v, Runtime) for v in variables(value)):
+            return True
+        new: dict[Var, Expr] = {x: value}
+        needs = {i: variables(*substituted(index, new)) for i, index in enumerate(self.indices)}
+        while ready := {
+            i for i, used in needs.items() if not any(Runtime(j) in used for j in needs)
+        }:
+            needs = {i: used for i, used in needs.items() if i not in ready}
+        return not needs
+
     def solve(self, x: Range, value: Expr) -> bool:
         """Use `x = value` everywhere."""
         self.constraints.append((value, self.box.pop(x)))
         new: dict[Var, Expr] = {x: value}
         self.solved = {v: substitute(e, new) for v, e in self.solved.items()} | new
+        self.indices = [substituted(index, new) for index in self.indices]
         domain = Domain(self.box)
         self.equations = [domain.simplify(substitute(e, new)) for e in self.equations]
         self.constraints = [(domain.simplify(substitute(e, new)), i) for e, i in self.constraints]

@@ -7,7 +7,7 @@ no pair.  Everything here is exact, or says that it is undecided.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import gcd, prod
 from typing import Any, Generic, TypeAlias
 
@@ -380,4 +380,9 @@ def from_isl(like: type[M], relation: Any) -> list[M]:
     numbers = [int(name.removeprefix("p")) for name in names]
     runtime = [RuntimeVariable(Interval.EVERYTHING)] * (max(numbers, default=-1) + 1)
     template = like(dims=[Variable(Interval.EVERYTHING)] * num_dims)
-    return [m for piece in pieces if not (m := _map_of(template, piece, runtime)).is_known_empty]
+    found_maps = [_map_of(template, piece, runtime) for piece in pieces]
+    return [
+        m.with_(runtime=[replace(v, clamp=None) for v in m.runtime])
+        for m in found_maps
+        if not m.is_known_empty
+    ]

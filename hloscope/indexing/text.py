@@ -5,6 +5,9 @@
 Bounds are inclusive; `/` is floor division and `floordiv` is read too.  A map whose domain is
 empty is `KNOWN EMPTY`, the map that says nothing `UNDEFINED`.  White space does not matter.
 
+XLA's text has no word for a runtime variable that is clamped to more values than the map holds for:
+`rt0 in [0, 2] clamped to [0, 4]`.
+
 Source: XLA docs `indexing.md`; the printed maps of its tests.
 """
 
@@ -14,6 +17,7 @@ import re
 from typing import Final, NoReturn
 
 from hloscope.affine import (
+    MAX_DIGITS,
     NEG_INF,
     POS_INF,
     Dim,
@@ -63,6 +67,9 @@ def print_map(m: MapBase, style: Style = "xla") -> str:
     if not m.has_domain:
         return text
     bounds = [_in(names[v], interval) for v, interval in m.box.items()]
+    for i, v in enumerate(m.runtime, n_dims + n_ranges):
+        if v.clamp is not None:
+            bounds[i] += f" clamped to [{v.clamp.lo}, {v.clamp.hi}]"
     constraints = sorted([_in(to_text(e, names, style), i) for e, i in m.constraints])
     return f"{text}, domain: {', '.join(bounds + constraints)}"
 
@@ -93,6 +100,7 @@ class _Reader:
         self.source, self.text, self.at = source, source.text, start
         self.end = start + len(self.text[start:end].rstrip())
         self.names: dict[str, Var] = {}
+        self.clamps: dict[Var, Interval] = {}
 
     def fail(self, message: str, start: int | None = None, end: int | None = None) -> NoReturn:
         start = self.at if start is None else start
@@ -148,7 +156,11 @@ class _Reader:
             ]
 
         rts = [
-            RuntimeVariable(bounds.get(Runtime(i), Interval.EVERYTHING), own_name(n, Runtime))
+            RuntimeVariable(
+                bounds.get(Runtime(i), Interval.EVERYTHING),
+                own_name(n, Runtime),
+                clamp=self.clamps.get(Runtime(i)),
+            )
             for i, n in enumerate(runtime)
         ]
         return cls(variables(Dim, dims), variables(Range, ranges), rts, results, constraints)
@@ -198,6 +210,8 @@ class _Reader:
             interval = self.interval()
             if isinstance(expr, Dim | Range | Runtime) and expr not in bounds:
                 bounds[expr] = interval
+                if isinstance(expr, Runtime):
+                    self.clamp(expr, interval)
             else:
                 constraints.append((expr, interval))
             self.skip()
@@ -208,6 +222,19 @@ class _Reader:
             n = len(self.names)
             self.fail(f"no bounds for {', '.join(missing)}: {n - len(missing)} of {n} given")
         return bounds, constraints
+
+    def clamp(self, variable: Runtime, interval: Interval) -> None:
+        """`clamped to` an interval that contains the one before, if that stands here."""
+        if not self.accept("clamped"):
+            return
+        self.expect("to", "after `clamped`")
+        self.expect("[", "before the bounds")
+        start = self.at - 1
+        clamp = self.interval()
+        if not clamp.contains(interval):
+            self.fail(f"{clamp} does not contain {interval}", start, self.at)
+        if clamp != interval:
+            self.clamps[variable] = clamp
 
     def interval(self) -> Interval:
         low = self.integer("the low bound")
@@ -221,7 +248,9 @@ class _Reader:
         match = _INT.match(self.text, self.at, self.end)
         if match is None:
             self.fail(f"expected an integer as {what}, found {self.found()}")
-        value = int(match.group().replace(" ", ""))
+        if len(match.group()) > MAX_DIGITS:
+            self.fail(f"{len(match.group())} characters do not fit into 64 bits", *match.span())
+        value = int("".join(match.group().split()))
         if not NEG_INF <= value <= POS_INF:
             self.fail(f"{value} does not fit into 64 bits", *match.span())
         self.at = match.end()

@@ -19,7 +19,14 @@ from hloscope.affine import (
     variables,
 )
 from hloscope.indexing.base import NEVER, M, MapBase
-from hloscope.indexing.constraints import EmptyDomainError, Table, divided, merge_mods, settle
+from hloscope.indexing.constraints import (
+    EmptyDomainError,
+    Table,
+    divided,
+    merge_mods,
+    settle,
+    shifted,
+)
 from hloscope.indexing.variables import (
     Constraint,
     RuntimeVariable,
@@ -196,8 +203,11 @@ def rescale(m: M) -> M:
         match expr:
             case Mod(Range() as s, Const(c)) if c and interval.is_point and s not in new:
                 c, r = abs(c), interval.lo
+                moved = shifted(box[s], -r)
+                if moved is None:
+                    continue
                 new[s] = s * c + r
-                box[s] = divided(box[s] + -r, c)
+                box[s] = divided(moved, c)
                 del table[expr]
     if not new:
         return m

@@ -8,7 +8,7 @@ from math import prod
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from hloscope.affine import Dim
+from hloscope.affine import POS_INF, Dim
 from hloscope.errors import UnsupportedError
 from hloscope.fusion.analysis import Convention
 from hloscope.fusion.blueprint import Blueprints
@@ -294,6 +294,8 @@ def some_points(shape: Sequence[int], count: int, seed: int) -> NDArray[np.int64
     import numpy as np
 
     total = prod(shape)
+    if total > POS_INF:
+        return _far_points(shape, count, seed)
     if total <= count:
         flat = np.arange(total, dtype=np.int64)
     else:
@@ -302,6 +304,18 @@ def some_points(shape: Sequence[int], count: int, seed: int) -> NDArray[np.int64
         flat = np.unique(np.concatenate([np.asarray(fixed, np.int64), drawn]))
     index = np.unravel_index(flat, shape) if shape else ()
     return np.stack(index, axis=1) if shape else np.zeros((total, 0), np.int64)
+
+
+def _far_points(shape: Sequence[int], count: int, seed: int) -> NDArray[np.int64]:
+    """The same where int64 does not number the elements: coordinates are drawn one by one."""
+    import numpy as np
+
+    if max(shape) > POS_INF:
+        raise UndecidedError("an index does not fit into 64 bits")
+    rng = np.random.default_rng(seed)
+    ends = np.asarray(shape, np.int64) - 1
+    drawn = [rng.integers(0, ends, endpoint=True) for _ in range(count)]
+    return np.unique(np.stack([ends, ends * 0, ends // 2, *drawn])[:count], axis=0)
 
 
 def _compare(

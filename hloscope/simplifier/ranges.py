@@ -57,8 +57,9 @@ def ends(interval: Interval) -> Ends:
 
 
 def interval(pair: Ends) -> Interval:
-    """The pair as a saturating interval."""
-    return Interval(max(NEG_INF, pair[0]), min(POS_INF, pair[1]))
+    """The pair as a saturating interval: beyond an infinity there is nothing but it."""
+    lo, hi = pair
+    return Interval(max(NEG_INF, min(lo, POS_INF)), min(POS_INF, max(hi, NEG_INF)))
 
 
 def scaled_sum(terms: Terms, const: int, of: Callable[[Expr], Ends]) -> Ends:

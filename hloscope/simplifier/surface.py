@@ -6,6 +6,9 @@ the one with fewer terms; where they tie, the one with remainders, as XLA writes
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from fractions import Fraction
+from math import isqrt
 from operator import attrgetter
 from typing import Final
 
@@ -16,6 +19,8 @@ from hloscope.simplifier.rule import Rule
 
 HEAVY = 100
 """A division weighs as much as this many terms."""
+MANY = 256
+"""Sums of so many quotients are gone through in order, not from the first one again and again."""
 
 
 def best_form(e: Expr, engine: Context) -> Expr:
@@ -30,15 +35,7 @@ def best_form(e: Expr, engine: Context) -> Expr:
     if len(floors) > 1 and min(map(coeffs.__getitem__, floors)) < 0:
         _take_wrapped(floors, coeffs, done, engine)
     if len(coeffs) > 1 or const:
-        while True:
-            for f in floors:
-                if f in coeffs:
-                    found = _as_remainder(f, coeffs, floors, engine)
-                    if found is not None:
-                        const += _take_remainder(f, *found, coeffs, done, engine)
-                        break
-            else:
-                break
+        const += _take_remainders(floors, coeffs, done, engine)
     for f in sorted(floors, key=_weight, reverse=True):  # first those that others go into
         if f in coeffs:
             const = _take_quotient(f, coeffs, const, done, engine)
@@ -56,8 +53,49 @@ def _weight(e: Expr) -> int:
     return e._divisions
 
 
+def _take_remainders(
+    floors: list[Expr], coeffs: dict[Expr, int], done: list[tuple[Expr, int]], engine: Context
+) -> int:
+    """Move remainders from the sum to `done` while there are some; returns the constant's change.
+
+    After each, the floors are looked at from the first on; of very many, from the next one on.
+    """
+    by_divisor: dict[int, list[Expr]] = {}
+    for f in floors:
+        by_divisor.setdefault(f.by, []).append(f)
+    change = 0
+    again = True
+    while again:
+        again = False
+        for f in floors:
+            if f not in coeffs:
+                continue
+            found = _as_remainder(f, coeffs, by_divisor, engine)
+            if found is not None:
+                change += _take_remainder(f, *found, coeffs, done, engine)
+                again = True
+                if len(floors) < MANY:
+                    break
+    return change
+
+
+def _divisors(d: int, known: Collection[int]) -> list[int]:
+    """The known divisors of a number that are less than it, from the largest down.
+
+    >>> _divisors(12, [3, 5, 12, 4])
+    [4, 3]
+    """
+    root = isqrt(d)
+    if root < len(known):
+        small = [k for k in range(1, root + 1) if d % k == 0]
+        found = {k for i in small for k in (i, d // i) if k in known}
+    else:
+        found = {k for k in known if d % k == 0}
+    return sorted(found - {d}, reverse=True)
+
+
 def _as_remainder(
-    f: Expr, coeffs: dict[Expr, int], floors: list[Expr], engine: Context
+    f: Expr, coeffs: dict[Expr, int], by_divisor: dict[int, list[Expr]], engine: Context
 ) -> tuple[int, int, Expr] | None:
     """The best `(modulus, k, inner)` with which `f`'s term is part of `k * (inner % modulus)`.
 
@@ -66,10 +104,10 @@ def _as_remainder(
     """
     d = f.by
     coeff = coeffs[f]
-    moduli = {d: None}
-    for g in floors:
-        if g in coeffs and g.by < d and d % g.by == 0:
-            moduli[d // g.by] = None
+    moduli = [d]
+    for small in _divisors(d, by_divisor) if len(by_divisor) > 1 else ():
+        if any([g in coeffs for g in by_divisor[small]]):
+            moduli.append(d // small)
     best: tuple[tuple[int, int], int, int, Expr] | None = None
     for m in moduli:
         if coeff % m:
@@ -98,21 +136,25 @@ def _take_wrapped(
     It is the same where `s * m == k * d`: no negative coefficient, and the digits stay together.
     They move from `coeffs` to `done`.
     """
+    place = {f: i for i, f in enumerate(floors)}
+    alone: dict[tuple[Expr, Fraction], list[Expr]] = {}
+    for g in floors:
+        inner, shift = parts(g.num)  # type: ignore[union-attr]
+        if g._divisions == 1 and len(inner) == 1 and inner[0][1] == 1 and not shift:
+            alone.setdefault((inner[0][0], Fraction(-coeffs[g], g.by)), []).append(g)
     for f in floors:
         if f not in coeffs or f._divisions > 1:
             continue
         terms, _ = parts(f.num)  # type: ignore[union-attr]
         c, d = coeffs[f], f.by
-        for g in floors:
+        if len(terms) < 2:
+            continue
+        fitting = [g for x, s in terms for g in alone.get((x, Fraction(c * s, d)), ())]
+        for g in sorted(fitting, key=place.__getitem__):
             k, odd = divmod(-coeffs.get(g, 0), c)
             if g is f or g not in coeffs or g._divisions > 1 or odd or k <= 0 or k * d % g.by:
                 continue
-            inner, shift = parts(g.num)  # type: ignore[union-attr]
-            if len(inner) != 1 or inner[0][1] != 1 or shift:
-                continue
-            x, scale = inner[0][0], k * d // g.by
-            if dict(terms).get(x) != scale or len(terms) < 2:
-                continue
+            x, scale = parts(g.num)[0][0][0], k * d // g.by  # type: ignore[union-attr]
             num = linear((f.num, 1), (x, -scale), (mod(x, g.by), scale))  # type: ignore[union-attr]
             del coeffs[f], coeffs[g]
             done.append((FloorDiv(num, Const(d)), c))

@@ -29,14 +29,16 @@ def multiple_is_known(e: Sum, engine: Context) -> Expr | None:
 def dropped_digit(e: Sum, engine: Context) -> Expr | None:
     """`x // a - x // (2 * a)`: one shifted floor."""
     floors = [(t, c, t.by) for t, c in e.terms if t.by]
+    halves: dict[tuple[int, int], list[Expr]] = {}
+    for g, b, twice in floors:
+        halves.setdefault((-b, twice), []).append(g)
     for f, a, d in floors:
-        for g, b, twice in floors:
-            if a == -b and twice == 2 * d:
-                rest = linear((engine.floor(f, 2), 1), (g, -1))
-                if rest._divisions == 0:
-                    new = engine.floor(scaled(f, 1, 1), 2)
-                    if new._divisions <= max(f._divisions, g._divisions):
-                        return linear((e, 1), (f, -a), (g, a), (new, a), (rest, a))
+        for g in halves.get((a, 2 * d), ()):
+            rest = linear((engine.floor(f, 2), 1), (g, -1))
+            if rest._divisions == 0:
+                new = engine.floor(scaled(f, 1, 1), 2)
+                if new._divisions <= max(f._divisions, g._divisions):
+                    return linear((e, 1), (f, -a), (g, a), (new, a), (rest, a))
     return None
 
 
@@ -46,12 +48,15 @@ def shifted_floors_add_up(e: Sum, engine: Context) -> Expr | None:
     If that has no division at all, the largest shift is written by the others, whatever their
     coefficients.
     """
-    divisors = [t.by for t, _ in e.terms if t.by]
-    if len(set(divisors)) == len(divisors):
+    divisors: dict[int, int] = {}
+    for t, _ in e.terms:
+        if t.by:
+            divisors[t.by] = divisors.get(t.by, 0) + 1
+    if all([count == 1 for count in divisors.values()]):
         return None
     families: dict[tuple[Expr, int], list[tuple[int, Expr, int]]] = {}
     for t, c in e.terms:
-        if t.by and divisors.count(t.by) > 1:
+        if t.by and divisors[t.by] > 1:
             _, const = parts(t.num)  # type: ignore[union-attr]
             base = scaled(t.num, 1, -const)  # type: ignore[union-attr]
             families.setdefault((base, t.by), []).append((const, t, c))
