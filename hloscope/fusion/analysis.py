@@ -24,7 +24,7 @@ from hloscope.indexing.replicas import inverse, joined, parted
 from hloscope.indexing.rules.dependence import Bodies, Dependence, by_convention
 from hloscope.ir.graph import Computation, Instruction
 from hloscope.ir.types import TupleType, Type
-from hloscope.ir.views import captured
+from hloscope.ir.views import captured, captures
 from hloscope.ops.collectives import AllReduce, CollectiveReduce, ReduceScatter
 from hloscope.ops.control import Call, Composite, Fusion, Parameter
 from hloscope.ops.reduction import Map, Reduce, Scan
@@ -368,11 +368,13 @@ class Analysis:
         return known.for_(callee)
 
     def _of_recursion(self, callee: Computation) -> Iterator[Flow]:
-        """Nothing is known of what a function reads that calls itself: all it is handed."""
+        """Nothing is known of what a function reads that calls itself, or a region in it."""
         unknown = self.pool.keep(Access.unknown(RECURSIVE))
-        for k, parameter in enumerate(callee.parameters):
-            for leaf in range(len(self.leaves(parameter.type))):
-                yield Flow(k, leaf, (unknown,))
+        values: list[tuple[int | Instruction, Instruction]] = [*enumerate(callee.parameters)]
+        values += [(value, value) for value in captures(callee)]
+        for place, value in values:
+            for leaf in range(len(self.leaves(value.type))):
+                yield Flow(place, leaf, (unknown,))
 
     def _ends(self, walk: Walk, callee: Computation) -> tuple[Flow, ...]:
         """The flows to parameters in order, then those to values outside the computation."""
