@@ -11,8 +11,8 @@ import argparse
 import time
 from collections import Counter
 
-from tests.agreement.generated import SPELL, FailureError, Report, check
-from tests.generator import HloTextError, Program, generate, options_of, shrink, walk
+from tests.agreement.generated import SPELL, FailureError, Report, check, program_of
+from tests.generator import HloTextError, Program, shrink, walk
 
 
 def smallest(program: Program, language: str, kind: str) -> tuple[Program, str]:
@@ -43,7 +43,7 @@ def main() -> None:
     failures: dict[str, list[tuple[int, str, Program]]] = {}
     total, started = Report(), time.monotonic()
     for seed in range(given.first, given.last):
-        program = generate(seed, options_of(seed, given.language))
+        program = program_of(seed, given.language)
         try:
             total += check(program, given.language)
         except FailureError as error:

@@ -6,8 +6,10 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import tests.generator.steps  # noqa: F401  (registers the steps)
-from tests.generator.builder import Builder, Options
+from tests.generator.builder import ROWS, Builder, Options
 from tests.generator.hlo_text import HloTextError, hlo_text
 from tests.generator.program import Program, isolated, walk
 from tests.generator.shrink import shrink
@@ -36,13 +38,17 @@ def options_of(seed: int, *languages: str) -> Options:
     """Options that vary with the seed; every third program is one of both languages.
 
     One of eight runs in several processes, one of four hides nothing it depends on, one of four is
-    long and one deep.
+    long and one deep, and one of three is made of a few families of ops.
     """
+    random = Random(seed)
+    families = {row.family for row in ROWS} - {"elementwise"}
+    few = {"elementwise", *random.sample(sorted(families), 3)} if seed // 2 % 3 == 0 else ()
     return Options(
         languages=("hlo", "mlir") if seed % 3 == 0 else languages,
         steps=(4, 8, 16, 8)[seed // 3 % 4],
         depth=(2, 3, 3, 5)[seed // 12 % 4],
         largest=(2, 3, 3, 4)[seed // 5 % 4],
         masks=seed // 7 % 4 > 0,
+        families=frozenset(few),
         replicas=(1, 1, 1, 1, 1, 1, 1, 2)[seed // 11 % 8],
     )

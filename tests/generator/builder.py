@@ -216,6 +216,10 @@ class Builder:
         assert isinstance(found.type, Tensor)
         return found, found.type
 
+    def structured(self) -> Value | None:
+        """A tuple or a tensor with a bounded dimension in sight, if there is one."""
+        return self.find(lambda t: bool(t.parts) if isinstance(t, Tuple) else bool(t.bounded))
+
     def of(self, type_: Type, *, fresh: float = 0.15) -> Value:
         """A value of exactly this type: one in sight, one made of such a one, or a new one."""
         found = None if self.chance(fresh) else self.find(lambda t: t == type_)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.generator.builder import Builder, step
 from tests.generator.program import Region, Value
-from tests.generator.value_types import Tuple, Type
+from tests.generator.value_types import Type
 
 
 def callee(g: Builder) -> tuple[list[Value], Region, list[Type]]:
@@ -16,9 +16,9 @@ def callee(g: Builder) -> tuple[list[Value], Region, list[Type]]:
         results: list[Value] = []
         for _ in range(g.pick([1, 1, 2])):
             results.append(g.any(hi=2)[0])
-        whole = g.find(lambda t: isinstance(t, Tuple) and bool(t.parts))
-        if whole is not None and g.chance(0.3):
-            results.append(whole)
+        other = g.structured()
+        if other is not None and g.chance(0.4):
+            results.append(other)
     return operands, g.closed(frame, results), [v.type for v in results]
 
 

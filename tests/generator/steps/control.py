@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from tests.generator.builder import Builder, step
-from tests.generator.value_types import INDEX, PRED, Tensor, Tuple, Type
+from tests.generator.value_types import INDEX, PRED, Tensor, Type
 
 
 def result_types(g: Builder) -> list[Type]:
-    """Types of one to three results: those of values in sight; in HLO, of tuples too."""
+    """Types of one to three results: those of values in sight; in HLO, of tuples too.
+
+    Bounded dimensions are among them where they are in sight.
+    """
     types: list[Type] = [g.any(hi=2)[1] for _ in range(g.pick([1, 1, 2, 3]))]
-    whole = g.find(lambda t: isinstance(t, Tuple) and bool(t.parts))
-    if whole is not None and g.options.languages == ("hlo",) and g.chance(0.4):
-        types.append(whole.type)
+    other = g.structured()
+    is_said = other is not None and (
+        isinstance(other.type, Tensor) or g.options.languages == ("hlo",)
+    )
+    if other is not None and is_said and g.chance(0.5):
+        types.append(other.type)
     return types
 
 
