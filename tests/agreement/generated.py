@@ -17,7 +17,7 @@ from hloscope.indexing import Accesses, Precision
 from hloscope.ir.graph import Instruction
 from hloscope.ir.op import NotInferredError
 from hloscope.ir.types import TensorType, compatible
-from hloscope.ops.control import AsyncStart
+from hloscope.ops.control import AsyncStart, Fusion
 from tests.agreement.claims import Claim, WrongMapError, claim
 from tests.agreement.execution import KINDS, Bools, Observation, Runner, observe
 from tests.generator import (
@@ -96,16 +96,11 @@ class Said:
             for i, (k, leaf) in enumerate(places):
                 some = [a for a in answer.operands[k].accesses if a.leaf == leaf or a.map is None]
                 self.back[o, i] = tuple(some)
+        outside = tuple(Instruction(p.name, p.type, p.op) for p in entry.parameters)
+        whole = Instruction("whole", entry.root.type, Fusion("kLoop"), outside, (entry,))
         for i, (k, leaf) in enumerate(places):
-            analysis, source = program.analysis, entry.parameters[k].type
-            for flow in analysis.spread(entry, k, analysis.leaf_of(source, leaf) or 0):
-                o = analysis.tensor_of(entry.root.type, flow.leaf)
-                if o is None:
-                    continue  # a size known only at run time, no element
-                there = flow.accesses
-                if there is None:
-                    there = (program.analysis.pool.identity(self.inputs[i]),)
-                self.forth[o, i] = (*self.forth.get((o, i), ()), *there)
+            for o, some in program.analysis.input_to_output(whole, k, leaf).items():
+                self.forth[o, i] = some
 
     def claims(self, pair: Pair, seen: Observation) -> tuple[Claim, Claim]:
         """What is said of a pair: from the output, and from the input (transposed)."""

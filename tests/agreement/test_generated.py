@@ -1,0 +1,104 @@
+"""Programs that nest: what is said of them against what they do, and one language against another.
+
+A failure names a seed; `python -m tests.agreement.search LANGUAGE SEED SEED+1` prints the smallest
+program that fails in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import hloscope as hs
+from hloscope.proof import Execution
+from tests.agreement.execution import Runner, observe
+from tests.agreement.generated import SPELL, FailureError, Report, Said, check, program_of
+from tests.generator import Options, Program, generate, walk
+
+PARTS = 4
+
+
+def seeds(part: int, full: bool) -> range:
+    """Every fourth seed: a sample, or ten thousand in all."""
+    return range(part, 10_000 if full else 60, PARTS)
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("language", SPELL)
+def test_what_moves_is_in_the_maps(language: str, part: int, full: bool) -> None:
+    total, wrong = Report(), []
+    for seed in seeds(part, full):
+        try:
+            total += check(program_of(seed, language), language)
+        except FailureError as error:
+            wrong.append(f"seed {seed}: {error}")
+    print(total)
+    assert not wrong, "\n".join(wrong[:20])
+    assert total.precisions["exact"] > 4 * sum(total.precisions[p] for p in ("over", "unknown"))
+
+
+def both_languages(full: bool) -> Iterator[Program]:
+    """Programs whose every op has one meaning.
+
+    A window of a scatter that sticks out is dropped as a whole by HLO, by element in StableHLO.
+    """
+    for seed in range(4000 if full else 40):
+        program = generate(seed, Options(steps=8, masks=seed % 2 > 0))
+        if all(node.name != "stablehlo.scatter" for node in walk(program.entry)):
+            yield program
+
+
+def test_both_languages_say_and_do_the_same(full: bool) -> None:
+    compared = 0
+    for program in both_languages(full):
+        found = []
+        for spell in SPELL.values():
+            read = hs.read(spell(program))
+            said, rng = Said(read), np.random.default_rng(program.seed)
+            seen = observe(Runner(read.module), said.outputs, rng, "plain", 1)
+            claims = {pair: said.claims(pair, seen)[0] for pair in seen.moved}
+            found.append((seen.moved, claims))
+        (moved, claims), (moved_too, claims_too) = found
+        for pair, one in claims.items():
+            where = f"seed {program.seed}, output and input {pair}"
+            other = claims_too[pair]
+            assert (moved[pair] == moved_too[pair]).all(), where
+            if one.is_exact and other.is_exact:
+                assert (one.touched == other.touched).all(), where
+                compared += 1
+    assert compared > 60
+
+
+def test_evidence_by_execution_agrees(full: bool) -> None:
+    """The product's own way to run programs finds nothing that contradicts its maps either."""
+    seen = 0
+    for seed in range(600 if full else 12):
+        program = generate(seed, Options(("mlir",), steps=6))
+        read = hs.read(SPELL["mlir"](program))
+        entry = read.module.entry
+        execution = Execution(entry.root, entry)
+        for o in range(len(program.entry.results)):
+            for k in range(len(entry.parameters)):
+                shown = execution.check(o, k, 0)
+                assert shown.violation is None, f"seed {seed}: {shown.violation}"
+                seen += shown.seen
+    assert seen > 20
+
+
+def test_a_wrong_map_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    original, noticed = Said.__init__, 0
+
+    def forgetful(self: Said, read: hs.Program, devices: int = 1) -> None:
+        original(self, read, devices)
+        pair = max(self.back, key=lambda pair: len(self.back[pair]))
+        self.back[pair] = ()
+
+    monkeypatch.setattr(Said, "__init__", forgetful)
+    for seed in range(24):
+        try:
+            check(generate(seed, Options(steps=6, masks=False)), "hlo")
+        except FailureError as error:
+            noticed += error.kind == "missing back"
+    assert noticed >= 18
