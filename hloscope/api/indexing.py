@@ -97,8 +97,12 @@ class Indexing:
         >>> print(program.root.indexing().verify(by_execution=True).checks[0])
         isl; enumerated 32; executed 42, seen 32 of 32
         """
-        verifier = verifier or Verifier(seed=seed, by_execution=by_execution)
         answer = self.answer
+        convention = answer.convention
+        if verifier is None:
+            verifier = Verifier(seed=seed, by_execution=by_execution, convention=convention)
+        elif verifier.convention != convention:
+            raise ValueError(f"the answer is by the convention {convention!r}, the verifier not")
         outputs = [
             replace(
                 output, operands=[_checked(answer, output, o, verifier) for o in output.operands]

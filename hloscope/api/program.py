@@ -27,7 +27,7 @@ from hloscope.display.answer import (
 from hloscope.display.provenance import glob, metadata_of, provenance_of
 from hloscope.display.text import headline
 from hloscope.errors import UnknownNameError, UnsupportedError, did_you_mean
-from hloscope.fusion.analysis import Analysis
+from hloscope.fusion.analysis import Analysis, Convention
 from hloscope.fusion.parameter_reads import ParameterReads
 from hloscope.fusion.physical import linear as _linear
 from hloscope.fusion.physical import physical as _physical
@@ -51,13 +51,18 @@ class Program:
     """
 
     def __init__(
-        self, module: Module, *, file: str = "<string>", has_regions: bool = False
+        self,
+        module: Module,
+        *,
+        file: str = "<string>",
+        has_regions: bool = False,
+        convention: Convention = "structural",
     ) -> None:
         self.module: Final = module
         self.file: Final = file
         self.lock: Final = RLock()
         """Held while something is asked of `analysis`, which remembers what it finds."""
-        self.analysis: Final = Analysis(has_regions=has_regions)
+        self.analysis: Final = Analysis(has_regions=has_regions, convention=convention)
         self._parameter_reads: dict[Computation, ParameterReads] = {}
 
     @property
@@ -179,6 +184,30 @@ class Program:
             max_steps=max_steps,
             max_bytes=max_bytes,
             custom_calls=custom_calls,
+        )
+
+    def by_convention(self, convention: Convention) -> Program:
+        """The same program, of which the outputs of reductions read what a convention says.
+
+        Args:
+            convention: `structural`: what the structure of the body lets reach the output, as all
+                answers do unless told otherwise; `xla`: all inputs and initial values, as in XLA.
+
+        >>> import hloscope
+        >>> text = "second { a = f32[] parameter(0) ROOT b = f32[] parameter(1) } ENTRY e { "
+        >>> text += "p = f32[8] parameter(0) q = f32[8] parameter(1) "
+        >>> text += "ROOT m = f32[8] map(p, q), dimensions={0}, to_apply=second }"
+        >>> program = hloscope.read(text)
+        >>> for convention in ("structural", "xla"):
+        ...     [len(maps) for maps in program.by_convention(convention).root.indexing().maps]
+        [0, 1]
+        [1, 1]
+        """
+        if convention == self.analysis.convention:
+            return self
+        has_regions = self.analysis.has_regions
+        return Program(
+            self.module, file=self.file, has_regions=has_regions, convention=convention
         )
 
     @of_right_programs
@@ -488,6 +517,7 @@ class InstructionView:
             computation,
             computation,
             provenance_of(self.ir, self.program.module),
+            self.program.analysis.convention,
         )
         return Indexing(answer, self.program.file, self.program.module)
 
@@ -551,6 +581,7 @@ class InstructionView:
             order,
             inside=self._known_computation,
             origin=provenance_of(self.ir, self.program.module),
+            convention=self.program.analysis.convention,
         )
         return Indexing(answer, self.program.file, self.program.module)
 

@@ -20,6 +20,7 @@ from hloscope.cli.paging import print_long
 from hloscope.cli.proofs import Tally
 from hloscope.display.picture import Index
 from hloscope.errors import UnknownNameError
+from hloscope.fusion.analysis import Convention
 from hloscope.proof import Verifier
 
 FORMATS: Final = ("text", "print_indexing", "json", "latex", "html", "svg")
@@ -53,6 +54,12 @@ def _element(_: click.Context, __: click.Parameter, value: str | None) -> Index 
 )
 @click.option("--physical", is_flag=True, help="Indices in memory order, as the layouts say.")
 @click.option("--linear", is_flag=True, help="Positions in memory, counted in elements.")
+@click.option(
+    "--convention",
+    type=click.Choice(("structural", "xla")),
+    default="structural",
+    help="What reductions read: what their bodies use, or all inputs, as in XLA.",
+)
 @click.option("--verify", is_flag=True, help="Prove each map against the program; exit 5 if wrong.")
 @click.option(
     "--by-execution",
@@ -80,6 +87,7 @@ def index(
     to_parameters: bool,
     physical: bool,
     linear: bool,
+    convention: Convention,
     verify: bool,
     by_execution: bool,
     evidence_dir: str | None,
@@ -119,7 +127,9 @@ def index(
             ),
         }
     )
-    verifier = Verifier(seed=seed, by_execution=by_execution) if verify else None
+    verifier = (
+        Verifier(seed=seed, by_execution=by_execution, convention=convention) if verify else None
+    )
     tally = Tally(strict, evidence_dir)
 
     def answer(view: InstructionView) -> Indexing:
@@ -138,10 +148,10 @@ def index(
         return view.indexing_from(from_operand, output, physical, linear=linear)
 
     if everything:
-        _print_all(read_program(file), answer)
+        _print_all(read_program(file).by_convention(convention), answer)
         tally.end(summary=verify)
         return
-    program = read_program(file)
+    program = read_program(file).by_convention(convention)
     views = [program.root] if name is None else program.like(name)
     if len(views) > 1 and form in ("html", "svg"):
         raise click.UsageError(f"`{name}` names {len(views)} instructions; a picture shows one")

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, TypeAlias, overload
 from hloscope.display.parts import runtime_map, source_text
 from hloscope.display.provenance import Provenance
 from hloscope.errors import UnsupportedError
+from hloscope.fusion.analysis import Convention
 from hloscope.fusion.origins import origin_text
 from hloscope.hlo_parser.spelling import write_op
 from hloscope.hlo_parser.types import print_type
@@ -125,6 +126,7 @@ class Answer:
         computation: The instruction's computation, where they are its parameters.
         inside: The computation the instruction is in, if it is known.
         origin: Where the instruction comes from in the program's source.
+        convention: What the outputs of reductions read.
     """
 
     instruction: Instruction
@@ -136,6 +138,7 @@ class Answer:
     computation: Computation | None = None
     inside: Computation | None = None
     origin: Provenance = field(default_factory=Provenance)
+    convention: Convention = "structural"
 
     def sizes(self, type: Type) -> Dims:
         """What the dimension variables run over when an element of `type` is asked about.
@@ -183,6 +186,7 @@ def to_json(answer: Answer, file: str) -> dict[str, Any]:
         **({"computation": answer.inside.name} if answer.inside else {}),
         **answer.origin.to_json(),
         "direction": answer.direction,
+        **({"convention": answer.convention} if answer.convention != "structural" else {}),
     }
     outputs = answer.outputs
     if answer.direction == "input_to_output":

@@ -68,6 +68,8 @@ def headline(ins: Instruction, opcode: str) -> str:
 def _output(answer: Answer, output: OutputAnswer) -> Iterator[str]:
     sizes = answer.sizes(output.type)
     verb = "reads" if len(output.operands) else f"reads no {answer.what}"
+    if answer.convention == "xla":
+        verb += " by XLA's convention"
     which = _output_name(answer, output)
     yield f"{_element(answer, sizes)} of {which}, {shape_text(output.type)}, {verb}"
     for operand in output.touched:
