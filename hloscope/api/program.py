@@ -206,9 +206,7 @@ class Program:
         if convention == self.analysis.convention:
             return self
         has_regions = self.analysis.has_regions
-        return Program(
-            self.module, file=self.file, has_regions=has_regions, convention=convention
-        )
+        return Program(self.module, file=self.file, has_regions=has_regions, convention=convention)
 
     @of_right_programs
     def fold(self) -> Program:

@@ -9,7 +9,6 @@ from hloscope.ir.types import Type
 from hloscope.ops.control import (
     AddDependency,
     Call,
-    Case,
     Composite,
     CopyDone,
     CopyStart,
@@ -50,9 +49,9 @@ class Numbers(Protocol):
 def source_in(at: Numbers, callee: Computation, leaf: int) -> Source:
     """The first value that a leaf of a computation's root is, as it is.
 
-    Follows tuples, copies, calls, branches that agree, parts that loops hand on; ends at the
-    parameters of the computation, at values from outside of it and at what is computed.  What a
-    function that calls itself returns is computed.
+    Follows tuples, copies, calls, parts that loops hand on; ends at the parameters of the
+    computation, at values from outside of it and at what is computed or chosen.  What a function
+    that calls itself returns is computed.
     """
     known = at.sources
     if (callee, leaf) in known:
@@ -120,11 +119,7 @@ def _before(at: Numbers, ins: Instruction, leaf: int) -> Source | None:
             source = ins.operands[0]
             return (source, leaf) if at.leaves(ins.type) == at.leaves(source.type) else None
         case op if isinstance(op, _CALLS) and ins.calls:
-            return _outside(ins, ins.calls[0], _source(at, ins.calls[0], leaf), 0)
-        case Case():
-            branches = enumerate(ins.calls, 1)
-            found = {_outside(ins, c, _source(at, c, leaf), first) for first, c in branches}
-            return found.pop() if len(found) == 1 else None
+            return _outside(ins, ins.calls[0], _source(at, ins.calls[0], leaf))
         case While() if len(ins.calls) == 2:
             part = _part(at, ins, leaf)
             if part is None:
@@ -149,10 +144,10 @@ def _operand(ins: Instruction, part: tuple[int, int] | None) -> Source | None:
     return None if part is None else (ins.operands[part[0]], part[1])
 
 
-def _outside(ins: Instruction, callee: Computation, found: Source, first: int) -> Source | None:
+def _outside(ins: Instruction, callee: Computation, found: Source) -> Source | None:
     """What the source of a called computation's result is for the caller."""
     source, leaf = found
     if not _is_in(callee, source):
         return found
-    number = first + source.op.number if isinstance(source.op, Parameter) else len(ins.operands)
+    number = source.op.number if isinstance(source.op, Parameter) else len(ins.operands)
     return (ins.operands[number], leaf) if number < len(ins.operands) else None
