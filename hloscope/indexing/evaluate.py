@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from hloscope.affine import Dim, Range, Runtime, Var
+from hloscope.affine import NEG_INF, POS_INF, Dim, Range, Runtime, Var
 from hloscope.affine import evaluate as value_of
 from hloscope.affine import evaluate_array as values_of
 from hloscope.indexing.base import MapBase
@@ -126,6 +126,10 @@ def points(m: MapBase, dims: Ints, runtime: Ints = (), *, limit: int = 1 << 24) 
     if prod(sizes) > limit:
         raise ValueError(f"{prod(sizes)} values of the range variables are more than {limit}")
     fixed = _at(m, dims, (0,) * len(sizes), runtime)
+    if any(not NEG_INF <= value <= POS_INF for value in fixed.values()):
+        if sizes:
+            raise ValueError("an index does not fit into 64 bits")
+        return {evaluate(m, dims, (), runtime)} if satisfies(m, dims, (), runtime) else set()
     touched: set[Point] = set()
     for ranges in _chunks(m, sizes):
         at: dict[Var, NDArray[np.int64]] = {v: np.asarray(k, np.int64) for v, k in fixed.items()}

@@ -123,6 +123,12 @@ def test_bounds_beyond_int64_are_refused() -> None:
         IndexingMap.identity((4,)).add_constraint(Dim(0) * 2, Interval(0, 2**64))
 
 
+def test_points_beyond_int64() -> None:
+    m = IndexingMap.of_sizes((2**64,), (), (2**64 - 1 - Dim(0),))
+    assert m.points((2**64 - 1,)) == {(0,)}
+    assert m.points((2**64,)) == set()
+
+
 def test_a_sum_of_thousands_of_remainders_is_simplified_in_a_second() -> None:
     rng = Random(0)
     for signs in ([1], [1, -1, 3]):
