@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from hloscope.affine import Dim
-from hloscope.errors import ParseError, UnsupportedError
+from hloscope.errors import ParseError, UnsupportedError, VerifyError
 from hloscope.hlo_parser.metadata import read_backend_config
 from hloscope.hlo_parser.values import read_dim_labels, read_window
 from hloscope.indexing.access import Accesses, Precision
@@ -37,10 +37,11 @@ from hloscope.indexing.rules.elementwise import broadcast_read, broadcast_write
 from hloscope.indexing.rules.registry import Direction, input_to_output, lookup, output_to_input
 from hloscope.ir.graph import Instruction
 from hloscope.ir.op import Op
-from hloscope.ir.types import Dims, TupleType
+from hloscope.ir.types import Dims, TensorType, TupleType, Type
 from hloscope.ops.contraction import DotDimensions, DotGeneral
 from hloscope.ops.control import CustomCall, Domain
 from hloscope.ops.convolution import Convolution
+from hloscope.ops.infer_util import fit
 from hloscope.ops.linalg import Cholesky, TriangularSolve
 from hloscope.ops.reduction import Sort, TopK
 
@@ -131,11 +132,36 @@ _OPS: Final[tuple[tuple[str, Callable[[Instruction], Op]], ...]] = (
 
 
 def _op_of(ins: Instruction) -> Op | None:
+    """The op that a call is; `None` if that is not known, or the types are not those of the op."""
     assert isinstance(ins.op, CustomCall)
     for pattern, make in _OPS:
         if re.fullmatch(pattern, ins.op.call_target_name):
-            return make(ins)
+            try:
+                op = make(ins)
+            except IndexError:
+                return None
+            return op if _fits(ins, op) else None
     return None
+
+
+def _fits(ins: Instruction, op: Op) -> bool:
+    """Do the sizes of operands and results follow from one another as in the op?"""
+    needed = 2 if isinstance(op, DotGeneral | TriangularSolve) else 1
+    if len(ins.operands) < needed or (isinstance(op, Domain) and len(ins.operands) > 1):
+        return False
+    inner = _inner(ins, op)
+    try:
+        inferred = op.infer(tuple([operand.type for operand in inner.operands]))
+    except VerifyError:
+        return False
+    made, declared = leaves(inferred), leaves(inner.type)
+    return len(made) == len(declared) and all(map(_same_sizes, made, declared))
+
+
+def _same_sizes(a: Type, b: Type) -> bool:
+    if not isinstance(a, TensorType) or not isinstance(b, TensorType):
+        return type(a) is type(b)
+    return a.rank == b.rank and all(map(fit, a.sizes, b.sizes))
 
 
 # Convolutions of cuDNN.  The window and the labels are those of the forward convolution, whose

@@ -90,8 +90,7 @@ def _check(ins: Instruction) -> None:
         if own is not None:
             own(ins)
             return
-        several = isinstance(ins.type, TupleType) and not isinstance(ins.op, _ONE_VALUE)
-        results = leaves(ins.type) if several else (ins.type,)
+        results = (ins.type,) if _is_one(ins) else leaves(ins.type)
         ins.op.verify(operands, results, ins.calls)
     except IncompatibleTypesError as error:
         if not alike(error.inferred, error.declared, wider=isinstance(ins.op, _WIDENING)):
@@ -190,8 +189,19 @@ def _mismatch(ins: Instruction, inferred: tuple[Type, ...]) -> Diagnostic:
     return Diagnostic(message, ins.span)
 
 
+def _is_one(ins: Instruction) -> bool:
+    """Is the result one value, be it a tuple?  Else a tuple stands for several results.
+
+    A tuple of one part is what a body makes that returns such a tuple.
+    """
+    if isinstance(ins.op, _ONE_VALUE) or ins.op.name == "copy":
+        return True
+    if not isinstance(ins.type, TupleType) or len(ins.type.elements) != 1:
+        return False
+    return not ins.calls or not isinstance(ins.calls[0].root.type, TupleType)
+
+
 _ONE_VALUE: Final = (AddDependency, Call, Case, Domain, Fusion, GetTupleElement, Tuple, While)
-"""Ops whose result is one value, be it a tuple; the tuple of others stands for several results."""
 
 _WIDENING: Final = (Convolution, Dot, DotGeneral, RaggedDot, ScaledDot)
 """Ops that may accumulate in, and return, another element type than their operands'."""
