@@ -68,13 +68,14 @@ def grouped(
     Args:
         analysis: Remembers what was computed.
         region: Where to walk.
-        start: An instruction of the region, also one inside a fusion; by default the root.
+        start: An instruction of the region, also one inside a fusion, or an operand at its edge,
+            which reads itself; by default the root.
         output: Which tensor of its value.
         opened: List the instructions inside fusions.
     """
     start = region.root if start is None else start
     walk = Walk(analysis.pool, analysis.leaves)
-    if start not in region.inside:
+    if start not in region.inside and not _is_at_edge(region, start):
         found = _from_inside(analysis, region, start, output, walk)
     else:
         found = {}
@@ -85,6 +86,11 @@ def grouped(
     if opened:
         _open_all(analysis, found, walk, region.inside)
     return {ins: _tensors(analysis, ins, leaves) for ins, leaves in found.items()}
+
+
+def _is_at_edge(region: Region, ins: Instruction) -> bool:
+    """Is it read by an instruction of the region?"""
+    return any(ins in inside.operands for inside in region.inside)
 
 
 def _leaf(analysis: Analysis, ins: Instruction, output: int) -> int:

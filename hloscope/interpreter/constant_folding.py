@@ -11,39 +11,19 @@ from typing import TYPE_CHECKING, Any, Final
 from hloscope.errors import HloscopeError
 from hloscope.hlo_parser.literals import print_literal
 from hloscope.interpreter.evaluate import evaluate
+from hloscope.interpreter.liveness import PURE, STRUCTURE
 from hloscope.interpreter.values import Value, byte_size
 from hloscope.interpreter.world import World
 from hloscope.ir.graph import Body, Computation, Instruction, Module
-from hloscope.ir.op import Op
 from hloscope.ir.types import Layout, QuantizedType, TensorType, TupleType
 from hloscope.ir.views import captured
 from hloscope.mlir.literals import dense_text, from_array
 from hloscope.mlir.types import type_text
-from hloscope.ops import (
-    batch_norm,
-    contraction,
-    convolution,
-    dynamic,
-    elementwise,
-    gather_scatter,
-    linalg,
-    quantize,
-    reduction,
-    shape,
-    slicing,
-    windows,
-)
-from hloscope.ops.base import OPS
 from hloscope.ops.control import (
     Call,
-    Case,
     Fusion,
-    GetTupleElement,
     Parameter,
-    Result,
     Return,
-    Tuple,
-    While,
 )
 from hloscope.ops.infer_util import bare
 from hloscope.ops.shape import BroadcastInDim, Constant, Iota
@@ -58,15 +38,6 @@ MAX_ELEMENTS: Final = 1 << 16
 MAX_BYTES: Final = 1 << 24
 MAX_STEPS: Final = 1 << 17
 
-_FAMILIES: Final = (
-    batch_norm, contraction, convolution, dynamic, elementwise, gather_scatter, linalg, quantize,
-    reduction, shape, slicing, windows,
-)  # fmt: skip
-_PURE: Final[frozenset[type[Op]]] = frozenset(
-    cls for cls in OPS.values() if cls.__module__ in {family.__name__ for family in _FAMILIES}
-) | {Call, Case, Fusion, While}
-"""Ops whose results depend on nothing but operands, and that do nothing else."""
-_STRUCTURE: Final = (GetTupleElement, Result, Tuple)
 _PASSIVE: Final = (Parameter, Return)
 
 
@@ -195,7 +166,7 @@ class _Known:
         )
 
     def _is_pure(self, ins: Instruction) -> bool:
-        if type(ins.op) not in _PURE and not isinstance(ins.op, _STRUCTURE):
+        if type(ins.op) not in PURE and not isinstance(ins.op, STRUCTURE):
             return False
         return all(map(self.is_pure, ins.calls))
 
@@ -208,8 +179,8 @@ class _Known:
                 c
                 for c in every
                 for i in c
-                if not isinstance(i.op, (Constant, *_PASSIVE, *_STRUCTURE))
-                and type(i.op) not in _PURE
+                if not isinstance(i.op, (Constant, *_PASSIVE, *STRUCTURE))
+                and type(i.op) not in PURE
             }
             if not bad:
                 known.update(dict.fromkeys(every, True))

@@ -97,7 +97,7 @@ def _getrf(op: CustomCall, at: Site) -> Kernel:
     return lambda a: lu(a)
 
 
-@implements(*_names("geqrf"))
+@implements(*_names("geqrf"), "cusolver_geqrf_ffi", "cublas_geqrf_batched_ffi")
 def _geqrf(op: CustomCall, at: Site) -> Kernel:
     """Some versions return `info` too."""
     count = len(at.results)
@@ -110,7 +110,7 @@ def _geqrf(op: CustomCall, at: Site) -> Kernel:
     return kernel
 
 
-@implements(*_names("orgqr", "ungqr"))
+@implements(*_names("orgqr", "ungqr"), "cusolver_orgqr_ffi")
 def _orgqr(op: CustomCall, at: Site) -> Kernel:
     """Some versions return `info` too."""
     count = len(at.results)

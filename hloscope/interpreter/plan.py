@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from hloscope.errors import HloscopeError
+from hloscope.interpreter.liveness import needed
 from hloscope.interpreter.registry import LIFTED, Kernel, kernel
 from hloscope.interpreter.values import EvaluationError, Value, byte_size, check_evaluable
 from hloscope.interpreter.world import World
@@ -86,8 +87,11 @@ class Plan:
         rows: list[
             tuple[Instruction, tuple[int, ...], tuple[tuple[Plan, tuple[int, ...]], ...]]
         ] = []
+        is_needed = None if self.world.watch else needed(self.computation, self.world.custom_calls)
         for ins in body:
             if isinstance(ins.op, Parameter | Return):
+                continue
+            if is_needed is not None and ins not in is_needed:
                 continue
             regions = []
             reads = {slots[o] for o in ins.operands}

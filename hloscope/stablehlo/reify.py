@@ -9,11 +9,12 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from hloscope.ir.types import TensorType, Type
-from hloscope.mlir.attributes import IntegerAttr
+from hloscope.mlir.attributes import Attribute, IntegerAttr
 from hloscope.mlir.ir import Operation, Value
-from hloscope.mlir.types import INDEX
+from hloscope.mlir.types import I1, I64, INDEX
 from hloscope.ops.broadcasting import numpy_broadcast
 from hloscope.ops.contraction import DotGeneral
+from hloscope.ops.dynamic import DynamicPad
 from hloscope.ops.elementwise import Elementwise, ImplicitBroadcast
 from hloscope.ops.gather_scatter import DynamicGather, Gather
 from hloscope.ops.reduction import Reduce
@@ -36,6 +37,10 @@ _LIKE: Final = {
     "chlo.constant_like": 0,
 }
 """Ops whose result has the sizes of an operand, and which one; all element-wise ones too."""
+
+
+_SLT: Final = 2
+"""The number of `slt`.  Source: MLIR `ArithBase.td`, `Arith_CmpIPredicateAttr`."""
 
 
 class Reifier:
@@ -69,9 +74,9 @@ class Reifier:
 
     # ------------------------------------------------------------------------------ pieces
 
-    def _make(self, name: str, type: Type, *operands: Value) -> Value:
+    def _make(self, name: str, type: Type, *operands: Value, **attributes: Attribute) -> Value:
         result = Value(type)
-        made = Operation(name, operands, (result,))
+        made = Operation(name, operands, (result,), attributes)
         result.owner = made
         self.operations.append(made)
         return result
@@ -129,6 +134,21 @@ class Reifier:
             return left
         return right if a == 1 else self._make("arith.muli", INDEX, left, right)
 
+    def gaps(self, size: Value) -> Value:
+        """`max(size - 1, 0)`: how many places there are between so many elements."""
+        known = self._number(size)
+        if known is not None:
+            return self.constant(max(known - 1, 0))
+        none, one = self.constant(0), self.constant(1)
+        is_empty = self._make("arith.cmpi", I1, size, one, predicate=IntegerAttr(_SLT, I64))
+        return self._make("arith.select", INDEX, is_empty, none, self.subtract(size, one))
+
+    def element(self, vector: Value, d: int) -> Value:
+        """`tensor.extract` of a vector, as an index."""
+        element = vector.type.element if isinstance(vector.type, TensorType) else INDEX
+        found = self._make("tensor.extract", element, vector, self.constant(d))
+        return found if element == INDEX else self._make("arith.index_cast", INDEX, found)
+
     def _vector(self, sizes: Sequence[Value]) -> Value:
         type = TensorType(INDEX, (len(sizes),))
         return self._make("tensor.from_elements", type, *sizes)
@@ -152,18 +172,13 @@ class Reifier:
         rank = len(numpy_broadcast(types) or ())
         return self._make("shape.broadcast", TensorType(INDEX, (rank,)), *shapes)
 
-    def _element(self, vector: Value, d: int) -> Value:
-        element = vector.type.element if isinstance(vector.type, TensorType) else INDEX
-        found = self._make("tensor.extract", element, vector, self.constant(d))
-        return found if element == INDEX else self._make("arith.index_cast", INDEX, found)
-
     def _slice_sizes(self, operands: Sequence[Value]) -> list[Value]:
         """`(limit - start + stride - 1) / stride` of each dimension."""
         whole, starts, limits, strides = operands
         rank = whole.type.rank if isinstance(whole.type, TensorType) else 0
         sizes = []
         for d in range(rank):
-            start, limit, stride = (self._element(v, d) for v in (starts, limits, strides))
+            start, limit, stride = (self.element(v, d) for v in (starts, limits, strides))
             span, one = self.add(stride, self.subtract(limit, start)), self.constant(1)
             sizes.append(self._make("arith.divsi", INDEX, self.subtract(span, one), stride))
         return sizes
@@ -210,6 +225,17 @@ def _pad(at: Reifier, op: Pad, operands: Sequence[Value]) -> list[Value]:
     return sizes
 
 
+def _dynamic_pad(at: Reifier, op: DynamicPad, operands: Sequence[Value]) -> list[Value]:
+    whole, _, lows, highs, interiors = operands
+    sizes = []
+    for d in range(_rank(whole)):
+        size = at.dimension(whole, d)
+        low, high, interior = (at.element(v, d) for v in (lows, highs, interiors))
+        inside = at.multiply(interior, at.gaps(size))
+        sizes.append(at.add(at.add(at.add(inside, size), low), high))
+    return sizes
+
+
 def _broadcast(at: Reifier, op: Broadcast, operands: Sequence[Value]) -> list[Value]:
     new = [at.constant(size) for size in op.broadcast_sizes]
     return [*new, *[at.dimension(operands[0], d) for d in range(_rank(operands[0]))]]
@@ -236,7 +262,7 @@ def _gather(at: Reifier, op: Gather | DynamicGather, operands: Sequence[Value]) 
     if isinstance(op, Gather):
         sizes = [at.constant(op.slice_sizes[d]) for d in window]
     else:
-        sizes = [at._element(operands[2], d) for d in window]
+        sizes = [at.element(operands[2], d) for d in window]
     batches = iter([made.get(d) or at.dimension(indices, d) for d in rows])
     offsets = iter(sizes)
     rank = len(rows) + len(window)
@@ -248,6 +274,7 @@ _RULES: Final[dict[type, Callable[..., list[Value]]]] = {
     Reduce: _reduce,
     Concatenate: _concatenate,
     Pad: _pad,
+    DynamicPad: _dynamic_pad,
     Broadcast: _broadcast,
     DotGeneral: _dot_general,
     Gather: _gather,

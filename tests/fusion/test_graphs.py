@@ -385,6 +385,17 @@ def test_a_walk_may_start_inside_a_fusion() -> None:
         grouped(Analysis(), region, m.entry["r"])
 
 
+@pytest.mark.parametrize("opened", [True, False])
+def test_an_operand_at_the_edge_reads_itself(opened: bool) -> None:
+    m = module(FUSED)
+    region = Region.of_producer_consumer(m.entry["g"], m.entry["r"])
+    for name, identity in (("n", "(d0, d1) -> (d0, d1)"), ("y", "(d0) -> (d0)")):
+        found = grouped(Analysis(), region, m.entry[name], opened=opened)
+        assert names(found) == {name: [identity]}
+    with pytest.raises(UnknownNameError, match="`x` is not in the region"):
+        grouped(Analysis(), region, m.entry["x"])
+
+
 def test_an_epilogue_with_two_ways_is_a_union() -> None:
     m = module(
         """f { x = f32[4] parameter(0) a = f32[4] reverse(x), dimensions={0}

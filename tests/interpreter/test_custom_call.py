@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import hloscope as hs
 from hloscope.errors import UnsupportedError
 from hloscope.interpreter.values import EvaluationError
 from hloscope.interpreter.world import World
@@ -78,3 +79,27 @@ def test_composite() -> None:
       return %r#0, %r#1 : tensor<i64>, tensor<i64>
     }"""
     assert values(text, 4) == (8, 4)
+
+
+DEAD = {
+    "hlo": "ENTRY e { a = f32[2] parameter(0) b = f32[2] custom-call(a),"
+    ' custom_call_target="mystery" c = f32[2] abs(b) ROOT r = f32[2] negate(a) }',
+    "mlir": "func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {\n"
+    "  %0 = stablehlo.custom_call @mystery(%a) : (tensor<2xf32>) -> tensor<2xf32>\n"
+    "  %1 = stablehlo.abs %0 : tensor<2xf32>\n"
+    "  %2 = stablehlo.negate %a : tensor<2xf32>\n  return %2 : tensor<2xf32>\n}",
+}
+
+
+@pytest.mark.parametrize("language", DEAD)
+def test_what_nobody_reads_is_not_evaluated(language: str) -> None:
+    text = DEAD[language]
+    assert list(hs.evaluate(text, [1, -2])) == [-1, 2]
+    called: list[object] = []
+    own = {"mystery": lambda x: called.append(x) or x}
+    assert list(hs.evaluate(text, [1, -2], custom_calls=own)) == [-1, 2]
+    assert called  # a function of the user's may have effects
+    effect = text.replace('="mystery"', '="mystery", custom_call_has_side_effect=true')
+    effect = effect.replace("@mystery(%a)", "@mystery(%a) {has_side_effect = true}")
+    with pytest.raises(UnsupportedError, match="mystery"):
+        hs.evaluate(effect, [1, -2])

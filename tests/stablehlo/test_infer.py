@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
+import hloscope
 from hloscope.cli.app import app
 from hloscope.mlir.parser import parse_mlir
 from hloscope.mlir.printer import print_mlir
@@ -113,6 +115,31 @@ def test_sizes_are_computed_by_ops(op: str, expected: list[str]) -> None:
         assert part in text
     assert "hlo_test_infer" not in text
     assert op.split(maxsplit=1)[0].strip('"') not in text
+
+
+@pytest.mark.parametrize("element", ["index", "i32", "i64"])
+@pytest.mark.parametrize("type_", ["?x?xf32", "?x3xf32", "0x?xf32"])
+def test_reified_sizes_of_a_dynamic_pad_are_those_of_the_result(type_: str, element: str) -> None:
+    takes = f"%a: tensor<{type_}>, %z: tensor<f32>" + "".join(
+        f", %{name}: tensor<2x{element}>" for name in "lhi"
+    )
+    types = f"tensor<{type_}>, tensor<f32>" + f", tensor<2x{element}>" * 3
+    pad = f"%0 = stablehlo.dynamic_pad %a, %z, %l, %h, %i : ({types}) -> tensor<?x?xf32>"
+    text = answers(
+        f"func.func @main({takes}) -> tensor<2xindex> {{\n  {pad}\n"
+        '  %1 = "hlo_test_infer.reify_return_type_shapes"(%0)'
+        " : (tensor<?x?xf32>) -> tensor<2xindex>\n"
+        "  func.return %1 : tensor<2xindex>\n}\n"
+    )
+    assert "dynamic_pad" not in text
+    direct = (
+        f"func.func @main({takes}) -> tensor<?x?xf32> {{\n {pad}\n return %0 : tensor<?x?xf32>\n}}"
+    )
+    sizes = (0 if type_[0] == "0" else 4, 3)
+    for low, high, interior in (((1, 0), (2, 3), (0, 1)), ((-1, 2), (3, -1), (2, 0))):
+        given = (np.zeros(sizes, "f4"), np.float32(0), low, high, interior)
+        made = hloscope.evaluate(direct, *given)
+        assert list(hloscope.evaluate(text, *given)) == list(made.shape)
 
 
 def test_what_does_not_follow_is_told_apart_from_what_is_wrong() -> None:

@@ -25,6 +25,13 @@ def placed(type_: Type) -> Type:
             return type_
 
 
+def bounds_of(type_: Type) -> list[tuple[int | None, ...]]:
+    """The bounds of all arrays in the type, in order; of one without any an empty tuple."""
+    if isinstance(type_, TupleType):
+        return [bounds for part in type_.elements for bounds in bounds_of(part)]
+    return [type_.bounds if isinstance(type_, TensorType) else ()]
+
+
 def is_placed(type_: Type) -> bool:
     """Has the type no bounds?"""
     if isinstance(type_, TensorType):

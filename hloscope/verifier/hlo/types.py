@@ -24,13 +24,15 @@ from hloscope.ops.control import (
     Domain,
     Fusion,
     GetTupleElement,
+    OptimizationBarrier,
     Tuple,
     While,
 )
 from hloscope.ops.convolution import Convolution
+from hloscope.ops.elementwise import ELEMENTWISE
 from hloscope.ops.gather_scatter import Gather, Scatter
 from hloscope.ops.infer_util import bare, leaves, packed
-from hloscope.verifier.hlo.likeness import alike, is_placed, like, placed
+from hloscope.verifier.hlo.likeness import alike, bounds_of, is_placed, like, placed
 from hloscope.verifier.hlo.rules import OWN_RULES
 
 
@@ -80,6 +82,8 @@ def _check(ins: Instruction) -> None:
     if needed is not None and not (needed.takes(operands) and needed.gives(ins.type)):
         needed.refuse(opcode(ins), operands, ins.type)
     if not all(map(is_placed, (ins.type, *operands))):
+        if isinstance(ins.op, _HANDING_ON) and bounds_of(ins.type) != bounds_of(operands[0]):
+            raise IncompatibleTypesError((bare(operands[0]),), (ins.type,))
         ins = _placed(ins)
         operands = tuple([o.type for o in ins.operands])
     if isinstance(ins.op, AsyncStart):
@@ -194,7 +198,7 @@ def _is_one(ins: Instruction) -> bool:
 
     A tuple of one part is what a body makes that returns such a tuple.
     """
-    if isinstance(ins.op, _ONE_VALUE) or ins.op.name == "copy":
+    if isinstance(ins.op, (*_ONE_VALUE, _COPY)):
         return True
     if not isinstance(ins.type, TupleType) or len(ins.type.elements) != 1:
         return False
@@ -202,6 +206,11 @@ def _is_one(ins: Instruction) -> bool:
 
 
 _ONE_VALUE: Final = (AddDependency, Call, Case, Domain, Fusion, GetTupleElement, Tuple, While)
+
+_COPY: Final = ELEMENTWISE["copy"]
+
+_HANDING_ON: Final = (AddDependency, _COPY, Domain, OptimizationBarrier)
+"""Ops whose result is their operand, with the bounds that it has."""
 
 _WIDENING: Final = (Convolution, Dot, DotGeneral, RaggedDot, ScaledDot)
 """Ops that may accumulate in, and return, another element type than their operands'."""

@@ -129,6 +129,10 @@ def _check_infeed(operation: Operation, symbols: Symbols, infeed: ArrayAttr) -> 
                 f'Function "{name}" should take 0 arguments but instead takes'
                 f" {len(found.inputs)} arguments"
             )
+        if len(found.results) != 1:
+            raise VerifyError(
+                f'Function "{name}" should return 1 tensor but returns {len(found.results)}'
+            )
         for type_ in found.results:
             if not isinstance(type_, TensorType | UnrankedTensorType):
                 raise VerifyError(

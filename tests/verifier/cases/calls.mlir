@@ -141,3 +141,37 @@ func.func @next() {
   func.call @nobody() : () -> ()
   func.return
 }
+
+// -----
+
+func.func @two() -> (tensor<f32>, tensor<f32>) {
+  %0 = stablehlo.constant dense<1.0> : tensor<f32>
+  return %0, %0 : tensor<f32>, tensor<f32>
+}
+func.func @program(%t: !stablehlo.token) {
+  return
+}
+func.func @main(%t: !stablehlo.token) {
+  // expected-error@+1 {{Function "two" should return 1 tensor but returns 2}}
+  "interpreter.run_parallel"(%t) {programs = [[@program]], infeed = [@two]} : (!stablehlo.token) -> ()
+  return
+}
+
+// -----
+
+func.func @signed_storage(%a: tensor<2x!quant.uniform<si8:f32, 0.5>>) -> tensor<2xf32> {
+  // expected-error@+1 {{op operand #0 must be ranked tensor of per-tensor integer quantized}}
+  %0 = "stablehlo.uniform_dequantize"(%a) : (tensor<2x!quant.uniform<si8:f32, 0.5>>) -> tensor<2xf32>
+  return %0 : tensor<2xf32>
+}
+
+// -----
+
+func.func @another_dialect(%a: tensor<2x3xf32>, %z: tensor<f32>) -> tensor<2xf32> {
+  // expected-error@+1 {{The reduction-region expected to return some value(s)}}
+  %0 = "stablehlo.reduce"(%a, %z) ({
+  ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+    "llvm.return"() : () -> ()
+  }) {dimensions = array<i64: 1>} : (tensor<2x3xf32>, tensor<f32>) -> tensor<2xf32>
+  return %0 : tensor<2xf32>
+}
