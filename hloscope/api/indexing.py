@@ -15,7 +15,7 @@ from hloscope.display.latex import to_latex as _to_latex
 from hloscope.display.reads import to_svg as _to_svg
 from hloscope.display.text import to_print_indexing, to_text
 from hloscope.fusion.leaves import leaf_types
-from hloscope.indexing import IndexingMap
+from hloscope.indexing import Accesses, IndexingMap
 from hloscope.ir.graph import Module
 from hloscope.proof import Check, Verifier, combined
 
@@ -103,12 +103,7 @@ class Indexing:
             verifier = Verifier(seed=seed, by_execution=by_execution, convention=convention)
         elif verifier.convention != convention:
             raise ValueError(f"the answer is by the convention {convention!r}, the verifier not")
-        outputs = [
-            replace(
-                output, operands=[_checked(answer, output, o, verifier) for o in output.operands]
-            )
-            for output in answer.outputs
-        ]
+        outputs = [_proved(answer, output, verifier) for output in answer.outputs]
         found = Indexing(replace(answer, outputs=outputs), self._file, self.asked_module)
         if any(made.is_refuted for made in found.checks):
             check(self.asked_module)  # the maps of a wrong program have no meaning
@@ -164,23 +159,26 @@ class Indexing:
         return html_fragment(self.answer)
 
 
-def _checked(
-    answer: Answer, output: OutputAnswer, operand: OperandAnswer, verifier: Verifier
-) -> OperandAnswer:
-    """The operand's answer with its proof: of all its tensors, or of the one asked from."""
+def _proved(answer: Answer, output: OutputAnswer, verifier: Verifier) -> OutputAnswer:
+    """The output's answer with proofs: of all tensors of each operand, or of the one asked from."""
     inverse = answer.direction == "input_to_output"
-    leaves = [operand.leaf] if inverse else range(len(leaf_types(operand.type)))
-    checks = [
-        verifier.check(
-            answer.instruction,
-            output.number,
-            operand.number,
-            leaf,
-            tuple([a for a in operand.accesses if inverse or a.leaf == leaf]),
-            order=answer.order,
-            inverse=inverse,
-            computation=answer.computation,
-        )
-        for leaf in leaves
+    asked: list[tuple[int, int, Accesses]] = []
+    ends: list[int] = []
+    for operand in output.operands:
+        for leaf in [operand.leaf] if inverse else range(len(leaf_types(operand.type))):
+            mine = tuple([a for a in operand.accesses if inverse or a.leaf == leaf])
+            asked.append((operand.number, leaf, mine))
+        ends.append(len(asked))
+    checks = verifier.check_all(
+        answer.instruction,
+        output.number,
+        asked,
+        order=answer.order,
+        inverse=inverse,
+        computation=answer.computation,
+    )
+    operands = [
+        replace(operand, check=combined(checks[start:end]))
+        for operand, start, end in zip(output.operands, [0, *ends], ends, strict=False)
     ]
-    return replace(operand, check=combined(checks))
+    return replace(output, operands=operands)

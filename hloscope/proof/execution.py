@@ -7,7 +7,7 @@ from typing import Final
 from hloscope.errors import HloscopeError
 from hloscope.fusion.analysis import Analysis
 from hloscope.fusion.leaves import leaf_types
-from hloscope.fusion.region import Region, grouped
+from hloscope.fusion.parameter_reads import ParameterReads
 from hloscope.indexing import Accesses
 from hloscope.ir.graph import Computation, Instruction
 from hloscope.proof.check import Executed
@@ -48,13 +48,13 @@ class Execution:
         """The maps of the instance."""
         instance = self.instance
         found: dict[Place, Accesses] = {}
+        inside = instance.computation
+        reads = None if inside is None else ParameterReads(self._analysis, inside)
         for k in range(len(leaf_types(instance.ins.type))):
-            if instance.computation is not None:
-                region = Region.of_computation(instance.computation)
-                touched = grouped(self._analysis, region, instance.ins, k, opened=False)
-                for number, source in enumerate(instance.sources):
-                    for leaf, accesses in touched.get(source, {}).items():
-                        found[k, number, leaf] = accesses
+            if reads is not None:
+                for (end, leaf), accesses in reads.of(instance.ins, k).items():
+                    if end in instance.sources:
+                        found[k, instance.sources.index(end), leaf] = accesses
                 continue
             for (operand, leaf), some in self._analysis.output_to_input(instance.ins, k).items():
                 found[k, _position(instance, operand), leaf] = some

@@ -6,9 +6,10 @@ isl along, another one points.  Calls are walked into where they stand.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from time import perf_counter
 from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
 from hloscope.fusion.leaves import Leaves
@@ -34,6 +35,8 @@ End: TypeAlias = tuple[Instruction, int]
 
 MAX_STEPS: Final = 200_000
 """Steps after which a walk stays undecided: calls of calls of calls add up."""
+SECONDS: Final = 5.0
+"""Time after which it stays undecided."""
 
 
 class Follower(Protocol[T]):
@@ -44,6 +47,9 @@ class Follower(Protocol[T]):
 
     def join(self, one: T, other: T) -> T:
         """Both together."""
+
+    def key(self, reached: T) -> Hashable:
+        """Equal keys stand for the same elements."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,12 +152,15 @@ class Steps:
 
 
 class Walker(Generic[T]):
-    """Walks to the producers with one follower."""
+    """Walks to the producers with one follower; a call is walked into once for equal elements."""
 
     def __init__(self, steps: Steps, follower: Follower[T]) -> None:
         self._steps = steps
         self._follower = follower
         self._count = 0
+        self._until = perf_counter() + SECONDS
+        self._known: dict[Hashable, dict[End, Reached[T]]] = {}
+        self._named: dict[Computation, bool] = {}
 
     def operands(self, ins: Instruction, leaf: int, start: T) -> dict[tuple[int, int], Reached[T]]:
         """What is reached of the operands' leaves from elements of an instruction's value.
@@ -195,7 +204,46 @@ class Walker(Generic[T]):
         entered = self._through(reached, flow.accesses, names)
         if entered.elements is None and not entered.unknown:
             return {}
-        return self._walk(flow.callee, (flow.callee.root, flow.leaf), entered, inner)
+        callee = flow.callee
+        elements = None if entered.elements is None else self._follower.key(entered.elements)
+        handed = tuple(inner.items()) if self._reads_values(callee) else ()
+        key = callee, flow.leaf, elements, entered.unknown, entered.over, handed
+        if key not in self._known:
+            self._known[key] = self._walk(callee, (callee.root, flow.leaf), entered, inner)
+        return self._known[key]
+
+    def _reads_values(self, computation: Computation) -> bool:
+        """May a step in it, or in what it calls, have runtime variables?"""
+        stack = [computation]
+        while stack:
+            top = stack[-1]
+            below = dict.fromkeys(callee for ins in top for callee in ins.calls)
+            missing = [c for c in below if c not in self._named]
+            if top not in self._named and missing:
+                self._named[top] = True  # in case it calls itself
+                stack += missing
+                continue
+            stack.pop()
+            self._named[top] = any(self._named[c] for c in below) or any(
+                type(ins.op) not in READS and self._has_runtime(ins) for ins in top
+            )
+        return self._named[computation]
+
+    def _has_runtime(self, ins: Instruction) -> bool:
+        """Has any map of the instruction's rule a runtime variable?"""
+        if not ins.operands:
+            return False
+        count = len(self._steps.tensor_types(ins.type))
+        reader = self._steps.bodies
+        answers = [a for k in range(count) for a in output_to_input(ins, k, reader=reader)]
+        return any(a.map is not None and a.map.runtime for accesses in answers for a in accesses)
+
+    def _take_step(self) -> None:
+        self._count += 1
+        if self._count > MAX_STEPS:
+            raise UndecidedError(f"the walk takes more than {MAX_STEPS} steps")
+        if not self._count & 15 and perf_counter() > self._until:
+            raise UndecidedError(f"the walk takes more than {SECONDS:.0f} s")
 
     def _walk(
         self, computation: Computation, start: End, reached: Reached[T], names: Names
@@ -222,9 +270,7 @@ class Walker(Generic[T]):
             _, ins = heappop(heap)
             for leaf, mine in found[ins].items():
                 for flow in self._steps.reads(ins, leaf):
-                    self._count += 1
-                    if self._count > MAX_STEPS:
-                        raise UndecidedError(f"the walk takes more than {MAX_STEPS} steps")
+                    self._take_step()
                     if isinstance(flow, Called):
                         inner = _handed_in(flow, ins, names)
                         for (end, i), more in self._inside(flow, mine, names, inner).items():

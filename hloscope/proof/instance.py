@@ -8,7 +8,7 @@ the root of a computation whose parameters are the values that are changed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from hloscope.errors import HloscopeError, UnsupportedError
@@ -395,8 +395,22 @@ def _check(
         inferred = op.infer(tuple([o.type for o in operands]), tuple(calls))
     except NotInferredError:
         return
-    if not compatible(inferred, type):
+    if not _fits(inferred, type):
         raise ValueError(f"{_text(inferred)} is not {_text(type)}")
+
+
+def _fits(inferred: Type, declared: Type) -> bool:
+    """Are the sizes compatible?  Element types are not touched: some are what was declared."""
+    match inferred, declared:
+        case TensorType(), TensorType():
+            return compatible(replace(inferred, element=declared.element), declared)
+        case TupleType(), TupleType():
+            pairs = zip(inferred.elements, declared.elements, strict=False)
+            return len(inferred.elements) == len(declared.elements) and all(
+                _fits(a, b) for a, b in pairs
+            )
+        case _:
+            return compatible(inferred, declared)
 
 
 def _text(type: Type) -> str:

@@ -5,7 +5,7 @@ A row is the number of a trial, then an index, then positions in groups of colle
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
@@ -91,6 +91,10 @@ class Touching:
             known = found.get(steps)
             found[steps] = rows if known is None else distinct(np.concatenate([known, rows]))
         return found
+
+    def key(self, reached: Rows) -> Hashable:
+        """The rows themselves."""
+        return tuple([(steps, rows.shape, rows.tobytes()) for steps, rows in reached.items()])
 
     def union(self, accesses: Sequence[Access], start: Rows) -> Rows:
         """What maps of an answer say."""

@@ -84,6 +84,10 @@ class Relating:
             found[steps] = relation if known is None else known.union(relation).coalesce()
         return found
 
+    def key(self, reached: Relations) -> Hashable:
+        """The relations as isl writes them."""
+        return tuple([(steps, str(relation)) for steps, relation in reached.items()])
+
     def relation(self, m: IndexingMap, names: Names) -> Any:
         """A map as isl has it."""
         if not m.runtime and m in self._known:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
@@ -24,11 +25,12 @@ from hloscope.proof.check import Check, Executed, Outcome
 from hloscope.proof.execution import Execution
 from hloscope.proof.graph import Reached, Steps, Walker
 from hloscope.proof.instance import integers_before
+from hloscope.proof.isolated import Isolated
 from hloscope.proof.points import Rows, Touching, first_difference
 from hloscope.proof.reads import Values
 from hloscope.proof.relations import Relating, Relations
 from hloscope.simplifier.isl import CounterExample
-from hloscope.simplifier.isl_relations import UndecidedError, budgeted
+from hloscope.simplifier.isl_relations import UndecidedError, budgeted, context
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,12 +40,22 @@ Order: TypeAlias = Literal["logical", "physical", "linear"]
 
 BUDGET: Final = 200_000
 """Steps of isl for the walk from an output, and again for each operand; a second or two."""
+SECONDS: Final = 3.0
+"""Time of isl for the questions about one output."""
+SECONDS_MORE: Final = 0.4
+"""The same where all elements of the output are looked at as well."""
+SECONDS_ALL: Final = 24.0
+"""Time of isl for all questions to one verifier."""
 ENUMERATED: Final = 256
 """The elements of an output of at most so many are all looked at."""
+MORE_ENUMERATED: Final = 1 << 16
+"""Those of an output of at most so many are, where isl does not decide."""
 SAMPLES: Final = (32, 4, 1)
 """Of a larger one so many; fewer where they touch too much."""
 ROWS: Final = 1 << 17
 """Elements that are looked at together."""
+MORE_ROWS: Final = 1 << 19
+"""The same where isl does not decide."""
 
 
 class Verifier:
@@ -52,6 +64,7 @@ class Verifier:
     Attributes:
         seed: Of the elements and run-time values that are drawn.
         budget: Steps of isl for each output.
+        seconds: Time of isl for each output.
         by_execution: Is the program run too?
         convention: Of the answers: what an output of a reduction reads.
     """
@@ -61,18 +74,21 @@ class Verifier:
         *,
         seed: int = 0,
         budget: int = BUDGET,
+        seconds: float = SECONDS,
         by_execution: bool = False,
         convention: Convention = "structural",
     ) -> None:
         self.seed: Final = seed
         self.budget: Final = budget
+        self.seconds: Final = seconds
+        self._clock: Final = Clock(seconds)
         self.by_execution: Final = by_execution
         self.convention: Final = convention
         self._steps = StepsThroughBodies(convention)
         self._blueprints = Blueprints()
         self._done: dict[object, Check] = {}
         self._last: tuple[object, _Truth] | None = None
-        self._run: tuple[object, Execution] | None = None
+        self._execution: tuple[object, Execution] | None = None
 
     def check(
         self,
@@ -99,27 +115,55 @@ class Verifier:
             inverse: They lead from the operand to the output.
             computation: The instruction's, where the maps lead to its parameters.
         """
-        start = perf_counter()
-        if any(a.map is None for a in accesses):
-            return Check(Outcome.UNCLAIMED)
-        key = self._key(ins, output, operand, leaf, accesses, order, inverse, computation)
-        if key in self._done:
-            return self._done[key]
-        truth = self._truth(ins, output, computation)
-        try:
-            found = _compare(truth, operand, leaf, accesses, order, inverse)
-        except (UnsupportedError, UndecidedError) as error:
-            found = (Outcome.UNDECIDED, (), str(getattr(error, "message", error)), None)
-        superset = any(a.precision is Precision.OVER for a in accesses)
-        seconds = perf_counter() - start
-        check = Check(*found, superset=superset, seconds=seconds)
-        if self.by_execution and not check.is_refuted:
-            mine = accesses if order == "logical" else None
-            execution = self._execution(ins, computation)
-            executed = execution.check(output, operand, leaf, mine, inverse=inverse)
-            check = _with_executed(check, executed, inverse)
-        self._done[key] = check
-        return check
+        asked = [(operand, leaf, accesses)]
+        options: Any = {"order": order, "inverse": inverse, "computation": computation}
+        return self.check_all(ins, output, asked, **options)[0]
+
+    def check_all(
+        self,
+        ins: Instruction,
+        output: int,
+        asked: Sequence[tuple[int, int, Accesses]],
+        *,
+        order: Order = "logical",
+        inverse: bool = False,
+        computation: Computation | None = None,
+    ) -> list[Check]:
+        """`check` for several operands, leaves and their maps: the walk is shared."""
+        keys = [
+            self._key(ins, output, operand, leaf, accesses, order, inverse, computation)
+            for operand, leaf, accesses in asked
+        ]
+        left: dict[object, _Question] = {}
+        for key, (operand, leaf, accesses) in zip(keys, asked, strict=True):
+            if any(a.map is None for a in accesses):
+                self._done[key] = Check(Outcome.UNCLAIMED)
+            if key in self._done or key in left:
+                continue
+            truth = self._truth(ins, output, computation)
+            try:
+                left[key] = _Question(truth, operand, leaf, accesses, order, inverse)
+            except UndecidedError as error:
+                self._done[key] = Check(Outcome.UNDECIDED, reason=str(error))
+            except UnsupportedError as error:
+                self._done[key] = Check(Outcome.UNDECIDED, reason=error.message)
+        compared = _compare([*left.values()], self._clock)
+        for (key, question), check in zip(left.items(), compared, strict=True):
+            if self.by_execution and not check.is_refuted:
+                check = self._run(question, check, order)
+            self._done[key] = check
+        return [self._done[key] for key in keys]
+
+    def _run(self, question: _Question, check: Check, order: Order) -> Check:
+        """The check with what execution shows."""
+        truth, inverse = question.truth, question.inverse
+        key = (truth.ins, truth.computation)
+        if self._execution is None or self._execution[0] != key:
+            self._execution = (key, Execution(truth.ins, truth.computation, self.seed))
+        mine = question.accesses if order == "logical" else None
+        execution = self._execution[1]
+        executed = execution.check(truth.output, *question.place, mine, inverse=inverse)
+        return _with_executed(check, executed, inverse)
 
     def _truth(self, ins: Instruction, output: int, computation: Computation | None) -> _Truth:
         key = (ins, output, computation)
@@ -127,12 +171,6 @@ class Verifier:
             truth = _Truth(self._steps, ins, output, computation, self.seed, self.budget)
             self._last = (key, truth)
         return self._last[1]
-
-    def _execution(self, ins: Instruction, computation: Computation | None) -> Execution:
-        key = (ins, computation)
-        if self._run is None or self._run[0] != key:
-            self._run = (key, Execution(ins, computation, self.seed))
-        return self._run[1]
 
     def _key(self, ins: Instruction, *rest: object) -> object:
         """Equal keys stand for the same question.
@@ -181,9 +219,6 @@ def _with_executed(check: Check, executed: Executed, inverse: bool) -> Check:
     )
 
 
-Found: TypeAlias = tuple[Outcome, tuple[str, ...], str, CounterExample | None]
-
-
 class _Truth:
     """What is reached from one output: asked for when needed, each way once."""
 
@@ -202,6 +237,7 @@ class _Truth:
         self.here: Type = steps.leaves(ins.type)[self.output]
         self._relations: _Way | UndecidedError | None = None
         self._points: _Way | UndecidedError | None = None
+        self._all: _Way | UndecidedError | None = None
 
     def _values(self) -> Sequence[Instruction]:
         """The values that are touched, in the order in which they are numbered."""
@@ -251,23 +287,53 @@ class _Truth:
             raise self._points
         return self._points
 
+    def all_points(self) -> _Way:
+        """What is reached from all elements, more of them than are looked at at first.
+
+        Raises:
+            UndecidedError: They are too many.
+        """
+        if self._all is None:
+            shape = sizes_of(self.here)
+            total = prod(shape)
+            if total > MORE_ENUMERATED:
+                self._all = UndecidedError(f"there are {total} elements")
+            else:
+                self._all = self._from_points(shape, total, MORE_ROWS)
+        if isinstance(self._all, UndecidedError):
+            raise self._all
+        return self._all
+
+    @property
+    def are_few(self) -> bool:
+        """Has the output so few elements that all of them can be looked at?"""
+        try:
+            return prod(sizes_of(self.here)) <= MORE_ENUMERATED
+        except UnsupportedError:
+            return False
+
     def _some_points(self) -> _Way | UndecidedError:
         shape = sizes_of(self.here)
         total = prod(shape)
-        problem = UndecidedError("the output has no elements")
+        found: _Way | UndecidedError = UndecidedError("the output has no elements")
         for count in (total if total <= ENUMERATED else 0, *SAMPLES):
-            if not 0 < count <= max(total, SAMPLES[-1]):
-                continue
+            if 0 < count <= max(total, SAMPLES[-1]):
+                found = self._from_points(shape, count, ROWS)
+                if isinstance(found, _Way):
+                    break
+        return found
+
+    def _from_points(self, shape: tuple[int, ...], count: int, rows: int) -> _Way | UndecidedError:
+        values = Values(self.seed)
+        follower = Touching(values, rows)
+        try:
             chosen = some_points(shape, count, self.seed)
-            values = Values(self.seed)
-            follower = Touching(values, ROWS)
-            try:
-                found = self.walk(follower, follower.start(chosen))
-            except UndecidedError as error:
-                problem = error
-                continue
-            return _Way(follower, found, chosen, len(chosen) == total, values)
-        return problem
+            found = self.walk(follower, follower.start(chosen))
+        except UndecidedError as error:
+            return error
+        except OverflowError:
+            return UndecidedError("sizes beyond 64 bits")
+        return _Way(follower, found, chosen, len(chosen) == prod(shape), values)
 
 
 class _Way:
@@ -318,30 +384,142 @@ def _far_points(shape: Sequence[int], count: int, seed: int) -> NDArray[np.int64
     return np.unique(np.stack([ends, ends * 0, ends // 2, *drawn])[:count], axis=0)
 
 
-def _compare(
-    truth: _Truth, operand: int, leaf: int, accesses: Accesses, order: Order, inverse: bool
-) -> Found:
-    """First at points: what they refute needs no more proof."""
-    question = _Question(truth, operand, leaf, accesses, order, inverse)
-    points: tuple[str, bool] | None = None
+def _compare(questions: Sequence[_Question], clock: Clock) -> list[Check]:
+    """First at points: what they refute needs no more proof.  Then by isl, in its own process.
+
+    Where an output has few elements, isl gets little time before all of them are looked at.
+    """
+    begin = perf_counter()
+    points = [_tried(question.at_points) for question in questions]
+    by_isl: list[_Looked | UndecidedError] = [UndecidedError("not asked") for _ in questions]
+    open_ = [k for k, found in enumerate(points) if not _is_refuting(found)]
+    few = bool(questions) and questions[0].truth.are_few
+    _ask_isl(questions, [k for k in open_ if _is_whole(points[k])], clock.again, by_isl)
+    open_ = [k for k in open_ if not _is_whole(points[k])]
+    _ask_isl(questions, open_, clock.shortly if few else clock.first, by_isl)
+    open_ = [k for k in open_ if isinstance(by_isl[k], UndecidedError)]
+    if few:
+        for k in open_:
+            more = _tried(partial(questions[k].at_points, everywhere=True))
+            if isinstance(more, _Looked):
+                points[k] = more
+        open_ = [k for k in open_ if not _is_whole(points[k]) and not _is_refuting(points[k])]
+        _ask_isl(questions, open_, clock.first, by_isl)
+    each = (perf_counter() - begin) / max(1, len(questions))
+    return [_judged(*found, each) for found in zip(questions, points, by_isl, strict=True)]
+
+
+def _ask_isl(
+    questions: Sequence[_Question],
+    open_: Sequence[int],
+    purse: Purse,
+    found: list[_Looked | UndecidedError],
+) -> None:
+    """Put questions to isl, which has so much time for all; none may take more than half of it."""
+    left = purse.ready()
+    if not open_:
+        return
+    context()  # isl is loaded once, not in every child
+    most = max(left / 2, SECONDS_MORE)
+    apart = Isolated([questions[k].as_json for k in open_])
     try:
-        means, is_whole, example = question.at_points()
-        if example is not None:
-            return Outcome.REFUTED, (means,), "", example
-        points = means, is_whole
-        missed = ""
-    except UndecidedError as error:
-        missed = str(error)
+        for number, k in enumerate(open_):
+            start = perf_counter()
+            found[k] = _tried(partial(_asked, apart, number, min(left, most)))
+            taken = perf_counter() - start
+            left -= taken
+            purse.left -= taken
+    finally:
+        apart.stop()
+
+
+@dataclass(slots=True)
+class Purse:
+    """Time for isl: so much for one output, and so much for all."""
+
+    seconds: float
+    left: float
+
+    def ready(self) -> float:
+        """The time for the next output."""
+        return max(0.0, min(self.seconds, self.left))
+
+
+class Clock:
+    """The time of one verifier for isl.
+
+    Attributes:
+        first: Where nothing else decides.
+        shortly: Before all elements of an output are looked at.
+        again: Where all have been: it would be a second proof.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.first: Final = Purse(seconds, SECONDS_ALL)
+        self.shortly: Final = Purse(min(seconds, SECONDS_MORE), SECONDS_ALL / 2)
+        self.again: Final = Purse(min(seconds, SECONDS_MORE), SECONDS_ALL / 8)
+
+
+@dataclass(frozen=True, slots=True)
+class _Looked:
+    """What was found out: by which means, for everything, and a pair that is wrong."""
+
+    means: str
+    is_whole: bool
+    example: CounterExample | None
+
+
+def _is_refuting(found: _Looked | UndecidedError) -> bool:
+    return isinstance(found, _Looked) and found.example is not None
+
+
+def _is_whole(found: _Looked | UndecidedError) -> bool:
+    return isinstance(found, _Looked) and found.is_whole
+
+
+def _tried(ask: Callable[[], _Looked]) -> _Looked | UndecidedError:
     try:
-        example = question.by_isl()
-        if example is not None:
-            return Outcome.REFUTED, ("isl",), "", example
+        return ask()
     except UndecidedError as error:
-        if points is None:
-            return Outcome.UNDECIDED, (), _both(str(error), missed), None
-        outcome = Outcome.PROVED if points[1] else Outcome.SAMPLED
-        return outcome, (points[0],), str(error), None
-    return Outcome.PROVED, ("isl", points[0]) if points else ("isl",), "", None
+        return error
+    except UnsupportedError as error:
+        return UndecidedError(error.message)
+    except OverflowError:
+        return UndecidedError("sizes beyond 64 bits")
+
+
+def _asked(apart: Isolated, number: int, seconds: float) -> _Looked:
+    found = apart.ask(number, seconds)
+    if found is None:
+        return _Looked("isl", True, None)
+    dims, results, only_in = found
+    return _Looked("isl", True, CounterExample(tuple(dims), tuple(results), only_in=only_in))
+
+
+def _judged(
+    question: _Question,
+    points: _Looked | UndecidedError,
+    by_isl: _Looked | UndecidedError,
+    seconds: float,
+) -> Check:
+    """What both came to."""
+    superset = question.is_over
+
+    def check(outcome: Outcome, by: tuple[str, ...] = (), reason: str = "") -> Check:
+        return Check(outcome, by, reason, superset=superset, seconds=seconds)
+
+    for found in (points, by_isl):
+        if isinstance(found, _Looked) and found.example is not None:
+            refuted = check(Outcome.REFUTED, (found.means,))
+            return replace(refuted, counter_example=found.example)
+    means = (points.means,) if isinstance(points, _Looked) else ()
+    if isinstance(by_isl, _Looked):
+        return check(Outcome.PROVED, ("isl", *means))
+    reason = str(by_isl)
+    if isinstance(points, UndecidedError):
+        return check(Outcome.UNDECIDED, (), _both(reason, str(points)))
+    outcome = Outcome.PROVED if points.is_whole else Outcome.SAMPLED
+    return check(outcome, means, reason)
 
 
 def _both(by_isl: str, at_points: str) -> str:
@@ -373,6 +551,11 @@ class _Question:
         return reached
 
     # --------------------------------------------------------------------------------------- isl
+
+    def as_json(self) -> Any:
+        """`by_isl` for JSON."""
+        found = self.by_isl()
+        return None if found is None else [[*found.dims], [*found.results], found.only_in]
 
     def by_isl(self) -> CounterExample | None:
         """A pair that is wrong; `None`: there is none."""
@@ -422,9 +605,9 @@ class _Question:
 
     # ------------------------------------------------------------------------------------ points
 
-    def at_points(self) -> tuple[str, bool, CounterExample | None]:
+    def at_points(self, *, everywhere: bool = False) -> _Looked:
         """What was looked at, was it everything, and a pair that is wrong, if there is one."""
-        way = self.truth.points()
+        way = self.truth.all_points() if everywhere else self.truth.points()
         reached = self._reached(way)
         real: Rows = reached.elements or {}
         assert way.chosen is not None
@@ -441,7 +624,7 @@ class _Question:
         is_all = way.is_all and not way.values.drawn and not self.inverse
         count = len(chosen)
         means = f"enumerated {count}" if is_all else f"sampled {count}, seed {self.truth.seed}"
-        return means, is_all, example
+        return _Looked(means, is_all, example)
 
     def _first(
         self, chosen: NDArray[np.int64], real: Rows, said: Rows, reached: Reached[Any]

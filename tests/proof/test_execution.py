@@ -13,7 +13,7 @@ from hloscope.api import Indexing
 from hloscope.fusion.blueprint import Blueprints
 from hloscope.indexing import Access, IndexingMap
 from hloscope.ir.types import TensorType
-from hloscope.proof import Execution, Outcome, write_evidence
+from hloscope.proof import Check, Execution, Outcome, write_evidence
 from hloscope.proof.instance import MOST, instance_of
 
 SHRINKING = {
@@ -159,8 +159,8 @@ SMALL = [
 def test_wrong_maps_are_refuted_by_execution_alone(
     body: str, change: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    undecided = (Outcome.UNDECIDED, (), "left out", None)
-    monkeypatch.setattr("hloscope.proof.verifier._compare", lambda *_: undecided)
+    undecided = Check(Outcome.UNDECIDED, reason="left out")
+    monkeypatch.setattr("hloscope.proof.verifier._judged", lambda *_: undecided)
     found = read(body).root.indexing()
     right = found.verify(by_execution=True).checks[0]
     assert not right.is_refuted

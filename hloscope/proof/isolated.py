@@ -1,0 +1,165 @@
+"""Work that can be stopped: questions are answered by a process of their own.
+
+isl counts its steps, but some take long, and none of them looks at signals.  So it runs in a child
+process, which knows everything that was known when it began.  It answers one question after another
+and is killed when one takes too long, or when nobody needs it any more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import os
+import select
+import signal
+import struct
+import warnings
+from collections.abc import Callable, Sequence
+from time import perf_counter
+from typing import Any, Final, TypeAlias
+from weakref import finalize
+
+from hloscope.simplifier.isl_relations import UndecidedError
+
+Question: TypeAlias = Callable[[], Any]
+"""Answers with what JSON can say, or raises an `UndecidedError`."""
+
+MAX_MEMORY: Final = 2 << 30
+"""Bytes a child may take besides what its parent has."""
+CAN_FORK: Final = hasattr(os, "fork")
+_LENGTH: Final = struct.Struct("<I")
+
+
+class Isolated:
+    """Questions that a child process answers, one at a time.
+
+    >>> apart = Isolated([lambda: 6 * 7, lambda: 1 // 0])
+    >>> apart.ask(0, 10.0)
+    42
+    """
+
+    def __init__(self, questions: Sequence[Question]) -> None:
+        self.questions: Final = questions
+        self._child: tuple[int, int, int] | None = None
+        self._end: Any = None
+
+    def ask(self, number: int, seconds: float) -> Any:
+        """The answer to a question.
+
+        Raises:
+            UndecidedError: There is none, or none in time.
+        """
+        if not CAN_FORK:
+            return self.questions[number]()
+        if seconds <= 0:
+            raise UndecidedError("no time is left")
+        try:
+            if self._child is None:
+                self._start()
+            assert self._child is not None
+            _, requests, answers = self._child
+            os.write(requests, _LENGTH.pack(number))
+            found = _received(answers, perf_counter() + seconds)
+        except TimeoutError:
+            self.stop()
+            raise UndecidedError(f"not decided within {seconds:.1f} s") from None
+        except OSError:
+            self.stop()
+            raise UndecidedError("out of memory") from None
+        except BaseException:
+            self.stop()
+            raise
+        if "undecided" in found:
+            raise UndecidedError(found["undecided"])
+        return found["answer"]
+
+    def stop(self) -> None:
+        """End the child process."""
+        if self._end is not None:
+            self._end()
+        self._child = self._end = None
+
+    def _start(self) -> None:
+        request = os.pipe()
+        answer = os.pipe()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # threads: the child has its own
+            pid = os.fork()
+        if not pid:
+            _serve(self.questions, request, answer)
+        os.close(request[0])
+        os.close(answer[1])
+        self._child = pid, request[1], answer[0]
+        self._end = finalize(self, _stop, pid, request[1], answer[0])
+
+
+def _stop(pid: int, *pipes: int) -> None:
+    for pipe in pipes:
+        os.close(pipe)
+    with contextlib.suppress(ProcessLookupError, ChildProcessError):
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+def _received(pipe: int, deadline: float) -> Any:
+    """A message.
+
+    Raises:
+        TimeoutError: There is none in time.
+        OSError: The other side has ended.
+    """
+    data = b""
+    needed = _LENGTH.size
+    while len(data) < needed:
+        left = deadline - perf_counter()
+        if left <= 0 or not select.select([pipe], [], [], left)[0]:
+            raise TimeoutError
+        part = os.read(pipe, 1 << 16)
+        if not part:
+            raise OSError("the child process has ended")
+        data += part
+        if len(data) >= _LENGTH.size:
+            needed = _LENGTH.size + _LENGTH.unpack_from(data)[0]
+    return json.loads(data[_LENGTH.size :])
+
+
+def _serve(
+    questions: Sequence[Question], request: tuple[int, int], answer: tuple[int, int]
+) -> None:
+    """Answer in the child process; it never returns."""
+    try:
+        os.close(request[1])
+        os.close(answer[0])
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        gc.disable()
+        _limit_memory()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # isl speaks of its errors
+        while data := os.read(request[0], _LENGTH.size):
+            number = _LENGTH.unpack(data)[0]
+            try:
+                found = {"answer": questions[number]()}
+            except UndecidedError as error:
+                found = {"undecided": str(error)}
+            except (ArithmeticError, LookupError, MemoryError, ValueError) as error:
+                found = {"undecided": str(error)}
+            text = json.dumps(found).encode()
+            os.write(answer[1], _LENGTH.pack(len(text)) + text)
+    finally:
+        os._exit(0)
+
+
+def _limit_memory() -> None:
+    """Let no question take all memory there is."""
+    try:
+        import resource
+    except ImportError:
+        return
+    with open("/proc/self/statm", encoding="ascii") as file:
+        mine = int(file.read().split()[0]) * resource.getpagesize()
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    most = mine + MAX_MEMORY
+    if hard != resource.RLIM_INFINITY:
+        most = min(most, hard)
+    if soft == resource.RLIM_INFINITY or most < soft:
+        resource.setrlimit(resource.RLIMIT_AS, (most, hard))
