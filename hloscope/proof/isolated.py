@@ -16,6 +16,7 @@ import signal
 import struct
 import warnings
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from time import perf_counter
 from typing import Any, Final, TypeAlias
 from weakref import finalize
@@ -152,11 +153,14 @@ def _serve(
 def _limit_memory() -> None:
     """Let no question take all memory there is."""
     try:
-        import resource
+        resource: Any = import_module("resource")  # only some systems have it
     except ImportError:
         return
-    with open("/proc/self/statm", encoding="ascii") as file:
-        mine = int(file.read().split()[0]) * resource.getpagesize()
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            mine = int(file.read().split()[0]) * resource.getpagesize()
+    except OSError:
+        return
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     most = mine + MAX_MEMORY
     if hard != resource.RLIM_INFINITY:
