@@ -498,7 +498,8 @@ class Builder:
         if own and self.chance(0.8):
             return own[-1]
         value = self.of(type_, fresh=0.1)
-        if isinstance(type_, Tensor) and type_.element == "f32" and self.chance(0.6):
+        is_float = isinstance(type_, Tensor) and type_.element == "f32" and not type_.bounded
+        if is_float and self.chance(0.6):
             other = self.of(type_)
             return self.binary(self.pick(["add", "multiply"]), value, other)
         return value

@@ -41,7 +41,7 @@ def all_reduce(g: Builder) -> None:
 
 @step("collectives", 1.0)
 def all_gather(g: Builder) -> None:
-    a, type_ = g.any("f32", 1, 2)
+    a, type_ = g.any("f32", 1, 2, least=1)
     found = groups(g)
     axis = g.number(0, len(type_.sizes) - 1)
     sizes = list(type_.sizes)
