@@ -14,7 +14,7 @@ import pytest
 
 import hloscope as hs
 from hloscope.indexing import Precision
-from hloscope.proof import Execution
+from hloscope.proof import Execution, Outcome
 from tests.agreement.execution import Runner, observe
 from tests.agreement.generated import SPELL, FailureError, Report, Said, check, program_of
 from tests.generator import Options, Program, generate, walk
@@ -100,6 +100,22 @@ def test_evidence_by_execution_agrees(full: bool) -> None:
                 assert shown.violation is None, f"seed {seed}: {shown.violation}"
                 seen += shown.seen
     assert seen > 20
+
+
+def test_no_answer_is_refuted(full: bool) -> None:
+    """Nor by isl, nor at single elements, of whole programs and of ops with regions."""
+    checked = 0
+    for seed in range(600 if full else 16):
+        language = ("hlo", "mlir")[seed % 2]
+        program = program_of(seed, language)
+        read = hs.read(SPELL[language](program))
+        answers = [read.root.to_parameters(output=None)]
+        answers += [v.indexing(output=None) for v in read.entry if v.calls and v.outputs]
+        for answer in answers:
+            for proof in answer.verify().checks:
+                assert proof.outcome is not Outcome.REFUTED, f"{language}, seed {seed}: {proof}"
+                checked += 1
+    assert checked > 60
 
 
 def test_a_wrong_map_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -268,6 +268,17 @@ class Builder:
         )
         return self.broadcast(scalar, type_.sizes) if type_.sizes else scalar
 
+    def vector(self, numbers: Sequence[int]) -> Value:
+        """A constant vector of integers."""
+        type_ = Tensor("s32", (len(numbers),))
+        listed = ", ".join(map(str, numbers))
+        return self.emit(
+            (),
+            type_,
+            hlo=("constant", f"{{{listed}}}"),
+            mlir=("stablehlo.constant", f"value = dense<[{listed}]> : {type_.mlir()}"),
+        )
+
     def broadcast(self, value: Value, sizes: Sizes, dims: Sequence[int] | None = None) -> Value:
         """`broadcast_in_dim`; by default each dimension goes to the first one of its size."""
         assert isinstance(value.type, Tensor)

@@ -46,6 +46,60 @@ def gather(g: Builder) -> None:
     )
 
 
+@step("gather_scatter", 0.5)
+def batched_gather(g: Builder) -> None:
+    """A slice of each member of a batch, at an index of its own."""
+    a, type_ = g.any(lo=2, hi=2, least=1)
+    batch, length = type_.sizes
+    size = g.number(1, length)
+    indices = g.indices((batch, 1))
+    g.emit(
+        (a, indices),
+        Tensor(type_.element, (batch, size)),
+        hlo=(
+            "gather",
+            "offset_dims={1}, collapsed_slice_dims={}, start_index_map={1},"
+            " operand_batching_dims={0}, start_indices_batching_dims={0}, index_vector_dim=1,"
+            f" slice_sizes={{1,{size}}}",
+        ),
+        mlir=(
+            "stablehlo.gather",
+            "dimension_numbers = #stablehlo.gather<offset_dims = [1],"
+            " operand_batching_dims = [0], start_indices_batching_dims = [0],"
+            " start_index_map = [1], index_vector_dim = 1>,"
+            f" slice_sizes = array<i64: 1, {size}>",
+        ),
+    )
+
+
+@step("gather_scatter", 0.5, has_regions=True)
+def batched_scatter(g: Builder) -> None:
+    """A window into each member of a batch, at an index of its own."""
+    a, type_ = g.any("f32", 2, 2, least=1)
+    batch, length = type_.sizes
+    size = g.number(1, length)
+    indices = g.indices((batch, 1))
+    updates = g.of(Tensor("f32", (batch, size)))
+    scalar = Tensor("f32")
+    g.emit_all(
+        (a, indices, updates),
+        [type_],
+        [scalar_body(g, [scalar, scalar], 1)],
+        hlo=(
+            "scatter",
+            "update_window_dims={1}, inserted_window_dims={}, scatter_dims_to_operand_dims={1},"
+            " input_batching_dims={0}, scatter_indices_batching_dims={0}, index_vector_dim=1,"
+            " to_apply=%0",
+        ),
+        mlir=(
+            "stablehlo.scatter",
+            "scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1],"
+            " input_batching_dims = [0], scatter_indices_batching_dims = [0],"
+            " scatter_dims_to_operand_dims = [1], index_vector_dim = 1>",
+        ),
+    )
+
+
 @step("gather_scatter", 1.6, has_regions=True)
 def scatter(g: Builder) -> None:
     count = g.pick([1, 1, 1, 2])
