@@ -133,7 +133,8 @@ def _exchange(
     Args:
         op: The collective.
         at: Where it stands.
-        combine: Makes one thing of the operands of all members; called once for a group.
+        combine: Makes one thing of the operands of all members; called once for a group, or by
+            each member if the body reads values from outside, which are its own.
         mine: The results of one member: of that thing, its place in the group, its operands.
     """
     process = process_of(at.world)
@@ -144,7 +145,13 @@ def _exchange(
 
     def kernel(*values: Any) -> Value:
         regions, operands = (values[0], values[1:]) if has_regions else ((), values)
-        whole = process.meet(group, channel, ins, operands, lambda parts: combine(parts, regions))
+        if any(region.outer for region in regions):
+            parts = process.meet(group, channel, ins, operands, lambda parts: parts)
+            whole = combine(parts, regions)
+        else:
+            whole = process.meet(
+                group, channel, ins, operands, lambda parts: combine(parts, regions)
+            )
         results = mine(whole, place, operands)
         return results if several else results[0]
 

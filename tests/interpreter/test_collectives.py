@@ -356,3 +356,23 @@ def test_a_mesh_written_in_place() -> None:
     assert grid(text, FOUR, 1, 4) == [[1, 0], [1, 0], [3, 2], [3, 2]]
     with pytest.raises(EvaluationError, match="a mesh of 4 devices cannot be right"):
         grid(text.replace("[3, 1, 2, 0]> : tensor<4", "[3, 1]> : tensor<2"), FOUR, 1, 4)
+
+
+@pytest.mark.parametrize("op", ["all_reduce", "reduce_scatter"])
+def test_what_a_body_reads_from_outside_is_that_of_its_own_process(op: str) -> None:
+    body = """({ ^bb0(%a: tensor<i64>, %b: tensor<i64>):
+      %s = stablehlo.add %a, %b : tensor<i64>
+      %t = stablehlo.add %s, %x1 : tensor<i64>
+      stablehlo.return %t : tensor<i64> })"""
+    scattered = op == "reduce_scatter"
+    dimension = "scatter_dimension = 0 : i64, " if scattered else ""
+    text = program(
+        op,
+        body,
+        dimension + groups("[[0, 1]]"),
+        ("tensor<2xi64>", "tensor<i64>"),
+        f"tensor<{1 if scattered else 2}xi64>",
+    ).replace(f'"stablehlo.{op}"(%x0, %x1)', f'"stablehlo.{op}"(%x0)')
+    text = text.replace(": (tensor<2xi64>, tensor<i64>) ->", ": (tensor<2xi64>) ->")
+    sums = grid(text, [[[1, 2], 100], [[10, 20], 1000]], 2, 1)
+    assert sums == ([[111], [1022]] if scattered else [[111, 122], [1011, 1022]])
