@@ -47,8 +47,8 @@ def suite(*paths: str, options: tuple[str, ...] = ("--full",)) -> tuple[Counter[
         return counts, failed
 
 
-def figure(counts: Counter[str], failed: list[str], what: str = "cases") -> Figure:
-    """The figure of a suite."""
+def figure(counts: Counter[str], failed: list[str], what: str = "tests") -> Figure:
+    """The figure of a suite: its tests, each of which may look at many cases."""
     whole = counts["passed"] + counts["failed"]
     skipped = f", {counts['skipped']} skipped" if counts["skipped"] else ""
     notes = [f"does not pass: `{name}`" for name in failed[:12]]
