@@ -115,6 +115,27 @@ def test_wrong_programs_are_refused(name: str) -> None:
     assert disagreements(text) == []
 
 
+OPEN = {
+    "torch_index_select": "func.func @main(%a: tensor<4x3xf32>, %b: tensor<i32>) -> tensor<2x3xf32>"
+    ' { %r = "stablehlo.torch_index_select"(%a, %b) <{dim = 0 : i64, batch_dims = 0 : i64}> :'
+    " (tensor<4x3xf32>, tensor<i32>) -> tensor<2x3xf32> return %r : tensor<2x3xf32> }",
+    "einsum": "func.func @main(%a: tensor<4x3xf32>) -> tensor<2xf32> { %r ="
+    ' "stablehlo.unary_einsum"(%a) <{einsum_config = "abc->a"}> : (tensor<4x3xf32>) ->'
+    " tensor<2xf32> return %r : tensor<2xf32> }",
+    "Sharding": "ENTRY e { a = f32[4] parameter(0) ROOT r = f32[4,3] custom-call(a),"
+    ' custom_call_target="Sharding" }',
+    "TopK": "ENTRY e { a = f32[] parameter(0) ROOT r = (f32[4,2], s32[4,2]) custom-call(a),"
+    ' custom_call_target="TopK" }',
+}
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_what_upstream_leaves_open_is_accepted_and_nothing_fails(name: str) -> None:
+    assert hloscope.verify(OPEN[name]) == []
+    for seed in range(8):
+        assert disagreements(OPEN[name], seed) == []
+
+
 HEADERS = [
     "num_partitions={1}",
     "num_partitions=99999999999999999999",

@@ -370,8 +370,22 @@ def _placed(ins: Instruction, op: Scatter) -> Accesses:
 # torch_index_select: one dimension is replaced by the (unbatched) dimensions of the indices.
 
 
+def _check_selected(ins: Instruction, op: TorchIndexSelect) -> None:
+    """Check the sizes of the result, which the verifier leaves open.
+
+    Raises:
+        ValueError: They do not follow from the operands'.
+    """
+    whole, indices = (sizes(operand.type) for operand in ins.operands)
+    if not 0 <= op.batch_dims <= op.dim < len(whole) or op.batch_dims > len(indices):
+        raise ValueError(f"dimension {op.dim} after {op.batch_dims} of {len(whole)}")
+    if sizes(ins.type) != (*whole[: op.dim], *indices[op.batch_dims :], *whole[op.dim + 1 :]):
+        raise ValueError("the sizes of the result are not those of what is selected")
+
+
 @output_to_input(TorchIndexSelect, memo=False)
 def _(ins: Instruction, op: TorchIndexSelect, output: int) -> tuple[Accesses, ...]:
+    _check_selected(ins, op)
     whole, indices = (sizes(operand.type) for operand in ins.operands)
     at = MapBuilder(sizes(ins.type))
     new = len(indices) - op.batch_dims
@@ -384,6 +398,7 @@ def _(ins: Instruction, op: TorchIndexSelect, output: int) -> tuple[Accesses, ..
 
 @input_to_output(TorchIndexSelect, memo=False)
 def _(ins: Instruction, op: TorchIndexSelect, operand: int) -> tuple[Accesses, ...]:
+    _check_selected(ins, op)
     whole, indices = (sizes(o.type) for o in ins.operands)
     target = sizes(ins.type)
     new = len(indices) - op.batch_dims
