@@ -17,6 +17,10 @@ MOST_LEAVES: Final = 1 << 20
 """How many tensors a tuple may have in all: tuples of tuples of tuples grow fast."""
 MOST_ALIASED: Final = 1 << 20
 """Characters that the aliases of MLIR in another alias may stand for, written out."""
+MOST_INPUT: Final = 1 << 28
+"""Bytes of a program's text, decompressed."""
+MAX_BYTES: Final = 1 << 30
+"""Bytes of one value that a program makes when it runs."""
 MOST_JSON: Final = 200
 """How deep lists and objects of JSON may be nested."""
 _JSON_MARK: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)

@@ -11,12 +11,22 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "hloscope"
 ROOMS = [
-    "visible", "source", "errors", "limits", "affine", "simplifier", "ir", "mlir", "ops",
+    "visible", "lazy", "source", "errors", "limits", "affine", "simplifier", "ir", "mlir", "ops",
     "hlo_parser", "stablehlo", "indexing", "fusion", "tiling", "memory", "verifier", "interpreter",
     "proof", "vhlo", "bytecode", "dynamism", "display", "api", "", "cli", "__main__",
 ]  # fmt: skip
 """The order of DESIGN.md, section 1; imports go from right to left.  "" is the package itself."""
-HEAVY = {"islpy", "sympy", "networkx", "matplotlib", "ml_dtypes", "numpy", "click", "rich"}
+HEAVY = {
+    "islpy",
+    "sympy",
+    "networkx",
+    "matplotlib",
+    "ml_dtypes",
+    "numpy",
+    "click",
+    "rich",
+    "zstandard",
+}
 """Third-party libraries that may be loaded on first use, inside a function."""
 
 FILES = sorted(PACKAGE.rglob("*.py"))

@@ -26,7 +26,6 @@ COMMANDS = {
     "show": ["show", "examples/softmax.hlo", "softmax", "--around", "1"],
     "print": ["print", "examples/softmax.hlo"],
     "print StableHLO": ["print", "examples/layer.mlir", "--locations"],
-    "infer": ["infer", "examples/softmax.hlo"],
     "index": ["index", "examples/softmax.hlo"],
     "index --from-operand": ["index", "examples/softmax.hlo", "--from-operand", "0"],
     "index --json": ["index", "examples/softmax.hlo", "--json"],
@@ -57,6 +56,18 @@ def modules_loaded_by(arguments: list[str]) -> set[str]:
 @pytest.mark.parametrize("arguments", COMMANDS.values(), ids=list(COMMANDS))
 def test_a_command_loads_no_heavy_library(arguments: list[str]) -> None:
     assert not modules_loaded_by(arguments) & HEAVY
+
+
+@pytest.mark.parametrize("name", ["ls", "ls --fusions", "show", "index", "index --json"])
+def test_a_question_about_hlo_loads_nothing_of_other_rooms(name: str) -> None:
+    loaded = modules_loaded_by(COMMANDS[name])
+    others = ("interpreter", "verifier", "stablehlo", "proof", "simplifier.isl", "mlir.parser")
+    assert not {m for m in loaded if m.startswith(tuple(f"hloscope.{room}" for room in others))}
+
+
+def test_inferring_types_loads_what_constants_need_and_no_more() -> None:
+    loaded = modules_loaded_by(["infer", "examples/softmax.hlo"])
+    assert loaded & HEAVY <= {"numpy", "ml_dtypes"}
 
 
 def test_the_table_of_ops_loads_what_the_interpreter_needs_and_no_more() -> None:

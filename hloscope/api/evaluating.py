@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import hloscope.interpreter as interpreter
 from hloscope.api.program import Program
 from hloscope.api.reading import Readable, read
-from hloscope.interpreter.world import MAX_BYTES
 from hloscope.ir.graph import Module
+from hloscope.lazy import lazy
+from hloscope.limits import MAX_BYTES
+
+if TYPE_CHECKING:
+    import hloscope.interpreter as interpreter
+else:
+    interpreter = lazy("hloscope.interpreter")
 
 
 def evaluate(

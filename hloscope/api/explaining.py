@@ -7,13 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from hloscope.errors import Diagnostic, HloscopeError, VerifyError
 from hloscope.ir.graph import Module
-from hloscope.stablehlo.graph import TreeModule
-from hloscope.verifier.hlo import verify_hlo
-from hloscope.verifier.stablehlo.walk import verify_mlir
+from hloscope.lazy import lazy
+
+if TYPE_CHECKING:
+    from hloscope.stablehlo import graph
+    from hloscope.verifier import hlo as hlo_verifier
+    from hloscope.verifier.stablehlo import walk as mlir_verifier
+else:
+    graph = lazy("hloscope.stablehlo.graph")
+    hlo_verifier = lazy("hloscope.verifier.hlo")
+    mlir_verifier = lazy("hloscope.verifier.stablehlo.walk")
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -21,7 +28,9 @@ T = TypeVar("T")
 
 def findings(module: Module) -> list[Diagnostic]:
     """Everything that is wrong with a module."""
-    return verify_mlir(module.tree) if isinstance(module, TreeModule) else verify_hlo(module)
+    if module.has_tree and isinstance(module, graph.TreeModule):
+        return mlir_verifier.verify_mlir(module.tree)
+    return hlo_verifier.verify_hlo(module)
 
 
 def check(module: Module | None) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hloscope.api.explaining import check, of_right_programs
 from hloscope.display.answer import Answer, OperandAnswer, OutputAnswer, to_json
+from hloscope.display.elements import elements_json as _elements_json
+from hloscope.display.elements import to_elements as _to_elements
 from hloscope.display.html import html_fragment
 from hloscope.display.html import to_html as _to_html
 from hloscope.display.latex import to_latex as _to_latex
@@ -17,7 +19,13 @@ from hloscope.display.text import to_print_indexing, to_text
 from hloscope.fusion.leaves import leaf_types
 from hloscope.indexing import Accesses, IndexingMap
 from hloscope.ir.graph import Module
-from hloscope.proof import Check, Verifier, combined
+from hloscope.lazy import lazy
+
+if TYPE_CHECKING:
+    import hloscope.proof as proof
+    from hloscope.proof import Check, Verifier
+else:
+    proof = lazy("hloscope.proof")
 
 
 class Indexing:
@@ -100,7 +108,7 @@ class Indexing:
         answer = self.answer
         convention = answer.convention
         if verifier is None:
-            verifier = Verifier(seed=seed, by_execution=by_execution, convention=convention)
+            verifier = proof.Verifier(seed=seed, by_execution=by_execution, convention=convention)
         elif verifier.convention != convention:
             raise ValueError(f"the answer is by the convention {convention!r}, the verifier not")
         outputs = [_proved(answer, output, verifier) for output in answer.outputs]
@@ -135,6 +143,33 @@ class Indexing:
         return _to_svg(self.answer, None if at is None else tuple(at))
 
     @of_right_programs
+    def to_elements(self, at: Sequence[int]) -> str:
+        """The elements that one element touches, as boxes with their number.
+
+        Raises:
+            ValueError: The tensor has no such element.
+
+        >>> import hloscope
+        >>> program = hloscope.read("ENTRY e { p = f32[4,8] parameter(0) "
+        ...                         "ROOT t = f32[8,4] transpose(p), dimensions={1,0} }")
+        >>> print(program.root.indexing().to_elements((5, 2)))
+        t = f32[8,4] transpose(p)
+        <BLANKLINE>
+        Element (5, 2) of the output, f32[8,4], reads
+        <BLANKLINE>
+          operand 0  f32[4,8]  p   1 element
+            [2, 5]
+        """
+        return _to_elements(self.answer, tuple(at))
+
+    def elements_json(self, at: Sequence[int]) -> dict[str, Any]:
+        """The same as an object of schema `hloscope.elements/1`.
+
+        Raises:
+            ValueError: The tensor has no such element.
+        """
+        return _elements_json(self.answer, tuple(at), self._file)
+
     def to_html(self, at: Sequence[int] | None = None) -> str:
         """A page with the picture and a table of the maps; needs nothing from elsewhere.
 
@@ -178,7 +213,7 @@ def _proved(answer: Answer, output: OutputAnswer, verifier: Verifier) -> OutputA
         computation=answer.computation,
     )
     operands = [
-        replace(operand, check=combined(checks[start:end]))
+        replace(operand, check=proof.combined(checks[start:end]))
         for operand, start, end in zip(output.operands, [0, *ends], ends, strict=False)
     ]
     return replace(output, operands=operands)

@@ -8,9 +8,8 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import cached_property
 from threading import RLock
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import hloscope.interpreter as interpreter
 from hloscope.api.explaining import of_right_programs
 from hloscope.api.indexing import Indexing
 from hloscope.api.selecting import Selection
@@ -35,12 +34,18 @@ from hloscope.fusion.region import Region, grouped
 from hloscope.hlo_parser.metadata import Frame, Metadata
 from hloscope.hlo_parser.printer import print_hlo
 from hloscope.indexing import Access, Accesses
-from hloscope.interpreter.world import MAX_BYTES
 from hloscope.ir.graph import Computation, Instruction, Module
 from hloscope.ir.types import Type
+from hloscope.lazy import lazy
+from hloscope.limits import MAX_BYTES
 from hloscope.ops.control import Fusion
-from hloscope.stablehlo.graph import TreeModule
-from hloscope.stablehlo.printing import print_stablehlo
+
+if TYPE_CHECKING:
+    import hloscope.interpreter as interpreter
+    from hloscope.stablehlo import printing
+else:
+    interpreter = lazy("hloscope.interpreter")
+    printing = lazy("hloscope.stablehlo.printing")
 
 
 class Program:
@@ -163,8 +168,8 @@ class Program:
 
     def text(self, *, metadata: bool = True) -> str:
         """The program as text in its own language; `metadata` is HLO's."""
-        if isinstance(self.module, TreeModule):
-            return print_stablehlo(self.module)
+        if self.module.has_tree:
+            return printing.print_stablehlo(self.module)
         return print_hlo(self.module, metadata=metadata)
 
     @of_right_programs
@@ -214,7 +219,7 @@ class Program:
         return Program(
             interpreter.fold(self.module),
             file=self.file,
-            has_regions=isinstance(self.module, TreeModule),
+            has_regions=self.module.has_tree,
         )
 
     def __repr__(self) -> str:

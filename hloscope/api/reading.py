@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import os
+from io import BytesIO
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
+from hloscope.api.compressed import read_file, read_stream
 from hloscope.api.program import Program
 from hloscope.errors import InputError, ParseError, UnsupportedError, did_you_mean
 from hloscope.hlo_parser import parse_hlo
 from hloscope.hlo_parser.sniff import decode
+from hloscope.lazy import lazy
+from hloscope.mlir.sniff import is_mlir
 from hloscope.source import Source
-from hloscope.stablehlo import is_mlir, parse_stablehlo
+
+if TYPE_CHECKING:
+    import hloscope.stablehlo as stablehlo
+else:
+    stablehlo = lazy("hloscope.stablehlo")
 
 
 @runtime_checkable
@@ -55,7 +63,7 @@ def read(source: Readable, *, name: str | None = None, strict: bool = False) -> 
     found = read_source(source, name=name)
     text, name = found.text, found.name
     if is_mlir(text):
-        module = parse_stablehlo(text, name=name)
+        module = stablehlo.parse_stablehlo(text, name=name)
         if strict:
             len(module.computations)  # which makes all of them
         return Program(module, file=name, has_regions=True)
@@ -83,7 +91,7 @@ def _text_of(source: Readable) -> tuple[str, str]:
             return source, "<string>"
         return _text_of_file(Path(source)), source
     if isinstance(source, bytes | bytearray | memoryview):
-        return _decoded(bytes(source), "<bytes>"), "<bytes>"
+        return _decoded(read_stream(BytesIO(source), "<bytes>"), "<bytes>"), "<bytes>"
     if isinstance(source, os.PathLike):
         return _text_of_file(Path(source)), os.fspath(source)
     if hasattr(source, "compiler_ir") or hasattr(source, "as_text"):
@@ -113,11 +121,15 @@ def _text_of_jax(source: Any) -> str:
 
 def _text_of_file(path: Path) -> str:
     try:
-        return _decoded(path.read_bytes(), str(path))
+        return _decoded(read_file(path), str(path))
     except FileNotFoundError:
+        if path.is_symlink():
+            what = f"`{path}` is a symbolic link to `{os.readlink(path)}`, which does not exist"
+            raise InputError(what) from None
         raise InputError(f"no file `{path}`{_near_files(path)}") from None
     except IsADirectoryError:
-        raise InputError(f"`{path}` is a directory{_files_in(path)}") from None
+        what = f"`{path}` is a directory{_files_in(path)}; `hloscope ls {path}` lists its programs"
+        raise InputError(what) from None
     except OSError as error:
         raise InputError(f"cannot read `{path}`: {error.strerror or error}") from None
 

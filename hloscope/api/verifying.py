@@ -3,25 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from hloscope.api.program import Program
 from hloscope.api.reading import Readable, read_source
 from hloscope.errors import Diagnostic, ParseError
 from hloscope.hlo_parser import parse_hlo
 from hloscope.ir.graph import Module
-from hloscope.mlir.ir import Operation
-from hloscope.mlir.split import MARKER, split_input
+from hloscope.lazy import lazy
+from hloscope.mlir.sniff import is_mlir
 from hloscope.source import Source, Span
-from hloscope.stablehlo import is_mlir
-from hloscope.stablehlo.graph import TreeModule
-from hloscope.verifier.expected import expectations, mismatches
-from hloscope.verifier.hlo import verify_hlo
-from hloscope.verifier.stablehlo.text import first_errors, verify_text
-from hloscope.verifier.stablehlo.walk import verify_mlir
+
+if TYPE_CHECKING:
+    from hloscope.mlir import ir as mlir
+    from hloscope.mlir import split as splitting
+    from hloscope.stablehlo import graph
+    from hloscope.verifier import expected
+    from hloscope.verifier import hlo as hlo_verifier
+    from hloscope.verifier.stablehlo import text as mlir_text
+    from hloscope.verifier.stablehlo import walk as mlir_verifier
+else:
+    mlir = lazy("hloscope.mlir.ir")
+    splitting = lazy("hloscope.mlir.split")
+    graph = lazy("hloscope.stablehlo.graph")
+    expected = lazy("hloscope.verifier.expected")
+    hlo_verifier = lazy("hloscope.verifier.hlo")
+    mlir_text = lazy("hloscope.verifier.stablehlo.text")
+    mlir_verifier = lazy("hloscope.verifier.stablehlo.walk")
 
 
 def verify(
-    program: Readable | Source | Program | Module | Operation,
+    program: Readable | Source | Program | Module | mlir.Operation,
     *,
     name: str | None = None,
     split: bool = False,
@@ -45,17 +57,19 @@ def verify(
     """
     if isinstance(program, Program):
         program = program.module
-    if isinstance(program, TreeModule):
-        program = program.tree
-    if isinstance(program, Operation):
-        return verify_mlir(program, allow_unregistered=allow_unregistered)
-    if isinstance(program, Module):
-        return verify_hlo(program)
+    if isinstance(program, Module) and not program.has_tree:
+        return hlo_verifier.verify_hlo(program)
+    if not isinstance(program, Source | str | bytes):
+        if isinstance(program, graph.TreeModule):
+            program = program.tree
+        if isinstance(program, mlir.Operation):
+            return mlir_verifier.verify_mlir(program, allow_unregistered=allow_unregistered)
+    assert not isinstance(program, Module | mlir.Operation)
     source = program if isinstance(program, Source) else read_source(program, name=name)
     found: list[Diagnostic] = []
     for start, text in _pieces(source, split):
         if _is_mlir(source):
-            errors = verify_text(text, source.name, allow_unregistered=allow_unregistered)
+            errors = mlir_text.verify_text(text, source.name, allow_unregistered=allow_unregistered)
         else:
             errors = _verify_hlo_text(text, source.name)
         found += [moved(error, source, start) for error in errors]
@@ -86,10 +100,12 @@ def check_expected(
     found: list[Diagnostic] = []
     for start, text in _pieces(source, split):
         if _is_mlir(source):
-            errors = first_errors(text, source.name, allow_unregistered=allow_unregistered)
+            errors = mlir_text.first_errors(
+                text, source.name, allow_unregistered=allow_unregistered
+            )
         else:
             errors = _verify_hlo_text(text, source.name)
-        wrong = mismatches(expectations(Source(source.name, text)), errors)
+        wrong = expected.mismatches(expected.expectations(Source(source.name, text)), errors)
         found += [moved(error, source, start) for error in wrong]
     return found
 
@@ -100,7 +116,7 @@ def _is_mlir(source: Source) -> bool:
 
 def _verify_hlo_text(text: str, name: str) -> list[Diagnostic]:
     try:
-        return verify_hlo(parse_hlo(text, name=name, strict=True))
+        return hlo_verifier.verify_hlo(parse_hlo(text, name=name, strict=True))
     except ParseError as error:
         return [Diagnostic(error.message, error.span, error.rule)]
 
@@ -111,10 +127,10 @@ def _pieces(source: Source, split: bool) -> Iterator[tuple[int, str]]:
         yield 0, source.text
         return
     at = 0
-    for _, text in split_input(source.text):
+    for _, text in splitting.split_input(source.text):
         if text.strip():
             yield at, text
-        at += len(text) + len(MARKER)
+        at += len(text) + len(splitting.MARKER)
 
 
 def moved(diagnostic: Diagnostic, source: Source, by: int) -> Diagnostic:

@@ -34,6 +34,7 @@ COMMANDS: Final = {
     "opt": ("opt", "Print a program after passes: constant folding."),
     "infer": ("infer", "Tell the types that follow for the results of every op."),
     "index": ("index", "Tell which elements of its operands an instruction reads."),
+    "equal": ("equal", "Tell whether two maps, instructions or programs mean the same."),
     "simplify": ("maps", "Simplify an indexing map."),
     "compose": ("maps", "Compose two indexing maps."),
     "ops": ("ops", "Tell which ops have indexing rules, and how exact they are."),

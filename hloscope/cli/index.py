@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import click
 
@@ -17,12 +17,21 @@ from hloscope.cli.common import (
 )
 from hloscope.cli.files import read_program
 from hloscope.cli.paging import print_long
-from hloscope.cli.proofs import Tally
-from hloscope.display.picture import Index
+from hloscope.display.boxes import Index
 from hloscope.errors import UnknownNameError
 from hloscope.fusion.analysis import Convention
-from hloscope.proof import Verifier
+from hloscope.lazy import lazy
 
+if TYPE_CHECKING:
+    from hloscope import proof
+    from hloscope.cli import proofs
+    from hloscope.cli.proofs import Tally
+    from hloscope.proof import Verifier
+else:
+    proof = lazy("hloscope.proof")
+    proofs = lazy("hloscope.cli.proofs")
+
+Answering: TypeAlias = Callable[[InstructionView], Indexing]
 FORMATS: Final = ("text", "print_indexing", "json", "latex", "html", "svg")
 
 
@@ -75,7 +84,9 @@ def _element(_: click.Context, __: click.Parameter, value: str | None) -> Index 
 @click.option("--strict", is_flag=True, help="With --verify: exit 4 if anything is undecided.")
 @click.option("--all", "everything", is_flag=True, help="All instructions, a JSON line for each.")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", help="What to print.")
-@click.option("--at", metavar="I,J,..", callback=_element, help="The element that is drawn.")
+@click.option(
+    "--at", metavar="I,J,..", callback=_element, help="List what this element reads; or draw it."
+)
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @debug_option
 def index(
@@ -113,9 +124,10 @@ def index(
             "--to-parameters and --from-operand are opposite directions": (
                 to_parameters and from_operand is not None
             ),
-            "--at says what --format svg and html draw": (
-                at is not None and form not in ("html", "svg")
+            "--at lists elements as text or JSON, or says what svg and html draw": (
+                at is not None and form not in ("text", "json", "html", "svg")
             ),
+            "--at lists elements, --verify proves maps": at is not None and verify,
             "--strict says what --verify does with what is undecided": strict and not verify,
             "--by-execution says how --verify proves": by_execution and not verify,
             "--evidence-dir keeps what --by-execution refutes": (
@@ -127,18 +139,6 @@ def index(
             ),
         }
     )
-    verifier = (
-        Verifier(seed=seed, by_execution=by_execution, convention=convention) if verify else None
-    )
-    tally = Tally(strict, evidence_dir)
-
-    def answer(view: InstructionView) -> Indexing:
-        found = asked(view)
-        if verifier is None:
-            return found
-        found = found.verify(verifier=verifier)
-        tally.add(found)
-        return found
 
     def asked(view: InstructionView) -> Indexing:
         if to_parameters:
@@ -147,26 +147,56 @@ def index(
             return view.indexing(output, operand, physical, linear=linear)
         return view.indexing_from(from_operand, output, physical, linear=linear)
 
-    if everything:
-        _print_all(read_program(file).by_convention(convention), answer)
-        tally.end(summary=verify)
-        return
+    answer: Answering = asked
+    tally = proofs.Tally(strict, evidence_dir) if verify else None
+    if tally is not None:
+        verifier = proof.Verifier(seed=seed, by_execution=by_execution, convention=convention)
+        answer = _proving(asked, verifier, tally)
     program = read_program(file).by_convention(convention)
-    views = [program.root] if name is None else program.like(name)
-    if len(views) > 1 and form in ("html", "svg"):
-        raise click.UsageError(f"`{name}` names {len(views)} instructions; a picture shows one")
+    if everything:
+        _print_all(program, answer)
+    else:
+        views = [program.root] if name is None else program.like(name)
+        if len(views) > 1 and form in ("html", "svg"):
+            raise click.UsageError(f"`{name}` names {len(views)} instructions; a picture shows one")
+        _print_answers(views, answer, form, at)
+    if tally is not None:
+        tally.end(summary=everything)
+
+
+def _proving(asked: Answering, verifier: Verifier, tally: Tally) -> Answering:
+    """Answers with their proofs, which are counted."""
+
+    def answer(view: InstructionView) -> Indexing:
+        found = asked(view).verify(verifier=verifier)
+        tally.add(found)
+        return found
+
+    return answer
+
+
+def _print_answers(
+    views: list[InstructionView], answer: Answering, form: str, at: Index | None
+) -> None:
+    """Each answer in its form; JSON of several is an object a line."""
     texts: list[str] = []
     for view in views:
         found = answer(view)
         if form == "json":
-            print_json(found.to_json(), compact=len(views) > 1)
+            print_json(_json(found, at), compact=len(views) > 1)
         else:
             texts.append(_formatted(found, form, at))
     if form in ("html", "svg"):
         click.echo(texts[0], nl=False)
     elif texts:
         print_long("\n\n".join(texts))
-    tally.end()
+
+
+def _json(found: Indexing, at: Index | None) -> dict[str, Any]:
+    try:
+        return found.to_json() if at is None else found.elements_json(at)
+    except ValueError as error:  # --at names no element
+        raise click.UsageError(str(error)) from None
 
 
 def _check_usage(wrong: dict[str, bool]) -> None:
@@ -188,14 +218,14 @@ def _formatted(found: Indexing, form: str, at: Index | None) -> str:
             case "html":
                 return found.to_html(at)
             case _:
-                return str(found)
+                return str(found) if at is None else found.to_elements(at)
     except ValueError as error:  # --at names no element
         if at is None:
             raise
         raise click.UsageError(str(error)) from None
 
 
-def _print_all(program: Program, answer: Callable[[InstructionView], Indexing]) -> None:
+def _print_all(program: Program, answer: Answering) -> None:
     """A JSON line for every instruction that has operands, inside fusions too.
 
     Instructions without the output or operand asked about are left out.

@@ -19,11 +19,11 @@ from hloscope.ir.types import TensorType, TupleType, Type
 from hloscope.mlir.ir import Operation
 from hloscope.mlir.parser import parse_mlir
 from hloscope.mlir.printer import print_mlir
+from hloscope.mlir.sniff import is_mlir
 from hloscope.mlir.split import split_input
 from hloscope.mlir.types import type_text
 from hloscope.ops.control import Parameter
 from hloscope.source import Source, Span
-from hloscope.stablehlo import is_mlir
 from hloscope.stablehlo.dialects import DIALECTS
 from hloscope.stablehlo.inferring import answered, inferred_types, is_asking, walk
 from hloscope.verifier.hlo.types import inferred

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -16,6 +17,7 @@ from hloscope.cli.common import (
     print_json,
     print_table,
 )
+from hloscope.cli.dumps import print_dumps
 from hloscope.cli.files import read_program
 from hloscope.cli.tree import print_tree
 from hloscope.display.answer import opcode_of, shape_text
@@ -68,6 +70,8 @@ def ls(
 ) -> None:
     """List the instructions of FILE's entry computation, or of COMPUTATION.
 
+    Of a directory, such as --xla_dump_to wrote, the modules and their stages are listed.
+
     With --opcode, --name, --op-name, --source, --like, --shape or --calls all computations are
     searched unless COMPUTATION is given.  In a GLOB, * is any text and ? any character.
     """
@@ -75,6 +79,9 @@ def ls(
         raise click.UsageError("--like and --source both say where instructions come from")
     if tsv and as_json:
         raise click.UsageError("--tsv and --json are two forms")
+    if Path(file).is_dir():
+        print_dumps(Path(file), as_json=as_json, tsv=tsv)
+        return
     program = read_program(file)
     module = program.module
     if tree:

@@ -28,9 +28,10 @@ from hloscope.interpreter.parallel import INFEED, OUTFEED, check_grid, run_grid
 from hloscope.interpreter.statistics import statistics
 from hloscope.interpreter.tracing import by_name, compare_programs, compare_values
 from hloscope.interpreter.values import Array, EvaluationError, Value
-from hloscope.interpreter.world import MAX_BYTES, World
+from hloscope.interpreter.world import World
 from hloscope.ir.graph import Instruction, Module
 from hloscope.ir.types import TensorType, Type
+from hloscope.limits import MAX_BYTES
 
 SCHEMA: Final = "hloscope.run/1"
 FAILED, WRONG = 1, 3

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from json import dumps, loads
 from math import prod
-from typing import Any, Final, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, overload
 
 from hloscope.display.parts import runtime_map, source_text
 from hloscope.display.provenance import Provenance
@@ -20,7 +20,9 @@ from hloscope.indexing import Access, Accesses, IndexingMap, RuntimeVariable
 from hloscope.indexing.layout import placed_sizes
 from hloscope.ir.graph import Computation, Instruction
 from hloscope.ir.types import Dims, TensorType, Type
-from hloscope.proof import Check
+
+if TYPE_CHECKING:
+    from hloscope.proof import Check
 
 SCHEMA: Final = "hloscope.index/2"
 Direction: TypeAlias = Literal["output_to_input", "input_to_output"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from hloscope.display.answer import Answer, shape_text
+from hloscope.display.boxes import Index
 from hloscope.display.parts import access_parts
-from hloscope.display.picture import Index
 from hloscope.display.reads import to_svg
 from hloscope.display.text import headline, untouched_names
 from hloscope.indexing import Access, Precision

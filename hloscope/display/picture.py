@@ -2,18 +2,20 @@
 
 The last two dimensions are a grid; of the others, the first slices in which something is marked are
 drawn beside and below each other.  A tensor that is larger than the grid is drawn in blocks: a cell
-then stands for several elements and is marked if one of them is.
+then stands for several elements and is marked if one of them is.  Under the cursor, a marked cell
+tells which elements it stands for, and how many of them are marked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from itertools import islice, product
+from math import prod
+from typing import Final
 
+from hloscope.display.boxes import Box, Index
 from hloscope.visible import in_page
-
-Index: TypeAlias = tuple[int, ...]
 
 MAX_COLUMNS, MAX_ROWS, MAX_SLICES = 32, 24, 6
 OUTPUT: Final = "#e8590c"
@@ -22,13 +24,18 @@ READS: Final = ("#1864ab", "#74b3f0", "#b79ced", "#7bc8a4", "#f0b94a")
 _PAGE, _FRAME, _EMPTY, _INK, _FAINT = "#ffffff", "#d5dbe3", "#eef1f5", "#1c2733", "#66717f"
 _CHAR, _LINE, _PAD, _GAP = 7.0, 17, 18, 40
 _LABEL, _SPACE, _WIDE = 15, 16, 340
+_ROOM: Final = 1080
+"""Panels beside each other are no wider; the others stand below."""
+_TICK, _TICK_CHAR, _TICKS = 12, 5.6, 6
+_MOST_SLICES: Final = 1 << 14
+"""Slices are counted up to here."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Elements of one colour, and what they are."""
+    """Elements of one colour, as disjoint boxes, and what they are."""
 
-    elements: Collection[Index]
+    boxes: Sequence[Box]
     colour: str
     label: str = ""
 
@@ -47,8 +54,8 @@ class Panel:
 class _Grid:
     """How a tensor's last two dimensions become rows and columns of cells."""
 
-    rows: int
-    columns: int
+    height: int
+    width: int
     row_block: int
     column_block: int
 
@@ -56,36 +63,79 @@ class _Grid:
     def of(cls, shape: Index) -> _Grid:
         *_, height, width = (1, 1, *shape)
         row_block, column_block = -(-height // MAX_ROWS), -(-width // MAX_COLUMNS)
-        row_block, column_block = max(row_block, 1), max(column_block, 1)
-        return cls(-(-height // row_block), -(-width // column_block), row_block, column_block)
+        return cls(height, width, max(row_block, 1), max(column_block, 1))
+
+    @property
+    def rows(self) -> int:
+        return -(-self.height // self.row_block)
+
+    @property
+    def columns(self) -> int:
+        return -(-self.width // self.column_block)
 
     @property
     def size(self) -> int:
         """Side of a cell in pixels."""
         return max(9, min(16, 320 // max(self.columns, 1)))
 
-    def cell(self, index: Index) -> tuple[int, int]:
-        """Row and column of an element."""
-        *_, row, column = (0, 0, *index)
-        return row // self.row_block, column // self.column_block
+    @property
+    def is_blocks(self) -> bool:
+        """Does a cell stand for several elements?"""
+        return self.row_block * self.column_block > 1
+
+    def cells(self, box: Box) -> Iterator[tuple[int, int, int]]:
+        """Row and column of each cell that a box of rows and columns meets, and how often."""
+        *_, rows, columns = (range(1), range(1), *box)
+        across = list(_per_block(columns, self.column_block))
+        for row, high in _per_block(rows, self.row_block):
+            for column, wide in across:
+                yield row, column, high * wide
+
+    def place(self, row: int, column: int) -> Box:
+        """The elements that a cell stands for, as rows and columns."""
+        top, left = row * self.row_block, column * self.column_block
+        return (
+            range(top, min(top + self.row_block, self.height)),
+            range(left, min(left + self.column_block, self.width)),
+        )
 
 
-def svg(panels: Sequence[Panel], *, caption: str = "") -> str:
-    """The panels side by side, as an SVG document.
+def _per_block(side: range, block: int) -> Iterator[tuple[int, int]]:
+    """The blocks that evenly spaced indices meet, and how many of the indices are in each."""
+    if not side:
+        return
+    for at in range(side.start // block, side[-1] // block + 1):
+        first = -(-max(at * block - side.start, 0) // side.step)
+        last = (min((at + 1) * block - 1, side[-1]) - side.start) // side.step
+        if last >= first:
+            yield at, last - first + 1
 
-    >>> picture = svg([Panel("x", (2, 3), [Mark([(1, 2)], OUTPUT, "here")])], caption="a < b")
+
+def svg(panels: Sequence[Panel], *, caption: str = "", notes: Sequence[str] = ()) -> str:
+    """The panels in rows, as an SVG document; the notes stand below all of them.
+
+    >>> here = Mark([(range(1, 2), range(2, 3))], OUTPUT, "here")
+    >>> picture = svg([Panel("x", (2, 3), [here])], caption="a < b")
     >>> picture.count(OUTPUT), "a &lt; b" in picture
     (2, True)
     """
     body: list[str] = []
-    x, height = float(_PAD), 0.0
-    top = _PAD + (_LINE + 12 if caption else 0)
+    top = float(_PAD + (_LINE + 12 if caption else 0))
+    x, widest, bottom = float(_PAD), 0.0, top
     for panel in panels:
-        parts, width, bottom = _panel(panel, x, top)
+        parts, wide, end = _panel(panel, x, top)
+        if x > _PAD and x + wide > _ROOM:  # no room beside the others
+            x, top = float(_PAD), bottom + _LINE
+            parts, wide, end = _panel(panel, x, top)
         body += parts
-        x, height = x + width + _GAP, max(height, bottom)
-    width = max(x - _GAP, _PAD + len(caption) * (_CHAR + 0.6)) + _PAD
-    height += _PAD
+        widest, bottom = max(widest, x + wide), max(bottom, end)
+        x += wide + _GAP
+    for note in notes:
+        bottom += _LINE
+        body.append(_text(_PAD, bottom, note, colour=_FAINT))
+        widest = max(widest, _PAD + len(note) * _CHAR)
+    width = max(widest, _PAD + len(caption) * (_CHAR + 0.6)) + _PAD
+    height = bottom + _PAD
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{width:.0f}" '
         f'height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}" '
@@ -107,21 +157,26 @@ def _panel(panel: Panel, x: float, y: float) -> tuple[list[str], float, float]:
     out = [_text(x, y + 10, panel.title, weight=600)]
     widest, broad = len(panel.title), 0.0
     y += _LINE + 3
-    slices = _slices(panel)
-    left, side = x, grid.columns * grid.size
-    for prefix in slices[:MAX_SLICES]:
+    slices, more = _slices(panel)
+    margin = _margin(grid) if len(panel.shape) > 1 else 0.0
+    left, side = x, grid.columns * grid.size + margin
+    above = _TICK * bool(panel.shape)
+    for prefix in slices:
         label = f"[{', '.join(map(str, prefix))}, …]" if prefix else ""
         pitch = max(side, len(label) * _CHAR)
         if left > x and left + pitch > x + _WIDE:  # no room beside the slice before
-            left, y = x, y + _height(grid, prefix)
+            left, y = x, y + _height(grid, prefix) + above
         if label:
             out.append(_text(left, y + 9, label, colour=_FAINT))
-        out += _cells(panel, prefix, grid, left, y + _LABEL * bool(prefix))
+        grid_top = y + _LABEL * bool(prefix) + above
+        if panel.shape:
+            out += _ticks(grid, left + margin, grid_top, rows=len(panel.shape) > 1)
+        out += _cells(panel, prefix, grid, left + margin, grid_top)
         broad = max(broad, left + pitch - x)
         left += pitch + _SPACE
-    y += _height(grid, slices[0])
-    lines = [f"… and {len(slices) - MAX_SLICES} slices more"] if len(slices) > MAX_SLICES else []
-    if grid.row_block * grid.column_block > 1:
+    y += _height(grid, slices[0]) + above
+    lines = [f"… and {more} slices more"] if more else []
+    if grid.is_blocks:
         lines.append(f"a cell is {grid.row_block} × {grid.column_block} elements")
     y += 4
     for mark in panel.marks:
@@ -140,29 +195,77 @@ def _height(grid: _Grid, prefix: Index) -> float:
     return grid.rows * grid.size + 8 + _LABEL * bool(prefix)
 
 
-def _slices(panel: Panel) -> list[Index]:
-    """The leading indices whose slice shows a mark; the first slice where nothing is marked."""
-    prefixes = sorted({index[:-2] for mark in panel.marks for index in mark.elements})
-    return prefixes or [(0,) * max(len(panel.shape) - 2, 0)]
+def _slices(panel: Panel) -> tuple[list[Index], str]:
+    """The leading indices whose slice shows a mark, and how many there are besides.
 
-
-def _cells(panel: Panel, prefix: Index, grid: _Grid, x: float, y: float) -> list[str]:
-    """The grid of one slice: cells of equal colour that touch in a row are one rectangle's path."""
-    colours: dict[tuple[int, int], str] = {}
+    The first slice where nothing is marked.
+    """
+    prefixes: set[Index] = set()
+    is_all = True
     for mark in panel.marks:
-        for index in mark.elements:
-            if index[:-2] == prefix:
-                colours[grid.cell(index)] = mark.colour
-    paths: dict[str, list[str]] = {
-        colour: [] for colour in [_EMPTY, *(mark.colour for mark in panel.marks)]
-    }
+        for box in mark.boxes:
+            found = list(islice(product(*box[:-2]), _MOST_SLICES))
+            is_all = is_all and len(found) == prod(map(len, box[:-2]))
+            prefixes.update(found)
+    if not prefixes:
+        return [(0,) * max(len(panel.shape) - 2, 0)], ""
+    count = len(prefixes) - MAX_SLICES
+    more = "" if count <= 0 else f"{count:,}" if is_all else f"at least {count:,}"
+    return sorted(prefixes)[:MAX_SLICES], more
+
+
+def _margin(grid: _Grid) -> float:
+    """Room for the labels of rows."""
+    return 4 + _TICK_CHAR * len(str(grid.height - 1))
+
+
+def _ticks(grid: _Grid, x: float, y: float, *, rows: bool) -> Iterator[str]:
+    """Indices beside the first cell of some rows and above that of some columns."""
+    wide = max(_TICK_CHAR * len(str(grid.width - 1)) + 4, grid.columns * grid.size / _TICKS)
+    for column in range(0, grid.columns, -(-int(wide) // grid.size)):
+        yield _text(
+            x + column * grid.size, y - 3, str(column * grid.column_block), colour=_FAINT, size=9
+        )
+    for row in range(0, grid.rows if rows else 0, max(1, -(-grid.rows // _TICKS))):
+        label = str(row * grid.row_block)
+        at = x - 3 - _TICK_CHAR * len(label)
+        yield _text(at, y + row * grid.size + 8, label, colour=_FAINT, size=9)
+
+
+def _cells(panel: Panel, prefix: Index, grid: _Grid, x: float, y: float) -> Iterator[str]:
+    """The grid of one slice: all cells, then the marked ones, each with what it stands for."""
+    marked: dict[tuple[int, int], tuple[str, int]] = {}
+    for mark in panel.marks:
+        counts: dict[tuple[int, int], int] = {}
+        for box in mark.boxes:
+            if all(i in side for i, side in zip(prefix, box[:-2], strict=True)):
+                for row, column, count in grid.cells(box):
+                    counts[row, column] = counts.get((row, column), 0) + count
+        marked |= {cell: (mark.colour, count) for cell, count in counts.items()}
     side, inner = grid.size, grid.size - 1.5
-    for row in range(grid.rows):
-        for column in range(grid.columns):
-            colour = colours.get((row, column), _EMPTY)
-            left, top = x + column * side, y + row * side
-            paths[colour].append(f"M{left:g} {top:g}h{inner:g}v{inner:g}h-{inner:g}z")
-    return [f'<path fill="{c}" d="{"".join(d)}"/>' for c, d in paths.items() if d]
+    empty = [
+        f"M{x + column * side:g} {y + row * side:g}h{inner:g}v{inner:g}h-{inner:g}z"
+        for row in range(grid.rows)
+        for column in range(grid.columns)
+        if (row, column) not in marked
+    ]
+    if empty:
+        yield f'<path fill="{_EMPTY}" d="{"".join(empty)}"/>'
+    for (row, column), (colour, count) in sorted(marked.items()):
+        said = in_page(_said(panel, prefix, grid, row, column, count))
+        yield (
+            f'<rect x="{x + column * side:g}" y="{y + row * side:g}" width="{inner:g}" '
+            f'height="{inner:g}" fill="{colour}"><title>{said}</title></rect>'
+        )
+
+
+def _said(panel: Panel, prefix: Index, grid: _Grid, row: int, column: int, count: int) -> str:
+    """What is under the cursor: the elements of a cell, and how many are marked."""
+    place = grid.place(row, column)[2 - min(len(panel.shape), 2) :]
+    sides = [str(s.start) if len(s) == 1 else f"{s.start}:{s.stop}" for s in place]
+    index = f"[{', '.join([*map(str, prefix), *sides])}]"
+    of = prod(map(len, place))
+    return index if of == 1 else f"{index}: {count:,} of {of:,} elements"
 
 
 def _square(x: float, y: float, side: float, colour: str) -> str:

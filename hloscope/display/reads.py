@@ -6,16 +6,18 @@ from collections.abc import Sequence
 from math import prod
 from typing import Final
 
-from hloscope.display.answer import Answer, shape_text
+from hloscope.display.answer import Answer, OutputAnswer, shape_text
+from hloscope.display.boxes import Box, Index, boxes_of, outermost, whole_box
 from hloscope.display.parts import access_parts
-from hloscope.display.picture import OUTPUT, READS, Index, Mark, Panel, svg
+from hloscope.display.picture import OUTPUT, READS, Mark, Panel, svg
+from hloscope.display.text import output_name, untouched_names
 from hloscope.errors import UnsupportedError
 from hloscope.fusion.leaves import leaf_types
 from hloscope.indexing import Access, Accesses
 from hloscope.ir.types import TensorType, Type
 
 MAX_POINTS: Final = 1 << 18
-"""An access that touches more elements from one element is said in words, not drawn."""
+"""An access that touches more elements from one element, and no box, is said, not drawn."""
 MAX_PANELS: Final = 8
 
 
@@ -36,24 +38,47 @@ def to_svg(answer: Answer, at: Index | None = None) -> str:
     first = answer.outputs[0]
     if answer.direction == "output_to_input":
         title, asked, verb = name, first.type, "reads"
-        others = [(o.name, o.type, o.accesses) for o in first.operands]
+        others = _operands(first)
     else:
         operand = first.operands[0]
         title, asked, verb = operand.name, leaf_types(operand.type)[operand.leaf], "reaches"
-        others = [
-            (name, output.type, operand.accesses)
-            for output in answer.outputs
-            for operand in output.operands
-        ]
+        others = [(name, o.type, o.touched[0].accesses) for o in answer.outputs if o.touched]
     sizes = answer.sizes(asked)
     at = element(sizes, at)
     which = f"{title}{list(at)}"
-    here = Mark([at], OUTPUT, f"element ({', '.join(map(str, at))})")
+    here = Mark([_point(at)], OUTPUT, f"element ({', '.join(map(str, at))})")
     panels = [Panel(f"{title} {shape_text(asked)}", sizes, [here])]
     panels += [_touched(*other, answer, sizes, at) for other in others[:MAX_PANELS]]
-    more = len(others) - MAX_PANELS
-    caption = f"What {which} {verb}" + (f" (and {more} tensors more)" if more > 0 else "")
-    return svg(panels, caption=caption)
+    return svg(panels, caption=f"What {which} {verb}", notes=_notes(answer, len(others)))
+
+
+def _notes(answer: Answer, count: int) -> list[str]:
+    """What is not drawn: further tensors, those that are not touched, other outputs."""
+    notes = []
+    if count > MAX_PANELS:
+        notes.append(f"and {count - MAX_PANELS} tensors more")
+    first = answer.outputs[0]
+    if answer.direction == "output_to_input":
+        if len(first.operands) > len(first.touched):
+            notes.append(f"not read: {untouched_names(answer, first)}")
+        if len(answer.outputs) > 1:
+            notes.append(f"this is output {first.number}, of {len(answer.outputs)}")
+    elif missed := [output_name(answer, o) for o in answer.outputs if not o.touched]:
+        more = f" and {len(missed) - MAX_PANELS} more" if len(missed) > MAX_PANELS else ""
+        notes.append(f"not reached: {', '.join(missed[:MAX_PANELS])}{more}")
+    return notes
+
+
+def _operands(output: OutputAnswer) -> list[tuple[str, Type, Accesses]]:
+    """The tensors that are read; of a tuple, each that is."""
+    found: list[tuple[str, Type, Accesses]] = []
+    for operand in output.touched:
+        types = leaf_types(operand.type)
+        for leaf in sorted({access.leaf for access in operand.accesses}):
+            name = operand.name if len(types) < 2 else f"{operand.name}{{{leaf}}}"
+            accesses = tuple([a for a in operand.accesses if a.leaf == leaf])
+            found.append((name, types[leaf], accesses))
+    return found
 
 
 def element(sizes: Sequence[int], at: Index | None) -> Index:
@@ -76,32 +101,44 @@ def _touched(
     title: str, type: Type, accesses: Accesses, answer: Answer, sizes: Index, at: Index
 ) -> Panel:
     """The panel of a tensor that is touched; what can't be drawn is said below it."""
-    marks: list[tuple[set[Index], str]] = []
+    marks: list[tuple[tuple[Box, ...], str, int]] = []
     notes: list[str] = []
     for access in accesses:
         label = access_parts(access, sizes).element
-        elements = touched(access, at)
-        if elements is None or not isinstance(type, TensorType):
+        boxes = _boxes(access, at) if isinstance(type, TensorType) else None
+        if boxes is None:
             notes.append(f"{label}: not drawn")
-        elif elements:
-            marks.append((elements, label))
+        elif boxes:
+            count = sum(prod(map(len, box)) for box in boxes)
+            marks.append((boxes, f"{label}: {count:,}" if count > 1 else label, count))
         if access.map is not None and access.map.runtime:
             lowest = [v.interval.lo for v in access.map.runtime]
             names = list(access.map.names.values())[-len(lowest) :]
             values = ", ".join(f"{n} = {v}" for n, v in zip(names, lowest, strict=True))
             notes.append(f"drawn for {values}")
-    if not accesses:
-        notes.append("not touched")
-    marks.sort(key=lambda mark: -len(mark[0]))
+    marks.sort(key=lambda mark: -mark[2])
     colours = READS[: len(marks)][::-1] + READS[-1:] * len(marks)
-    drawn = [Mark(e, c, label) for (e, label), c in zip(marks, colours, strict=False)]
+    drawn = [Mark(b, c, label) for (b, label, _), c in zip(marks, colours, strict=False)]
     return Panel(
         f"{title} {shape_text(type)}", answer.sizes(type), drawn, list(dict.fromkeys(notes))
     )
 
 
+def _point(at: Index) -> Box:
+    return tuple(range(i, i + 1) for i in at)
+
+
+def _boxes(access: Access, at: Index) -> tuple[Box, ...] | None:
+    """What an access touches from `at`, as disjoint boxes; `None` if that can't be told."""
+    whole = whole_box(access, at)
+    if whole is not None:
+        return whole
+    found = touched(access, at)
+    return None if found is None else boxes_of(found)
+
+
 def touched(access: Access, at: Index) -> set[Index] | None:
-    """What an access touches from `at`; `None` if that is unknown or too much to draw.
+    """What an access touches from `at`; `None` if that is unknown or too much to look at.
 
     Runtime variables have their lowest values.
     """
@@ -113,3 +150,19 @@ def touched(access: Access, at: Index) -> set[Index] | None:
     if prod(max(0, v.interval.hi - v.interval.lo + 1) for v in m.ranges) > MAX_POINTS:
         return None
     return m.points(at, [v.interval.lo for v in m.runtime])
+
+
+def touched_boxes(accesses: Sequence[Access], at: Index) -> tuple[list[Box], bool] | None:
+    """What some accesses touch together, as boxes, and whether these are disjoint.
+
+    `None` if that can't be told.  Runtime variables have their lowest values.
+    """
+    whole = [whole_box(access, at) for access in accesses]
+    boxes = outermost([box for some in whole if some is not None for box in some])
+    if None not in whole and len(boxes) < 2:
+        return boxes, True
+    found = [touched(access, at) for access in accesses]
+    if None not in found:
+        points = frozenset().union(*[some for some in found if some is not None])
+        return list(boxes_of(points)), True
+    return (boxes, False) if None not in whole else None

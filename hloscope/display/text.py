@@ -70,7 +70,7 @@ def _output(answer: Answer, output: OutputAnswer) -> Iterator[str]:
     verb = "reads" if len(output.operands) else f"reads no {answer.what}"
     if answer.convention == "xla":
         verb += " by XLA's convention"
-    which = _output_name(answer, output)
+    which = output_name(answer, output)
     yield f"{_element(answer, sizes)} of {which}, {shape_text(output.type)}, {verb}"
     for operand in output.touched:
         title = f"{answer.what} {operand.number}  {shape_text(operand.type)}  {operand.name}"
@@ -88,16 +88,17 @@ def _reached(answer: Answer) -> Iterator[str]:
     reached = [output for output in answer.outputs if output.touched]
     yield f"{_element(answer, sizes)} of {of}, reaches{'' if reached else ' no output'}"
     for output in reached:
-        title = f"{_output_name(answer, output)}  {shape_text(output.type)}"
+        title = f"{output_name(answer, output)}  {shape_text(output.type)}"
         yield _block(title, output.operands[0], sizes)
     missed = [output for output in answer.outputs if not output.touched]
     if missed:
-        names = brief_list(missed, lambda output: _output_name(answer, output))
+        names = brief_list(missed, lambda output: output_name(answer, output))
         proofs = _proofs([o for output in missed for o in output.checked_untouched])
         yield "\n".join([f"  not reached: {names}", *proofs])
 
 
-def _output_name(answer: Answer, output: OutputAnswer) -> str:
+def output_name(answer: Answer, output: OutputAnswer) -> str:
+    """What an output is called: by its number where there are several."""
     many = len(answer.outputs) > 1 or output.number > 0
     return f"output {output.number}" if many else "the output"
 

@@ -19,21 +19,7 @@ from hloscope.indexing.evaluate import (
     satisfies,
     satisfies_array,
 )
-from hloscope.indexing.exact import equals
 from hloscope.indexing.inverse import inverse
-from hloscope.indexing.markup import to_html, to_latex
-from hloscope.indexing.proofs import decided, prove_bijective, prove_implies, prove_injective
-from hloscope.indexing.sets import (
-    IndexSet,
-    Side,
-    from_isl,
-    image,
-    intersect,
-    preimage,
-    subtract,
-    to_isl,
-    union,
-)
 from hloscope.indexing.simplify import simplify
 from hloscope.indexing.text import parse_map, print_map
 from hloscope.indexing.transform import (
@@ -45,10 +31,22 @@ from hloscope.indexing.transform import (
     unused_variables,
 )
 from hloscope.indexing.variables import Constraint, RuntimeVariable, below
+from hloscope.lazy import lazy
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    import hloscope.indexing.exact as exact
+    import hloscope.indexing.markup as markup
+    import hloscope.indexing.proofs as proofs
+    import hloscope.indexing.sets as sets
+    from hloscope.indexing.sets import IndexSet, Side
+else:
+    exact = lazy("hloscope.indexing.exact")
+    markup = lazy("hloscope.indexing.markup")
+    proofs = lazy("hloscope.indexing.proofs")
+    sets = lazy("hloscope.indexing.sets")
 
 
 class IndexingMap(MapBase):
@@ -128,10 +126,10 @@ class IndexingMap(MapBase):
         return f"<{print_map(self)}>"
 
     def _repr_latex_(self) -> str:
-        return f"${to_latex(self)}$"
+        return f"${markup.to_latex(self)}$"
 
     def _repr_html_(self) -> str:
-        return to_html(self)
+        return markup.to_html(self)
 
     # -------------------------------------------------------------------------------- questions
 
@@ -197,7 +195,7 @@ class IndexingMap(MapBase):
         >>> a == b, a.equals(b)
         (False, True)
         """
-        return equals(self, other)
+        return exact.equals(self, other)
 
     # ------------------------------------------------------------------------- sets and relations
 
@@ -210,7 +208,7 @@ class IndexingMap(MapBase):
         >>> IndexingMap.identity((4,)).implies(IndexingMap.identity((5,)))
         True
         """
-        return decided(prove_implies([self], [other]), "implication")
+        return proofs.decided(proofs.prove_implies([self], [other]), "implication")
 
     def is_injective(self) -> bool:
         """Does every result belong to one index only?
@@ -221,7 +219,7 @@ class IndexingMap(MapBase):
         >>> IndexingMap.parse("(d0) -> (d0 / 2), domain: d0 in [0, 9]").is_injective()
         False
         """
-        return decided(prove_injective([self]), "injectivity")
+        return proofs.decided(proofs.prove_injective([self]), "injectivity")
 
     def is_bijective(self, shape: Sequence[int]) -> bool:
         """Has every index one result, and every index of `shape` one that leads to it?
@@ -233,7 +231,7 @@ class IndexingMap(MapBase):
         >>> m.is_bijective((4, 8)), m.is_bijective((8, 8))
         (True, False)
         """
-        return decided(prove_bijective(self, shape), "bijectivity")
+        return proofs.decided(proofs.prove_bijective(self, shape), "bijectivity")
 
     def image(self, box: Sequence[Side] | None = None) -> IndexSet[Self]:
         """The set of all results of the indices in a box: both ends of each side belong to it.
@@ -243,7 +241,7 @@ class IndexingMap(MapBase):
         >>> window.image([(0, 1)]).card(), (5,) in window.image([(0, 1)])
         (5, False)
         """
-        return image(self, box)
+        return sets.image(self, box)
 
     def preimage(self, box: Sequence[Side] | None = None) -> IndexSet[Self]:
         """The set of all indices that have a result in a box.
@@ -251,7 +249,7 @@ class IndexingMap(MapBase):
         >>> list(IndexingMap.parse("(d0) -> (d0 / 4), domain: d0 in [0, 9]").preimage([2]))
         [(8,), (9,)]
         """
-        return preimage(self, box)
+        return sets.preimage(self, box)
 
     def card(self, runtime: Ints = ()) -> int:
         """The exact number of elements touched: different results over the whole domain.
@@ -266,7 +264,7 @@ class IndexingMap(MapBase):
         >>> IndexingMap.parse("(d0) -> (d0 / 3), domain: d0 in [0, 9]").card()
         4
         """
-        return image(self).card(runtime)
+        return sets.image(self).card(runtime)
 
     def card_bounds(self) -> tuple[int, int]:
         """The number of elements touched is at least the first and at most the second.
@@ -280,7 +278,7 @@ class IndexingMap(MapBase):
         >>> IndexingMap.parse(rows).card_bounds()
         (1, 4)
         """
-        return image(self).card_bounds()
+        return sets.image(self).card_bounds()
 
     def union(self, other: Self) -> list[Self]:
         """The pairs of both maps, as maps that share none; the first is this map.
@@ -290,11 +288,11 @@ class IndexingMap(MapBase):
         (d0) -> (d0), domain: d0 in [4, 5]
         [None, None]
         """
-        return union(self, other)
+        return sets.union(self, other)
 
     def intersect(self, other: Self) -> list[Self]:
         """The pairs that both maps have, as maps that share none."""
-        return intersect(self, other)
+        return sets.intersect(self, other)
 
     def subtract(self, other: Self) -> list[Self]:
         """The pairs that only this map has, as maps that share none.
@@ -305,7 +303,7 @@ class IndexingMap(MapBase):
         >>> IndexingMap.identity((8,)).subtract(IndexingMap.identity((6,)))
         [<(d0) -> (d0), domain: d0 in [6, 7]>]
         """
-        return subtract(self, other)
+        return sets.subtract(self, other)
 
     def to_isl(self) -> Any:
         """The relation as an `islpy.Map`; runtime variables are the parameters `p0`, `p1`, ….
@@ -314,7 +312,7 @@ class IndexingMap(MapBase):
             UnsupportedError: It is not affine, or a runtime variable has another value for each
                 index, which a parameter has not.
         """
-        return to_isl(self)
+        return sets.to_isl(self)
 
     @classmethod
     def from_isl(cls, relation: Any) -> list[Self]:
@@ -326,7 +324,7 @@ class IndexingMap(MapBase):
         >>> IndexingMap.from_isl("{ [i] -> [j] : 0 <= i < 10 and 4j <= i < 4j + 4 }")
         [<(d0) -> (d0 / 4), domain: d0 in [0, 9]>]
         """
-        return from_isl(cls, relation)
+        return sets.from_isl(cls, relation)
 
     # ------------------------------------------------------------------------------- operations
 

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from hloscope.affine import Const, Dim, Expr, Range, Runtime, Sum, from_terms
 from hloscope.indexing.base import NEVER, M, MapBase
 from hloscope.indexing.constraints import EmptyDomainError, MapTrace, settle, simplified
 from hloscope.indexing.variables import Constraint, RuntimeVariable, replace_interval
-from hloscope.simplifier import Domain, Step, simplify_exact
+from hloscope.lazy import lazy
+from hloscope.simplifier import Domain, Step
+
+if TYPE_CHECKING:
+    from hloscope.simplifier import exact
+else:
+    exact = lazy("hloscope.simplifier.exact")
 
 
 def simplify(
@@ -80,7 +87,9 @@ def _shortest(m: M, trace: MapTrace | None) -> M:
         return m
     domain = Domain(m.box, m.constraints)
     steps: list[Step] = []
-    results = [simplify_exact(e, domain, trace=None if trace is None else steps) for e in m.results]
+    results = [
+        exact.simplify_exact(e, domain, trace=None if trace is None else steps) for e in m.results
+    ]
     if trace is not None:
         trace += steps
     return m.with_(results=results)

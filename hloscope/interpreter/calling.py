@@ -9,8 +9,9 @@ from hloscope.errors import UnknownNameError, did_you_mean
 from hloscope.interpreter.evaluate import evaluate
 from hloscope.interpreter.parallel import evaluate_grid
 from hloscope.interpreter.values import Token, Value
-from hloscope.interpreter.world import MAX_BYTES, UserFunction, World
+from hloscope.interpreter.world import UserFunction, World
 from hloscope.ir.graph import Computation, Module
+from hloscope.limits import MAX_BYTES
 
 Result: TypeAlias = Any
 """What a program returns: an array, a `Token`, or a tuple of several (nested) results."""

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from typing import Final
 
 from hloscope.interpreter.values import EvaluationError
-from hloscope.interpreter.world import MAX_BYTES
+from hloscope.limits import MAX_BYTES
 
 _MOST: Final[ContextVar[int]] = ContextVar("most bytes of an array", default=MAX_BYTES)
 

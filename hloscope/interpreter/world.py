@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from hloscope.interpreter.values import Value
 from hloscope.ir.graph import Computation, Instruction
-
-MAX_BYTES: Final = 1 << 30
-"""Most bytes of one array, unless another limit is given."""
+from hloscope.limits import MAX_BYTES
 
 UserFunction = Callable[..., Any]
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from threading import RLock
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 if TYPE_CHECKING:
     from hloscope.ir.op import Op
@@ -209,7 +209,13 @@ class Computation:
 
 
 class Module:
-    """A program: computations by name, one of them the entry."""
+    """A program: computations by name, one of them the entry.
+
+    Attributes:
+        has_tree: It was made of a syntax tree of MLIR, which it remembers.
+    """
+
+    has_tree: ClassVar[bool] = False
 
     def __init__(
         self,

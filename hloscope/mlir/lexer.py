@@ -6,10 +6,10 @@ import re
 from typing import Final, NoReturn
 
 from hloscope.errors import Diagnostic, ParseError
+from hloscope.mlir.sniff import BLANK
 from hloscope.source import Source, Span
 
 STRING: Final = r'"[^"\\\n]*(?:\\[^\n][^"\\\n]*)*"'
-BLANK: Final = r"(?:[ \t\r\n]++|//[^\n]*+)*+"
 NAME: Final = r"(?:\d+|[A-Za-z_$.-][\w$.-]*)"
 _TOKEN: Final = re.compile(
     BLANK

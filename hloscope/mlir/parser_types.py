@@ -19,7 +19,8 @@ from hloscope.ir.types import (
 from hloscope.limits import MOST_NESTING
 from hloscope.mlir.asm import AsmParser
 from hloscope.mlir.dialects import Dialects
-from hloscope.mlir.lexer import BLANK, STRING, Lexer
+from hloscope.mlir.lexer import STRING, Lexer
+from hloscope.mlir.sniff import BLANK
 from hloscope.mlir.types import ELEMENTS, WIDEST, integer_type, type_text
 from hloscope.source import Source
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from hloscope.stablehlo.reading import is_mlir, parse_stablehlo
+from hloscope.mlir.sniff import is_mlir
+from hloscope.stablehlo.reading import parse_stablehlo
 
 __all__ = ["is_mlir", "parse_stablehlo"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
-from typing import Final
+from typing import ClassVar, Final
 
 from hloscope.ir.graph import Body, Computation, Instruction, Module
 from hloscope.ir.types import Type
@@ -130,6 +130,8 @@ class Function(Computation):
 
 class TreeModule(Module):
     """A module made of a syntax tree, which it remembers."""
+
+    has_tree: ClassVar[bool] = True
 
     def __init__(
         self,

@@ -2,29 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from typing import Final
-
 from hloscope.ir.collection import no_collection
-from hloscope.mlir.lexer import BLANK
 from hloscope.mlir.parser import parse_mlir
 from hloscope.stablehlo.dialects import DIALECTS
 from hloscope.stablehlo.graph import TreeModule, to_graph
-
-_MLIR: Final = re.compile(
-    BLANK + r'(?:"?builtin\.module\b|module\s*(?:@|\{|attributes\b)|"?func\.func\b'
-    r'|"?(?:stablehlo|chlo|sdy)\.\w|%[\w$.-]+(?::\d+)?(?:\s*,\s*%[\w$.-]+)*\s*=\s*"?[a-z_]+\.\w+"?'
-    r"(?:\s+[%@\[{d#]|\()|[#!][A-Za-z_][\w$.-]*\s*=)"
-)
-
-
-def is_mlir(text: str) -> bool:
-    """Does the text look like MLIR?
-
-    >>> is_mlir("module @jit_f {}"), is_mlir("HloModule f")
-    (True, False)
-    """
-    return _MLIR.match(text) is not None
 
 
 def parse_stablehlo(text: str, *, name: str = "<string>") -> TreeModule:

@@ -35,4 +35,4 @@ def test_a_long_program_takes_linear_time(run: Any) -> None:
         return process_time() - begin
 
     seconds(10)
-    assert seconds(16_000) < 10 * max(seconds(4_000), 0.05)
+    assert seconds(16_000) < 10 * max(seconds(4_000), 0.5)

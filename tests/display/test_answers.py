@@ -27,15 +27,26 @@ def test_an_element_that_is_not_there_is_refused(at: tuple[int, ...], message: s
         element((5, 9), at)
 
 
-def test_too_much_to_draw_is_said_in_words() -> None:
+def test_all_of_a_large_tensor_is_drawn_in_blocks() -> None:
     program = hs.read(
         "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }\n"
         "ENTRY e { p = f32[4096,4096] parameter(0) z = f32[] constant(0)\n"
         "  ROOT r = f32[] reduce(p, z), dimensions={0,1}, to_apply=add }"
     )
     picture = program.root.indexing().to_svg()
-    assert "(s0, s1): not drawn" in picture
-    assert len(picture) < 60_000
+    assert "(s0, s1): 16,777,216" in picture
+    assert "[0:171, 0:128]: 21,888 of 21,888 elements" in picture
+    assert len(picture) < 200_000
+
+
+def test_too_much_to_draw_is_said_in_words() -> None:
+    program = hs.read(
+        "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }\n"
+        "ENTRY e { p = f32[4096,4096] parameter(0) z = f32[] constant(0)\n"
+        "  q = f32[8,2048,1024] reshape(p)\n"
+        "  ROOT r = f32[8] reduce(q, z), dimensions={1,2}, to_apply=add }"
+    )
+    assert "not drawn" in program.root.to_parameters().to_svg()
 
 
 def test_a_long_tuple_is_cut_in_the_headline() -> None:

@@ -6,16 +6,16 @@ import re
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hloscope.display.boxes import Index, boxes_of
 from hloscope.display.picture import (
     MAX_COLUMNS,
     MAX_ROWS,
     MAX_SLICES,
     OUTPUT,
     READS,
-    Index,
     Mark,
     Panel,
     svg,
@@ -26,12 +26,19 @@ SPACE = {"s": "http://www.w3.org/2000/svg"}
 
 def cells(text: str) -> dict[str, int]:
     """How many cells there are of each colour."""
-    paths = ElementTree.fromstring(text).iterfind(".//s:path", SPACE)
+    root = ElementTree.fromstring(text)
     counts: dict[str, int] = {}
-    for path in paths:
+    for cell in root.iterfind(".//s:rect/s:title/..", SPACE):
+        counts[str(cell.get("fill"))] = counts.get(str(cell.get("fill")), 0) + 1
+    for path in root.iterfind(".//s:path", SPACE):
         colour = str(path.get("fill"))
         counts[colour] = counts.get(colour, 0) + str(path.get("d")).count("M")
     return counts
+
+
+def under_the_cursor(text: str) -> list[str]:
+    titles = ElementTree.fromstring(text).iterfind(".//s:rect/s:title", SPACE)
+    return [str(title.text) for title in titles]
 
 
 def words(text: str) -> list[str]:
@@ -52,22 +59,55 @@ def shapes() -> st.SearchStrategy[tuple[Index, list[Index]]]:
 def test_every_marked_element_has_a_cell_of_its_own(drawn: tuple[Index, list[Index]]) -> None:
     shape, elements = drawn
     rows, columns = (1, 1, *shape)[-2:]
-    counts = cells(svg([Panel("x", shape, [Mark(elements, OUTPUT)])]))
+    counts = cells(svg([Panel("x", shape, [Mark(boxes_of(elements), OUTPUT)])]))
     assert counts[OUTPUT] == len(set(elements))
     assert sum(counts.values()) == rows * columns
 
 
 def test_a_large_tensor_is_drawn_in_blocks() -> None:
-    text = svg([Panel("x", (1000, 4000), [Mark([(999, 3999), (998, 3999)], OUTPUT)])])
+    text = svg([Panel("x", (1000, 4000), [Mark(boxes_of([(999, 3999), (998, 3999)]), OUTPUT)])])
     counts = cells(text)
     assert counts[OUTPUT] == 1
     assert sum(counts.values()) <= MAX_ROWS * MAX_COLUMNS
     assert "a cell is 42 × 125 elements" in words(text)
+    assert under_the_cursor(text) == ["[966:1000, 3875:4000]: 2 of 4,250 elements"]
+
+
+@given(st.integers(1, 99), st.integers(1, 300), st.integers(1, 40), st.integers(0, 5))
+@settings(max_examples=30, deadline=None)
+def test_counts_of_blocks_are_true(height: int, width: int, step: int, start: int) -> None:
+    box = (range(0, height, 7), range(min(start, width - 1), width, step))
+    text = svg([Panel("x", (height, width), [Mark([box], OUTPUT)])])
+    total = 0
+    for said in under_the_cursor(text):
+        at, _, count = said.partition(": ")
+        total += int(count.split(" of ")[0].replace(",", "")) if count else 1
+        sides = [s.split(":") for s in at.strip("[]").split(", ")]
+        rows, columns = (
+            range(int(s[0]), int(s[1]) if len(s) > 1 else int(s[0]) + 1) for s in sides
+        )
+        inside = sum(r in rows for r in box[0]) * sum(c in columns for c in box[1])
+        assert inside == (int(count.split(" of ")[0].replace(",", "")) if count else 1)
+    assert total == len(box[0]) * len(box[1])
+
+
+def test_the_first_cells_of_rows_and_columns_have_their_index() -> None:
+    text = svg([Panel("x", (1000, 4000))])
+    assert {"0", "168", "336"} <= set(words(text))
+    assert {"0", "750", "1500"} <= set(words(text))
+
+
+def test_panels_that_do_not_fit_beside_each_other_stand_below() -> None:
+    panels = [Panel(f"tensor_{k}", (32, 32)) for k in range(9)]
+    root = ElementTree.fromstring(svg(panels))
+    assert float(str(root.get("width"))) < 1200
+    places = {str(t.text): float(str(t.get("y"))) for t in root.iterfind(".//s:text", SPACE)}
+    assert places["tensor_0"] == places["tensor_1"] < places["tensor_4"] < places["tensor_8"]
 
 
 def test_only_some_slices_are_drawn() -> None:
     marked = [(i, 0, 0) for i in range(10)]
-    text = svg([Panel("x", (10, 2, 2), [Mark(marked, OUTPUT)])])
+    text = svg([Panel("x", (10, 2, 2), [Mark(boxes_of(marked), OUTPUT)])])
     assert cells(text)[OUTPUT] == MAX_SLICES
     assert "[0, …]" in words(text)
     assert f"… and {10 - MAX_SLICES} slices more" in words(text)
@@ -75,13 +115,21 @@ def test_only_some_slices_are_drawn() -> None:
 
 def test_later_marks_are_drawn_over_earlier_ones() -> None:
     row = [(0, i) for i in range(5)]
-    counts = cells(svg([Panel("x", (1, 5), [Mark(row, READS[1]), Mark([(0, 2)], READS[0])])]))
+    counts = cells(
+        svg(
+            [
+                Panel(
+                    "x", (1, 5), [Mark(boxes_of(row), READS[1]), Mark(boxes_of([(0, 2)]), READS[0])]
+                )
+            ]
+        )
+    )
     assert (counts[READS[1]], counts[READS[0]]) == (4, 1)
 
 
 @pytest.mark.parametrize("nasty", ['<script>"&', "a > b", "'"])
 def test_names_are_escaped(nasty: str) -> None:
-    text = svg([Panel(nasty, (1,), [Mark([(0,)], OUTPUT, nasty)], [nasty])], caption=nasty)
+    text = svg([Panel(nasty, (1,), [Mark([(range(1),)], OUTPUT, nasty)], [nasty])], caption=nasty)
     assert words(text).count(nasty) == 4
     assert "<script" not in text
 

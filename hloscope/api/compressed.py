@@ -1,0 +1,125 @@
+"""Bytes of files and streams: decompressed, and never more than a limit of them.
+
+A stream may have no end, and few compressed bytes may stand for very many: both stop at the limit.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+from hloscope.errors import InputError
+from hloscope.limits import MOST_INPUT
+
+GZIP: Final = b"\x1f\x8b"
+ZSTD: Final = b"\x28\xb5\x2f\xfd"
+MLIR: Final = b"ML\xefR"
+_BLOCK: Final = 1 << 20
+
+
+def read_file(path: Path) -> bytes:
+    """The bytes of a file, decompressed if it is a gzip or zstd file.
+
+    Raises:
+        InputError: It is too large, or damaged.
+        OSError: It cannot be read.
+    """
+    with path.open("rb") as stream:
+        return read_stream(stream, f"`{path}`")
+
+
+def read_stream(stream: BinaryIO, name: str) -> bytes:
+    """The bytes of a stream to its end, decompressed if they are gzip's or zstd's.
+
+    Raises:
+        InputError: There are too many, they are damaged, or no text.
+    """
+    first = stream.read(_BLOCK)
+    blocks = _blocks(first, stream)
+    if first.startswith(GZIP):
+        return _joined(_gunzipped(blocks, name), name, "decompressed ")
+    if first.startswith(ZSTD):
+        return _joined(_unzstd(blocks, name), name, "decompressed ")
+    if b"\0" in first and not first.startswith(MLIR) and len(first) == _BLOCK:
+        raise InputError(f"{name} is not text: there is a zero byte at {first.index(0)}")
+    return _joined(blocks, name, "")
+
+
+def _blocks(first: bytes, stream: BinaryIO) -> Iterator[bytes]:
+    while first:
+        yield first
+        first = stream.read(_BLOCK)
+
+
+def _joined(blocks: Iterator[bytes], name: str, how: str) -> bytes:
+    parts, total = [], 0
+    for block in blocks:
+        total += len(block)
+        if total > MOST_INPUT:
+            raise InputError(f"{name} has more than {MOST_INPUT >> 20} MiB of {how}text")
+        parts.append(block)
+    return b"".join(parts)
+
+
+def _gunzipped(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
+    """The content of gzip members, one after the other."""
+    return _decompressed(blocks, name, lambda: zlib.decompressobj(31), zlib.error, "gzip")
+
+
+def _decompressed(
+    blocks: Iterator[bytes],
+    name: str,
+    start: Callable[[], Any],
+    error: type[Exception],
+    kind: str,
+) -> Iterator[bytes]:
+    member = start()
+    waiting = b""
+    for block in blocks:
+        waiting += block
+        while waiting:
+            if member.eof:
+                if not waiting.strip(b"\0"):  # padding
+                    waiting = b""
+                    break
+                member = start()
+            try:
+                made = member.decompress(waiting, _BLOCK)
+            except error as damage:
+                raise InputError(f"{name} is a damaged {kind} file: {damage}") from None
+            waiting = member.unused_data if member.eof else member.unconsumed_tail
+            yield made
+    if not member.eof:
+        raise InputError(f"{name} is a damaged {kind} file: it ends too early")
+
+
+def _unzstd(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
+    """The content of zstd frames; needs the package `zstandard`."""
+    try:
+        import zstandard
+    except ImportError:
+        message = f"{name} is a zstd file: to read it, install the package `zstandard`"
+        raise InputError(message) from None
+    reader = zstandard.ZstdDecompressor().stream_reader(_Rest(blocks), read_across_frames=True)
+    try:
+        while block := reader.read(_BLOCK):
+            yield block
+    except zstandard.ZstdError as damage:
+        raise InputError(f"{name} is a damaged zstd file: {damage}") from None
+
+
+class _Rest:
+    """Blocks as a file to read from."""
+
+    def __init__(self, blocks: Iterator[bytes]) -> None:
+        self._blocks = blocks
+        self._waiting = b""
+
+    def read(self, size: int) -> bytes:
+        """At most `size` bytes; none at the end."""
+        if not self._waiting:
+            self._waiting = next(self._blocks, b"")
+        part, self._waiting = self._waiting[:size], self._waiting[size:]
+        return part

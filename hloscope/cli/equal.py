@@ -1,0 +1,162 @@
+"""`equal`: do two maps, instructions or programs mean the same?  Proved, or an index that tells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from hloscope.api import Indexing, InstructionView, Program
+from hloscope.cli.common import debug_option, json_option, print_json
+from hloscope.cli.files import read_program
+from hloscope.indexing import Access, IndexingMap, Precision, prove_equal
+from hloscope.simplifier.isl import PROVED, Proof, Verdict
+
+SCHEMA: Final = "hloscope.equal/1"
+DIFFERENT: Final = 1
+UNDECIDED: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One comparison: what was compared, and what came of it."""
+
+    what: str
+    proof: Proof
+
+
+@click.command
+@click.argument("first", metavar="A")
+@click.argument("second", metavar="B")
+@json_option
+@debug_option
+def equal(first: str, second: str, as_json: bool) -> None:
+    """Tell whether A and B touch the same elements: two maps, instructions or programs.
+
+    A and B are maps as text; instructions as FILE:NAME; or FILE, a program, of which is compared
+    what each output reads of each parameter.  The exit code is 0 if they are proved equal, 1 if
+    they are different, 4 if it is undecided.
+    """
+    found = list(_comparisons(_side(first), _side(second)))
+    verdict = _verdict(found)
+    if as_json:
+        described = [{"what": c.what, **_described(c.proof)} for c in found]
+        print_json({"schema": SCHEMA, "verdict": str(verdict), "compared": described})
+    else:
+        _print(found, verdict)
+    ends = {Verdict.PROVED: 0, Verdict.REFUTED: DIFFERENT, Verdict.UNDECIDED: UNDECIDED}
+    click.get_current_context().exit(ends[verdict])
+
+
+def _side(text: str) -> IndexingMap | InstructionView | Program:
+    """What an argument means."""
+    if "->" in text or text.strip() == "KNOWN EMPTY":
+        return IndexingMap.parse(text)
+    file, colon, name = text.rpartition(":")
+    if colon and not Path(text).exists():
+        return read_program(file)[name]
+    return read_program(text)
+
+
+def _comparisons(
+    a: IndexingMap | InstructionView | Program, b: IndexingMap | InstructionView | Program
+) -> Iterator[Compared]:
+    match a, b:
+        case IndexingMap(), IndexingMap():
+            yield Compared("the maps", prove_equal([a], [b]))
+        case InstructionView(), InstructionView():
+            yield from _answers(a.indexing(None), b.indexing(None))
+        case Program(), Program():
+            one, other = len(a.entry.parameters), len(b.entry.parameters)
+            if one != other:
+                yield _different("parameters", f"{one} parameters, and {other}")
+            else:
+                yield from _answers(a.root.to_parameters(None), b.root.to_parameters(None))
+        case _:
+            raise click.UsageError("A and B are two maps, two instructions or two programs")
+
+
+def _answers(a: Indexing, b: Indexing) -> Iterator[Compared]:
+    """Each output and operand of two answers."""
+    outputs, others = a.answer.outputs, b.answer.outputs
+    if len(outputs) != len(others):
+        yield _different("outputs", f"{len(outputs)} outputs, and {len(others)}")
+        return
+    for one, other in zip(outputs, others, strict=True):
+        sizes = a.answer.sizes(one.type), b.answer.sizes(other.type)
+        if sizes[0] != sizes[1]:
+            said = " and ".join(str(list(size)) for size in sizes)
+            yield _different(f"output {one.number}", f"sizes {said}")
+            continue
+        if len(one.operands) != len(other.operands):
+            said = f"{len(one.operands)} {a.answer.what}s, and {len(other.operands)}"
+            yield _different(f"output {one.number}", said)
+            continue
+        mine = {(o.number, x.leaf): None for o in one.touched for x in o.accesses}
+        theirs = {(o.number, x.leaf): None for o in other.touched for x in o.accesses}
+        for number, leaf in sorted({**mine, **theirs}):
+            what = f"output {one.number}, {a.answer.what} {number}" + (
+                f"{{{leaf}}}" if leaf else ""
+            )
+            pair = (
+                [x for x in answer.operands[number].accesses if x.leaf == leaf]
+                for answer in (one, other)
+            )
+            yield Compared(what, _same(*pair))
+
+
+def _same(a: list[Access], b: list[Access]) -> Proof:
+    """Do two sets of accesses touch the same?  Only exact ones can be proved to."""
+    inexact = next((x for x in (*a, *b) if x.precision is not Precision.EXACT), None)
+    if inexact is not None:
+        return Proof(Verdict.UNDECIDED, reason=f"{inexact.precision}: {inexact.reason}")
+    if any(x.replica is not None for x in (*a, *b)):
+        same = [(x.map, x.replica) for x in a] == [(x.map, x.replica) for x in b]
+        return PROVED if same else Proof(Verdict.UNDECIDED, reason="on several replicas")
+    return prove_equal([x.map for x in a if x.map], [x.map for x in b if x.map])
+
+
+def _different(what: str, reason: str) -> Compared:
+    return Compared(what, Proof(Verdict.REFUTED, reason=reason))
+
+
+def _verdict(found: list[Compared]) -> Verdict:
+    """Different if anything is; equal if all is proved."""
+    verdicts = {c.proof.verdict for c in found}
+    for verdict in (Verdict.REFUTED, Verdict.UNDECIDED):
+        if verdict in verdicts:
+            return verdict
+    return Verdict.PROVED
+
+
+def _print(found: list[Compared], verdict: Verdict) -> None:
+    word = {Verdict.PROVED: "equal", Verdict.REFUTED: "different", Verdict.UNDECIDED: "undecided"}
+    proved = sum(c.proof.is_proved for c in found)
+    many = f": {proved} of {len(found)} comparisons proved" if len(found) != 1 else ""
+    click.echo(f"{word[verdict]}{many}")
+    for c in found:
+        if not c.proof.is_proved:
+            click.echo(f"  {c.what}: {word[c.proof.verdict]}{_why(c.proof)}")
+
+
+def _why(proof: Proof) -> str:
+    why = proof.counter_example or proof.reason
+    return f": {why}" if why else ""
+
+
+def _described(proof: Proof) -> Mapping[str, Any]:
+    example = proof.counter_example
+    return {
+        "verdict": str(proof.verdict),
+        "reason": proof.reason or None,
+        "counter_example": None
+        if example is None
+        else {
+            "index": list(example.dims),
+            "touched": list(example.results),
+            "only_in": ("A", "B")[example.only_in],
+        },
+    }

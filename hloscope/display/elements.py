@@ -1,0 +1,176 @@
+"""Which elements one element touches, as a list: points joined to boxes, exactly.
+
+A box is written as slices, `[3, 7, 0:32]`; ends are not included, a third number is the step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Final, NamedTuple
+
+from hloscope.display.answer import Answer, OutputAnswer, shape_text
+from hloscope.display.boxes import Box, Index, box_text
+from hloscope.display.reads import element, touched_boxes
+from hloscope.display.text import headline
+from hloscope.fusion.leaves import leaf_types
+from hloscope.indexing import Access
+from hloscope.ir.types import Type
+
+SCHEMA: Final = "hloscope.elements/1"
+MOST_BOXES: Final = 64
+"""Of more boxes only the first are listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """What is touched of one tensor.
+
+    Attributes:
+        boxes: Disjoint boxes that together are the elements; `None` if they cannot be listed.
+        count: How many elements there are; `None` if that is not known.
+        notes: What the list assumes, or why there is none.
+    """
+
+    boxes: tuple[Box, ...] | None
+    count: int | None
+    notes: tuple[str, ...] = ()
+
+
+def touched_of(accesses: Sequence[Access], at: Index) -> Touched:
+    """What some accesses touch together from one element, run-time values at their least."""
+    notes = tuple(dict.fromkeys(note for access in accesses for note in _notes(access)))
+    found = touched_boxes(accesses, at)
+    if found is None:
+        known = all(access.map is not None for access in accesses)
+        return Touched(None, None, (*notes, "too many to list") if known else notes)
+    boxes, is_disjoint = found
+    if not is_disjoint:
+        return Touched(tuple(boxes), None, (*notes, "boxes overlap"))
+    return Touched(tuple(boxes), sum(prod(map(len, box)) for box in boxes), notes)
+
+
+def _notes(access: Access) -> Iterator[str]:
+    """What is assumed of an access, and why it is not exact."""
+    if access.map is not None and access.map.runtime:
+        lowest = [v.interval.lo for v in access.map.runtime]
+        names = list(access.map.names.values())[-len(lowest) :]
+        yield "for " + ", ".join(f"{n} = {v}" for n, v in zip(names, lowest, strict=True))
+    if access.reason:
+        yield f"{access.precision}: {access.reason}"
+
+
+def to_elements(answer: Answer, at: Index | None) -> str:
+    """The elements that one element touches, for people.
+
+    Raises:
+        ValueError: A tensor asked about has no such element.
+    """
+    backwards = answer.direction == "output_to_input"
+    lines = [headline(answer.instruction, answer.opcode)]
+    for output in answer.outputs:
+        here = element(answer.sizes(_asked_type(answer, output)), at)
+        rows = list(_rows(answer, output, here))
+        operand = None if backwards else output.operands[0]
+        if operand is None:
+            which = f"output {output.number}" if len(answer.outputs) > 1 else "the output"
+            what = f"{which}, {shape_text(output.type)}, reads"
+        else:
+            what = f"operand {operand.number}, {shape_text(operand.type)} {operand.name}, reaches"
+        if not rows and len(answer.outputs) > 1 and not backwards:
+            continue
+        lines += [
+            "",
+            f"Element ({', '.join(map(str, here))}) of {what}{'' if rows else ' nothing'}",
+        ]
+        for row in rows:
+            title = f"{row.what} {row.number}  {shape_text(row.type)}  {row.name}".rstrip()
+            lines += ["", f"  {title}   {_count(row.found)}"]
+            lines += [f"    {line}" for line in _lines(row.found)]
+    return "\n".join(lines)
+
+
+def elements_json(answer: Answer, at: Index | None, file: str) -> dict[str, Any]:
+    """The same as an object of schema `hloscope.elements/1`.
+
+    Raises:
+        ValueError: A tensor asked about has no such element.
+    """
+    outputs = []
+    for output in answer.outputs:
+        here = element(answer.sizes(_asked_type(answer, output)), at)
+        rows = [
+            {
+                row.what: row.number,
+                "name": row.name,
+                "shape": shape_text(row.type),
+                "leaf": row.leaf,
+                **_touched_json(row.found),
+            }
+            for row in _rows(answer, output, here)
+        ]
+        outputs.append({"output": output.number, "at": list(here), "touched": rows})
+    return {
+        "schema": SCHEMA,
+        "file": file,
+        "instruction": answer.instruction.name,
+        "direction": answer.direction,
+        "outputs": outputs,
+    }
+
+
+def _touched_json(found: Touched) -> dict[str, Any]:
+    boxes = found.boxes
+    sides = boxes and [[[side.start, side.stop, side.step] for side in box] for box in boxes]
+    return {"count": found.count, "boxes": sides, "notes": list(found.notes)}
+
+
+class Row(NamedTuple):
+    """One tensor that is touched: what it is called, and its elements."""
+
+    what: str
+    number: int
+    name: str
+    type: Type
+    leaf: int
+    found: Touched
+
+
+def _rows(answer: Answer, output: OutputAnswer, at: Index) -> Iterator[Row]:
+    """A row for each tensor that is touched; of a tuple, for each of its tensors."""
+    for operand in output.touched:
+        if answer.direction == "input_to_output":
+            found = touched_of(operand.accesses, at)
+            yield Row("output", output.number, "", output.type, 0, found)
+            continue
+        types = leaf_types(operand.type)
+        leaves = sorted({a.leaf for a in operand.accesses})
+        for leaf in leaves:
+            found = touched_of([a for a in operand.accesses if a.leaf == leaf], at)
+            name = operand.name if len(types) < 2 else f"{operand.name}{{{leaf}}}"
+            yield Row(answer.what, operand.number, name, types[leaf], leaf, found)
+
+
+def _asked_type(answer: Answer, output: OutputAnswer) -> Type:
+    """The type of the tensor that the element is in."""
+    if answer.direction == "output_to_input":
+        return output.type
+    operand = output.operands[0]
+    return leaf_types(operand.type)[operand.leaf]
+
+
+def _count(found: Touched) -> str:
+    if found.count is None:
+        return "not listed"
+    return f"{found.count:,} element{'' if found.count == 1 else 's'}"
+
+
+def _lines(found: Touched) -> Iterator[str]:
+    boxes = found.boxes or ()
+    for box in boxes[:MOST_BOXES]:
+        count = prod(map(len, box))
+        yield box_text(box) + (f"   {count:,}" if 1 < count < (found.count or 0) else "")
+    if len(boxes) > MOST_BOXES:
+        yield f"… and {len(boxes) - MOST_BOXES:,} more; --json has all"
+    yield from found.notes

@@ -1,0 +1,22 @@
+"""Is a text MLIR?  Told from its beginning, before anything else of MLIR is loaded."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+BLANK: Final = r"(?:[ \t\r\n]++|//[^\n]*+)*+"
+_MLIR: Final = re.compile(
+    BLANK + r'(?:"?builtin\.module\b|module\s*(?:@|\{|attributes\b)|"?func\.func\b'
+    r'|"?(?:stablehlo|chlo|sdy)\.\w|%[\w$.-]+(?::\d+)?(?:\s*,\s*%[\w$.-]+)*\s*=\s*"?[a-z_]+\.\w+"?'
+    r"(?:\s+[%@\[{d#]|\()|[#!][A-Za-z_][\w$.-]*\s*=)"
+)
+
+
+def is_mlir(text: str) -> bool:
+    """Does the text look like MLIR?
+
+    >>> is_mlir("module @jit_f {}"), is_mlir("HloModule f")
+    (True, False)
+    """
+    return _MLIR.match(text) is not None

@@ -1,0 +1,91 @@
+"""`equal`: two maps, instructions or programs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+MAP = "(d0, d1) -> (d0 * 8 + d1), domain: d0 in [0, 3], d1 in [0, 7]"
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "code", "word"),
+    [
+        (MAP, MAP, 0, "equal"),
+        ("(d0) -> (d0 mod 8), domain: d0 in [0, 7]", "(d0) -> (d0), domain: d0 in [0, 7]", 0, "eq"),
+        ("(d0) -> (d0 mod 8), domain: d0 in [0, 8]", "(d0) -> (d0), domain: d0 in [0, 8]", 1,
+         "  the maps: different: (8) -> (0) only in the first"),
+        (MAP, "(d0) -> (d0), domain: d0 in [0, 3]", 1, "different"),
+        (MAP, "(d0, d1) -> (d0, d1), domain: d0 in [0, 3], d1 in [0, 7]", 1, "different"),
+    ],
+)  # fmt: skip
+def test_maps(run: Any, a: str, b: str, code: int, word: str) -> None:
+    result = run("equal", a, b)
+    assert (result.exit_code, result.stderr) == (code, "")
+    assert word in result.stdout
+
+
+def program(tmp_path: Path, name: str, body: str, parameters: int = 1) -> Path:
+    lines = [f"  p{k} = f32[4,8] parameter({k})" for k in range(parameters)]
+    file = tmp_path / f"{name}.hlo"
+    file.write_text("HloModule m\nENTRY e {\n" + "\n".join([*lines, body]) + "\n}\n")
+    return file
+
+
+def test_programs_are_equal_whatever_way_they_go(run: Any, tmp_path: Path) -> None:
+    one = program(tmp_path, "one", "  ROOT t = f32[8,4] transpose(p0), dimensions={1,0}")
+    other = program(
+        tmp_path,
+        "other",
+        "  a = f32[4,8] reverse(p0), dimensions={1}\n"
+        "  b = f32[8,4] transpose(a), dimensions={1,0}\n"
+        "  ROOT c = f32[8,4] reverse(b), dimensions={0}",
+    )
+    third = program(tmp_path, "third", "  ROOT t = f32[8,4] reshape(p0)")
+    assert run("equal", one, other).exit_code == 0
+    result = run("equal", one, third)
+    assert result.exit_code == 1
+    assert "output 0, parameter 0: different: (" in result.stdout
+    found = json.loads(run("equal", one, third, "--json").stdout)
+    assert (found["schema"], found["verdict"]) == ("hloscope.equal/1", "refuted")
+    example = found["compared"][0]["counter_example"]
+    (i, j), touched = example["index"], example["touched"]
+    flat = i * 4 + j
+    reads = {"A": [j, i], "B": [flat // 8, flat % 8]}
+    assert reads[example["only_in"]] == touched
+    assert reads["A"] != reads["B"]
+
+
+def test_instructions_of_two_files(run: Any, tmp_path: Path) -> None:
+    one = program(tmp_path, "one", "  ROOT t = f32[4,8] add(p0, p1)", 2)
+    other = program(tmp_path, "other", "  ROOT t = f32[4,8] multiply(p0, p1)", 2)
+    assert run("equal", f"{one}:t", f"{other}:t").stdout == "equal: 2 of 2 comparisons proved\n"
+    assert run("equal", f"{one}:t", f"{one}:p0").exit_code == 1
+
+
+def test_what_is_not_exact_is_undecided(run: Any, tmp_path: Path) -> None:
+    body = '  ROOT c = f32[4,8] custom-call(p0), custom_call_target="mine"'
+    one = program(tmp_path, "one", body)
+    result = run("equal", one, one)
+    assert result.exit_code == 4
+    assert "undecided: unknown: custom-call `mine`" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("body", "parameters"),
+    [("  ROOT t = f32[8,4] reshape(p0)", 2), ("  ROOT t = (f32[4,8], f32[4,8]) tuple(p0, p0)", 1),
+     ("  ROOT t = f32[4,8] negate(p0)", 1)],
+)  # fmt: skip
+def test_other_shapes_are_different(run: Any, tmp_path: Path, body: str, parameters: int) -> None:
+    one = program(tmp_path, "one", "  ROOT t = f32[8,4] reshape(p0)")
+    assert run("equal", one, program(tmp_path, "other", body, parameters)).exit_code == 1
+
+
+def test_different_kinds_are_wrong_usage(run: Any, tmp_path: Path) -> None:
+    one = program(tmp_path, "one", "  ROOT t = f32[8,4] reshape(p0)")
+    result = run("equal", one, MAP)
+    assert result.exit_code == 2
+    assert "two maps, two instructions or two programs" in result.stderr
