@@ -128,6 +128,9 @@ def index(
                 at is not None and form not in ("text", "json", "html", "svg")
             ),
             "--at lists elements, --verify proves maps": at is not None and verify,
+            "--at is about an element of one instruction, --all about all of them": (
+                at is not None and everything
+            ),
             "--strict says what --verify does with what is undecided": strict and not verify,
             "--by-execution says how --verify proves": by_execution and not verify,
             "--evidence-dir keeps what --by-execution refutes": (

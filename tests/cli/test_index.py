@@ -216,11 +216,11 @@ def test_an_svg_marks_the_elements_that_are_read(run: Any) -> None:
     root = ElementTree.fromstring(svg)
     space = {"s": "http://www.w3.org/2000/svg"}
     assert "What softmax[3, 7, 12] reads" in [t.text for t in root.iterfind(".//s:text", space)]
-    cells = {p.get("fill"): p.get("d", "").count("M") for p in root.iterfind(".//s:path", space)}
-    assert len(cells) >= 4
-    # the last panel with each colour wins: 31 light cells of the mask's row, one dark for scale
-    assert cells["#74b3f0"] == 31
-    assert cells["#1864ab"] == 1
+    cells = [cell.get("fill") for cell in root.iterfind(".//s:rect/s:title/..", space)]
+    # rows of scores and mask but for the element of the same index, and that of scale
+    assert cells.count("#74b3f0") == 2 * 31
+    assert cells.count("#1864ab") == 3
+    assert cells.count("#e8590c") == 1
 
 
 def test_latex_has_a_line_for_each_map_and_escapes_names(run: Any) -> None:
@@ -262,7 +262,7 @@ def test_html_escapes_everything(run: Any) -> None:
         (["--operand", "0", "--from-operand", "0"], "--operand goes with"),
         (["--to-parameters", "--operand", "9"], "0 to 2"),
         (["--to-parameters", "--from-operand", "0"], "opposite directions"),
-        (["--at", "1", "--json"], "--at"),
+        (["--at", "1", "--format", "latex"], "--at"),
         (["--at", "1,2", "--format", "svg"], "2 indices for a tensor with 1 dimension"),
         (["--at", "1024", "--format", "svg"], "index 1024 is not in [0, 1023]"),
         (["--at", "one", "--format", "svg"], "`one`"),
