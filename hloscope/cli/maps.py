@@ -38,10 +38,9 @@ POINT_DIMENSIONS: Final = {"replace": True, "preserve": False, True: True, False
 def simplify(
     map: str | None, lines: bool, trace: bool, keep_points: bool, exact: bool, as_json: bool
 ) -> None:
-    r"""Simplify an indexing map, given as text or read from the standard input (`-`).
+    """Simplify an indexing map, given as text or read from the standard input (`-`).
 
-    \b
-    hloscope simplify '(d0) -> (d0 * 8 / 4), domain: d0 in [0, 9]'
+    An example: hloscope simplify '(d0) -> (d0 * 8 / 4), domain: d0 in [0, 9]'
     """
     if lines:
         if trace:

@@ -183,6 +183,7 @@ class _Run:
         if options["expect"]:
             differences = _differences(results, types, options["expect"], self._compare)
             report["differences"] = differences
+            report["expected"] = {"file": options["expect"], "results": len(types)}
             report["ok"] = not differences
         report["outfeed"] = [
             [f"{np.asarray(a).dtype}{list(np.shape(a))}: {statistics(a)}" for a in given]
@@ -249,7 +250,7 @@ class _Run:
             silent = self._world(module, None)
             silent.extra = {PRINT: lambda _: None, PROBE: None}
             finding = compare_programs(entry, theirs, arguments, self._compare, world, silent)
-        report["ok"] = finding.instruction is None
+        report["ok"] = finding.instruction is None and finding.values > 0
         if self.as_json:
             report["comparison"] = finding_text(finding)
         else:
@@ -279,6 +280,10 @@ class _Run:
             click.echo(f"outfeed: {', '.join(given)}")
         for difference in report.get("differences", ()):
             click.echo(difference, err=True)
+        if "expected" in report and report["ok"]:
+            how = "up to --ulps" if self.options["ulps"] is not None else "within --tolerance"
+            many = f"{len(types)} result{'s' * (len(types) != 1)}"
+            click.echo(f"{many} compared with {self.options['expect']}: no difference {how}")
 
 
 def _differences(

@@ -121,6 +121,9 @@ def print_finding(finding: Finding) -> None:
     """Say which instruction differs first, and what it was given."""
     ins = finding.instruction
     lost = f" ({finding.left_out:,} were too many to be kept)" if finding.left_out else ""
+    if ins is None and not finding.values:
+        click.echo(f"nothing was compared: no instruction of one has its like in the other{lost}")
+        return
     if ins is None:
         much = f"{finding.values:,} values of {finding.instructions:,} instructions"
         click.echo(f"no difference in {much}{lost}")

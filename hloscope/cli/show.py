@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
@@ -25,6 +25,16 @@ from hloscope.hlo_parser.brief import brief_type
 from hloscope.hlo_parser.metadata import extra, read_backend_config
 from hloscope.hlo_parser.printer import STYLES, print_instruction
 from hloscope.ir.graph import Computation, Instruction, Module
+from hloscope.lazy import lazy
+
+if TYPE_CHECKING:
+    from hloscope.mlir import printer, types
+    from hloscope.stablehlo import dialects, nodes
+else:
+    printer = lazy("hloscope.mlir.printer")
+    types = lazy("hloscope.mlir.types")
+    dialects = lazy("hloscope.stablehlo.dialects")
+    nodes = lazy("hloscope.stablehlo.nodes")
 
 SCHEMA: Final = "hloscope.show/1"
 MOST_FRAMES: Final = 3
@@ -83,6 +93,13 @@ def show(file: str, name: str, around: int, full: bool, as_json: bool) -> None:
         print_long("\n\n".join(texts))
 
 
+def mlir_text(ins: Instruction) -> str:
+    """An instruction of StableHLO as MLIR prints it, with the names of the source."""
+    if not isinstance(ins, nodes.Node):
+        return f"%{ins.name}: {types.type_text(ins.type)}"
+    return printer.print_mlir(ins.operation, dialects=dialects.DIALECTS, names="source").strip()
+
+
 def neighbourhood(found: Found, around: int) -> dict[Instruction, int]:
     """Instructions at most `around` steps away by operands or users, with their signed distance.
 
@@ -121,6 +138,9 @@ def _text(found: Found, steps: dict[Instruction, int], full: bool) -> Iterator[s
 
 
 def _line(ins: Instruction, full: bool) -> str:
+    """The instruction in its own language."""
+    if ins.location is not None:
+        return mlir_text(ins)
     if full and (config := extra(ins, "backend_config")) is not None and _pretty(config):
         style = replace(STYLES["short"], backend_config=False)
         return print_instruction(ins, style=style)  # it stands below
@@ -163,8 +183,10 @@ def _computation_text(computation: Computation, full: bool) -> Iterator[str]:
     parameters = ", ".join(f"{p.name}: {shape(p.type)}" for p in computation.parameters)
     yield f"{computation.name} ({parameters}) -> {shape(computation.root.type)} {{"
     for ins in computation:
-        root = "ROOT " if ins is computation.root else ""
-        yield f"  {root}{print_instruction(ins, style='short' if full else 'brief')}"
+        root = "ROOT " if ins is computation.root and ins.location is None else ""
+        style = "short" if full else "brief"
+        text = print_instruction(ins, style=style) if ins.location is None else mlir_text(ins)
+        yield f"  {root}{text}"
     yield "}"
 
 
@@ -198,7 +220,7 @@ def _instruction_json(ins: Instruction) -> dict[str, Any]:
         "opcode": opcode_of(ins),
         "shape": shape_text(ins.type),
         "line": ins.span.line if ins.span else None,
-        "text": print_instruction(ins),
+        "text": print_instruction(ins) if ins.location is None else mlir_text(ins),
     }
 
 
