@@ -25,7 +25,12 @@ from typing import Any, Final
 ROOT: Final = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import startup, status_interpreter, status_stablehlo  # noqa: E402
+from benchmarks import (  # noqa: E402
+    startup,
+    status_interpreter,
+    status_soundness,
+    status_stablehlo,
+)
 from benchmarks.measuring import HAS_XLA, Figure, benchmark, figure, percent, suite  # noqa: E402
 from hloscope.api import read  # noqa: E402
 from hloscope.errors import HloscopeError  # noqa: E402
@@ -296,6 +301,7 @@ ROWS: Final[dict[str, tuple[str, str, bool, Callable[[], Figure]]]] = {
     "share": ("share of exact pairs", "≥ 99 %", True, share),
     "simplifier": ("simplifier", "≤ 231 left; ≤ TVM's total time", True, simplifier),
     "proofs": ("overhead of proof", "< 60 s", True, proofs),
+    **status_soundness.ROWS,
     **status_stablehlo.ROWS,
     **status_interpreter.ROWS,
 }
