@@ -170,6 +170,7 @@ class Indexing:
         """
         return _elements_json(self.answer, tuple(at), self._file)
 
+    @of_right_programs
     def to_html(self, at: Sequence[int] | None = None) -> str:
         """A page with the picture and a table of the maps; needs nothing from elsewhere.
 
