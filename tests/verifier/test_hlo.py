@@ -264,3 +264,19 @@ def test_what_xla_refuses_is_refused(shared: Path, full: bool) -> None:
     xla.close()
     assert both >= (80 if full else 20)
     assert len(missed) <= 0.05 * both, missed
+
+
+BEGUN = """HloModule m
+add {{ a = f32[] parameter(0) b = f32[] parameter(1) ROOT s = f32[] add(a, b) }}
+body {{ p = f32[2] parameter(0) ROOT r = f32[2] all-reduce(p), replica_groups={{{{0,1}}}}, to_apply=add }}
+ENTRY e {{
+  p = f32[2] parameter(0)
+  start = ((f32[2]), f32[2], u32[]) async-start(p), calls=body
+  ROOT done = {result} async-done(start)
+}}
+"""  # noqa: E501
+
+
+def test_a_begun_computation_has_a_place_for_its_result_whatever_its_root_is() -> None:
+    assert not verify_hlo(parse_hlo(BEGUN.format(result="f32[2]")))
+    assert verify_hlo(parse_hlo(BEGUN.format(result="f32[3]")))

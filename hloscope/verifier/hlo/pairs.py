@@ -10,6 +10,7 @@ from hloscope.hlo_parser.types import print_type
 from hloscope.ir.graph import Computation, Instruction
 from hloscope.ir.types import TupleType, Type
 from hloscope.ir.views import users
+from hloscope.ops.collectives import AllReduce
 from hloscope.ops.control import AsyncDone, AsyncStart, AsyncUpdate, CopyDone, CopyStart
 from hloscope.ops.transfers import Recv, RecvDone, Send, SendDone
 from hloscope.verifier.hlo.likeness import like
@@ -62,7 +63,7 @@ def _ending(ins: Instruction, starts: tuple[type, ...]) -> Iterator[Diagnostic]:
         message = f"`{opcode(ins)}` ends `{start.name}`, which is a `{begun}-start`"
         yield Diagnostic(message, ins.span)
     elif isinstance(ins.op, AsyncDone):
-        result = _result(operand, begun)
+        result = _result(operand, start)
         if result is not None and not like(result, ins.type):
             have, want = (print_type(t, layout=False) for t in (ins.type, result))
             yield Diagnostic(f"`async-done` is declared {have}, its start makes {want}", ins.span)
@@ -91,11 +92,15 @@ def _begins(start: Instruction) -> str:
             return ""
 
 
-def _result(start: Instruction, begun: str) -> Type | None:
-    """The type of the result that an async op's type has a place for."""
-    if begun == "all-reduce":
-        return start.type
-    match start.type:
+def _result(operand: Instruction, start: Instruction) -> Type | None:
+    """The type of the result that an async op's type has a place for.
+
+    The value of `all-reduce-start` is the result; a computation that is begun has a place for it,
+    whatever op its root is.
+    """
+    if isinstance(start.op, AsyncStart) and isinstance(start.op.wrapped, AllReduce):
+        return operand.type
+    match operand.type:
         case TupleType((_, result, *_)) if result != TupleType(()):
             return result
         case _:
