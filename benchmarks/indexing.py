@@ -8,13 +8,15 @@ empty memo tables ("first run"), on one core; the garbage collector stays as it 
 
 * `read`: `parse_hlo(text, strict=True)`.
 * `fusions`: the maps of every output of every fusion to each of its operands.
+  First come those of one fusion of each structure, `distinct`, then the others, `repeated`, whose
+  answers are known.
 * `both`: the same and back, from every operand to the outputs, in a fresh analysis.
 * `whole`: what one element of an output of the entry computation reads of its parameters, through
   all instructions and fusions in between.
 * `memory`: growth of the process's peak while reading and analysing, over the size of the text.
 
 Rates count instructions: of the fused computations for `fusions` (each counted wherever it stands),
-of the entry computation for `whole`.
+apart for `distinct` and `repeated` ones; of the entry computation for `whole`.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ import os
 import resource
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Final
@@ -33,8 +36,10 @@ ROOT: Final = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from hloscope.fusion import Analysis  # noqa: E402
-from hloscope.fusion.stats import count  # noqa: E402
+from hloscope.fusion.blueprint import Blueprints  # noqa: E402
+from hloscope.fusion.stats import count, fusions  # noqa: E402
 from hloscope.hlo_parser import parse_hlo  # noqa: E402
+from hloscope.ir.graph import Instruction, Module  # noqa: E402
 
 SHARED: Final = Path(os.environ.get("HLOSCOPE_SHARED", ROOT.parent / "shared"))
 LAYERS: Final = (6, 12, 24, 48)
@@ -53,6 +58,33 @@ def peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
+def by_structure(module: Module) -> tuple[list[Instruction], list[Instruction]]:
+    """The first fusion of each structure, and all others."""
+    numbers = Blueprints()
+    kinds: tuple[list[Instruction], list[Instruction]] = [], []
+    seen: set[int] = set()
+    for ins in fusions(module):
+        number = numbers.number(ins.calls[0])
+        kinds[number in seen].append(ins)
+        seen.add(number)
+    return kinds
+
+
+def ask(analysis: Analysis, some: list[Instruction]) -> float:
+    """Seconds for the maps of every output of fusions; `count` reports those that fail."""
+    start = perf_counter()
+    for ins in some:
+        with suppress(Exception):
+            for output in range(len(analysis.tensors(ins.type))):
+                analysis.output_to_input(ins, output)
+    return perf_counter() - start
+
+
+def rate(instructions: int, seconds: float) -> int | None:
+    """Instructions in a second; `None` where there are none."""
+    return round(instructions / seconds) if instructions else None
+
+
 def measure(name: str, text: str) -> Row:
     """The figures of one program; to be called once in a process."""
     before = peak()
@@ -60,9 +92,11 @@ def measure(name: str, text: str) -> Row:
     module = parse_hlo(text, name=name, strict=True)
     read = perf_counter() - start
 
-    start = perf_counter()
+    distinct, repeated = by_structure(module)
+    analysis = Analysis()
+    times = [ask(analysis, some) for some in (distinct, repeated)]
+    sizes = [sum(len(ins.calls[0]) for ins in some) for some in (distinct, repeated)]
     found = count(module)
-    fusions = perf_counter() - start
     memory = (peak() - before) / len(text)
 
     start = perf_counter()
@@ -73,15 +107,16 @@ def measure(name: str, text: str) -> Row:
     start = perf_counter()
     analysis.summary(module.entry, 0)
     whole = perf_counter() - start
-    rate = round(found.instructions / fusions) if found.instructions else None
     return {
         "file": name,
         "text_mb": round(len(text) / 1e6, 2),
         "fusions": found.fusions,
         "instructions": found.instructions,
         "read_ms": round(1e3 * read),
-        "fusions_ms": round(1e3 * fusions),
-        "instructions_per_s": rate,
+        "fusions_ms": round(1e3 * sum(times)),
+        "distinct": len(distinct),
+        "distinct_per_s": rate(sizes[0], times[0]),
+        "repeated_per_s": rate(sizes[1], times[1]),
         "both_ms": round(1e3 * both),
         "whole_instructions": len(module.entry),
         "whole_ms": round(1e3 * whole),
@@ -182,8 +217,9 @@ def growth(rows: list[Row], key: str) -> str:
 
 
 HEADS: Final = (
-    "fusions", "instructions", "read_ms", "fusions_ms", "instructions_per_s", "both_ms",
-    "whole_instructions", "whole_ms", "peak_over_text", "exact", "pairs",
+    "fusions", "distinct", "instructions", "read_ms", "fusions_ms", "distinct_per_s",
+    "repeated_per_s", "both_ms", "whole_instructions", "whole_ms", "peak_over_text",
+    "exact", "pairs",
 )  # fmt: skip
 
 

@@ -74,6 +74,11 @@ class Question:
         return [to_text(e, names).replace("/", "//").replace(" mod ", " % ") for e in results]
 
 
+def questions(file: str) -> list[Question]:
+    """The problems of a file of the shared set, built."""
+    return [Question(p) for p in json.loads((FOLDER / file).read_text())["problems"]]
+
+
 def run_peers(file: Path) -> dict[str, dict[str, Any]]:
     """The rows of every peer that is installed, by its name."""
     with tempfile.TemporaryDirectory() as folder:

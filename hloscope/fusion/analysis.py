@@ -22,6 +22,7 @@ from hloscope.indexing.analysis import input_to_output, instances, output_to_inp
 from hloscope.indexing.compose import merge_runtime
 from hloscope.indexing.replicas import inverse, joined, parted
 from hloscope.indexing.rules.dependence import Bodies, Dependence, by_convention
+from hloscope.indexing.rules.registry import Direction, lookup
 from hloscope.ir.graph import Computation, Instruction
 from hloscope.ir.types import TupleType, Type
 from hloscope.ir.views import captured, captures
@@ -78,6 +79,7 @@ class Analysis:
         ] = {}
         self._flows: dict[int, tuple[object, tuple[Flow, ...]]] = {}
         self._written: dict[tuple[int, int], tuple[object, tuple[Flow, ...]]] = {}
+        self._shared: dict[tuple[object, ...], tuple[Instruction, tuple[Flow, ...]]] = {}
         self._captured: dict[Instruction, tuple[Instruction, ...]] = {}
         self._dependence: dict[int, Dependence] = {}
         self.sources: Final[dict[tuple[Computation, int], Source]] = {}
@@ -164,11 +166,13 @@ class Analysis:
 
     def reads(self, ins: Instruction, leaf: int) -> Iterable[Flow]:
         """What a leaf of an instruction's value reads of its operands."""
+        if not ins.operands and not ins.calls:
+            return ()
         entry = READS.get(type(ins.op))
         if entry is not None:
             if not self._sizes.in_step(ins):
                 return unknown_flows(self, ins, OUT_OF_STEP)
-            return entry(self, ins, ins.op, leaf) if ins.operands or ins.calls else ()
+            return entry(self, ins, ins.op, leaf)
         if leaf > 0 and self._sizes.concern(ins):
             tensor, dimension = part = self._sizes.part(ins.type, leaf)
             if dimension is not None:
@@ -256,6 +260,9 @@ class Analysis:
                 unknown = (self.pool.keep(Access.unknown(OUT_OF_STEP)),)
                 return [Flow(operand, k, unknown) for k in range(len(self.leaves(ins.type)))]
             return entry(self, ins, ins.op, operand, leaf)
+        key = self._key(ins, Direction.INPUT_TO_OUTPUT, operand, leaf)
+        if key is not None and (found := self._shared.get(key)) is not None:
+            return found[1]
         answer = input_to_output(ins, operand, reader=self.bodies)
         known = self._written.get((id(answer), leaf))
         if known is not None and known[0] is answer:
@@ -265,7 +272,24 @@ class Analysis:
         flows = self._written_by(ins, operand, leaf, answer)
         if not any(has_runtime(accesses) for accesses in answer):
             self._written[id(answer), leaf] = (answer, flows)
+            if key is not None:
+                self._shared[key] = (ins, flows)
         return flows
+
+    def _key(
+        self, ins: Instruction, direction: Direction, number: int, leaf: int = 0
+    ) -> tuple[object, ...] | None:
+        """By what the flows of an instruction are those of all like it; `None`: they are its own.
+
+        Objects stand for themselves, as those of a module are shared and hashing them is slow.
+        """
+        if ins.calls:
+            return None
+        entry = lookup(direction, type(ins.op))
+        if entry is None or not entry.is_shared:
+            return None
+        types = [id(operand.type) for operand in ins.operands]
+        return (direction, id(ins.op), number, leaf, id(ins.type), *types)
 
     def _sized_writes(
         self, ins: Instruction, operand: int, leaf: int, answer: tuple[Accesses, ...]
@@ -301,6 +325,9 @@ class Analysis:
 
     def _ruled(self, ins: Instruction, output: int) -> tuple[Flow, ...]:
         """A rule's answer for a tensor of the value as flows, by operand and leaf."""
+        key = self._key(ins, Direction.OUTPUT_TO_INPUT, output)
+        if key is not None and (shared := self._shared.get(key)) is not None:
+            return shared[1]
         answer = output_to_input(ins, output, reader=self.bodies)
         known = self._flows.get(id(answer))
         if known is not None and known[0] is answer:
@@ -324,6 +351,8 @@ class Analysis:
         found = tuple(flows)
         if not folded:
             self._flows[id(answer)] = (answer, found)
+            if key is not None:
+                self._shared[key] = (ins, found)
         return found
 
     def _is_same(self, ins: Instruction, type: Type) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Final, TypeAlias
 
 from hloscope.errors import UnsupportedError
-from hloscope.fusion.widen import join_reasons
+from hloscope.fusion.widen import MAX_SIZE, join_reasons, size
 from hloscope.indexing import Access, Accesses, IndexingMap, Precision, replicas
 from hloscope.indexing.rules.build import everything_map, identity_map, sizes
 from hloscope.ir.types import Type
@@ -26,6 +26,8 @@ class Pool:
     """
 
     def __init__(self) -> None:
+        self.small: Final[set[int]] = set()
+        """Identities of the accesses kept whose maps are not too large to be carried along."""
         self._known: dict[Access, Access] = {}
         self._composed: dict[tuple[int, int, bool], Access | None] = {}
         self._identities: set[int] = set()
@@ -45,6 +47,8 @@ class Pool:
             if access.map is not None and access.map.is_undefined:
                 return self.keep(Access.unknown(access.reason or "the map is undefined"))
             known = self._known[access] = access
+            if access.map is None or size(access.map) <= MAX_SIZE:
+                self.small.add(id(known))
             if access == Access(access.map) and access.map and access.map.is_identity:
                 self._identities.add(id(known))
         return known

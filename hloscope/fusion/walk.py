@@ -80,8 +80,14 @@ class Walk:
         is_new = leaves is None
         if leaves is None:
             leaves = self.found[ins] = {}
-        type = self._end or self._leaves(ins.type)[leaf]
-        leaves[leaf] = with_accesses(self._pool, leaves.get(leaf, {}), accesses, type)
+        known = leaves.get(leaf)
+        if known is None:
+            known = leaves[leaf] = {}
+        for access in accesses:
+            known[id(access)] = access
+        if len(known) > COMPRESS_AT or not self._pool.small.issuperset(known):
+            type = self._end or self._leaves(ins.type)[leaf]
+            leaves[leaf] = with_accesses(self._pool, {}, known.values(), type)
         return is_new
 
     def through(
@@ -116,7 +122,9 @@ class Walk:
             for leaf, accesses in self.found[ins].items():
                 for operand, source, further in reads(ins, leaf):
                     target = ins.operands[operand] if isinstance(operand, int) else operand
-                    touched = self.through(accesses.values(), further)
+                    touched: Iterable[Access] = accesses.values()
+                    if further is not None:
+                        touched = composed(self._pool, touched, further)
                     if not touched or not self.add(target, source, touched):
                         continue
                     if (at := position(target)) is not None:

@@ -30,7 +30,7 @@ from hloscope.ops.reduction import Map
 _SHAPE_ONLY = ELEMENTWISE["chlo.constant_like"]
 
 
-@output_to_input(Elementwise, memo=False)
+@output_to_input(Elementwise, memo=False, shared=True)
 def _(ins: Instruction, op: Elementwise, output: int) -> tuple[Accesses, ...]:
     return _reads(sizes(ins.type), tuple([sizes(operand.type) for operand in ins.operands]))
 
@@ -44,7 +44,7 @@ def _reads(target: Dims, sources: tuple[Dims, ...]) -> tuple[Accesses, ...]:
     )
 
 
-@input_to_output(Elementwise, memo=False)
+@input_to_output(Elementwise, memo=False, shared=True)
 def _(ins: Instruction, op: Elementwise, operand: int) -> tuple[Accesses, ...]:
     return _writes(sizes(ins.operands[operand].type), sizes(ins.type))
 

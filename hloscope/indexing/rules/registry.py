@@ -41,16 +41,20 @@ class Entry:
         precision: The weakest claim the rule makes for valid programs.
         reason: Why it is not exact; empty for exact rules.
         has_bodies: Is the rule told what the computations do that the op calls?
+        is_shared: Does the answer depend only on the op and the types, and on the bodies?
     """
 
     rule: Rule | None
     precision: Precision = Precision.EXACT
     reason: str = ""
     has_bodies: bool = False
+    is_shared: bool = False
 
 
 RULES: Final[dict[Direction, dict[type[Op], Entry]]] = {direction: {} for direction in Direction}
 """The rules by direction and op class."""
+_NEAREST: Final[dict[Direction, dict[type[Op], Entry | None]]] = {way: {} for way in Direction}
+"""What was looked up, until a rule is registered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,7 @@ def _register(
     direction: Direction, classes: tuple[type[Op], ...], memo: bool, entry: Entry
 ) -> Callable[[R], R]:
     def decorate(rule: R) -> R:
+        _NEAREST[direction].clear()
         known = memoised(rule) if memo else rule
         for cls in classes:
             RULES[direction][cls] = replace(entry, rule=known)
@@ -101,6 +106,7 @@ def _register(
 def output_to_input(
     *classes: type[Op],
     memo: bool = True,
+    shared: bool = False,
     precision: Precision = Precision.EXACT,
     reason: str = "",
     bodies: bool = False,
@@ -109,19 +115,21 @@ def output_to_input(
 
     Args:
         classes: The ops it answers for; a class answers for its subclasses too.
-        memo: Does the answer depend only on the op and the types, so that equal instructions
-            share it?
+        memo: Are answers remembered, by the op and the types?
+        shared: Does the answer depend only on these, so that equal instructions share it?  An
+            answer that is remembered does.
         precision: The weakest claim the rule makes.
         reason: Why it is not exact.
         bodies: Does it take, last, what the computations do that the op calls?
     """
-    entry = Entry(None, precision, reason, bodies)
+    entry = Entry(None, precision, reason, bodies, memo or shared)
     return _register(Direction.OUTPUT_TO_INPUT, classes, memo, entry)
 
 
 def input_to_output(
     *classes: type[Op],
     memo: bool = True,
+    shared: bool = False,
     precision: Precision = Precision.EXACT,
     reason: str = "",
     bodies: bool = False,
@@ -130,7 +138,7 @@ def input_to_output(
 
     The arguments are those of `output_to_input`; the relation is its exact inverse.
     """
-    entry = Entry(None, precision, reason, bodies)
+    entry = Entry(None, precision, reason, bodies, memo or shared)
     return _register(Direction.INPUT_TO_OUTPUT, classes, memo, entry)
 
 
@@ -139,25 +147,29 @@ def elsewhere(*classes: type[Op], reason: str, precision: Precision = Precision.
 
     That room may register rules in place of these entries.
     """
-    for table in RULES.values():
-        for cls in classes:
-            table[cls] = Entry(None, precision, reason)
+    _state(classes, Entry(None, precision, reason))
 
 
 def missing(*classes: type[Op], reason: str) -> None:
     """State that nothing is known about ops, in both directions, and why."""
-    for table in RULES.values():
-        for cls in classes:
-            table[cls] = Entry(None, Precision.UNKNOWN, reason)
+    _state(classes, Entry(None, Precision.UNKNOWN, reason))
+
+
+def _state(classes: tuple[type[Op], ...], entry: Entry) -> None:
+    for direction in Direction:
+        _NEAREST[direction].clear()
+        RULES[direction].update(dict.fromkeys(classes, entry))
 
 
 def lookup(direction: Direction, cls: type[Op]) -> Entry | None:
     """The entry of a class or of its nearest base that has one."""
-    table = RULES[direction]
-    entry = table.get(cls)
-    if entry is None:
-        entry = next((table[base] for base in cls.__mro__ if base in table), None)
-    return entry
+    known = _NEAREST[direction]
+    try:
+        return known[cls]
+    except KeyError:
+        table = RULES[direction]
+        known[cls] = next((table[base] for base in cls.__mro__ if base in table), None)
+        return known[cls]
 
 
 def memoised(rule: Rule) -> Rule:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from itertools import combinations
 from typing import Final, TypeAlias
@@ -29,6 +30,9 @@ def multiple_is_known(e: Sum, engine: Context) -> Expr | None:
 def dropped_digit(e: Sum, engine: Context) -> Expr | None:
     """`x // a - x // (2 * a)`: one shifted floor."""
     floors = [(t, c, t.by) for t, c in e.terms if t.by]
+    kinds = {(c, by) for _, c, by in floors}
+    if not any([(-a, 2 * d) in kinds for a, d in kinds]):
+        return None
     halves: dict[tuple[int, int], list[Expr]] = {}
     for g, b, twice in floors:
         halves.setdefault((-b, twice), []).append(g)
@@ -48,15 +52,13 @@ def shifted_floors_add_up(e: Sum, engine: Context) -> Expr | None:
     If that has no division at all, the largest shift is written by the others, whatever their
     coefficients.
     """
-    divisors: dict[int, int] = {}
-    for t, _ in e.terms:
-        if t.by:
-            divisors[t.by] = divisors.get(t.by, 0) + 1
-    if all([count == 1 for count in divisors.values()]):
+    divisors = [t.by for t, _ in e.terms if t.by]
+    if len(set(divisors)) == len(divisors):
         return None
+    count = Counter(divisors)
     families: dict[tuple[Expr, int], list[tuple[int, Expr, int]]] = {}
     for t, c in e.terms:
-        if t.by and divisors[t.by] > 1:
+        if t.by and count[t.by] > 1:
             _, const = parts(t.num)  # type: ignore[union-attr]
             base = scaled(t.num, 1, -const)  # type: ignore[union-attr]
             families.setdefault((base, t.by), []).append((const, t, c))
