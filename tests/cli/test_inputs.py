@@ -48,6 +48,7 @@ def test_several_members_are_one_text(tmp_path: Path) -> None:
         (gzip.compress(TEXT.encode())[:20] + b"x" * 20, "damaged gzip file"),
         (b"\x1f\x8b" + b"y" * 40, "damaged gzip file"),
     ],
+    ids=["cut off", "other bytes", "no header"],  # a compressed text has the time in it
 )
 def test_damaged_files_are_said_to_be(tmp_path: Path, data: bytes, message: str) -> None:
     file = tmp_path / "m.gz"
