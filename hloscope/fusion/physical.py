@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from hloscope.affine import Dim, Interval
+from hloscope.affine import POS_INF, Dim, Interval
 from hloscope.errors import UnsupportedError
 from hloscope.fusion.pool import compose
 from hloscope.indexing import Access, Accesses, IndexingMap, Variable
@@ -41,6 +41,8 @@ def linear(accesses: Accesses, here: Type, there: Type) -> Accesses:
         start, end = _from_address(here), address_map(there)
     except UnsupportedError as error:
         return (Access.unknown(error.message),)
+    if max((*here.shape, *there.shape), default=0) > POS_INF:
+        return (Access.unknown("an index does not fit into 64 bits"),)
     found = []
     for access in accesses:
         both = compose(Access(start), access)

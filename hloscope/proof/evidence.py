@@ -378,7 +378,8 @@ class Evidence:
             assert access.map is not None
             if access.map.is_known_empty:
                 continue
-            if starts.shape[1] != len(access.map.dims):
+            ends = shape if inverse else leaf.shape
+            if (starts.shape[1], len(ends)) != (len(access.map.dims), len(access.map.results)):
                 raise UndecidedError("the program is inconsistent: ranks differ")
             source, results = follower.results(access.map, starts, {})
             if inverse:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from functools import partial
+from typing import Final, TypeVar
 
 from hloscope.errors import HloscopeError
 from hloscope.fusion.analysis import Analysis
@@ -14,6 +16,8 @@ from hloscope.proof.check import Executed
 from hloscope.proof.evidence import Evidence, Place
 from hloscope.proof.instance import Instance, NotExecutableError, instance_of
 from hloscope.simplifier.isl_relations import UndecidedError
+
+T = TypeVar("T")
 
 
 class Execution:
@@ -38,7 +42,7 @@ class Execution:
         try:
             self.instance = instance_of(ins, computation)
             self._analysis: Final = Analysis()
-            self.evidence = Evidence(self.instance, self._claims(), seed)
+            self.evidence = Evidence(self.instance, _asked(self._claims), seed)
         except (NotExecutableError, UndecidedError) as error:
             self.reason = str(error)
         except HloscopeError as error:
@@ -99,7 +103,12 @@ class Execution:
         if not any((x.source, x.number) == place[1:] for x in evidence.leaves):
             return Executed(reason="it has no elements")
         if self.instance.shrunk or accesses is None:
-            accesses = self.inverse(place) if inverse else None
+            accesses = None
+            if inverse:
+                try:
+                    accesses = _asked(partial(self.inverse, place))
+                except UndecidedError as error:
+                    return Executed(reason=str(error))
         said = evidence.claims.get(place, ()) if accesses is None else accesses
         if any(a.map is None for a in said):
             return Executed(reason="nothing is claimed of the instance")
@@ -110,6 +119,18 @@ class Execution:
         return Executed(
             evidence.runner.count, seen, pairs, self.instance.shapes, violation=violation
         )
+
+
+def _asked(question: Callable[[], T]) -> T:
+    """What the analysis says.
+
+    Raises:
+        UndecidedError: The program is not one that it is defined for.
+    """
+    try:
+        return question()
+    except (ValueError, LookupError, TypeError, AssertionError):
+        raise UndecidedError("the program is inconsistent") from None
 
 
 def _position(instance: Instance, operand: int | Instruction) -> int:

@@ -337,19 +337,18 @@ class _Rebuilding:
         """
         operands = tuple([self._new[o] for o in ins.operands])
         calls = tuple([self._computation(c) for c in ins.calls])
-        if self._sizes:
-            type = resized_type(ins.type, self._sizes)
-            step = Step(ins, self._sizes, tuple([o.type for o in operands]), type)
-            try:
-                op = resized_op(step)
-                _check(op, operands, calls, type)
-            except (HloscopeError, ValueError, IndexError, TypeError) as error:
-                text = getattr(error, "message", error)
-                raise ShrinkError(f"`{ins.op.name}` does not fit: {text}") from None
-        else:
+        wrong = "does not fit" if self._sizes else "is not valid"
+        try:
             type, op = ins.type, ins.op
-            if isinstance(op, Constant) and "..." in op.literal:
+            if self._sizes:
+                type = resized_type(type, self._sizes)
+                op = resized_op(Step(ins, self._sizes, tuple([o.type for o in operands]), type))
+            elif isinstance(op, Constant) and "..." in op.literal:
                 op = _made_up(ins)
+            _check(op, operands, calls, type)
+        except (HloscopeError, ValueError, IndexError, TypeError) as error:
+            text = getattr(error, "message", error)
+            raise ShrinkError(f"`{ins.op.name}` {wrong}: {text}") from None
         made = Instruction(name or self._name(ins.name), type, op, operands, calls)
         self._new[ins] = made
         return made

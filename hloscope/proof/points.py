@@ -181,8 +181,7 @@ def distinct(rows: NDArray[np.int64]) -> NDArray[np.int64]:
 
     if not len(rows) or not rows.shape[1]:
         return rows[:1]
-    low, high = rows.min(axis=0), rows.max(axis=0)
-    sizes = [int(n) for n in high - low + 1]
+    low, sizes = _spans(rows)
     if prod(sizes) >= 1 << 62:
         return np.unique(rows, axis=0)
     keys = np.unique(np.ravel_multi_index(tuple((rows - low).T), sizes))
@@ -213,10 +212,15 @@ def _keys(rows: NDArray[np.int64], count: int) -> tuple[NDArray[np.int64], NDArr
     """An integer for each row, equal for equal rows: of the first `count`, and of the others."""
     import numpy as np
 
-    low = rows.min(axis=0)
-    sizes = [int(n) for n in rows.max(axis=0) - low + 1]
+    low, sizes = _spans(rows)
     if prod(sizes) < 1 << 62:
         keys = np.ravel_multi_index(tuple((rows - low).T), sizes)
     else:
         keys = np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
     return keys[:count], keys[count:]
+
+
+def _spans(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[int]]:
+    """The least of each column, and how many values lie between it and the greatest."""
+    low, high = rows.min(axis=0), rows.max(axis=0)
+    return low, [b - a + 1 for a, b in zip(low.tolist(), high.tolist(), strict=True)]

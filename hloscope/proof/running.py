@@ -108,20 +108,34 @@ class Runner:
         return Base(style, free, values, outputs, seen)
 
     def outputs(self, values: Sequence[Value]) -> list[Any]:
-        """What comes out for values of the sources, leaf by leaf."""
+        """What comes out for values of the sources, leaf by leaf.
+
+        Raises:
+            NotExecutableError: It is not what the type says.
+        """
         import numpy as np
 
         self.count += 1
         self._world.steps = 0
         results = _evaluated(self._plan, values)
         leaves = [*leaves_of(results[0] if len(results) == 1 else results)]
+        if len(leaves) != len(self._types):
+            raise NotExecutableError("the value that comes out is not of the declared type")
         arrays = []
         for value, type_ in zip(leaves, self._types, strict=True):
             if isinstance(value, Token) or not isinstance(type_, TensorType):
                 arrays.append(np.zeros(0, np.bool_))
-            else:
-                arrays.append(np.asarray(value))
+                continue
+            arrays.append(np.asarray(value))
+            if not _is_inside(arrays[-1].shape, type_):
+                raise NotExecutableError("the value that comes out is not of the declared type")
         return arrays
+
+
+def _is_inside(shape: tuple[int, ...], type: TensorType) -> bool:
+    """Is it a shape that values of the type can have?"""
+    most = shape_of(type)
+    return len(shape) == len(most) and all(n <= m for n, m in zip(shape, most, strict=True))
 
 
 def _evaluated(plan: Plan, values: Sequence[Value]) -> tuple[Value, ...]:

@@ -543,6 +543,7 @@ class _Question:
         self.there = truth.there(operand, leaf)
         self.placed = placing(truth.here, order), placing(self.there, order)
         self.is_over = any(a.precision is Precision.OVER for a in accesses)
+        self.is_far = any(_is_far(t, order) for t in (truth.here, self.there))
 
     def _reached(self, way: _Way) -> Reached[Any]:
         reached = way.found.get(self.place, Reached(None))
@@ -565,6 +566,8 @@ class _Question:
         with budgeted(self.truth.budget) as isl:
             real = self._real(isl, follower, reached.elements or {})
             said = follower.union(self.accesses)
+            if self.is_far:
+                real, said = self._bounded(isl, follower, real, said)
             for steps in dict.fromkeys((*real, *said)):
                 example = self._differs(isl, follower, real.get(steps), said.get(steps), reached)
                 if example is not None:
@@ -581,6 +584,26 @@ class _Question:
         if not self.inverse:
             return real
         return {steps: follower.reversed(r, len(steps)) for steps, r in real.items()}
+
+    def _bounded(
+        self, isl: Any, follower: Relating, real: Relations, said: Relations
+    ) -> tuple[Relations, Relations]:
+        """Both, of elements that there are: intervals do not say where more than 64 bits end."""
+        types = self.truth.here, self.there
+        ends = []
+        for type, place in zip(types, self.placed, strict=True):
+            shape = sizes_of(type)
+            names = [f"i{k}" for k in range(len(shape))]
+            bounds = [f"0 <= {n} < {size}" for n, size in zip(names, shape, strict=True)]
+            text = f"{{ [{', '.join(names)}] : {' and '.join(bounds) or '0 = 0'} }}"
+            box = isl.Set.read_from_str(context(), text)
+            ends.append(box if place is None else box.apply(follower.relation(place, {})))
+        start, end = reversed(ends) if self.inverse else ends
+        real = {steps: r.intersect_domain(start) for steps, r in real.items()}
+        said = {steps: r.intersect_domain(start) for steps, r in said.items()}
+        if () in real:
+            real[()] = real[()].intersect_range(end)
+        return real, said
 
     def _differs(
         self, isl: Any, follower: Relating, real: Any, said: Any, reached: Reached[Any]
@@ -607,6 +630,8 @@ class _Question:
 
     def at_points(self, *, everywhere: bool = False) -> _Looked:
         """What was looked at, was it everything, and a pair that is wrong, if there is one."""
+        if self.is_far and self.placed != (None, None):
+            raise UndecidedError("sizes beyond 64 bits")
         way = self.truth.all_points() if everywhere else self.truth.points()
         reached = self._reached(way)
         real: Rows = reached.elements or {}
@@ -674,6 +699,12 @@ class _Question:
             if row is not None:
                 return CounterExample(row[1:], tuple(ends[row[0], 1:].tolist()), only_in=0)
         return None
+
+
+def _is_far(type: Type, order: Order) -> bool:
+    """Are there elements whose indices, or places, do not fit into 64 bits?"""
+    shape = sizes_of(type)
+    return (prod(shape) if order == "linear" else max(shape, default=0)) > POS_INF
 
 
 def placing(type: Type, order: Order) -> IndexingMap | None:

@@ -1,0 +1,53 @@
+"""Tensors with more elements than 64 bits number: right maps stand, wrong ones fall."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+import hloscope
+from hloscope.proof import Outcome, Verifier
+
+FAR = {
+    "one size": "f32[18446744073709551616]",
+    "sizes together": "f32[4294967296,4294967296]",
+    "one of two": "f32[18446744073709551616,3]",
+    "none in a row": "f32[9223372036854775807]",
+}
+ORDERS = ("logical", "physical", "linear")
+
+
+def program(name: str) -> hloscope.Program:
+    type = FAR[name]
+    over = ",".join(str(k) for k in range(type.count(",") + 1))
+    return hloscope.read(
+        f"ENTRY e {{ p = {type} parameter(0) ROOT r = {type} reverse(p), dimensions={{{over}}} }}"
+    )
+
+
+@pytest.mark.parametrize(("name", "order", "inverse"), [*product(FAR, ORDERS, (False, True))])
+def test_right_maps_of_far_sizes_are_not_refuted(name: str, order: str, inverse: bool) -> None:
+    root = program(name).root
+    flags = {"physical": order == "physical", "linear": order == "linear"}
+    found = root.indexing_from(0, **flags) if inverse else root.indexing(**flags)
+    outcomes = {check.outcome for check in found.verify().checks}
+    allowed = {Outcome.PROVED, Outcome.SAMPLED}
+    if order == "linear" and name.startswith("one"):
+        allowed = {Outcome.UNCLAIMED}
+    assert outcomes <= allowed
+
+
+@pytest.mark.parametrize("inverse", [False, True])
+@pytest.mark.parametrize("name", FAR)
+def test_wrong_maps_of_far_sizes_are_refuted(name: str, inverse: bool) -> None:
+    root = program(name).root
+    found = root.indexing_from(0) if inverse else root.indexing()
+    access = found.answer.outputs[0].operands[0].accesses[0]
+    assert access.map is not None
+    verifier = Verifier()
+    for change in (1, -1):
+        m = access.map.with_(results=[e + change for e in access.map.results])
+        wrong = (type(access)(m, access.precision),)
+        check = verifier.check(root.ir, 0, 0, 0, wrong, inverse=inverse)
+        assert check.is_refuted, str(check)
