@@ -84,6 +84,10 @@ class UnsupportedError(HloscopeError):
     exit_code = 4
 
 
+class TooLargeError(UnsupportedError, ValueError):
+    """A number that this package cannot calculate with: it does not fit into 64 bits."""
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """`; did you mean …?` with the known names most like `name`, or nothing if none is near.
 

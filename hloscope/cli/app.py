@@ -17,7 +17,7 @@ import click
 
 from hloscope import __version__
 from hloscope.cli import INTERRUPTED
-from hloscope.cli.common import DEBUG, debug_option
+from hloscope.cli.common import DEBUG, REFUSALS, debug_option
 from hloscope.cli.streams import OutputError, finish
 from hloscope.errors import HloscopeError, did_you_mean
 
@@ -89,11 +89,23 @@ class App(click.Group):
                 _drop_output()
                 message = f"error: cannot write the standard output: {error.strerror}"
                 end(ctx, message, OutputError.exit_code)
+            _refuse(ctx)
             if ctx.meta.get(DEBUG):
                 raise
             what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
             end(ctx, f"internal error: {what}\nrun again with --debug to see where", OUR_BUG)
         return result
+
+
+def _refuse(ctx: click.Context) -> None:
+    """End with what is wrong in a program that was read, if there is something wrong in it."""
+    try:
+        for refuse in ctx.meta.get(REFUSALS, ()):
+            refuse()
+    except HloscopeError as error:
+        end(ctx, str(error), error.exit_code)
+    except Exception:  # the first error says more
+        return
 
 
 def end(ctx: click.Context, message: str, code: int) -> None:

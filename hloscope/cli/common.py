@@ -20,6 +20,9 @@ T = TypeVar("T")
 DEBUG: Final = "hloscope.debug"
 """Key of `click.Context.meta`: was `--debug` given, before or after the command's name?"""
 
+REFUSALS: Final = "hloscope.refusals"
+"""Key of `click.Context.meta`: functions that refuse the programs read, where these are wrong."""
+
 
 def _set_debug(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     if value:

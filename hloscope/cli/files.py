@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Final
 
+import click
+
 from hloscope.api import Program, read, read_source
 from hloscope.api.compressed import read_stream
+from hloscope.api.explaining import check
+from hloscope.cli.common import REFUSALS
 from hloscope.errors import InputError
 from hloscope.source import Source
 
@@ -32,9 +37,11 @@ def read_program(file: str) -> Program:
         InputError: There is no such file, or it holds no text.
         ParseError: The text is not HLO.
     """
-    if file == "-":
-        return read(read_stdin(), name=STDIN)
-    return read(Path(file))
+    program = read(read_stdin(), name=STDIN) if file == "-" else read(Path(file))
+    ctx = click.get_current_context(silent=True)
+    if ctx is not None:
+        ctx.meta.setdefault(REFUSALS, []).append(partial(check, program.module))
+    return program
 
 
 def read_text(file: str) -> Source:

@@ -14,6 +14,7 @@ from hloscope.display.provenance import Provenance
 from hloscope.errors import UnsupportedError
 from hloscope.fusion.analysis import Convention
 from hloscope.fusion.origins import origin_text
+from hloscope.hlo_parser.brief import brief_type
 from hloscope.hlo_parser.spelling import write_op
 from hloscope.hlo_parser.types import print_type
 from hloscope.indexing import Access, Accesses, IndexingMap, RuntimeVariable
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from hloscope.proof import Check
 
 SCHEMA: Final = "hloscope.index/2"
+MOST_TOLD: Final = 1024
+"""Of a tuple of more parts an answer tells some, and their number."""
 Direction: TypeAlias = Literal["output_to_input", "input_to_output"]
 Order: TypeAlias = Literal["logical", "physical", "linear"]
 
@@ -204,7 +207,7 @@ def _output_json(answer: Answer, output: OutputAnswer, shared: _SharedMaps) -> d
     wrong = [o for o in untouched if o.check and o.check.is_refuted]
     found: dict[str, Any] = {
         "output": output.number,
-        "shape": shape_text(output.type),
+        "shape": _told(output.type),
         "operands": [_operand_json(o, shared) for o in (*touched, *wrong)],
     }
     if answer.direction == "output_to_input":
@@ -221,10 +224,15 @@ def _operand_json(operand: OperandAnswer, shared: _SharedMaps) -> dict[str, Any]
     return {
         "operand": operand.number,
         "name": operand.name,
-        "shape": shape_text(operand.type),
+        "shape": _told(operand.type),
         "maps": [shared.number(access) for access in operand.accesses],
         **({"proof": operand.check.to_json()} if operand.check else {}),
     }
+
+
+def _told(type: Type) -> str:
+    """A type as an answer has it, once for each output: very long ones would fill it."""
+    return brief_type(type, MOST_TOLD)
 
 
 class _SharedMaps:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from hloscope.display.answer import Answer, shape_text
+from hloscope.display.answer import Answer
 from hloscope.display.boxes import Index
 from hloscope.display.parts import access_parts
 from hloscope.display.reads import to_svg
 from hloscope.display.text import headline, untouched_names
+from hloscope.hlo_parser.brief import brief_type
 from hloscope.indexing import Access, Precision
 from hloscope.visible import in_page
 
@@ -54,7 +55,7 @@ def _rows(answer: Answer) -> list[list[str]]:
         for operand in output.touched:
             asked = output.type if answer.direction == "output_to_input" else operand.type
             name = f"{operand.number} <code>{in_page(operand.name)}</code>"
-            head = [str(output.number), name, f"<code>{in_page(shape_text(operand.type))}</code>"]
+            head = [str(output.number), name, f"<code>{in_page(brief_type(operand.type))}</code>"]
             for access in operand.accesses:
                 rows.append([*head, *_cells(access, answer.sizes(asked))])
                 head = ["", "", ""]

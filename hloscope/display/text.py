@@ -11,7 +11,6 @@ from hloscope.display.answer import (
     OperandAnswer,
     OutputAnswer,
     access_json,
-    shape_text,
 )
 from hloscope.display.parts import AccessParts, access_parts
 from hloscope.display.table import columns
@@ -71,9 +70,9 @@ def _output(answer: Answer, output: OutputAnswer) -> Iterator[str]:
     if answer.convention == "xla":
         verb += " by XLA's convention"
     which = output_name(answer, output)
-    yield f"{_element(answer, sizes)} of {which}, {shape_text(output.type)}, {verb}"
+    yield f"{_element(answer, sizes)} of {which}, {brief_type(output.type)}, {verb}"
     for operand in output.touched:
-        title = f"{answer.what} {operand.number}  {shape_text(operand.type)}  {operand.name}"
+        title = f"{answer.what} {operand.number}  {brief_type(operand.type)}  {operand.name}"
         yield _block(title, operand, sizes)
     if len(output.operands) > len(output.touched):
         proofs = _proofs(output.checked_untouched)
@@ -84,11 +83,11 @@ def _reached(answer: Answer) -> Iterator[str]:
     """What an element of an operand reaches, output by output."""
     asked = answer.outputs[0].operands[0]
     sizes = answer.sizes(asked.type)
-    of = f"operand {asked.number}, {shape_text(asked.type)} {asked.name}"
+    of = f"operand {asked.number}, {brief_type(asked.type)} {asked.name}"
     reached = [output for output in answer.outputs if output.touched]
     yield f"{_element(answer, sizes)} of {of}, reaches{'' if reached else ' no output'}"
     for output in reached:
-        title = f"{output_name(answer, output)}  {shape_text(output.type)}"
+        title = f"{output_name(answer, output)}  {brief_type(output.type)}"
         yield _block(title, output.operands[0], sizes)
     missed = [output for output in answer.outputs if not output.touched]
     if missed:

@@ -32,7 +32,7 @@ class Nesting:
         """
         depth = self._depth
         if computation not in depth:
-            for top, callees in _inside_out(computation, depth):
+            for top, callees in inside_out(computation, depth):
                 depth[top] = 1 + max([depth.get(callee, 0) for callee in callees], default=0)
         return depth[computation]
 
@@ -43,14 +43,14 @@ class Nesting:
         asked = self._ahead.setdefault(question, set())
         found = [
             inner
-            for inner, _ in _inside_out(computation, asked)
+            for inner, _ in inside_out(computation, asked)
             if inner is not computation and not self._depth[inner] % EVERY
         ]
         asked.update(found)
         return found
 
 
-def _inside_out(
+def inside_out(
     start: Computation, done: Container[Computation]
 ) -> Iterator[tuple[Computation, list[Computation]]]:
     """Computations with what they call, after what they call; not those that are done."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from hloscope.errors import UnsupportedError
+from hloscope.errors import UnsupportedError, VerifyError
 from hloscope.hlo_parser.brief import brief_list, brief_type
 from hloscope.hlo_parser.spelling import CALL, template
 from hloscope.hlo_parser.types import print_type
@@ -261,4 +261,6 @@ class _Printer:
         else:
             texts = [self.sign + call.name for call in calls]
         first, *pieces = attributes.split(CALL)
-        return first + "".join(text + piece for text, piece in zip(texts, pieces, strict=True))
+        if len(pieces) > len(texts):
+            raise VerifyError(f"{len(pieces)} computations are needed, {len(texts)} are called")
+        return first + "".join(text + piece for text, piece in zip(texts, pieces, strict=False))

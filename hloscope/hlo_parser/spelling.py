@@ -296,7 +296,10 @@ def write_op(ins: Instruction, percent: str = "%") -> tuple[str, list[str]]:
     """
     opcode, texts = template(ins.op, len(ins.calls))
     names = iter(ins.calls)
-    return opcode, [re.sub(CALL, lambda _: percent + next(names).name, text) for text in texts]
+    try:
+        return opcode, [re.sub(CALL, lambda _: percent + next(names).name, text) for text in texts]
+    except StopIteration:
+        raise UnsupportedError(f"`{opcode}` lacks a computation to call") from None
 
 
 def template(op: Op, calls: int) -> Template:

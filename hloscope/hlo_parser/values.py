@@ -315,6 +315,8 @@ def write_window(window: Window) -> str:
     return f"{{{' '.join(parts)}}}"
 
 
+MOST_LABELS: Final = 1 << 10
+"""Dimensions of a convolution that have a label, `01bf`."""
 _LABELS: Final = re.compile(r"([bf\d?]*)_([io\d?]*)->([bf\d?]*)")
 
 
@@ -346,11 +348,17 @@ def read_dim_labels(text: str) -> ConvDimensions:
 
 
 def write_dim_labels(dims: ConvDimensions) -> str:
-    """Return `b01f_01io->b01f`; positions nothing is said about are `?`."""
+    """Return `b01f_01io->b01f`; positions nothing is said about are `?`.
+
+    Raises:
+        ValueError: There would be more than `MOST_LABELS`.
+    """
 
     def side(first: str, at: int, second: str, other: int, spatial: Dims) -> str:
         labels = dict(zip(spatial, map(str, range(len(spatial))), strict=True))
         labels |= {at: first, other: second}
+        if max(labels) >= MOST_LABELS:
+            raise ValueError(f"a dimension of number {max(labels):,}")
         return "".join(labels.get(i, "?") for i in range(max(labels) + 1))
 
     input_ = side("b", dims.input_batch, "f", dims.input_feature, dims.input_spatial)

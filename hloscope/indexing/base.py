@@ -21,6 +21,7 @@ from hloscope.affine import (
     to_text,
     variables,
 )
+from hloscope.errors import TooLargeError
 from hloscope.indexing.variables import (
     Constraint,
     RuntimeVariable,
@@ -285,7 +286,8 @@ def _canonical(
             case _:
                 table = kept
         if interval.lo < NEG_INF or interval.hi > POS_INF:
-            raise ValueError(f"the bounds {interval} of `{to_text(expr)}` do not fit into 64 bits")
+            said = f"the bounds {interval} of `{to_text(expr)}` do not fit into 64 bits"
+            raise TooLargeError(said)
         if expr in table:
             interval = table[expr] & interval
         if interval.lo > interval.hi:

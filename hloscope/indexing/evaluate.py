@@ -10,6 +10,7 @@ from hloscope.affine import NEG_INF, POS_INF, Dim, Range, Runtime, Var
 from hloscope.affine import evaluate as value_of
 from hloscope.affine import evaluate_array as values_of
 from hloscope.indexing.base import MapBase
+from hloscope.indexing.flat import unravel
 
 if TYPE_CHECKING:
     import numpy as np
@@ -151,5 +152,5 @@ def _chunks(m: MapBase, sizes: list[int]) -> Iterator[list[NDArray[np.int64]]]:
     total = prod(sizes)
     for start in range(0, total, CHUNK):
         flat = np.arange(start, min(start + CHUNK, total))
-        unraveled = np.unravel_index(flat, sizes) if sizes else ()
+        unraveled = unravel(flat, sizes)
         yield [u + v.interval.lo for u, v in zip(unraveled, m.ranges, strict=True)]

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
 from hloscope.fusion.analysis import BY_CONVENTION, Convention
 from hloscope.fusion.blueprint import Blueprints
+from hloscope.fusion.nesting import RECURSIVE, inside_out
+from hloscope.fusion.structure import READS
 from hloscope.fusion.unchanged import source_in
+from hloscope.indexing.flat import unravel
 from hloscope.indexing.rules.build import sizes
 from hloscope.indexing.rules.dependence import Bodies, Dependence, by_convention
 from hloscope.ir.graph import Computation, Instruction
 from hloscope.proof.graph import Reached, Steps, Walker
 from hloscope.proof.points import Touching
 from hloscope.proof.reads import Values
+from hloscope.simplifier.isl_relations import UndecidedError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,6 +38,7 @@ class StepsThroughBodies(Steps):
         self._convention: Final = convention
         self._blueprints = Blueprints()
         self._known: dict[int, Dependence] = {}
+        self._open: set[int] = set()
 
     def bodies(self, ins: Instruction) -> Bodies:
         """What the computations do that an instruction calls."""
@@ -41,9 +47,19 @@ class StepsThroughBodies(Steps):
         return by_convention(ins, found) if is_conventional else found
 
     def _dependence(self, callee: Computation) -> Dependence:
+        """What a body does; those of operations in it are looked at before it."""
         number = self._blueprints.number(callee)
         if number not in self._known:
-            self._known[number] = self._followed(callee)
+            if number in self._open:
+                raise UndecidedError(RECURSIVE)
+            self._open.add(number)
+            try:
+                for inner in _bodies(callee):
+                    with suppress(UndecidedError):  # perhaps nothing comes from there
+                        self._dependence(inner)
+                self._known[number] = self._followed(callee)
+            finally:
+                self._open.discard(number)
         return self._known[number]
 
     def _followed(self, callee: Computation) -> Dependence:
@@ -76,13 +92,20 @@ class StepsThroughBodies(Steps):
         return walker.parameters(callee.root, leaf, follower.start(points), callee)
 
 
+def _bodies(computation: Computation) -> list[Computation]:
+    """Bodies of operations in it and in what it calls, inner ones first."""
+    inner = [c for c, _ in inside_out(computation, ())]
+    called = {c for top in inner for ins in top if type(ins.op) not in READS for c in ins.calls}
+    return [c for c in inner if c in called and c is not computation]
+
+
 def _elements(shape: tuple[int, ...]) -> NDArray[np.int64]:
     """Some indices of a tensor: all of a small one."""
     import numpy as np
 
     total = prod(shape)
     flat = np.unique(np.linspace(0, max(total - 1, 0), min(total, ELEMENTS)).astype(np.int64))
-    index = np.unravel_index(flat, shape) if shape else ()
+    index = unravel(flat, shape)
     return np.stack(index, axis=1) if shape else np.zeros((total, 0), np.int64)
 
 

@@ -6,13 +6,14 @@ isl along, another one points.  Calls are walked into where they stand.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Generator, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from time import perf_counter
 from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
 from hloscope.fusion.leaves import Leaves
+from hloscope.fusion.nesting import RECURSIVE
 from hloscope.fusion.pool import Pool
 from hloscope.fusion.sizes import OUT_OF_STEP, Sizes
 from hloscope.fusion.structure import READS
@@ -65,6 +66,12 @@ class Reached(Generic[T]):
     elements: T | None
     unknown: str = ""
     over: str = ""
+
+
+Ends: TypeAlias = dict[End, Reached[T]]
+"""What is reached where a walk ends."""
+Walk: TypeAlias = Generator["Walk[T]", Ends[T], Ends[T]]
+"""A walk through a computation: asks for inner walks, is sent where they end."""
 
 
 class Called(Flow):
@@ -159,8 +166,9 @@ class Walker(Generic[T]):
         self._follower = follower
         self._count = 0
         self._until = perf_counter() + SECONDS
-        self._known: dict[Hashable, dict[End, Reached[T]]] = {}
+        self._known: dict[Hashable, Ends[T]] = {}
         self._named: dict[Computation, bool] = {}
+        self._open: set[Computation] = set()
 
     def operands(self, ins: Instruction, leaf: int, start: T) -> dict[tuple[int, int], Reached[T]]:
         """What is reached of the operands' leaves from elements of an instruction's value.
@@ -175,7 +183,8 @@ class Walker(Generic[T]):
         more = {value: len(ins.operands) + k for k, value in enumerate(captured(ins))}
         for flow in self._steps.reads(ins, leaf):
             if isinstance(flow, Called):
-                for (end, i), reached in self._inside(flow, first, {}, {}).items():
+                inside = self._ended(self._inside(flow, first, {}, {}))
+                for (end, i), reached in inside.items():
                     if not isinstance(end.op, Parameter) or end not in flow.callee.parameters:
                         self._add(found, (more[end], i), reached)
                     elif flow.first is not None:
@@ -190,16 +199,28 @@ class Walker(Generic[T]):
         self, ins: Instruction, leaf: int, start: T, computation: Computation
     ) -> dict[tuple[int, int], Reached[T]]:
         """What is reached of the leaves of the parameters of an instruction's computation."""
-        ends = self._walk(computation, (ins, leaf), Reached(start), {})
+        ends = self._ended(self._walk(computation, (ins, leaf), Reached(start), {}))
         return {
             (end.op.number, i): reached
             for (end, i), reached in ends.items()
             if isinstance(end.op, Parameter) and end in computation.parameters
         }
 
-    def _inside(
-        self, flow: Called, reached: Reached[T], names: Names, inner: Names
-    ) -> dict[End, Reached[T]]:
+    def _ended(self, walk: Walk[T]) -> Ends[T]:
+        """Where a walk ends; those through called computations, however deep, wait on a stack."""
+        stack = [walk]
+        ends: Ends[T] = {}
+        starts = True
+        while stack:
+            try:
+                stack.append(next(stack[-1]) if starts else stack[-1].send(ends))
+                starts = True
+            except StopIteration as done:
+                ends, starts = done.value, False
+                stack.pop()
+        return ends
+
+    def _inside(self, flow: Called, reached: Reached[T], names: Names, inner: Names) -> Walk[T]:
         """What is reached through a called computation, in which the names are others."""
         entered = self._through(reached, flow.accesses, names)
         if entered.elements is None and not entered.unknown:
@@ -209,7 +230,12 @@ class Walker(Generic[T]):
         handed = tuple(inner.items()) if self._reads_values(callee) else ()
         key = callee, flow.leaf, elements, entered.unknown, entered.over, handed
         if key not in self._known:
-            self._known[key] = self._walk(callee, (callee.root, flow.leaf), entered, inner)
+            if callee in self._open:
+                raise UndecidedError(RECURSIVE)
+            self._open.add(callee)
+            ends = yield self._walk(callee, (callee.root, flow.leaf), entered, inner)
+            self._open.discard(callee)
+            self._known[key] = ends
         return self._known[key]
 
     def _reads_values(self, computation: Computation) -> bool:
@@ -247,12 +273,12 @@ class Walker(Generic[T]):
 
     def _walk(
         self, computation: Computation, start: End, reached: Reached[T], names: Names
-    ) -> dict[End, Reached[T]]:
+    ) -> Walk[T]:
         """From one value of a computation to its parameters and to values outside of it."""
         position = {ins: at for at, ins in enumerate(computation.instructions)}
         found: dict[Instruction, dict[int, Reached[T]]] = {}
         heap: list[tuple[int, Instruction]] = []
-        ends: dict[End, Reached[T]] = {}
+        ends: Ends[T] = {}
 
         def add(target: Instruction, leaf: int, more: Reached[T]) -> None:
             if more.elements is None and not more.unknown:
@@ -273,7 +299,8 @@ class Walker(Generic[T]):
                     self._take_step()
                     if isinstance(flow, Called):
                         inner = _handed_in(flow, ins, names)
-                        for (end, i), more in self._inside(flow, mine, names, inner).items():
+                        inside = yield self._inside(flow, mine, names, inner)
+                        for (end, i), more in inside.items():
                             outside = _outside(end, flow, ins)
                             if outside is not None:
                                 add(outside, i, more)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from hloscope.affine import POS_INF, Dim, Interval, Range, Runtime, Var, evaluate_array, variables
 from hloscope.indexing import Access, IndexingMap, RuntimeVariable
+from hloscope.indexing.flat import ravel, unravel
 from hloscope.indexing.groups import Route, needed
 from hloscope.indexing.replicas import behind, shortest
 from hloscope.proof.graph import Names
@@ -124,7 +125,7 @@ class Touching:
         source = np.repeat(source, inner)
         at: dict[Var, Any] = {Dim(i): index[source, i] for i in range(len(m.dims))}
         if sizes:
-            grid = np.unravel_index(np.arange(inner), sizes)
+            grid = unravel(np.arange(inner), sizes)
             for i, v in enumerate(m.ranges):
                 at[Range(i)] = np.tile(grid[i] + v.interval.lo, len(source) // max(inner, 1))
         self._read(m, at, names, len(source))
@@ -184,8 +185,8 @@ def distinct(rows: NDArray[np.int64]) -> NDArray[np.int64]:
     low, sizes = _spans(rows)
     if prod(sizes) >= 1 << 62:
         return np.unique(rows, axis=0)
-    keys = np.unique(np.ravel_multi_index(tuple((rows - low).T), sizes))
-    found: NDArray[np.int64] = np.stack(np.unravel_index(keys, sizes), axis=1) + low
+    keys = np.unique(ravel([*(rows - low).T], sizes))
+    found: NDArray[np.int64] = np.stack(unravel(keys, sizes), axis=1) + low
     return found
 
 
@@ -214,7 +215,7 @@ def _keys(rows: NDArray[np.int64], count: int) -> tuple[NDArray[np.int64], NDArr
 
     low, sizes = _spans(rows)
     if prod(sizes) < 1 << 62:
-        keys = np.ravel_multi_index(tuple((rows - low).T), sizes)
+        keys = ravel([*(rows - low).T], sizes)
     else:
         keys = np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
     return keys[:count], keys[count:]

@@ -15,6 +15,7 @@ from hloscope.fusion.analysis import Convention
 from hloscope.fusion.blueprint import Blueprints
 from hloscope.fusion.leaves import Part
 from hloscope.indexing import Access, Accesses, IndexingMap, Precision
+from hloscope.indexing.flat import unravel
 from hloscope.indexing.layout import address_map, major_to_minor
 from hloscope.indexing.rules.build import sizes as sizes_of
 from hloscope.ir.graph import Computation, Instruction
@@ -86,6 +87,8 @@ class Verifier:
         self.convention: Final = convention
         self._steps = StepsThroughBodies(convention)
         self._blueprints = Blueprints()
+        self._numbers: dict[object, int] = {}
+        self._numbered: tuple[Instruction, int] | None = None
         self._done: dict[object, Check] = {}
         self._last: tuple[object, _Truth] | None = None
         self._execution: tuple[object, Execution] | None = None
@@ -180,13 +183,21 @@ class Verifier:
         """
         if rest[-1] is not None:
             return ins, *rest
+        if self._numbered is None or self._numbered[0] is not ins:
+            structure = self._structure(ins)
+            self._numbered = ins, self._numbers.setdefault(structure, len(self._numbers))
+        return (self._numbered[1], *rest)
+
+    def _structure(self, ins: Instruction) -> object:
+        """What an instruction is and reads."""
         number = self._blueprints
         read = (*ins.operands, *captured(ins))
-        same = [read.index(value) for value in read]
+        first = {value: k for k, value in reversed([*enumerate(read)])}
+        same = [first[value] for value in read]
         before = [self._integers(value) for value in read]
         calls = [number.number(c) for c in ins.calls]
         types = [number.type_number(v.type) for v in (ins, *read)]
-        return (number.op_of(ins), tuple(types), tuple(calls), tuple(same), tuple(before), *rest)
+        return number.op_of(ins), tuple(types), tuple(calls), tuple(same), tuple(before)
 
     def _integers(self, value: Instruction) -> object:
         """How an integer value is computed, as far as it may be known."""
@@ -368,7 +379,7 @@ def some_points(shape: Sequence[int], count: int, seed: int) -> NDArray[np.int64
         fixed = [total - 1, 0, total // 2][:count]
         drawn = np.random.default_rng(seed).integers(0, total, max(0, count - len(fixed)))
         flat = np.unique(np.concatenate([np.asarray(fixed, np.int64), drawn]))
-    index = np.unravel_index(flat, shape) if shape else ()
+    index = unravel(flat, shape)
     return np.stack(index, axis=1) if shape else np.zeros((total, 0), np.int64)
 
 

@@ -1,0 +1,46 @@
+"""Positions in arrays of any number of dimensions, which numpy numbers up to 64."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+NUMBERED: Final = 64
+"""Dimensions that numpy's arrays may have."""
+
+
+def unravel(flat: NDArray[np.int64], sizes: Sequence[int]) -> list[NDArray[np.int64]]:
+    """The index of each position, dimension by dimension, the last one the fastest.
+
+    >>> import numpy
+    >>> [i.tolist() for i in unravel(numpy.arange(6), (2, 3))]
+    [[0, 0, 0, 1, 1, 1], [0, 1, 2, 0, 1, 2]]
+    >>> [int(i) for i in unravel(numpy.int64(5), (1,) * 69 + (2, 3))[-3:]]
+    [0, 1, 2]
+    """
+    import numpy as np
+
+    if len(sizes) <= NUMBERED:
+        return [*np.unravel_index(flat, sizes)] if sizes else []
+    index = []
+    for size in reversed(sizes):
+        index.append(flat % size)
+        flat = flat // size
+    return index[::-1]
+
+
+def ravel(index: Sequence[NDArray[np.int64]], sizes: Sequence[int]) -> NDArray[np.int64]:
+    """The position of each index, of at least one dimension.
+
+    >>> import numpy
+    >>> ravel(unravel(numpy.arange(6), (2, 3)), (2, 3)).tolist()
+    [0, 1, 2, 3, 4, 5]
+    """
+    flat = index[0]
+    for i, size in zip(index[1:], sizes[1:], strict=True):
+        flat = flat * size + i
+    return flat

@@ -1,0 +1,143 @@
+"""Deep, long and wide programs through every command: an answer or an own error, without frames.
+
+More than Python has frames where a text may nest so deep; the sizes of `large.KINDS` with --full.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+import pytest
+from click.testing import CliRunner
+
+from hloscope.cli.app import app
+from tests.large import KINDS, call_chain, call_tree, large_sizes, recursion, wide_tuple
+
+COMMANDS = """
+    verify -
+    print -
+    ls - --all
+    ls - --json
+    infer -
+    run - --random 1 --max-steps 20000
+    opt - --fold
+    index -
+    index - --json
+    index - --to-parameters
+    index - --from-operand 0
+    index - --linear
+    index - --format svg
+    index - --format html
+    index - --verify
+    index - --verify --linear
+    index - --to-parameters --verify
+    index - --all --to-parameters
+""".strip().splitlines()
+SAMPLED = {
+    "call chain": 1100,
+    "recursion": 40,
+    "reduce of chain": 1200,
+    "wide tuple": 100,
+    "wide result": 60,
+}
+"""Smaller sizes than of the others, for the time."""
+
+
+def invoke(command: str, text: str) -> tuple[int, str]:
+    """Exit code and output of a command; any exception is raised."""
+    done = CliRunner().invoke(app, command.split(), input=text.encode())
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return done.exit_code, done.output
+
+
+def own(command: str, text: str) -> str:
+    """What the command ends with that is no answer and no own error; empty if that is not so."""
+    code, output = invoke(command, text)
+    return output[-300:] if code == 5 or not output else ""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_commands_answer_whatever_is_large(kind: str, full: bool) -> None:
+    make, size = KINDS[kind]
+    if not full:
+        size = SAMPLED.get(kind, size if size < 100 else 300)
+    text = make(size)
+    commands = COMMANDS if full else [c for i, c in enumerate(COMMANDS) if i % 3 == len(kind) % 3]
+    wrong = {command: said for command in commands if (said := own(command, text))}
+    assert wrong == {}
+
+
+QUESTIONS = ["index - --verify", "index - --to-parameters --verify", "index - --linear --verify"]
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize(("make", "size"), [(call_chain, 1500), (call_tree, 30)])
+def test_proofs_walk_into_calls_without_frames(
+    make: Callable[[int], str], size: int, question: str
+) -> None:
+    before = sys.getrecursionlimit()
+    code, output = invoke(question, make(size))
+    assert code == 0
+    assert "proof: isl" in output
+    assert sys.getrecursionlimit() == before
+
+
+def test_proofs_of_functions_that_call_themselves_are_undecided() -> None:
+    code, output = invoke("index - --all --verify", recursion(3))
+    assert code == 0
+    assert "refuted" not in output
+
+
+def test_answers_do_not_repeat_long_types() -> None:
+    """Each output's section has the type of the operand: it would grow with the square."""
+    small, large = (len(invoke("index -", wide_tuple(n))[1]) for n in (100, 1000))
+    assert large < 11 * small
+    _, told = invoke("index - --output 1 --json", wide_tuple(1025))
+    assert "1025 in all" in told
+    assert "in all" not in invoke("index - --output 1 --json", wide_tuple(1024))[1]
+
+
+@pytest.mark.parametrize("modes", ["--to-parameters", "--linear", "--all --linear", "--physical"])
+def test_sizes_past_64_bits_are_answered_or_refused(modes: str) -> None:
+    for exponent in (31, 32, 62, 63, 64, 66):
+        code, output = invoke(f"index - {modes}", large_sizes(exponent))
+        assert code in (0, 4), output
+        assert output
+
+
+def test_labels_of_a_convolution_take_no_memory() -> None:
+    dims = "b, 0, 1, f"
+    text = (
+        "func.func @main(%a: tensor<1x4x4x1xf32>, %k: tensor<3x3x1x1xf32>) -> tensor<1x2x2x1xf32> {"
+        f"\n %0 = stablehlo.convolution(%a, %k) dim_numbers = [{dims}]x[0, 1, i, o]->[{dims}], "
+        "window = {} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : "
+        "(tensor<1x4x4x1xf32>, tensor<3x3x1x1xf32>) -> tensor<1x2x2x1xf32>\n"
+        " return %0 : tensor<1x2x2x1xf32>\n}\n"
+    )
+    assert invoke("ls - --all", text)[0] == 0
+    generic = invoke("print - --generic", text)[1]
+    pretty = "output_spatial_dimensions = [1, 2]"
+    raw = "[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]"
+    spelled = (
+        "raw input_batch_dimension = 0, input_feature_dimension = 3, input_spatial_dimensions = "
+        "[1, 2], kernel_input_feature_dimension = 2, kernel_output_feature_dimension = 3, "
+        "kernel_spatial_dimensions = [0, 1], output_batch_dimension = 0, "
+        f"output_feature_dimension = 3, {pretty}"
+    )
+    assert raw in generic
+    wrong = generic.replace(raw, spelled.replace(pretty, pretty.replace("2]", "99999999999]")))
+    assert "99999999999" in wrong
+    for command in ("ls - --all", "index - --all", "show - 0"):
+        assert invoke(command, wrong)[0] in (0, 3)
+
+
+def test_calls_that_are_missing_are_no_crash() -> None:
+    text = (
+        "func.func @main(%p: tensor<i1>, %a: tensor<2xf32>) -> tensor<2xf32> {\n"
+        '  %0 = "stablehlo.if"(%p) ({\n    "stablehlo.return"(%a) : (tensor<2xf32>) -> ()\n  })'
+        " : (tensor<i1>) -> tensor<2xf32>\n  return %0 : tensor<2xf32>\n}\n"
+    )
+    for command in ("ls - --all", "index -", "index - --verify", "verify -", "show - 0"):
+        assert invoke(command, text)[0] in (0, 1, 3, 4)
