@@ -180,6 +180,10 @@ def unknown_flows(at: Context, ins: Instruction, reason: str) -> Iterator[Flow]:
             yield Flow(k, leaf, (unknown,))
 
 
+_BARE: Final = "all-reduce", "all_reduce"
+"""Ops whose asynchronous value is the result."""
+
+
 def _begun(start: Instruction) -> tuple[Type, bool]:
     """The type of the result inside an asynchronous value, and is it all of the value?
 
@@ -241,10 +245,10 @@ def _named(
 
 def _result_offset(at: Context, done: Instruction) -> int:
     """Number of the first leaf of the result inside the asynchronous value."""
-    start = done.operands[0]
-    while isinstance(start.op, AsyncUpdate) and start.operands:
-        start = start.operands[0]
-    return 0 if _begun(start)[1] else at.offset(start.type, 1)
+    assert isinstance(done.op, AsyncDone)
+    begun = done.operands[0].type
+    is_all = done.op.wrapped_name in _BARE or not isinstance(begun, TupleType)
+    return 0 if is_all else at.offset(begun, 1)
 
 
 @reads(AsyncDone)

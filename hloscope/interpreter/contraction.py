@@ -109,6 +109,7 @@ def _scaled(x: Array, scale: Array, dtype: np.dtype[Any]) -> Array:
 def _ragged_dot(op: RaggedDot, at: Site) -> Kernel:
     """One masked product for each group: the rows of a group meet its part of `rhs`.
 
+    A group of negative size has no rows.
     Source: CHLO `ragged_dot`: three modes by the kind of the ragged dimension.
     """
     dims = op.dimensions
@@ -117,8 +118,9 @@ def _ragged_dot(op: RaggedDot, at: Site) -> Kernel:
     is_contracting, is_batch = ragged in dims.lhs_contracting, ragged in dims.lhs_batch
 
     def kernel(lhs: Array, rhs: Array, group_sizes: Array) -> Array:
-        ends = np.cumsum(group_sizes.astype(np.int64), -1)
-        starts = ends - group_sizes.astype(np.int64)
+        counts = np.clip(group_sizes, 0, lhs.shape[ragged]).astype(np.int64)
+        ends = np.cumsum(counts, -1)
+        starts = ends - counts
         parts: list[Array] = []
         total: Any = None
         for group in range(group_sizes.shape[-1]):

@@ -297,7 +297,7 @@ class _Rebuilding:
         if captured(ins):
             self._computations.clear()
             calls = tuple([self._computation(c) for c in ins.calls])
-        running = Instruction(made.name, made.type, made.op, operands, calls)
+        running = Instruction(made.name, made.type, made.op, operands, calls, extras=made.extras)
         body = Body((*parameters, running), tuple(parameters), running)
         return Instance(
             made, None, sources, feeding, Computation("entry", body), self._sizes, reason
@@ -349,7 +349,9 @@ class _Rebuilding:
         except (HloscopeError, ValueError, IndexError, TypeError) as error:
             text = getattr(error, "message", error)
             raise ShrinkError(f"`{ins.op.name}` {wrong}: {text}") from None
-        made = Instruction(name or self._name(ins.name), type, op, operands, calls)
+        made = Instruction(
+            name or self._name(ins.name), type, op, operands, calls, extras=ins.extras
+        )
         self._new[ins] = made
         return made
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from hloscope.fusion.analysis import Analysis
 from hloscope.hlo_parser import parse_hlo
 from hloscope.indexing import Precision
 from hloscope.indexing.analysis import input_to_output, output_to_input
+from hloscope.proof import Execution
 from hloscope.stablehlo import parse_stablehlo
-from tests.indexing.relations import instruction, without_domain
+from tests.indexing.relations import Values, instruction, relation, without_domain
 
 GEMM = (
     'backend_config={"gemm_backend_config":{"beta":0,"dot_dimension_numbers":'
@@ -68,16 +70,30 @@ def test_a_bias_and_a_summand_of_a_matrix_product() -> None:
     assert without_domain(input_to_output(ins, 3)[0][0].map) == "(d0)[s0] -> (s0, d0)"
 
 
-def test_a_cholesky_factor_reads_its_triangle_and_the_error_code_the_matrix() -> None:
-    text = "(f32[5,3,3], s32[5]) custom-call(f32[5,3,3]), "
+@pytest.mark.parametrize("uplo", "LU")
+def test_a_factor_in_place_reads_its_triangle_and_the_rest_itself(uplo: str) -> None:
     ins = instruction(
-        f'{text}custom_call_target="lapack_spotrf_ffi", backend_config={{uplo = 76 : ui8}}'
+        "(f32[5,3,3], s32[5]) custom-call(f32[5,3,3]), custom_call_target="
+        f'"lapack_spotrf_ffi", backend_config={{uplo = {ord(uplo)} : ui8}}'
     )
-    plain = instruction("f32[5,3,3] cholesky(f32[5,3,3]), lower=true")
-    assert output_to_input(ins) == output_to_input(plain)
-    ((code,),) = output_to_input(ins, 1)
-    assert code.precision is Precision.OVER
-    assert without_domain(code.map) == "(d0)[s0, s1] -> (d0, s0, s1)"
+    triangle = np.tril if uplo == "L" else np.triu
+    is_read = triangle(np.ones((3, 3), bool))
+    reads = {
+        ((b, i, j), (b, r, c))
+        for b in range(5)
+        for i, j, r, c in np.ndindex(3, 3, 3, 3)
+        if (is_read[i, j] and is_read[r, c]) or (i, j) == (r, c)
+    }
+    ((factor,), (code,)) = output_to_input(ins), output_to_input(ins, 1)
+    assert {pair[:2] for pair in relation(factor, Values(0))} == reads
+    written, codes = input_to_output(ins, 0)
+    assert {pair[1::-1] for pair in relation(written, Values(0))} == reads
+    assert {a.precision for a in (*factor, *written, *code, *codes)} == {Precision.OVER}
+    assert without_domain(code[0].map) == "(d0)[s0, s1] -> (d0, s0, s1)"
+    execution = Execution(ins)
+    for output in range(2):
+        shown = execution.check(output, 0, 0)
+        assert (shown.reason, shown.violation) == ("", None)
 
 
 def test_a_factorisation_stays_within_its_batch() -> None:

@@ -239,6 +239,19 @@ def test_what_is_no_number_stays_in_its_group() -> None:
     assert values(text, [[2.0, 3.0]], [[np.inf], [5.0]], [1, 1]) == [[[np.inf]], [[15.0]]]
 
 
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [([-2, 1], [10, 0, 0]), ([2, -1], [1, 1, 0]), ([9, 9], [1, 1, 1]), ([-9, -1], [0, 0, 0])],
+)
+def test_groups_of_negative_size_have_no_rows(sizes: list[int], expected: list[int]) -> None:
+    dims = {
+        "lhs_contracting": [1], "rhs_contracting": [1], "lhs_ragged": [0], "rhs_group": [0],
+    }  # fmt: skip
+    text = ragged("3x1xf32", "2x1x1xf32", "2xi8", "3x1xf32", dims)
+    found = values(text, [[1.0]] * 3, [[[1.0]], [[10.0]]], sizes)
+    assert found == [[e] for e in expected]
+
+
 def test_group_sizes_of_every_batch() -> None:
     dims = {
         "lhs_batching": [0], "rhs_batching": [1], "lhs_contracting": [2], "rhs_contracting": [2],

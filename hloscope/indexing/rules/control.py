@@ -8,6 +8,7 @@ is the business of `hloscope.fusion`.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from hloscope.indexing.access import Accesses, Precision
 from hloscope.indexing.rules.build import (
@@ -25,7 +26,7 @@ from hloscope.indexing.rules.registry import (
 )
 from hloscope.ir.graph import Instruction
 from hloscope.ir.op import Op
-from hloscope.ir.types import Type
+from hloscope.ir.types import TupleType, Type
 from hloscope.ops.control import (
     AddDependency,
     AfterAll,
@@ -48,7 +49,11 @@ from hloscope.ops.control import (
     UnknownOp,
     While,
 )
+from hloscope.ops.elementwise import ELEMENTWISE
 from hloscope.ops.transfers import Recv, RecvDone, Send, SendDone
+
+_COPY: Final = ELEMENTWISE["copy"]
+"""Of a whole tuple as well, as the other element-wise ops are not."""
 
 
 def _leaf(type: Type, number: int) -> Accesses:
@@ -103,6 +108,20 @@ def _(ins: Instruction, op: Op, operand: int) -> tuple[Accesses, ...]:
         _leaf(type, output - first) if first <= output < end else NEVER
         for output in range(len(leaves(ins.type)))
     )
+
+
+@output_to_input(_COPY, memo=False)
+def _(ins: Instruction, op: Op, output: int) -> tuple[Accesses, ...]:
+    type = ins.operands[0].type
+    return (_leaf(type, output) if isinstance(type, TupleType) else identity(sizes(ins.type)),)
+
+
+@input_to_output(_COPY, memo=False)
+def _(ins: Instruction, op: Op, operand: int) -> tuple[Accesses, ...]:
+    type = ins.operands[0].type
+    if not isinstance(type, TupleType):
+        return (identity(sizes(type)),)
+    return tuple([_leaf(type, output) for output in range(len(leaves(type)))])
 
 
 # Some leaves of operand 0, in order.

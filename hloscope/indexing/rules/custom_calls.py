@@ -34,6 +34,7 @@ from hloscope.indexing.rules.build import (
 from hloscope.indexing.rules.convolution import Meeting
 from hloscope.indexing.rules.dependence import Bodies
 from hloscope.indexing.rules.elementwise import broadcast_read, broadcast_write
+from hloscope.indexing.rules.linalg import in_place
 from hloscope.indexing.rules.registry import Direction, input_to_output, lookup, output_to_input
 from hloscope.ir.graph import Instruction
 from hloscope.ir.op import Op
@@ -91,6 +92,11 @@ def _top_k(ins: Instruction) -> Op:
 def _cholesky(ins: Instruction) -> Op:
     config = _config(ins)
     return Cholesky(_flag(config, "lower") or _number(config, "uplo") == ord("L"))
+
+
+def _is_in_place(op: CustomCall) -> bool:
+    """Is it LAPACK's factorisation, which leaves the other triangle as it is?"""
+    return op.call_target_name.endswith("potrf_ffi")
 
 
 def _solve(ins: Instruction) -> Op:
@@ -328,7 +334,9 @@ def _reads(
     equal = _op_of(ins)
     if equal is None:
         return None
-    if output > 0 and not isinstance(equal, TopK):
+    if isinstance(equal, Cholesky) and output == 0 and _is_in_place(op):
+        return (in_place(here, equal),)
+    if output > 0 and not isinstance(equal, TopK | Domain):
         if isinstance(equal, Cholesky):  # the error code
             return (_same_batch(here, shapes[0], len(shapes[0]) - 2),)
         return (NEVER,) * len(shapes)  # workspace
@@ -378,6 +386,8 @@ def _writes(
     assert entry.rule is not None
     found = entry.rule(inner, equal, operand)
     if isinstance(equal, Cholesky):
+        if _is_in_place(op):
+            found = (in_place(here, equal),)
         codes = [_same_batch(here, shape, len(here) - 2) for shape in outputs[1:]]
         return (*found, *codes)
     return (*found, *rest[len(found) - 1 :])

@@ -1,6 +1,6 @@
 """Linear algebra and transforms.
 
-The triangle that an op does not read, and the one it does not define in its result, are left out.
+The triangle that an op does not read is left out.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from hloscope.affine import Dim, Expr, Range
 from hloscope.indexing.access import Accesses
 from hloscope.indexing.map import IndexingMap
-from hloscope.indexing.rules.build import MapBuilder, dims, exact, sizes
+from hloscope.indexing.rules.build import MapBuilder, dims, exact, over, sizes
 from hloscope.indexing.rules.registry import input_to_output, output_to_input
 from hloscope.ir.graph import Instruction
 from hloscope.ir.types import Dims
@@ -37,55 +37,50 @@ def _at_most(at: MapBuilder, low: Expr, high: Expr, size: int) -> None:
     at.require(high - low, 0, size - 1)
 
 
-# Cholesky, lower: L[i, j] for j <= i reads row i up to column j and the rows above j of the lower
-# triangle.  Two disjoint pieces: the row where it is below row j, and the block up to row j.
-# Upper is the same with rows and columns exchanged.
+# Cholesky: a matrix that is not positive definite gives a matrix of NaNs, the triangle that is not
+# the factor's included.  So each element of the result reads the whole triangle that is read.
 
 
-def _pair(op: Cholesky, rank: int) -> tuple[Expr, Expr]:
-    row, column = Dim(rank - 2), Dim(rank - 1)
+def _triangle(op: Cholesky, row: Expr, column: Expr) -> tuple[Expr, Expr]:
+    """The greater index and the smaller one of the elements that are read."""
     return (row, column) if op.lower else (column, row)
-
-
-def _matrix(op: Cholesky, rank: int, row: Expr, column: Expr) -> list[Expr]:
-    return [*dims(rank - 2), *((row, column) if op.lower else (column, row))]
 
 
 @output_to_input(Cholesky)
 def _(ins: Instruction, op: Cholesky, output: int) -> tuple[Accesses, ...]:
     shape = sizes(ins.type)
-    rank, n = len(shape), shape[-1]
-    i, j = _pair(op, rank)
-    at = MapBuilder(shape)
-    column = at.range(n)
-    at.require(i - j, 1, n - 1)
-    _at_most(at, column, j, n)
-    own_row = at.map(_matrix(op, rank, i, column))
-    at = MapBuilder(shape)
-    r, c = at.range(n), at.range(n)
-    _at_most(at, j, i, n)
-    _at_most(at, r, j, n)
-    _at_most(at, c, r, n)
-    return (exact(own_row, at.map(_matrix(op, rank, r, c))),)
+    at, batch, n = MapBuilder(shape), len(shape) - 2, shape[-1]
+    row, column = at.range(n), at.range(n)
+    greater, smaller = _triangle(op, row, column)
+    _at_most(at, smaller, greater, n)
+    return (exact(at.map([*dims(batch), row, column])),)
 
 
 @input_to_output(Cholesky)
 def _(ins: Instruction, op: Cholesky, operand: int) -> tuple[Accesses, ...]:
-    """A[r, c] reaches the rest of its row, and all rows from column r on."""
     shape = sizes(ins.type)
-    rank, n = len(shape), shape[-1]
-    r, c = _pair(op, rank)
+    at, batch, n = MapBuilder(shape), len(shape) - 2, shape[-1]
+    greater, smaller = _triangle(op, Dim(batch), Dim(batch + 1))
+    _at_most(at, smaller, greater, n)
+    return (exact(at.map([*dims(batch), at.range(n), at.range(n)])),)
+
+
+_NO_FACTOR = "what is left of a triangle that has no factor is not said"
+
+
+def in_place(shape: Dims, op: Cholesky) -> Accesses:
+    """Both ways between a matrix and its factor where the other triangle keeps its elements."""
+    batch, n = len(shape) - 2, shape[-1]
+    here = _triangle(op, Dim(batch), Dim(batch + 1))
     at = MapBuilder(shape)
-    j = at.range(n)
-    _at_most(at, c, j, n)
-    at.require(r - j, 1, n - 1)
-    own_row = at.map(_matrix(op, rank, r, j))
+    row, column = at.range(n), at.range(n)
+    there = _triangle(op, row, column)
+    for greater, smaller in (here, there):
+        _at_most(at, smaller, greater, n)
+    factor = at.map([*dims(batch), row, column])
     at = MapBuilder(shape)
-    i, j = at.range(n), at.range(n)
-    _at_most(at, c, r, n)
-    _at_most(at, r, j, n)
-    _at_most(at, j, i, n)
-    return (exact(own_row, at.map(_matrix(op, rank, i, j))),)
+    at.require(here[1] - here[0], 1, n - 1)
+    return over(_NO_FACTOR, factor, at.map(dims(batch + 2)))
 
 
 # Triangular solve.  In terms of the lower triangular matrix T of T y = b, y[i] reads b[k] for

@@ -2,6 +2,7 @@
 
 The rows of group `g` are those from the sum of the sizes before `g` to that sum plus its own: a
 condition on runtime variables, one map per group.  With many groups the maps are one superset.
+A group of negative size has no rows, as one of size 0.
 Source: JAX `lax.ragged_dot_general`, whose three modes HLO has as well.
 """
 
@@ -44,6 +45,20 @@ def _labels(ins: Instruction, op: RaggedDot) -> list[list[int | str]]:
     return [left, right, result]
 
 
+def _before(ins: Instruction, labels: Sequence[list[int | str]]) -> list[int | str]:
+    """Labels of the dimensions along which group sizes may differ: those before the ragged one.
+
+    Dimensions of the left side are counted by kind: batch, then free or contracting ones.
+    """
+    assert isinstance(ins.op, RaggedDot)
+    dimensions, (ragged,) = ins.op.dimensions, ins.op.lhs_ragged
+    batch, contracting = dimensions.lhs_batch, dimensions.lhs_contracting
+    free = [d for d in range(len(labels[0])) if d not in (*batch, *contracting)]
+    order = (*batch, *(contracting if ragged in contracting else free))
+    count = len(sizes(ins.operands[2].type)) - 1
+    return [labels[0][d] for d in order[: order.index(ragged)]][:count]
+
+
 def _shapes(ins: Instruction) -> list[Dims]:
     return [*(sizes(operand.type) for operand in ins.operands[:2]), sizes(ins.type)]
 
@@ -74,14 +89,14 @@ def _map(
     """The map for the elements in some neighbouring groups; `None`: in any, or in none."""
     here, there = ends
     at = MapBuilder(shapes[here])
-    names = list(dict.fromkeys([*labels[there], *([] if groups is None else [ragged])]))
+    leading = [] if groups is None else _before(ins, labels)
+    names = list(dict.fromkeys([*labels[there], *([] if groups is None else [*leading, ragged])]))
     extent = {n: s for k in range(3) for n, s in zip(labels[k], shapes[k], strict=True)}
     index = index_by_labels(at, labels[here], names, tuple(extent[n] for n in names))
     where = dict(zip(names, index, strict=True))
     where |= {n: Dim(k) for k, n in enumerate(labels[here])}
     if groups is not None:
-        batches = sizes(ins.operands[2].type)[:-1]
-        batch: list[Expr] = [where.get(n, Const(0)) for n in labels[2][: len(batches)]]
+        batch: list[Expr] = [where[n] for n in leading]
         size = extent[ragged]
         origin = ins.operands[2]
         reads = [at.read(0, size, origin, (*batch, Const(g))) for g in range(groups.stop)]

@@ -26,7 +26,7 @@ from hloscope.ops.dynamic import (
     GetDimensionSize,
     SetDimensionSize,
 )
-from hloscope.ops.elementwise import Elementwise, ImplicitBroadcast
+from hloscope.ops.elementwise import ELEMENTWISE, Elementwise, ImplicitBroadcast
 from hloscope.ops.gather_scatter import Scatter
 from hloscope.ops.reduction import Map, Reduce, Sort
 from hloscope.ops.shape import (
@@ -50,7 +50,7 @@ MAX_VISITS: Final = 128
 
 PASSED_ON: Final[tuple[type[Op], ...]] = (
     control.Tuple, control.GetTupleElement, control.Return, control.OptimizationBarrier,
-    control.Domain, control.AddDependency, control.CopyStart, control.CopyDone,
+    control.Domain, control.AddDependency, control.CopyStart, control.CopyDone, ELEMENTWISE["copy"],
 )  # fmt: skip
 """Ops whose value is made of operands as they are."""
 ALIKE: Final[tuple[type[Op], ...]] = (
@@ -399,6 +399,8 @@ def _origin(ins: Instruction, read: SizeRead, seen: dict[Place, Place]) -> Place
 def _traced(value: Instruction, tensor: int, dimension: int) -> Reads:
     """The sizes of which one is the size asked about; none where they are not the same."""
     match value.op:
+        case op if isinstance(op, PASSED_ON):
+            return size_reads(value, tensor, dimension) or ()
         case Elementwise() | Map():
             all_of = [r for o in range(len(value.operands)) for r in _size(value, o, dimension)]
             return tuple(all_of)
@@ -407,7 +409,5 @@ def _traced(value: Instruction, tensor: int, dimension: int) -> Reads:
         case Slice() | DynamicSlice() | Reduce() | DotGeneral() | DynamicUpdateSlice() | Scatter():
             found = size_reads(value, tensor, dimension) or ()
             return found if all(not r.reason for r in found) else ()
-        case op if isinstance(op, PASSED_ON):
-            return size_reads(value, tensor, dimension) or ()
         case _:
             return ()
