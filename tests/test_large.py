@@ -107,6 +107,17 @@ def test_sizes_past_64_bits_are_answered_or_refused(modes: str) -> None:
         assert output
 
 
+def test_positions_past_64_bits_are_not_refuted() -> None:
+    tile = ":T(9223372036854775807,9223372036854775807)"
+    text = (
+        f"ENTRY e {{ p = f32[16,256]{{1,0{tile}}} parameter(0) "
+        f"ROOT r = f32[256,16]{{1,0{tile}}} transpose(p), dimensions={{1,0}} }}"
+    )
+    code, output = invoke("index - --linear --verify", text)
+    assert code == 0
+    assert "undecided: a position in memory does not fit into 64 bits" in output
+
+
 def test_labels_of_a_convolution_take_no_memory() -> None:
     dims = "b, 0, 1, f"
     text = (

@@ -16,7 +16,7 @@ from hloscope.fusion.blueprint import Blueprints
 from hloscope.fusion.leaves import Part
 from hloscope.indexing import Access, Accesses, IndexingMap, Precision
 from hloscope.indexing.flat import unravel
-from hloscope.indexing.layout import address_map, major_to_minor
+from hloscope.indexing.layout import address_map, major_to_minor, placed_sizes
 from hloscope.indexing.rules.build import sizes as sizes_of
 from hloscope.ir.graph import Computation, Instruction
 from hloscope.ir.types import TensorType, Type
@@ -725,6 +725,8 @@ def placing(type: Type, order: Order) -> IndexingMap | None:
     if not isinstance(type, TensorType):
         raise UnsupportedError("only tensors have places in memory")
     if order == "linear":
+        if prod(placed_sizes(type)) > POS_INF:
+            raise UndecidedError("a position in memory does not fit into 64 bits")
         return address_map(type)
     order_of = major_to_minor(type)
     return IndexingMap.of_sizes(sizes_of(type), (), [Dim(k) for k in order_of])
