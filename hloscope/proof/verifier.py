@@ -89,6 +89,8 @@ class Verifier:
         self._blueprints = Blueprints()
         self._numbers: dict[object, int] = {}
         self._numbered: tuple[Instruction, int] | None = None
+        self._structures: dict[object, int] = {}
+        self._asked: tuple[Instruction | None, int] = (None, 0)
         self._done: dict[object, Check] = {}
         self._last: tuple[object, _Truth] | None = None
         self._execution: tuple[object, Execution] | None = None
@@ -183,21 +185,21 @@ class Verifier:
         """
         if rest[-1] is not None:
             return ins, *rest
-        if self._numbered is None or self._numbered[0] is not ins:
-            structure = self._structure(ins)
-            self._numbered = ins, self._numbers.setdefault(structure, len(self._numbers))
-        return (self._numbered[1], *rest)
+        if self._asked[0] is not ins:
+            number = self._structures.setdefault(self._structure(ins), len(self._structures))
+            self._asked = (ins, number)
+        return self._asked[1], *rest
 
     def _structure(self, ins: Instruction) -> object:
-        """What an instruction is and reads."""
+        """Equal for instructions of equal structure, as far as answers can depend on it."""
         number = self._blueprints
         read = (*ins.operands, *captured(ins))
-        first = {value: k for k, value in reversed([*enumerate(read)])}
-        same = [first[value] for value in read]
+        at: dict[Instruction, int] = {}
+        same = [at.setdefault(value, k) for k, value in enumerate(read)]
         before = [self._integers(value) for value in read]
         calls = [number.number(c) for c in ins.calls]
         types = [number.type_number(v.type) for v in (ins, *read)]
-        return number.op_of(ins), tuple(types), tuple(calls), tuple(same), tuple(before)
+        return (number.op_of(ins), tuple(types), tuple(calls), tuple(same), tuple(before))
 
     def _integers(self, value: Instruction) -> object:
         """How an integer value is computed, as far as it may be known."""
