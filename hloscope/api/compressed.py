@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from hloscope.errors import InputError
+from hloscope.hlo_parser.proto.sniff import is_proto
 from hloscope.limits import MOST_INPUT
 
 GZIP: Final = b"\x1f\x8b"
@@ -42,7 +43,8 @@ def read_stream(stream: BinaryIO, name: str) -> bytes:
         return _joined(_gunzipped(blocks, name), name, "decompressed ")
     if first.startswith(ZSTD):
         return _joined(_unzstd(blocks, name), name, "decompressed ")
-    if b"\0" in first and not first.startswith(MLIR) and len(first) == _BLOCK:
+    binary = first.startswith(MLIR) or is_proto(first)
+    if b"\0" in first and not binary and len(first) == _BLOCK:
         raise InputError(f"{name} is not text: there is a zero byte at {first.index(0)}")
     return _joined(blocks, name, "")
 

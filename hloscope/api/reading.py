@@ -11,14 +11,17 @@ from hloscope.api.compressed import read_file, read_stream
 from hloscope.api.program import Program
 from hloscope.errors import InputError, ParseError, UnsupportedError, did_you_mean
 from hloscope.hlo_parser import parse_hlo
+from hloscope.hlo_parser.proto.sniff import is_proto
 from hloscope.hlo_parser.sniff import decode
 from hloscope.lazy import lazy
 from hloscope.mlir.sniff import is_mlir
 from hloscope.source import Source
 
 if TYPE_CHECKING:
+    import hloscope.hlo_parser.proto.module as proto
     import hloscope.stablehlo as stablehlo
 else:
+    proto = lazy("hloscope.hlo_parser.proto.module")
     stablehlo = lazy("hloscope.stablehlo")
 
 
@@ -46,8 +49,8 @@ def read(source: Readable, *, name: str | None = None, strict: bool = False) -> 
     """Read a program.
 
     Args:
-        source: A path; HLO or StableHLO text as `str` or `bytes`; an open file; or the result of
-            `jax.jit(f).lower(...)` or of `.compile()` after it.
+        source: A path; HLO or StableHLO text as `str` or `bytes`; bytes of an HLO proto; an open
+            file; or the result of `jax.jit(f).lower(...)` or of `.compile()` after it.
         name: What error messages call the program; a path is its own name.
         strict: Read every part now.  By default parts are read when something asks for them, and
             errors in them show then.
@@ -148,6 +151,8 @@ def _files_in(path: Path) -> str:
 def _decoded(data: bytes, name: str) -> str:
     if data.startswith(b"ML\xefR"):
         raise UnsupportedError(f"{name}: MLIR bytecode is not read yet")
+    if is_proto(data):
+        return proto.proto_text(data, name)
     try:
         return decode(data, name)
     except ParseError as error:

@@ -22,7 +22,7 @@ _NAMES: Final = (
 )
 _PASS: Final = re.compile(r"(?:(?P<folder>.*)/)?(?P<pass>\d{4})\.(?P<stage>.+)")
 _PROGRAM: Final = re.compile(
-    r"(?P<stem>.+?)\.(?:hlo\.txt|hlo|txt|stablehlo\.mlir|mlir)(?:\.gz|\.zst)?$"
+    r"(?P<stem>.+?)\.(?:hlo\.txt|hlo\.pb|hlo|txt|stablehlo\.mlir|mlir)(?:\.gz|\.zst)?$"
 )
 _OTHERS: Final = re.compile(
     r"buffer-assignment|memory-usage|live-range|thunk|ir-|\.ll$|\.ptx$|debug_options|flagfile"

@@ -1,0 +1,1 @@
+"""HLO in protobuf's binary form (`HloProto`, `HloModuleProto`, `HloSnapshot`) → HLO text."""

@@ -1,0 +1,94 @@
+"""`LiteralProto` → the text of a constant."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any, Final
+
+from hloscope.hlo_parser.literals import numpy, numpy_dtype, print_literal
+from hloscope.hlo_parser.proto.shapes import shape_text
+from hloscope.hlo_parser.proto.wire import Message
+from hloscope.hlo_parser.types import parse_type
+from hloscope.ir.types import TensorType, TupleType, Type
+
+if TYPE_CHECKING:
+    from hloscope.hlo_parser.literals import Value
+
+_LISTED: Final = {"pred": "preds"} | {
+    name: f"{name}s" for name in ("s32", "s64", "u32", "u64", "f32", "f64", "c64", "c128")
+}
+"""Element types whose values are lists of numbers; others are bytes."""
+
+
+def literal_text(literal: Message) -> str:
+    """Return the text of a literal; `{...}` where the values are left out.
+
+    Raises:
+        ParseError: The values do not fill the shape.
+        UnsupportedError: It has a part that text does not have.
+    """
+    type_ = parse_type(shape_text(literal["shape"]))
+    if literal["dynamic_sizes"]:
+        literal.refuse("dynamic_sizes", "literals of dynamic sizes are not read")
+    value = _value(literal, type_)
+    return "{...}" if value is None else print_literal(type_, value)
+
+
+def _value(literal: Message, type_: Type) -> Value | None:
+    """The arrays; `None` where values are left out."""
+    if isinstance(type_, TupleType):
+        parts = literal["tuple_literals"]
+        if len(parts) != len(type_.elements):
+            literal.fail("tuple_literals", f"{len(parts)} for {len(type_.elements)} elements")
+        values = []
+        for part, element in zip(parts, type_.elements, strict=True):
+            value = _value(part, element)
+            if value is None:
+                literal.refuse("tuple_literals", "a part has no values")
+            values.append(value)
+        return tuple(values)
+    if not isinstance(type_, TensorType) or type_.bounds:
+        literal.refuse("shape", "a literal of this shape is not read")
+    array: Value | None = _array(literal, type_)
+    return array
+
+
+def _array(literal: Message, type_: TensorType) -> Any:
+    np = numpy()
+    name = type_.element.name
+    field = _LISTED.get(name, f"{name}s")
+    count = prod(type_.shape)
+    values = literal[field]
+    if count and field not in literal:
+        return None
+    dtype = numpy_dtype(type_.element)
+    if isinstance(values, bytes):
+        flat = _from_bytes(values, type_)
+    elif name in ("c64", "c128"):
+        half = np.float32 if name == "c64" else np.float64
+        flat = np.array(values, half).view(dtype) if len(values) % 2 == 0 else None
+    else:
+        try:
+            flat = np.array(values, dtype)
+        except OverflowError:
+            literal.fail(field, f"a value is no {name}")
+    if flat is None or len(flat) != count:
+        literal.fail(field, "the values do not fill the shape")
+    order = type_.layout.minor_to_major[::-1] if type_.layout else tuple(range(type_.rank))
+    stored = flat.reshape([type_.shape[dim] for dim in order])
+    return stored.transpose([order.index(dim) for dim in range(type_.rank)])
+
+
+def _from_bytes(data: bytes, type_: TensorType) -> Any:
+    """Little-endian elements; one smaller than a byte stands in the low bits of its byte."""
+    np = numpy()
+    bits, dtype = type_.element.bits, numpy_dtype(type_.element)
+    raw = np.frombuffer(data, np.uint8)
+    if bits >= 8:
+        whole = len(raw) % dtype.itemsize == 0
+        return raw.view(dtype.newbyteorder("<")).astype(dtype) if whole else None
+    parts = raw & (1 << bits) - 1
+    if type_.element.kind == "signed":
+        signed = parts.astype(np.int8)
+        return np.where(signed >> bits - 1, signed - (1 << bits), signed).astype(dtype)
+    return parts.astype(dtype) if type_.element.kind == "unsigned" else parts.view(dtype)

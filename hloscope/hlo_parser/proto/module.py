@@ -1,0 +1,267 @@
+"""`HloModuleProto` → HLO text, which the reader of texts reads.
+
+So a program from a proto is what the same program's text is, errors and places included.
+Source: XLA's `HloModule::CreateFromProto`, `HloPrintOptions`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from hloscope.errors import InputError
+from hloscope.hlo_parser.opcodes import COMMON, SPELLINGS, Spelling
+from hloscope.hlo_parser.printer import joined
+from hloscope.hlo_parser.proto.attributes import ATTRIBUTES, frontend_text
+from hloscope.hlo_parser.proto.literals import literal_text
+from hloscope.hlo_parser.proto.shapes import ELEMENTS, shape_text
+from hloscope.hlo_parser.proto.sharding import numbers
+from hloscope.hlo_parser.proto.sniff import form
+from hloscope.hlo_parser.proto.wire import File, Message
+from hloscope.hlo_parser.scanner import NAME
+from hloscope.hlo_parser.values import quote
+from hloscope.ir.types import ELEMENT_TYPES
+from hloscope.limits import MOST_INPUT
+
+_LOCAL: Final = (1 << 32) - 1
+"""Bits of an instruction's id that name it within its computation."""
+_IDENTIFIER: Final = re.compile(NAME)
+_OPCODE: Final = re.compile(r"[a-z][a-z0-9-]*")
+_PRED: Final = 1
+_SPLIT: Final = ("all-gather-start", "all-reduce-start", "collective-permute-start")
+"""Asynchronous opcodes with the attributes of the opcode that they begin."""
+_ALIASES: Final = {1: "may-alias", 2: "must-alias"}
+_LOCATION: Final = ("file_name_id", "function_name_id", "line", "end_line", "column", "end_column")
+
+
+def proto_text(data: bytes, name: str) -> str:
+    """Return the HLO text of an `HloModuleProto`, `HloProto` or `HloSnapshot`.
+
+    Raises:
+        ParseError: The bytes are damaged, or say what no program says.
+        UnsupportedError: They have a field that is not known, or not read.
+        InputError: The text would be too long.
+    """
+    kind = form(data) or "HloModuleProto"
+    message = Message(File(name, data), kind, 0, len(data))
+    if kind == "HloSnapshot":
+        message = message["hlo"]
+    if kind != "HloModuleProto":
+        message = message["hlo_module"]
+    return _Text(message).text()
+
+
+class _Text:
+    """One module's text in the making."""
+
+    def __init__(self, module: Message) -> None:
+        self.module = module
+        self.computations: dict[int, str] = {}
+        for computation in module["computations"]:
+            if computation["id"] in self.computations:
+                computation.fail("id", f"another computation has the id {computation['id']}")
+            self.computations[computation["id"]] = _name(computation)
+
+    def text(self) -> str:
+        parts, total = [], 0
+        for part in self.parts():
+            total += len(part)
+            if total > MOST_INPUT:
+                limit = f"more than {MOST_INPUT >> 20} MiB of text"
+                raise InputError(f"{self.module.file.name} stands for {limit}")
+            parts.append(part)
+        return "".join(parts)
+
+    def parts(self) -> Iterator[str]:
+        module = self.module
+        entry = self.entry()
+        yield f"HloModule {_name(module)}"
+        for name, value in self.header():
+            yield f", {name}={value}"
+        yield "\n\n"
+        yield from _tables(module["stack_frame_index"])
+        sequences = {s["key"]: s["value"] for s in module["schedule"]["sequences"]}
+        for computation in module["computations"]:
+            yield "ENTRY %" if computation["id"] == entry else "%"
+            yield f"{_name(computation)} {{\n"
+            yield from self.body(computation, sequences.get(computation["id"]))
+            thread = computation["execution_thread"]
+            yield f"}}, execution_thread={quote(thread)}\n\n" if _is_other(thread) else "}\n\n"
+
+    def entry(self) -> int:
+        module = self.module
+        if module["entry_computation_id"] in self.computations:
+            return int(module["entry_computation_id"])
+        name = module["entry_computation_name"]
+        ids = [number for number, known in self.computations.items() if known == name]
+        if len(ids) != 1:
+            module.fail("entry_computation_id", "no computation has this id")
+        return ids[0]
+
+    def header(self) -> Iterator[tuple[str, str]]:
+        module = self.module
+        if "schedule" in module:
+            yield "is_scheduled", "true"
+        aliases = [
+            f"{{{numbers(entry['output_shape_index'])}}}: ({entry['parameter_number']}, "
+            f"{{{numbers(entry['parameter_shape_index'])}}}, {entry.word('kind', _ALIASES)})"
+            for entry in module["input_output_alias"]["entries"]
+        ]
+        if aliases:
+            yield "input_output_alias", f"{{ {', '.join(aliases)} }}"
+        donors = [
+            f"({entry['parameter_number']}, {{{numbers(entry['parameter_shape_index'])}}})"
+            for entry in module["buffer_donor"]["entries"]
+        ]
+        if donors:
+            yield "buffer_donor", f"{{ {', '.join(donors)} }}"
+        if "host_program_shape" in module:
+            shape = module["host_program_shape"]
+            parameters = joined([shape_text(one) for one in shape["parameters"]])
+            yield "entry_computation_layout", f"{{({parameters})->{shape_text(shape['result'])}}}"
+        attributes = frontend_text(module["frontend_attributes"])
+        if attributes:
+            yield "frontend_attributes", attributes
+
+    def body(self, computation: Message, sequence: Message | None) -> Iterator[str]:
+        """The lines of the instructions, in the order of the schedule where there is one."""
+        known: dict[int, Message] = {}
+        for ins in computation["instructions"]:
+            key = ins["id"] & _LOCAL
+            if key in known:
+                ins.fail("id", f"another instruction has the id {ins['id']}")
+            known[key] = ins
+        order = list(known)
+        if sequence is not None:
+            order = [number & _LOCAL for number in sequence["instruction_ids"]]
+            if set(order) != set(known) or len(order) != len(known):
+                sequence.fail("instruction_ids", "they are not the computation's instructions")
+        root = computation["root_id"] & _LOCAL
+        if root not in known:
+            computation.fail("root_id", f"no instruction has the id {computation['root_id']}")
+        for key in order:
+            yield "  ROOT " if key == root else "  "
+            yield from self.line(known[key], known)
+            yield "\n"
+
+    def line(self, ins: Message, known: dict[int, Message]) -> Iterator[str]:
+        opcode = ins["opcode"]
+        if not _OPCODE.fullmatch(opcode):
+            ins.fail("opcode", f"expected an opcode, found {quote(opcode)}")
+        yield f"%{_name(ins)} = {shape_text(ins['shape'])} {opcode}("
+        if opcode == "parameter":
+            yield str(ins["parameter_number"])
+        elif opcode == "constant":
+            yield literal_text(ins["literal"]) if "literal" in ins else "{...}"
+        yield from _names(ins, "operand_ids", known)
+        yield ")"
+        yield from self.attributes(ins, known)
+
+    def attributes(self, ins: Message, known: dict[int, Message]) -> Iterator[str]:
+        """`, name=value` of each attribute."""
+        spelling = _spelling(ins)
+        for name, attribute in spelling.attributes.items() if spelling else ():
+            if attribute.kind in ("call", "calls"):
+                continue
+            if name == "type" and ins["comparison_type"] == _usual_comparison(ins, known):
+                continue
+            write = ATTRIBUTES.get(name)
+            text = write(ins) if write else None
+            if text:
+                yield f", {name}={text}"
+        for name, computations in self.calls(ins, spelling, known):
+            yield f", {name}={computations}"
+        if any(side in ins["sparsity_config"] for side in ("lhs", "rhs")):
+            ins.refuse("sparsity_config", "sparse operands are not read")
+        for name in COMMON:
+            if name == "control-predecessors":
+                if ins["control_predecessor_ids"]:
+                    yield ", control-predecessors={"
+                    yield from _names(ins, "control_predecessor_ids", known)
+                    yield "}"
+            elif text := ATTRIBUTES[name](ins):
+                yield f", {name}={text}"
+
+    def calls(
+        self, ins: Message, spelling: Spelling | None, known: dict[int, Message]
+    ) -> Iterator[tuple[str, str]]:
+        """Names and values of the attributes that name computations."""
+        names = []
+        for number in ins["called_computation_ids"]:
+            if number not in self.computations:
+                ins.fail("called_computation_ids", f"no computation has the id {number}")
+            names.append(f"%{self.computations[number]}")
+        if not names:
+            return
+        attributes = spelling.attributes if spelling else {}
+        rows = [row for row in attributes.values() if row.kind in ("call", "calls")]
+        single = [row.name for row in rows if row.kind == "call"]
+        match ins["opcode"]:
+            case "while" if len(names) == 2:
+                names.reverse()  # the body is first
+            case "conditional":
+                operands = ins["operand_ids"]
+                selector = known.get(operands[0] & _LOCAL) if operands else None
+                if selector is None or selector["shape"]["element_type"] != _PRED:
+                    single = []
+            case "custom-call" if len(names) == 1:
+                single = ["to_apply"]
+        if len(single) == len(names):
+            yield from zip(single, names, strict=True)
+            if single == ["to_apply"] and ins["opcode"] == "custom-call":
+                return
+        else:
+            many = [row.name for row in rows if row.kind == "calls"]
+            yield (many[-1] if many else "calls"), f"{{{', '.join(names)}}}"
+
+
+def _spelling(ins: Message) -> Spelling | None:
+    opcode = ins["opcode"]
+    return SPELLINGS.get(opcode.removesuffix("-start") if opcode in _SPLIT else opcode)
+
+
+def _name(message: Message) -> str:
+    name: str = message["name"]
+    if not _IDENTIFIER.fullmatch(name):
+        message.fail("name", f"expected a name, found {quote(name[:80])}")
+    return name
+
+
+def _usual_comparison(ins: Message, known: dict[int, Message]) -> str:
+    """The type of a comparison that text does not name."""
+    first = known.get(ins["operand_ids"][0] & _LOCAL) if ins["operand_ids"] else None
+    element = ELEMENTS.get(first["shape"]["element_type"], "") if first else ""
+    kind = ELEMENT_TYPES[element].kind if element in ELEMENT_TYPES else ""
+    return {"signed": "SIGNED", "unsigned": "UNSIGNED", "pred": "UNSIGNED"}.get(kind, "FLOAT")
+
+
+def _is_other(thread: str) -> bool:
+    return thread not in ("", "main")
+
+
+def _names(ins: Message, field: str, known: dict[int, Message]) -> Iterator[str]:
+    for number, key in enumerate(ins[field]):
+        other = known.get(key & _LOCAL)
+        if other is None:
+            ins.fail(field, f"no instruction has the id {key}")
+        yield f"{', ' if number else ''}%{other['name']}"
+
+
+def _tables(index: Message) -> Iterator[str]:
+    """The tables of files, functions and stack frames."""
+    if not index["stack_frames"]:
+        return
+    for title, field in (("FileNames", "file_names"), ("FunctionNames", "function_names")):
+        yield f"{title}\n"
+        yield from (f"{at} {quote(text)}\n" for at, text in enumerate(index[field], 1))
+        yield "\n"
+    yield "FileLocations\n"
+    for at, place in enumerate(index["file_locations"], 1):
+        parts = (f"{name}={place[name]}" for name in _LOCATION)
+        yield f"{at} {{{' '.join(parts)}}}\n"
+    yield "\nStackFrames\n"
+    for at, frame in enumerate(index["stack_frames"], 1):
+        parent = frame["parent_frame_id"] + 1  # as XLA prints it
+        yield f"{at} {{file_location_id={frame['file_location_id']} parent_frame_id={parent}}}\n"
+    yield "\n\n"
