@@ -35,6 +35,8 @@ def test_right_maps_of_far_sizes_are_not_refuted(name: str, order: str, inverse:
     allowed = {Outcome.PROVED, Outcome.SAMPLED}
     if order == "linear" and name.startswith("one"):
         allowed = {Outcome.UNCLAIMED}
+    elif order == "linear" and name == "sizes together":
+        allowed = {Outcome.UNDECIDED}  # positions in memory go past 64 bits
     assert outcomes <= allowed
 
 
