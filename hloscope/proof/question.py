@@ -1,0 +1,250 @@
+"""The maps of one operand, compared with what is reached: by isl, and at single elements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from hloscope.affine import POS_INF, Dim
+from hloscope.errors import UnsupportedError
+from hloscope.indexing import Access, Accesses, IndexingMap, Precision
+from hloscope.indexing.layout import address_map, major_to_minor, placed_sizes
+from hloscope.indexing.rules.build import sizes as sizes_of
+from hloscope.ir.types import TensorType, Type
+from hloscope.proof.graph import Reached
+from hloscope.proof.points import Rows, Touching, first_difference
+from hloscope.proof.relations import Relating, Relations
+from hloscope.proof.truth import ROWS, Truth, Way, some_points
+from hloscope.simplifier.isl import CounterExample
+from hloscope.simplifier.isl_relations import UndecidedError, budgeted, context
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Order: TypeAlias = Literal["logical", "physical", "linear"]
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What was found out: by which means, for everything, and a pair that is wrong."""
+
+    means: str
+    is_whole: bool
+    example: CounterExample | None
+
+
+class Question:
+    """The maps of one operand and what they are compared with."""
+
+    def __init__(
+        self,
+        truth: Truth,
+        operand: int,
+        leaf: int,
+        accesses: Accesses,
+        order: Order,
+        inverse: bool,
+    ) -> None:
+        self.truth, self.accesses, self.inverse = truth, accesses, inverse
+        self.place = operand, leaf
+        self.there = truth.there(operand, leaf)
+        self.placed = placing(truth.here, order), placing(self.there, order)
+        self.is_over = any(a.precision is Precision.OVER for a in accesses)
+        self.is_far = any(_is_far(t, order) for t in (truth.here, self.there))
+
+    def _reached(self, way: Way) -> Reached[Any]:
+        reached = way.found.get(self.place, Reached(None))
+        if reached.unknown:
+            raise UndecidedError(f"unknown on the way: {reached.unknown}")
+        return reached
+
+    # --------------------------------------------------------------------------------------- isl
+
+    def as_json(self) -> Any:
+        """`by_isl` for JSON."""
+        found = self.by_isl()
+        return None if found is None else [[*found.dims], [*found.results], found.only_in]
+
+    def by_isl(self) -> CounterExample | None:
+        """A pair that is wrong; `None`: there is none."""
+        way = self.truth.relations()
+        reached = self._reached(way)
+        follower: Relating = way.follower
+        with budgeted(self.truth.budget) as isl:
+            real = self._real(isl, follower, reached.elements or {})
+            said = follower.union(self.accesses)
+            if self.is_far:
+                real, said = self._bounded(isl, follower, real, said)
+            for steps in dict.fromkeys((*real, *said)):
+                example = self._differs(isl, follower, real.get(steps), said.get(steps), reached)
+                if example is not None:
+                    return example
+        return None
+
+    def _real(self, isl: Any, follower: Relating, real: Relations) -> Relations:
+        here, there = self.placed
+        if here is not None:
+            start = follower.relation(here, {}).reverse()
+            real = {steps: start.apply_range(r) for steps, r in real.items()}
+        if there is not None:
+            real = follower.through(real, Access(there), {}) or {}
+        if not self.inverse:
+            return real
+        return {steps: follower.reversed(r, len(steps)) for steps, r in real.items()}
+
+    def _bounded(
+        self, isl: Any, follower: Relating, real: Relations, said: Relations
+    ) -> tuple[Relations, Relations]:
+        """Both, of elements that there are: intervals do not say where more than 64 bits end."""
+        types = self.truth.here, self.there
+        ends = []
+        for type, place in zip(types, self.placed, strict=True):
+            shape = sizes_of(type)
+            names = [f"i{k}" for k in range(len(shape))]
+            bounds = [f"0 <= {n} < {size}" for n, size in zip(names, shape, strict=True)]
+            text = f"{{ [{', '.join(names)}] : {' and '.join(bounds) or '0 = 0'} }}"
+            box = isl.Set.read_from_str(context(), text)
+            ends.append(box if place is None else box.apply(follower.relation(place, {})))
+        start, end = reversed(ends) if self.inverse else ends
+        real = {steps: r.intersect_domain(start) for steps, r in real.items()}
+        said = {steps: r.intersect_domain(start) for steps, r in said.items()}
+        if () in real:
+            real[()] = real[()].intersect_range(end)
+        return real, said
+
+    def _differs(
+        self, isl: Any, follower: Relating, real: Any, said: Any, reached: Reached[Any]
+    ) -> CounterExample | None:
+        real = said.subtract(said) if real is None else real
+        said = real.subtract(real) if said is None else said
+        missing = real.subtract(said)
+        sides = [(1, missing)] if self.is_over else [(1, missing), (0, said.subtract(real))]
+        for only_in, difference in sides:
+            difference = follower.parameters.possible(isl, difference)
+            if difference.is_empty():
+                continue
+            if only_in == 1 and reached.over:
+                raise UndecidedError(f"on the way more may be touched than needed: {reached.over}")
+            point = difference.wrap().sample_point()
+            kind = isl.dim_type.set
+            dims = difference.dim(isl.dim_type.in_)
+            count = dims + difference.dim(isl.dim_type.out)
+            pair = [int(str(point.get_coordinate_val(kind, i))) for i in range(count)]
+            return CounterExample(tuple(pair[:dims]), tuple(pair[dims:]), only_in=only_in)
+        return None
+
+    # ------------------------------------------------------------------------------------ points
+
+    def at_points(self, *, everywhere: bool = False) -> Looked:
+        """What was looked at, was it everything, and a pair that is wrong, if there is one."""
+        if self.is_far and self.placed != (None, None):
+            raise UndecidedError("sizes beyond 64 bits")
+        way = self.truth.all_points() if everywhere else self.truth.points()
+        reached = self._reached(way)
+        real: Rows = reached.elements or {}
+        assert way.chosen is not None
+        assert way.values is not None
+        follower: Touching = way.follower
+        here, there = self.placed
+        chosen = _moved(here, way.chosen)
+        real = {steps: _moved_rows(there, rows) for steps, rows in real.items()}
+        if self.inverse:
+            example = self._back(way, chosen, real)
+        else:
+            said = follower.union(self.accesses, follower.start(chosen))
+            example = self._first(chosen, real, said, reached)
+        is_all = way.is_all and not way.values.drawn and not self.inverse
+        count = len(chosen)
+        means = f"enumerated {count}" if is_all else f"sampled {count}, seed {self.truth.seed}"
+        return Looked(means, is_all, example)
+
+    def _first(
+        self, chosen: NDArray[np.int64], real: Rows, said: Rows, reached: Reached[Any]
+    ) -> CounterExample | None:
+        row = first_difference(real, said)
+        only_in = 1
+        if row is not None and reached.over:
+            raise UndecidedError(f"on the way more may be touched than needed: {reached.over}")
+        if row is None and not self.is_over:
+            row, only_in = first_difference(said, real), 0
+        if row is None:
+            return None
+        dims = tuple(chosen[row[0]].tolist())
+        return CounterExample(dims, row[1:], only_in=only_in)
+
+    def _back(self, way: Way, chosen: NDArray[np.int64], real: Rows) -> CounterExample | None:
+        """Maps from the operand: each pair of the program is in them, and the other way round."""
+        import numpy as np
+
+        reached = way.found.get(self.place, Reached(None))
+        place = self.placed[1]
+        width = 1 + len(place.results if place and place.results else sizes_of(self.there))
+        for steps, rows in real.items():
+            rows = rows[:ROWS].astype(np.int64)
+            rows = rows[np.random.default_rng(self.truth.seed).permutation(len(rows))[:1024]]
+            touched = rows[:, 1:width]
+            said = way.follower.union(self.accesses, way.follower.start(touched))
+            numbers = np.arange(len(rows), dtype=np.int64)[:, None]
+            pairs = np.concatenate([numbers, chosen[rows[:, 0]], rows[:, width:]], axis=1)
+            row = first_difference({steps: pairs}, said)
+            if row is not None:
+                if reached.over:
+                    raise UndecidedError(f"on the way more may be touched: {reached.over}")
+                return CounterExample(tuple(touched[row[0]].tolist()), row[1:], only_in=1)
+        if self.is_over or any(placed is not None for placed in self.placed):
+            return None
+        # From some elements of the operand there, and from what they reach back.
+        starts = some_points(sizes_of(self.there), 8, self.truth.seed)
+        width = 1 + len(sizes_of(self.truth.here))
+        for steps, ends in way.follower.union(self.accesses, way.follower.start(starts)).items():
+            ends = ends[np.random.default_rng(self.truth.seed).permutation(len(ends))[:32]]
+            again = self.truth.walk(way.follower, way.follower.start(ends[:, 1:width]))
+            found: Rows = again.get(self.place, Reached(None)).elements or {}
+            numbers = np.arange(len(ends), dtype=np.int64)[:, None]
+            pairs = np.concatenate([numbers, starts[ends[:, 0]], ends[:, width:]], axis=1)
+            row = first_difference({steps: pairs}, found)
+            if row is not None:
+                return CounterExample(row[1:], tuple(ends[row[0], 1:].tolist()), only_in=0)
+        return None
+
+
+def _is_far(type: Type, order: Order) -> bool:
+    """Are there elements whose indices, or places, do not fit into 64 bits?"""
+    shape = sizes_of(type)
+    return (prod(shape) if order == "linear" else max(shape, default=0)) > POS_INF
+
+
+def placing(type: Type, order: Order) -> IndexingMap | None:
+    """From a logical index to the kind of index that an answer speaks of; `None`: the same."""
+    if order == "logical":
+        return None
+    if not isinstance(type, TensorType):
+        raise UnsupportedError("only tensors have places in memory")
+    if order == "linear":
+        if prod(placed_sizes(type)) > POS_INF:
+            raise UndecidedError("a position in memory does not fit into 64 bits")
+        return address_map(type)
+    order_of = major_to_minor(type)
+    return IndexingMap.of_sizes(sizes_of(type), (), [Dim(k) for k in order_of])
+
+
+def _moved(place: IndexingMap | None, points: NDArray[np.int64]) -> NDArray[np.int64]:
+    import numpy as np
+
+    if place is None or not place.results:
+        return points  # a scalar has no other places
+    columns = place.evaluate_array(list(points.T))
+    return np.stack([np.broadcast_to(c, len(points)) for c in columns], axis=1)
+
+
+def _moved_rows(place: IndexingMap | None, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Rows whose indices are places; positions in groups, which follow them, stay."""
+    import numpy as np
+
+    if place is None:
+        return rows
+    end = 1 + len(place.dims)
+    moved = [rows[:, :1], _moved(place, rows[:, 1:end]), rows[:, end:]]
+    return np.concatenate(moved, axis=1)
