@@ -1,4 +1,9 @@
-"""Convolutions: all windows side by side are a matrix, the kernel is another one."""
+"""Convolutions: all windows side by side are a matrix, the kernel is another one.
+
+Padding and the holes between spread elements are zeros, multiplied like any element: where the
+kernel is NaN or infinite the result is NaN there too.
+Source: StableHLO spec `convolution`.
+"""
 
 from __future__ import annotations
 

@@ -7,7 +7,6 @@ Source: XLA's `GemmConfig` and `CudnnConvBackendConfig`; jaxlib's `cusolver` ker
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -16,10 +15,13 @@ from hloscope.errors import UnsupportedError
 from hloscope.hlo_parser.values import read_dim_labels, read_window
 from hloscope.interpreter.call_config import call_config
 from hloscope.interpreter.custom_call import implements
+from hloscope.interpreter.folding import computing
 from hloscope.interpreter.lapack import cholesky, eigenvectors, solver
+from hloscope.interpreter.products import product
 from hloscope.interpreter.registry import Kernel, Site, kernel
 from hloscope.interpreter.substitution import lu
 from hloscope.interpreter.values import Array, EvaluationError, Value, dtype_of
+from hloscope.interpreter.windows import unpadded
 from hloscope.ir.graph import Instruction
 from hloscope.ir.op import Op
 from hloscope.ir.types import Dims, TensorType
@@ -206,53 +208,67 @@ def _backward_filter(op: CustomCall, at: Site) -> Kernel:
 
 @implements("__cudnn$convBackwardInput")
 def _backward_input(op: CustomCall, at: Site) -> Kernel:
-    """The gradient of the input: that of the output, spread, is convolved with the kernel."""
-    window, dims, groups, config = _setup(at)
-    dy, w = map(_array, at.operands)
-    result, scale = _array(at.results[0]), float(config.get("conv_result_scale", 1))
-    own = replace(
-        dims,
-        input_batch=dims.output_batch,
-        input_feature=dims.output_feature,
-        input_spatial=dims.output_spatial,
-        output_batch=dims.input_batch,
-        output_feature=dims.input_feature,
-        output_spatial=dims.input_spatial,
-    )
-    padding = []
-    for d, taps in enumerate(window.sizes):
-        spread = (taps - 1) * window.window_dilations[d]
-        low = spread - window.padding[d][0]
-        size, made = dy.shape[dims.output_spatial[d]], result.shape[dims.input_spatial[d]]
-        padding.append((low, made - 1 + spread - low - (size - 1) * window.strides[d]))
-    inner = Window(
-        window.sizes,
-        (1,) * len(padding),
-        tuple(padding),
-        window.strides,
-        window.window_dilations,
-        tuple(not back for back in window.reversal),
-    )
-    sides = dims.kernel_input_feature, dims.kernel_output_feature
-    sizes = list(w.shape)
-    sizes[sides[0]], sizes[sides[1]] = w.shape[sides[1]] // groups, w.shape[sides[0]] * groups
-    swapped = TensorType(w.element, tuple(sizes))
-    convolve = _inner(at, Convolution(inner, own, groups), result, (dy, swapped))
+    """The gradient of the input: each tap adds what it hands back to the input it was read from.
 
-    def compute(a: Any, b: Any) -> Any:
-        total: Any = convolve(a, _swapped(b, sides, groups))
-        return total * total.dtype.type(scale) if scale != 1 else total
+    A tap that read padding, or a hole of the spread input, hands nothing back: its weight takes no
+    part, not even as `0 * NaN`.
+    """
+    window, dims, groups, config = _setup(at)
+    result, scale = _array(at.results[0]), float(config.get("conv_result_scale", 1))
+    wide = computing(dtype_of(result.element))
+    order = dims.input_batch, *dims.input_spatial, dims.input_feature
+    shape = tuple(result.shape[d] for d in order)
+    backwards = tuple(slice(None, None, -1 if back else 1) for back in window.reversal)
+
+    def compute(dy: Array, w: Array) -> Any:
+        gradient = dy.transpose(dims.output_batch, *dims.output_spatial, dims.output_feature)
+        weights = w.transpose(
+            *dims.kernel_spatial, dims.kernel_input_feature, dims.kernel_output_feature
+        )
+        total = _handed_back(gradient, weights[backwards], window, groups, shape, wide)
+        found = total.transpose(np.argsort(order))
+        return found * found.dtype.type(scale) if scale != 1 else found
 
     return _with_workspace(at, compute)
 
 
-def _swapped(w: Array, sides: Dims, groups: int) -> Array:
-    """A kernel whose input and output features have changed places, inside of each group."""
-    first = np.moveaxis(w, sides, (0, 1))
-    ins, outs, *rest = first.shape
-    grouped = first.reshape(ins, groups, outs // groups, *rest)
-    turned = np.swapaxes(grouped, 0, 2).reshape(outs // groups, groups * ins, *rest)
-    return np.moveaxis(turned, (0, 1), sides)
+def _handed_back(
+    dy: Array, w: Array, window: Window, groups: int, shape: Dims, dtype: np.dtype[Any]
+) -> Array:
+    """What all taps add to an input of this shape: batch, positions, feature.
+
+    Args:
+        dy: Gradient of the output: batch, positions, feature.
+        w: The kernel: taps, input feature of a group, output feature.
+        window: That of the forward convolution.
+        groups: Groups of features.
+        shape: Of the input.
+        dtype: The type to add up in.
+    """
+    batch, *positions, features = dy.shape
+    *taps, ins, _ = w.shape
+    rows = dy.reshape(-1, groups, features // groups).swapaxes(0, 1)
+    lengths = [
+        max(low + (size - 1) * base + 1 + high, (count - 1) * stride + (n - 1) * dilation + 1)
+        for size, (low, high), base, count, stride, n, dilation in zip(
+            shape[1:-1], window.padding, window.base_dilations, positions, window.strides,
+            taps, window.window_dilations, strict=True,
+        )
+    ]  # fmt: skip
+    sums = np.zeros((batch, *lengths, groups * ins), dtype)
+    for tap in np.ndindex(*taps) if dy.size else ():
+        weights = w[tap].reshape(ins, groups, -1).transpose(1, 2, 0)
+        part = product(rows, weights, dtype).swapaxes(0, 1).reshape(batch, *positions, -1)
+        place = [
+            slice(k * dilation, k * dilation + (count - 1) * stride + 1, stride)
+            for k, dilation, count, stride in zip(
+                tap, window.window_dilations, positions, window.strides, strict=True
+            )
+        ]
+        sums[(slice(None), *place)] += part
+    nothing = [(0, 0)]
+    padding = [*nothing, *window.padding, *nothing]
+    return unpadded(sums, np.zeros(shape, dtype), padding, [1, *window.base_dilations, 1])
 
 
 # ----------------------------------------------------------------------------- factorizations

@@ -194,16 +194,27 @@ def _select_and_scatter(op: SelectAndScatter, at: Site) -> Kernel:
             if mask.any():
                 (total,) = scatter(sums[place], source)
                 sums[place] = np.where(mask, total, sums[place])
-        return _unpadded(sums, result, window) if window.padding != nothing else sums
+        if window.padding == nothing:
+            return sums
+        return unpadded(sums, result, window.padding, window.base_dilations)
 
     return kernel
 
 
-def _unpadded(sums: Array, result: Array, window: Window) -> Array:
-    """The elements of the operand, back out of the padded array; cut ones keep their value."""
+def unpadded(
+    sums: Array,
+    result: Array,
+    padding: Sequence[tuple[int, int]],
+    dilations: Sequence[int],
+) -> Array:
+    """`result` with its elements taken back out of a padded array; those cut keep their value.
+
+    >>> unpadded(np.array([9, 1, 9, 2, 9]), np.array([0, 0, 7]), [(1, -1)], [2]).tolist()
+    [1, 2, 7]
+    """
     into, out_of = [], []
     for size, length, (low, _), step in zip(
-        result.shape, sums.shape, window.padding, window.base_dilations, strict=True
+        result.shape, sums.shape, padding, dilations, strict=True
     ):
         first = max(-(low // step), 0)
         number = max(min(size, (length - 1 - low) // step + 1) - first, 0)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias, TypeVar
 
 from hloscope.errors import HloscopeError
 from hloscope.hlo_parser.literals import print_literal
+from hloscope.hlo_parser.values import read_dim_labels, read_window, write_window
+from hloscope.indexing.rules.custom_calls import CUDNN_ROLES
 from hloscope.interpreter.registry import kernel
 from hloscope.interpreter.values import dtype_of
 from hloscope.interpreter.world import World
@@ -21,8 +23,8 @@ from hloscope.ir.types import (
     TupleType,
     Type,
 )
-from hloscope.ops.control import AsyncStart
-from hloscope.ops.convolution import Convolution
+from hloscope.ops.control import AsyncStart, CustomCall
+from hloscope.ops.convolution import ConvDimensions, Convolution
 from hloscope.ops.gather_scatter import Gather
 from hloscope.ops.linalg import Fft
 from hloscope.ops.reduction import Scan, TopK
@@ -282,7 +284,6 @@ def _windowed(
     sizes: list[int],
     base: list[int],
     count: list[int],
-    old: list[int],
 ) -> Window:
     """The window of new sizes over `base` elements that has `count` positions."""
     padding = []
@@ -313,32 +314,61 @@ def _(op: ReduceWindow | SelectAndScatter, step: Step) -> Op:
     is_scatter = isinstance(op, SelectAndScatter)
     first = step.type.elements[0] if isinstance(step.type, TupleType) else step.type
     base, count = step.new(0), step.new(1) if is_scatter else shape_of(first)
-    old = step.old(0)
-    window = op.window
+    old, window = step.old(0), op.window
     sizes = [
         _taps(n, step, a, b) if n > 1 else 1
         for n, a, b in zip(window.sizes, old, base, strict=True)
     ]
-    return type(op)(_windowed(window, sizes, list(base), list(count), list(old)))
+    return type(op)(_windowed(window, sizes, list(base), list(count)))
 
 
 @resizes(Convolution)
 def _(op: Convolution, step: Step) -> Op:
-    dims, (lhs, rhs) = op.dimensions, (step.new(0), step.new(1))
-    out = shape_of(step.type)
-    window = _windowed(
-        op.window,
-        [rhs[d] for d in dims.kernel_spatial],
-        [lhs[d] for d in dims.input_spatial],
-        [out[d] for d in dims.output_spatial],
-        [step.old(0)[d] for d in dims.input_spatial],
-    )
-    groups = op.feature_group_count
-    if groups > 1:
-        groups = lhs[dims.input_feature] // max(1, rhs[dims.kernel_input_feature])
+    shapes = step.new(0), step.new(1), shape_of(step.type)
+    window, groups = _convolution(op.window, op.dimensions, op.feature_group_count, shapes)
     return with_fields(
         op,
         window=window,
         feature_group_count=groups,
         batch_group_count=step.size(op.batch_group_count),
     )
+
+
+def _convolution(
+    window: Window,
+    dims: ConvDimensions,
+    groups: int,
+    shapes: tuple[Sequence[int], Sequence[int], Sequence[int]],
+) -> tuple[Window, int]:
+    """The window and the groups of features for new shapes of input, kernel and output."""
+    lhs, rhs, out = shapes
+    resized = _windowed(
+        window,
+        [rhs[d] for d in dims.kernel_spatial],
+        [lhs[d] for d in dims.input_spatial],
+        [out[d] for d in dims.output_spatial],
+    )
+    if groups > 1:
+        groups = lhs[dims.input_feature] // max(1, rhs[dims.kernel_input_feature])
+    return resized, groups
+
+
+@resizes(CustomCall)
+def _(op: CustomCall, step: Step) -> Op:
+    """A convolution of cuDNN, whose settings are those of the forward convolution."""
+    settings = dict(op.settings)
+    roles = CUDNN_ROLES.get(op.call_target_name)
+    if roles is None or "dim_labels" not in settings or len(step.operands) < 2:
+        return op
+    result = step.type.elements[0] if isinstance(step.type, TupleType) else step.type
+    by_role = dict(zip(roles, (step.new(0), step.new(1), shape_of(result)), strict=True))
+    window, groups = _convolution(
+        read_window(settings.get("window", "{}")),
+        read_dim_labels(settings["dim_labels"]),
+        int(settings.get("feature_group_count", 1)),
+        (by_role[0], by_role[1], by_role[2]),
+    )
+    new = {"window": write_window(window)}
+    if "feature_group_count" in settings:
+        new["feature_group_count"] = str(groups)
+    return with_fields(op, settings=tuple([(k, new.get(k, v)) for k, v in op.settings]))

@@ -108,6 +108,34 @@ def test_backward_convolutions_are_adjoint_to_the_forward_one(
     close((conv("BackwardFilter", w, x, dy) * w).sum(), (dy * y).sum())
 
 
+@pytest.mark.parametrize(("window", "groups", "sizes"), CONVOLUTIONS)
+def test_a_weight_takes_no_part_where_its_tap_read_padding(
+    window: str, groups: int, sizes: tuple[int, int]
+) -> None:
+    """One weight is NaN: of the input's gradient it reaches what the forward tap read."""
+    taps = [int(n) for n in window.partition("size=")[2].split()[0].split("x")]
+    x, w = some(2, *sizes, 4), some(6, *taps, 4 // groups)
+    more = f", window={{{window}}}, dim_labels=b01f_o01i->b01f, feature_group_count={groups}"
+    text = f"""ENTRY e {{ a = {shaped(x)} parameter(0) b = {shaped(w)} parameter(1)
+      ROOT r = convolution(a, b){more} }}"""
+    ones = np.ones_like(x)
+    for tap in np.ndindex(*taps):
+        alone = np.zeros_like(w)
+        alone[(0, *tap, 0)] = 1
+        # What of the input the output's gradient meets by this weight: linear in the input.
+        read: Any = np.zeros(x.shape, bool)
+        for at in np.ndindex(*sizes):
+            one = np.zeros_like(ones)
+            one[(0, *at, 0)] = 1
+            read[(slice(None), *at, 0)] = np.any(evaluate(parse_hlo(text), [one, alone])[0])
+        y: Any = evaluate(parse_hlo(text), [x, w])[0]
+        wrong = w.copy()
+        wrong[(0, *tap, 0)] = np.nan
+        type_ = f"({shaped(x)}, u8[0])"
+        found = call("__cudnn$convBackwardInput", type_, some(*y.shape), wrong, more=more)
+        assert np.isnan(found).tolist() == read.tolist()
+
+
 @pytest.mark.parametrize(
     ("mode", "function"),
     [

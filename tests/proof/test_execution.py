@@ -119,6 +119,43 @@ def test_no_right_map_is_refuted_by_execution(name: str) -> None:
                 assert 0 <= found.seen <= found.pairs
 
 
+CUDNN = {  # operands and result: input, kernel and output are a, b and c
+    "convForward": "abc",
+    "convBackwardInput": "cba",
+    "convBackwardFilter": "acb",
+}
+
+
+@pytest.mark.parametrize("kind", CUDNN)
+@pytest.mark.parametrize(
+    ("window", "shapes"),
+    [
+        ("size=3x3 pad=1_1x1_1", ("2,3,3,16", "16,3,3,16", "2,3,3,16")),
+        ("size=7x7 stride=2x2 pad=3_3x3_3", ("2,24,24,3", "8,7,7,3", "2,12,12,8")),
+        ("size=3x3 stride=2x2 pad=0_1x0_1", ("4,32,32,16", "24,3,3,16", "4,16,16,24")),
+        ("size=1x1 stride=2x2", ("2,32,32,8", "16,1,1,8", "2,16,16,16")),
+        ("size=3x3 pad=2_2x2_2 rhs_dilate=2x2", ("2,16,16,8", "12,3,3,8", "2,16,16,12")),
+        ("size=2x2 pad=1_0x0_0 rhs_reversal=1x1", ("2,4,4,3", "6,2,2,3", "2,4,3,6")),
+        ("size=3x3 pad=1_1x1_1", ("2,8,8,16", "64,3,3,4", "2,8,8,64")),
+    ],
+)
+def test_no_map_of_cudnn_is_refuted_by_execution(
+    kind: str, window: str, shapes: tuple[str, str, str]
+) -> None:
+    one, other, result = [shapes["abc".index(array)] for array in CUDNN[kind]]
+    groups = ", feature_group_count=4" if shapes[1] == "64,3,3,4" else ""
+    program = read(f"""p = f32[{one}] parameter(0) q = f32[{other}] parameter(1)
+      ROOT r = (f32[{result}], u8[0]) custom-call(p, q), custom_call_target="__cudnn${kind}",
+        window={{{window}}}, dim_labels=b01f_o01i->b01f{groups}""")
+    execution = Execution(program.root.ir)
+    for operand in (0, 1):
+        for inverse in (False, True):
+            found = execution.check(0, operand, 0, inverse=inverse)
+            assert not found.reason
+            assert found.violation is None, str(found.violation)
+            assert found.seen > 0
+
+
 def test_all_pairs_of_data_movement_are_seen() -> None:
     for name in ("reshape", "reshapes", "bitcast", "slice", "pad", "concatenate", "gather"):
         program = read(SHRINKING[name])

@@ -173,7 +173,7 @@ def _same_sizes(a: Type, b: Type) -> bool:
 # Convolutions of cuDNN.  The window and the labels are those of the forward convolution, whose
 # arrays are numbered here 0 (input), 1 (kernel) and 2 (output).
 
-_CUDNN: Final = {
+CUDNN_ROLES: Final = {
     "__cudnn$convForward": (0, 1, 2),
     "__cudnn$convForwardGraph": (0, 1, 2),
     "__cudnn$convBiasActivationForward": (0, 1, 2),
@@ -186,7 +186,7 @@ _CUDNN: Final = {
 def _cudnn_map(ins: Instruction, here: int, there: int) -> IndexingMap:
     """Between two of operand 0, operand 1 and the result (0, 1, 2)."""
     assert isinstance(ins.op, CustomCall)
-    roles = _CUDNN[ins.op.call_target_name]
+    roles = CUDNN_ROLES[ins.op.call_target_name]
     arrays = [*(sizes(o.type) for o in ins.operands[:2]), all_output_sizes(ins)[0]]
     shapes = tuple(arrays[roles.index(role)] for role in range(3))
     return _meeting_map(
@@ -320,7 +320,7 @@ def _reads(
     if _FACTORISATION.fullmatch(op.call_target_name):
         batch = _batch_rank(ins)
         return tuple(_same_batch(here, shape, batch) for shape in shapes)
-    if op.call_target_name in _CUDNN:
+    if op.call_target_name in CUDNN_ROLES:
         if output > 0:
             return (NEVER,) * len(shapes)
         feature = _output_feature(op)
@@ -368,7 +368,7 @@ def _writes(
     rest = (NEVER,) * (len(outputs) - 1)
     if _FACTORISATION.fullmatch(op.call_target_name):
         return tuple(_same_batch(here, shape, _batch_rank(ins)) for shape in outputs)
-    if op.call_target_name in _CUDNN:
+    if op.call_target_name in CUDNN_ROLES:
         if operand > 1:
             return (_epilogue(here, outputs[0], _output_feature(op), back=True), *rest)
         return (exact(_cudnn_map(ins, operand, 2)), *rest)
