@@ -21,7 +21,7 @@ from hloscope.mlir.locations import UNKNOWN
 from hloscope.mlir.parser_forms import FormParser
 from hloscope.source import Source
 
-ISOLATED: Final = frozenset({"builtin.module", "func.func"})
+NAME_SCOPES: Final = frozenset({"builtin.module", "func.func"})
 """Ops whose regions see no values from around them."""
 
 MOST_REGIONS: Final = 500
@@ -282,7 +282,7 @@ class OperationParser(FormParser):
         self.level += 1
         if self.level > MOST_REGIONS:
             self.fail_plainly(f"regions are nested deeper than {MOST_REGIONS}", self.start)
-        isolated = op in ISOLATED
+        isolated = op in NAME_SCOPES
         if isolated:
             self.scope, self.forward = {}, {}
         size = len(self.scope)

@@ -49,6 +49,7 @@ class Runner:
         self.module: Final = module
         self.replicas: Final = replicas
         self.types: Final = tuple(p.type for p in module.entry.parameters)
+        self.inputs: Final = [t for type_ in self.types for t in leaf_types(type_)]
         self._world = World(functions=module.computations, attributes=module.extras)
         self._world.max_steps = MAX_STEPS
         self._plan: Plan = Plans(self._world).of(module.entry)
@@ -123,54 +124,91 @@ def changed(rng: np.random.Generator, old: Any, kind: str) -> Any:
 
 # ------------------------------------------------------------------------------------- observation
 
+Moved = dict[tuple[int, int], Bools]
+"""What moved, for each leaf of the results and of the parameters: `[output element, process, input
+element]` for the results of the first process."""
+
 
 @dataclass(slots=True)
 class Observation:
     """One draw: the values instructions had, and what moved when an element was changed.
 
     Attributes:
+        arguments: Of each process.
         values: Of each instruction, all values it had, in the first process.
-        moved: For each leaf of the results and of the parameters: `[output element, process,
-            input element]` for the results of the first process.
+        moved: Which elements moved with which.
     """
 
+    arguments: list[Leaves]
     values: dict[Instruction, list[Any]]
-    moved: dict[tuple[int, int], Bools]
+    moved: Moved
 
 
 def observe(
-    runner: Runner, outputs: Sequence[TensorType], rng: np.random.Generator, kind: str, times: int
+    runner: Runner, outputs: Sequence[TensorType], rng: np.random.Generator, kind: str
 ) -> Observation:
-    """Draw arguments; change each of their elements so many times."""
-    inputs = [t for type_ in runner.types for t in leaf_types(type_)]
-    arguments = [[drawn(rng, t, kind) for t in inputs] for _ in range(runner.replicas)]
+    """Draw arguments; change each of their elements."""
+    arguments = [[drawn(rng, t, kind) for t in runner.inputs] for _ in range(runner.replicas)]
     values: dict[Instruction, list[Any]] = {}
 
     def watch(ins: Instruction, value: Any) -> None:
         values.setdefault(ins, []).append(value)
 
-    before = [_padded(a, t) for a, t in zip(runner.run(arguments, watch)[0], outputs, strict=True)]
+    before = runner.run(arguments, watch)[0]
     for parameter, value in zip(
         runner.module.entry.parameters, runner._packed(arguments[0]), strict=True
     ):
         values[parameter] = [value]
+    return Observation(arguments, values, _moved(runner, outputs, rng, kind, arguments, before))
+
+
+def observe_floats(
+    runner: Runner,
+    outputs: Sequence[TensorType],
+    rng: np.random.Generator,
+    arguments: Sequence[Leaves],
+) -> Moved:
+    """What moves when floats are drawn anew, and all else is as it was."""
+    floats = [t.element.kind == "float" for t in runner.inputs]
+    given = [
+        [
+            drawn(rng, t, "plain") if is_float else leaf
+            for leaf, t, is_float in zip(leaves, runner.inputs, floats, strict=True)
+        ]
+        for leaves in arguments
+    ]
+    return _moved(runner, outputs, rng, "plain", given, runner.run(given)[0], floats)
+
+
+def _moved(
+    runner: Runner,
+    outputs: Sequence[TensorType],
+    rng: np.random.Generator,
+    kind: str,
+    arguments: list[Leaves],
+    results: Leaves,
+    which: Sequence[bool] | None = None,
+) -> Moved:
+    """What moves with each element of the leaves that are asked about, all by default."""
+    before = [_padded(a, t) for a, t in zip(results, outputs, strict=True)]
     moved = {
-        (o, i): np.zeros((t.num_elements, runner.replicas, arguments[0][i].size), dtype=bool)
+        (o, i): np.zeros((t.num_elements, runner.replicas, leaf.size), dtype=bool)
         for o, t in enumerate(outputs)
-        for i in range(len(inputs))
+        for i, leaf in enumerate(arguments[0])
     }
     for process, leaves in enumerate(arguments):
         for i, leaf in enumerate(leaves):
+            if which is not None and not which[i]:
+                continue
             for at in range(leaf.size):
-                for _ in range(1 if leaf.dtype.kind == "b" else times):
-                    other = leaf.copy()
-                    other.reshape(-1)[at] = changed(rng, leaf.reshape(-1)[at], kind)
-                    new = [*leaves[:i], other, *leaves[i + 1 :]]
-                    given = [*arguments[:process], new, *arguments[process + 1 :]]
-                    after = runner.run(given)[0]
-                    for o, (a, b) in enumerate(zip(before, after, strict=True)):
-                        moved[o, i][:, process, at] |= _differs(a, _padded(b, outputs[o]))
-    return Observation(values, moved)
+                other = leaf.copy()
+                other.reshape(-1)[at] = changed(rng, leaf.reshape(-1)[at], kind)
+                new = [*leaves[:i], other, *leaves[i + 1 :]]
+                given = [*arguments[:process], new, *arguments[process + 1 :]]
+                after = runner.run(given)[0]
+                for o, (a, b) in enumerate(zip(before, after, strict=True)):
+                    moved[o, i][:, process, at] |= _differs(a, _padded(b, outputs[o]))
+    return moved
 
 
 def _padded(array: Array, type_: TensorType) -> tuple[Array, Bools]:

@@ -18,6 +18,8 @@ from hloscope.proof import Execution, Outcome
 from tests.agreement.execution import Runner, observe
 from tests.agreement.generated import SPELL, FailureError, Report, Said, check, program_of
 from tests.generator import Options, Program, generate, walk
+from tests.generator.program import Node, Region, Spelling, Value
+from tests.generator.value_types import Tensor
 
 PARTS = 4
 
@@ -72,7 +74,7 @@ def test_both_languages_say_and_do_the_same(full: bool) -> None:
         for spell in SPELL.values():
             read = hs.read(spell(program))
             said, rng = Said(read), np.random.default_rng(program.seed)
-            seen = observe(Runner(read.module), said.outputs, rng, "plain", 1)
+            seen = observe(Runner(read.module), said.outputs, rng, "plain")
             claims = {pair: said.claims(pair, seen)[0] for pair in seen.moved}
             found.append((seen.moved, claims))
         (moved, claims), (moved_too, claims_too) = found
@@ -116,6 +118,33 @@ def test_no_answer_is_refuted(full: bool) -> None:
                 assert proof.outcome is not Outcome.REFUTED, f"{language}, seed {seed}: {proof}"
                 checked += 1
     assert checked > 60
+
+
+def test_a_float_beside_a_huge_one_is_not_taken_for_unread() -> None:
+    """Squares of squares go beyond what floats beside them can change."""
+    value, start, row = Value(Tensor("f32")), Value(Tensor("f32")), Value(Tensor("f32", (6,)))
+    carry, element, squared = (Value(Tensor("f32")) for _ in range(3))
+    times = {"hlo": Spelling("multiply"), "mlir": Spelling("stablehlo.multiply")}
+    body = Region((carry, element), (Node((carry, carry), (squared,), (), **times),), (squared,))
+    large, total = Value(Tensor("f32")), Value(Tensor("f32"))
+    reduce = Node(
+        (row, start),
+        (large,),
+        (body,),
+        hlo=Spelling("reduce", "dimensions={0}, to_apply=%0"),
+        mlir=Spelling("stablehlo.reduce", "dimensions = array<i64: 0>"),
+    )
+    two = Node(
+        (),
+        (start,),
+        hlo=Spelling("constant", "2"),
+        mlir=Spelling("stablehlo.constant", "value = dense<2.0> : tensor<f32>"),
+    )
+    plus = {"hlo": Spelling("add"), "mlir": Spelling("stablehlo.add")}
+    add = Node((value, large), (total,), (), **plus)
+    program = Program(Region((value, row), (two, reduce, add), (total,)))
+    for language in SPELL:
+        assert check(program, language).pairs == {"claimed": 1, "moved": 1, "hidden": 0}
 
 
 def test_a_wrong_map_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

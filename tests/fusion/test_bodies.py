@@ -365,8 +365,8 @@ def test_what_moves_is_read(op: str, language: str, full: bool) -> None:
         program = hs.read(case.hlo or case.mlir)
         said, runner = Said(program), Runner(program.module)
         rng = np.random.default_rng(seed)
-        for kind in ("plain", "ties"):
-            seen = observe(runner, said.outputs, rng, kind, 2)
+        for kind in ("plain", "ties", "plain", "ties"):
+            seen = observe(runner, said.outputs, rng, kind)
             for pair, moved in seen.moved.items():
                 back, forth = said.claims(pair, seen)
                 both = (back.touched & forth.touched).reshape(moved.any(axis=1).shape)

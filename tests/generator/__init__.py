@@ -1,7 +1,8 @@
 """Random programs of HLO and StableHLO that nest: regions, captures, calls, tuples, loops.
 
-`generate(seed, options)` is always the same program; `hlo_text` and `stablehlo_text` spell it, and
-`shrink` makes a smaller one of which something still holds.
+`generate(seed, options)` is always the same program; `hlo_text` and `stablehlo_text` spell it.
+`shrink` makes a smaller one of which something still holds; `moderate` one in which no float is
+lost beside a large one.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from random import Random
 import tests.generator.steps  # noqa: F401  (registers the steps)
 from tests.generator.builder import ROWS, Builder, Options
 from tests.generator.hlo_text import HloTextError, hlo_text
+from tests.generator.moderate import moderate
 from tests.generator.program import Program, isolated, walk
 from tests.generator.shrink import shrink
 from tests.generator.stablehlo_text import stablehlo_text
@@ -22,6 +24,7 @@ __all__ = [
     "generate",
     "hlo_text",
     "isolated",
+    "moderate",
     "options_of",
     "shrink",
     "stablehlo_text",

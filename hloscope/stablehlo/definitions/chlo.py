@@ -74,7 +74,7 @@ ROWS: Final = """
         ragged_dot_dimension_numbers:ragged_dot precision_config?:precision | result:any.FBICQA |
     scan | inputs*:any.FBICQA inits*:any.FBICQA | dimension:i64>=0 scan_dim_size?:i64>=0
         is_reverse?:bool is_associative?:bool | outputs*:any.FBICQA carries*:any.FBICQA | ^body
-        segments infer infer
+        isolated segments infer infer
     top_k | operand:any.FBICQA | k:i64 | values:any.FBICQA indices:any.FBICQA | infer
 """
 """Source: `ChloOps.td`."""

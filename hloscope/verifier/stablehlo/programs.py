@@ -26,19 +26,29 @@ _WRAPPED: Final = frozenset(
 
 
 def check_async_start(operation: Operation) -> None:
-    """Check the region of `async_start`: one collective or slice, and a return, isolated.
+    """Check the region of `async_start`: one collective or slice, and a return.
 
     Raises:
         VerifyError: With upstream's message.
     """
-    for user in _users_of_outer_values(operation):
-        message = f"'{user.name}' op using value defined outside the region"
-        raise VerifyError(message, span=user.span)
     operations = operation.regions[0].blocks[0].operations
     if len(operations) != 2:
         raise _infers_not(operation, "region must contain exactly one operation and a return")
     if operations[0].name not in _WRAPPED:
         raise _infers_not(operation, "region must contain a collective or slice operation")
+
+
+def check_isolation(operation: Operation) -> None:
+    """Check that nothing in the regions of an op reads a value defined outside them.
+
+    Source: MLIR's trait `IsolatedFromAbove`.
+
+    Raises:
+        VerifyError: Something does.
+    """
+    for user in _users_of_outer_values(operation):
+        message = f"'{user.name}' op using value defined outside the region"
+        raise VerifyError(message, span=user.span)
 
 
 def _users_of_outer_values(root: Operation) -> Iterator[Operation]:

@@ -14,6 +14,7 @@ from typing import Final
 
 from hloscope.errors import Diagnostic, VerifyError
 from hloscope.mlir.ir import Block, Operation, Region
+from hloscope.mlir.parser_ops import NAME_SCOPES
 from hloscope.stablehlo.definitions import DEFINITIONS
 from hloscope.verifier.stablehlo.custom_calls import check_custom_call
 from hloscope.verifier.stablehlo.dominance import undominated
@@ -21,6 +22,7 @@ from hloscope.verifier.stablehlo.invariants import check_definition
 from hloscope.verifier.stablehlo.programs import (
     check_async_start,
     check_constant,
+    check_isolation,
     check_run_parallel,
 )
 from hloscope.verifier.stablehlo.symbols import (
@@ -35,10 +37,14 @@ from hloscope.verifier.stablehlo.traits import refuse
 from hloscope.verifier.stablehlo.typing import TYPED, Typing, infers, is_inference, message_of
 
 ISOLATED: Final = frozenset(
-    name
-    for name in ("builtin.module", "func.func", "stablehlo.async_start")
-    if "isolated" in DEFINITIONS[name].traits
+    name for name, definition in DEFINITIONS.items() if "isolated" in definition.traits
 )
+"""Ops whose regions read no value defined outside them.
+
+Source: MLIR's trait `IsolatedFromAbove`.
+"""
+_OPENLY_READ: Final = ISOLATED - NAME_SCOPES
+"""Those of them in whose regions the names of outer values are known to the parser."""
 _CLOSED: Final = frozenset({"stablehlo", "chlo", "check", "interpreter", "func", "builtin"})
 """Dialects all of whose ops are known."""
 _FAMILIAR: Final = frozenset(
@@ -233,10 +239,12 @@ class _Walk:
         if "single_block" in definition.traits and "no_terminator" not in definition.traits:
             _check_terminators(operation)
         error = self._postponed.pop(id(operation), None)
-        if operation.name == "stablehlo.async_start":
-            check_async_start(operation)
         if error is not None:
             raise error
+        if operation.name in _OPENLY_READ:
+            check_isolation(operation)
+        if operation.name == "stablehlo.async_start":
+            check_async_start(operation)
 
     def _note(self, operation: Operation, *diagnostics: Diagnostic) -> None:
         self.found += diagnostics

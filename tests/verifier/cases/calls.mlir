@@ -110,6 +110,35 @@ func.func @isolated(%a: tensor<4x4xf32>) {
 
 // -----
 
+func.func @isolated_scan(%a: tensor<2x3xf32>, %b: tensor<3xf32>, %c: tensor<3xf32>) {
+  %0:2 = chlo.scan(%a) inits (%b) dimension=0 {
+  ^bb0(%slice: tensor<3xf32>, %carry: tensor<3xf32>):
+    // expected-error@+1 {{'stablehlo.add' op using value defined outside the region}}
+    %1 = stablehlo.add %slice, %c : tensor<3xf32>
+    stablehlo.return %1, %1 : tensor<3xf32>, tensor<3xf32>
+  } : (tensor<2x3xf32>, tensor<3xf32>) -> (tensor<2x3xf32>, tensor<3xf32>)
+  func.return
+}
+
+// -----
+
+func.func @isolated_deeply(%a: tensor<2x3xf32>, %b: tensor<3xf32>, %p: tensor<i1>) {
+  %0:2 = chlo.scan(%a) inits (%b) dimension=0 {
+  ^bb0(%slice: tensor<3xf32>, %carry: tensor<3xf32>):
+    %q = stablehlo.constant dense<true> : tensor<i1>
+    %1 = "stablehlo.if"(%q) ({
+      stablehlo.return %slice : tensor<3xf32>
+    }, {
+      // expected-error@+1 {{'stablehlo.return' op using value defined outside the region}}
+      stablehlo.return %b : tensor<3xf32>
+    }) : (tensor<i1>) -> tensor<3xf32>
+    stablehlo.return %1, %carry : tensor<3xf32>, tensor<3xf32>
+  } : (tensor<2x3xf32>, tensor<3xf32>) -> (tensor<2x3xf32>, tensor<3xf32>)
+  func.return
+}
+
+// -----
+
 // What is isolated is verified after all that is around it.
 func.func @put_off(%a: tensor<4x4xf32>) {
   %0 = "stablehlo.async_start"(%a) ({
