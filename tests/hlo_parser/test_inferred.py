@@ -51,3 +51,26 @@ CASES = [
 def test_layouts_follow_the_operands(text: str, type_: str) -> None:
     module = parse_hlo(MODULE.format(text), strict=True)
     assert print_type(module.entry.root.type) == type_
+
+
+WINDOW = """
+sum { x = f32[] parameter(0) y = f32[] parameter(1) ROOT r = f32[] add(x, y) }
+ENTRY e { a = bf16[4] parameter(0) z = f32[] constant(0)
+ ROOT r = reduce-window(a, z), window={size=2}, to_apply=sum }
+"""
+
+
+def test_a_window_is_of_the_type_of_the_initial_value() -> None:
+    """As XLA's own parser infers it, whatever the elements of the operand are."""
+    module = parse_hlo(WINDOW, strict=True)
+    assert print_type(module.entry.root.type) == "f32[3]"
+
+
+@pytest.mark.parametrize(
+    "operands", ["f32[] a, f32[], b", "f32[], a, f32[] b", "f32[], a, f32[], b"]
+)
+def test_a_type_of_an_operand_may_stand_alone(operands: str) -> None:
+    """As XLA reads it: a type without a name is no operand."""
+    text = "ENTRY e { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(OPERANDS) }"
+    root = parse_hlo(text.replace("OPERANDS", operands), strict=True).entry.root
+    assert [operand.name for operand in root.operands] == ["a", "b"]

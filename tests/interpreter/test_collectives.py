@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import hloscope as hs
 from hloscope.interpreter.values import EvaluationError
 from tests.interpreter.helpers import grid, values
 
@@ -139,6 +140,25 @@ def test_all_to_all(row: str, expected: Any) -> None:
         "all_to_all", "", attributes + CHANNEL, ("tensor<2x4xi64>",), "tensor<4x2xi64>"
     )
     assert grid(across, [[one], [two]], 1, 2) == expected
+
+
+@pytest.mark.parametrize("shape", ["0x0", "0x2"])
+def test_all_to_all_without_groups_is_among_all(shape: str) -> None:
+    """As XLA takes it: no group at all stands for one of all, in order."""
+    none = f"replica_groups = dense<> : tensor<{shape}xi64>"
+    attributes = "split_dimension = 0 : i64, concat_dimension = 1 : i64, split_count = 2 : i64"
+    types = ("tensor<2x1xi64>",)
+    text = program("all_to_all", "", f"{attributes}, {none}", types, "tensor<1x2xi64>")
+    assert hs.verify(text) == []
+    assert grid(text, [[[[1], [2]]], [[[3], [4]]]], 2) == [[[1, 3]], [[2, 4]]]
+    hlo = """HloModule m, replica_count=2
+    ENTRY e { p = s64[2] parameter(0)
+      ROOT r = s64[2] all-to-all(p), replica_groups={}, dimensions={0} }"""
+    assert hs.verify(hlo) == []
+    assert grid(hlo, [[[1, 2]], [[3, 4]]], 2) == [[1, 3], [2, 4]]
+    (access,) = hs.read(hlo).root.indexing()[0]
+    assert str(access.precision) == "unknown"
+    assert "whose size is not written" in access.reason
 
 
 def test_collective_broadcast() -> None:

@@ -200,6 +200,21 @@ def test_factorizations() -> None:
     assert abs(np.prod(np.diag(factors))) == pytest.approx(abs(np.linalg.det(a)), rel=1e-3)
 
 
+def test_qr() -> None:
+    """The reflectors of `geqrf` make the orthogonal factor by `orgqr`, as LAPACK's do."""
+    a = some(2, 5, 3)
+    text = """ENTRY e { p = f32[2,5,3] parameter(0)
+      h = (f32[2,5,3], f32[2,3]) custom-call(p), custom_call_target="cusolver_geqrf_ffi"
+      a = f32[2,5,3] get-tuple-element(h), index=0
+      t = f32[2,3] get-tuple-element(h), index=1
+      q = f32[2,5,3] custom-call(a, t), custom_call_target="cusolver_orgqr_ffi"
+      ROOT r = (f32[2,5,3], f32[2,5,3]) tuple(a, q) }"""
+    found: Any = evaluate(parse_hlo(text), [a])[0]
+    reflectors, q = found
+    close(np.swapaxes(q, 1, 2) @ q, np.broadcast_to(np.eye(3), (2, 3, 3)))
+    close(q @ np.triu(reflectors[:, :3]), a)
+
+
 def test_singular_values_have_right_vectors_in_columns() -> None:
     a = some(5, 3)
     type_ = "(f32[5,3], f32[3], f32[5,5], f32[3,3], s32[])"

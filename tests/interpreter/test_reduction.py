@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import hloscope as hs
 from hloscope.interpreter.evaluate import evaluate
 from hloscope.interpreter.world import World
 from tests.interpreter.helpers import read, values
@@ -301,6 +302,30 @@ def test_scan_backwards() -> None:
     sums, last = values(text, [[1, 2, 3], [4, 5, 6]], [0, 10])
     assert sums == [[6, 5, 3], [25, 21, 16]]
     assert last == [6, 25]
+
+
+@pytest.mark.parametrize("carry", ["2,3", "1,3", "4", "", "2,3,4"])
+def test_a_carry_of_a_scan_has_any_shape(carry: str) -> None:
+    """Of the rank of the scanned inputs too; a carry is whole at every step."""
+    text = f"""
+      f {{ x = s32[3] parameter(0) c = s32[{carry}] parameter(1)
+        n = s32[3] negate(x) o = s32[] constant(1)
+        w = s32[{carry}] broadcast(o), dimensions={{}}
+        s = s32[{carry}] add(c, w) ROOT t = (s32[3], s32[{carry}]) tuple(n, s) }}
+      ENTRY e {{ a = s32[2,3] parameter(0) i = s32[{carry}] parameter(1)
+        ROOT r = (s32[2,3], s32[{carry}]) scan(a, i), dimensions={{0}}, num_carries=1,
+          to_apply=f }}"""
+    assert hs.verify(text) == []
+    shape = tuple(map(int, carry.split(","))) if carry else ()
+    stacked, last = values(text, [[1, 2, 3], [4, 5, 6]], np.zeros(shape, np.int32))
+    assert stacked == [[-1, -2, -3], [-4, -5, -6]]
+    assert last == np.full(shape, 2).tolist()
+    scan = hs.read(text).root
+    assert all(check.outcome == "proved" for check in scan.indexing(output=0).verify().checks)
+    assert all(check.outcome == "proved" for check in scan.indexing(output=1).verify().checks)
+    (access,) = scan.indexing(output=1)[1]
+    assert access.map is not None
+    assert access.map.is_identity
 
 
 def test_fold_and_reduce_agree() -> None:

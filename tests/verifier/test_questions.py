@@ -94,6 +94,10 @@ REFUSED = {
     " {x = f32[] parameter(0) ROOT y = f32[] negate(x)}}",
     "a gather of too few": "a = f32[4] parameter(0)"
     " ROOT r = f32[8] all-gather(a), replica_groups={{0,1,2}}, dimensions={0}",
+    "a group of nobody": "a = f32[4] parameter(0)"
+    " ROOT r = f32[4] all-to-all(a), replica_groups={{}}, dimensions={0}",
+    "a group of nobody beside another": "a = f32[4] parameter(0)"
+    " ROOT r = f32[4] all-to-all(a), replica_groups={{0},{}}, dimensions={0}",
     "a split that leaves a rest": "a = f32[4] parameter(0)"
     " ROOT r = f32[4] all-to-all(a), replica_groups={{0,1,2}}, dimensions={0}",
     "bounds that differ": "a = f32[<=4] parameter(0) ROOT r = f32[3] abs(a)",

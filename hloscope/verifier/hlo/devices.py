@@ -61,7 +61,7 @@ def check_groups(ins: Instruction, devices: int | None) -> Iterator[Diagnostic]:
             return
         members = [member for group in groups for member in group]
         yield from _members(ins, members, devices, f"{op.name}_c4", "replica groups")
-        if any(not group for group in groups) and len(groups) > 1:
+        if not all(groups):
             yield Diagnostic("a replica group is empty", ins.span)
 
 
