@@ -12,8 +12,8 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "hloscope"
 ROOMS = [
     "visible", "lazy", "source", "errors", "limits", "affine", "simplifier", "ir", "mlir", "ops",
-    "hlo_parser", "stablehlo", "indexing", "fusion", "tiling", "memory", "verifier", "interpreter",
-    "proof", "vhlo", "bytecode", "dynamism", "display", "api", "", "cli", "__main__",
+    "dialects", "hlo_parser", "stablehlo", "indexing", "fusion", "tiling", "memory", "verifier",
+    "interpreter", "proof", "vhlo", "bytecode", "dynamism", "display", "api", "", "cli", "__main__",
 ]  # fmt: skip
 """The order of DESIGN.md, section 1; imports go from right to left.  "" is the package itself."""
 HEAVY = {

@@ -11,6 +11,7 @@ import click
 
 from hloscope.cli.common import debug_option, json_option, print_json, print_table
 from hloscope.cli.files import read_text
+from hloscope.dialects.registry import DIALECTS
 from hloscope.display.answer import opcode_of
 from hloscope.errors import HloscopeError
 from hloscope.hlo_parser import parse_hlo
@@ -24,7 +25,6 @@ from hloscope.mlir.split import split_input
 from hloscope.mlir.types import type_text
 from hloscope.ops.control import Parameter
 from hloscope.source import Source, Span
-from hloscope.stablehlo.dialects import DIALECTS
 from hloscope.stablehlo.inferring import answered, inferred_types, is_asking, walk
 from hloscope.verifier.hlo.types import inferred
 

@@ -8,12 +8,12 @@ import click
 
 from hloscope.cli.common import debug_option, file_argument
 from hloscope.cli.files import read_text
+from hloscope.dialects.registry import DIALECTS
 from hloscope.hlo_parser import parse_hlo, print_hlo
 from hloscope.mlir.parser import parse_mlir
 from hloscope.mlir.printer import print_mlir
 from hloscope.mlir.sniff import is_mlir
 from hloscope.mlir.split import split_input
-from hloscope.stablehlo.dialects import DIALECTS
 
 BETWEEN = "// -----\n"
 

@@ -28,12 +28,13 @@ from hloscope.ir.graph import Computation, Instruction, Module
 from hloscope.lazy import lazy
 
 if TYPE_CHECKING:
+    from hloscope.dialects import registry as dialects
     from hloscope.mlir import printer, types
-    from hloscope.stablehlo import dialects, nodes
+    from hloscope.stablehlo import nodes
 else:
     printer = lazy("hloscope.mlir.printer")
     types = lazy("hloscope.mlir.types")
-    dialects = lazy("hloscope.stablehlo.dialects")
+    dialects = lazy("hloscope.dialects.registry")
     nodes = lazy("hloscope.stablehlo.nodes")
 
 SCHEMA: Final = "hloscope.show/1"

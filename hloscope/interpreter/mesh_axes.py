@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from math import prod
 
+from hloscope.dialects.registry import DIALECTS
 from hloscope.hlo_parser.devices import MOST_DEVICES, AxisRef, Mesh
 from hloscope.interpreter.partition import meshes
 from hloscope.interpreter.values import EvaluationError
@@ -22,7 +23,6 @@ from hloscope.mlir.attributes import (
 )
 from hloscope.mlir.literals import to_array
 from hloscope.mlir.parser import parse_attribute
-from hloscope.stablehlo.dialects import DIALECTS
 
 
 def mesh_groups(text: str, world: World) -> tuple[Dims, ...]:

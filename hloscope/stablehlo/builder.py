@@ -26,6 +26,7 @@ from contextlib import contextmanager
 from keyword import iskeyword
 from typing import Any, Final, TypeAlias
 
+from hloscope.dialects.registry import CALLEES, CLASSES, DEFINITIONS, DIALECTS
 from hloscope.errors import did_you_mean
 from hloscope.ir.op import NotInferredError, Signature
 from hloscope.ir.types import ELEMENT_TYPES, FunctionType, TensorType, Type
@@ -34,8 +35,7 @@ from hloscope.mlir.ir import Block, Operation, Region, Value
 from hloscope.mlir.literals import from_array
 from hloscope.mlir.printer import print_mlir
 from hloscope.stablehlo.broadcasting import broadcast_together
-from hloscope.stablehlo.definitions import DEFINITIONS
-from hloscope.stablehlo.dialects import DIALECTS
+from hloscope.stablehlo.kinds import read_verbatim
 from hloscope.stablehlo.making import (
     TypeLike,
     as_type,
@@ -43,18 +43,12 @@ from hloscope.stablehlo.making import (
     attributes_from,
     made,
 )
-from hloscope.stablehlo.op_kinds import KINDS, read_verbatim
-from hloscope.stablehlo.op_tables import SPELLINGS, Spelling
+from hloscope.stablehlo.op_making import own_attributes
 
 Made: TypeAlias = Value | tuple[Value, ...] | None
 """What a method returns: the result, several of them, or nothing."""
 RegionFunction: TypeAlias = Callable[..., Any]
 """A Python function from the arguments of a region to the value or values it returns."""
-
-_CALLEES: Final = {
-    "stablehlo.composite": "decomposition",
-    "stablehlo.custom_call": "called_computations",
-}
 
 
 class _Ops:
@@ -104,7 +98,7 @@ class Builder(_Ops):
     @property
     def module(self) -> Operation:
         """The module of the functions made so far."""
-        properties = {"sym_name": KINDS["str"].write(self.name)} if self.name else {}
+        properties = {"sym_name": attribute_of(self.name)} if self.name else {}
         region = Region((Block((), tuple(self._functions)),))
         return Operation("builtin.module", properties=properties, regions=(region,))
 
@@ -145,10 +139,10 @@ class Builder(_Ops):
         signature = FunctionType(tuple([value.type for value in arguments]), results)
         properties: dict[str, Attribute] = {
             "function_type": TypeAttr(signature),
-            "sym_name": KINDS["str"].write(name),
+            "sym_name": attribute_of(name),
         }
         if private:
-            properties["sym_visibility"] = KINDS["str"].write("private")
+            properties["sym_visibility"] = attribute_of("private")
         region = _region(tuple(arguments), operations)
         self._functions.append(Operation("func.func", properties=properties, regions=(region,)))
         self._signatures[name] = signature
@@ -247,10 +241,10 @@ class Builder(_Ops):
         if needed and not functions:
             names = ", ".join(f"`{slot.name}=`" for slot in needed)
             raise TypeError(f"`{name}` needs a function for its region: {names}")
-        callee, signature = given.pop(_CALLEES.get(name, ""), None), None
+        callee, signature = given.pop(CALLEES.get(name, ""), None), None
         properties = attributes_from(name, given)
         if callee is not None:
-            properties[_CALLEES[name]] = _symbols(callee)
+            properties[CALLEES[name]] = _symbols(callee)
             if isinstance(callee, str):
                 found_type = self._signature(callee)
                 signature = Signature(found_type.inputs, found_type.results)
@@ -383,8 +377,7 @@ def _arguments(name: str, operands: Sequence[Value]) -> list[Type]:
             return []
 
 
-def _method(spelling: Spelling, name: str) -> Callable[..., Made]:
-    full = spelling.name
+def _method(full: str, name: str) -> Callable[..., Made]:
 
     def method(self: _Ops, *operands: Any, type: Any = None, **given: Any) -> Made:
         return self._append(full, operands, type, given)
@@ -392,20 +385,20 @@ def _method(spelling: Spelling, name: str) -> Callable[..., Made]:
     method.__name__ = method.__qualname__ = name
     definition = DEFINITIONS[full]
     parts = [slot.name for slot in definition.operands]
-    parts += [a.name if a.required else f"{a.name}=…" for a in spelling.attributes]
+    parts += [a.name + "=…" * a.optional for a in own_attributes(full)]
     parts += [slot.name for slot in definition.regions]
     method.__doc__ = f"`{full}`: {', '.join(parts) or 'no operands'}."
     return method
 
 
 def _give_methods() -> None:
-    for spelling in SPELLINGS.values():
-        dialect, _, name = spelling.name.partition(".")
+    for full in CLASSES:
+        dialect, _, name = full.partition(".")
         name = name.replace("-", "_")
         name += "_" * iskeyword(name)
         home = {"stablehlo": Builder, "chlo": Chlo}.get(dialect)
         if home is not None and name not in vars(home):
-            setattr(home, name, _method(spelling, name))
+            setattr(home, name, _method(full, name))
 
 
 _give_methods()

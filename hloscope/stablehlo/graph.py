@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import Final
 
+from hloscope.dialects.registry import CALLEES, CLASSES
 from hloscope.errors import VerifyError, did_you_mean
 from hloscope.ir.collection import no_collection
 from hloscope.ir.graph import Body, Computation, Instruction
@@ -24,8 +25,8 @@ from hloscope.mlir.ir import Block, Operation, Region, Value
 from hloscope.mlir.locations import UNKNOWN
 from hloscope.ops.base import Op
 from hloscope.ops.control import Result, Return, UnknownOp
+from hloscope.stablehlo.kinds import attribute_text
 from hloscope.stablehlo.nodes import (
-    CALLEES,
     Argument,
     Function,
     Node,
@@ -34,9 +35,7 @@ from hloscope.stablehlo.nodes import (
     loose,
     string_of,
 )
-from hloscope.stablehlo.op_kinds import attribute_text
 from hloscope.stablehlo.op_making import OpMaker
-from hloscope.stablehlo.op_tables import SPELLINGS
 
 Extras = tuple[tuple[str, str], ...]
 
@@ -256,7 +255,7 @@ class _Function:
             regions = operation.regions
             if not regions:
                 self._make(frame, operation, ())
-            elif operation.name not in SPELLINGS or not all(map(_is_straight, regions)):
+            elif operation.name not in CLASSES or not all(map(_is_straight, regions)):
                 self._opaque(frame, operation)
             else:
                 applied = self._applied(frame, operation)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
+from hloscope.dialects.registry import CLASSES, DEFINITIONS
 from hloscope.errors import HloscopeError, VerifyError
 from hloscope.ir.op import Callee, NotInferredError
 from hloscope.ir.types import TensorType, Type
@@ -17,7 +18,6 @@ from hloscope.mlir.types import INDEX
 from hloscope.ops.base import Op
 from hloscope.source import Span
 from hloscope.stablehlo.broadcasting import broadcast_together
-from hloscope.stablehlo.definitions import DEFINITIONS
 from hloscope.stablehlo.making import (
     TypeLike,
     as_type,
@@ -28,7 +28,6 @@ from hloscope.stablehlo.making import (
     signature,
 )
 from hloscope.stablehlo.op_making import make_op
-from hloscope.stablehlo.op_tables import SPELLINGS
 from hloscope.stablehlo.reify import Reifier
 from hloscope.stablehlo.tree import clone
 
@@ -76,7 +75,7 @@ def infer(
     if not isinstance(op, str):
         return inferred(op, types, calls)
     name = op if "." in op else f"stablehlo.{op}"
-    if name not in SPELLINGS:
+    if name not in CLASSES:
         raise TypeError(f"no op is called `{op}`")
     values = tuple(map(Value, types))
     return inferred(
@@ -86,7 +85,7 @@ def infer(
 
 def inferred_types(operation: Operation) -> Inferred:
     """What follows for the results of an operation of the tree."""
-    if operation.name not in SPELLINGS:
+    if operation.name not in CLASSES:
         return Inferred(operation, None)
     try:
         op = make_op(operation)
@@ -159,7 +158,7 @@ class _Block:
 
     def _reified(self, operation: Operation) -> bool:
         defining = operation.operands[0].owner if len(operation.operands) == 1 else None
-        if not isinstance(defining, Operation) or defining.name not in SPELLINGS:
+        if not isinstance(defining, Operation) or defining.name not in CLASSES:
             return False
         sizes = self.reifier.sizes(defining)
         if sizes is None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias, get_args
 
+from hloscope.dialects.attributes import EMPTY
+from hloscope.dialects.registry import DIALECTS
 from hloscope.errors import did_you_mean
 from hloscope.ir.op import Callee, Signature
 from hloscope.ir.types import KnownTensor, TensorType, TupleType, Type
@@ -14,11 +16,11 @@ from hloscope.mlir.attributes import (
     BoolAttr,
     DenseAttr,
     DictAttr,
-    EnumAttr,
     FloatAttr,
     IntegerAttr,
     StringAttr,
 )
+from hloscope.mlir.definition import AttributeSlot
 from hloscope.mlir.floats import encode
 from hloscope.mlir.ir import Operation, Region, Value
 from hloscope.mlir.parser import parse_type
@@ -26,10 +28,8 @@ from hloscope.mlir.types import F64, I64
 from hloscope.ops.base import Op
 from hloscope.ops.control import GetTupleElement, Tuple
 from hloscope.ops.groups import Table
-from hloscope.stablehlo.dialects import DIALECTS
-from hloscope.stablehlo.op_kinds import KINDS, expanded, read_verbatim, write_struct
-from hloscope.stablehlo.op_making import make_op
-from hloscope.stablehlo.op_tables import SPELLINGS, STRUCTS
+from hloscope.stablehlo.kinds import KINDS, VERBATIM, expanded, kind_of, write_struct
+from hloscope.stablehlo.op_making import make_op, own_attributes
 
 TypeLike: TypeAlias = Type | str
 """A type, or its text: `tensor<2x3xf32>`, or short `2x3xf32`."""
@@ -96,57 +96,62 @@ def attributes_from(name: str, given: Mapping[str, Any]) -> dict[str, Attribute]
     rest = dict(given)
     found: dict[str, Attribute] = {}
     dialect = name.partition(".")[0]
-    for attribute in SPELLINGS[name].attributes:
-        parts = STRUCTS.get(attribute.of, ()) if attribute.kind == "struct" else ()
-        own = {field: rest.pop(field) for field, _ in parts if field in rest}
+    for slot in own_attributes(name):
+        parts = _fields(slot)
+        own = {field: rest.pop(field) for field in parts if field in rest}
         if own:
-            empty = {field: 0 if kind == "int" else () for field, kind in parts}
-            values = {k: v if isinstance(v, int) else tuple(v) for k, v in (empty | own).items()}
-            found[attribute.name] = write_struct(dialect, attribute.of, values)
-        if attribute.name not in rest:
+            values = {k: v if isinstance(v, int) else tuple(v) for k, v in (parts | own).items()}
+            found[slot.name] = write_struct(dialect, slot.constraint, values)
+        if slot.name not in rest:
             continue
-        value = rest.pop(attribute.name)
+        value = rest.pop(slot.name)
         if value is not None:
             try:
-                found[attribute.name] = _made(dialect, attribute.kind, attribute.of, value)
+                found[slot.name] = _made(dialect, slot.constraint, value)
             except (TypeError, ValueError, AttributeError) as error:
-                message = f"`{attribute.name}` of `{name}` cannot be {value!r}: {error}"
+                message = f"`{slot.name}` of `{name}` cannot be {value!r}: {error}"
                 raise TypeError(message) from None
     if rest:
-        known = [a.name for a in SPELLINGS[name].attributes]
-        known += [field for a in SPELLINGS[name].attributes for field, _ in STRUCTS.get(a.of, ())]
+        slots = own_attributes(name)
+        known = [word for slot in slots for word in (slot.name, *_fields(slot))]
         unknown = next(iter(rest))
         raise TypeError(f"`{name}` has no attribute `{unknown}`{did_you_mean(unknown, known)}")
     return found
 
 
-def _made(dialect: str, kind: str, of: str, value: Any) -> Attribute:
+def _fields(slot: AttributeSlot) -> dict[str, int | tuple[int, ...]]:
+    """The fields of a structure that may be given by themselves."""
+    is_struct = kind_of(slot.constraint).spreads and slot.constraint in EMPTY
+    return EMPTY[slot.constraint] if is_struct else {}
+
+
+def _made(dialect: str, constraint: str, value: Any) -> Attribute:
     if isinstance(value, _ATTRIBUTES):
         return value  # type: ignore[no-any-return]
-    match kind:
-        case "enum":
-            return EnumAttr(dialect, of, value)
-        case "enums":
-            words = value.strip("[]").replace(",", " ").split() if isinstance(value, str) else value
-            return ArrayAttr(tuple([EnumAttr(dialect, of, word) for word in words]))
-        case "struct":
-            return write_struct(dialect, of, dict(value))
+    match constraint:
+        case "precision" if not isinstance(value, str):
+            value = ", ".join(value)
         case "channel":
             handle, type = value if isinstance(value, tuple | list) else (value, 0)
-            return write_struct(dialect, "channel_handle", {"handle": handle, "type": type})
-        case "dims" | "bools" | "pairs":
-            return KINDS[kind].write(tuple(map(tuple, value)) if kind == "pairs" else tuple(value))
-        case "table":
-            if isinstance(value, str):
-                return read_verbatim(value)
+            value = {"channel_id": handle, "channel_type": type}
+        case "gather" | "scatter" | "dot" | "ragged_dot":
+            value = dict(value)
+        case "dims" | "bools":
+            value = tuple(value)
+        case "pairs":
+            value = tuple(map(tuple, value))
+        case "table" | "groups" if not isinstance(value, str):
             rows = [list(row) for row in value]
             width = max(map(len, rows), default=0)
             flat = [n for row in rows for n in [*row, *[-1] * (width - len(row))]]
-            return KINDS["table"].write(Table((len(rows), width), tuple(flat)))
-        case "attribute" | "literal":
-            return read_verbatim(value) if isinstance(value, str) else attribute_of(value)
-        case _:
-            return KINDS[kind].write(value)
+            value = Table((len(rows), width), tuple(flat))
+    kind = kind_of(constraint)
+    if kind in (VERBATIM, KINDS["elements"]) and not isinstance(value, str):
+        return attribute_of(value)
+    made = kind.write(value, dialect)
+    if made is None:
+        raise ValueError("a number is needed")
+    return made
 
 
 def known_type(value: Value) -> Type:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import ClassVar, Final
 
+from hloscope.dialects.registry import CALLEES, CLASSES, DEFINITIONS, DIALECTS
 from hloscope.ir.graph import Body, Computation, Instruction, Module
 from hloscope.ir.types import Type
 from hloscope.mlir.attributes import ArrayAttr, Attribute, DictAttr, StringAttr
@@ -16,18 +17,9 @@ from hloscope.mlir.printer_aliases import location_text
 from hloscope.ops.base import Op
 from hloscope.ops.control import Parameter, Result, UnknownOp
 from hloscope.source import Span
-from hloscope.stablehlo.dialects import DIALECTS
-from hloscope.stablehlo.op_kinds import attribute_text
-from hloscope.stablehlo.op_tables import SPELLINGS
+from hloscope.stablehlo.kinds import attribute_text
 
 Extras = tuple[tuple[str, str], ...]
-
-CALLEES: Final = {
-    "func.call": "callee",
-    "stablehlo.composite": "decomposition",
-    "stablehlo.custom_call": "called_computations",
-}
-"""Attributes that name functions which are called."""
 
 
 class Node(Instruction):
@@ -59,9 +51,9 @@ class Node(Instruction):
         operation = self.operation
         if isinstance(self.op, Result | UnknownOp):
             return location_extras(operation.location)
-        spelling = SPELLINGS.get(operation.name)
         own = {CALLEES.get(operation.name, "")}
-        own |= {attribute.name for attribute in spelling.attributes} if spelling else set()
+        if operation.name in CLASSES:
+            own |= {slot.name for slot in DEFINITIONS[operation.name].attributes}
         given = {**operation.properties, **operation.attributes}
         found = [(name, attribute_text(a)) for name, a in given.items() if name not in own]
         return (*found, *location_extras(operation.location))

@@ -1,29 +1,23 @@
-"""An operation of the syntax tree → the op of the graph, and back, by the table of `op_tables`."""
+"""An operation of the syntax tree → the op of the graph, and back, by the rows of the dialects."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from hloscope.dialects.registry import CLASSES, DEFINITIONS
 from hloscope.errors import UnsupportedError, VerifyError
 from hloscope.ir.op import REQUIRED
 from hloscope.ir.types import TensorType
-from hloscope.mlir.attributes import ArrayAttr, Attribute, DenseArrayAttr, EnumAttr
+from hloscope.mlir.attributes import Attribute, DenseArrayAttr
+from hloscope.mlir.definition import AttributeSlot
 from hloscope.mlir.ir import Operation
 from hloscope.ops.base import Dims, Op
 from hloscope.ops.contraction import DotDimensions
 from hloscope.ops.control import AsyncDone, AsyncStart, Call, Case, Return, UnknownOp
 from hloscope.ops.convolution import ConvDimensions
 from hloscope.ops.windows import Window
-from hloscope.stablehlo.op_kinds import (
-    KINDS,
-    attribute_text,
-    read_enum,
-    read_enums,
-    read_struct,
-    write_struct,
-)
-from hloscope.stablehlo.op_tables import SPELLINGS, Spelling
+from hloscope.stablehlo.kinds import attribute_text, kind_of, read_verbatim
 
 
 class OpMaker:
@@ -57,68 +51,70 @@ def make_op(operation: Operation) -> Op:
         VerifyError: A required attribute is missing, or one is of another kind than needed.
     """
     name = operation.name
-    spelling = SPELLINGS.get(name)
-    if spelling is None:
+    cls = CLASSES.get(name)
+    if cls is None:
         if name.endswith(".return") and not operation.results:
             return Return()
         if name == "func.call":
             return Call()
         given = {**operation.properties, **operation.attributes}
         return UnknownOp(name, tuple([(k, attribute_text(v)) for k, v in given.items()]))
-    values = _values(operation, spelling)
+    values = _values(operation)
     special = _SPECIAL.get(name)
     if special is not None:
         special(values, operation)
-    fields = spelling.op.fields
+    fields = cls.fields
     settings = tuple([(k, _text(values.pop(k))) for k in [*values] if k not in fields])
     if settings:
         values["settings"] = settings
     for field, default in fields.items():
         if default is REQUIRED and field not in values:
             values[field] = ()
-    return spelling.op(**values)
+    return cls(**values)
 
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else str(value).lower()
 
 
-def _values(operation: Operation, spelling: Spelling) -> dict[str, Any]:
+def _values(operation: Operation) -> dict[str, Any]:
     """The values of the attributes that are there, by the names of their fields."""
     values: dict[str, Any] = {}
     properties, attributes = operation.properties, operation.attributes
-    for attribute in spelling.attributes:
-        written = properties.get(attribute.name)
+    for slot in own_attributes(operation.name):
+        written = properties.get(slot.name)
         if written is None and attributes:
-            written = attributes.get(attribute.name)
+            written = attributes.get(slot.name)
         if written is None:
-            if attribute.required:
+            if not slot.optional:
                 raise VerifyError(
-                    f"'{operation.name}' op requires attribute '{attribute.name}'",
+                    f"'{operation.name}' op requires attribute '{slot.name}'",
                     span=operation.span,
                 )
             continue
+        kind = kind_of(slot.constraint)
         try:
-            match attribute.kind:
-                case "enum":
-                    values[attribute.field] = read_enum(written)
-                case "enums":
-                    values[attribute.field] = read_enums(written)
-                case "struct":
-                    values |= read_struct(written, attribute.of)
-                case "channel":
-                    channel = read_struct(written, "channel_handle")
-                    values["channel_id"] = channel["handle"]
-                    values["channel_type"] = channel["type"]
-                case kind:
-                    values[attribute.field] = KINDS[kind].read(written)
+            value = kind.read(written)
         except ValueError as error:
             raise VerifyError(
-                f"attribute `{attribute.name}` of `{operation.name}` is"
+                f"attribute `{slot.name}` of `{operation.name}` is"
                 f" `{attribute_text(written)[:60]}`, needs {error}",
                 span=operation.span,
             ) from None
+        if kind.spreads:
+            values |= value
+        else:
+            values[slot.field] = value
     return values
+
+
+def own_attributes(name: str) -> Sequence[AttributeSlot]:
+    """The attributes of an op that are in its fields or settings: all but the name of a callee.
+
+    >>> [slot.name for slot in own_attributes("stablehlo.composite")]
+    ['composite_attributes', 'name', 'version']
+    """
+    return [slot for slot in DEFINITIONS[name].attributes if slot.constraint != "callee"]
 
 
 # --- what is no plain field: tree to op -----------------------------------------------------------
@@ -157,6 +153,7 @@ def _read_dot(values: dict[str, Any], operation: Operation) -> None:
 def _read_scan(values: dict[str, Any], operation: Operation) -> None:
     sizes = operation.get("operandSegmentSizes")
     given = len(operation.operands) // 2
+    values["is_associative"] = str(values.get("is_associative", "")).lower()
     values["num_carries"] = sizes.values[-1] if isinstance(sizes, DenseArrayAttr) else given
 
 
@@ -227,7 +224,7 @@ _BY_TYPE: Final = frozenset(
 # --- op to tree -----------------------------------------------------------------------------------
 
 _BY_CLASS: Final[dict[type[Op], str]] = {
-    **{s.op: s.name for s in sorted(SPELLINGS.values(), key=lambda s: s.name)},
+    **{cls: name for name, cls in sorted(CLASSES.items())},
     Case: "stablehlo.case",
     Call: "func.call",
     Return: "stablehlo.return",
@@ -262,36 +259,20 @@ def attributes_of(op: Op) -> dict[str, Attribute]:
     """
     name = name_of(op)
     if isinstance(op, UnknownOp):
-        return {key: KINDS["attribute"].write(text) for key, text in op.settings if key}
-    if name not in SPELLINGS:
+        return {key: read_verbatim(text) for key, text in op.settings if key}
+    if name not in CLASSES:
         return {}
     values, defaults = _written(op)
     found: dict[str, Attribute] = {}
-    for attribute in SPELLINGS[name].attributes:
-        of, field = attribute.of, attribute.field
-        dialect = name.partition(".")[0]
-        match attribute.kind:
-            case "struct":
-                found[attribute.name] = write_struct(dialect, of, values)
-                continue
-            case "channel":
-                if values.get("channel_id") is not None:
-                    numbers = {"handle": values["channel_id"], "type": values.get("channel_type")}
-                    numbers["type"] = int(numbers["type"] or 0)
-                    found[attribute.name] = write_struct(dialect, "channel_handle", numbers)
-                continue
-        value = values.get(field)
-        if value is None or (not attribute.required and value == defaults.get(field)):
+    dialect = name.partition(".")[0]
+    for slot in own_attributes(name):
+        kind = kind_of(slot.constraint)
+        value = values if kind.spreads else values.get(slot.field)
+        if value is None or (slot.optional and value == defaults.get(slot.field)):
             continue
-        match attribute.kind:
-            case "enum":
-                found[attribute.name] = EnumAttr(dialect, of, value)
-            case "enums":
-                words = [word.strip() for word in value.strip("[]").split(",") if word.strip()]
-                enums = [EnumAttr(dialect, of, word) for word in words]
-                found[attribute.name] = ArrayAttr(tuple(enums))
-            case kind:
-                found[attribute.name] = KINDS[kind].write(value)
+        attribute = kind.write(value, dialect)
+        if attribute is not None:
+            found[slot.name] = attribute
     return found
 
 

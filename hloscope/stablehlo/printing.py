@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
+from hloscope.dialects.registry import DIALECTS
 from hloscope.ir.graph import Module
 from hloscope.mlir.ir import Operation
 from hloscope.mlir.printer import print_mlir
 from hloscope.stablehlo.builder import Builder
-from hloscope.stablehlo.dialects import DIALECTS
 from hloscope.stablehlo.tree import to_mlir
 
 

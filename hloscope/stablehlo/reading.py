@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from hloscope.dialects.registry import DIALECTS
 from hloscope.ir.collection import no_collection
 from hloscope.mlir.parser import parse_mlir
-from hloscope.stablehlo.dialects import DIALECTS
 from hloscope.stablehlo.graph import TreeModule, to_graph
 
 

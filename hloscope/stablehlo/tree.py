@@ -1,7 +1,7 @@
 """The program graph → the syntax tree, for printing, verifying and serialising.
 
 What stands for an operation of a tree keeps its attributes, names and locations; all else is made
-from the op by the table of `op_tables`.
+from the op by the rows of the dialects.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from hloscope.ops.infer_util import bare
 from hloscope.ops.reduction import Scan
 from hloscope.ops.shape import Constant
 from hloscope.stablehlo.graph import Argument, Function, Node, TreeModule
-from hloscope.stablehlo.op_kinds import I32
+from hloscope.stablehlo.kinds import I32
 from hloscope.stablehlo.op_making import attributes_of, name_of
 
 _CALLERS: Final = Call, Composite, CustomCall

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from hloscope.dialects.registry import DIALECTS
 from hloscope.errors import ParseError
 from hloscope.ir.types import ELEMENT_TYPES, TensorType
 from hloscope.mlir.attributes import (
@@ -34,7 +35,6 @@ from hloscope.mlir.locations import (
 )
 from hloscope.mlir.parser import parse_attribute, parse_mlir
 from hloscope.mlir.types import F64, I1, I32, I64, INDEX
-from hloscope.stablehlo.dialects import DIALECTS
 
 F32 = ELEMENT_TYPES["f32"]
 BF16 = ELEMENT_TYPES["bf16"]

@@ -8,13 +8,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from hloscope.dialects.registry import DIALECTS
 from hloscope.errors import Diagnostic, HloscopeError
 from hloscope.mlir.ir import Operation
 from hloscope.mlir.locations import resolve_location
 from hloscope.mlir.parser import parse_mlir
 from hloscope.mlir.split import split_input
 from hloscope.mlir.types import type_text
-from hloscope.stablehlo.dialects import DIALECTS
 from tests.mutations import KINDS
 
 _OWN = """

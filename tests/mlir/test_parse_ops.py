@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from hloscope.dialects.registry import DIALECTS
 from hloscope.errors import ParseError
 from hloscope.ir.types import ELEMENT_TYPES, TensorType
 from hloscope.mlir.attributes import (
@@ -20,7 +21,6 @@ from hloscope.mlir.lexer import TextError
 from hloscope.mlir.parser import parse_mlir
 from hloscope.mlir.split import split_input
 from hloscope.mlir.types import I32, I64, type_text
-from hloscope.stablehlo.dialects import DIALECTS
 
 F32_2 = TensorType(ELEMENT_TYPES["f32"], (2,))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from hloscope.dialects.registry import DIALECTS
 from hloscope.errors import ParseError
 from hloscope.ir.types import (
     ELEMENT_TYPES,
@@ -21,7 +22,6 @@ from hloscope.ir.types import (
 )
 from hloscope.mlir.parser import parse_mlir, parse_type
 from hloscope.mlir.types import I1, I32, integer_type, is_signless, type_text
-from hloscope.stablehlo.dialects import DIALECTS
 
 F32 = ELEMENT_TYPES["f32"]
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from hloscope.dialects.registry import DIALECTS
 from hloscope.ir.types import TensorType
 from hloscope.mlir.asm import AsmPrinter, Form, UnfitError
 from hloscope.mlir.dialects import Dialect, Dialects, Suggestion
@@ -14,7 +15,6 @@ from hloscope.mlir.ir import Block, Operation, Region, Value
 from hloscope.mlir.parser import parse_mlir
 from hloscope.mlir.printer import print_mlir
 from hloscope.mlir.types import ELEMENTS, I32
-from hloscope.stablehlo.dialects import DIALECTS
 
 
 def printed(text: str, dialects: Dialects = DIALECTS, **how: Any) -> str:

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from hloscope.dialects.registry import DIALECTS
 from hloscope.errors import ParseError
 from hloscope.mlir.parser import parse_mlir
 from hloscope.mlir.printer import print_mlir
-from hloscope.stablehlo.dialects import DIALECTS
 from tests.conftest import SHARED, needs_shared
 from tests.filecheck import MismatchError, check, from_records
 

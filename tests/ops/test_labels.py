@@ -41,7 +41,7 @@ CONSTRAINTS = """
 """How many constraints the specification gives each op."""
 
 RESULT = "the declared result against the inferred one, which has this label among others"
-TRAIT = "declared as a trait in stablehlo/definitions"
+TRAIT = "declared as a trait in the row of dialects/stablehlo"
 UNCHECKED = "upstream does not check it either, and accepts programs that break it"
 
 RUN_TIME = "depends on how many processes run the program"

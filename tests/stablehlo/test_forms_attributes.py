@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from hloscope.dialects.attributes import DYNAMIC
+from hloscope.dialects.attributes.convolution import conv_attribute, conv_text
+from hloscope.dialects.attributes.enums import ENUMS
+from hloscope.dialects.registry import DIALECTS
 from hloscope.errors import ParseError
 from hloscope.mlir.attributes import Attribute, EnumAttr, StructAttr
 from hloscope.mlir.ir import Operation
 from hloscope.mlir.parser import parse_attribute
 from hloscope.mlir.printer import print_mlir
-from hloscope.stablehlo.dialect_attributes import DYNAMIC
-from hloscope.stablehlo.dialect_attributes.convolution import conv_attribute, conv_text
-from hloscope.stablehlo.dialect_attributes.enums import ENUMS
-from hloscope.stablehlo.dialects import DIALECTS
 
 # as written | as printed, if it is another text
 TEXTS = """

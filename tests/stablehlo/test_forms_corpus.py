@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from hloscope.dialects.registry import DIALECTS
 from hloscope.errors import ParseError
 from hloscope.mlir.parser import parse_mlir
 from hloscope.mlir.printer import print_mlir
-from hloscope.stablehlo.dialects import DIALECTS
 from tests.conftest import SHARED, needs_shared
 
 _STABLEHLO = SHARED / "conformance" / "stablehlo"

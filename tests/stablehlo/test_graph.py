@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hloscope.dialects.registry import CLASSES, DIALECTS
 from hloscope.errors import UnsupportedError, VerifyError
 from hloscope.hlo_parser import parse_hlo
 from hloscope.ir.graph import Body, Computation, Instruction, Module
@@ -17,11 +18,9 @@ from hloscope.mlir.printer import print_mlir
 from hloscope.ops import OPS
 from hloscope.ops.control import Fusion, Parameter, Return
 from hloscope.ops.reduction import Sort
-from hloscope.stablehlo.dialects import DIALECTS
 from hloscope.stablehlo.graph import to_graph
 from hloscope.stablehlo.inferring import walk
 from hloscope.stablehlo.op_making import OpMaker, attributes_of, make_op, name_of
-from hloscope.stablehlo.op_tables import SPELLINGS
 from hloscope.stablehlo.tree import clone, to_mlir
 from tests.conftest import SHARED
 
@@ -115,7 +114,7 @@ def test_the_table_serves_both_ways(shared: Path) -> None:
     seen: set[str] = set()
     for name, text in chunks():
         for operation in walk(tree_of(text, name)):
-            if operation.name not in SPELLINGS:
+            if operation.name not in CLASSES:
                 continue
             op = make_op(operation)
             attributes = attributes_of(op)
@@ -132,7 +131,7 @@ def test_the_table_serves_both_ways(shared: Path) -> None:
                 make_op(Operation(name_of(op), properties=attributes)).name
             ] or (operation.name in ("stablehlo.convolution", "chlo.scan"))
             seen.add(operation.name)
-    missing = {n for n in SPELLINGS if n.startswith("stablehlo.")} - seen
+    missing = {n for n in CLASSES if n.startswith("stablehlo.")} - seen
     assert missing <= {
         "stablehlo.collective_reduce",
         "stablehlo.async_start",

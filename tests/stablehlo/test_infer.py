@@ -11,9 +11,9 @@ from click.testing import CliRunner
 
 import hloscope
 from hloscope.cli.app import app
+from hloscope.dialects.registry import DIALECTS
 from hloscope.mlir.parser import parse_mlir
 from hloscope.mlir.printer import print_mlir
-from hloscope.stablehlo.dialects import DIALECTS
 from hloscope.stablehlo.inferring import answered, inferred_types, is_asking, walk
 from tests.filecheck import check, from_records
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hloscope.dialects.registry import DIALECTS
 from hloscope.errors import Diagnostic, VerifyError
 from hloscope.mlir.parser import parse_mlir
 from hloscope.source import Source
-from hloscope.stablehlo.dialects import DIALECTS
 from hloscope.stablehlo.inferring import answered
 from hloscope.verifier.expected import expectations, mismatches
 from hloscope.verifier.stablehlo.text import first_errors

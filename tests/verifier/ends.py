@@ -16,13 +16,13 @@ import hloscope
 from hloscope.api.program import InstructionView, Program
 from hloscope.cli.infer import rows_of_hlo, rows_of_tree
 from hloscope.cli.run_inputs import arguments_of
+from hloscope.dialects.registry import DIALECTS
 from hloscope.errors import HloscopeError, ParseError, VerifyError
 from hloscope.interpreter.values import EvaluationError
 from hloscope.mlir.parser import parse_mlir
 from hloscope.proof import Verifier
 from hloscope.source import Source
 from hloscope.stablehlo import is_mlir
-from hloscope.stablehlo.dialects import DIALECTS
 
 SLOW: Final = 2.0
 _BLAMES: Final = ("is not valid", "cannot be computed of", "the program is wrong")

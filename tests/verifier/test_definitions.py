@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from hloscope.dialects.registry import DEFINITIONS, DIALECTS
+from hloscope.dialects.rows import compile_row
 from hloscope.mlir.attributes import UnitAttr
+from hloscope.mlir.definition import ATTRIBUTE_SUMMARIES, type_summary
 from hloscope.mlir.parser import parse_attribute, parse_type
-from hloscope.stablehlo.definitions import DEFINITIONS, inherent_attributes, type_summary
-from hloscope.stablehlo.definitions.model import ATTRIBUTE_SUMMARIES, compile_row
-from hloscope.stablehlo.dialects import DIALECTS
-from hloscope.stablehlo.op_tables import SPELLINGS
 from hloscope.verifier.stablehlo.constraints import attribute_fits, type_predicate
 from hloscope.verifier.stablehlo.traits import TRAITS
 
@@ -40,27 +39,26 @@ def test_a_row_uses_what_the_verifier_knows(name: str) -> None:
     assert set(definition.traits) <= FACTS | set(TRAITS)
     names = {slot.name for slot in definition.operands + definition.results}
     for what, shared, _ in definition.agreements:
-        assert set(shared) <= (names if what != "size" else inherent_attributes(name))
-
-
-@pytest.mark.parametrize("name", sorted(SPELLINGS))
-def test_the_op_table_names_attributes_of_the_definition(name: str) -> None:
-    if name in DEFINITIONS and not DEFINITIONS[name].open:
-        required = {a.name for a in DEFINITIONS[name].attributes if not a.optional}
-        spelled = SPELLINGS[name].attributes
-        assert {a.name for a in spelled} <= inherent_attributes(name)
-        assert {a.name for a in spelled if a.required} <= required
+        assert set(shared) <= (names if what != "size" else definition.inherent)
 
 
 def test_a_row_says_everything_of_an_op() -> None:
-    row = "x | a:F b*:token | i:i64 d?:dims | r:0d.I s?:any.B | ^one ^more*+ infer ranks=a,r"
+    row = (
+        "x since=1.4.0 | a:F b*:token | i>j:i64>=0=3 d?:dims=[1] | r:0d.I s?:any.B |"
+        " ^one ^more*+ infer ranks=a,r ~ %a<attrs>"
+    )
     found = compile_row(row, "d")
     assert found.name == "d.x"
     assert [slot.summary for slot in found.operands] == [
         "ranked tensor of 4/6/8/16/32/64-bit float values",
         "variadic of token",
     ]
-    assert [(a.name, a.optional) for a in found.attributes] == [("d", True), ("i", False)]
+    assert [(a.name, a.field, a.constraint, a.optional) for a in found.attributes] == [
+        ("i", "j", "i64>=0", True),
+        ("d", "d", "dims", True),
+    ]
+    assert [(a.default, a.given) for a in found.attributes] == [("3", True), ("[1]", False)]
+    assert (found.since, found.form) == ("1.4.0", " %a<attrs>")
     assert [slot.count for slot in found.results] == ["", "?"]
     assert [(r.name, r.variadic, r.sized) for r in found.regions] == [
         ("one", False, True),

@@ -8,10 +8,10 @@ import pytest
 
 import hloscope
 from hloscope.api import check_expected
+from hloscope.dialects.registry import DIALECTS
 from hloscope.mlir import ir
 from hloscope.mlir.parser import parse_mlir
 from hloscope.mlir.split import split_input
-from hloscope.stablehlo.dialects import DIALECTS
 from hloscope.verifier.stablehlo.text import first_errors, verify_text
 from hloscope.verifier.stablehlo.walk import verify_mlir
 from tests.verifier.chunks import FOLDER, chunks, judge

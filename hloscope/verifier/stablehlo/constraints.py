@@ -40,7 +40,7 @@ from hloscope.mlir.attributes import (
     UnitAttr,
     VerbatimAttr,
 )
-from hloscope.stablehlo.definitions.model import TUPLES
+from hloscope.mlir.definition import TUPLES
 
 Predicate: TypeAlias = Callable[[Type], bool]
 
@@ -279,15 +279,15 @@ _ATTRIBUTES: Final[dict[str, Callable[[Attribute], bool]]] = {
     "dims": lambda a: _values(a, "s64"),
     "bools": lambda a: _values(a, "pred"),
     "elements": lambda a: _dense(a, None),
-    "ints": lambda a: _dense(a, "s64"),
+    **dict.fromkeys(("ints", "pairs", "table"), lambda a: _dense(a, "s64")),
     "groups": lambda a: _dense(a, "s64") or _is_mesh_axes(a),
     "typed": lambda a: (
         not isinstance(
             a, UnitAttr | ArrayAttr | DictAttr | SymbolAttr | TypeAttr | DenseArrayAttr | EnumAttr
         )
     ),
-    "symbol": _flat,
-    "symbols": lambda a: _each(a, _flat),
+    **dict.fromkeys(("symbol", "callee"), _flat),
+    **dict.fromkeys(("symbols", "callees"), lambda a: _each(a, _flat)),
     "programs": lambda a: _each(a, lambda row: _each(row, _flat)),
     "layouts": lambda a: _each(a, lambda layout: _dense(layout, "index", 1)),
     "aliases": lambda a: _each(a, _struct("output_operand_alias")),

@@ -8,15 +8,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from operator import attrgetter
 from typing import Final
 
+from hloscope.dialects.registry import DEFINITIONS
 from hloscope.errors import VerifyError
 from hloscope.ir.types import TensorType, Type
 from hloscope.mlir.attributes import Attribute, DenseArrayAttr
+from hloscope.mlir.definition import AttributeSlot, Definition, RegionSlot, Slot
 from hloscope.mlir.ir import Operation
 from hloscope.mlir.types import type_text
 from hloscope.source import Span
-from hloscope.stablehlo.definitions import DEFINITIONS, AttributeSlot, Definition, RegionSlot, Slot
 from hloscope.verifier.stablehlo.constraints import attribute_fits, type_fits
 from hloscope.verifier.stablehlo.traits import TRAITS, element_of, refuse
 
@@ -109,7 +111,7 @@ def _check_single_blocks(operation: Operation, definition: Definition) -> None:
 
 def _check_attributes(operation: Operation, definition: Definition) -> None:
     given: list[tuple[AttributeSlot, Attribute]] = []
-    for slot in definition.attributes:
+    for slot in sorted(definition.attributes, key=attrgetter("name")):
         attribute = operation.get(slot.name)
         if attribute is not None:
             given.append((slot, attribute))

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from hloscope.dialects.registry import DEFINITIONS
 from hloscope.errors import Diagnostic, VerifyError
 from hloscope.ir.types import FunctionType
 from hloscope.mlir.attributes import (
@@ -23,7 +24,6 @@ from hloscope.mlir.attributes import (
 )
 from hloscope.mlir.ir import Operation
 from hloscope.mlir.types import type_text
-from hloscope.stablehlo.definitions import DEFINITIONS
 from hloscope.verifier.stablehlo.traits import refuse
 
 _TABLES: Final = frozenset({"builtin.module"})

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from hloscope.dialects.registry import DIALECTS
 from hloscope.errors import Diagnostic, ParseError
 from hloscope.mlir.parser import parse_mlir
-from hloscope.stablehlo.dialects import DIALECTS
 from hloscope.verifier.stablehlo.walk import verify_mlir
 
 

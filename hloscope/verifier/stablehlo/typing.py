@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from hloscope.dialects.registry import DEFINITIONS
 from hloscope.errors import HloscopeError, UnsupportedError, VerifyError
 from hloscope.ir.op import IncompatibleTypesError, InferenceError, Op, Signature
 from hloscope.ir.types import KnownTensor, TensorType, Type
@@ -11,7 +12,6 @@ from hloscope.mlir.attributes import DenseAttr
 from hloscope.mlir.ir import Operation, Region, Value
 from hloscope.mlir.literals import to_array
 from hloscope.mlir.types import types_text
-from hloscope.stablehlo.definitions import DEFINITIONS
 from hloscope.stablehlo.op_making import OpMaker
 
 TYPED: Final = frozenset({"stablehlo", "chlo", "sdy"})

@@ -1,0 +1,92 @@
+"""Attributes of the dialects `stablehlo` and `chlo`: hooks of reader and printer.
+
+>>> from hloscope.mlir.attributes import EnumAttr
+>>> from hloscope.dialects.attributes.enums import enum_text
+>>> enum_text(EnumAttr("chlo", "comparison_type", "FLOAT"))
+'#chlo<comparison_type FLOAT>'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from hloscope.dialects.attributes import convolution, enums, mixed, structs
+from hloscope.dialects.attributes.structs import DYNAMIC
+from hloscope.mlir.asm import AsmParser, AsmPrinter
+from hloscope.mlir.attributes import Attribute, EnumAttr, StructAttr
+
+__all__ = ["DYNAMIC", "EMPTY", "read_chlo", "read_stablehlo", "write_chlo", "write_stablehlo"]
+
+EMPTY: Final[dict[str, dict[str, int | tuple[int, ...]]]] = {
+    **{mnemonic: structs.empty(free) for (_, mnemonic), free in structs.FREE.items()},
+    "conv": structs.empty(convolution.RAW),
+    "channel_handle": {"handle": 0, "type": 0},
+}
+"""The structures of numbers: what each field is if it is not written, in the order of their text.
+
+>>> EMPTY["gather"]["index_vector_dim"]
+0
+"""
+
+_READ: Final[dict[str, Callable[[AsmParser], StructAttr]]] = {
+    "bounds": structs.read_bounds,
+    "type_extensions": structs.read_type_extensions,
+    "conv": convolution.read_conv,
+    "result_accuracy": mixed.read_result_accuracy,
+    "sub_axis_info": mixed.read_sub_axis,
+    "axis_ref": mixed.read_axis_ref,
+    "mesh": mixed.read_mesh,
+}
+
+_WRITE: Final[dict[str, Callable[[AsmPrinter, StructAttr], None]]] = {
+    "bounds": lambda printer, attribute: printer.write(structs.bounds_text(attribute)),
+    "conv": convolution.write_conv,
+    "sub_axis_info": mixed.write_sub_axis,
+    "axis_ref": mixed.write_axis_ref,
+    "mesh": mixed.write_mesh,
+}
+
+
+def read_stablehlo(parser: AsmParser, mnemonic: str) -> Attribute:
+    """Read what follows the mnemonic of an attribute of `stablehlo`."""
+    reader = _READ.get(mnemonic)
+    if reader is not None:
+        return reader(parser)
+    if mnemonic in structs.FIXED:
+        return mixed.read_checked(parser, mnemonic)
+    return _read(parser, "stablehlo", mnemonic, "StableHLO")
+
+
+def read_chlo(parser: AsmParser, mnemonic: str) -> Attribute:
+    """Read what follows the mnemonic of an attribute of `chlo`."""
+    return _read(parser, "chlo", mnemonic, "chlo")
+
+
+def _read(parser: AsmParser, dialect: str, mnemonic: str, name: str) -> Attribute:
+    if (dialect, mnemonic) in structs.FREE:
+        return structs.read_free(parser, dialect, mnemonic)
+    if (dialect, mnemonic) in enums.ENUMS:
+        return enums.read_enum(parser, dialect, mnemonic)
+    parser.fail(f"unknown {name} attribute")
+
+
+def write_stablehlo(printer: AsmPrinter, attribute: Attribute) -> bool:
+    """Write an attribute of `stablehlo`."""
+    return _write(printer, attribute, "stablehlo")
+
+
+def write_chlo(printer: AsmPrinter, attribute: Attribute) -> bool:
+    """Write an attribute of `chlo`."""
+    return _write(printer, attribute, "chlo")
+
+
+def _write(printer: AsmPrinter, attribute: Attribute, dialect: str) -> bool:
+    if isinstance(attribute, EnumAttr) and attribute.dialect == dialect:
+        printer.write(enums.enum_text(attribute))
+        return True
+    if isinstance(attribute, StructAttr) and attribute.dialect == dialect:
+        printer.write(f"#{dialect}.{attribute.name}")
+        _WRITE.get(attribute.name, structs.write_fields)(printer, attribute)
+        return True
+    return False

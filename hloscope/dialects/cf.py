@@ -1,0 +1,12 @@
+"""Rows of the dialect `cf`."""
+
+from typing import Final
+
+ROWS: Final = """
+    assert | msg
+        ~ %arg, <string msg><attrs><implied inputs i1>
+    br | ~br
+    cond_br | operandSegmentSizes branch_weights? ~cond_br
+    switch | case_values? case_operand_segments operandSegmentSizes
+"""
+"""Source: MLIR's definition of the dialect."""

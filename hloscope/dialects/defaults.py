@@ -1,0 +1,65 @@
+"""Values of attributes that are not written, from the rows.
+
+Source: `DefaultValuedAttr` and `DefaultValuedOptionalAttr` in the definitions of the dialects; what
+jaxlib prints of each op.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from hloscope.mlir.attributes import (
+    ArrayAttr,
+    Attribute,
+    BoolAttr,
+    DictAttr,
+    EnumAttr,
+    IntegerAttr,
+    StringAttr,
+    StructAttr,
+    VerbatimAttr,
+)
+from hloscope.mlir.definition import AttributeSlot, Definition
+from hloscope.mlir.types import I32
+
+_ACCURACY: Final = StructAttr(
+    "stablehlo",
+    "result_accuracy",
+    (("mode", EnumAttr("stablehlo", "result_accuracy_mode", "DEFAULT")),),
+)
+_EMPTY: Final[dict[str, Attribute]] = {
+    "{}": DictAttr(()),
+    "[]": ArrayAttr(()),
+    '""': StringAttr(b""),
+    "true": BoolAttr(True),
+    "false": BoolAttr(False),
+}
+
+
+def default(slot: AttributeSlot) -> Attribute | None:
+    """What a missing attribute means, if that is something.
+
+    >>> default(AttributeSlot("lower", "bool", optional=True, default="false"))
+    BoolAttr(value=False)
+    """
+    if slot.constraint == "accuracy":
+        return _ACCURACY
+    text = slot.default
+    if not text:
+        return None
+    if text in _EMPTY:
+        return _EMPTY[text]
+    return VerbatimAttr(text) if text.startswith("#") else IntegerAttr(int(text), I32)
+
+
+def elided(definition: Definition) -> Mapping[str, Attribute]:
+    """Values that pretty forms leave out, by attribute."""
+    found = {slot.name: default(slot) for slot in definition.attributes if not slot.given}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def given(definition: Definition) -> Mapping[str, Attribute]:
+    """Values an op has though nobody wrote them, by attribute; the generic form prints them."""
+    found = {slot.name: default(slot) for slot in definition.attributes if slot.given}
+    return {name: value for name, value in found.items() if value is not None}

@@ -1,0 +1,80 @@
+"""Pretty forms of the dialects' ops: both directions from what a row says after `~`.
+
+`special`, `regions` and `loops` have the forms that no row says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from hloscope.dialects.defaults import elided
+from hloscope.dialects.forms import (
+    directives,
+    implied,
+    loops,
+    numbers,
+    regions,
+    special,
+    types,
+    upstream,
+)
+from hloscope.dialects.forms.shared import SHARED
+from hloscope.mlir.asm import AsmParser, AsmPrinter, Form, State
+from hloscope.mlir.definition import Definition
+from hloscope.mlir.form_language import Context, Directive, compile_form
+from hloscope.mlir.ir import Operation
+
+_DIRECTIVES: Final[dict[str, Directive]] = {
+    **directives.DIRECTIVES,
+    **types.DIRECTIVES,
+    **implied.DIRECTIVES,
+    **numbers.DIRECTIVES,
+    **upstream.DIRECTIVES,
+    **regions.DIRECTIVES,
+}
+
+_CODED: Final = special.FORMS | regions.FORMS | loops.FORMS
+
+
+class _Lazy:
+    """A form that is compiled when it is first used."""
+
+    __slots__ = ("form", "get")
+
+    def __init__(self, get: Callable[[], Definition]) -> None:
+        self.get = get
+        self.form: Form | None = None
+
+    def compiled(self) -> Form:
+        form = self.form
+        if form is None:
+            definition = self.get()
+            row = SHARED.get(definition.form, definition.form)
+            context = Context(elided(definition))
+            form = self.form = compile_form(row, _DIRECTIVES, context)
+        return form
+
+    def read(self, parser: AsmParser, state: State) -> None:
+        (self.form or self.compiled()).read(parser, state)
+
+    def write(self, printer: AsmPrinter, op: Operation) -> None:
+        (self.form or self.compiled()).write(printer, op)
+
+
+def form_of(row: str, get: Callable[[], Definition]) -> Form | None:
+    """The pretty form of the op of a row; `get` gives its definition when the form is used.
+
+    >>> from hloscope.dialects.rows import compile_row
+    >>> row = "tanh | operand:FCQ | result_accuracy?:accuracy | result:FCQ | compatible ~unary"
+    >>> form_of(row, lambda: compile_row(row, "stablehlo")) is not None
+    True
+    """
+    _, has_form, text = row.partition(" ~")
+    if not has_form:
+        return None
+    coded = _CODED.get(text)
+    if coded is not None:
+        return coded
+    lazy = _Lazy(get)
+    return Form(lazy.read, lazy.write)

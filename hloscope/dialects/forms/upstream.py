@@ -1,0 +1,255 @@
+"""Places of forms of other dialects: flags and predicates of `arith`, shapes, shardings.
+
+Source: MLIR's definitions of `arith` and `shape`; Shardy's `SdyOps` and printers.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hloscope.dialects.attributes import DYNAMIC
+from hloscope.dialects.forms.directives import dims_text, i64_array, read_dims, small_integers
+from hloscope.ir.types import TensorType
+from hloscope.mlir.asm import AsmParser, AsmPrinter
+from hloscope.mlir.attributes import (
+    ArrayAttr,
+    DenseArrayAttr,
+    DenseAttr,
+    IntegerAttr,
+    UnitAttr,
+    VerbatimAttr,
+)
+from hloscope.mlir.form_language import Context, Directive, Need, Part, Reading
+from hloscope.mlir.ir import Operation
+from hloscope.mlir.types import I32, I64, INDEX
+
+_NUMBERED: Final = {
+    "integer": ("arith::CmpIPredicate", I64, "eq ne slt sle sgt sge ult ule ugt uge".split()),
+    "float": (
+        "arith::CmpFPredicate",
+        I64,
+        "false oeq ogt oge olt ole one ord ueq ugt uge ult ule une uno true".split(),
+    ),
+    "direction": ("sdy::PropagationDirection", I32, "NONE FORWARD BACKWARD BOTH".split()),
+}
+"""Enums that are kept as numbers: the name in messages, the type, the values."""
+
+_FLAGS: Final = {
+    "overflow": ("IntegerOverflowFlags", "none nsw nuw".split()),
+    "fastmath": ("FastMathFlags", "none reassoc nnan ninf nsz arcp contract afn fast".split()),
+}
+_CLOSED: Final = {"{": "}", "[": "]"}
+
+
+def flags(context: Context, arguments: list[str]) -> Part:
+    """`<flags overflow overflowFlags>`: ` overflow<nsw>` unless the flags are `none`."""
+    word, name = arguments
+    prefix, none = f"#arith.{word}", VerbatimAttr(f"#arith.{word}<none>")
+
+    def read(reading: Reading) -> None:
+        parser = reading.parser
+        found = none
+        if parser.try_keyword(word):
+            found = VerbatimAttr(f"{prefix}<{_read_flags(parser, word)}>")
+        reading.state.properties[name] = found
+
+    def write(printer: AsmPrinter, op: Operation) -> None:
+        found = op.properties.get(name)
+        if isinstance(found, VerbatimAttr) and found != none:
+            printer.write(f" {found.text.removeprefix('#arith.')}")
+
+    def fits(op: Operation) -> bool:
+        found = op.properties.get(name)
+        if not isinstance(found, VerbatimAttr):
+            return True
+        inside = found.text.removeprefix(f"{prefix}<").removesuffix(">")
+        return set(inside.split(", ")) <= set(_FLAGS[word][1])
+
+    return Part(read, write, (Need(name, VerbatimAttr, optional=True),), fits)
+
+
+def _read_flags(parser: AsmParser, kind: str) -> str:
+    parser.token("<")
+    type, words = _FLAGS[kind]
+    found = set()
+    while True:
+        at = parser.at
+        word = parser.keyword()
+        if word not in words:
+            parser.fail(f"expected ::mlir::arith::{type} to be one of: {', '.join(words)}", at)
+        found.add(word)
+        if not parser.try_token(","):
+            break
+    parser.token(">")
+    return ", ".join(word for word in words if word in found)
+
+
+def unit(context: Context, arguments: list[str]) -> Part:
+    """`<unit name>`: nothing; the words before it say that the attribute is there."""
+    (name,) = arguments
+
+    def read(reading: Reading) -> None:
+        reading.state.properties[name] = UnitAttr()
+
+    def write(printer: AsmPrinter, op: Operation) -> None:
+        pass
+
+    return Part(read, write, (Need(name, UnitAttr),))
+
+
+def numbered(context: Context, arguments: list[str]) -> Part:
+    """`<numbered integer predicate>`: the name of a value of an enum, kept as its number."""
+    kind, name = arguments
+    cpp, type, words = _NUMBERED[kind]
+
+    def read(reading: Reading) -> None:
+        parser = reading.parser
+        at = parser.at
+        word = parser.keyword()
+        if word not in words:
+            parser.fail(f"expected ::mlir::{cpp} to be one of: {', '.join(words)}", at)
+        reading.state.properties[name] = IntegerAttr(words.index(word), type)
+
+    def write(printer: AsmPrinter, op: Operation) -> None:
+        printer.write(words[op.properties[name].value])  # type: ignore[union-attr,index]
+
+    def fits(op: Operation) -> bool:
+        return 0 <= op.properties[name].value < len(words)  # type: ignore[union-attr,operator]
+
+    return Part(read, write, (Need(name, IntegerAttr, of=type),), fits)
+
+
+def shape(context: Context, arguments: list[str]) -> Part:
+    """`<shape name>`: `[2, 3]` of `dense<[2, 3]> : tensor<2xindex>`."""
+    (name,) = arguments
+
+    def read(reading: Reading) -> None:
+        dims = read_dims(reading.parser)
+        text = dims_text(dims) if dims else ""
+        reading.state.properties[name] = DenseAttr(text, TensorType(INDEX, (len(dims),)))
+
+    def write(printer: AsmPrinter, op: Operation) -> None:
+        found = op.properties[name]
+        assert isinstance(found, DenseAttr)
+        printer.write(dims_text(small_integers(found) or ()))
+
+    def fits(op: Operation) -> bool:
+        match op.properties[name]:
+            case DenseAttr(_, TensorType(element, (_,))) as found:
+                return element == INDEX and small_integers(found) is not None
+            case _:
+                return False
+
+    return Part(read, write, (Need(name, DenseAttr),), fits)
+
+
+def array(context: Context, arguments: list[str]) -> Part:
+    """`<array name>`: `[…]` of any attributes."""
+    (name,) = arguments
+
+    def read(reading: Reading) -> None:
+        at = reading.parser.at
+        found = reading.parser.attribute()
+        if not isinstance(found, ArrayAttr):
+            reading.parser.fail("invalid kind of attribute specified", at)
+        reading.state.properties[name] = found
+
+    def write(printer: AsmPrinter, op: Operation) -> None:
+        printer.attribute(op.properties[name])
+
+    return Part(read, write, (Need(name, ArrayAttr),))
+
+
+def sizes(context: Context, arguments: list[str]) -> Part:
+    """`<sizes name>`: `[2, %n]`, numbers of an array; an operand is an unknown number there."""
+    (name,) = arguments
+    first = context.operands
+    context.variadic = True
+
+    def read(reading: Reading) -> None:
+        parser = reading.parser
+        values: list[int] = []
+        parser.token("[")
+        while not (not values and parser.try_token("]")):
+            use = parser.try_use()
+            if use is not None:
+                reading.uses.append(use)
+            values.append(parser.integer() if use is None else DYNAMIC)
+            if not parser.try_token(","):
+                parser.token("]")
+                break
+        reading.state.properties[name] = i64_array(values)
+
+    def write(printer: AsmPrinter, op: Operation) -> None:
+        operands = iter(op.operands[first:])
+        for position, number in enumerate(op.properties[name].values):  # type: ignore[union-attr]
+            printer.write(", " if position else "[")
+            if number == DYNAMIC:
+                printer.value(next(operands))
+            else:
+                printer.write(str(number))
+        printer.write("]" if op.properties[name].values else "[]")  # type: ignore[union-attr]
+
+    def fits(op: Operation) -> bool:
+        values = op.properties[name].values  # type: ignore[union-attr]
+        return values.count(DYNAMIC) == len(op.operands) - first
+
+    return Part(read, write, (Need(name, DenseArrayAttr, of=I64),), fits)
+
+
+def bare(context: Context, arguments: list[str]) -> Part:
+    """`<bare sdy.mesh name>`: `<…>` of the attribute `#sdy.mesh<…>`."""
+    kind, name = arguments
+    prefix = f"#{kind}"
+
+    def read(reading: Reading) -> None:
+        reading.state.properties[name] = VerbatimAttr(prefix + read_bracketed(reading.parser, "<"))
+
+    def write(printer: AsmPrinter, op: Operation) -> None:
+        printer.write(op.properties[name].text.removeprefix(prefix))  # type: ignore[union-attr]
+
+    def fits(op: Operation) -> bool:
+        return op.properties[name].text.startswith(prefix + "<")  # type: ignore[union-attr]
+
+    return Part(read, write, (Need(name, VerbatimAttr),), fits)
+
+
+def inside(context: Context, arguments: list[str]) -> Part:
+    """`<inside axis_ref_list name>`: `{…}` or `[…]` of the attribute `#sdy<axis_ref_list{…}>`."""
+    kind, name = arguments
+    prefix = f"#sdy<{kind}"
+    brackets = "{" if kind == "axis_ref_list" else "["
+
+    def read(reading: Reading) -> None:
+        text = read_bracketed(reading.parser, brackets)
+        reading.state.properties[name] = VerbatimAttr(f"{prefix}{text}>")
+
+    def write(printer: AsmPrinter, op: Operation) -> None:
+        text = op.properties[name].text.removeprefix(prefix)  # type: ignore[union-attr]
+        printer.write(text.removesuffix(">"))
+
+    def fits(op: Operation) -> bool:
+        text = op.properties[name].text  # type: ignore[union-attr]
+        return text.startswith(prefix + brackets) and text.endswith(_CLOSED[brackets] + ">")
+
+    return Part(read, write, (Need(name, VerbatimAttr),), fits)
+
+
+def read_bracketed(parser: AsmParser, opening: str) -> str:
+    """Read bracketed text that begins with this bracket."""
+    if parser.peek() != opening:
+        parser.fail(f"expected '{opening}'")
+    return parser.bracketed()
+
+
+DIRECTIVES: Final[dict[str, Directive]] = {
+    "flags": flags,
+    "unit": unit,
+    "numbered": numbered,
+    "inside": inside,
+    "array": array,
+    "sizes": sizes,
+    "shape": shape,
+    "bare": bare,
+}
+"""Places for attributes of other dialects."""

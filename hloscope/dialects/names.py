@@ -1,0 +1,71 @@
+"""What results and block arguments of ops would like to be called: `%cst` instead of `%0`.
+
+Fixed names stand in the rows; here are those that depend on the op.
+
+Source: `getAsmResultNames` and `getAsmBlockArgumentNames` in MLIR and StableHLO.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from hloscope.ir.types import ElementType, TensorType
+from hloscope.mlir.attributes import BoolAttr, DenseArrayAttr, IntegerAttr
+from hloscope.mlir.definition import Definition
+from hloscope.mlir.dialects import Suggestion
+from hloscope.mlir.ir import Operation, Region
+from hloscope.mlir.types import INDEX, element_text
+
+
+def _constant(op: Operation) -> Sequence[str]:
+    """`c` for integers and booleans, `cst` for everything else."""
+    type_ = op.results[0].type
+    element = type_.element if isinstance(type_, TensorType) else None
+    whole = element is not None and element.kind in ("pred", "signed", "unsigned")
+    return ("c" if whole and element != INDEX else "cst",)
+
+
+def _number(op: Operation) -> Sequence[str]:
+    """`true`, `c0` for an index, `c0_i32` for an integer, `cst` for everything else."""
+    match op.get("value"):
+        case BoolAttr(value):
+            return ("true" if value else "false",)
+        case IntegerAttr(value, ElementType() as type_):
+            return (f"c{value}" if type_ == INDEX else f"c{value}_{element_text(type_)}",)
+        case _:
+            return ("cst",)
+
+
+def _size(op: Operation) -> Sequence[str]:
+    value = op.get("value")
+    return (f"c{value.value}",) if isinstance(value, IntegerAttr) else ()
+
+
+def _iterated(region: Region) -> Sequence[str]:
+    return ["iterArg"] * len(region.blocks[0].arguments)
+
+
+def _scanned(region: Region) -> Sequence[str]:
+    """Those of the inputs, then those carried along."""
+    sizes = region.parent.get("operandSegmentSizes") if region.parent is not None else None
+    count = len(region.blocks[0].arguments)
+    inputs = sizes.values[0] if isinstance(sizes, DenseArrayAttr) and sizes.values else 0
+    return ["input"] * inputs + ["carry"] * max(count - inputs, 0)
+
+
+_COMPUTED: Final[dict[str, Suggestion]] = {
+    "stablehlo.constant": Suggestion(results=_constant),
+    "arith.constant": Suggestion(results=_number),
+    "shape.const_size": Suggestion(results=_size),
+    "stablehlo.while": Suggestion(arguments=_iterated),
+    "chlo.scan": Suggestion(arguments=_scanned),
+}
+
+
+def suggestion(definition: Definition) -> Suggestion | None:
+    """What the values of an op would like to be called; `None` for nothing in particular."""
+    computed = _COMPUTED.get(definition.name)
+    if computed is not None or not definition.suggested:
+        return computed
+    return Suggestion(results=lambda op: definition.suggested)

@@ -1,0 +1,137 @@
+"""All dialects: the definitions of their ops, the classes that stand for them, reader and printer.
+
+>>> sorted(DIALECTS.named)[:4]
+['arith', 'bufferization', 'builtin', 'cf']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Final
+
+from hloscope.dialects import (
+    arith,
+    bufferization,
+    builtin,
+    cf,
+    check,
+    chlo,
+    func,
+    interpreter,
+    memref,
+    scf,
+    sdy,
+    shape,
+    stablehlo,
+    tensor,
+)
+from hloscope.dialects.attributes import (
+    read_chlo,
+    read_stablehlo,
+    write_chlo,
+    write_stablehlo,
+)
+from hloscope.dialects.defaults import given
+from hloscope.dialects.forms import form_of
+from hloscope.dialects.names import suggestion
+from hloscope.dialects.rows import Definitions, head, split_rows
+from hloscope.dialects.types import read_type
+from hloscope.mlir.definition import Definition
+from hloscope.mlir.dialects import Dialect, Dialects
+from hloscope.mlir.quant import read_type as read_quantized
+from hloscope.ops import OPS
+from hloscope.ops.base import Op
+
+_TABLES: Final[dict[str, tuple[str, ...]]] = {
+    "stablehlo": stablehlo.ROWS,
+    "chlo": chlo.ROWS,
+    "check": (check.ROWS,),
+    "interpreter": (interpreter.ROWS,),
+    "builtin": (builtin.ROWS,),
+    "func": (func.ROWS,),
+    "sdy": (sdy.ROWS,),
+    "arith": (arith.ROWS,),
+    "tensor": (tensor.ROWS,),
+    "shape": (shape.ROWS,),
+    "cf": (cf.ROWS,),
+    "bufferization": (bufferization.ROWS,),
+    "memref": (memref.ROWS,),
+    "scf": (scf.ROWS,),
+}
+_CLOSED: Final = frozenset({"stablehlo", "chlo", "check", "interpreter"})
+"""Dialects whose ops are all known."""
+_TAKEN: Final = ("llvm", "quant")
+"""Dialects that upstream's tools register, of whose ops nothing is known here."""
+
+_ROWS: Final = {
+    f"{dialect}.{head(row)[0]}": row
+    for dialect, texts in _TABLES.items()
+    for text in texts
+    for row in split_rows(text)
+}
+_EVERY: Final = Definitions(_ROWS)
+
+DEFINITIONS: Final = Definitions({name: row for name, row in _ROWS.items() if "|" in row})
+"""What is known of every op of StableHLO, CHLO, its test dialects, `func`, `builtin`, and some ops
+of `sdy`, `arith`, `tensor`, `shape` and `cf`.
+
+>>> [slot.name for slot in DEFINITIONS["stablehlo.dot_general"].operands]
+['lhs', 'rhs']
+"""
+
+
+def _classes() -> Iterator[tuple[str, type[Op]]]:
+    """An op has the class of its full name, or in StableHLO and CHLO of its name alone."""
+    for name, row in _ROWS.items():
+        dialect, _, short = name.partition(".")
+        found = OPS.get(name)
+        if found is None and dialect in ("stablehlo", "chlo"):
+            found = OPS.get(head(row)[1].get("class", short))
+        if found is not None:
+            yield name, found
+
+
+CLASSES: Final[dict[str, type[Op]]] = dict(_classes())
+"""The class that stands for an op, by the op's full name.
+
+>>> CLASSES["stablehlo.if"].name
+'case'
+"""
+
+
+CALLEES: Final = {
+    name: slot.name
+    for name, definition in DEFINITIONS.items()
+    for slot in definition.attributes
+    if slot.constraint in ("callee", "callees")
+}
+"""The attribute of an op that names the functions it calls, by the op's full name.
+
+>>> CALLEES["stablehlo.composite"]
+'decomposition'
+"""
+
+
+def _dialect(name: str) -> Dialect:
+    rows = {op: row for op, row in _ROWS.items() if op.partition(".")[0] == name}
+    definitions: dict[str, Definition] = {op: _EVERY[op] for op in rows}
+    forms = {op: form_of(row, partial(_EVERY.__getitem__, op)) for op, row in rows.items()}
+    suggestions = {op: suggestion(definition) for op, definition in definitions.items()}
+    defaults = {op: given(definition) for op, definition in definitions.items()}
+    return Dialect(
+        name,
+        ops={op: definitions[op].inherent for op in rows if op in DEFINITIONS},
+        forms={op: form for op, form in forms.items() if form is not None},
+        open=name not in _CLOSED,
+        read_type={"stablehlo": read_type, "quant": read_quantized}.get(name),
+        read_attribute={"stablehlo": read_stablehlo, "chlo": read_chlo}.get(name),
+        write_attribute={"stablehlo": write_stablehlo, "chlo": write_chlo}.get(name),
+        suggestions={op: one for op, one in suggestions.items() if one is not None},
+        defaults={op: values for op, values in defaults.items() if values},
+        behind=frozenset({"stablehlo.reduce"} if name == "stablehlo" else ()),
+    )
+
+
+DIALECTS: Final = Dialects(map(_dialect, sorted({*_TABLES, *_TAKEN})))
+"""All dialects."""

@@ -1,0 +1,185 @@
+"""The notation of a row, which says all that is declared about an op.
+
+A row stands on one line, or goes on in lines indented deeper.  Its columns, with `|` between them:
+
+1. The op's name without its dialect; then what is not as usual: `class=case`, the name of its
+   class; `since=1.4.0`, the version of portable artifacts that brought it; `names=a,b`, what its
+   results are called.
+2. Operands: `name:constraint`, with `*` or `?` after the name of one that may come any number of
+   times or be missing.
+3. Attributes: the same, with `?` for one that may be left out.  `name>field` says what the class
+   calls it.  `=value` at the end is what a missing one means: without `?` MLIR gives the attribute
+   to an op that is read.
+4. Results, as operands.
+5. Regions and traits: `^name` is a region of one block, `^name*` any number of them, `^name+` a
+   region of any number of blocks.  `elements=a,b`, `types=a,b` and `ranks=a,b` say what these
+   operands and results share, `sizes=a,b` that attributes are equally long.  `@c3` after a trait is
+   the specification's label, without it `c1`.
+
+A row of two columns, name and attributes, says nothing of the rest; one of a single column is of an
+op whose definition is not known.  What stands after `~` is the pretty form, or the name of one that
+several ops share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from hloscope.mlir.definition import AttributeSlot, Definition, RegionSlot, Slot
+
+
+def split_rows(text: str) -> list[str]:
+    r"""The rows of a table, each as one line.
+
+    >>> split_rows("    a | b\\n        c\\n    d")
+    ['a | b c', 'd']
+    """
+    lines = text.replace("\n        ", " ").splitlines()
+    return [row for line in lines if (row := line.strip())]
+
+
+def head(row: str) -> tuple[str, dict[str, str]]:
+    """The name a row begins with, and what else its first column says."""
+    name, *words = row.partition(" ~")[0].partition("|")[0].split()
+    return name, {key: value for key, _, value in (word.partition("=") for word in words)}
+
+
+def compile_row(row: str, dialect: str) -> Definition:
+    """The definition a row stands for.
+
+    >>> compile_row("reverse | operand:FC | dimensions:dims | result:FC | infer", "d").traits
+    ('infer',)
+    """
+    said, _, form = row.partition(" ~")
+    name, more = head(row)
+    full = f"{dialect}.{name}"
+    _, *columns = (column.split() for column in said.split("|"))
+    since = more.get("since", "0.9.0")
+    suggested = tuple(more["names"].split(",")) if "names" in more else ()
+    if len(columns) < 2:
+        attributes = tuple(map(_attribute, columns[0])) if columns else ()
+        return Definition(
+            full, attributes=attributes, open=True, form=form, since=since, suggested=suggested
+        )
+    operands, given, results, rest = columns
+    labels = _labels(dialect, name, len(operands), len(given))
+    traits = [word for word in rest if not word.startswith("^") and "=" not in word]
+    prefix = f"{name}_" if labels[0] else ""
+    slots = tuple(map(_slot, results))
+    return Definition(
+        full,
+        tuple(map(_slot, operands, labels)),
+        tuple(map(_attribute, given, labels[len(operands) :])),
+        slots,
+        tuple(_region(word) for word in rest if word.startswith("^")),
+        tuple(word.partition("@")[0] for word in traits),
+        {trait: prefix + (c or "c1") for trait, _, c in (w.partition("@") for w in traits)}
+        if prefix
+        else {},
+        tuple(_agreement(word, prefix) for word in rest if "=" in word),
+        form=form,
+        since=since,
+        suggested=suggested or _names(slots),
+    )
+
+
+def _names(results: tuple[Slot, ...]) -> tuple[str, ...]:
+    """MLIR names the results of an op that has several, as its definition does."""
+    each_is_one = len(results) > 1 and not any(slot.count for slot in results)
+    return tuple([slot.name for slot in results]) if each_is_one else ()
+
+
+_UNSPECIFIED: Final = frozenset(
+    "broadcast create_token cross-replica-sum dot einsum real_dynamic_slice return"
+    " set_dimension_size torch_index_select unary_einsum".split()
+)
+"""Ops of StableHLO that its specification leaves out."""
+_SPREAD: Final = frozenset(
+    "convolution dot_general dynamic_conv dynamic_gather gather scatter".split()
+)
+"""Ops some of whose attributes are several inputs in the specification."""
+
+
+def _labels(dialect: str, name: str, operands: int, attributes: int) -> list[str]:
+    """The specification's labels of an op's inputs: operands first, then attributes.
+
+    The first one is empty if the specification has none; an op without inputs has one all the
+    same.  Source: StableHLO spec, the tables "Inputs".
+    """
+    count = operands + attributes
+    if dialect != "stablehlo" or name in _UNSPECIFIED:
+        return [""] * max(count, 1)
+    labels = [f"{name}_i{i + 1}" for i in range(max(count, 1))]
+    if name == "rng_bit_generator":
+        labels.reverse()
+    if name in _SPREAD:
+        labels[operands:] = [""] * attributes
+    return labels
+
+
+def _split(text: str) -> tuple[str, str, str]:
+    name, _, constraint = text.partition(":")
+    count = name[-1] if name[-1] in "*?" else ""
+    return name.rstrip("*?"), constraint, count
+
+
+def _slot(text: str, label: str = "") -> Slot:
+    return Slot(*_split(text), label)
+
+
+def _attribute(text: str, label: str = "") -> AttributeSlot:
+    rule, has_default, default = _default(text)
+    names, constraint, count = _split(rule)
+    name, _, field = names.partition(">")
+    given = has_default and not count
+    return AttributeSlot(
+        name, constraint or "any", count == "?" or given, label, field or name, default, given
+    )
+
+
+def _default(text: str) -> tuple[str, bool, str]:
+    """What stands before and after the `=` of a default; `>=` belongs to a constraint."""
+    at = text.find("=", text.find(">=") + 2 if ">=" in text else 0)
+    return (text, False, "") if at < 0 else (text[:at], True, text[at + 1 :])
+
+
+_SHARED: Final = {"elements": "element type", "types": "type", "ranks": "rank", "sizes": "size"}
+
+
+def _agreement(text: str, prefix: str) -> tuple[str, tuple[str, ...], str]:
+    first, _, names = text.partition("=")
+    what, _, label = first.partition("@")
+    return _SHARED[what], tuple(names.split(",")), prefix and prefix + (label or "c1")
+
+
+def _region(text: str) -> RegionSlot:
+    return RegionSlot(text.strip("^*+"), "*" in text, "+" not in text)
+
+
+class Definitions(Mapping[str, Definition]):
+    """Definitions by the op's full name; a row is compiled when it is asked for.
+
+    Args:
+        rows: Rows by the op's full name.
+    """
+
+    def __init__(self, rows: Mapping[str, str]) -> None:
+        self.rows: Final = rows
+        self._compiled: dict[str, Definition] = {}
+
+    def __getitem__(self, name: str) -> Definition:
+        found = self._compiled.get(name)
+        if found is None:
+            row = self.rows[name]
+            found = self._compiled[name] = compile_row(row, name.partition(".")[0])
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.rows

@@ -1,0 +1,9 @@
+"""Rows of the ops between numbers and the integers that stand for them."""
+
+from typing import Final
+
+ROWS: Final = """
+    uniform_dequantize | operand:QA | | result:F | infer elementwise ~unary
+    uniform_quantize | operand:FQA | | result:QA | elementwise ~unary
+"""
+"""Source: `StablehloOps.td`."""

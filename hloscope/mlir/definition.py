@@ -1,0 +1,242 @@
+"""What a dialect defines of an op: operands, attributes, results, regions, its form and names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """An operand or a result of an op.
+
+    Attributes:
+        name: Its name in the definition.
+        constraint: What its type has to be, in the notation of `type_summary`.
+        count: Empty for exactly one, `?` for one or none, `*` for any number.
+        label: The specification's label of the constraint (`add_i1`), if it has one.
+    """
+
+    name: str
+    constraint: str
+    count: str = ""
+    label: str = ""
+
+    @property
+    def summary(self) -> str:
+        """The constraint as MLIR says it.
+
+        >>> Slot("inputs", "token", "*").summary
+        'variadic of token'
+        """
+        text = type_summary(self.constraint)
+        return f"variadic of {text}" if self.count == "*" else text
+
+
+@dataclass(frozen=True, slots=True)
+class AttributeSlot:
+    """An inherent attribute.
+
+    Attributes:
+        name: Its name in the definition.
+        constraint: What it has to be, by the name of a summary.
+        optional: May be left out.
+        label: The specification's label of the constraint, as that of a `Slot`.
+        field: What the class of the op calls it.
+        default: What a missing one means, as text; empty if that is nothing.
+        given: MLIR gives the default to an op that is read without the attribute.
+    """
+
+    name: str
+    constraint: str
+    optional: bool = False
+    label: str = ""
+    field: str = ""
+    default: str = ""
+    given: bool = False
+
+    @property
+    def summary(self) -> str:
+        """The constraint as MLIR says it."""
+        return ATTRIBUTE_SUMMARIES.get(self.constraint, "any attribute")
+
+
+@dataclass(frozen=True, slots=True)
+class RegionSlot:
+    """A region: its name, whether there may be any number of it, and whether it is one block."""
+
+    name: str
+    variadic: bool = False
+    sized: bool = True
+
+
+@dataclass(frozen=True)
+class Definition:
+    """What the dialect's definition fixes of an op, whatever its verifier adds.
+
+    Attributes:
+        name: With its dialect.
+        operands: In order; at most one of them is variadic unless `traits` says how to divide.
+        attributes: Inherent ones, in the order of the definition.
+        results: In order.
+        regions: In order.
+        traits: Names of rules shared by several ops; the verifier knows each.
+        labels: The specification's label for each trait that has one.
+        agreements: Operands and results that have the same `element type`, `type` or `rank`, or
+            attributes of the same `size`: what they share, their names, the label.
+        open: Only the op's inherent attributes are known; nothing else is checked.
+        form: What stands after the op's name in the pretty form, or the name of a shared form;
+            empty if there is only the generic one.
+        since: The first version of portable artifacts that has the op.
+        suggested: What the results are called where nobody names them.
+    """
+
+    name: str
+    operands: tuple[Slot, ...] = ()
+    attributes: tuple[AttributeSlot, ...] = ()
+    results: tuple[Slot, ...] = ()
+    regions: tuple[RegionSlot, ...] = ()
+    traits: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    agreements: tuple[tuple[str, tuple[str, ...], str], ...] = ()
+    open: bool = False
+    form: str = ""
+    since: str = "0.9.0"
+    suggested: tuple[str, ...] = ()
+
+    @cached_property
+    def inherent(self) -> frozenset[str]:
+        """Names of the attributes that are properties of the op, not discardable ones."""
+        names = [attribute.name for attribute in self.attributes]
+        if "segments" in self.traits:
+            names += ["operandSegmentSizes", "resultSegmentSizes"]
+        return frozenset(names)
+
+
+_ELEMENTS: Final = {
+    "F": "4/6/8/16/32/64-bit float",
+    "B": "bool",
+    "I": "2/4/8/16/32/64-bit integer",
+    "S": "2/4/8/16/32/64-bit signless integer",
+    "C": "complex type with 32/64-bit float elements",
+    "Q": "per-tensor integer quantized",
+    "A": "per-axis integer quantized",
+    "D": "32/64-bit float",
+    "X": "index",
+    "N": "integer",
+    "i": "32-bit signless integer",
+    "u": "32-bit unsigned integer",
+    "f": "floating-point",
+    "c": "complex-type",
+}
+"""Kinds of elements by the letter that stands for them in a constraint."""
+
+_SHAPES: Final = {
+    "": "ranked tensor of",
+    "any": "tensor of",
+    "0d": "0D tensor of",
+    "1d": "1D tensor of",
+    "static": "statically shaped tensor of",
+    "bounded": "statically shaped or single bounded dimension tensor of",
+    "shape": "statically shaped 1-dimensional tensor of",
+    "list": "statically shaped 1-dimensional integer tensor of",
+    "pairs": "statically shaped 2-dimensional integer tensor of",
+    "memref": "memref of",
+}
+"""Kinds of tensors by the word before the dot."""
+
+_NAMED: Final = {
+    "token": "token",
+    "future": "future",
+    "anything": "any type",
+    "index": "index",
+    "function": "function type",
+}
+
+TUPLES: Final = {"tuple": "FBICQ/memref.FBICQ/A/token", "anytuple": "any.FBICQA/memref.FBICQ/token"}
+"""What the leaves of the named kinds of tuples have to be."""
+
+
+@cache
+def type_summary(constraint: str) -> str:
+    """A constraint on a type in MLIR's words.
+
+    A constraint is one or more alternatives with `/` between them.  An alternative is a name
+    (`token`) or a kind of tensor, a dot, and a letter for each kind of element it may have;
+    without the dot the tensor has any known rank.
+
+    Source: the summaries of StableHLO's `Base.td` as diagnostics print them.
+
+    >>> type_summary("0d.I/token")
+    '0D tensor of 2/4/8/16/32/64-bit integer values or token'
+    """
+    return " or ".join(map(_alternative, constraint.split("/")))
+
+
+def _alternative(part: str) -> str:
+    if part in TUPLES:
+        return f"nested tuple with any combination of {type_summary(TUPLES[part])} values"
+    if part in _NAMED:
+        return _NAMED[part]
+    shape, _, letters = part.rpartition(".")
+    kinds = " or ".join(_ELEMENTS[letter] for letter in letters)
+    return f"{_SHAPES[shape]} {kinds} values"
+
+
+ATTRIBUTE_SUMMARIES: Final = {
+    "i32": "32-bit signless integer attribute",
+    "i32>=0": "32-bit signless integer attribute whose value is non-negative",
+    "i32>0": "32-bit signless integer attribute whose value is positive",
+    "i64": "64-bit signless integer attribute",
+    "i64>=0": "64-bit signless integer attribute whose value is non-negative",
+    "i64>0": "64-bit signless integer attribute whose value is positive",
+    "f32": "32-bit float attribute",
+    "f64": "64-bit float attribute",
+    "bool": "bool attribute",
+    "unit": "unit attribute",
+    "string": "string attribute",
+    "array": "array attribute",
+    "dict": "dictionary of named attribute values",
+    "config": "string attribute or dictionary of named attribute values",
+    "dims": "i64 dense array attribute",
+    "bools": "i1 dense array attribute",
+    "elements": "constant vector/tensor attribute",
+    "ints": "64-bit signless integer elements attribute",
+    "pairs": "64-bit signless integer elements attribute",
+    "table": "64-bit signless integer elements attribute",
+    "groups": "64-bit signless integer elements attribute or mesh and axes based replica groups "
+    "representation.",
+    "typed": "TypedAttr instance",
+    "symbol": "flat symbol reference attribute",
+    "symbols": "flat symbol ref array attribute",
+    "callee": "flat symbol reference attribute",
+    "callees": "flat symbol ref array attribute",
+    "programs": "Array of FlatSymbolRefArrayAttr",
+    "layouts": "Array of layout (1D tensor of index type) attributes",
+    "aliases": "Aliasing attribute for outputs and operands of CustomCall",
+    "precision": "Precision Config attribute",
+    "channel": "two 64-bit integers 'handle' and 'type'",
+    "accuracy": "The requested accuracy for transcendental unary ops.",
+    "algorithm": "Attribute that models the algorithm constraints to use for computing dot.",
+    "dot": "Attribute that models the dimension information for dot.",
+    "gather": "Attribute that models the dimension information for gather",
+    "scatter": "Attribute that models the dimension information for scatter",
+    "ragged_dot": "Attribute that models the dimension information for ragged dot.",
+    "conv": "Structure of dimension information for conv op",
+    "api_version": "Custom call API version",
+    "transpose": "Transpose options",
+    "comparison_direction": "Which comparison operation to perform.",
+    "comparison_type": "Which comparison type to use.",
+    "rng_algorithm": "XLA PRNG algorithm to be used.",
+    "rng_distribution": "XLA PRNG distribution to be used.",
+    "fft_type": "XLA fast fourier transform type.",
+    "type": "any type attribute",
+    "dicts": "Array of dictionary attributes",
+    "any": "any attribute",
+}
+"""Constraints on attributes in MLIR's words by the name a row gives them.
+
+Source: the summaries of StableHLO's and MLIR's definitions as diagnostics print them.
+"""

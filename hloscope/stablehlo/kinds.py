@@ -1,0 +1,404 @@
+"""Attributes as values of an op's fields and back, by the constraint that their row says.
+
+Readers take an attribute and raise `ValueError` saying what they expected.  They keep what is
+written, also if it cannot be right: typing tells why.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from math import prod
+from typing import Any, Final, NamedTuple
+
+from hloscope.dialects.attributes import EMPTY
+from hloscope.dialects.registry import DIALECTS
+from hloscope.ir.types import ELEMENT_TYPES, Dims, ElementType, TensorType
+from hloscope.mlir.attribute_text import attribute_text as plain_text
+from hloscope.mlir.attributes import (
+    ArrayAttr,
+    Attribute,
+    BoolAttr,
+    DenseArrayAttr,
+    DenseAttr,
+    EnumAttr,
+    FloatAttr,
+    IntegerAttr,
+    StringAttr,
+    StructAttr,
+    SymbolAttr,
+    UnitAttr,
+)
+from hloscope.mlir.floats import decode, encode
+from hloscope.mlir.literals import elements
+from hloscope.mlir.numbering import Names
+from hloscope.mlir.parser import parse_attribute
+from hloscope.mlir.printer import Printer
+from hloscope.mlir.types import type_text
+from hloscope.ops.convolution import ConvDimensions
+from hloscope.ops.groups import Table
+
+PRED: Final = ELEMENT_TYPES["pred"]
+I32: Final = ELEMENT_TYPES["s32"]
+I64: Final = ELEMENT_TYPES["s64"]
+F32: Final = ELEMENT_TYPES["f32"]
+MOST_SPLAT: Final = 1 << 16
+"""A splat of more elements is not written out."""
+
+_NUMBER: Final = re.compile(r"-?0x[0-9A-Fa-f]+|-?\d+|true|false")
+_WORDS: Final = {"true": 1, "false": 0}
+
+
+def attribute_text(attribute: Attribute) -> str:
+    """The attribute as MLIR prints it, without aliases.
+
+    >>> attribute_text(EnumAttr("stablehlo", "fft_type", "RFFT"))
+    '#stablehlo<fft_type RFFT>'
+    """
+    text = Printer(DIALECTS, Names(), generic=True).attribute_text(attribute)
+    return plain_text(attribute) if "\x01" in text else text
+
+
+# --- numbers --------------------------------------------------------------------------------------
+
+
+def read_int(attribute: Attribute) -> int:
+    """`3 : i64`.
+
+    >>> read_int(IntegerAttr(3, I64))
+    3
+    """
+    match attribute:
+        case IntegerAttr(value) | BoolAttr(value):
+            return int(value)
+        case DenseAttr(_, TensorType(_, ())):
+            return dense_values(attribute)[0]
+        case _:
+            raise ValueError("an integer")
+
+
+def read_float(attribute: Attribute) -> float:
+    """`1.0e-3 : f32`, as the shortest number that has these bits.
+
+    >>> read_float(FloatAttr(0x3A83126F, F32))
+    0.001
+    """
+    if not isinstance(attribute, FloatAttr) or not isinstance(attribute.type, ElementType):
+        raise ValueError("a number")
+    name = attribute.type.name
+    value = decode(attribute.bits, name)
+    for digits in range(1, 17):
+        short = float(f"{value:.{digits}g}")
+        if encode(short, name) == attribute.bits:
+            return short
+    return value
+
+
+def write_float(value: float) -> FloatAttr:
+    """A number as `f32`."""
+    return FloatAttr(encode(value, "f32"), F32)
+
+
+def read_bool(attribute: Attribute) -> bool:
+    """`true`, `false`; a unit attribute is true."""
+    match attribute:
+        case UnitAttr():
+            return True
+        case BoolAttr(value):
+            return value
+        case IntegerAttr(value, type) if type == PRED:
+            return value != 0
+        case _:
+            raise ValueError("`true` or `false`")
+
+
+def write_bool(value: bool | str) -> BoolAttr:
+    """`true`, `false`; settings keep them as text."""
+    return BoolAttr(value if isinstance(value, bool) else value == "true")
+
+
+def read_text(attribute: Attribute) -> str:
+    """A string, or the name of a symbol."""
+    match attribute:
+        case StringAttr():
+            return attribute.text
+        case SymbolAttr(root, nested):
+            return "::".join((root, *nested))
+        case _:
+            raise ValueError("a string")
+
+
+# --- arrays ---------------------------------------------------------------------------------------
+
+
+def dense_values(attribute: DenseAttr) -> tuple[int, ...]:
+    """The integers of `dense<…>` in row-major order (booleans as 0 and 1); a splat as one.
+
+    >>> dense_values(DenseAttr("[[1, 2], [3, 4]]", TensorType(I64, (2, 2))))
+    (1, 2, 3, 4)
+
+    Raises:
+        ValueError: They are no integers, or not all there.
+    """
+    type = attribute.type
+    element = getattr(type, "element", None)
+    if not isinstance(element, ElementType) or element.kind not in ("pred", "signed", "unsigned"):
+        raise ValueError("integers")
+    literal = attribute.literal
+    if isinstance(literal, str) and '"' not in literal:
+        return tuple([_WORDS[w] if w in _WORDS else int(w, 0) for w in _NUMBER.findall(literal)])
+    found, signed = elements(attribute), element.kind == "signed"
+    parts = [found.raw[at : at + found.width] for at in range(0, len(found.raw), found.width)]
+    return tuple([int.from_bytes(part, "little", signed=signed) for part in parts])
+
+
+def dense_sizes(attribute: DenseAttr) -> Dims:
+    """The sizes of the type."""
+    sizes = getattr(attribute.type, "sizes", None)
+    if sizes is None or None in sizes:
+        raise ValueError("sizes that are known")
+    return tuple(sizes)
+
+
+def expanded(attribute: DenseAttr) -> tuple[int, ...]:
+    """The integers, a splat as often as its type says, up to `MOST_SPLAT`."""
+    values, number = dense_values(attribute), prod(dense_sizes(attribute))
+    if len(values) == 1 and number != 1 and number <= MOST_SPLAT:
+        return values * number
+    return values
+
+
+def read_dims(attribute: Attribute) -> Dims:
+    """Integers in any spelling: `array<i64: 1, 2>`, `dense<…> : tensor<2xi64>`, `[1, 2]`."""
+    match attribute:
+        case DenseArrayAttr(_, values):
+            return values
+        case DenseAttr():
+            return expanded(attribute)
+        case ArrayAttr(elements):
+            return tuple(map(read_int, elements))
+        case _:
+            raise ValueError("an array of integers")
+
+
+def write_dims(values: Dims) -> DenseArrayAttr:
+    """`array<i64: 1, 2>`."""
+    return DenseArrayAttr(I64, tuple(values))
+
+
+def read_bools(attribute: Attribute) -> tuple[bool, ...]:
+    """Booleans in any spelling."""
+    return tuple(map(bool, read_dims(attribute)))
+
+
+def write_bools(values: tuple[bool, ...]) -> DenseArrayAttr:
+    """`array<i1: true>`."""
+    return DenseArrayAttr(PRED, tuple(map(int, values)))
+
+
+def read_pairs(attribute: Attribute) -> tuple[Any, ...]:
+    """`dense<[[0, 1]]> : tensor<1x2xi64>` as nested tuples of the sizes of its type."""
+    if isinstance(attribute, ArrayAttr):
+        return tuple(map(read_dims, attribute.elements))
+    if not isinstance(attribute, DenseAttr):
+        raise ValueError("pairs of integers")
+    nested: tuple[Any, ...] = expanded(attribute)
+    for size in dense_sizes(attribute)[:0:-1]:
+        if size:
+            nested = tuple([nested[at : at + size] for at in range(0, len(nested), size)])
+    return nested
+
+
+def write_pairs(values: tuple[Any, ...]) -> DenseAttr:
+    """Pairs as a table of two columns."""
+    rows = ", ".join(f"[{low}, {high}]" for low, high in values)
+    return DenseAttr(f"[{rows}]" if values else "", TensorType(I64, (len(values), 2)))
+
+
+def read_table(attribute: Attribute) -> Table | str:
+    """Replica groups and the like: the table as written, other notations as text."""
+    if isinstance(attribute, DenseAttr):
+        return Table(dense_sizes(attribute), dense_values(attribute))
+    return attribute_text(attribute)
+
+
+def write_table(value: Any) -> Attribute:
+    """The inverse of `read_table`; pairs, and HLO's lists of groups, become tables too."""
+    if isinstance(value, Table):
+        return DenseAttr(_nested(value.values, value.shape), TensorType(I64, value.shape))
+    if not isinstance(value, str):
+        return write_pairs(value)
+    if not value.startswith("{"):
+        return read_verbatim(value)
+    groups = [row.split(",") if row else [] for row in re.findall(r"\{([\d,\s]*)\}", value[1:-1])]
+    width = max(map(len, groups), default=0)
+    values = [int(n) for row in groups for n in [*row, *["-1"] * (width - len(row))]]
+    shape = len(groups), width
+    return DenseAttr(_nested(tuple(values), shape), TensorType(I64, shape))
+
+
+def _nested(values: tuple[int, ...], shape: Dims) -> str:
+    if len(values) == 1 and prod(shape) != 1:
+        return str(values[0])
+    if not values:
+        return ""
+    texts = [str(value) for value in values]
+    for size in reversed(shape):
+        texts = [f"[{', '.join(texts[at : at + size])}]" for at in range(0, len(texts), size)]
+    return texts[0]
+
+
+# --- enumerations, structures, literals -----------------------------------------------------------
+
+
+def read_enum(attribute: Attribute) -> str:
+    """`EQ` of `#stablehlo<comparison_direction EQ>`."""
+    match attribute:
+        case EnumAttr(_, _, value):
+            return value
+        case StringAttr():
+            return attribute.text
+        case _:
+            raise ValueError("a value of an enumeration")
+
+
+def read_enums(attribute: Attribute) -> str:
+    """`[DEFAULT, HIGH]`."""
+    if not isinstance(attribute, ArrayAttr):
+        raise ValueError("a list of values of an enumeration")
+    return f"[{', '.join(map(read_enum, attribute.elements))}]"
+
+
+def read_struct(attribute: Attribute, name: str) -> dict[str, Any]:
+    """The fields of a structure; those that are not set are empty, or 0."""
+    if not isinstance(attribute, StructAttr) or attribute.name != name:
+        raise ValueError(f"a structure `{name}`")
+    given = dict(attribute.fields)
+    found: dict[str, Any] = {}
+    for field, empty in EMPTY[name].items():
+        value = given.get(field, empty)
+        if isinstance(value, int | tuple):
+            found[field] = value
+        else:
+            found[field] = read_int(value) if empty == 0 else read_dims(value)
+    return found
+
+
+def write_struct(dialect: str, name: str, values: dict[str, Any]) -> StructAttr:
+    """The structure of these fields, those left out that are empty or 0, save a channel's."""
+    every = name in ("conv", "channel_handle")
+    fields = [(field, values[field]) for field in EMPTY[name]]
+    return StructAttr(
+        dialect, name, tuple([(f, v) for f, v in fields if every or v not in ((), 0)])
+    )
+
+
+def read_conv(attribute: Attribute) -> ConvDimensions:
+    """`#stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>`."""
+    return ConvDimensions(*read_struct(attribute, "conv").values())
+
+
+def write_conv(dims: ConvDimensions) -> StructAttr:
+    """The structure `conv`."""
+    values = [getattr(dims, field) for field in ConvDimensions.__dataclass_fields__]
+    return write_struct("stablehlo", "conv", dict(zip(EMPTY["conv"], values, strict=True)))
+
+
+def _read_channel(attribute: Attribute) -> dict[str, Any]:
+    channel = read_struct(attribute, "channel_handle")
+    return {"channel_id": channel["handle"], "channel_type": channel["type"]}
+
+
+def _write_channel(values: dict[str, Any], dialect: str) -> Attribute | None:
+    handle = values.get("channel_id")
+    if handle is None:
+        return None
+    fields = {"handle": handle, "type": int(values.get("channel_type") or 0)}
+    return write_struct(dialect, "channel_handle", fields)
+
+
+def _write_enums(words: str, dialect: str, name: str) -> Attribute:
+    found = [word.strip() for word in words.strip("[]").split(",") if word.strip()]
+    return ArrayAttr(tuple([EnumAttr(dialect, name, word) for word in found]))
+
+
+def read_literal(attribute: Attribute) -> str:
+    """`dense<…> : type` as written."""
+    match attribute:
+        case DenseAttr(str(literal), type):
+            return f"dense<{literal}> : {type_text(type)}"
+        case _:
+            return attribute_text(attribute)
+
+
+def read_verbatim(text: str) -> Attribute:
+    """The attribute of this text."""
+    return parse_attribute(text, dialects=DIALECTS)
+
+
+class Kind(NamedTuple):
+    """How an attribute becomes the value of a field, and how it is made from it.
+
+    Attributes:
+        read: The value; of a structure, values by name.
+        write: The inverse, for a dialect; `None` where there is nothing to write.
+        spreads: The attribute is several values.
+    """
+
+    read: Callable[[Attribute], Any]
+    write: Callable[[Any, str], Attribute | None]
+    spreads: bool = False
+
+
+def _plain(read: Callable[[Attribute], Any], write: Callable[[Any], Attribute]) -> Kind:
+    return Kind(read, lambda value, _: write(value))
+
+
+def _enum(name: str) -> Kind:
+    return Kind(read_enum, lambda value, dialect: EnumAttr(dialect, name, value))
+
+
+def _struct(name: str) -> Kind:
+    return Kind(
+        lambda attribute: read_struct(attribute, name),
+        lambda values, dialect: write_struct(dialect, name, values),
+        spreads=True,
+    )
+
+
+_I32: Final = _plain(read_int, lambda value: IntegerAttr(int(value), I32))
+_I64: Final = _plain(read_int, lambda value: IntegerAttr(value, I64))
+_TEXT: Final = _plain(read_text, lambda value: StringAttr(value.encode("utf-8", "surrogateescape")))
+_TABLE: Final = _plain(read_table, write_table)
+VERBATIM: Final = _plain(attribute_text, read_verbatim)
+"""What nobody interprets is kept as text."""
+
+_ENUMS: Final = (
+    *("comparison_direction", "comparison_type", "fft_type", "rng_algorithm", "rng_distribution"),
+    "transpose",
+)
+
+KINDS: Final[dict[str, Kind]] = {
+    **dict.fromkeys(("i64", "i64>=0", "i64>0"), _I64),
+    **dict.fromkeys(("i32", "i32>=0", "i32>0", "api_version"), _I32),
+    "f32": _plain(read_float, write_float),
+    "bool": _plain(read_bool, write_bool),
+    "unit": _plain(read_bool, lambda _: UnitAttr()),
+    "string": _TEXT,
+    "dims": _plain(read_dims, write_dims),
+    "bools": _plain(read_bools, write_bools),
+    "pairs": _plain(read_pairs, write_pairs),
+    **dict.fromkeys(("table", "groups"), _TABLE),
+    "conv": _plain(read_conv, write_conv),
+    "elements": _plain(read_literal, read_verbatim),
+    "precision": Kind(read_enums, lambda words, dialect: _write_enums(words, dialect, "precision")),
+    "channel": Kind(_read_channel, _write_channel, spreads=True),
+    **{name: _enum(name) for name in _ENUMS},
+    **{name: _struct(name) for name in ("gather", "scatter", "dot", "ragged_dot")},
+}
+"""Kinds by constraint; of those that are not here the text is kept."""
+
+
+def kind_of(constraint: str) -> Kind:
+    """How attributes of this constraint are read and written."""
+    return KINDS.get(constraint, VERBATIM)
