@@ -1,13 +1,15 @@
 """Questions about wrong programs end with what is wrong in the program.
 
-Programs are not verified before they are asked about: a question that goes wrong looks then.
+What claims something of a program (a proof, equality, results) verifies it first, by `check`.
+Other questions do not: one that goes wrong looks then, by `of_right_programs`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast
+from weakref import WeakSet
 
 from hloscope.errors import Diagnostic, HloscopeError, VerifyError
 from hloscope.ir.graph import Module
@@ -34,14 +36,21 @@ def findings(module: Module) -> list[Diagnostic]:
 
 
 def check(module: Module | None) -> None:
-    """Refuse a wrong module with the first thing that is wrong.
+    """Refuse a wrong module with the first thing that is wrong; a module is verified once.
 
     Raises:
         VerifyError: It is wrong.
     """
-    found = [] if module is None else findings(module)
+    if module is None or module in _RIGHT:
+        return
+    found = findings(module)
     if found:
         raise VerifyError(found[0].message, span=found[0].span, rule=found[0].rule)
+    _RIGHT.add(module)
+
+
+_RIGHT: Final[WeakSet[Module]] = WeakSet()
+"""Modules in which nothing is wrong; they do not change."""
 
 
 def of_right_programs(question: Callable[P, T]) -> Callable[P, T]:

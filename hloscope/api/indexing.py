@@ -85,7 +85,8 @@ class Indexing:
     ) -> Indexing:
         """The same answer with a proof for the maps of each operand.
 
-        The maps are compared with the program twice, without our composition and simplification:
+        The program is verified first: the maps of a wrong one have no meaning.  Then the maps are
+        compared with the program twice, without our composition and simplification:
         by isl, and at single elements, all of a small output or a sample.
 
         Args:
@@ -95,7 +96,7 @@ class Indexing:
             verifier: Remembers what it has checked, where many answers about a program are.
 
         Raises:
-            VerifyError: The program is wrong, which a proof that failed has shown.
+            VerifyError: The program is wrong.
 
         >>> import hloscope
         >>> program = hloscope.read("ENTRY e { p = f32[4,8] parameter(0) "
@@ -105,6 +106,7 @@ class Indexing:
         >>> print(program.root.indexing().verify(by_execution=True).checks[0])
         isl; enumerated 32; executed 42, seen 32 of 32
         """
+        check(self.asked_module)
         answer = self.answer
         convention = answer.convention
         if verifier is None:
@@ -112,10 +114,7 @@ class Indexing:
         elif verifier.convention != convention:
             raise ValueError(f"the answer is by the convention {convention!r}, the verifier not")
         outputs = [_proved(answer, output, verifier) for output in answer.outputs]
-        found = Indexing(replace(answer, outputs=outputs), self._file, self.asked_module)
-        if any(made.is_refuted for made in found.checks):
-            check(self.asked_module)  # the maps of a wrong program have no meaning
-        return found
+        return Indexing(replace(answer, outputs=outputs), self._file, self.asked_module)
 
     @property
     def checks(self) -> tuple[Check, ...]:

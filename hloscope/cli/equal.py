@@ -11,7 +11,7 @@ import click
 
 from hloscope.api import Indexing, InstructionView, Program
 from hloscope.cli.common import debug_option, json_option, print_json
-from hloscope.cli.files import read_program
+from hloscope.cli.files import read_right_program
 from hloscope.indexing import Access, IndexingMap, Precision, prove_equal
 from hloscope.simplifier.isl import PROVED, Proof, Verdict
 
@@ -37,8 +37,8 @@ def equal(first: str, second: str, as_json: bool) -> None:
     """Tell whether A and B touch the same elements: two maps, instructions or programs.
 
     A and B are maps as text; instructions as FILE:NAME; or FILE, a program, of which is compared
-    what each output reads of each parameter.  The exit code is 0 if they are proved equal, 1 if
-    they are different, 4 if it is undecided.
+    what each output reads of each parameter.  Programs are verified first.  The exit code is 0 if
+    they are proved equal, 1 if they are different, 4 if it is undecided.
     """
     found = list(_comparisons(_side(first), _side(second)))
     verdict = _verdict(found)
@@ -57,8 +57,8 @@ def _side(text: str) -> IndexingMap | InstructionView | Program:
         return IndexingMap.parse(text)
     file, colon, name = text.rpartition(":")
     if colon and not Path(text).exists():
-        return read_program(file)[name]
-    return read_program(text)
+        return read_right_program(file)[name]
+    return read_right_program(text)
 
 
 def _comparisons(

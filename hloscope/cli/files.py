@@ -44,6 +44,19 @@ def read_program(file: str) -> Program:
     return program
 
 
+def read_right_program(file: str) -> Program:
+    """The program in a file, verified: for what claims something of it.
+
+    Raises:
+        InputError: There is no such file, or it holds no text.
+        ParseError: The text is not HLO.
+        VerifyError: The program is wrong.
+    """
+    program = read_program(file)
+    check(program.module)
+    return program
+
+
 def read_text(file: str) -> Source:
     """The text of a file, or of the standard input for `-`.
 

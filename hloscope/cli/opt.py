@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
-from hloscope.api.verifying import verify
 from hloscope.cli.common import debug_option, file_argument
 from hloscope.cli.files import read_text
 from hloscope.cli.print import BETWEEN
-from hloscope.cli.run_inputs import modules_of
+from hloscope.cli.run_inputs import right_modules_of
 from hloscope.hlo_parser import print_hlo
 from hloscope.interpreter.constant_folding import MAX_BYTES, MAX_ELEMENTS, MAX_STEPS, fold
 from hloscope.ir.graph import Module
 from hloscope.stablehlo.graph import TreeModule
 from hloscope.stablehlo.printing import print_stablehlo
-
-WRONG = 3
 
 
 @click.command
@@ -66,12 +61,7 @@ def opt(
     if not folds:
         raise click.UsageError("name a pass: --fold")
     texts = []
-    for module in modules_of(read_text(file), split=split_input_file):
-        wrong = verify(module)
-        for diagnostic in wrong:
-            click.echo(str(diagnostic), err=True)
-        if wrong:
-            sys.exit(WRONG)
+    for module in right_modules_of(read_text(file), split=split_input_file):
         made = fold(module, max_elements=max_elements, max_bytes=max_bytes, max_steps=max_steps)
         texts.append(_text(made))
     click.echo(BETWEEN.join(texts), nl=False)

@@ -13,11 +13,10 @@ from typing import Any, Final
 import click
 import numpy as np
 
-from hloscope.api.verifying import verify
 from hloscope.cli.common import debug_option, file_argument, json_option, print_json
 from hloscope.cli.files import read_text
 from hloscope.cli.progress import steps_shown
-from hloscope.cli.run_inputs import arguments_of, entry_of, modules_of
+from hloscope.cli.run_inputs import arguments_of, entry_of, right_modules_of
 from hloscope.cli.run_report import described, finding_text, print_finding, print_results
 from hloscope.errors import InputError
 from hloscope.interpreter.comparing import Difference, within, within_ulps
@@ -34,7 +33,7 @@ from hloscope.ir.types import TensorType, Type
 from hloscope.limits import MAX_BYTES
 
 SCHEMA: Final = "hloscope.run/1"
-FAILED, WRONG = 1, 3
+FAILED = 1
 
 
 @click.command
@@ -109,8 +108,7 @@ def run(file: str, as_json: bool, dense: bool, split_input_file: bool, **options
     _check(options)
     reports = []
     ok = True
-    for module in modules_of(source, split=split_input_file):
-        _verify(module)
+    for module in right_modules_of(source, split=split_input_file):
         report = _Run(module, options, as_json, dense)()
         ok &= report["ok"]
         reports.append(report)
@@ -118,15 +116,6 @@ def run(file: str, as_json: bool, dense: bool, split_input_file: bool, **options
         print_json({"schema": SCHEMA, "file": source.name, "ok": ok, "programs": reports})
     if not ok:
         sys.exit(FAILED)
-
-
-def _verify(module: Module) -> None:
-    """End if the program is not right: what it would return has no meaning."""
-    wrong = verify(module)
-    for diagnostic in wrong:
-        click.echo(str(diagnostic), err=True)
-    if wrong:
-        sys.exit(WRONG)
 
 
 def _check(options: dict[str, Any]) -> None:
@@ -244,8 +233,7 @@ class _Run:
         if other.endswith((".npz", ".npy")):
             finding = compare_values(entry, load(other), arguments, self._compare, world)
         else:
-            (module,) = modules_of(read_text(other), split=False)
-            _verify(module)
+            (module,) = right_modules_of(read_text(other), split=False)
             theirs = entry_of(module, self.options["entry"])
             silent = self._world(module, None)
             silent.extra = {PRINT: lambda _: None, PROBE: None}

@@ -10,7 +10,8 @@ from typing import Any, Final
 import click
 import numpy as np
 
-from hloscope.errors import HloscopeError, UnknownNameError, did_you_mean
+from hloscope.api.explaining import findings
+from hloscope.errors import HloscopeError, UnknownNameError, VerifyError, did_you_mean
 from hloscope.hlo_parser import parse_hlo
 from hloscope.interpreter.evaluate import as_value
 from hloscope.interpreter.files import MOST_BYTES, arranged, load
@@ -54,6 +55,20 @@ def modules_of(source: Source, *, split: bool) -> Iterator[Module]:
             text = "\n" * (line - 1) + piece
             parse = parse_stablehlo if is_mlir(piece) else parse_hlo
             yield parse(text, name=source.name)
+
+
+def right_modules_of(source: Source, *, split: bool) -> Iterator[Module]:
+    """The programs of a text, verified; ends with all findings about the first wrong one.
+
+    What would be computed of a wrong program has no meaning.
+    """
+    for module in modules_of(source, split=split):
+        wrong = findings(module)
+        for diagnostic in wrong:
+            click.echo(str(diagnostic), err=True)
+        if wrong:
+            click.get_current_context().exit(VerifyError.exit_code)
+        yield module
 
 
 def entry_of(module: Module, name: str | None) -> Computation:

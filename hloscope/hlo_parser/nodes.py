@@ -84,6 +84,11 @@ class TextInstruction(Instruction):
         return self._extras
 
     @property
+    def known_extras(self) -> Pairs:
+        """Those of `extras` that are read already; the others are common to all opcodes."""
+        return self._extras
+
+    @property
     def span(self) -> Span:
         """Where the instruction stands in the source: from its name to its last attribute."""
         if isinstance(self._at, tuple):

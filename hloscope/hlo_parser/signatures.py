@@ -39,7 +39,7 @@ _ROWS: Final = """
     copy-start                     | array                                  | tuple
     after-all                      | any*                                   | token
     add-dependency                 | any token                              | any
-    opt-barrier                    | any+                                   | any
+    opt-barrier                    | any                                    | any
     domain                         | any                                    | any
     copy                           | any                                    | any
 
@@ -185,8 +185,8 @@ def _signatures() -> Iterator[tuple[str, Signature]]:
 SIGNATURES: Final = dict(_signatures())
 """The signature of each opcode; that of a sugared asynchronous one follows from its op's."""
 
-OF_OWN_TYPE: Final = ("all_reduce", "all_gather", "collective_permute")
-"""Ops whose start may have the type of the op itself; that of all-reduce always has."""
+PAIRED: Final = ("all_gather", "collective_permute")
+"""Ops whose start has the type (operand, result, …), without a tuple around a single operand."""
 
 _BY_OP: Final = {op: SIGNATURES[opcode] for op, opcode in OPCODES.items()}
 
@@ -200,6 +200,6 @@ def signature(op: Op) -> Signature | None:
     """
     if isinstance(op, AsyncStart) and op.wrapped is not None:
         known = _BY_OP.get(type(op.wrapped))
-        kind = "any" if op.wrapped.name in OF_OWN_TYPE else "tuple"
+        kind = "arrays" if op.wrapped.name == "all_reduce" else "tuple"  # of all-reduce's own type
         return known and replace(known, result=kind)
     return _BY_OP.get(type(op))

@@ -75,7 +75,7 @@ pred[] f32[4,3] | f32[3,4] conditional(a, b, b), true_computation=turn, false_co
 s32[] f32[4,3] | f32[4,3] conditional(a, b, b), branch_computations={twice, twice}
 f32[4,3] | token[] after-all()
 f32[4,3] token[] | f32[4,3] add-dependency(a, b)
-f32[4,3] s32[] | (f32[4,3], s32[]) opt-barrier(a, b)
+(f32[4,3],s32[]) | (f32[4,3], s32[]) opt-barrier(a)
 f32[4,3] | f32[4,3] opt-barrier(a)
 f32[4,3] | f32[4,3] domain(a), domain={kind="sharding", entry={}, exit={}}
 f32[4,3] | f32[3,4] custom-call(a), custom_call_target="mine"
@@ -185,6 +185,11 @@ class Program:
 
     parameters: tuple[str, ...]
     lines: tuple[Line, ...]
+
+    @property
+    def ops(self) -> tuple[str, ...]:
+        """The opcodes."""
+        return tuple([line.opcode for line in self.lines])
 
     def text(self) -> str:
         """The module."""
@@ -435,14 +440,12 @@ def combined(c: Random) -> Program:
     return Program(parameters, (Line("r", type_, opcode, tuple(operands), attributes),))
 
 
-def programs(count: int, seed: int = 0) -> Iterator[str]:
-    """Yield `count` texts: right programs with one to three changes, and free combinations."""
+def program_of(seed: int) -> Program:
+    """A right program with one to three changes, or a free combination."""
     c = Random(seed)
-    for _ in range(count):
-        if c.random() < 0.3:
-            yield combined(c).text()
-            continue
-        program = c.choice(RIGHT)
-        for _ in range(c.choice((1, 1, 1, 2, 3))):
-            program = changed(program, c)
-        yield program.text()
+    if c.random() < 0.3:
+        return combined(c)
+    program = c.choice(RIGHT)
+    for _ in range(c.choice((1, 1, 1, 2, 3))):
+        program = changed(program, c)
+    return program

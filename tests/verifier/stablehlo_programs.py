@@ -191,6 +191,11 @@ class Program:
     regions: tuple[str, ...]
     results: tuple[str, ...]
 
+    @property
+    def ops(self) -> tuple[str, ...]:
+        """The op."""
+        return (self.op,)
+
     def text(self) -> str:
         """The module."""
         takes = ", ".join(f"%a{i}: {_type(t)}" for i, t in enumerate(self.parameters))
@@ -355,14 +360,12 @@ def combined(c: Random) -> Program:
     )
 
 
-def programs(count: int, seed: int = 0) -> Iterator[str]:
-    """Yield `count` texts: right programs with one to three changes, and free combinations."""
+def program_of(seed: int) -> Program:
+    """A right program with one to three changes, or a free combination."""
     c = Random(seed)
-    for _ in range(count):
-        if c.random() < 0.3:
-            yield combined(c).text()
-            continue
-        program = c.choice(RIGHT)
-        for _ in range(c.choice((1, 1, 1, 2, 3))):
-            program = changed(program, c)
-        yield program.text()
+    if c.random() < 0.3:
+        return combined(c)
+    program = c.choice(RIGHT)
+    for _ in range(c.choice((1, 1, 1, 2, 3))):
+        program = changed(program, c)
+    return program

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from hloscope.errors import Diagnostic
 from hloscope.ir.graph import Module
+from hloscope.verifier.hlo.attributes import check_attributes
 from hloscope.verifier.hlo.calls import check_calls, check_recursion
 from hloscope.verifier.hlo.devices import check_channels, check_groups, module_devices
 from hloscope.verifier.hlo.module import check_module
@@ -33,6 +34,7 @@ def verify_hlo(module: Module) -> list[Diagnostic]:
     for computation in module:
         for ins in computation:
             found += check_type(ins)
+            found += check_attributes(ins)
             found += check_calls(ins)
             found += check_groups(ins, devices)
         found += check_pairs(computation)

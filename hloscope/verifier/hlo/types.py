@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from hloscope.errors import Diagnostic, UnsupportedError, VerifyError
-from hloscope.hlo_parser.signatures import OF_OWN_TYPE, signature
+from hloscope.hlo_parser.signatures import PAIRED, signature
 from hloscope.hlo_parser.spelling import template
 from hloscope.hlo_parser.types import print_type
 from hloscope.ir.graph import Instruction
@@ -32,6 +32,7 @@ from hloscope.ops.convolution import Convolution
 from hloscope.ops.elementwise import ELEMENTWISE
 from hloscope.ops.gather_scatter import Gather, Scatter
 from hloscope.ops.infer_util import bare, leaves, packed
+from hloscope.verifier.hlo.elements import check_elements
 from hloscope.verifier.hlo.likeness import alike, bounds_of, is_placed, like, placed
 from hloscope.verifier.hlo.rules import OWN_RULES
 
@@ -95,6 +96,7 @@ def _check(ins: Instruction) -> None:
             own(ins)
             return
         results = (ins.type,) if _is_one(ins) else leaves(ins.type)
+        check_elements(ins)
         ins.op.verify(operands, results, ins.calls)
     except IncompatibleTypesError as error:
         if not alike(error.inferred, error.declared, wider=isinstance(ins.op, _WIDENING)):
@@ -122,7 +124,7 @@ def _check_start(ins: Instruction) -> None:
         assert isinstance(ins.type, TupleType)
         given = tuple([bare(o.type) for o in ins.operands])
         in_place = inner.op.name == "collective_permute" and is_in_place(given)
-        paired = inner.op.name in OF_OWN_TYPE
+        paired = inner.op.name in PAIRED
         needed = given[0] if in_place else packed(given) if paired else TupleType(given)
         found = ins.type.elements[0]
         if not like(found, needed):
