@@ -115,6 +115,8 @@ def changed(rng: np.random.Generator, old: Any, kind: str) -> Any:
     if old.dtype.kind == "b":
         return ~old
     if old.dtype.kind == "f":
+        if kind == "nan":
+            return np.float32(np.nan)
         if not abs(old) < 1e6:  # no number, or one that a little more does not change
             return np.float32(1.25)
         return np.float32(rng.choice([old + 1.0, old - 1.5, -old - 0.25, old * 3 + 0.125]))
@@ -168,7 +170,10 @@ def observe_floats(
     rng: np.random.Generator,
     arguments: Sequence[Leaves],
 ) -> Moved:
-    """What moves when floats are drawn anew, and all else is as it was."""
+    """What moves when floats are drawn anew, and all else is as it was.
+
+    A float becomes another number, or none: NaN shows what is multiplied with a padding of zeros.
+    """
     floats = [t.element.kind == "float" for t in runner.inputs]
     given = [
         [
@@ -177,7 +182,9 @@ def observe_floats(
         ]
         for leaves in arguments
     ]
-    return _moved(runner, outputs, rng, "plain", given, runner.run(given)[0], floats)
+    results = runner.run(given)[0]
+    plain, nan = (_moved(runner, outputs, rng, k, given, results, floats) for k in ("plain", "nan"))
+    return {pair: moved | nan[pair] for pair, moved in plain.items()}
 
 
 def _moved(

@@ -39,6 +39,7 @@ from tests.generator import (
     stablehlo_text,
     walk,
 )
+from tests.generator.kinds import COLLECTIVES
 from tests.generator.program import Node
 
 SPELL: Final = {"hlo": hlo_text, "mlir": stablehlo_text}
@@ -125,7 +126,8 @@ class Said:
 def program_of(seed: int, language: str) -> Program:
     """The program of a seed; of one of four, an op of it alone that has regions, if it has one.
 
-    Not those whose operands are not any: loops end for some only, sizes have bounds.
+    Not those whose operands are not any: loops end for some only, sizes have bounds, and processes
+    that meet have to take the same branches.
     """
     program = generate(seed, options_of(seed, language))
     if seed % 4 != 3:
@@ -134,7 +136,9 @@ def program_of(seed: int, language: str) -> Program:
     alone = [
         isolated(node)
         for node in walk(program.entry)
-        if node.regions and fragile.isdisjoint(n.name for n in (node, *_inside(node)))
+        if node.regions
+        and fragile.isdisjoint(n.name for n in (node, *_inside(node)))
+        and COLLECTIVES.isdisjoint(n.name for n in _inside(node))
     ]
     if not alone:
         return program

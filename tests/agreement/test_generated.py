@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count
+from typing import Final
 
 import numpy as np
 import pytest
@@ -18,6 +21,7 @@ from hloscope.proof import Execution, Outcome
 from tests.agreement.execution import Runner, observe
 from tests.agreement.generated import SPELL, FailureError, Report, Said, check, program_of
 from tests.generator import Options, Program, generate, walk
+from tests.generator.kinds import kinds
 from tests.generator.program import Node, Region, Spelling, Value
 from tests.generator.value_types import Tensor
 
@@ -41,6 +45,45 @@ def test_what_moves_is_in_the_maps(language: str, part: int, full: bool) -> None
     print(total)
     assert not wrong, "\n".join(wrong[:20])
     assert total.pairs["moved"] > len(seeds(part, full))
+
+
+def focus(*families: str, depth: int = 3, steps: int = 6, replicas: int = 1) -> Options:
+    """Programs of element-wise ops and a few other families."""
+    chosen = frozenset({"elementwise", *families})
+    return Options(depth=depth, steps=steps, replicas=replicas, families=chosen)
+
+
+FOCUS: Final = {
+    "captured tuple": focus("tuples", "control", "calls"),
+    "captured bounded dimension": focus("dynamic", "control", "calls"),
+    "tuple of tuples": focus("tuples", "control", "shape"),
+    "regions 4 deep": focus("control", "calls", depth=6, steps=12),
+    "call in the body of another op": focus("calls", "control"),
+    "index from a region": focus("control", "slicing"),
+    "chain of 64 ops": focus("chains", "control"),
+    "collective in if": focus("collectives", "control", replicas=2),
+    "collective in case": focus("collectives", "control", replicas=2),
+    "collective in while": focus("collectives", "control", replicas=2),
+    "collective in call": focus("collectives", "calls", replicas=2),
+    "chain of 3 or more collectives": focus("collectives", replicas=4),
+    "asynchronous collective": focus("collectives", replicas=2),
+}
+"""Options of programs that have a kind of thing often."""
+
+
+@pytest.mark.parametrize("kind", FOCUS)
+@pytest.mark.parametrize("language", SPELL)
+def test_what_moves_is_in_the_maps_of_every_kind(language: str, kind: str, full: bool) -> None:
+    options = replace(FOCUS[kind], languages=(language,))
+    left, total = 200 if full else 8, Report()
+    for seed in count():
+        program = generate(seed, options)
+        if kind in kinds(program):
+            total += check(program, language, draws=2)
+            left -= 1
+        if not left:
+            break
+    assert total.pairs["moved"]
 
 
 @pytest.mark.parametrize("language", SPELL)

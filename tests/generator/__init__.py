@@ -40,12 +40,16 @@ def generate(seed: int, options: Options | None = None) -> Program:
 def options_of(seed: int, *languages: str) -> Options:
     """Options that vary with the seed; every third program is one of both languages.
 
-    One of eight runs in several processes, one of four hides nothing it depends on, one of four is
+    One of four runs in several processes, one of four hides nothing it depends on, one of four is
     long and one deep, and one of three is made of a few families of ops.
     """
     random = Random(seed)
     families = {row.family for row in ROWS} - {"elementwise"}
-    few = {"elementwise", *random.sample(sorted(families), 3)} if seed // 2 % 3 == 0 else ()
+    few = {"elementwise", *random.sample(sorted(families), 3)} if seed // 2 % 3 == 0 else set()
+    replicas = 1
+    if seed // 11 % 4 == 3:
+        replicas = 4 if seed // 44 % 8 == 7 else 2
+        few |= {"collectives", "control"} if few else set()
     return Options(
         languages=("hlo", "mlir") if seed % 3 == 0 else languages,
         steps=(4, 8, 16, 8)[seed // 3 % 4],
@@ -53,5 +57,5 @@ def options_of(seed: int, *languages: str) -> Options:
         largest=(2, 3, 3, 4)[seed // 5 % 4],
         masks=seed // 7 % 4 > 0,
         families=frozenset(few),
-        replicas=(1, 1, 1, 1, 1, 1, 1, 2)[seed // 11 % 8],
+        replicas=replicas,
     )

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
-from typing import Final, TypeVar
+from typing import Final, TypedDict, TypeVar
 
 from tests.generator.program import (
+    ASYNC,
     Node,
     Program,
     Region,
@@ -75,6 +76,8 @@ class Row:
 
 
 ROWS: Final[list[Row]] = []
+ELEMENTS: Final = ("f32", "s32", "pred")
+"""The element types that steps compute with."""
 
 
 def step(
@@ -127,6 +130,7 @@ class Builder:
         self.random: Final = Random(seed)
         self.frames: Final = [_Frame(is_open=False, is_scalar=False, is_uniform=True)]
         self.budget = 4 * options.steps
+        self.channels = 0
         self.unread: Final[set[Value]] = set()
         self.reserved: Final[set[Value]] = set()
 
@@ -165,6 +169,11 @@ class Builder:
         return "hlo" in self.options.languages
 
     @property
+    def meets(self) -> bool:
+        """Do several processes come here, equally often?"""
+        return self.options.replicas > 1 and all(frame.is_uniform for frame in self.frames)
+
+    @property
     def here(self) -> _Frame:
         return self.frames[-1]
 
@@ -199,9 +208,8 @@ class Builder:
         def fits(type_: Type) -> bool:
             return (
                 isinstance(type_, Tensor)
-                and not type_.bounded
-                and type_.layout is None
-                and element in (None, type_.element)
+                and type_.is_plain
+                and type_.element in ((element,) if element else ELEMENTS)
                 and lo <= len(type_.sizes) <= hi
                 and type_.count >= least
             )
@@ -227,13 +235,12 @@ class Builder:
             return found
         if isinstance(type_, Tuple):
             return self.new(type_)
-        if type_.sizes and not type_.bounded and type_.layout is None and self.chance(0.5):
+        if type_.sizes and type_.is_plain and self.chance(0.5):
             small = self.find(
                 lambda t: (
                     isinstance(t, Tensor)
                     and t.element == type_.element
-                    and not t.bounded
-                    and t.layout is None
+                    and t.is_plain
                     and _is_subsequence(t.sizes, type_.sizes) is not None
                 )
             )
@@ -325,16 +332,19 @@ class Builder:
             masks=True,
         )
 
-    def chooser(self, type_: Tensor) -> tuple[Value, bool]:
-        """What a branch is chosen by, and does it keep a branch from ever being taken?
+    def chooser(self, type_: Tensor) -> tuple[Value, bool, bool]:
+        """What a branch is chosen by, does it keep a branch from ever being taken, is it uniform?
 
-        Where nothing is to be hidden, it is a parameter that nothing else reads.
+        Where nothing is to be hidden, it is a parameter that nothing else reads.  All processes
+        take the same branch where it is a constant.
         """
+        if self.meets and self.chance(0.8):
+            return self.constant(type_, self.number(0, 1)), True, True
         if self.options.masks:
-            return (self.of(type_) if type_ == PRED else self.index()), True
+            return (self.of(type_) if type_ == PRED else self.index()), True, False
         found = self.new(type_)
         self.reserved.add(found)
-        return found, found not in self.frames[0].params
+        return found, found not in self.frames[0].params, False
 
     def index(self) -> Value:
         """A scalar integer to index with: as it is, or computed from others."""
@@ -494,10 +504,10 @@ class Builder:
         return Region(tuple(frame.params), tuple(frame.nodes), tuple(results))
 
     def body(
-        self, params: Sequence[Type], results: Sequence[Type], *, is_open: bool = True
+        self, params: Sequence[Type], results: Sequence[Type], *, is_uniform: bool = False
     ) -> Region:
-        """A region of random ops with results of these types."""
-        with self.region(params, is_open=is_open) as frame:
+        """An open region of random ops with results of these types."""
+        with self.region(params, is_open=True, is_uniform=is_uniform) as frame:
             for _ in range(self.pick([0, 1, 1, 2, 3])):
                 self.step()
             found = [self.result(type_) for type_ in results]
@@ -522,7 +532,6 @@ class Builder:
         self.budget -= 1
         options, scalar = self.options, self.here.is_scalar
         depth = len(self.frames) - 1
-        meets = options.replicas > 1 and all(frame.is_uniform for frame in self.frames)
         allowed = [
             row
             for row in ROWS
@@ -531,11 +540,18 @@ class Builder:
             and (not row.has_regions or (depth < options.depth and self.budget > 0))
             and (not scalar or row.in_scalars)
             and (not options.families or row.family in options.families)
-            and (row.family != "collectives" or meets)
+            and (row.family != "collectives" or self.meets)
         ]
-        # Inside regions, regions are sought: depth is what this generator is for.
-        favour = 2.0 if depth else 1.0
-        weights = [row.weight * (favour if row.has_regions else 1.0) for row in allowed]
+        # Inside regions, regions are sought: depth is what this generator is for.  So are
+        # collectives where processes meet.
+        nest = max(1.0, options.depth - 1.0) if depth else 1.0
+        meet = 12.0 if depth else 4.0
+        weights = [
+            row.weight
+            * (nest if row.has_regions else 1.0)
+            * (meet if row.family == "collectives" else 1.0)
+            for row in allowed
+        ]
         row = self.random.choices(allowed, weights)[0]
         row.take(self)
 
@@ -554,6 +570,28 @@ class Builder:
             self.seed,
         )
         return without_unread_parameters(found)
+
+
+class Spellings(TypedDict):
+    """An op in both languages, as arguments of `emit`."""
+
+    hlo: tuple[str, str]
+    mlir: tuple[str, str]
+
+
+def spelling(name: str, hlo: str, mlir: str, *, started: bool = False) -> Spellings:
+    """The spellings of an op that both languages have under one name.
+
+    Args:
+        name: As HLO writes it.
+        hlo: Its attributes in HLO.
+        mlir: Its attributes in StableHLO.
+        started: Is it a pair of ops, one that starts and one that waits?
+    """
+    op = f"stablehlo.{name.replace('-', '_')}"
+    if started:
+        return {"hlo": (f"{name}-start", hlo), "mlir": (f"{ASYNC}{op}", mlir)}
+    return {"hlo": (name, hlo), "mlir": (op, mlir)}
 
 
 def mlir_list(numbers: Sequence[int]) -> str:

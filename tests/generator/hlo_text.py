@@ -107,7 +107,10 @@ class _Writer:
     def nodes(self, region: Region) -> None:
         for node in region.nodes:
             assert node.hlo is not None
-            SPELT.get(node.hlo.name, plain)(self, node)
+            spelt = SPELT.get(node.hlo.name)
+            if spelt is None:
+                spelt = started if node.hlo.name.endswith("-start") else plain
+            spelt(self, node)
 
     def emit(self, node: Node, operands: str, calls: Iterable[str]) -> None:
         """The line of a node, and those of the parts of its result."""
@@ -168,6 +171,25 @@ def asynchronous(writer: _Writer, node: Node) -> None:
     for _ in range(updates):
         last = writer.line(state, f"{stem}-update({last})")
     writer.result(node, f"{stem}-done({last})")
+
+
+def started(writer: _Writer, node: Node) -> None:
+    """An op as a pair: what starts it, whose state has operands and result, and what waits."""
+    assert node.hlo is not None
+    name, result = node.hlo.name, node.results[0].type
+    operands = tuple(value.type for value in node.operands)
+    state: Type = Tuple((Tuple(operands), result, _CONTEXT))
+    if name == "all-reduce-start":
+        state = result
+    elif name == "all-gather-start":
+        state = Tuple((*operands, result))
+    elif name in ("collective-permute-start", "copy-start"):
+        state = Tuple((*operands, result, _CONTEXT, _CONTEXT)[: 4 - (name == "copy-start")])
+    attributes = node.hlo.attributes
+    for number, region in enumerate(node.regions):
+        attributes = attributes.replace(f"%{number}", writer.printer.computation(region))
+    text = f"{name}({writer.listed(node.operands)})" + f", {attributes}" * bool(attributes)
+    writer.result(node, f"{name.removesuffix('start')}done({writer.line(state, text)})")
 
 
 def conditional(writer: _Writer, node: Node) -> None:

@@ -14,7 +14,12 @@ from typing import Final
 from tests.generator.program import Node, Program, Region, Spelling, Value
 from tests.generator.value_types import Tensor
 
-_GROWS: Final = {"stablehlo.add", "stablehlo.multiply", "stablehlo.dot_general"}
+_GROWS: Final = {
+    "stablehlo.add",
+    "stablehlo.multiply",
+    "stablehlo.dot_general",
+    "stablehlo.convolution",
+}
 _FACTOR: Final = "61.0"
 _SHIFT: Final = "0.375"
 

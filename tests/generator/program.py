@@ -8,8 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from tests.generator.value_types import Type
+
+ASYNC: Final = "async "
+"""What precedes the name of an op in StableHLO that `async_start` holds."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,7 +64,7 @@ class Node:
     def name(self) -> str:
         spelling = self.mlir or self.hlo
         assert spelling is not None
-        return spelling.name
+        return spelling.name.removeprefix(ASYNC)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Final
 
-from tests.generator.program import Node, Program, Region, Value, captured
+from tests.generator.program import (
+    ASYNC,
+    Node,
+    Program,
+    Region,
+    Spelling,
+    Value,
+    captured,
+)
 
 CALLS: Final = {"func.call": "callee = @", "stablehlo.composite": "decomposition = @"}
 """Ops whose region is a function, and the attribute that names it."""
@@ -32,6 +41,9 @@ class _Printer:
 
     def node(self, node: Node, indent: str) -> Iterator[str]:
         assert node.mlir is not None
+        if node.mlir.name.startswith(ASYNC):
+            yield from self.asynchronous(node, indent)
+            return
         operands, regions = node.operands, node.regions
         attributes = node.mlir.attributes
         if node.mlir.name in CALLS:
@@ -55,6 +67,26 @@ class _Printer:
                 yield f"{indent}^bb0({params}):"
             yield from self.body(region, "stablehlo.return", indent + "  ")
         yield f"{indent}}}) : ({given}) -> ({made})"
+
+    def asynchronous(self, node: Node, indent: str) -> Iterator[str]:
+        """The op in an `async_start`, then what waits for it."""
+        (result,), wait = node.results, Value(node.results[0].type)
+        params, inner = [Value(o.type) for o in node.operands], Value(result.type)
+        alone = replace(
+            node,
+            operands=tuple(params),
+            results=(inner,),
+            mlir=Spelling(node.name, node.mlir.attributes if node.mlir else ""),
+        )
+        future = f"!stablehlo.future<{result.type.mlir()}>"
+        operands = self.listed(node.operands)
+        yield f'{indent}{self.name(wait)} = "stablehlo.async_start"({operands}) ({{'
+        listed = ", ".join(f"{self.name(p)}: {p.type.mlir()}" for p in params)
+        yield f"{indent}^bb0({listed}):"
+        yield from self.body(Region((), (alone,), (inner,)), "stablehlo.return", indent + "  ")
+        yield f"{indent}}}) : ({types_of(node.operands)}) -> {future}"
+        waiting = f'{indent}{self.name(result)} = "stablehlo.async_done"({self.name(wait)})'
+        yield f"{waiting} : ({future}) -> {result.type.mlir()}"
 
     def function(self, region: Region, extra: tuple[Value, ...], name: str = "") -> str:
         """The name of a function whose last parameters are what the region captures."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from typing import Final
 
 import pytest
 
@@ -11,6 +12,7 @@ import hloscope as hs
 from tests.generator import Options, Program, builder, generate, isolated, options_of, shrink, walk
 from tests.generator.builder import ROWS, Builder, Row
 from tests.generator.hlo_text import hlo_text
+from tests.generator.kinds import kinds
 from tests.generator.program import Region, captured, read
 from tests.generator.shrink import measure
 from tests.generator.stablehlo_text import stablehlo_text
@@ -79,6 +81,28 @@ def test_regions_nest_and_capture_through_several_levels() -> None:
                 through += not inner.isdisjoint(captured(region))
     assert deep >= 15
     assert through >= 20
+
+
+OFTEN: Final = frozenset({
+    "asynchronous call", "asynchronous collective", "asynchronous op", "bounded dimension",
+    "call in a body", "call in the body of another op", "captured bounded dimension",
+    "captured tuple", "captures", "captures through two levels", "chain of 2 collectives",
+    "chain of 3 or more collectives", "chain of 64 ops", "collective", "collective in call",
+    "collective in case", "collective in if", "collective in while", "custom call",
+    "custom call with layouts", "empty tensor", "index from a region", "index from arithmetic",
+    "index handed in", "index of a constant", "layout", "regions 1 deep", "regions 2 deep",
+    "regions 3 deep", "regions 4 deep", "sharding", "size that no type tells",
+    "sizes or places as operands", "tuple", "tuple of tuples",
+})  # fmt: skip
+"""The kinds that a thousand seeds have several times."""
+
+
+def test_every_kind_occurs_often(full: bool) -> None:
+    found: Counter[str] = Counter()
+    for language in SPELL:
+        for seed in range(2000 if full else 500):
+            found.update(kinds(generate(seed, options_of(seed, language))))
+    assert {kind: found[kind] for kind in OFTEN if found[kind] < 3} == {}
 
 
 def test_a_program_shrinks_to_what_matters() -> None:

@@ -17,12 +17,22 @@ _MLIR: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A tensor; of a bounded dimension, its size is the bound."""
+    """A tensor; of a bounded dimension, its size is the bound.
+
+    Attributes:
+        unknown: Dimensions whose sizes the type does not tell, in StableHLO.
+    """
 
     element: str
     sizes: Sizes = ()
     bounded: frozenset[int] = frozenset()
     layout: Sizes | None = None
+    unknown: frozenset[int] = frozenset()
+
+    @property
+    def is_plain(self) -> bool:
+        """Are all sizes known, and no layout said?"""
+        return not self.bounded and not self.unknown and self.layout is None
 
     @property
     def count(self) -> int:
@@ -34,7 +44,8 @@ class Tensor:
         return f"{self.element}[{','.join(sizes)}]{layout}"
 
     def mlir(self) -> str:
-        sizes = ["?" if d in self.bounded else str(n) for d, n in enumerate(self.sizes)]
+        dynamic = self.bounded | self.unknown
+        sizes = ["?" if d in dynamic else str(n) for d, n in enumerate(self.sizes)]
         bounds = [str(n) if d in self.bounded else "?" for d, n in enumerate(self.sizes)]
         text = "x".join([*sizes, _MLIR[self.element]])
         if self.bounded:

@@ -2,9 +2,11 @@
 
 from tests.generator.steps import (
     calls,
+    chains,
     collectives,
     contraction,
     control,
+    convolution,
     custom_calls,
     dynamic,
     dynamic_forms,
@@ -20,9 +22,11 @@ from tests.generator.steps import (
 
 __all__ = [
     "calls",
+    "chains",
     "collectives",
     "contraction",
     "control",
+    "convolution",
     "custom_calls",
     "dynamic",
     "dynamic_forms",

@@ -9,13 +9,16 @@ from tests.generator.program import Region, Value
 from tests.generator.value_types import Tensor
 
 
-def scalar_body(g: Builder, types: Sequence[Tensor], count: int) -> Region:
+def scalar_body(
+    g: Builder, types: Sequence[Tensor], count: int, *, is_isolated: bool = False
+) -> Region:
     """A body of these parameters that returns `count` scalars, of the types of the first ones.
 
     Most often each result combines the parameters of its own operand; others read what they like,
-    values around the body too, where the language lets them.
+    values around the body too, where the language lets them and the op is not in an isolated one.
     """
-    with g.region(types, is_open=not g.is_hlo_too, is_scalar=True) as frame:
+    is_open = not g.is_hlo_too and not is_isolated
+    with g.region(types, is_open=is_open, is_scalar=True) as frame:
         for _ in range(g.pick([0, 0, 1, 2])):
             g.step()
         results = [_combined(g, frame.params, types, k, count) for k in range(count)]

@@ -24,8 +24,8 @@ def result_types(g: Builder) -> list[Type]:
 @step("control", 1.6, has_regions=True, in_scalars=True)
 def if_(g: Builder) -> None:
     types = result_types(g)
-    pred, masks = g.chooser(PRED)
-    bodies = [g.body((), types) for _ in range(2)]
+    pred, masks, is_uniform = g.chooser(PRED)
+    bodies = [g.body((), types, is_uniform=is_uniform) for _ in range(2)]
     g.emit_all(
         (pred,),
         types,
@@ -39,9 +39,9 @@ def if_(g: Builder) -> None:
 @step("control", 1.2, has_regions=True, in_scalars=True)
 def case(g: Builder) -> None:
     types = result_types(g)
-    index, masks = g.chooser(INDEX)
+    index, masks, is_uniform = g.chooser(INDEX)
     count = g.number(1, 3)
-    bodies = [g.body((), types) for _ in range(count)]
+    bodies = [g.body((), types, is_uniform=is_uniform) for _ in range(count)]
     names = ", ".join(f"%{k}" for k in range(count))
     g.emit_all(
         (index,),
@@ -60,13 +60,14 @@ def while_(g: Builder) -> None:
     start = g.constant(INDEX, 0)
     operands = [start, *(g.of(t) for t in types[1:])]
     limit = g.constant(INDEX, g.number(0, 3))
-    if g.options.masks and g.chance(0.5):
+    is_uniform = g.meets and g.chance(0.8)
+    if g.options.masks and not is_uniform and g.chance(0.5):
         limit = g.binary("minimum", g.of(INDEX), limit, masks=True)
     with g.region(types, is_open=True) as condition:
         going = g.compare("LT", condition.params[0], limit)
-        if g.options.masks and g.chance(0.25):
+        if g.options.masks and not is_uniform and g.chance(0.25):
             going = g.binary("and", going, g.of(PRED), masks=True)
-    with g.region(types, is_open=True) as body:
+    with g.region(types, is_open=True, is_uniform=is_uniform) as body:
         one = g.constant(INDEX, 1)
         next_ = g.binary("add", body.params[0], one)
         for _ in range(g.number(0, 3)):

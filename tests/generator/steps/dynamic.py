@@ -17,7 +17,7 @@ def bounded(g: Builder) -> tuple[Value, Tensor] | None:
     return found, found.type
 
 
-@step("dynamic", 0.8)
+@step("dynamic", 1.0)
 def set_dimension_size(g: Builder) -> None:
     known = bounded(g)
     a, type_ = known if known is not None and g.chance(0.4) else g.any(lo=1)
@@ -35,7 +35,7 @@ def set_dimension_size(g: Builder) -> None:
     )
 
 
-@step("dynamic", 1.2, has_regions=True)
+@step("dynamic", 1.8, has_regions=True)
 def use(g: Builder) -> None:
     """An op on what has a bounded dimension: its size, a transpose, a reduction."""
     known = bounded(g)

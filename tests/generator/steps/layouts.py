@@ -12,7 +12,7 @@ def relayout(g: Builder) -> None:
     a, type_ = g.any(lo=1)
     order = tuple(g.permutation(len(type_.sizes)))
     laid = Tensor(type_.element, type_.sizes, layout=order)
-    copied = g.emit((a,), laid, hlo=("copy", ""))
+    copied = g.emit((a,), laid, hlo=(g.pick(["copy", "copy-start"]), ""))
     sizes = factorised(g, type_.count)
     rows = tuple(reversed(range(len(sizes))))
     made = g.emit((copied,), Tensor(type_.element, sizes, layout=rows), hlo=("bitcast", ""))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.generator.builder import Builder, hlo_list, mlir_list, step
+from tests.generator.builder import Builder, hlo_list, mlir_list, spelling, step
 from tests.generator.value_types import Tensor
 
 
@@ -30,8 +30,12 @@ def dynamic_slice(g: Builder) -> None:
     g.emit(
         (a, *starts),
         Tensor(type_.element, tuple(sizes)),
-        hlo=("dynamic-slice", f"dynamic_slice_sizes={hlo_list(sizes)}"),
-        mlir=("stablehlo.dynamic_slice", f"slice_sizes = {mlir_list(sizes)}"),
+        **spelling(
+            "dynamic-slice",
+            f"dynamic_slice_sizes={hlo_list(sizes)}",
+            f"slice_sizes = {mlir_list(sizes)}",
+            started=g.chance(0.1),
+        ),
     )
 
 
@@ -41,9 +45,5 @@ def dynamic_update_slice(g: Builder) -> None:
     sizes = tuple(g.number(1, n) for n in type_.sizes)
     update = g.of(Tensor(type_.element, sizes))
     starts = [g.index() for _ in sizes]
-    g.emit(
-        (a, update, *starts),
-        type_,
-        hlo=("dynamic-update-slice", ""),
-        mlir=("stablehlo.dynamic_update_slice", ""),
-    )
+    started = g.chance(0.1)
+    g.emit((a, update, *starts), type_, **spelling("dynamic-update-slice", "", "", started=started))
