@@ -57,6 +57,9 @@ class Tally:
         self._known: set[object] = set()
         self._kept: list[hs.Program] = []
 
+    def __str__(self) -> str:
+        return f"{sum(self.kinds.values())} different, {len(self.refuted)} refuted"
+
     def add(self, path: Path) -> None:
         """Check a file."""
         try:
@@ -116,8 +119,10 @@ def main() -> None:
     options = parser.parse_args()
     chosen = options.files or files()[:: options.every]
     tally, begin, number = Tally(), time.monotonic(), 0
-    for number, path in enumerate(chosen, 1):  # noqa: B007
+    for number, path in enumerate(chosen, 1):
         tally.add(path)
+        if number % 100 == 0:
+            print(f"{number} of {len(chosen)}: {tally}", file=sys.stderr, flush=True)
         if time.monotonic() - begin > options.seconds:
             break
     row = {

@@ -39,6 +39,7 @@ _MOST_NAMED: Final = 8
 Id = tuple[int, int]
 """Numbers of the replica and of the partition."""
 Group = tuple[Id, ...]
+Watch = Callable[[Instruction, Value], None]
 
 
 class _Abandoned(BaseException):
@@ -292,6 +293,7 @@ def run_grid(
     arguments: Sequence[Sequence[Value]],
     world: World,
     outer: Sequence[Value] = (),
+    watches: Sequence[Watch | None] = (),
 ) -> list[tuple[Value, ...]]:
     """What the computations return that run side by side.
 
@@ -300,9 +302,12 @@ def run_grid(
         arguments: The arguments of each process, replicas one after another.
         world: The surroundings of all; it watches the first process only.
         outer: Values of the surroundings that the computations read.
+        watches: What watches each process, in place of the world's.
     """
+    watches = watches or (world.watch,)
     grid = Grid(len(programs), len(programs[0]))
-    jobs, worlds = [], []
+    jobs: list[Callable[[], tuple[Value, ...]]] = []
+    worlds: list[World] = []
     for process, computation, given in zip(
         grid.processes.values(), [c for row in programs for c in row], arguments, strict=True
     ):
@@ -311,7 +316,7 @@ def run_grid(
             world,
             replica=replica,
             partition=partition,
-            watch=world.watch if process.id == (0, 0) else None,
+            watch=watches[len(worlds)] if len(worlds) < len(watches) else None,
             extra={**world.extra, PROCESS: process},
         )
         worlds.append(own)

@@ -1,10 +1,10 @@
 """Answers compared with the program, independently of composition and simplification."""
 
 from hloscope.proof.check import Check, Executed, Outcome, combined
-from hloscope.proof.evidence import Violation
 from hloscope.proof.execution import Execution
 from hloscope.proof.report import write_evidence
 from hloscope.proof.verifier import Verifier
+from hloscope.proof.violation import Violation
 
 __all__ = [
     "Check",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from hloscope.proof.evidence import Violation
+from hloscope.proof.violation import Violation
 from hloscope.simplifier.isl import CounterExample
 
 

@@ -13,7 +13,8 @@ from hloscope.fusion.parameter_reads import ParameterReads
 from hloscope.indexing import Accesses
 from hloscope.ir.graph import Computation, Instruction
 from hloscope.proof.check import Executed
-from hloscope.proof.evidence import Evidence, Place
+from hloscope.proof.elements import Place
+from hloscope.proof.evidence import Evidence
 from hloscope.proof.instance import Instance, NotExecutableError, instance_of
 from hloscope.simplifier.isl_relations import UndecidedError
 
@@ -100,7 +101,7 @@ class Execution:
         if not evidence.runs:
             why = evidence.failures[0] if evidence.failures else "there are no elements"
             return Executed(reason=why)
-        if not any((x.source, x.number) == place[1:] for x in evidence.leaves):
+        if not evidence.elements.has(*place[1:]):
             return Executed(reason="it has no elements")
         if self.instance.shrunk or accesses is None:
             accesses = None

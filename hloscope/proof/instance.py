@@ -7,7 +7,7 @@ the root of a computation whose parameters are the values that are changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -25,12 +25,6 @@ from hloscope.ir.types import (
     compatible,
 )
 from hloscope.ir.views import captured
-from hloscope.ops.collectives import (
-    Collective,
-    CrossReplicaSum,
-    PartitionId,
-    ReplicaId,
-)
 from hloscope.ops.control import (
     AsyncDone,
     AsyncStart,
@@ -41,6 +35,7 @@ from hloscope.ops.control import (
 from hloscope.ops.elementwise import Elementwise
 from hloscope.ops.shape import Constant, Iota
 from hloscope.ops.slicing import Slice
+from hloscope.proof.devices import Devices, GridError, devices_of
 from hloscope.proof.resizing import Step, resized_op, resized_type
 from hloscope.proof.size_rules import equations_of, shape_of
 from hloscope.proof.sizes import Equation, ShrinkError, Sizes, choose
@@ -72,6 +67,7 @@ class Instance:
         sources: The values that are changed: operands and captured values, or parameters.
         feeding: Computes the sources from `free` values, those that are free handed through.
         running: Computes the instruction's value from the sources.
+        devices: On which it runs; each has values of its own.
         shrunk: New sizes by old ones; empty if nothing shrank.
         reason: Why nothing shrank though it is large.
     """
@@ -81,6 +77,7 @@ class Instance:
     sources: tuple[Instruction, ...]
     feeding: Computation
     running: Computation
+    devices: Devices
     shrunk: Sizes
     reason: str = ""
 
@@ -134,19 +131,22 @@ def instance_of(ins: Instruction, computation: Computation | None = None) -> Ins
         NotExecutableError: There is nothing to run.
     """
     involved = _involved(ins, computation)
-    _check_runs(involved)
+    try:
+        devices = devices_of(involved)
+    except GridError as error:
+        raise NotExecutableError(str(error)) from None
     reason = ""
     sizes: Sizes = {}
     if max((_elements(i.type) for i in involved), default=0) > SMALL:
         try:
             sizes = _small_sizes(involved)
-            return _Rebuilding(sizes).instance(ins, computation)
+            return _Rebuilding(sizes, devices).instance(ins, computation)
         except ShrinkError as error:
             reason = str(error)
         if max(_elements(i.type) for i in involved) > MOST_UNSHRUNK:
             raise NotExecutableError(f"it is large and has no small instance: {reason}")
     try:
-        return _Rebuilding({}).instance(ins, computation, reason)
+        return _Rebuilding({}, devices).instance(ins, computation, reason)
     except ShrinkError as error:
         raise NotExecutableError(str(error)) from None
 
@@ -232,13 +232,6 @@ def _is_integer(type: Type) -> bool:
     )
 
 
-def _check_runs(involved: Iterable[Instruction]) -> None:
-    """Refuse what would need other processes or nobody can compute."""
-    for ins in involved:
-        if isinstance(ins.op, Collective | CrossReplicaSum | PartitionId | ReplicaId):
-            raise NotExecutableError(f"`{ins.name}` needs other processes")
-
-
 # ----------------------------------------------------------------------------------- shrinking
 
 
@@ -259,8 +252,9 @@ def _small_sizes(involved: Sequence[Instruction]) -> dict[int, int]:
 class _Rebuilding:
     """Makes instructions again, with other operands and, perhaps, other sizes."""
 
-    def __init__(self, sizes: Sizes) -> None:
+    def __init__(self, sizes: Sizes, devices: Devices) -> None:
         self._sizes = sizes
+        self._devices = devices
         self._new: dict[Instruction, Instruction] = {}
         self._computations: dict[Computation, Computation] = {}
         self._names: set[str] = set()
@@ -299,9 +293,8 @@ class _Rebuilding:
             calls = tuple([self._computation(c) for c in ins.calls])
         running = Instruction(made.name, made.type, made.op, operands, calls, extras=made.extras)
         body = Body((*parameters, running), tuple(parameters), running)
-        return Instance(
-            made, None, sources, feeding, Computation("entry", body), self._sizes, reason
-        )
+        whole = Computation("entry", body)
+        return Instance(made, None, sources, feeding, whole, self._devices, self._sizes, reason)
 
     def _of_computation(self, ins: Instruction, computation: Computation, reason: str) -> Instance:
         parameters = [self._parameter(p, k) for k, p in enumerate(computation.parameters)]
@@ -311,7 +304,9 @@ class _Rebuilding:
         running = Computation("entry", body)
         sources = tuple(parameters)
         feeding = _computation("feeding", parameters, parameters, sources)
-        return Instance(root, running, sources, feeding, running, self._sizes, reason)
+        return Instance(
+            root, running, sources, feeding, running, self._devices, self._sizes, reason
+        )
 
     def _parameter(
         self, value: Instruction, number: int, old: Instruction | None = None

@@ -11,8 +11,8 @@ from hloscope.hlo_parser.printer import print_hlo
 from hloscope.ir.graph import Body, Computation, Instruction
 from hloscope.ir.types import TupleType
 from hloscope.ops.control import Result, Return
-from hloscope.proof.evidence import Violation
 from hloscope.proof.instance import module_of, within
+from hloscope.proof.violation import Violation
 from hloscope.stablehlo.printing import print_stablehlo
 
 
@@ -20,7 +20,8 @@ def write_evidence(violation: Violation, folder: str | Path, name: str) -> tuple
     """Write the files and return their paths: `NAME.hlo` or `.mlir` and two of values.
 
     `hloscope run NAME.hlo --input NAME.before.npz` and with `.after.npz` show the element that
-    moves.
+    moves.  On several devices there is a file for each, `NAME.before.0.npz` and so on, and the
+    command takes them all, `--replicas` and `--partitions`, as the program's first line has them.
 
     Raises:
         InputError: They cannot be written.
@@ -31,16 +32,28 @@ def write_evidence(violation: Violation, folder: str | Path, name: str) -> tuple
     path = folder / f"{plain}.{ending}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"// {violation}\n{text}")
+        path.write_text(f"// {violation}{_grid(violation)}\n{text}")
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror or error}") from None
     files = import_module("hloscope.interpreter.files")  # loads numpy
     types = violation.instance.running.arguments
+    devices = violation.instance.devices.count
     paths = [path]
     for when, values in (("before", violation.before), ("after", violation.after)):
-        paths.append(folder / f"{plain}.{when}.npz")
-        files.save(paths[-1], files.named(values, types))
+        for k in range(devices):
+            number = f".{k}" if devices > 1 else ""
+            paths.append(folder / f"{plain}.{when}{number}.npz")
+            own = values[k * len(types) : (k + 1) * len(types)]
+            files.save(paths[-1], files.named(own, types))
     return tuple(paths)
+
+
+def _grid(violation: Violation) -> str:
+    """The options that run the program on as many devices."""
+    devices = violation.instance.devices
+    if devices.count == 1:
+        return ""
+    return f"; --replicas {devices.replicas} --partitions {devices.partitions}"
 
 
 def _text(violation: Violation) -> tuple[str, str]:

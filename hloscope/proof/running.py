@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from hloscope.fusion.leaves import leaf_types
 from hloscope.indexing import RuntimeVariable
+from hloscope.interpreter.parallel import Watch, run_grid
 from hloscope.interpreter.plan import Plan, Plans, run
 from hloscope.interpreter.values import Token, Value
 from hloscope.interpreter.world import World
 from hloscope.ir.graph import Instruction
 from hloscope.ir.types import TensorType
 from hloscope.ops.control import Call, Composite, Fusion
+from hloscope.proof.devices import Devices
 from hloscope.proof.draw import Draw
 from hloscope.proof.instance import Instance, NotExecutableError, within
 from hloscope.proof.size_rules import shape_of
@@ -29,6 +32,7 @@ MAX_STEPS: Final = 20_000
 """Instructions of one run: loops end with it."""
 MAX_BYTES: Final = 1 << 26
 _CALLS: Final = Fusion, Call, Composite
+Seen: TypeAlias = "dict[Instruction, Any]"
 _SEVERAL: Final = object()
 """Stands for a value that was another one each time."""
 
@@ -39,17 +43,17 @@ class Base:
 
     Attributes:
         style: Of the values.
-        free: Of what the sources are computed from.
-        values: Of the sources.
-        outputs: What came out, leaf by leaf.
-        seen: The values of all instructions on the way.
+        free: Of what the sources are computed from, for each device.
+        values: Of the sources, device by device.
+        outputs: What came out, device by device and leaf by leaf.
+        seen: For each device the values of all instructions on the way.
     """
 
     style: str
-    free: list[Value]
+    free: list[list[Value]]
     values: tuple[Value, ...]
     outputs: list[Any]
-    seen: dict[Instruction, Any]
+    seen: list[Seen]
 
 
 class Runner:
@@ -62,8 +66,9 @@ class Runner:
     def __init__(self, instance: Instance) -> None:
         self.instance: Final = instance
         self.count = 0
+        self._devices = instance.devices
         self._world = World(max_steps=MAX_STEPS, max_bytes=MAX_BYTES)
-        self._plan: Plan = Plans(self._world).of(instance.running)
+        self._plans = Plans(self._world)
         self._feeding = World(max_steps=MAX_STEPS, max_bytes=MAX_BYTES)
         self._feed: Plan = Plans(self._feeding).of(instance.feeding)
         self._types = leaf_types(instance.ins.type)
@@ -74,50 +79,76 @@ class Runner:
         Raises:
             HloscopeError: It cannot be run with these.
         """
-        draw = Draw(rng, style)
-        free = [draw.value(t) for t in self.instance.feeding.arguments]
-        if like is not None:
-            free = [_mixed(mine, given) for mine, given in zip(free, like.free, strict=True)]
-        self._feeding.steps = 0
-        return self._watched(style, free, _evaluated(self._feed, free))
+        free: list[list[Value]] = []
+        for device in range(self._devices.count):
+            draw = Draw(rng, style)
+            own: list[Value] = [draw.value(t) for t in self.instance.feeding.arguments]
+            given = like.free[device] if like is not None else None
+            if device and style == "ordinary":  # all devices take the same way
+                given = free[0]
+            if given is not None:
+                own = [_mixed(a, b) for a, b in zip(own, given, strict=True)]
+            free.append(own)
+        values: list[Value] = []
+        for own in free:
+            self._feeding.steps = 0
+            values += _evaluated(self._feed, own)
+        return self._watched(style, free, tuple(values))
 
     def given(self, values: tuple[Value, ...], like: Base) -> Base:
         """A run with these values of the sources."""
         return self._watched(like.style, like.free, values)
 
-    def _watched(self, style: str, free: list[Value], values: tuple[Value, ...]) -> Base:
-        seen: dict[Instruction, Any] = {}
-
-        def watch(ins: Instruction, value: Value) -> None:
-            seen[ins] = value if ins not in seen else _SEVERAL
-
-        self._world.watch = watch
-        try:
-            outputs = self.outputs(values)
-        finally:
-            self._world.watch = None
+    def _watched(self, style: str, free: list[list[Value]], values: tuple[Value, ...]) -> Base:
+        seen: list[Seen] = [{} for _ in free]
+        outputs = self.outputs(values, [partial(_note, one) for one in seen])
         if self.count == 1:
             again = self.outputs(values)
             if any(moved(a, b).any() for a, b in zip(outputs, again, strict=True)):
                 raise NotExecutableError("each run gives other results")
-        for source, value in zip(self.instance.sources, values, strict=True):
-            seen[source] = value
-        for parameter, value in zip(self.instance.running.parameters, values, strict=True):
-            seen[parameter] = value
-        _hand_in(self.instance, seen)
+        for one, own in zip(seen, self._by_device(values), strict=True):
+            one |= zip(self.instance.sources, own, strict=True)
+            one |= zip(self.instance.running.parameters, own, strict=True)
+            _hand_in(self.instance, one)
         return Base(style, free, values, outputs, seen)
 
-    def outputs(self, values: Sequence[Value]) -> list[Any]:
-        """What comes out for values of the sources, leaf by leaf.
+    def _by_device(self, values: Sequence[Value]) -> list[Sequence[Value]]:
+        """The values of the sources on each device."""
+        count = len(self.instance.sources)
+        return [values[k * count : (k + 1) * count] for k in range(self._devices.count)]
+
+    def outputs(self, values: Sequence[Value], watches: Sequence[Watch] = ()) -> list[Any]:
+        """What comes out for values of the sources, device by device and leaf by leaf.
 
         Raises:
             NotExecutableError: It is not what the type says.
         """
-        import numpy as np
-
         self.count += 1
         self._world.steps = 0
-        results = _evaluated(self._plan, values)
+        return [array for own in self._results(values, watches) for array in self._arrays(own)]
+
+    def _results(
+        self, values: Sequence[Value], watches: Sequence[Watch]
+    ) -> Sequence[tuple[Value, ...]]:
+        """What each device returns."""
+        import numpy as np
+
+        if self._devices.count > 1:
+            row = [self.instance.running] * self._devices.partitions
+            programs = [row] * self._devices.replicas
+            with np.errstate(all="ignore"):
+                given = self._by_device(values)
+                return run_grid(programs, given, self._world, watches=watches)
+        self._world.watch = watches[0] if watches else None
+        try:
+            return [_evaluated(self._plans.of(self.instance.running), values)]
+        finally:
+            self._world.watch = None
+
+    def _arrays(self, results: tuple[Value, ...]) -> list[Any]:
+        """The leaves of what a device returns."""
+        import numpy as np
+
         leaves = [*leaves_of(results[0] if len(results) == 1 else results)]
         if len(leaves) != len(self._types):
             raise NotExecutableError("the value that comes out is not of the declared type")
@@ -130,6 +161,11 @@ class Runner:
             if not _is_inside(arrays[-1].shape, type_):
                 raise NotExecutableError("the value that comes out is not of the declared type")
         return arrays
+
+
+def _note(seen: Seen, ins: Instruction, value: Value) -> None:
+    """Keep the value of an instruction."""
+    seen[ins] = value if ins not in seen else _SEVERAL
 
 
 def _is_inside(shape: tuple[int, ...], type: TensorType) -> bool:
@@ -228,7 +264,7 @@ def spread(flags: Bools, shape: tuple[int, ...]) -> Bools:
     return found.reshape(-1)
 
 
-def _hand_in(instance: Instance, seen: dict[Instruction, Any]) -> None:
+def _hand_in(instance: Instance, seen: Seen) -> None:
     """What parameters of called computations were, where they were called once."""
     top = [instance.ins] if instance.computation is None else [*instance.running]
     for ins in [i for one in top for i in within(one)]:
@@ -240,10 +276,12 @@ def _hand_in(instance: Instance, seen: dict[Instruction, Any]) -> None:
 
 
 class Observed:
-    """What runtime variables were in one run."""
+    """What runtime variables were in one run, asked for from a device."""
 
-    def __init__(self, base: Base) -> None:
+    def __init__(self, base: Base, device: int, devices: Devices) -> None:
         self._seen = base.seen
+        self._device = device
+        self._devices = devices
         self.drawn = False
 
     def read(
@@ -256,10 +294,28 @@ class Observed:
         """
         import numpy as np
 
+        rank = len(variable.index)
+        at = self._devices.reached(self._device, variable.via, index[rank:])
+        if variable.collective is not None:
+            own = self._devices.tables(variable.collective)[1][at]
+            return np.where((at >= 0) & (own >= 0), own, _nowhere(variable))
+        shape = np.broadcast_shapes(at.shape, *(i.shape for i in index))
+        at = np.broadcast_to(at, shape)
+        found = np.full(shape, _nowhere(variable))
+        for device in np.unique(at[at >= 0]):
+            here = at == device
+            own_index = [np.broadcast_to(i, shape)[here] for i in index[:rank]]
+            found[here] = self._element(variable, own_index, self._seen[device])
+        return found
+
+    def _element(
+        self, variable: RuntimeVariable, index: list[NDArray[np.int64]], seen: Seen
+    ) -> NDArray[np.int64]:
+        """The values of a variable that is read on one device."""
+        import numpy as np
+
         origin, values = variable.origin, variable.values
-        if variable.via or variable.collective is not None:
-            raise UndecidedError("positions in replica groups")
-        value = self._seen.get(origin, _SEVERAL) if origin is not None else _SEVERAL
+        value = seen.get(origin, _SEVERAL) if origin is not None else _SEVERAL
         if value is _SEVERAL or isinstance(value, tuple | Token):
             name_of = origin.name if origin is not None else "?"
             raise UndecidedError(f"the run-time value of `{name_of}` is not seen from outside")
@@ -274,6 +330,11 @@ class Observed:
         at = tuple([np.clip(i, 0, n - 1) for i, n in zip(index, array.shape, strict=True)])
         found: NDArray[np.int64] = array[at]
         return found
+
+
+def _nowhere(variable: RuntimeVariable) -> int:
+    """A value the variable does not have: where there is no such device, nothing is touched."""
+    return int(variable.interval.lo) - 1
 
 
 def whole_shapes(instance: Instance) -> list[tuple[int, ...]]:

@@ -1,0 +1,249 @@
+"""The devices an instance runs on: how many its collectives need, and where steps lead.
+
+Groups are those that the interpreter exchanges values in, not those of the indexing rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from hloscope.errors import HloscopeError
+from hloscope.fusion.leaves import leaf_types
+from hloscope.indexing.groups import Axis, Groups
+from hloscope.indexing.groups import groups_of as read_groups
+from hloscope.interpreter.collectives import groups_of
+from hloscope.interpreter.parallel import Grid, Group
+from hloscope.interpreter.world import World
+from hloscope.ir.graph import Instruction
+from hloscope.ir.types import Dims, TensorType, TupleType, Type
+from hloscope.ops.collectives import (
+    AllGather,
+    AllToAll,
+    Collective,
+    CollectivePermute,
+    CrossReplicaSum,
+    PartitionId,
+    ReduceScatter,
+    ReplicaId,
+)
+from hloscope.ops.control import AsyncStart
+from hloscope.proof.size_rules import shape_of
+from hloscope.simplifier.isl_relations import UndecidedError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Ints: TypeAlias = NDArray[np.int64]
+
+MOST_DEVICES: Final = 32
+"""Programs of more devices are not run."""
+
+
+class GridError(Exception):
+    """No small grid fits the collectives; the message is the reason."""
+
+
+def collective_of(ins: Instruction) -> Collective | CrossReplicaSum | None:
+    """The collective that an instruction is, or begins."""
+    op = ins.op.wrapped if isinstance(ins.op, AsyncStart) else ins.op
+    return op if isinstance(op, Collective | CrossReplicaSum) else None
+
+
+class Devices:
+    """A grid of replicas × partitions, numbered replica by replica.
+
+    Attributes:
+        replicas: How many replicas there are, and `partitions` of each.
+        count: How many devices.
+    """
+
+    def __init__(self, replicas: int = 1, partitions: int = 1) -> None:
+        self.replicas: Final = replicas
+        self.partitions: Final = partitions
+        self.count: Final = replicas * partitions
+        self._grid = Grid(replicas, partitions)
+        self._ids = [*self._grid.processes]
+        self._tables: dict[Instruction, tuple[Ints, Ints]] = {}
+
+    def tables(self, ins: Instruction) -> tuple[Ints, Ints]:
+        """The groups of a collective.
+
+        Returns:
+            `[device, position]`: the member at a position of the device's group; `[device]`: its
+            own position.  -1 stands for none.
+
+        Raises:
+            UndecidedError: They are not known.
+        """
+        import numpy as np
+
+        if ins not in self._tables:
+            members = np.full((self.count, self.count), -1)
+            own = np.full(self.count, -1)
+            for group in self._groups(ins):
+                row = [self._ids.index(member) for member in group]
+                for place, device in enumerate(row):
+                    members[device, : len(row)] = row
+                    own[device] = place
+            self._tables[ins] = members, own
+        return self._tables[ins]
+
+    def _groups(self, ins: Instruction) -> Sequence[Group]:
+        op = collective_of(ins)
+        if op is None:
+            raise UndecidedError("positions in the groups of what is no collective")
+        if isinstance(op, CollectivePermute):  # its pairs are numbers of replicas or partitions
+            side = int(bool(op.channel_id))
+            others = dict.fromkeys(id[1 - side] for id in self._ids)
+            return [tuple([id for id in self._ids if id[1 - side] == k]) for k in others]
+        try:
+            return groups_of(op, self._grid.processes[self._ids[0]], World())
+        except HloscopeError as error:
+            raise UndecidedError(error.message) from None
+
+    def reached(self, device: int, via: Sequence[Instruction], positions: Sequence[Ints]) -> Ints:
+        """The devices to which steps lead; -1 where a group has no such member."""
+        import numpy as np
+
+        at = np.full(np.broadcast_shapes((1,), *[np.shape(p) for p in positions]), device)
+        for ins, position in zip(via, positions, strict=True):
+            members, _ = self.tables(ins)
+            inside = (at >= 0) & (position >= 0) & (position < self.count)
+            at = np.where(inside, members[at, np.clip(position, 0, self.count - 1)], -1)
+        return at
+
+
+ONE: Final = Devices()
+"""No collectives."""
+
+
+def devices_of(involved: Iterable[Instruction]) -> Devices:
+    """The smallest grid that the groups of all collectives fit.
+
+    Raises:
+        GridError: There is none, or it is large.
+    """
+    replicas, partitions, devices = _Number(), _Number(), _Number()
+    by_axis = {Axis.REPLICA: replicas, Axis.PARTITION: partitions, Axis.DEVICE: devices}
+    for ins in involved:
+        if isinstance(ins.op, ReplicaId | PartitionId):
+            (replicas if isinstance(ins.op, ReplicaId) else partitions).is_asked = True
+        op = collective_of(ins)
+        if op is None:
+            continue
+        groups = _read(ins)
+        size = _written_size(ins, op)
+        if groups.axis is Axis.REPLICAS_OF_ALL_PARTITIONS:
+            replicas.is_asked = partitions.is_asked = True
+            replicas.is_exactly(_largest(groups.rows))
+            if size and groups.rows and size % len(groups.rows[0]) == 0:
+                partitions.is_exactly(size // len(groups.rows[0]))
+            elif size and not groups.rows:
+                devices.is_exactly(size)
+            continue
+        number = by_axis[groups.axis]
+        number.is_asked = True
+        if isinstance(op, CollectivePermute):
+            number.is_at_least(_largest(op.pairs))
+        else:
+            number.is_exactly(_largest(groups.rows) if groups.rows else size)
+    return _grid(replicas, partitions, devices)
+
+
+class _Number:
+    """How many replicas, partitions or devices there are.
+
+    Attributes:
+        known: Exactly so many, as groups name all of them; 0: that is not known.
+        least: At least so many.
+        is_asked: Does it matter?
+    """
+
+    def __init__(self) -> None:
+        self.known = 0
+        self.least = 1
+        self.is_asked = False
+
+    def is_exactly(self, count: int) -> None:
+        """Groups name so many, or it is not known how many (0)."""
+        self.known = max(self.known, count)
+
+    def is_at_least(self, count: int) -> None:
+        """Some have numbers below this."""
+        self.least = max(self.least, count)
+
+    def may_be(self, count: int, where_it_matters: int) -> bool:
+        """Are there so many?"""
+        if self.known:
+            return count == self.known >= self.least
+        return count >= max(self.least, where_it_matters if self.is_asked else 1)
+
+
+def _grid(replicas: _Number, partitions: _Number, devices: _Number) -> Devices:
+    rows, columns = (max(n.known, n.least) for n in (replicas, partitions))
+    needed = max(devices.known, devices.least, rows * columns)
+    if needed > MOST_DEVICES:
+        raise GridError(f"it runs on {needed} devices, more than {MOST_DEVICES} are not tried")
+    numbers = range(1, MOST_DEVICES + 1)
+    for where_it_matters in (2, 1):
+        found = [
+            (rows * columns, rows, columns)
+            for rows, columns in product(numbers, numbers)
+            if replicas.may_be(rows, where_it_matters)
+            and partitions.may_be(columns, where_it_matters)
+            and devices.may_be(rows * columns, where_it_matters)
+        ]
+        if found:
+            count, rows, columns = min(found)
+            return Devices(rows, columns) if count > 1 else ONE
+    raise GridError("its groups are of no one grid of devices")
+
+
+def _read(ins: Instruction) -> Groups:
+    try:
+        groups = read_groups(ins)
+    except HloscopeError as error:
+        raise GridError(error.message) from None
+    if groups.mesh:
+        raise GridError("its groups are axes of a mesh whose sizes stand elsewhere")
+    return groups
+
+
+def _largest(rows: Iterable[Dims]) -> int:
+    """How many devices there are at least if these are some."""
+    return 1 + max([n for row in rows for n in row], default=-1)
+
+
+def _written_size(ins: Instruction, op: Collective | CrossReplicaSum) -> int:
+    """The size of the groups as the types have it; 0: they do not."""
+    if isinstance(op, AllToAll) and op.split_dimension is None:
+        return len(ins.operands)
+    if isinstance(op, AllToAll) and op.split_count:
+        return op.split_count
+    if not isinstance(op, AllGather | ReduceScatter | AllToAll) or not ins.operands:
+        return 0
+    shapes = [_shape(ins.operands[0].type), _shape(_result(ins))]
+    if isinstance(op, AllToAll):
+        sizes = [shape[op.split_dimension or 0] for shape in shapes if shape]
+    else:
+        sizes = [*map(prod, shapes)]
+    small, large = min(sizes, default=0), max(sizes, default=0)
+    return large // small if small else 0
+
+
+def _result(ins: Instruction) -> Type:
+    """The type of the results of a collective, or of what is begun."""
+    type = ins.type
+    if isinstance(ins.op, AsyncStart) and isinstance(type, TupleType) and len(type.elements) > 1:
+        return type.elements[1]
+    return type
+
+
+def _shape(type: Type) -> tuple[int, ...]:
+    """The shape of the first tensor."""
+    first = next((t for t in leaf_types(type) if isinstance(t, TensorType)), None)
+    return shape_of(first) if first is not None else ()

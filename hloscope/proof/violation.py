@@ -1,0 +1,48 @@
+"""An element that moves an output element and is not in its maps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hloscope.fusion.leaves import leaf_types
+from hloscope.interpreter.values import Value
+from hloscope.proof.elements import Place
+from hloscope.proof.instance import Instance
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Violation:
+    """An element that moves an output element and is not in its maps.
+
+    Attributes:
+        instance: What was run.
+        before: Values of the sources, device by device.
+        after: The same with one element changed.
+        place: Output, source, leaf of the source.
+        index: Of the element that was changed.
+        output: Index of the output element that moved.
+        values: The output element before and after.
+        devices: On which device the element is, and the output element.
+    """
+
+    instance: Instance
+    before: tuple[Value, ...]
+    after: tuple[Value, ...]
+    place: Place
+    index: tuple[int, ...]
+    output: tuple[int, ...]
+    values: tuple[str, str]
+    devices: tuple[int, int] = (0, 0)
+
+    def __str__(self) -> str:
+        changed, output = (f"({', '.join(map(str, i))})" for i in (self.index, self.output))
+        at = f", at {self.instance.shapes}" if self.instance.shrunk else ""
+        source = self.instance.sources[self.place[1]].type
+        of = f" of tensor {self.place[2]}" if len(leaf_types(source)) > 1 else ""
+        here, there = "", ""
+        if self.instance.devices.count > 1:
+            here, there = (f" on device {device}" for device in self.devices)
+        return (
+            f"element {changed}{of}{here} moves output element {output}{there} from"
+            f" {self.values[0]} to {self.values[1]}{at}, which is not in the maps"
+        )
