@@ -6,7 +6,7 @@ import json
 import re
 from typing import Any, Final
 
-from hloscope.errors import ParseError
+from hloscope.errors import ParseError, UnsupportedError
 from hloscope.source import Source, Span
 
 MOST_DIGITS: Final = 4000
@@ -21,6 +21,8 @@ MOST_INPUT: Final = 1 << 28
 """Bytes of a program's text, decompressed."""
 MAX_BYTES: Final = 1 << 30
 """Bytes of one value that a program makes when it runs."""
+MOST_DIMENSIONS: Final = 64
+"""Dimensions of numpy's arrays.  Source: numpy, `NPY_MAXDIMS`."""
 MOST_JSON: Final = 200
 """How deep lists and objects of JSON may be nested."""
 _JSON_MARK: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
@@ -44,6 +46,17 @@ def read_json(text: str) -> Any:
             if depth > MOST_JSON:
                 raise ValueError(f"nested more than {MOST_JSON} deep")
     return json.loads(text)
+
+
+def refuse_many_dimensions(rank: int) -> None:
+    """Refuse to make an array of more dimensions than numpy has.
+
+    Raises:
+        UnsupportedError: They are too many.
+    """
+    if rank > MOST_DIMENSIONS:
+        many = f"{rank} dimensions, at most {MOST_DIMENSIONS} are evaluated"
+        raise UnsupportedError(f"a value has {many}")
 
 
 def refuse_long_numbers(source: Source) -> None:

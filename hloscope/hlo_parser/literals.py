@@ -17,6 +17,7 @@ from hloscope.errors import UnsupportedError
 from hloscope.hlo_parser.attributes import fail, inside, shortened, split_list
 from hloscope.hlo_parser.types import parse_type
 from hloscope.ir.types import ELEMENT_TYPES, Dims, ElementType, TensorType, TupleType, Type
+from hloscope.limits import refuse_many_dimensions
 
 if TYPE_CHECKING:
     import numpy as np
@@ -80,7 +81,8 @@ def literal_value(type_: Type, text: str) -> Value:
 
     Raises:
         ParseError: The text is not a literal of that type.
-        UnsupportedError: The value was left out (`{...}`) when the text was printed.
+        UnsupportedError: The value was left out (`{...}`) when the text was printed, or there is
+            no array for so many elements or dimensions.
     """
     if "/*" in text:
         text = _COMMENT.sub(lambda found: " " * len(found.group()), text)
@@ -131,16 +133,22 @@ def _array_value(type_: TensorType, text: str) -> Array:
         _explain_shape(shape, text, found)
     if len(words) != type_.num_elements:
         fail(f"expected {type_.num_elements} numbers, found {len(words)}", text, 0, len(text))
-    return _numbers(type_.element, words, text).reshape(shape)
+    return _shaped(_numbers(type_.element, words, text), shape)
 
 
 def _first_only(type_: TensorType, words: list[str], text: str) -> Array:
     """Return an array for a literal without braces: XLA sets the first element, the rest is 0."""
+    first = _numbers(type_.element, words, text)
     if type_.num_elements * type_.element.bits > _MOST_BITS:
         raise UnsupportedError(f"a constant of {type_.num_elements} elements is too large")
-    value = numpy().zeros(type_.shape, numpy_dtype(type_.element))
-    value.reshape(-1)[:1] = _numbers(type_.element, words, text)
-    return value  # type: ignore[no-any-return]
+    value = numpy().zeros(type_.num_elements, numpy_dtype(type_.element))
+    value[:1] = first
+    return _shaped(value, type_.shape)
+
+
+def _shaped(flat: Array, shape: Dims) -> Array:
+    refuse_many_dimensions(len(shape))
+    return flat.reshape(shape)
 
 
 def _skeleton(shape: Dims) -> str:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any
+
+from hloscope.limits import MOST_DIMENSIONS
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-NUMBERED: Final = 64
-"""Dimensions that numpy's arrays may have."""
 
-
-def unravel(flat: NDArray[np.int64], sizes: Sequence[int]) -> list[NDArray[np.int64]]:
+def unravel(flat: Any, sizes: Sequence[int]) -> list[NDArray[np.int64]]:
     """The index of each position, dimension by dimension, the last one the fastest.
 
     >>> import numpy
@@ -24,7 +23,7 @@ def unravel(flat: NDArray[np.int64], sizes: Sequence[int]) -> list[NDArray[np.in
     """
     import numpy as np
 
-    if len(sizes) <= NUMBERED:
+    if len(sizes) <= MOST_DIMENSIONS:
         return [*np.unravel_index(flat, sizes)] if sizes else []
     index = []
     for size in reversed(sizes):

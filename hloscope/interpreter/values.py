@@ -21,6 +21,7 @@ from hloscope.ir.types import (
     Type,
     UnrankedTensorType,
 )
+from hloscope.limits import refuse_many_dimensions
 
 if TYPE_CHECKING:
     import numpy as np
@@ -97,9 +98,8 @@ def check_evaluable(type_: Type) -> None:
         UnsupportedError: It has none.
     """
     match type_:
-        case TensorType() if type_.rank > _MOST_DIMENSIONS:
-            many = f"{type_.rank} dimensions, at most {_MOST_DIMENSIONS} are evaluated"
-            raise UnsupportedError(f"a value has {many}")
+        case TensorType():
+            refuse_many_dimensions(type_.rank)
         case UnrankedTensorType():
             raise UnsupportedError("values of tensors without a rank are not evaluated")
         case TupleType():
@@ -107,10 +107,6 @@ def check_evaluable(type_: Type) -> None:
                 check_evaluable(part)
         case _:
             pass
-
-
-_MOST_DIMENSIONS: Final = 64
-"""Dimensions of numpy's arrays.  Source: numpy, `NPY_MAXDIMS`."""
 
 
 def fits(value: Value, type_: Type) -> str:

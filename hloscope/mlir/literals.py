@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hloscope.errors import VerifyError
 from hloscope.ir.types import ElementType, TensorType, Type, VectorType
+from hloscope.limits import refuse_many_dimensions
 from hloscope.mlir.attributes import DenseAttr
 from hloscope.mlir.escape import quoted, unquoted
 from hloscope.mlir.floats import FORMATS, encode, format_float
@@ -136,6 +137,9 @@ _kept_text: Final = lru_cache(maxsize=4096)(_text)
 def to_array(literal: DenseAttr) -> numpy.ndarray:
     """The literal as an array of its type's numpy type, read-only; a splat takes no memory.
 
+    Raises:
+        UnsupportedError: It has more dimensions than arrays may have.
+
     >>> from hloscope.ir.types import ELEMENT_TYPES
     >>> to_array(DenseAttr("[[1], [2]]", TensorType(ELEMENT_TYPES["s32"], (2, 1)))).tolist()
     [[1], [2]]
@@ -144,6 +148,7 @@ def to_array(literal: DenseAttr) -> numpy.ndarray:
 
     values: numpy.ndarray
     element, sizes = shaped(literal.type)
+    refuse_many_dimensions(len(sizes))
     raw, splat, width = elements(literal)
     name = element.numpy
     if element.bits < 8 and element.kind in ("signed", "unsigned"):

@@ -9,6 +9,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from hloscope.fusion.leaves import leaf_types
+from hloscope.indexing.flat import unravel
 from hloscope.ir.types import TensorType
 from hloscope.proof.instance import Instance
 from hloscope.proof.running import moved, spread, whole_shapes
@@ -161,14 +162,14 @@ def points_of(flat: Ints, shape: tuple[int, ...]) -> Ints:
 
     if not shape:
         return np.zeros((len(flat), 0), np.int64)
-    return np.stack(np.unravel_index(flat, shape), axis=1).astype(np.int64)
+    return np.stack(unravel(flat, shape), axis=1).astype(np.int64)
 
 
 def unflat(at: int, shape: tuple[int, ...]) -> tuple[int, ...]:
     """The index of an element by its number."""
     import numpy as np
 
-    return tuple([int(i) for i in np.unravel_index(at, shape)]) if shape else ()
+    return tuple([int(i) for i in unravel(np.int64(at), shape)])
 
 
 def nothing(rows: int, columns: int) -> Bools:

@@ -25,6 +25,7 @@ from hloscope.ir.types import (
     compatible,
 )
 from hloscope.ir.views import captured
+from hloscope.limits import refuse_many_dimensions
 from hloscope.ops.control import (
     AsyncDone,
     AsyncStart,
@@ -129,6 +130,7 @@ def instance_of(ins: Instruction, computation: Computation | None = None) -> Ins
 
     Raises:
         NotExecutableError: There is nothing to run.
+        UnsupportedError: There are no arrays of so many dimensions.
     """
     involved = _involved(ins, computation)
     try:
@@ -155,6 +157,7 @@ def _elements(type: Type) -> int:
     found = 0
     for leaf in leaf_types(type):
         if isinstance(leaf, TensorType):
+            refuse_many_dimensions(leaf.rank)
             try:
                 found = max(found, leaf.num_elements)
             except (UnsupportedError, ValueError):

@@ -6,14 +6,15 @@ Any other is drawn from what the variable can be, always the same one for the sa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hloscope.affine import POS_INF
 from hloscope.fusion.literals import integers
 from hloscope.indexing import Precision, RuntimeVariable
 from hloscope.indexing.analysis import output_to_input
+from hloscope.indexing.flat import ravel, unravel
 from hloscope.ir.graph import Instruction
 from hloscope.ir.types import TensorType
 from hloscope.ops.elementwise import ELEMENTWISE, Elementwise
@@ -53,13 +54,33 @@ _DIRECTIONS: Final = {"LT": "less", "LE": "less_equal", "GT": "greater", "GE": "
                       "EQ": "equal", "NE": "not_equal"}  # fmt: skip
 
 
+class Table(NamedTuple):
+    """What is known of the elements of a tensor of any rank: in a row, the last index the fastest.
+
+    Attributes:
+        shape: Of the tensor.
+        values: Its elements.
+        is_known: Which of them are known.
+    """
+
+    shape: tuple[int, ...]
+    values: NDArray[np.int64]
+    is_known: NDArray[np.bool_]
+
+    def position(self, index: Sequence[Any]) -> Any:
+        """Where the elements of these indices stand."""
+        import numpy as np
+
+        return ravel(index, self.shape) if index else np.int64(0)
+
+
 class Values:
     """What runtime variables are in one trial, as functions of instruction and index."""
 
     def __init__(self, seed: int = 0) -> None:
         self._seed = seed
         self._number: dict[Hashable, int] = {}
-        self._known: dict[Instruction, tuple[Any, Any] | None] = {}
+        self._known: dict[Instruction, Table | None] = {}
         self.drawn = False  # was there a value that is not known?
 
     def read(
@@ -92,26 +113,26 @@ class Values:
         if origin is not None:
             table = self.known(origin)  # the same on every device
         index = index[: len(variable.index)]
-        if table is None or len(index) != table[0].ndim:
+        if table is None or len(index) != len(table.shape):
             self.drawn = True
             return drawn
         inside = np.ones(shape, np.bool_)
-        for i, extent in zip(index, table[0].shape, strict=True):
+        for i, extent in zip(index, table.shape, strict=True):
             inside &= (i >= 0) & (i < extent)
-        at = tuple(np.where(inside, i, 0) for i in index)
-        is_known = inside & table[1][at]
+        at = table.position([np.where(inside, i, 0) for i in index])
+        is_known = inside & table.is_known[at]
         if not is_known.all():
             self.drawn = True
-        return np.where(is_known, np.clip(table[0][at], values.lo, values.hi), drawn)
+        return np.where(is_known, np.clip(table.values[at], values.lo, values.hi), drawn)
 
-    def known(self, ins: Instruction, depth: int = 0) -> tuple[Any, Any] | None:
+    def known(self, ins: Instruction, depth: int = 0) -> Table | None:
         """The elements of an integer tensor, and which of them are known; `None`: none is."""
         if ins not in self._known:
             found = self._compute(ins, depth) if depth < MAX_DEPTH else None
-            self._known[ins] = found if found is not None and found[1].any() else None
+            self._known[ins] = found if found is not None and found.is_known.any() else None
         return self._known[ins]
 
-    def _compute(self, ins: Instruction, depth: int) -> tuple[Any, Any] | None:
+    def _compute(self, ins: Instruction, depth: int) -> Table | None:
         import numpy as np
 
         type = ins.type
@@ -120,62 +141,64 @@ class Values:
         if type.element.kind not in ("pred", "signed", "unsigned"):
             return None
         shape = type.shape
-        if prod(shape) > MAX_ELEMENTS:
+        count = prod(shape)
+        if count > MAX_ELEMENTS:
             return None
         match ins.op:
             case Constant(literal):
                 numbers = integers(literal, type)
                 if not numbers or any(abs(n) >= 1 << 62 for n in numbers):
                     return None
-                values = np.array(numbers * (prod(shape) if len(numbers) == 1 else 1), np.int64)
-                return values.reshape(shape), np.ones(shape, np.bool_)
+                values = np.array(numbers * (count if len(numbers) == 1 else 1), np.int64)
+                return Table(shape, values, np.ones(count, np.bool_))
             case Iota(dimension):
-                return np.indices(shape)[dimension], np.ones(shape, np.bool_)
+                values = unravel(np.arange(count), shape)[dimension]
+                return Table(shape, values, np.ones(count, np.bool_))
             case op if isinstance(op, _MOVES):
                 return self._moved(ins, shape, depth)
             case Elementwise() as op:
                 return self._arithmetic(ins, op, shape, depth)
         return None
 
-    def _moved(self, ins: Instruction, shape: tuple[int, ...], depth: int) -> tuple[Any, Any]:
+    def _moved(self, ins: Instruction, shape: tuple[int, ...], depth: int) -> Table:
         import numpy as np
 
-        values, known = np.zeros(shape, np.int64), np.zeros(shape, np.bool_)
-        index = list(np.indices(shape))
+        count = prod(shape)
+        values, known = np.zeros(count, np.int64), np.zeros(count, np.bool_)
+        index = unravel(np.arange(count), shape)
         for operand, accesses in zip(ins.operands, output_to_input(ins, 0), strict=True):
             table = self.known(operand, depth + 1)
             for access in accesses:
                 m = access.map
                 if m is None or access.precision is not Precision.EXACT or m.ranges or m.runtime:
-                    return values, np.zeros(shape, np.bool_)
+                    return Table(shape, values, np.zeros(count, np.bool_))
                 if table is None:
                     continue
-                here = np.broadcast_to(m.satisfies_array(index), shape)
-                at = tuple(
-                    np.where(here, np.broadcast_to(i, shape), 0) for i in m.evaluate_array(index)
-                )
-                values = np.where(here, table[0][at], values)
-                known = known | (here & table[1][at])
-        return values, known
+                here = np.broadcast_to(m.satisfies_array(index), count)
+                at = table.position([np.where(here, i, 0) for i in m.evaluate_array(index)])
+                values = np.where(here, table.values[at], values)
+                known = known | (here & table.is_known[at])
+        return Table(shape, values, known)
 
     def _arithmetic(
         self, ins: Instruction, op: Elementwise, shape: tuple[int, ...], depth: int
-    ) -> tuple[Any, Any] | None:
+    ) -> Table | None:
         import numpy as np
 
         compute = _arithmetic_of(op)
         if compute is None:
             return None
-        nothing = np.zeros((), np.int64), np.zeros((), np.bool_)
+        nothing = Table((), np.zeros(1, np.int64), np.zeros(1, np.bool_))
         tables = [self.known(o, depth + 1) or nothing for o in ins.operands]
-        values = compute(*[t[0] for t in tables])
-        known = np.logical_and.reduce(np.broadcast_arrays(*[t[1] for t in tables]))
+        values = compute(*[t.values for t in tables])
+        known = np.logical_and.reduce(np.broadcast_arrays(*[t.is_known for t in tables]))
         if op.name == "select":
-            (c, c_known), (_, t_known), (_, f_known) = tables
+            (_, c, c_known), (_, _, t_known), (_, _, f_known) = tables
             known = c_known & np.where(c != 0, t_known, f_known)
         limits = _limits(ins.type)
         known = known & (values >= limits[0]) & (values <= limits[1])
-        return np.broadcast_to(values, shape), np.broadcast_to(known, shape)
+        count = prod(shape)
+        return Table(shape, np.broadcast_to(values, count), np.broadcast_to(known, count))
 
 
 def _limits(type: Any) -> tuple[int, int]:

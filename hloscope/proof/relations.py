@@ -126,10 +126,11 @@ class Relating:
         table = self._values.known(origin)
         place = index
         index = index[: len(variable.index)]
-        if table is not None and len(index) == table[0].ndim:
-            inside = all(0 <= i < n for i, n in zip(index, table[0].shape, strict=True))
-            if inside and table[1][index]:
-                value = int(table[0][index])
+        if table is not None and len(index) == len(table.shape):
+            inside = all(0 <= i < n for i, n in zip(index, table.shape, strict=True))
+            at = table.position(index)
+            if inside and table.is_known[at]:
+                value = int(table.values[at])
                 can_be = Interval.point(min(max(value, can_be.lo), can_be.hi))
         return source, variable.values, place, can_be
 

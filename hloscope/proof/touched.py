@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from hloscope.affine import POS_INF, Expr, Interval, Range, Runtime, Var
 from hloscope.indexing import Access, Accesses, IndexingMap
+from hloscope.indexing.flat import ravel
 from hloscope.indexing.replicas import joined
 from hloscope.indexing.transform import replaced
 from hloscope.indexing.variables import Variable
@@ -131,7 +132,7 @@ class Touched:
         start, others = start[inside], others[inside]
         end = np.zeros(len(start), np.int64)
         if rank:
-            end = np.ravel_multi_index(tuple(results[inside, :rank].T), ends)
+            end = ravel(tuple(results[inside, :rank].T), ends)
         if not inverse:
             yield start, others, end
             return

@@ -10,6 +10,7 @@ from hloscope.hlo_parser.proto.shapes import shape_text
 from hloscope.hlo_parser.proto.wire import Message
 from hloscope.hlo_parser.types import parse_type
 from hloscope.ir.types import TensorType, TupleType, Type
+from hloscope.limits import MOST_DIMENSIONS
 
 if TYPE_CHECKING:
     from hloscope.hlo_parser.literals import Value
@@ -75,6 +76,8 @@ def _array(literal: Message, type_: TensorType) -> Any:
     if flat is None or len(flat) != count:
         literal.fail(field, "the values do not fill the shape")
     order = type_.layout.minor_to_major[::-1] if type_.layout else tuple(range(type_.rank))
+    if type_.rank > MOST_DIMENSIONS:
+        literal.refuse("shape", f"a literal of {type_.rank} dimensions is not read")
     stored = flat.reshape([type_.shape[dim] for dim in order])
     return stored.transpose([order.index(dim) for dim in range(type_.rank)])
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from math import prod
 from typing import Any, Final
 
-from hloscope.errors import HloscopeError, VerifyError
+from hloscope.errors import HloscopeError, UnsupportedError, VerifyError
 from hloscope.hlo_parser.literals import literal_value
 from hloscope.hlo_parser.types import print_type
 from hloscope.ir.graph import Instruction
@@ -85,6 +85,8 @@ def _constant(ins: Instruction) -> None:
         return
     try:
         literal_value(ins.type, text)
+    except UnsupportedError:  # it is right, but no array is made of it
+        return
     except HloscopeError as error:
         raise VerifyError(error.message, rule="constant_c1") from None
 
