@@ -3,10 +3,10 @@
     python benchmarks/robustness.py [--count N] [--seed S] [--commands] [--keep DIR] [--json]
 
 Takes HLO and StableHLO texts of the conformance data, breaks each in one of several ways, and
-reads, verifies and prints it.  With --commands each is given to one command with options of its
-own, maps to `simplify` among them.  Reports what is not an answer or a `HloscopeError`, what takes
-more than 2 s of the processor, the slowest text, and the most memory the process held; --keep
-writes such texts to files.
+reads, verifies and prints it.  With --commands any command is given such texts, programs changed so
+that most of them stay right, compressed ones, protos, arrays or maps.  Reports where they were
+refused; what is not an answer or a `HloscopeError`, what takes more than 2 s of the processor, the
+slowest, and the most memory the process held; --keep writes these to files.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import random
 import resource
 import signal
 import sys
+import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 
@@ -33,39 +33,13 @@ from hloscope.cli.app import app  # noqa: E402
 from hloscope.errors import HloscopeError  # noqa: E402
 from tests.conftest import SHARED  # noqa: E402
 from tests.mutations import mutations, originals  # noqa: E402
+from tests.requests import Request, requests, words_of  # noqa: E402
 
 SOON = 2.0
 """Seconds within which everything has an answer."""
 ENDLESS = 30
-COMMANDS = """
-    verify -
-    print -
-    print - --generic
-    ls - --all
-    ls - --json
-    show -
-    show - --json
-    infer -
-    infer - --json
-    run - --random 1 --max-steps 20000
-    run - --random 2 --max-steps 20000 --json
-    opt - --fold
-    index -
-    index - --json
-    index - --all
-    index - --all --to-parameters
-    index - --all --verify
-    index - --to-parameters --format print_indexing
-    index - --from-operand 0
-    index - --all --from-operand 0 --verify
-    index - --physical
-    index - --linear
-    index - --all --linear --verify
-    index - --format svg
-    index - --format html
-    index - --format latex
-"""
-EVERY = [line.split() for line in COMMANDS.strip().splitlines()]
+MUCH = 500
+"""Megabytes that nothing needs."""
 
 
 class TooLongError(BaseException):
@@ -80,6 +54,11 @@ def cpu_seconds() -> float:
     """What this process and those it waited for have used."""
     used = os.times()
     return used.user + used.system + used.children_user + used.children_system
+
+
+def megabytes() -> float:
+    """The most memory this process has held."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def answer(text: str) -> str:
@@ -98,12 +77,25 @@ def answer(text: str) -> str:
         return f"{type(error).__name__}: {error}"[:200]
 
 
-def command_answer(arguments: list[str], text: str) -> str:
-    """What a command ends with that is given the text."""
+def state(text: str) -> str:
+    """Whether a program is right, or what refuses it."""
+    try:
+        return "refused by verify" if hloscope.verify(text) else "right"
+    except HloscopeError:
+        return "not read"
+    except Exception as error:
+        return f"verify: {type(error).__name__}: {error}"[:200]
+
+
+def command_answer(request: Request, folder: Path) -> str:
+    """What a command ends with."""
+    files = {name: folder / f"{name}.bin" for name in request.files}
+    for name, path in files.items():
+        path.write_bytes(request.files[name])
     signal.signal(signal.SIGPROF, _too_long)
     signal.setitimer(signal.ITIMER_PROF, ENDLESS)
     try:
-        done = CliRunner().invoke(app, arguments, input=text.encode("utf-8", "surrogateescape"))
+        done = CliRunner().invoke(app, words_of(request, files), input=request.stdin)
     except TooLongError:
         return "no end"
     finally:
@@ -115,28 +107,76 @@ def command_answer(arguments: list[str], text: str) -> str:
     return "fine" if done.exit_code == 0 else f"refused ({done.exit_code})"
 
 
-def cases(count: int, seed: int, commands: bool) -> Iterator[tuple[str, list[str], str]]:
-    """Yield how each text was broken, the command it is for, and the text."""
-    rng = random.Random(seed)
-    maps = [line.rstrip("\n") for line in MAPS]
-    programs = mutations(originals(SHARED), count, seed)
-    broken_maps = mutations(maps, count, seed)
-    for kind, text in programs:
-        if commands and rng.random() < 0.1:
-            kind, text = next(broken_maps)
-            yield f"map: {kind}", ["simplify", "-"], text
-        else:
-            yield kind, rng.choice(EVERY) if commands else [], text
+Asked = tuple[str, str, str, Callable[[], str], dict[str, bytes]]
+"""The command, the kind, what the program is, the question, and what it is about."""
 
 
-MAPS = """\
-(d0, d1)[s0] -> (d0 * 2 + s0, d1 / 3), domain: d0 in [0, 9], d1 in [0, 11], s0 in [0, 1]
-(d0)[s0, s1]{rt0} -> ((d0 + rt0) mod 8, s0 * 4 + s1), domain: d0 in [0, 63], s0 in [0, 3], \
-s1 in [0, 3], rt0 in [0, 7], d0 + s0 in [2, 60]
-(d0 floordiv 128, d0 mod 128), domain: d0 in [0, 16383]
-(th_x, bl_x)[s0] -> ((bl_x * 128 + th_x) / 100, (bl_x * 128 + th_x) mod 100 + s0 * 0), domain: \
-th_x in [0, 127], bl_x in [0, 99], s0 in [0, 3], bl_x * 128 + th_x in [0, 9999]
-""".splitlines()
+def asked(count: int, seed: int, commands: bool, folder: Path) -> Iterator[Asked]:
+    """Yield the questions."""
+    if not commands:
+        for kind, text in mutations(originals(SHARED), count, seed):
+            data = text.encode("utf-8", "surrogateescape")
+            yield "", kind, "", lambda text=text: answer(text), {"stdin": data}  # type: ignore[misc]
+        return
+    for request in requests(SHARED, count, seed):
+        what = state(request.text) if request.text else "no text of a program"
+        given = {"stdin": request.stdin, **request.files}
+        command = " ".join(request.arguments)
+        yield command, request.kind, what, lambda r=request: command_answer(r, folder), given  # type: ignore[misc]
+
+
+class Table:
+    """What was asked and what came of it."""
+
+    def __init__(self, keep: Path | None, seed: int) -> None:
+        self.keep, self.seed = keep, seed
+        self.counts: Counter[str] = Counter()
+        self.states: Counter[str] = Counter()
+        self.commands: Counter[tuple[str, str, str]] = Counter()
+        self.slow = 0
+        self.slowest = 0.0
+        self.slow_kind = ""
+
+    def add(self, number: int, question: Asked) -> None:
+        """Ask, and count what comes of it."""
+        command, kind, what, ask, given = question
+        before, start = megabytes(), cpu_seconds()
+        found = ask()
+        taken = cpu_seconds() - start
+        grown = megabytes()
+        if what.startswith("verify: "):
+            found = what
+        self.counts[found] += 1
+        self.states[what] += 1
+        self.commands[command.partition(" ")[0], what, found] += 1
+        self.slow += taken > SOON
+        if taken > self.slowest:
+            self.slowest = taken
+            size = sum(map(len, given.values()))
+            self.slow_kind = f"{command} {kind}, {size:,} characters"
+        is_own = found.startswith(("fine", "refused"))
+        is_much = grown > MUCH and grown - before > MUCH / 10
+        if self.keep and (taken > SOON or not is_own or is_much):
+            self.keep.mkdir(parents=True, exist_ok=True)
+            for name, data in given.items():
+                (self.keep / f"{self.seed}_{number}.{name}").write_bytes(data)
+            used = f"{taken:.1f} s, {grown:.0f} MB"
+            print(f"{self.seed}_{number}: {command}: {found} ({used})", flush=True)
+
+    def print(self) -> None:
+        """Print the tables."""
+        total = max(1, self.counts.total())
+        if len(self.states) > 1:
+            for what, count in self.states.most_common():
+                print(f"{count:7,}  {count / total:4.0%}  {what}")
+            print()
+            for (command, what, found), count in sorted(self.commands.items()):
+                print(f"{count:7,}  {command:9} {what:21} {found}")
+            print()
+        for name, count in self.counts.most_common():
+            print(f"{count:7,}  {name}")
+        print(f"over {SOON:g} s: {self.slow}; slowest {self.slowest:.2f} s ({self.slow_kind})")
+        print(f"most memory {megabytes():.0f} MB")
 
 
 def main() -> None:
@@ -150,35 +190,19 @@ def main() -> None:
     options = parser.parse_args()
     if not SHARED.is_dir():
         sys.exit("the conformance data (`../shared`) is absent")
-    counts: Counter[str] = Counter()
-    slowest, slow_kind, slow = 0.0, "", 0
-    for number, (kind, command, text) in enumerate(
-        cases(options.count, options.seed, options.commands)
-    ):
-        start = cpu_seconds()
-        found = command_answer(command, text) if command else answer(text)
-        taken = cpu_seconds() - start
-        counts[found] += 1
-        slow += taken > SOON
-        if taken > slowest:
-            slowest, slow_kind = taken, f"{' '.join(command)} {kind}, {len(text):,} characters"
-        if options.keep and (taken > SOON or not found.startswith(("fine", "refused"))):
-            options.keep.mkdir(parents=True, exist_ok=True)
-            name = options.keep / f"{options.seed}_{number}.txt"
-            name.write_bytes(text.encode("utf-8", "surrogateescape"))
-            print(f"{name}: {' '.join(command)}: {found} ({taken:.1f} s)", flush=True)
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    table = Table(options.keep, options.seed)
+    with tempfile.TemporaryDirectory() as folder:
+        questions = asked(options.count, options.seed, options.commands, Path(folder))
+        for number, question in enumerate(questions):
+            table.add(number, question)
     if options.json:
         row = {
-            "counts": counts, "slowest": slowest, "kind": slow_kind, "slow": slow,
-            "megabytes": memory,
+            "counts": table.counts, "slowest": table.slowest, "kind": table.slow_kind,
+            "slow": table.slow, "megabytes": megabytes(), "states": table.states,
         }  # fmt: skip
         print(json.dumps(row))
-        return
-    for name, count in counts.most_common():
-        print(f"{count:7,}  {name}")
-    print(f"over {SOON:g} s: {slow}; slowest {slowest:.2f} s ({slow_kind})")
-    print(f"most memory {memory:.0f} MB")
+    else:
+        table.print()
 
 
 if __name__ == "__main__":

@@ -11,7 +11,13 @@ import click
 import numpy as np
 
 from hloscope.api.explaining import findings
-from hloscope.errors import HloscopeError, UnknownNameError, VerifyError, did_you_mean
+from hloscope.errors import (
+    HloscopeError,
+    UnknownNameError,
+    UnsupportedError,
+    VerifyError,
+    did_you_mean,
+)
 from hloscope.hlo_parser import parse_hlo
 from hloscope.interpreter.evaluate import as_value
 from hloscope.interpreter.files import MOST_BYTES, arranged, load
@@ -24,7 +30,7 @@ from hloscope.interpreter.values import (
     dtype_of,
 )
 from hloscope.ir.graph import Computation, Module
-from hloscope.ir.types import QuantizedType, TensorType, TupleType, Type
+from hloscope.ir.types import ElementType, QuantizedType, TensorType, TupleType, Type, VectorType
 from hloscope.mlir.attributes import ArrayAttr, DenseAttr
 from hloscope.mlir.literals import to_array
 from hloscope.mlir.parser import parse_attribute
@@ -95,10 +101,13 @@ def arguments_of(entry: Computation, options: dict[str, Any], processes: int) ->
 
     Raises:
         click.UsageError: They are not those that the entry takes.
+        UnsupportedError: It takes what is no tensor, such as a plain `i32`.
     """
     types = entry.arguments
     for type_ in types:
         check_evaluable(type_)
+        if isinstance(type_, ElementType | VectorType):
+            raise UnsupportedError(f"arguments of type {type_text(type_)} cannot be given")
     try:
         if options["literals"] is not None:
             return [_checked(_literals(options["literals"]), types)]

@@ -13,10 +13,10 @@ import numpy as np
 from hloscope.interpreter.files import leaves
 from hloscope.interpreter.shown import value_text
 from hloscope.interpreter.statistics import Statistics, statistics
+from hloscope.interpreter.tensor import Tensor
 from hloscope.interpreter.tracing import Finding
 from hloscope.interpreter.values import Value
 from hloscope.ir.types import TensorType, TupleType, Type
-from hloscope.mlir.literals import dense_text, from_array
 from hloscope.mlir.types import type_text
 
 MOST_SHOWN: Final = 1000
@@ -52,8 +52,7 @@ def _text(value: Any, type_: Type, brief: bool, dense: bool) -> str:
         return type_text(type_)
     whole = TensorType(type_.element, value.shape)
     if dense:
-        literal = from_array(np.asarray(value), whole)
-        return f"{dense_text(literal)} : {type_text(whole)}"
+        return Tensor(value, whole).to_mlir()
     if brief or max(value.size, prod(value.shape[:-1])) > MOST_SHOWN:
         return f"{type_text(whole)}: {statistics(value)}"
     return value_text(value, type_)

@@ -125,9 +125,9 @@ def _block(title: str, operand: OperandAnswer, sizes: Dims) -> str:
     where = [", ".join(p.where) for p in parts]
     claims = [str(access.precision) for access in operand.accesses]
     beside = _lines(arrows, where, claims)
-    wide = max(map(len, beside)) > WIDTH
+    wide = any(len(line) > WIDTH for line in beside)
     lines = _lines(arrows, claims) if wide else beside
-    out = [f"  {title}"]
+    out = [f"  {title}"] if beside else [f"  {title}", "    nothing"]
     for i, access in enumerate(operand.accesses):
         out.append(lines[i])
         if wide and where[i]:

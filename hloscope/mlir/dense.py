@@ -267,6 +267,11 @@ class _Slow:
         if self.kind == "hex" and self.token[0] == "-":
             message = "hexadecimal float literal should not have a leading minus"
             raise LiteralError(message, self.at)
+        if self.kind == "hex" and self.element is not _ANY:
+            bits = self.element.bits // (2 if self.element.kind == "complex" else 1)
+            if int(self.token, 16) >> bits:
+                message = "hexadecimal float constant out of range for type"
+                raise LiteralError(message, self.at)
 
     def _integer(self, element: ElementType) -> None:
         if self.kind == "float":

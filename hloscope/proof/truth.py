@@ -49,6 +49,7 @@ class Truth:
         budget: int,
     ) -> None:
         self.steps, self.ins, self.computation = steps, ins, computation
+        self.number = output
         self.output = steps.of_part(ins.type, Part(output))
         self.seed, self.budget = seed, budget
         self.here: Type = steps.leaves(ins.type)[self.output]

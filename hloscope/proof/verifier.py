@@ -145,7 +145,7 @@ class Verifier:
             self._execution = (key, Execution(truth.ins, truth.computation, self.seed))
         mine = question.accesses if order == "logical" else None
         execution = self._execution[1]
-        executed = execution.check(truth.output, *question.place, mine, inverse=inverse)
+        executed = execution.check(truth.number, *question.place, mine, inverse=inverse)
         return _with_executed(check, executed, inverse)
 
     def _truth(self, ins: Instruction, output: int, computation: Computation | None) -> Truth:

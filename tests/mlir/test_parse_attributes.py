@@ -125,6 +125,8 @@ dense<[1, 2> : tensor<2xi32> | expected ']'
 dense<> : tensor<2xi32> | parsed zero elements
 dense<1.0> : tensor<2xi32> | expected integer elements, but parsed floating-point
 dense<1> : tensor<2xf32> | unexpected decimal integer literal
+dense<[0.0, 0xFF800000]> : tensor<2xf16> | hexadecimal float constant out of range for type
+dense<(0.0, 0x1FFFFFFFF)> : tensor<complex<f32>> | hexadecimal float constant out of range
 dense<true> : tensor<2xi32> | expected i1 type for 'true' or 'false' values
 dense<-1> : tensor<2xui8> | expected unsigned integer elements, but parsed negative value
 dense<[1, 300]> : tensor<2xi8> | integer constant out of range for type

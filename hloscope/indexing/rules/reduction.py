@@ -55,7 +55,8 @@ def _(ins: Instruction, op: Reduce, output: int, bodies: Bodies) -> tuple[Access
     kept = iter(dims(len(target)))
     source = sizes(ins.operands[0].type)
     index = [at.range(size) if k in op.dimensions else next(kept) for k, size in enumerate(source)]
-    elements, initial = exact(at.map(index)), everything(target, ())
+    elements = exact(at.map(index))
+    initial = everything(target, sizes(ins.operands[-1].type))  # of several elements in StableHLO
     uses = _folded(ins, op, bodies)
     return (
         *[claimed(use, elements) for use in uses.elements[output]],
