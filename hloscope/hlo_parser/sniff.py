@@ -12,12 +12,12 @@ from hloscope.source import Source
 _MAGIC: Final = (
     (b"ML\xefR", "MLIR bytecode; read it as StableHLO"),
     (b"StableHLO_v", "a StableHLO portable artifact"),
-    (b"\x1f\x8b", "gzip-compressed; decompress it first"),
+    (b"\x1f\x8b", "gzip-compressed; `hloscope.read` reads it"),
     (b"PK\x03\x04", "a zip archive"),
     (b"\x7fELF", "a compiled program (ELF)"),
     (b"BZh", "bzip2-compressed; decompress it first"),
     (b"\xfd7zXZ", "xz-compressed; decompress it first"),
-    (b"\x28\xb5\x2f\xfd", "zstd-compressed; decompress it first"),
+    (b"\x28\xb5\x2f\xfd", "zstd-compressed; `hloscope.read` reads it"),
     (b"\xff\xfe", "UTF-16 text; HLO text is UTF-8"),
     (b"\xfe\xff", "UTF-16 text; HLO text is UTF-8"),
     (b"\x80\x04", "a Python pickle"),
@@ -40,6 +40,7 @@ _KINDS: Final = (
 _PROTO: Final = re.compile(
     rb"\n(?:[\x01-\x7f]|[\x80-\xff][\x01-\xff]{0,4}\n?.?)[\w.-]{1,200}[\x12\x1a]", re.DOTALL
 )
+_IS_PROTO: Final = "this looks like an HLO proto in binary form; `hloscope.read` reads those"
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0e-\x1f]")
 
 
@@ -57,7 +58,7 @@ def decode(text: str | bytes, name: str) -> str:
         at = text.index("\0")
         kind = "this looks like a binary file"
         if text.startswith("\n") or at < 8:
-            kind = "this looks like a binary HloModuleProto; print it as text first"
+            kind = _IS_PROTO
         fail(f"{kind}: character 0 at offset {at}", Source(name, text), at)
     return text
 
@@ -67,7 +68,7 @@ def _from_utf8(data: bytes, name: str) -> str:
         if data.startswith(magic):
             raise ParseError(f"{name}: this is {kind}")
     if _PROTO.match(data):
-        raise ParseError(f"{name}: this looks like a binary HloModuleProto; print it as text first")
+        raise ParseError(f"{name}: {_IS_PROTO}")
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:

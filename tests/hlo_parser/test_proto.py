@@ -162,7 +162,7 @@ def test_deep_nesting_is_refused() -> None:
 
 def test_numbers_longer_than_ten_bytes_are_refused() -> None:
     with pytest.raises(ParseError, match="more than ten bytes"):
-        Message(File("m", b"\x28" + b"\xff" * 11), "HloModuleProto", 0, 12)
+        Message(File("m", b"\x28" + b"\xff" * 11), "HloModuleProto", 0, 12)["name"]
 
 
 @pytest.mark.parametrize(

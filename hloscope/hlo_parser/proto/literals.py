@@ -19,10 +19,15 @@ _LISTED: Final = {"pred": "preds"} | {
     name: f"{name}s" for name in ("s32", "s64", "u32", "u64", "f32", "f64", "c64", "c128")
 }
 """Element types whose values are lists of numbers; others are bytes."""
+_LARGEST: Final = 16
+"""Bytes of an element at most."""
 
 
 def literal_text(literal: Message) -> str:
     """Return the text of a literal; `{...}` where the values are left out.
+
+    They are left out too once the file's literals have too many: XLA leaves out long ones itself
+    where it prints text.
 
     Raises:
         ParseError: The values do not fill the shape.
@@ -36,7 +41,7 @@ def literal_text(literal: Message) -> str:
 
 
 def _value(literal: Message, type_: Type) -> Value | None:
-    """The arrays; `None` where values are left out."""
+    """The arrays; `None` where values are left out, or are too many."""
     if isinstance(type_, TupleType):
         parts = literal["tuple_literals"]
         if len(parts) != len(type_.elements):
@@ -45,7 +50,7 @@ def _value(literal: Message, type_: Type) -> Value | None:
         for part, element in zip(parts, type_.elements, strict=True):
             value = _value(part, element)
             if value is None:
-                literal.refuse("tuple_literals", "a part has no values")
+                return None
             values.append(value)
         return tuple(values)
     if not isinstance(type_, TensorType) or type_.bounds:
@@ -55,24 +60,25 @@ def _value(literal: Message, type_: Type) -> Value | None:
 
 
 def _array(literal: Message, type_: TensorType) -> Any:
-    np = numpy()
     name = type_.element.name
     field = _LISTED.get(name, f"{name}s")
     count = prod(type_.shape)
-    values = literal[field]
-    if count and field not in literal:
+    literal.file.elements -= max(prod(type_.shape[:k]) for k in range(type_.rank + 1))
+    if literal.file.elements < 0 or (count and field not in literal):
         return None
+    if literal.size(field) > _LARGEST * count:
+        literal.fail(field, "the values do not fill the shape")
     dtype = numpy_dtype(type_.element)
-    if isinstance(values, bytes):
-        flat = _from_bytes(values, type_)
-    elif name in ("c64", "c128"):
-        half = np.float32 if name == "c64" else np.float64
-        flat = np.array(values, half).view(dtype) if len(values) % 2 == 0 else None
+    if field not in _LISTED.values():
+        flat = _from_bytes(literal[field], type_)
     else:
-        try:
-            flat = np.array(values, dtype)
-        except OverflowError:
-            literal.fail(field, f"a value is no {name}")
+        values = literal.numbers(field)
+        if name in ("c64", "c128"):
+            flat = values.view(dtype) if len(values) % 2 == 0 else None
+        else:
+            flat = values.astype(dtype)
+            if values.dtype.kind in "iu" and (flat != values).any():
+                literal.fail(field, f"a value is no {name}")
     if flat is None or len(flat) != count:
         literal.fail(field, "the values do not fill the shape")
     order = type_.layout.minor_to_major[::-1] if type_.layout else tuple(range(type_.rank))

@@ -32,6 +32,9 @@ _PRED: Final = 1
 _SPLIT: Final = ("all-gather-start", "all-reduce-start", "collective-permute-start")
 """Asynchronous opcodes with the attributes of the opcode that they begin."""
 _ALIASES: Final = {1: "may-alias", 2: "must-alias"}
+_LEAST, _TIMES = 1 << 20, 32
+"""A text may have so many characters, and so many for each byte of the proto: no program that is
+written by a compiler comes near, but a long name that every line repeats does."""
 _LOCATION: Final = ("file_name_id", "function_name_id", "line", "end_line", "column", "end_column")
 
 
@@ -58,18 +61,21 @@ class _Text:
     def __init__(self, module: Message) -> None:
         self.module = module
         self.computations: dict[int, str] = {}
-        for computation in module["computations"]:
+        for computation in module.each("computations"):
+            name = _name(computation)
             if computation["id"] in self.computations:
                 computation.fail("id", f"another computation has the id {computation['id']}")
-            self.computations[computation["id"]] = _name(computation)
+            self.computations[computation["id"]] = name
 
     def text(self) -> str:
+        file = self.module.file
+        most = min(MOST_INPUT, _LEAST + _TIMES * len(file.data))
         parts, total = [], 0
         for part in self.parts():
             total += len(part)
-            if total > MOST_INPUT:
-                limit = f"more than {MOST_INPUT >> 20} MiB of text"
-                raise InputError(f"{self.module.file.name} stands for {limit}")
+            if total > most:
+                size = f"{len(file.data):,} bytes stand for more than {most:,} characters of text"
+                raise InputError(f"{file.name}: {size}")
             parts.append(part)
         return "".join(parts)
 
@@ -82,7 +88,7 @@ class _Text:
         yield "\n\n"
         yield from _tables(module["stack_frame_index"])
         sequences = {s["key"]: s["value"] for s in module["schedule"]["sequences"]}
-        for computation in module["computations"]:
+        for computation in module.each("computations"):
             yield "ENTRY %" if computation["id"] == entry else "%"
             yield f"{_name(computation)} {{\n"
             yield from self.body(computation, sequences.get(computation["id"]))
@@ -127,7 +133,8 @@ class _Text:
     def body(self, computation: Message, sequence: Message | None) -> Iterator[str]:
         """The lines of the instructions, in the order of the schedule where there is one."""
         known: dict[int, Message] = {}
-        for ins in computation["instructions"]:
+        for ins in computation.each("instructions"):
+            _name(ins)
             key = ins["id"] & _LOCAL
             if key in known:
                 ins.fail("id", f"another instruction has the id {ins['id']}")
@@ -144,6 +151,7 @@ class _Text:
             yield "  ROOT " if key == root else "  "
             yield from self.line(known[key], known)
             yield "\n"
+            known[key].forget()
 
     def line(self, ins: Message, known: dict[int, Message]) -> Iterator[str]:
         opcode = ins["opcode"]
@@ -172,7 +180,7 @@ class _Text:
                 yield f", {name}={text}"
         for name, computations in self.calls(ins, spelling, known):
             yield f", {name}={computations}"
-        if any(side in ins["sparsity_config"] for side in ("lhs", "rhs")):
+        if "sparsity_config" in ins and any(s in ins["sparsity_config"] for s in ("lhs", "rhs")):
             ins.refuse("sparsity_config", "sparse operands are not read")
         for name in COMMON:
             if name == "control-predecessors":

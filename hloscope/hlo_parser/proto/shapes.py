@@ -31,6 +31,14 @@ def shape_text(shape: Message) -> str:
     Raises:
         ParseError, UnsupportedError: It stands for none.
     """
+    known, data = shape.file.types, shape.data
+    text = known.get(data)
+    if text is None:
+        text = known[data] = _text(shape)
+    return text
+
+
+def _text(shape: Message) -> str:
     kind = shape["element_type"]
     if kind == _TUPLE:
         return f"({joined([shape_text(part) for part in shape['tuple_shapes']])})"

@@ -1,23 +1,63 @@
 """Protobuf's wire format: bytes → messages whose fields the schema names.
 
-Everything is bounded: nesting, the number of fields, and lengths, which end within their message.
+A message finds the places of its fields when one of them is first asked for, and reads a value when
+that is asked for; so what nobody asks for costs its place in the file, no more.  Everything is
+bounded: nesting, the number of fields, and lengths, which end within their message.
 Source: protobuf docs "Encoding".
 """
 
 from __future__ import annotations
 
 import struct
+from array import array
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, NoReturn
 
 from hloscope.errors import ParseError, UnsupportedError
+from hloscope.hlo_parser.literals import numpy
 from hloscope.hlo_parser.proto.schema import FIELDS, IGNORED, MESSAGES, Field
 
-MOST_FIELDS: Final = 1 << 23
-"""Fields and numbers of lists in one file."""
+MOST_FIELDS: Final = 3 << 20
+"""Fields in one file, and numbers in its lists but for those of literals."""
+MOST_ELEMENTS: Final = 1 << 20
+"""Elements of all literals in one file that are turned into text."""
 _MOST_DEPTH: Final = 100
-_WIRES: Final = {"double": 1, "float": 5, "string": 2, "bytes": 2}
-_VARINTS: Final = ("int32", "int64", "uint32", "uint64", "bool", "enum")
+_VARINT, _LENGTH = 0, 2
+_SIZES: Final = {1: 8, 5: 4}
+_KINDS: Final = {field.kind for fields in MESSAGES.values() for field in fields.values()}
+_WIRE: Final = dict.fromkeys(_KINDS, _LENGTH) | {
+    **dict.fromkeys(("int32", "int64", "uint32", "uint64", "bool", "enum"), _VARINT),
+    **{"double": 1, "float": 5},
+}
+"""The wire type of each kind of field."""
 _DEFAULTS: Final[dict[str, Any]] = {"string": "", "bytes": b"", "float": 0.0, "double": 0.0}
+
+
+def _tags(fields: dict[int, Field]) -> dict[int, Field]:
+    """The fields by number and wire type together; a list of numbers may be packed or not."""
+    tags: dict[int, Field] = {}
+    for number, field in fields.items():
+        wires = {_WIRE[field.kind]}
+        if field.repeated and _LENGTH not in wires:
+            wires.add(_LENGTH)
+        tags |= {number << 3 | wire: field for wire in wires}
+    return tags
+
+
+def _default(field: Field) -> Any:
+    return () if field.repeated else _DEFAULTS.get(field.kind, 0)
+
+
+_TAGS: Final = {message: _tags(fields) for message, fields in MESSAGES.items()}
+_ABSENT: Final = {
+    message: {
+        field.name: _default(field)
+        for field in fields.values()
+        if field.repeated or field.kind not in MESSAGES
+    }
+    for message, fields in MESSAGES.items()
+}
+"""What fields of each message are where they are not given; one that is a message is empty."""
 
 
 class File:
@@ -25,6 +65,9 @@ class File:
 
     def __init__(self, name: str, data: bytes) -> None:
         self.name, self.data, self.left = name, data, MOST_FIELDS
+        self.elements = MOST_ELEMENTS
+        self.types: dict[bytes, str] = {}
+        """The texts of types by their bytes: a program has few, which come again and again."""
 
     def fail(self, message: str, at: int, what: str) -> NoReturn:
         """Raise a `ParseError` about a message at an offset."""
@@ -52,48 +95,73 @@ class File:
 class Message:
     """One message: values of its fields, and where in the file it and they start."""
 
-    __slots__ = ("_values", "at", "file", "name")
+    __slots__ = ("_depth", "_end", "_places", "_values", "at", "file", "name")
 
     def __init__(self, file: File, name: str, start: int, end: int, depth: int = 0) -> None:
         self.file, self.name, self.at = file, name, start
-        self._values: dict[str, tuple[list[Any], int]] = {}
+        self._end, self._depth = end, depth
+        self._places: dict[str, array[int]] | None = None
+        self._values: dict[str, Any] | None = None
         if depth > _MOST_DEPTH:
             file.fail(name, start, f"messages nested more than {_MOST_DEPTH} deep")
-        fields, ignored, at = MESSAGES[name], IGNORED.get(name, ()), start
-        while at < end:
-            begin = at
-            file.count(1, name, at)
-            tag, at = file.varint(at, end, name)
-            number, wire = tag >> 3, tag & 7
-            at, stop = self._extent(at, end, number, wire)
-            field = fields.get(number)
-            if field is not None:
-                self._read(field, wire, begin, at, stop, depth)
-            elif ignored is not None and number not in ignored:
-                where = f"{file.name}: {name} at byte {begin}"
-                raise UnsupportedError(f"{where}: field {number} is not known")
-            at = stop
 
     def __getitem__(self, name: str) -> Any:
-        """The value of a field, its default where it is not given; a list where it is repeated."""
-        field = FIELDS[self.name][name]
-        known = self._values.get(name)
-        if field.repeated:
-            return known[0] if known else []
-        if known:
-            return known[0][-1]
-        if field.kind in MESSAGES:
-            return Message(self.file, field.kind, 0, 0)
-        return _DEFAULTS.get(field.kind, 0)
+        """The value of a field, its default where it is not given; several where it is repeated."""
+        values = self._values
+        if values is None:
+            values = self._values = {}
+        elif name in values:
+            return values[name]
+        places = self._found().get(name)
+        if places is None and name in _ABSENT[self.name]:
+            return _ABSENT[self.name][name]
+        value = values[name] = self._value(FIELDS[self.name][name], places or (0, 0))
+        return value
+
+    @property
+    def data(self) -> bytes:
+        """Its bytes."""
+        return self.file.data[self.at : self._end]
 
     def __contains__(self, name: str) -> bool:
         """Is the field given?"""
-        return name in self._values
+        return name in self._found()
+
+    def each(self, name: str) -> Iterator[Message]:
+        """The messages of a repeated field, one after the other, none of them kept."""
+        kind, places = FIELDS[self.name][name].kind, self._found().get(name, _NONE)
+        for at, stop in zip(places[::2], places[1::2], strict=True):
+            yield Message(self.file, kind, at, stop, self._depth + 1)
+
+    def numbers(self, name: str) -> Any:
+        """The numbers of a repeated field, in a numpy array."""
+        np, kind = numpy(), FIELDS[self.name][name].kind
+        places, wire = self._found().get(name, _NONE), _WIRE[kind]
+        data = np.frombuffer(self.file.data, np.uint8)
+        if len(places) != 2:
+            pieces = [data[at:stop] for at, stop in zip(places[::2], places[1::2], strict=True)]
+            data = np.concatenate([data[:0], *pieces])
+        else:
+            data = data[places[0] : places[1]]
+        if wire == _VARINT:
+            return self._varints(name, kind, data)
+        if len(data) % _SIZES[wire]:
+            self.fail(name, f"a list of {kind} of {len(data):,} bytes")
+        return data.view(f"<f{_SIZES[wire]}")
+
+    def size(self, name: str) -> int:
+        """How many bytes the values of a field are."""
+        places = self._found().get(name, _NONE)
+        return sum(places[1::2]) - sum(places[::2])
+
+    def forget(self) -> None:
+        """Drop what was read; it is read again if somebody asks again."""
+        self._places = self._values = None
 
     def where(self, name: str) -> int:
         """Return the offset of the last value of a field, of the message where it is not given."""
-        known = self._values.get(name)
-        return known[1] if known else self.at
+        places = self._found().get(name)
+        return places[-2] if places else self.at
 
     def fail(self, name: str, what: str) -> NoReturn:
         """Raise a `ParseError` about a field."""
@@ -115,57 +183,131 @@ class Message:
             self.refuse(name, f"value {self[name]} is not known")
         return word
 
-    def _extent(self, at: int, end: int, number: int, wire: int) -> tuple[int, int]:
-        """Where the value begins and ends."""
-        file, name = self.file, self.name
-        if number == 0:
+    def _found(self) -> dict[str, array[int]]:
+        """Begin and end of the values of each field that is given."""
+        if self._places is None:
+            self._places = self._scan()
+        return self._places
+
+    def _scan(self) -> dict[str, array[int]]:
+        file, name, at, end = self.file, self.name, self.at, self._end
+        data, tags, left = file.data, _TAGS[name], file.left
+        found: dict[str, array[int]] = {}
+        while at < end:
+            begin = at
+            tag = data[at]
+            at += 1
+            if tag > 127:
+                tag, at = file.varint(begin, end, name)
+            if tag & 7 == _LENGTH and at < end and data[at] < 128:
+                stop = at + 1 + data[at]
+                at += 1
+            else:
+                at, stop = self._extent(at, tag)
+            if stop > end:
+                what = f"field {tag >> 3} is {stop - at:,} bytes long, {end - at:,} are left"
+                file.fail(name, at, what)
+            left -= 1
+            if left < 0:
+                file.count(MOST_FIELDS + 1, name, begin)
+            field = tags.get(tag)
+            if field is None:
+                self._pass_over(tag, begin)
+            elif field.repeated and field.name in found:
+                found[field.name].extend((at, stop))
+            else:
+                found[field.name] = array("q", (at, stop))
+            at = stop
+        file.left = left
+        return found
+
+    def _extent(self, at: int, tag: int) -> tuple[int, int]:
+        """Where a value begins and ends."""
+        file, name, wire = self.file, self.name, tag & 7
+        if not tag >> 3:
             file.fail(name, at, "field 0 does not exist")
-        match wire:
-            case 0:
-                return at, file.varint(at, end, name)[1]
-            case 1 | 5:
-                size = 8 if wire == 1 else 4
-            case 2:
-                size, at = file.varint(at, end, name)
-            case _:
-                file.fail(name, at, f"field {number} has wire type {wire}, which is not read")
-        if size > end - at:
-            what = f"field {number} is {size:,} bytes long, {end - at:,} are left"
-            file.fail(name, at, what)
-        return at, at + size
+        if wire == _VARINT:
+            return at, file.varint(at, self._end, name)[1]
+        if wire == _LENGTH:
+            size, at = file.varint(at, self._end, name)
+            return at, at + size
+        if wire not in _SIZES:
+            file.fail(name, at, f"field {tag >> 3} has wire type {wire}, which is not read")
+        return at, at + _SIZES[wire]
 
-    def _read(self, field: Field, wire: int, begin: int, at: int, stop: int, depth: int) -> None:
-        file, kind = self.file, field.kind
-        values, _ = self._values.get(field.name, ([], 0))
-        expected = 0 if kind in _VARINTS else _WIRES.get(kind, 2)
-        if wire == 2 != expected and field.repeated:
-            self._packed(values, kind, expected, at, stop)
-        elif wire != expected:
-            what = f"wire type {wire} where {expected} is expected"
-            file.fail(f"{self.name}.{field.name}", begin, what)
-        elif kind in MESSAGES:
-            values.append(Message(file, kind, at, stop, depth + 1))
-        elif kind == "string":
-            values.append(file.data[at:stop].decode("utf-8", "surrogateescape"))
-        elif kind == "bytes":
-            values.append(file.data[at:stop])
-        else:
-            self._packed(values, kind, expected, at, stop)
-        self._values[field.name] = values, begin
+    def _pass_over(self, tag: int, begin: int) -> None:
+        """Refuse a field that is neither read nor known to say nothing."""
+        file, name, number = self.file, self.name, tag >> 3
+        field, ignored = MESSAGES[name].get(number), IGNORED.get(name, ())
+        if field is not None:
+            what = f"wire type {tag & 7} where {_WIRE[field.kind]} is expected"
+            file.fail(f"{name}.{field.name}", begin, what)
+        if not number:
+            file.fail(name, begin, "field 0 does not exist")
+        if ignored is not None and number not in ignored:
+            where = f"{file.name}: {name} at byte {begin}"
+            raise UnsupportedError(f"{where}: field {number} is not known")
 
-    def _packed(self, values: list[Any], kind: str, wire: int, at: int, stop: int) -> None:
-        file = self.file
+    def _value(self, field: Field, places: Sequence[int]) -> Any:
+        if field.kind in MESSAGES:
+            if field.repeated:
+                return tuple(self.each(field.name))
+            at, stop = places[-2:]
+            return Message(self.file, field.kind, at, stop, self._depth + 1)
+        if not field.repeated:
+            return self._values_at(field.kind, *places[-2:])[-1]
+        pairs = zip(places[::2], places[1::2], strict=True)
+        return tuple([value for a, b in pairs for value in self._values_at(field.kind, a, b)])
+
+    def _values_at(self, kind: str, at: int, stop: int) -> list[Any]:
+        """A text or bytes, or the numbers that stand one after the other."""
+        if _WIRE[kind] != _LENGTH:
+            return self._numbers(kind, at, stop)
+        value = self.file.data[at:stop]
+        return [value.decode("utf-8", "surrogateescape") if kind == "string" else value]
+
+    def _numbers(self, kind: str, at: int, stop: int) -> list[Any]:
+        """The numbers that stand one after the other."""
+        file, wire = self.file, _WIRE[kind]
         if wire:
-            size, code = (8, "d") if wire == 1 else (4, "f")
+            size = _SIZES[wire]
             count, rest = divmod(stop - at, size)
             if rest:
                 file.fail(self.name, at, f"a list of {kind} of {stop - at:,} bytes")
             file.count(count, self.name, at)
-            values += struct.unpack_from(f"<{count}{code}", file.data, at)
-            return
+            return list(struct.unpack_from(f"<{count}{'d' if size == 8 else 'f'}", file.data, at))
+        values = []
         while at < stop:
-            file.count(1, self.name, at)
-            value, at = file.varint(at, stop, self.name)
+            value = file.data[at]
+            if value < 128:
+                at += 1
+            else:
+                value, at = file.varint(at, stop, self.name)
             if kind[0] != "u" and value >> 63:
                 value -= 1 << 64
             values.append(bool(value) if kind == "bool" else value)
+        file.count(len(values), self.name, at)
+        return values
+
+    def _varints(self, name: str, kind: str, data: Any) -> Any:
+        """The numbers of bytes that hold one after the other, as `_numbers` finds them."""
+        np = numpy()
+        ends = np.flatnonzero(data < 128) + 1
+        if len(data) and (not len(ends) or ends[-1] != len(data)):
+            self.fail(name, "the bytes end within a number")
+        starts = np.concatenate([ends[:1] * 0, ends[:-1]])
+        sizes = ends - starts
+        longest = int(sizes.max(initial=0))
+        if longest > 10:
+            self.fail(name, "a number of more than ten bytes")
+        values = np.zeros(len(ends), np.uint64)
+        for place in range(longest):
+            there = sizes > place
+            part = data[starts[there] + place].astype(np.uint64) & np.uint64(127)
+            values[there] |= part << np.uint64(7 * place)
+        if kind == "bool":
+            return values != 0
+        return values if kind[0] == "u" else values.view(np.int64)
+
+
+_NONE: Final = array("q")
