@@ -15,7 +15,6 @@ class Context(Ranges, ABC):
     def __init__(self, box: Mapping[Var, Interval], *, reduce_all: bool) -> None:
         super().__init__(box)
         self.reduce_all = reduce_all  # all coefficients inside quotients, not only quotients'
-        self.unreduced = 0  # at most so many terms of one quotient would `reduce_all` reduce
 
     @abstractmethod
     def flat(self, e: Expr) -> Expr:

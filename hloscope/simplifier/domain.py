@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from threading import RLock
 from typing import Final, TypeAlias
 
-from hloscope.affine import POS_INF, Expr, Interval, Var, largest_number
+from hloscope.affine import POS_INF, Expr, Interval, Var, largest_number, postorder
 from hloscope.simplifier.engine import Engine
-from hloscope.simplifier.ranges import interval
+from hloscope.simplifier.ranges import VARIABLES, interval, parts
 from hloscope.simplifier.rule import Trace
 
 Constraint: TypeAlias = tuple[Expr, Interval]
@@ -17,7 +17,8 @@ _LOCK: Final = RLock()
 """Engines are told of one expression at a time, whichever threads ask."""
 _RECENT: dict[object, Domain] = {}
 _KEEP: Final = 256
-_ROUNDS: Final = 3
+_ROUNDS: Final = 16
+_SEVERAL: Final = 3
 _MANY: Final = 8
 _ENGINES: Final[tuple[dict[str, bool], ...]] = (
     {},
@@ -80,7 +81,7 @@ class Domain:
         found = self._simple.get(e)
         if found is None:
             with _LOCK:
-                found = self._simple[e] = self._best(e)
+                found = self._simple[e] = self._find(e)
         return found
 
     def flat(self, e: Expr) -> Expr:
@@ -88,34 +89,38 @@ class Domain:
         with _LOCK:
             return self._engines[0].flat(e)
 
-    def _best(self, e: Expr, path: Path | None = None) -> Expr:
-        """Simplify until nothing changes, and never to more divisions than there were.
+    def _find(self, e: Expr, path: Path | None = None) -> Expr:
+        """Simplify until nothing changes; of forms that lead to each other, the first in order.
 
         Args:
             e: The expression.
             path: If given, gets each engine whose result was taken, with what it was given.
         """
+        seen = [e]
+        for _ in range(_ROUNDS):
+            new = self._round(seen[-1], path)
+            if new in seen:
+                return min(seen[seen.index(new) :])
+            if all([type(t) in VARIABLES for t, _ in parts(new)[0]]):
+                return new
+            seen.append(new)
+        return seen[-1]
+
+    def _round(self, e: Expr, path: Path | None) -> Expr:
+        """The form with the fewest divisions that an engine finds; `e` itself if all have more."""
         first = self._engine(0)
         best, used = first.simplify(e), 0
-        if best._divisions > 1 and first.unreduced > 1:  # the others may do better
+        is_odd = best._divisions > 1 and first.unreduced(e) > 1
+        if is_odd:  # the others may do better
             best, used = self._better(best, used, 1, e)
         if best._divisions >= _MANY or best._divisions > e._divisions:
             best, used = self._better(best, used, 2, e)
+        elif is_odd and best._divisions >= _SEVERAL and is_longer(best, e):
+            best = e if self._engine(2).simplify(e) is e else best
         if best._divisions > e._divisions or not within_int64(best, e):
-            best = e
-        elif path is not None:
+            return e
+        if path is not None and best is not e:
             path.append((used, e))
-        for _ in range(_ROUNDS):
-            if not best._divisions:
-                break
-            new = self._engine(used).simplify(best)
-            if new is best or new._divisions > best._divisions or not within_int64(new, e):
-                break
-            if path is not None:
-                path.append((used, best))
-            best = new
-        if path is None:
-            self._simple[best] = best
         return best
 
     def _better(self, best: Expr, used: int, i: int, e: Expr) -> tuple[Expr, int]:
@@ -126,7 +131,7 @@ class Domain:
         """The steps from `e` to `simplify(e)`, of all rounds and of the engines that were used."""
         path: Path = []
         with _LOCK:
-            self._best(e, path)
+            self._find(e, path)
         steps: Trace = []
         for i, before in path:
             engine = self.new_engine(i)  # without memory: what is known already has no steps
@@ -163,6 +168,18 @@ def simplify(
     if trace is not None:
         trace += domain.explain(e)
     return domain.simplify(e)
+
+
+def is_longer(new: Expr, old: Expr) -> bool:
+    """Has `new` more divisions, or as many and more subexpressions?
+
+    >>> from hloscope.affine import Dim
+    >>> is_longer(Dim(0) // 4 + Dim(0), Dim(0) // 4), is_longer(Dim(0), Dim(1) % 2)
+    (True, False)
+    """
+    if new is old or new._divisions != old._divisions:
+        return new._divisions > old._divisions
+    return bool(new._divisions) and len(postorder(new)) > len(postorder(old))
 
 
 def within_int64(new: Expr, old: Expr) -> bool:

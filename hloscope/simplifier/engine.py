@@ -70,19 +70,18 @@ class Engine(Context):
         super().__init__(box, reduce_all=reduce_all)
         self.keep_remainders = keep_remainders
         self.trace: Trace | None = None
-        self._flat: dict[Expr, Expr] = {}
-        self._floors: dict[tuple[Expr, int], Expr] = {}
-        self._surfaces: dict[Expr, Expr] = {}
         for e, bounds in constraints:
             self.learn(self.flat(e), *ends(bounds))
         if constraints:  # what was found without the facts is out of date
             self.use_residues()
-            self._bounds.clear()
-            self._shown.clear()
-            self._relaxed.clear()
-            self._flat.clear()
-            self._floors.clear()
-            self._surfaces.clear()
+            self.forget()
+
+    def forget(self) -> None:
+        """Empty the memo tables."""
+        super().forget()
+        self._flat: dict[Expr, Expr] = {}
+        self._floors: dict[tuple[Expr, int], Expr] = {}
+        self._surfaces: dict[Expr, Expr] = {}
 
     def simplify(self, e: Expr) -> Expr:
         """The printed form of an expression."""
@@ -90,6 +89,22 @@ class Engine(Context):
         printed = self.surface(flat)
         self.note(PRINTED, flat, printed)
         return printed
+
+    def unreduced(self, e: Expr) -> int:
+        """At most so many terms of one quotient in the flat form would `reduce_all` reduce."""
+        most = 0
+        seen = set()
+        stack = [self.flat(e)]
+        while stack:
+            x = stack.pop()
+            terms, _ = parts(x.num if x.by else x)  # type: ignore[union-attr]
+            inner = [t for t, _ in terms if t.by and t not in seen]
+            seen.update(inner)
+            stack += inner
+            if x.by and len(terms) > most:
+                half = (x.by - 1) // 2
+                most = max(most, sum([not (t.by or -half <= c <= half) for t, c in terms]))
+        return most
 
     # --------------------------------------------------------------------------- to flat form
 
@@ -105,7 +120,10 @@ class Engine(Context):
             if x in memo:
                 stack.pop()
                 continue
-            missing = [y for y in children(x) if y not in memo]
+            if type(x) is Sum:
+                missing = [y for y, _ in x.terms if y not in memo]
+            else:
+                missing = [y for y in children(x) if y not in memo]
             if missing:
                 stack += missing
             else:
@@ -162,18 +180,20 @@ class Engine(Context):
     def _flat_leaf(self, x: Expr) -> Expr:
         """Simplify the operands as they are printed, then try the laws of leaves."""
         new = rebuild(x, lambda y: self.surface(self._flat[y]))
-        if type(new) is not type(x):
-            for t, _ in parts(new)[0]:
-                if type(t) is Product:
-                    self._flat.setdefault(t, t)
-            return self.flat(new)
-        for rule in LEAVES[type(new)]:
-            after = rule.code(new, self)
+        if type(new) is type(x):
+            return self._by_laws(new)
+        if type(x) is Product and type(new) is Sum and type(new.terms[0][0]) is Product:
+            return linear((self._by_laws(new.terms[0][0]), new.terms[0][1]))
+        return self.flat(new)
+
+    def _by_laws(self, leaf: Expr) -> Expr:
+        """The flat form of a leaf whose operands are as they are printed."""
+        for rule in LEAVES[type(leaf)]:
+            after = rule.code(leaf, self)
             if after is not None:
-                self.note(rule, new, after)
+                self.note(rule, leaf, after)
                 return self.flat(after)
-        self._flat[new] = new
-        return new
+        return leaf
 
     def floor(self, num: Expr, den: int) -> Expr:
         """The flat form of `num // den` for a flat `num` and a positive `den`."""
@@ -209,7 +229,7 @@ class Engine(Context):
 
     def settle(self, e: Expr) -> Expr:
         """Apply the laws between the terms of a sum."""
-        while type(e) is Sum:
+        while type(e) is Sum and len(e.terms) > (not self.equal):
             quotients = others = 0
             for t, _ in e.terms:
                 kind = type(t)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
+from copy import copy
 from math import gcd, lcm
-from typing import Final, TypeAlias
+from typing import Final, Self, TypeAlias
 
 from hloscope.affine import (
     NEG_INF,
@@ -83,10 +84,26 @@ class Ranges:
         self.box: dict[Expr, Ends] = {v: ends(i) for v, i in box.items()}
         self.known: dict[Expr, Ends] = {}  # facts about sums without constant, and about floors
         self.equal: dict[Expr, tuple[int, Expr]] = {}  # floor -> (k, e) where k * floor == e
+        self._depth = 0
+        self.forget()
+
+    def forget(self) -> None:
+        """Empty the memo tables."""
         self._bounds: dict[Expr, Ends] = {}
         self._shown: dict[Expr, Ends] = {}
         self._relaxed: dict[Expr, Relaxed] = {}
-        self._depth = 0
+        self._inside: Self | None = None
+
+    def inside(self) -> Self:
+        """The same facts for what is asked while one is used; what it finds is kept apart.
+
+        There a fact fewer may be used inside another, so its answers are not those given here.
+        """
+        if self._inside is None:
+            self._inside = copy(self)
+            self._inside._depth += 1
+            self._inside.forget()
+        return self._inside
 
     @abstractmethod
     def surface(self, e: Expr) -> Expr:
@@ -131,9 +148,7 @@ class Ranges:
                 low, high = self._relaxed_bounds(e)
                 lo, hi = max(lo, low), min(hi, high)
         if self.known and self._depth < MAX_DEPTH:
-            self._depth += 1
             lo, hi = self._bounds_by_facts(terms, const, lo, hi)
-            self._depth -= 1
         return lo, hi
 
     def _bounds_by_facts(self, terms: Terms, const: int, lo: int, hi: int) -> Ends:
@@ -150,7 +165,7 @@ class Ranges:
             for t, a in fact.terms:
                 rest[t] = rest.get(t, 0) - k * a
             left = tuple([(t, a) for t, a in rest.items() if a])
-            rest_lo, rest_hi = scaled_sum(left, const, self.bounds)
+            rest_lo, rest_hi = scaled_sum(left, const, self.inside().bounds)
             if k > 0:
                 lo, hi = max(lo, k * low + rest_lo), min(hi, k * high + rest_hi)
             else:

@@ -7,12 +7,11 @@ the one with fewer terms; where they tie, the one with remainders, as XLA writes
 from __future__ import annotations
 
 from collections.abc import Collection
-from fractions import Fraction
-from math import isqrt
+from math import gcd, isqrt
 from operator import attrgetter
 from typing import Final
 
-from hloscope.affine import Const, Expr, FloorDiv, linear, mod
+from hloscope.affine import Const, Expr, FloorDiv, Sum, linear, mod
 from hloscope.simplifier.context import Context
 from hloscope.simplifier.ranges import Terms, parts
 from hloscope.simplifier.rule import Rule
@@ -136,12 +135,14 @@ def _take_wrapped(
     It is the same where `s * m == k * d`: no negative coefficient, and the digits stay together.
     They move from `coeffs` to `done`.
     """
-    place = {f: i for i, f in enumerate(floors)}
-    alone: dict[tuple[Expr, Fraction], list[Expr]] = {}
+    alone: dict[tuple[Expr, int, int], list[Expr]] = {}
     for g in floors:
-        inner, shift = parts(g.num)  # type: ignore[union-attr]
-        if g._divisions == 1 and len(inner) == 1 and inner[0][1] == 1 and not shift:
-            alone.setdefault((inner[0][0], Fraction(-coeffs[g], g.by)), []).append(g)
+        x: Expr = g.num  # type: ignore[union-attr]
+        if g._divisions == 1 and type(x) is not Sum:
+            alone.setdefault((x, *_lowest(-coeffs[g], g.by)), []).append(g)
+    if not alone:
+        return
+    place = {f: i for i, f in enumerate(floors)}
     for f in floors:
         if f not in coeffs or f._divisions > 1:
             continue
@@ -149,16 +150,22 @@ def _take_wrapped(
         c, d = coeffs[f], f.by
         if len(terms) < 2:
             continue
-        fitting = [g for x, s in terms for g in alone.get((x, Fraction(c * s, d)), ())]
+        fitting = [g for x, s in terms for g in alone.get((x, *_lowest(c * s, d)), ())]
         for g in sorted(fitting, key=place.__getitem__):
             k, odd = divmod(-coeffs.get(g, 0), c)
             if g is f or g not in coeffs or g._divisions > 1 or odd or k <= 0 or k * d % g.by:
                 continue
-            x, scale = parts(g.num)[0][0][0], k * d // g.by  # type: ignore[union-attr]
+            x, scale = g.num, k * d // g.by  # type: ignore[union-attr]
             num = linear((f.num, 1), (x, -scale), (mod(x, g.by), scale))  # type: ignore[union-attr]
             del coeffs[f], coeffs[g]
             done.append((FloorDiv(num, Const(d)), c))
             break
+
+
+def _lowest(num: int, den: int) -> tuple[int, int]:
+    """The fraction in lowest terms."""
+    g = gcd(num, den)
+    return num // g, den // g
 
 
 def _take_remainder(

@@ -92,22 +92,17 @@ def multiples_come_out(num: Expr, den: int, engine: Context) -> Expr | None:
     rest: list[tuple[Expr, int]] = []
     half = (den - 1) // 2
     reduce_all = engine.reduce_all
-    unreduced = 0
     for t, c in terms:
         k, left = divmod(c, den)
         if left and (reduce_all or t.by) and t._divisions <= HEAVY:
             k = (c + half) // den
             left = c - k * den
         elif left:
-            if not -half <= c <= half:
-                unreduced += 1
             k, left = 0, c
         if k:
             outer.append((t, k))
         if left:
             rest.append((t, left))
-    if unreduced > engine.unreduced:
-        engine.unreduced = unreduced
     k = const // den
     if not outer and not k:
         return None

@@ -29,10 +29,10 @@ def multiple_is_known(e: Sum, engine: Context) -> Expr | None:
 
 def dropped_digit(e: Sum, engine: Context) -> Expr | None:
     """`x // a - x // (2 * a)`: one shifted floor."""
-    floors = [(t, c, t.by) for t, c in e.terms if t.by]
-    kinds = {(c, by) for _, c, by in floors}
-    if not any([(-a, 2 * d) in kinds for a, d in kinds]):
+    divisors = {t.by for t, _ in e.terms}
+    if not any([d and 2 * d in divisors for d in divisors]):
         return None
+    floors = [(t, c, t.by) for t, c in e.terms if t.by]
     halves: dict[tuple[int, int], list[Expr]] = {}
     for g, b, twice in floors:
         halves.setdefault((-b, twice), []).append(g)
