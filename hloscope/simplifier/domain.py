@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from threading import RLock
 from typing import Final, TypeAlias
 
-from hloscope.affine import POS_INF, Expr, Interval, Var, largest_number, postorder
+from hloscope.affine import POS_INF, Const, Expr, Interval, Sum, Var, largest_number, postorder
 from hloscope.simplifier.engine import Engine
-from hloscope.simplifier.ranges import VARIABLES, interval, parts
+from hloscope.simplifier.ranges import VARIABLES, Ends, ends, interval, parts, scaled_sum
 from hloscope.simplifier.rule import Trace
 
 Constraint: TypeAlias = tuple[Expr, Interval]
@@ -56,7 +56,7 @@ class Domain:
         if found is None:
             found = object.__new__(cls)
             found.box, found.constraints = dict(box), key[1]
-            found._engines = [Engine(box, key[1])]
+            found._engines = []
             found._simple, found._bounds = {}, {}
             with _LOCK:
                 if len(_RECENT) >= _KEEP:
@@ -68,26 +68,43 @@ class Domain:
         """An interval that holds all values of `e` in the domain."""
         found = self._bounds.get(e)
         if found is None:
-            engine = self._engines[0]
-            with _LOCK:
-                flat = engine.flat(e)
-                lo, hi = engine.bounds(flat)
-                low, high = engine.shown_bounds(engine.surface(flat))
-            found = self._bounds[e] = interval((max(lo, low), min(hi, high)))
+            if not self.constraints and is_linear(e):
+                found = interval(scaled_sum(*parts(e), self._ends))
+            else:
+                with _LOCK:
+                    engine = self._engine(0)
+                    flat = engine.flat(e)
+                    lo, hi = engine.bounds(flat)
+                    low, high = engine.shown_bounds(engine.surface(flat))
+                found = interval((max(lo, low), min(hi, high)))
+            self._bounds[e] = found
         return found
+
+    def _ends(self, v: Expr) -> Ends:
+        """The ends of a variable."""
+        return ends(self.box.get(v, Interval.EVERYTHING))  # type: ignore[arg-type]
 
     def simplify(self, e: Expr) -> Expr:
         """An equal expression on the domain, simpler if one is found."""
         found = self._simple.get(e)
         if found is None:
+            if self._is_simple(e):
+                return e
             with _LOCK:
                 found = self._simple[e] = self._find(e)
         return found
 
+    def _is_simple(self, e: Expr) -> bool:
+        """Is it a linear combination of variables that have more than one value?"""
+        if self.constraints or not is_linear(e):
+            return False
+        box = self.box
+        return not any([v in box and box[v].is_point for v, _ in parts(e)[0]])  # type: ignore[index]
+
     def flat(self, e: Expr) -> Expr:
         """An equal linear combination of variables and quotients: remainders are written out."""
         with _LOCK:
-            return self._engines[0].flat(e)
+            return self._engine(0).flat(e)
 
     def _find(self, e: Expr, path: Path | None = None) -> Expr:
         """Simplify until nothing changes; of forms that lead to each other, the first in order.
@@ -101,7 +118,7 @@ class Domain:
             new = self._round(seen[-1], path)
             if new in seen:
                 return min(seen[seen.index(new) :])
-            if all([type(t) in VARIABLES for t, _ in parts(new)[0]]):
+            if is_linear(new):
                 return new
             seen.append(new)
         return seen[-1]
@@ -180,6 +197,18 @@ def is_longer(new: Expr, old: Expr) -> bool:
     if new is old or new._divisions != old._divisions:
         return new._divisions > old._divisions
     return bool(new._divisions) and len(postorder(new)) > len(postorder(old))
+
+
+def is_linear(e: Expr) -> bool:
+    """Is it a linear combination of variables?
+
+    >>> from hloscope.affine import Dim
+    >>> is_linear(Dim(0) * 2 + 1), is_linear(Dim(0) // 2)
+    (True, False)
+    """
+    if type(e) is Sum:
+        return not e._divisions and all([type(t) in VARIABLES for t, _ in e.terms])
+    return type(e) is Const or type(e) in VARIABLES
 
 
 def within_int64(new: Expr, old: Expr) -> bool:
