@@ -134,9 +134,9 @@ class Domain:
             best, used = self._better(best, used, 2, e)
         elif is_odd and best._divisions >= _SEVERAL and is_longer(best, e):
             best = e if self._engine(2).simplify(e) is e else best
-        if best._divisions > e._divisions or not within_int64(best, e):
+        if best is e or best._divisions > e._divisions or not within_int64(best, e):
             return e
-        if path is not None and best is not e:
+        if path is not None:
             path.append((used, e))
         return best
 

@@ -7,7 +7,7 @@ ends so large that no sum of others reaches them.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from math import gcd, lcm
 from typing import Final, Self, TypeAlias
@@ -118,6 +118,20 @@ class Ranges:
             found = self._bounds[e] = self._find_bounds(e)
         return found
 
+    def bounds_of_terms(self, terms: Iterable[tuple[Expr, int]], const: int) -> Ends:
+        """Ends of a linear combination, by those of its terms alone."""
+        lo = hi = const
+        known = self._bounds
+        for t, c in terms:
+            low, high = known.get(t) or self.bounds(t)
+            if c > 0:
+                lo += c * low
+                hi += c * high
+            else:
+                lo += c * high
+                hi += c * low
+        return lo, hi
+
     def _find_bounds(self, e: Expr) -> Ends:
         kind = type(e)
         if kind is Const:
@@ -138,7 +152,7 @@ class Ranges:
 
     def _bounds_of_sum(self, e: Sum) -> Ends:
         terms, const = e.terms, e.const
-        lo, hi = scaled_sum(terms, const, self.bounds)
+        lo, hi = self.bounds_of_terms(terms, const)
         if len(terms) > 1 and e._divisions > 0:
             shown = self.surface(e)
             if shown is not e:
@@ -165,7 +179,7 @@ class Ranges:
             for t, a in fact.terms:
                 rest[t] = rest.get(t, 0) - k * a
             left = tuple([(t, a) for t, a in rest.items() if a])
-            rest_lo, rest_hi = scaled_sum(left, const, self.inside().bounds)
+            rest_lo, rest_hi = self.inside().bounds_of_terms(left, const)
             if k > 0:
                 lo, hi = max(lo, k * low + rest_lo), min(hi, k * high + rest_hi)
             else:
@@ -222,7 +236,7 @@ class Ranges:
                 total.add(r, k)
             else:
                 total.add(Relaxed(1, {}, lo, hi), c * scale)
-        lo, hi = scaled_sum(tuple(coeffs.items()), 0, self.bounds)
+        lo, hi = self.bounds_of_terms(coeffs.items(), 0)
         return -(-(lo + total.lo) // scale), (hi + total.hi) // scale
 
     # --------------------------------------------------------------------- printed expressions
@@ -281,7 +295,7 @@ class Ranges:
         for t, c in terms:
             if type(t) in VARIABLES:
                 others = tuple([(u, a) for u, a in terms if u is not t])
-                low, high = scaled_sum(others, 0, self.bounds)
+                low, high = self.bounds_of_terms(others, 0)
                 if c > 0:
                     self._learn_term(t, -((high - lo) // c), (hi - low) // c)
                 else:

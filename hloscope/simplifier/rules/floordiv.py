@@ -24,7 +24,7 @@ from hloscope.affine import (
     sorted_sum,
 )
 from hloscope.simplifier.context import Context
-from hloscope.simplifier.ranges import Terms, parts, scaled_sum
+from hloscope.simplifier.ranges import Terms, parts
 from hloscope.simplifier.rule import Rule
 
 FloorCode: TypeAlias = Callable[[Expr, int, Context], Expr | None]
@@ -68,10 +68,10 @@ def value_is_known_after_residues(num: Expr, den: int, engine: Context) -> Expr 
             c -= k * den
         if c:
             rest[t] = c
-    lo, hi = scaled_sum(tuple(rest.items()), base, engine.bounds)
+    lo, hi = engine.bounds_of_terms(rest.items(), base)
     if lo // den != hi // den:
-        positive = tuple([(t, c % den) for t, c in terms])
-        low, high = scaled_sum(positive, base, engine.bounds)
+        positive = [(t, c % den) for t, c in terms]
+        low, high = engine.bounds_of_terms(positive, base)
         if low // den == high // den:
             lo, hi, outer = low, high, [(t, c // den) for t, c in terms]
         elif floors and outer:
