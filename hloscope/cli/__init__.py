@@ -6,11 +6,9 @@ import sys
 from importlib import import_module
 
 from hloscope import __version__
+from hloscope.cli.interrupts import end, install
 
 __all__ = ["main"]
-
-INTERRUPTED = 130
-"""The exit code of an interrupted process, as the shell has it."""
 
 
 def main() -> None:
@@ -18,13 +16,13 @@ def main() -> None:
 
     `--version` is answered before anything is loaded; a prompt may ask for it often.
     """
+    install()
     if sys.argv[1:] == ["--version"]:
         print(f"hloscope {__version__}")
         return
+    import_module("hloscope.cli.streams").guard()
+    app = import_module("hloscope.cli.app").app
     try:
-        import_module("hloscope.cli.streams").guard()
-        app = import_module("hloscope.cli.app").app
-    except KeyboardInterrupt:  # before there is a command that could say so
-        sys.stderr.write("\ninterrupted\n")
-        sys.exit(INTERRUPTED)
-    app(prog_name="hloscope")
+        app(prog_name="hloscope")
+    except SystemExit as ended:
+        end(ended.code)

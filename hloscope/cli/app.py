@@ -16,8 +16,8 @@ from typing import Any, Final
 import click
 
 from hloscope import __version__
-from hloscope.cli import INTERRUPTED
 from hloscope.cli.common import DEBUG, REFUSALS, debug_option
+from hloscope.cli.interrupts import INTERRUPTED, SAID, raising
 from hloscope.cli.streams import OutputError, finish
 from hloscope.errors import HloscopeError, did_you_mean
 
@@ -73,12 +73,13 @@ class App(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; every way it can end has its message and exit code."""
         try:
-            result = super().invoke(ctx)
-            finish()
+            with raising():
+                result = super().invoke(ctx)
+                finish()
         except (click.ClickException, click.exceptions.Exit):
             raise
         except KeyboardInterrupt:
-            end(ctx, "\ninterrupted", INTERRUPTED)
+            end(ctx, SAID, INTERRUPTED)
         except BrokenPipeError:
             _drop_output()
             ctx.exit(NO_READER)

@@ -86,9 +86,11 @@ class Isolated:
         answer = os.pipe()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # threads: the child has its own
-            pid = os.fork()
-        if not pid:
-            _serve(self.questions, request, answer)
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            pid = os.fork()  # an interrupt is no exception in the child, which is a copy of all
+            if not pid:
+                _serve(self.questions, request, answer)
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         os.close(request[0])
         os.close(answer[1])
         self._child = pid, request[1], answer[0]
@@ -133,6 +135,7 @@ def _serve(
         os.close(request[1])
         os.close(answer[0])
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         gc.disable()
         _limit_memory()
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # isl speaks of its errors

@@ -122,10 +122,53 @@ def test_an_interrupt_while_it_loads_is_one_too() -> None:
     assert (done.returncode, done.stderr.strip()) == (130, "interrupted")
 
 
-def test_an_interrupt_ends_it_whenever_it_comes() -> None:
-    for delay in (0.1, 0.3):
-        with start("simplify", "-", "--lines") as process:
-            time.sleep(delay)
+BEGUN = """
+import sys
+sys.path.insert(0, ".")
+from hloscope.cli import interrupts, main
+interrupts.install()
+print("begun", flush=True)
+main()
+"""
+LOOP = """func.func @main(%n: tensor<i32>) -> tensor<i32> {
+  %r = stablehlo.while(%x = %n) : tensor<i32> cond {
+    %t = stablehlo.constant dense<true> : tensor<i1>
+    stablehlo.return %t : tensor<i1>
+  } do {
+    stablehlo.return %x : tensor<i32>
+  }
+  return %r : tensor<i32>
+}
+"""
+WAITING = {
+    "endless input": ["verify", "/dev/zero"],
+    "no input": ["verify", "-"],
+    "maps": ["simplify", "-", "--lines"],
+    "proofs": ["index", "examples/softmax.hlo", "--all", "--verify"],
+    "a loop": ["run", "{loop}", "--random", "1"],
+    "help": ["run", "--help"],
+}
+
+
+@pytest.mark.parametrize("what", WAITING)
+def test_an_interrupt_ends_it_whenever_it_comes(what: str, tmp_path: Path, full: bool) -> None:
+    (tmp_path / "loop.mlir").write_text(LOOP)
+    words = [word.replace("{loop}", str(tmp_path / "loop.mlir")) for word in WAITING[what]]
+    for milliseconds in range(0, 400, 10 if full else 130):
+        process = subprocess.Popen(
+            [sys.executable, "-c", BEGUN, *words], cwd=ROOT, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        with process:
+            assert process.stdout
+            assert process.stderr
+            assert process.stdout.readline() == "begun\n"
+            time.sleep(milliseconds / 1000)
             process.send_signal(signal.SIGINT)
-            process.wait()
-        assert process.returncode in (130, -signal.SIGINT)
+            process.stdout.read()
+            said = process.stderr.read()
+            process.wait(60)
+        assert process.returncode in (0, 130), (milliseconds, process.returncode, said)
+        assert "Traceback" not in said
+        if process.returncode:
+            assert said.strip().endswith("interrupted")

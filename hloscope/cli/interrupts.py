@@ -1,0 +1,55 @@
+"""What Ctrl-C does to the command: it ends it with 130 and a word, whatever it is about to do.
+
+While modules are loaded and while the process ends there is nobody to catch an exception, and one
+in code that is made of text, as `namedtuple` does, ends Python by the signal.  So the process ends
+at once there.  While a command runs, it is a `KeyboardInterrupt`, which puts away what was begun.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import NoReturn
+
+INTERRUPTED = 130
+"""The exit code of an interrupted process, as the shell has it."""
+SAID = "\ninterrupted"
+
+
+def install() -> None:
+    """Let an interrupt end this process at once; one that is ignored stays ignored."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _leave)
+
+
+def _leave(_: int, __: FrameType | None) -> NoReturn:
+    try:
+        os.write(2, f"{SAID}\n".encode())
+    finally:
+        os._exit(INTERRUPTED)
+
+
+@contextmanager
+def raising() -> Iterator[None]:
+    """Interrupts are exceptions in here, in a process where `install` was called."""
+    if signal.getsignal(signal.SIGINT) is not _leave:
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, _leave)
+
+
+def end(code: object) -> NoReturn:
+    """End this process with the exit code of a `SystemExit`; an interrupt is too late."""
+    if signal.getsignal(signal.SIGINT) is _leave:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        if code == INTERRUPTED:  # Python may remember the signal, and end by it
+            os._exit(INTERRUPTED)
+    sys.exit(code)  # type: ignore[arg-type]
