@@ -9,17 +9,22 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import count
+from itertools import count, islice
 from typing import Final
 
 import numpy as np
 import pytest
 
 import hloscope as hs
-from hloscope.indexing import Precision
+from hloscope.indexing import Accesses, Precision
+from hloscope.indexing.rules import registry
+from hloscope.indexing.rules.build import identity, sizes
+from hloscope.ir.graph import Instruction
+from hloscope.ops.shape import Reverse
 from hloscope.proof import Execution, Outcome
 from tests.agreement.execution import Runner, observe
 from tests.agreement.generated import SPELL, FailureError, Report, Said, check, program_of
+from tests.agreement.search import smallest
 from tests.generator import Options, Program, generate, walk
 from tests.generator.kinds import kinds
 from tests.generator.program import Node, Region, Spelling, Value
@@ -67,6 +72,10 @@ FOCUS: Final = {
     "collective in call": focus("collectives", "calls", replicas=2),
     "chain of 3 or more collectives": focus("collectives", replicas=4),
     "asynchronous collective": focus("collectives", replicas=2),
+    "region in a body of scalars": focus("reduction", "control", "calls"),
+    "branch indexes with a captured value": focus("control", "slicing"),
+    "part of a captured value": focus("control", "slicing", "calls"),
+    "scatter with batching dimensions": focus("gather_scatter", "control"),
 }
 """Options of programs that have a kind of thing often."""
 
@@ -84,6 +93,42 @@ def test_what_moves_is_in_the_maps_of_every_kind(language: str, kind: str, full:
         if not left:
             break
     assert total.pairs["moved"]
+
+
+@pytest.mark.parametrize("language", SPELL)
+def test_a_wrong_rule_is_shown_by_a_minimal_program(
+    language: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`reverse` is said to leave elements where they are, in both directions."""
+
+    def nothing_moves(ins: Instruction, op: Reverse, number: int) -> tuple[Accesses, ...]:
+        return (identity(sizes(ins.type)),)
+
+    monkeypatch.setattr(registry, "_NEAREST", {way: {} for way in registry.Direction})
+    for rules in registry.RULES.values():
+        monkeypatch.setitem(rules, Reverse, registry.Entry(nothing_moves))
+    options = focus("shape", "control", "calls", steps=8)
+    failing = (
+        (program, kind)
+        for program in (generate(seed, options) for seed in count())
+        if (kind := failure(program, language))
+    )
+    for program, kind in islice(failing, 3):
+        small, said = smallest(program, language, kind)
+        assert said.startswith("missing")
+        assert [node.name for node in walk(small.entry)] == ["stablehlo.reverse"], said
+        (param,) = small.entry.params
+        assert isinstance(param.type, Tensor)
+        assert set(param.type.sizes) <= {1, 2}
+
+
+def failure(program: Program, language: str) -> str:
+    """What is wrong with what is said of a program; empty if nothing is."""
+    try:
+        check(program, language)
+    except FailureError as error:
+        return error.kind
+    return ""
 
 
 @pytest.mark.parametrize("language", SPELL)
@@ -200,8 +245,5 @@ def test_a_wrong_map_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Said, "__init__", forgetful)
     for seed in range(24):
-        try:
-            check(generate(seed, Options(steps=6, masks=False)), "hlo")
-        except FailureError as error:
-            noticed += error.kind == "missing back"
+        noticed += failure(generate(seed, Options(steps=6, masks=False)), "hlo") == "missing back"
     assert noticed >= 18

@@ -29,6 +29,14 @@ SIZED: Final = {
 RUNTIME: Final = {"stablehlo.dynamic_slice": 1, "stablehlo.dynamic_update_slice": 2}
 """Ops that index at run time, and the first operand that is an index."""
 INDEXED: Final = {"stablehlo.gather", "stablehlo.scatter", "stablehlo.dynamic_gather"}
+PARTIAL: Final = {"stablehlo.slice", "stablehlo.dynamic_slice", "stablehlo.gather"}
+"""Ops that read a part of their first operand."""
+BRANCHES: Final = {"stablehlo.if", "stablehlo.case"}
+SCALAR: Final = {
+    "stablehlo.reduce", "stablehlo.reduce_window", "stablehlo.scatter", "stablehlo.map",
+    "stablehlo.sort", "stablehlo.select_and_scatter",
+}  # fmt: skip
+"""Ops whose bodies compute with scalars."""
 ARITHMETIC: Final = {
     "stablehlo.add", "stablehlo.subtract", "stablehlo.multiply", "stablehlo.minimum",
     "stablehlo.maximum", "stablehlo.remainder", "stablehlo.select", "stablehlo.clamp",
@@ -51,6 +59,7 @@ class _Walk:
             for result in node.results:
                 self.makers[result] = node
             self.kinds(node, around)
+            self.outer(node, set(captured(region)), around)
             self.paths(node)
             for inner in node.regions:
                 self.captures(inner, len(around))
@@ -111,12 +120,20 @@ class _Walk:
         self.indices(node)
         self.spelling(node)
 
+    def outer(self, node: Node, outer: set[Value], around: tuple[str, ...]) -> None:
+        """What a node in a region does with values from around it."""
+        if not around:
+            return
+        if node.name in PARTIAL and node.operands[0] in outer:
+            self.found.add("part of a captured value")
+        if not outer.isdisjoint(indices_of(node)) and around[-1] in BRANCHES:
+            self.found.add("branch indexes with a captured value")
+        if node.regions and not SCALAR.isdisjoint(around):
+            self.found.add("region in a body of scalars")
+
     def indices(self, node: Node) -> None:
         """How what is indexed with at run time came to be."""
-        indices = node.operands[RUNTIME.get(node.name, len(node.operands)) :]
-        if node.name in INDEXED:
-            indices = node.operands[1:2]
-        for index in indices:
+        for index in indices_of(node):
             maker = self.makers.get(index)
             if maker is None or not maker.operands:
                 self.found.add("index handed in" if maker is None else "index of a constant")
@@ -137,6 +154,8 @@ class _Walk:
                 self.found.add("asynchronous collective")
         if "harding" in text:
             self.found.add("sharding")
+        if "batching_dims" in text and node.name in INDEXED:
+            self.found.add(f"{node.name.partition('.')[2]} with batching dimensions")
         if "custom_call" in node.name:
             self.found.add(f"custom call{' with layouts' * ('layout' in text)}")
         if node.name in SIZED:
@@ -156,6 +175,13 @@ class _Walk:
                 self.found.add("size that no type tells")
             if leaf.layout is not None:
                 self.found.add("layout")
+
+
+def indices_of(node: Node) -> tuple[Value, ...]:
+    """The operands that say at run time where elements are."""
+    if node.name in INDEXED:
+        return node.operands[1:2]
+    return node.operands[RUNTIME.get(node.name, len(node.operands)) :]
 
 
 def kinds(program: Program) -> set[str]:

@@ -84,6 +84,9 @@ def test_regions_nest_and_capture_through_several_levels() -> None:
 
 
 OFTEN: Final = frozenset({
+    "branch indexes with a captured value", "part of a captured value",
+    "region in a body of scalars", "gather with batching dimensions",
+    "scatter with batching dimensions",
     "asynchronous call", "asynchronous collective", "asynchronous op", "bounded dimension",
     "call in a body", "call in the body of another op", "captured bounded dimension",
     "captured tuple", "captures", "captures through two levels", "chain of 2 collectives",

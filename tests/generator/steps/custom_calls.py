@@ -35,7 +35,8 @@ def shardings(g: Builder, type_: Tensor) -> str:
 def layouts(type_: Tensor, order: list[int]) -> tuple[str, str]:
     """The layout of the operand, and in StableHLO of the result, in attributes."""
     listed = ",".join(map(str, order))
-    hlo = f", operand_layout_constraints={{{type_.hlo()}{{{listed}}}}}"
+    laid = Tensor(type_.element, type_.sizes, layout=tuple(order) or None)
+    hlo = f", operand_layout_constraints={{{laid.hlo()}}}"
     dense = (
         f"dense<[{listed}]> : tensor<{len(order)}xindex>" if order else "dense<> : tensor<0xindex>"
     )
