@@ -2,12 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 from hloscope.source import Span
+
+
+class Name(str):
+    """The name of an op in a message: each language has its own."""
+
+    __slots__ = ()
+
+
+Spell: TypeAlias = Callable[[object, str], str]
+"""How a language writes a type or a `Name`; the text is `bare` where nothing quotes it."""
+
+
+def plain(value: object, form: str = "") -> str:
+    """A value in no language in particular."""
+    return str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A message with places for types and names, which each language spells in its own way.
+
+    Attributes:
+        template: The text, with `{}` for a value that is quoted and `{:bare}` for one that is not.
+        values: Types, names, or messages themselves.
+    """
+
+    template: str
+    values: tuple[object, ...]
+
+    def text(self, spell: Spell = plain) -> str:
+        """The message in a language."""
+        return self.template.format(*[_Place(value, spell) for value in self.values])
+
+    def __format__(self, form: str) -> str:
+        raise TypeError("a message within a message is one of its values")
+
+
+def said(template: str, *values: object) -> Said:
+    """A message with places for types and names.
+
+    >>> said("needs {}, found {:bare}", "f32", "s32").text(lambda value, form: form or f"<{value}>")
+    'needs <f32>, found bare'
+    """
+    return Said(template, values)
+
+
+class _Place:
+    __slots__ = ("spell", "value")
+
+    def __init__(self, value: object, spell: Spell) -> None:
+        self.value, self.spell = value, spell
+
+    def __format__(self, form: str) -> str:
+        value = self.value
+        return value.text(self.spell) if isinstance(value, Said) else self.spell(value, form)
 
 
 class HloscopeError(Exception):
@@ -19,9 +74,19 @@ class HloscopeError(Exception):
 
     exit_code: ClassVar[int] = 3
 
-    def __init__(self, message: str, *, span: Span | None = None, rule: str = "") -> None:
+    def __init__(self, message: str | Said, *, span: Span | None = None, rule: str = "") -> None:
         super().__init__(message)  # args = (message,): the exception survives pickling
-        self.message, self.span, self.rule = message, span, rule
+        self.said, self.span, self.rule = message, span, rule
+        self.spell: Spell = plain
+
+    @property
+    def message(self) -> str:
+        """What is wrong: types and names as `spell` writes them, which a front end sets."""
+        return self.worded(self.spell)
+
+    def worded(self, spell: Spell) -> str:
+        """The message with types and names as `spell` writes them."""
+        return self.said if isinstance(self.said, str) else self.said.text(spell)
 
     def __str__(self) -> str:
         tag = f" [{self.rule}]" if self.rule else ""

@@ -25,7 +25,7 @@ from hloscope.hlo_parser.scanner import (
 )
 from hloscope.hlo_parser.scope import Scope, nearest
 from hloscope.hlo_parser.spelling import Read, is_impossible, is_opcode, read_op, read_unknown
-from hloscope.hlo_parser.types import print_type
+from hloscope.hlo_parser.types import print_type, spell
 from hloscope.ir.graph import Computation, Instruction
 from hloscope.ir.types import Type
 from hloscope.ops.control import Parameter, UnknownOp
@@ -180,7 +180,7 @@ class InstructionReader:
         try:
             return inferred_type(read[0], tuple(operand.type for operand in operands), calls)
         except (VerifyError, ValueError, IndexError) as error:
-            message = error.message if isinstance(error, VerifyError) else str(error)
+            message = error.worded(spell) if isinstance(error, VerifyError) else str(error)
             if not message.startswith("the type of"):
                 opcode = self._text[slice(*place)]
                 message = f"the type of `{opcode}` is not written and cannot be inferred: {message}"

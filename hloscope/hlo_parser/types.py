@@ -261,6 +261,15 @@ def _read_ints(text: str, part: str, at: int) -> Dims:
     return tuple(values)
 
 
+def spell(value: object, form: str = "") -> str:
+    """A type in a message, without its layout; everything else as it is.
+
+    >>> spell(parse_type("f32[2]{0}"))
+    'f32[2]'
+    """
+    return print_type(value, layout=False) if isinstance(value, Type) else str(value)
+
+
 def print_type(type_: Type, *, layout: bool = True) -> str:
     """Return the text of a type as XLA writes it, with or without layouts.
 

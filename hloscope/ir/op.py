@@ -169,7 +169,7 @@ class Op(metaclass=OpClass):
         except NotInferredError:
             return
         except VerifyError as error:
-            raise InferenceError(error.message, rule=error.rule) from error
+            raise InferenceError(error.said, rule=error.rule) from error
         found = inferred.elements if isinstance(inferred, TupleType) else (inferred,)
         if len(results) == 1 and isinstance(results[0], TupleType):
             found = (inferred,)

@@ -114,6 +114,18 @@ def type_text(type: Type) -> str:
     return text
 
 
+def spell(value: object, form: str = "") -> str:
+    """A type in a message: in quotes, or `bare`; everything else as it is.
+
+    >>> spell(TensorType(ELEMENT_TYPES["f32"], (2,)))
+    "'tensor<2xf32>'"
+    """
+    if not isinstance(value, Type):
+        return str(value)
+    text = type_text(value)
+    return text if form == "bare" else f"'{text}'"
+
+
 def _text(type: Type) -> str:
     match type:
         case TensorType():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hloscope.errors import Name, said
 from hloscope.ir.types import TupleType, compatible
 from hloscope.ops.base import Callee, Op, Type, op
 from hloscope.ops.infer_util import bare, count, require
@@ -20,7 +21,11 @@ class _Pair(Expectation):
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 2)
         a, b = operands
-        require(compatible(a, b), "", f"the operands of `{self.name}` are of different types")
+        require(
+            compatible(a, b),
+            "",
+            said("the operands of `{}` are of different types", Name(self.name)),
+        )
         return super().infer(operands, calls)
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-from hloscope.errors import VerifyError
+from hloscope.errors import Name, VerifyError, said
 from hloscope.ir.types import TensorType, TupleType
-from hloscope.mlir.types import type_text
 from hloscope.ops.base import Callee, Op, Pairs, Type, op
 from hloscope.ops.declared import mismatch
 from hloscope.ops.groups import (
@@ -200,26 +199,29 @@ class Rooted(Collective):
         return operands[:-1] if self.has_dynamic_root else operands
 
     def _check_root(self, operands: tuple[Type, ...], data_rule: str, root_rule: str) -> None:
-        name = self.name
+        name = Name(self.name)
         if not self.has_dynamic_root:
-            require(bool(operands), data_rule, f"{name} requires at least one data operand")
+            message = said("{} requires at least one data operand", name)
+            require(bool(operands), data_rule, message)
             return
-        that = f"{name} with has_dynamic_root=true"
-        require(
-            len(operands) >= 2, root_rule, f"{that} requires at least two operands (data + root)"
-        )
+        that = said("{} with has_dynamic_root=true", name)
+        message = said("{} requires at least two operands (data + root)", that)
+        require(len(operands) >= 2, root_rule, message)
         needed, root = len(operands) - 1, operands[-1]
         require(
             isinstance(root, TensorType) and root.rank == 1 and root.element == S32,
             root_rule,
-            f"last operand of {that} must be a rank-1 i32 tensor",
+            said("last operand of {} must be a rank-1 i32 tensor", that),
         )
         size = root.sizes[0] if isinstance(root, TensorType) else None
         require(
             fit(size, needed),
             root_rule,
-            f"last operand of {that} must have the same number of elements as data operands"
-            f" ({needed}), but got {size}",
+            said(
+                "last operand of {} must have the same number of elements as data operands"
+                f" ({needed}), but got {size}",
+                that,
+            ),
         )
 
 
@@ -306,11 +308,11 @@ class ReduceScatter(Collective):
         _check_parts(list(zip(operand.sizes, result.sizes, strict=True)), d)
         accumulated = leaves(returned(self.name, calls))[0] if calls else result
         if isinstance(accumulated, TensorType):
-            wanted, found = type_text(accumulated.element), type_text(result.element)
+            wanted, found = accumulated.element, result.element
             require(
                 wanted == found,
                 "reduce_scatter_c9",
-                f"result element-type is expected to be '{wanted}', but got '{found}'",
+                said("result element-type is expected to be {}, but got {}", wanted, found),
             )
 
 
@@ -487,15 +489,16 @@ class RaggedAllToAll(Collective):
             and sent.rank == into.rank > 0
             and all(map(fit, sent.sizes[1:], into.sizes[1:])),
             "",
-            f"input {type_text(sent)} and output {type_text(into)} may differ in dimension 0 only",
+            said("input {:bare} and output {:bare} may differ in dimension 0 only", sent, into),
         )
         for t in (first, *numbers):
             is_integer = t.element.kind in ("signed", "unsigned")
             require(
                 is_integer and t.rank == 1 and fit(t.sizes[0], first.sizes[0]),
                 "",
-                f"offsets and sizes need to be vectors of integers of one size, found"
-                f" {type_text(t)}",
+                said(
+                    "offsets and sizes need to be vectors of integers of one size, found {:bare}", t
+                ),
             )
         return bare(operands[1])
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hloscope.errors import said
 from hloscope.ir.types import TensorType
-from hloscope.mlir.types import type_text
 from hloscope.ops.base import Callee, Dims, Op, Type, op
 from hloscope.ops.declared import check_declared_sizes, product_element
 from hloscope.ops.infer_util import (
@@ -164,7 +164,7 @@ class ScaledDot(Op):
             require(
                 scale.rank == 0 or _is_blocked(scaled, scale),
                 "",
-                f"a scale {type_text(scale)} does not divide {type_text(scaled)} into blocks",
+                said("a scale {:bare} does not divide {:bare} into blocks", scale, scaled),
             )
         return array(product_element(lhs, rhs), _contracted(self.dimensions, lhs, rhs))
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar, Final, NamedTuple
 
-from hloscope.errors import VerifyError
+from hloscope.errors import Name, Said, VerifyError, said
 from hloscope.ir.types import FutureType, TensorType, TokenType, TupleType, compatible
 from hloscope.limits import MOST_LEAVES, MOST_NESTING
-from hloscope.mlir.types import type_text
 from hloscope.ops.base import Callee, Op, Type, op
 from hloscope.ops.infer_util import PRED, U32, array, bare, count, kind, packed, require, returned
 from hloscope.ops.joined import least_specific
 
 
-def _texts(types: Sequence[Type]) -> str:
-    return ", ".join(f"'{type_text(t)}'" for t in types)
+def _listed(types: Sequence[Type]) -> Said:
+    return said(", ".join(["{}"] * len(types)), *types)
 
 
 def _all_compatible(a: Sequence[Type], b: Sequence[Type]) -> bool:
@@ -60,7 +59,9 @@ class GetTupleElement(Op):
         count(self.name, operands, 1)
         whole = operands[0]
         if not isinstance(whole, TupleType):
-            raise VerifyError(f"the operand of `{self.name}` is a {kind(whole)}, needs a tuple")
+            raise VerifyError(
+                said(f"the operand of `{{}}` is a {kind(whole)}, needs a tuple", Name(self.name))
+            )
         size = len(whole.elements)
         require(
             0 <= self.index < size,
@@ -127,8 +128,11 @@ class While(Op):
                 require(
                     _all_compatible(operands, types),
                     rule,
-                    f"expect operands to be compatible with {what} but got {_texts(operands)} vs"
-                    f" {_texts(types)}",
+                    said(
+                        f"expect operands to be compatible with {what} but got {{}} vs {{}}",
+                        _listed(operands),
+                        _listed(types),
+                    ),
                 )
             _check_condition(condition.results)
         super().verify(operands, results, calls)
@@ -145,7 +149,10 @@ def _check_condition(results: tuple[Type, ...]) -> None:
     require(
         isinstance(result, TensorType) and result.rank == 0 and result.element == PRED,
         "while_c1",
-        f"expect condition block return a zero-ranked tensor of i1 but got {_texts(results)}",
+        said(
+            "expect condition block return a zero-ranked tensor of i1 but got {}",
+            _listed(results),
+        ),
     )
 
 
@@ -194,8 +201,11 @@ class Case(Op):
             require(
                 _all_compatible(first, branch.results),
                 rules.agree,
-                f"branch 0 and branch {i} have mismatched return types: {_texts(first)} vs"
-                f" {_texts(branch.results)}",
+                said(
+                    f"branch 0 and branch {i} have mismatched return types: {{}} vs {{}}",
+                    _listed(first),
+                    _listed(branch.results),
+                ),
             )
         results = zip(*(branch.results for branch in calls), strict=True)
         return packed(least_specific(types, rules.result) for types in results)
@@ -250,8 +260,11 @@ def _future(operands: tuple[Type, ...], body: Callee) -> FutureType:
         require(
             bare(mine) == bare(argument),
             rule,
-            f"{at} operand type {_texts([mine])} at index {i} must match region argument type"
-            f" {_texts([argument])}",
+            said(
+                f"{at} operand type {{}} at index {i} must match region argument type {{}}",
+                mine,
+                argument,
+            ),
         )
     return FutureType(tuple(map(bare, body.results)))
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
+from hloscope.errors import said
 from hloscope.ir.types import TensorType
-from hloscope.mlir.types import element_text, type_text
 from hloscope.ops.base import Callee, Dims, Op, Type, op
 from hloscope.ops.declared import check_declared_sizes, product_element
 from hloscope.ops.infer_util import (
@@ -137,23 +137,25 @@ def _check_operands(
 ) -> None:
     """Check what does not depend on the window.  Element types may be `mixed` in HLO."""
     name, dims = op.name, op.dimensions
-    both = f"Got: '{type_text(lhs)}' and '{type_text(rhs)}'."
-    message = f"expects convolution arguments to have >= 2 dimensions. {both}"
-    require(lhs.rank >= 2, f"{name}_c13", message)
-    message = f"expects convolution arguments to have same number of dimensions. {both}"
+    both = said("Got: {} and {}.", lhs, rhs)
+    expects = "expects convolution arguments to have"
+    require(lhs.rank >= 2, f"{name}_c13", said(f"{expects} >= 2 dimensions. {{}}", both))
+    message = said(f"{expects} same number of dimensions. {{}}", both)
     require(lhs.rank == rhs.rank, f"{name}_c1", message)
     require(
         mixed or lhs.element == rhs.element or any_quantized(lhs, rhs),
         f"{name}_c27",
-        "expects lhs and rhs to have compatible element type."
-        f" Got: '{element_text(lhs.element)}' and '{element_text(rhs.element)}'",
+        said(
+            "expects lhs and rhs to have compatible element type. Got: {} and {}",
+            lhs.element,
+            rhs.element,
+        ),
     )
     _check_dimensions(name, dims, lhs.rank)
     _check_groups(op, lhs, rhs)
     check_precisions(op.settings, f"{name}_c24")
     needed = len(dims.input_spatial) + 2
-    message = f"expects convolution arguments to have {needed} dimensions. Got: {lhs.rank}"
-    require(lhs.rank == needed, f"{name}_c12", message)
+    require(lhs.rank == needed, f"{name}_c12", f"{expects} {needed} dimensions. Got: {lhs.rank}")
 
 
 def _check_dimensions(name: str, dims: ConvDimensions, rank: int) -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from hloscope.errors import VerifyError
+from hloscope.errors import VerifyError, said
 from hloscope.ir.types import ElementType, TensorType, Type
-from hloscope.mlir.types import type_text
 from hloscope.ops.infer_util import compatible_shapes, require, sizes_text, wider
 
 
@@ -52,7 +51,10 @@ def check_declared_sizes(inferred: TensorType, results: tuple[Type, ...], rule: 
     require(
         compatible_shapes(inferred, result),
         rule,
-        f"inferred shape '[{sizes_text(inferred.sizes)}]' is incompatible with return type of"
-        f" operation '{type_text(result)}'",
+        said(
+            f"inferred shape '[{sizes_text(inferred.sizes)}]' is incompatible with return type of"
+            " operation {}",
+            result,
+        ),
     )
     return result

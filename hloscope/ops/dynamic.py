@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 from typing import ClassVar
 
+from hloscope.errors import said
 from hloscope.ir.types import TensorType, compatible
 from hloscope.ops.base import Callee, Dims, Op, Type, op
 from hloscope.ops.infer_util import (
@@ -15,7 +16,6 @@ from hloscope.ops.infer_util import (
     extents,
     fit,
     known,
-    quoted,
     raw_size,
     require,
     scalar,
@@ -47,8 +47,11 @@ def _check_shape_operand(shape: Type, result: TensorType, rule: str) -> None:
     require(
         fits,
         rule,
-        f"output shape [{', '.join(map(str, sizes))}] is incompatible with return type of"
-        f" operation {quoted(result)}",
+        said(
+            f"output shape [{', '.join(map(str, sizes))}] is incompatible with return type of"
+            " operation {}",
+            result,
+        ),
     )
 
 
@@ -57,8 +60,11 @@ def _check_elements_agree(operand: TensorType, result: TensorType, rule: str) ->
         require(
             compatible(array(operand.element, ()), array(result.element, ())),
             rule,
-            "expects operand and result to have compatible element type. Got:"
-            f" {quoted(operand)} and {quoted(result)}",
+            said(
+                "expects operand and result to have compatible element type. Got: {} and {}",
+                operand,
+                result,
+            ),
         )
 
 

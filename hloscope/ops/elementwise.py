@@ -15,7 +15,6 @@ from hloscope.ir.types import (
     compatible,
     compatible_elements,
 )
-from hloscope.mlir.types import ELEMENTS
 from hloscope.ops.base import Callee, Dims, Op, Type, op
 from hloscope.ops.broadcasting import broadcast_along, numpy_broadcast
 from hloscope.ops.infer_util import (
@@ -292,24 +291,21 @@ class ConstantLike(Elementwise):
 
     arity: ClassVar[int] = 1
     parameters: ClassVar[tuple[str, ...]] = ("value",)
+    value_type: ElementType | None = None
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 1)
-        element = ELEMENTS.get(self._element)
+        element = self.value_type
         if element is None:
             return Op.infer(self, operands, calls)
         if isinstance(operands[0], UnrankedTensorType):
             return UnrankedTensorType(element)
         return like(tensor(self.name, operands[0], "the operand"), element)
 
-    @property
-    def _element(self) -> str:
-        return dict(self.settings).get("value", "").rpartition(" : ")[2].strip()
-
     def verify(
         self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
     ) -> None:
-        element = ELEMENTS.get(self._element)
+        element = self.value_type
         require(
             element is None or element == element_of(self, results[0]),
             "",

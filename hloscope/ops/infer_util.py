@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
-from hloscope.errors import VerifyError
+from hloscope.errors import Name, Said, VerifyError, said
 from hloscope.ir.op import Callee
 from hloscope.ir.types import (
     ELEMENT_TYPES,
@@ -21,7 +21,6 @@ from hloscope.ir.types import (
     TupleType,
     Type,
 )
-from hloscope.mlir.types import type_text
 
 Extent: TypeAlias = tuple[int | None, int | None]
 
@@ -32,7 +31,7 @@ _PART_OF = {"c64": ELEMENT_TYPES["f32"], "c128": ELEMENT_TYPES["f64"]}
 _COMPLEX_OF = {"f32": ELEMENT_TYPES["c64"], "f64": ELEMENT_TYPES["c128"]}
 
 
-def require(condition: bool, rule: str, message: str) -> None:
+def require(condition: bool, rule: str, message: str | Said) -> None:
     """Raise `VerifyError` with the label `rule` unless `condition` holds."""
     if not condition:
         raise VerifyError(message, rule=rule)
@@ -43,7 +42,7 @@ def count(op: str, operands: Sequence[object], needed: int, *, at_least: bool = 
     found = len(operands)
     if found != needed and not (at_least and found > needed):
         more = " or more" if at_least else ""
-        raise VerifyError(f"`{op}` has {found} operands, needs {needed}{more}")
+        raise VerifyError(said(f"`{{}}` has {found} operands, needs {needed}{more}", Name(op)))
 
 
 def tensor(op: str, type_: Type, what: str) -> TensorType:
@@ -51,18 +50,13 @@ def tensor(op: str, type_: Type, what: str) -> TensorType:
     if isinstance(type_, BufferType):
         return type_.element
     if not isinstance(type_, TensorType):
-        raise VerifyError(f"{what} of `{op}` is a {kind(type_)}, needs an array")
+        raise VerifyError(said(f"{what} of `{{}}` is a {kind(type_)}, needs an array", Name(op)))
     return type_
 
 
 def tensors(op: str, types: Iterable[Type]) -> list[TensorType]:
     """All operands; they have to be arrays."""
     return [tensor(op, t, f"operand {i}") for i, t in enumerate(types)]
-
-
-def quoted(type_: Type) -> str:
-    """`type_` as diagnostics write it: MLIR's spelling in quotes."""
-    return f"'{type_text(type_)}'"
 
 
 def kind(type_: Type) -> str:
@@ -111,7 +105,9 @@ def leaves(type_: Type) -> tuple[Type, ...]:
 def returned(op: str, calls: Sequence[Callee], index: int = 0) -> Type:
     """Type that a called computation returns."""
     if index >= len(calls):
-        raise VerifyError(f"`{op}` calls {len(calls)} computations, needs {index + 1}")
+        raise VerifyError(
+            said(f"`{{}}` calls {len(calls)} computations, needs {index + 1}", Name(op))
+        )
     return packed(calls[index].results)
 
 
@@ -155,7 +151,9 @@ def common_element(op: str, types: Sequence[TensorType], rule: str = "") -> Elem
         if t.element == best or _quantized_alike(t.element, best):
             continue
         mixed = {t.element.kind, best.kind} in ({"float"}, {"complex"})
-        message = f"operand {i} of `{op}` has element type {t.element}, needs {best}"
+        message = said(
+            f"operand {i} of `{{}}` has element type {t.element}, needs {best}", Name(op)
+        )
         require(mixed, rule, message)
         best = wider(best, t.element)
     return best
@@ -322,7 +320,7 @@ def same_sizes(op: str, types: Sequence[TensorType], rule: str = "") -> list[Ext
         require(
             t.rank == len(result),
             rule,
-            f"operand {i} of `{op}` has rank {t.rank}, needs {len(result)}",
+            said(f"operand {i} of `{{}}` has rank {t.rank}, needs {len(result)}", Name(op)),
         )
         for d, (mine, other) in enumerate(zip(extents(t), result, strict=True)):
             if mine == other:
@@ -330,7 +328,10 @@ def same_sizes(op: str, types: Sequence[TensorType], rule: str = "") -> list[Ext
             require(
                 may_equal(mine, other),
                 rule,
-                f"dimension {d}: operand {i} of `{op}` has size {mine[0]}, needs {other[0]}",
+                said(
+                    f"dimension {d}: operand {i} of `{{}}` has size {mine[0]}, needs {other[0]}",
+                    Name(op),
+                ),
             )
             check_meeting(d, mine, other, rule)
             result[d] = merged(mine, other)
@@ -398,7 +399,9 @@ def without(items: Sequence[Extent], dims: Iterable[int]) -> list[Extent]:
 def halves(op: str, operands: tuple[Type, ...]) -> tuple[list[TensorType], list[TensorType]]:
     """The N inputs and the N initial values of a reduction."""
     if not operands or len(operands) % 2:
-        raise VerifyError(f"`{op}` has {len(operands)} operands, needs as many inputs as inits")
+        raise VerifyError(
+            said(f"`{{}}` has {len(operands)} operands, needs as many inputs as inits", Name(op))
+        )
     types = tensors(op, operands)
     middle = len(types) // 2
     return types[:middle], types[middle:]

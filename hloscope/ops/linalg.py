@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
+from hloscope.errors import said
 from hloscope.ir.types import TensorType
-from hloscope.mlir.types import type_text
 from hloscope.ops.base import Callee, Dims, Op, Type, op
 from hloscope.ops.declared import mismatch
 from hloscope.ops.infer_util import (
@@ -74,31 +74,31 @@ class TriangularSolve(Op):
         count(self.name, operands, 2)
         a, b = tensors(self.name, operands)
         element = common_element(self.name, (a, b), "triangular_solve_c1")
-        alone, both = f"'{type_text(a)}'", f"'{type_text(a)}' and '{type_text(b)}'"
+        alone, both = a, said("{} and {}", a, b)
         require(
             a.rank >= 2,
             "triangular_solve_c2",
-            f"operand 'a' must have rank >= 2, but got {alone}",
+            said("operand 'a' must have rank >= 2, but got {}", alone),
         )
         require(
             fit(*a.sizes[-2:]),
             "triangular_solve_c3",
-            f"two minor dimensions of operand 'a' must be compatible, but got {alone}",
+            said("two minor dimensions of operand 'a' must be compatible, but got {}", alone),
         )
         require(
             a.rank == b.rank,
             "triangular_solve_c2",
-            f"operands must have equal rank, but got {both}",
+            said("operands must have equal rank, but got {}", both),
         )
         require(
             fit(a.sizes[-1], b.sizes[-2 if self.left_side else -1]),
             "triangular_solve_c3",
-            f"shared dimension of operands 'a' and 'b' must be compatible, but got {both}",
+            said("shared dimension of operands 'a' and 'b' must be compatible, but got {}", both),
         )
         require(
             all(map(fit, a.sizes[:-2], b.sizes[:-2])),
             "triangular_solve_c3",
-            f"batch dimensions of the operands must be compatible, but got {both}",
+            said("batch dimensions of the operands must be compatible, but got {}", both),
         )
         require(
             self.transpose_a.upper() != "TRANSPOSE_INVALID",
@@ -132,19 +132,22 @@ class Fft(Op):
             require(
                 t.element.name in ("f32", "f64"),
                 "fft_c2",
-                f"RFFT requires f32 or f64 input type, but is given '{type_text(t.element)}'.",
+                said("RFFT requires f32 or f64 input type, but is given {}.", t.element),
             )
         else:
             require(
                 t.element.kind == "complex",
                 "fft_c2",
-                f"FFT/IFFT/IRFFT take a complex tensor as input, but is given '{type_text(t)}'.",
+                said("FFT/IFFT/IRFFT take a complex tensor as input, but is given {}.", t),
             )
         require(
             len(lengths) <= t.rank,
             "fft_c1",
-            f"operand rank must not be less than fft rank of {len(lengths)} for operand of type"
-            f" '{type_text(t)}'.",
+            said(
+                f"operand rank must not be less than fft rank of {len(lengths)} for operand of type"
+                " {}.",
+                t,
+            ),
         )
         dims, found = extents(t), t.sizes[-len(lengths) :]
         half = lengths[-1] // 2 + 1 if lengths[-1] else 0

@@ -10,9 +10,8 @@ from __future__ import annotations
 from math import prod
 from typing import Final
 
-from hloscope.errors import VerifyError
+from hloscope.errors import Said, VerifyError, said
 from hloscope.ir.types import Dims, ElementType, QuantizedType, TensorType, UnrankedTensorType
-from hloscope.mlir.types import type_text
 from hloscope.ops.base import Type
 from hloscope.ops.infer_util import kind, require
 
@@ -62,8 +61,8 @@ def per_tensor(type_: Type) -> QuantizedType | None:
     return found if found is not None and found.is_per_tensor else None
 
 
-def _both(a: Type, b: Type) -> str:
-    return f"'{type_text(a)}' vs '{type_text(b)}'"
+def _both(a: Type, b: Type) -> Said:
+    return said("{} vs {}", a, b)
 
 
 # --- constraints that several ops share ------------------------------------------------------
@@ -102,8 +101,9 @@ def check_binary(lhs: Type, rhs: Type, result: Type) -> None:
         require(
             not operand.is_per_axis or operand.axis == r.axis,
             rule,
-            f"quantization_dimension of {name} and result are not same"
-            f" '{type_text(operand)}' vs '{type_text(r)}'",
+            said(
+                f"quantization_dimension of {name} and result are not same {{}} vs {{}}", operand, r
+            ),
         )
 
 
@@ -113,7 +113,7 @@ def check_same_scale(a: Type, b: Type, rule: str) -> None:
         require(
             quantized(a) == quantized(b),
             rule,
-            f"expect same quantization scale and zero_point but got {_both(a, b)}",
+            said("expect same quantization scale and zero_point but got {}", _both(a, b)),
         )
 
 
@@ -129,7 +129,7 @@ def check_same_scales(a: Type, b: Type, rule: str) -> None:
         require(
             all(p == q for p, q in zip(mine, theirs, strict=False)),
             rule,
-            f"expect same quantization scales and zero_points but got {_both(a, b)}",
+            said("expect same quantization scales and zero_points but got {}", _both(a, b)),
         )
 
 
@@ -151,8 +151,11 @@ def check_reshape(operand: TensorType, result: TensorType, rules: tuple[str, str
     require(
         None in sizes or sizes[0] == sizes[1],
         dimension,
-        "expect same quantization dimension size for operand and result "
-        f"'{type_text(operand)}' and '{type_text(result)}'",
+        said(
+            "expect same quantization dimension size for operand and result {} and {}",
+            operand,
+            result,
+        ),
     )
     if operand.is_static and result.is_static:
         before = prod(operand.shape[:a]), prod(result.shape[:r])

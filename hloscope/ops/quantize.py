@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from hloscope.errors import VerifyError
+from hloscope.errors import Name, VerifyError, said
 from hloscope.ir.types import TensorType
-from hloscope.mlir.types import type_text
 from hloscope.ops.base import Callee, Op, Type, op
 from hloscope.ops.elementwise import Elementwise
 from hloscope.ops.infer_util import array, compatible_shapes, count, extents, require, tensor
@@ -18,7 +17,7 @@ def _pair(
 ) -> tuple[TensorType, TensorType]:
     """The operand and the declared result, which have to have the same shape."""
     count(op, operands, 1)
-    require(len(results) == 1, "", f"`{op}` has {len(results)} results, needs 1")
+    require(len(results) == 1, "", said(f"`{{}}` has {len(results)} results, needs 1", Name(op)))
     operand, result = tensor(op, operands[0], "the operand"), tensor(op, results[0], "the result")
     require(
         compatible_shapes(operand, result),
@@ -48,8 +47,7 @@ class UniformQuantize(Elementwise):
         require(
             found == needed,
             "uniform_quantize_c2",
-            f"Expressed type of result expected to be '{type_text(needed)}',"
-            f" but got '{type_text(found)}'",
+            said("Expressed type of result expected to be {}, but got {}", needed, found),
         )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from hloscope.errors import said
 from hloscope.ir.types import ELEMENT_TYPES
-from hloscope.mlir.types import type_text
 from hloscope.ops.base import Callee, Op, Type, op
 from hloscope.ops.declared import mismatch
 from hloscope.ops.infer_util import (
@@ -82,8 +82,11 @@ class RngBitGenerator(Op):
         require(
             compatible_shapes(before, after),
             "rng_bit_generator_c1",
-            "output state shape must be compatible with initial state shape. Got:"
-            f" '{type_text(before)}' and '{type_text(after)}'",
+            said(
+                "output state shape must be compatible with initial state shape. Got: {} and {}",
+                before,
+                after,
+            ),
         )
 
 

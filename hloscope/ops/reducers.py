@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
-from hloscope.errors import VerifyError
+from hloscope.errors import Name, VerifyError, said
 from hloscope.ir.op import Callee, Signature
 from hloscope.ir.types import ElementType, TensorType, TupleType, Type, UnrankedTensorType
-from hloscope.mlir.types import type_text
 from hloscope.ops.infer_util import (
     compatible_shapes,
     fit,
@@ -51,7 +50,9 @@ def accumulators(op: str, body: Callee, number: int) -> list[ElementType]:
     """Element types of what a body accumulates."""
     results = body_results(body, number)
     require(
-        len(results) == number, "", f"the body of `{op}` returns {len(results)}, needs {number}"
+        len(results) == number,
+        "",
+        said(f"the body of `{{}}` returns {len(results)}, needs {number}", Name(op)),
     )
     return [t.element for t in tensors(op, results)]
 
@@ -91,7 +92,7 @@ def check_reducer(
     for result in results:
         message = "Reduction-region here must produce tensor-typed result(s), but produces"
         if not isinstance(result, Array):
-            raise VerifyError(f"{message} '{type_text(result)}' instead", rule=rules.body)
+            raise VerifyError(said(f"{message} {{}} instead", result), rule=rules.body)
         arrays.append(result)
     for i, result in enumerate(arrays):
         _check_parameter(body, i, result, rules, any_float=False)
@@ -100,9 +101,12 @@ def check_reducer(
         require(
             promotable(inputs[i].element, parameter.element, any_float=True),
             rules.input_element or rules.body,
-            f"The element-type of reduction-region's argument at index {number + i} is expected to"
-            f" be promotable from '{type_text(inputs[i].element)}', but got"
-            f" '{type_text(parameter.element)}'",
+            said(
+                f"The element-type of reduction-region's argument at index {number + i} is expected"
+                " to be promotable from {}, but got {}",
+                inputs[i].element,
+                parameter.element,
+            ),
         )
         if isinstance(parameter, TensorType):
             _check_sizes(number, i, parameter, allowed, rules.body)
@@ -130,26 +134,36 @@ def _check_parameter(
     parameter = body.arguments[index]
     if not isinstance(parameter, Array) or not alike(result, parameter, any_float=any_float):
         raise VerifyError(
-            f"The type of reduction-region's parameter at index {index} is different than the"
-            f" corresponding result type: '{type_text(parameter)}' vs '{type_text(result)}'",
+            said(
+                f"The type of reduction-region's parameter at index {index} is different than the"
+                " corresponding result type: {} vs {}",
+                parameter,
+                result,
+            ),
             rule=rules.parameter or rules.body,
         )
     return parameter
 
 
 def _check_init(i: int, result: Array, init: TensorType, rules: ReducerRules) -> None:
-    both = f"'{type_text(result)}' vs '{type_text(init)}'"
+    both = said("{} vs {}", result, init)
     require(
         isinstance(result, UnrankedTensorType) or compatible_shapes(init, result),
         rules.init_shape or rules.body,
-        f"The shape of reduction-region's result type at index {i} differs from the op's"
-        f" corresponding init-value type: {both}",
+        said(
+            f"The shape of reduction-region's result type at index {i} differs from the op's"
+            " corresponding init-value type: {}",
+            both,
+        ),
     )
     require(
         promotable(init.element, result.element, any_float=True),
         rules.init_element or rules.body,
-        f"The element-type of reduction-region's result type at index {i} is expected to be"
-        f" promotable from the op's corresponding init-value element-type: {both}",
+        said(
+            f"The element-type of reduction-region's result type at index {i} is expected to be"
+            " promotable from the op's corresponding init-value element-type: {}",
+            both,
+        ),
     )
 
 

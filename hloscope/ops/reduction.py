@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from hloscope.errors import VerifyError
+from hloscope.errors import VerifyError, said
 from hloscope.ir.op import IncompatibleTypesError
 from hloscope.ir.types import TensorType, TupleType, UnrankedTensorType, compatible
-from hloscope.mlir.types import element_text, type_text
 from hloscope.ops.base import Callee, Dims, Op, Type, op
 from hloscope.ops.declared import mismatch
 from hloscope.ops.infer_util import (
@@ -188,13 +187,16 @@ def _check_comparator(types: Sequence[TensorType], body: Callee) -> None:
         require(
             bare(argument) == needed,
             rule,
-            f"comparator block argument #{i} should be of type '{type_text(needed)}' but got"
-            f" '{type_text(argument)}'",
+            said(
+                f"comparator block argument #{i} should be of type {{}} but got {{}}",
+                needed,
+                argument,
+            ),
         )
     message = f"comparator must return single output but got {len(results)}"
     require(len(results) == 1, rule, message)
-    message = f"comparator must return tensor<i1> but got '{type_text(results[0])}'"
-    require(bare(results[0]) == array(PRED, ()), rule, message)
+    wrong = said("comparator must return {:bare} but got {}", array(PRED, ()), results[0])
+    require(bare(results[0]) == array(PRED, ()), rule, wrong)
 
 
 @op("top_k")
@@ -261,19 +263,21 @@ def _mapped(types: Sequence[TensorType], body: Callee) -> TensorType:
     )
     for i, (argument, t) in enumerate(zip(arguments, types, strict=False)):
         message = "computation arguments must be 0-rank tensor, but got: arg"
-        message = f"{message} #{i} of type '{type_text(argument)}'"
         if not isinstance(argument, TensorType) or argument.rank:
-            raise VerifyError(message, rule=rule)
+            raise VerifyError(said(f"{message} #{i} of type {{}}", argument), rule=rule)
         require(
             argument.element == t.element,
             rule,
-            "element type of operands and computation arguments must match, but got:"
-            f" '{element_text(t.element)}' and '{element_text(argument.element)}'",
+            said(
+                "element type of operands and computation arguments must match, but got: {} and {}",
+                t.element,
+                argument.element,
+            ),
         )
     message = f"computation must return single output, but got: {len(results)}"
     require(len(results) == 1, rule, message)
     (result,) = results
     if not isinstance(result, TensorType) or result.rank:
-        message = f"computation must return 0-rank tensor, but got: '{type_text(result)}'"
-        raise VerifyError(message, rule=rule)
+        wrong = said("computation must return 0-rank tensor, but got: {}", result)
+        raise VerifyError(wrong, rule=rule)
     return result

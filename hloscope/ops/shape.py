@@ -7,6 +7,7 @@ from functools import partial, reduce
 from math import prod
 from typing import ClassVar
 
+from hloscope.errors import Name, Said, said
 from hloscope.ir.op import IncompatibleTypesError
 from hloscope.ir.types import (
     ELEMENT_TYPES,
@@ -27,7 +28,6 @@ from hloscope.ops.infer_util import (
     extents,
     fit,
     like,
-    quoted,
     raw_size,
     require,
     resized,
@@ -263,8 +263,7 @@ class BitcastConvert(Op):
         require(
             _complex(t) == _complex(result),
             "bitcast_convert_c2",
-            "cannot convert between real and complex types, but got:"
-            f" {quoted(t)} and {quoted(result)}",
+            said("cannot convert between real and complex types, but got: {} and {}", t, result),
         )
         message = _bits_differ(t, result, 1)
         if message and PRED in (t.element, result.element):
@@ -272,7 +271,7 @@ class BitcastConvert(Op):
         require(not message, "bitcast_convert_c1", message)
 
 
-def _bits_differ(t: TensorType, result: TensorType, bits_of_pred: int) -> str:
+def _bits_differ(t: TensorType, result: TensorType, bits_of_pred: int) -> str | Said:
     """What keeps the arrays from being the same bits, or nothing."""
     width, new = _bits(t.element, bits_of_pred), _bits(result.element, bits_of_pred)
     (small, low), (big, high) = (
@@ -283,7 +282,7 @@ def _bits_differ(t: TensorType, result: TensorType, bits_of_pred: int) -> str:
             (t, width),
         )
     )
-    both = f"Got: {quoted(t)} and {quoted(result)}"
+    both = said("Got: {} and {}", t, result)
     outer = small.sizes
     if low != high:
         if small.rank != big.rank + 1:
@@ -293,13 +292,15 @@ def _bits_differ(t: TensorType, result: TensorType, bits_of_pred: int) -> str:
             )
         *rest, last = small.sizes
         if last is not None and last * low != high:
-            return f"requires compatible bit widths. {both}, but {low} * {last} != {high}."
+            bits = f"{low} * {last} != {high}"
+            return said(f"requires compatible bit widths. {{}}, but {bits}.", both)
         outer = tuple(rest)
     unlike = len(outer) != big.rank and t.is_static and result.is_static
     if unlike or not all(map(fit, outer, big.sizes)):
-        return (
+        return said(
             "operand and result shapes must match except for the innermost dimension of the shape"
-            f" with the smaller element type. {both}."
+            " with the smaller element type. {}.",
+            both,
         )
     return ""
 
@@ -359,8 +360,8 @@ class Concatenate(Op):
     result_rule: ClassVar[str] = "concatenate_c6"
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
-        message = f"`{self.name}` has no operands, needs at least 1"
-        require(bool(operands), "concatenate_c3", message)
+        none = said("`{}` has no operands, needs at least 1", Name(self.name))
+        require(bool(operands), "concatenate_c3", none)
         types = tensors(self.name, operands)
         first, axis = types[0], self.dimension
         require(first.rank > 0, "concatenate_c4", "rank-0 values cannot be concatenated")

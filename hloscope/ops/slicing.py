@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from hloscope.errors import Name, said
 from hloscope.ir.types import TensorType
 from hloscope.ops.base import Callee, Dims, Op, Type, op
 from hloscope.ops.infer_util import (
@@ -32,7 +33,11 @@ def _starts(op: str, starts: tuple[Type, ...]) -> tuple[list[TensorType], int | 
 def _check_scalars(op: str, starts: list[TensorType], number: str, same: str) -> None:
     for d, t in enumerate(starts):
         scalar = t.rank == 0 or (t.rank == 1 and len(starts) == 1)
-        require(scalar, number, f"start of dimension {d} of `{op}` has rank {t.rank}, needs 0")
+        require(
+            scalar,
+            number,
+            said(f"start of dimension {d} of `{{}}` has rank {t.rank}, needs 0", Name(op)),
+        )
     require(
         same_elements(starts, any_float=False), same, "start indices must have same element type"
     )

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from hloscope.errors import VerifyError
+from hloscope.errors import VerifyError, said
 from hloscope.ir.types import TensorType, TokenType, TupleType
-from hloscope.mlir.types import type_text
 from hloscope.ops.base import Callee, Op, Type, op
 from hloscope.ops.infer_util import U32, array, bare, count, kind, require
 
@@ -43,13 +42,14 @@ def _check_results(results: tuple[Type, ...], rules: tuple[str, str, str], array
         require(
             isinstance(result, TensorType | TupleType),
             before,
-            f"{arrays} of tensor type, but got '{type_text(result)}'",
+            said(f"{arrays} of tensor type, but got {{}}", result),
         )
     require(
         isinstance(results[-1], TokenType),
         last,
-        "last element of result types is expected to be of token type, but got"
-        f" '{type_text(results[-1])}'",
+        said(
+            "last element of result types is expected to be of token type, but got {}", results[-1]
+        ),
     )
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
+from hloscope.errors import said
 from hloscope.ir.types import TensorType
-from hloscope.mlir.types import type_text
 from hloscope.ops.base import Callee, Dims, Op, Pairs, Type, op
 from hloscope.ops.declared import mismatch
 from hloscope.ops.infer_util import (
@@ -194,8 +194,11 @@ def _check_windowed(window: Window, inputs: Sequence[TensorType]) -> None:
         require(
             t.rank == len(window.sizes),
             "reduce_window_c4",
-            "expects window-dimensions size == input rank, but got window-dimensions size:"
-            f" {len(window.sizes)} and input: '{type_text(t)}' with rank = {t.rank}.",
+            said(
+                "expects window-dimensions size == input rank, but got window-dimensions size:"
+                f" {len(window.sizes)} and input: {{}} with rank = {t.rank}.",
+                t,
+            ),
         )
     window.check(window.sizes, _REDUCE_WINDOW)
 
@@ -228,9 +231,12 @@ class SelectAndScatter(Op):
         require(
             operand.rank == len(window.sizes),
             "select_and_scatter_c4",
-            "expects window-dimensions size == operand rank, but got window-dimensions size:"
-            f" {len(window.sizes)} and operand-type: '{type_text(operand)}' with rank ="
-            f" {operand.rank}.",
+            said(
+                "expects window-dimensions size == operand rank, but got window-dimensions size:"
+                f" {len(window.sizes)} and operand-type: {{}} with rank ="
+                f" {operand.rank}.",
+                operand,
+            ),
         )
         check_padding_shape(window.padding, "select_and_scatter_c8")
         window.check(window.sizes, _SELECT_AND_SCATTER)
@@ -245,7 +251,7 @@ class SelectAndScatter(Op):
         require(
             fits and same_elements((needed, source)),
             "select_and_scatter_c1" if fits else "select_and_scatter_c2",
-            f"expects source-type to be '{type_text(needed)}', but got'{type_text(source)}'",
+            said("expects source-type to be {}, but got{}", needed, source),
         )
         super().verify(operands, results, calls)
 
@@ -278,8 +284,12 @@ def _check_select(operand: TensorType, body: Callee) -> None:
         require(
             alike(needed, parameter),
             rule,
-            f"expects the type of select-region's parameter at index {i} to be"
-            f" '{type_text(needed)}', but got '{type_text(parameter)}'",
+            said(
+                f"expects the type of select-region's parameter at index {i} to be"
+                " {}, but got {}",
+                needed,
+                parameter,
+            ),
         )
     message = f"expects select-region to return single value, but got: {len(body.results)}"
     require(len(body.results) == 1, rule, message)
@@ -288,6 +298,9 @@ def _check_select(operand: TensorType, body: Callee) -> None:
         and result.rank == 0
         and result.element == PRED,
         rule,
-        "expects the return-type of select-region to be tensor<i1>, but got:"
-        f" '{type_text(body.results[0])}'",
+        said(
+            "expects the return-type of select-region to be {:bare}, but got: {}",
+            array(PRED, ()),
+            body.results[0],
+        ),
     )

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias, get_args
 
 from hloscope.dialects.attributes import EMPTY
 from hloscope.dialects.registry import DIALECTS
-from hloscope.errors import did_you_mean
+from hloscope.errors import VerifyError, did_you_mean
 from hloscope.ir.op import Callee, Signature
 from hloscope.ir.types import KnownTensor, TensorType, TupleType, Type
 from hloscope.mlir.attributes import (
@@ -24,7 +24,7 @@ from hloscope.mlir.definition import AttributeSlot
 from hloscope.mlir.floats import encode
 from hloscope.mlir.ir import Operation, Region, Value
 from hloscope.mlir.parser import parse_type
-from hloscope.mlir.types import F64, I64
+from hloscope.mlir.types import F64, I64, spell
 from hloscope.ops.base import Op
 from hloscope.ops.control import GetTupleElement, Tuple
 from hloscope.ops.groups import Table
@@ -185,7 +185,11 @@ def inferred(op: Op, operands: tuple[Type, ...], calls: Iterable[Callee] = ()) -
         VerifyError: The op cannot have these operands.
         NotInferredError: The types do not follow from the operands.
     """
-    type = op.infer(operands, tuple(calls))
+    try:
+        type = op.infer(operands, tuple(calls))
+    except VerifyError as error:
+        error.spell = spell
+        raise
     if isinstance(type, TupleType) and not isinstance(op, Tuple | GetTupleElement):
         return type.elements
     return (type,)

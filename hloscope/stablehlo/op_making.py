@@ -8,7 +8,7 @@ from typing import Any, Final
 from hloscope.dialects.registry import CLASSES, DEFINITIONS
 from hloscope.errors import UnsupportedError, VerifyError
 from hloscope.ir.op import REQUIRED
-from hloscope.ir.types import TensorType
+from hloscope.ir.types import ElementType, TensorType
 from hloscope.mlir.attributes import Attribute, DenseArrayAttr
 from hloscope.mlir.definition import AttributeSlot
 from hloscope.mlir.ir import Operation
@@ -124,6 +124,11 @@ def _read_constant(values: dict[str, Any], operation: Operation) -> None:
     values["value_type"] = getattr(operation.get("value"), "type", None)
 
 
+def _read_constant_like(values: dict[str, Any], operation: Operation) -> None:
+    type = getattr(operation.get("value"), "type", None)
+    values["value_type"] = type if isinstance(type, ElementType) else None
+
+
 def _read_if(values: dict[str, Any], operation: Operation) -> None:
     values["predicated"] = True
 
@@ -201,6 +206,7 @@ def _read_scatter(values: dict[str, Any], operation: Operation) -> None:
 _SPECIAL: Final[dict[str, Callable[[dict[str, Any], Operation], None]]] = {
     "stablehlo.constant": _read_constant,
     "chlo.constant": _read_constant,
+    "chlo.constant_like": _read_constant_like,
     "stablehlo.if": _read_if,
     "stablehlo.sort": _read_sort,
     "stablehlo.async_start": _read_region,

@@ -10,7 +10,7 @@ from hloscope.errors import VerifyError
 from hloscope.hlo_parser.types import parse_type
 from hloscope.ir.op import Callee, IncompatibleTypesError, Op
 from hloscope.ir.types import KnownTensor, TensorType, Type
-from hloscope.mlir.types import ELEMENTS, type_text
+from hloscope.mlir.types import ELEMENTS, spell, type_text
 from hloscope.mlir.types import quantized as quantized_type
 from hloscope.ops.elementwise import ELEMENTWISE
 
@@ -96,7 +96,7 @@ def check_refused(row: Refused) -> None:
     with pytest.raises(VerifyError) as caught:
         _run(row)
     error = caught.value
-    message = error.message
+    message = error.worded(spell)
     if isinstance(error, IncompatibleTypesError):
         message = "; ".join(map(type_text, error.inferred))
     assert (error.rule, row.message in message) == (row.rule, True), message

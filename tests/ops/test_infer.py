@@ -12,6 +12,7 @@ from hloscope.hlo_parser import parse_hlo
 from hloscope.hlo_parser.types import parse_type, print_type
 from hloscope.ir.op import Callee, Op, Signature
 from hloscope.ir.types import TensorType, TupleType, Type
+from hloscope.mlir.types import spell
 from hloscope.ops.base import OPS
 from hloscope.ops.collectives import AllReduce, AllToAll, CollectivePermute
 from hloscope.ops.contraction import Dot, DotDimensions, DotGeneral, RaggedDot
@@ -206,7 +207,7 @@ def test_broken_constraint_is_named(op: Op, operands: str, rule: str, message: s
     with pytest.raises(VerifyError) as caught:
         op.infer(types(operands))
     assert caught.value.rule == rule
-    assert message in caught.value.message
+    assert message in caught.value.worded(spell)
 
 
 @pytest.mark.parametrize(

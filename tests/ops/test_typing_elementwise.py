@@ -7,6 +7,8 @@ import pytest
 from hloscope.errors import VerifyError
 from hloscope.ir.types import ELEMENT_TYPES, UnrankedTensorType
 from hloscope.mlir.types import type_text
+from hloscope.ops import OPS
+from hloscope.ops.base import Op
 from hloscope.ops.broadcasting import numpy_broadcast
 from hloscope.ops.elementwise import ELEMENTWISE, IMPLICIT_BROADCAST, Elementwise
 from tests.ops.cases import (
@@ -19,6 +21,13 @@ from tests.ops.cases import (
     quantized,
     types,
 )
+
+
+def constant_like(number: str, element: str) -> Op:
+    return OPS["chlo.constant_like"](
+        settings=(("value", number),), value_type=ELEMENT_TYPES[element]
+    )
+
 
 Q = quantized((1, 2), (1.0, 17))
 AXIS_0 = quantized((1, 2), (1.0, 17), axis=0)
@@ -134,7 +143,7 @@ REFUSED = [
     Refused(e("clamp"), "s32[]; s32[1]; u32[]", "", "clamp_c3", "element type u32, needs s32"),
     Refused(e("clamp"), "s32[1]; s32[1]; s32[1]", "s32[1,2]", "clamp_c4", "tensor<1xi32>"),
     Refused(
-        e("chlo.constant_like", value="3.2 : f32"),
+        constant_like("3.2", "f32"),
         "s64[2]",
         "f64[2]",
         "",
@@ -187,7 +196,7 @@ ACCEPTED = [
     Accepted(e("chlo.is_inf"), "bf16[2]", "pred[2]", "tensor<2xi1>"),
     Accepted(e("chlo.next_after"), "f32[2]; f32[2]", "f32[2]", "tensor<2xf32>"),
     Accepted(
-        e("chlo.constant_like", value="#complex.number<:f32 1.0, 2.0> : complex<f32>"),
+        constant_like("#complex.number<:f32 1.0, 2.0>", "c64"),
         "s64[?]",
         "c64[3]",
         "tensor<?xcomplex<f32>>",
@@ -261,7 +270,7 @@ def test_ranked_operand_says_more_than_an_unranked_one() -> None:
     (ranked,) = types("f32[2]")
     assert e("chlo.zeta").infer((ANY, ranked)) == ranked
     assert IMPLICIT_BROADCAST["add"]().infer((ANY, ranked)) == ANY
-    like = e("chlo.constant_like", value="3.2 : f64")
+    like = constant_like("3.2", "f64")
     assert type_text(like.infer((ANY,))) == "tensor<*xf64>"
 
 

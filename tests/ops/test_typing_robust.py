@@ -19,6 +19,7 @@ from hloscope.ir.types import (
     Type,
     UnrankedTensorType,
 )
+from hloscope.mlir.types import spell
 from hloscope.ops.batch_norm import BatchNormGrad, BatchNormInference, BatchNormTraining
 from hloscope.ops.contraction import Dot, DotDimensions, DotGeneral, RaggedDot
 from hloscope.ops.convolution import ConvDimensions, Convolution, DynamicConv
@@ -139,7 +140,7 @@ def outcome(op: Op, operands: tuple[Type, ...], results: Any, calls: Any) -> str
         else:
             op.verify(operands, results, calls)
     except VerifyError as refusal:
-        return refusal.message
+        return refusal.worded(spell)
     return "accepted"
 
 

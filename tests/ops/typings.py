@@ -11,6 +11,7 @@ from hloscope.errors import VerifyError
 from hloscope.hlo_parser.types import parse_type
 from hloscope.ir.op import Op, Signature
 from hloscope.ir.types import ELEMENT_TYPES, KnownTensor, QuantizedType, TensorType, Type
+from hloscope.mlir.types import spell
 
 
 def quantized(
@@ -108,5 +109,5 @@ def check_refused(case: Case) -> None:
     """The case breaks the constraint it names, with its message."""
     with pytest.raises(VerifyError) as caught:
         case.verify()
-    assert case.message in caught.value.message
+    assert case.message in caught.value.worded(spell)
     assert caught.value.rule == case.rule

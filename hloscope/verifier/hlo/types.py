@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Final
 
-from hloscope.errors import Diagnostic, UnsupportedError, VerifyError
+from hloscope.errors import Diagnostic, Name, UnsupportedError, VerifyError
 from hloscope.hlo_parser.signatures import PAIRED, signature
 from hloscope.hlo_parser.spelling import template
-from hloscope.hlo_parser.types import print_type
+from hloscope.hlo_parser.types import print_type, spell
 from hloscope.ir.graph import Instruction
 from hloscope.ir.op import IncompatibleTypesError, Op
 from hloscope.ir.types import TensorType, TupleType, Type
-from hloscope.mlir.parser import parse_type
 from hloscope.ops.collectives import is_in_place
 from hloscope.ops.contraction import Dot, DotGeneral, RaggedDot, ScaledDot
 from hloscope.ops.control import (
@@ -162,22 +160,13 @@ def _is_fine_in_hlo(op: Op, rule: str) -> bool:
 
 def _worded(ins: Instruction, error: VerifyError) -> str:
     """The message of an error about an instruction, in HLO's words; it names the opcode."""
-    said, mine, name = _in_hlo(error.message), opcode(ins), ins.op.name
-    if mine != name:
-        said = re.sub(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", mine, said)
+    mine, name = opcode(ins), ins.op.name
+
+    def in_hlo(value: object, form: str) -> str:
+        return mine if isinstance(value, Name) and value == name else spell(value, form)
+
+    said = error.worded(in_hlo)
     return said if f"`{mine}`" in said else f"`{mine}`: {said}"
-
-
-def _in_hlo(message: str) -> str:
-    """A message whose types are spelled as in HLO.
-
-    >>> _in_hlo("needs 'tensor<2x?xi1>', found tensor<f32>")
-    'needs pred[2,?], found f32[]'
-    """
-    return _MLIR_TYPE.sub(lambda m: print_type(parse_type(m[1] or m[2]), layout=False), message)
-
-
-_MLIR_TYPE: Final = re.compile(r"'((?:tensor|tuple)<[^']*>)'|\b(tensor<[\w?]*>)")
 
 
 def opcode(ins: Instruction) -> str:

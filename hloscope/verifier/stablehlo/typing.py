@@ -11,7 +11,7 @@ from hloscope.ir.types import KnownTensor, TensorType, Type
 from hloscope.mlir.attributes import DenseAttr
 from hloscope.mlir.ir import Operation, Region, Value
 from hloscope.mlir.literals import to_array
-from hloscope.mlir.types import types_text
+from hloscope.mlir.types import spell, types_text
 from hloscope.stablehlo.op_making import OpMaker
 
 TYPED: Final = frozenset({"stablehlo", "chlo", "sdy"})
@@ -65,6 +65,7 @@ def _verify(
     try:
         op.verify(operands, results, calls)
     except VerifyError as error:
+        error.spell = spell
         return error
     except UnsupportedError:
         return None
