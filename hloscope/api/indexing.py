@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from hloscope.api.explaining import check, of_right_programs
-from hloscope.display.answer import Answer, OperandAnswer, OutputAnswer, to_json
+from hloscope.display.answer import Answer, OperandAnswer, OperandAnswers, OutputAnswer, to_json
 from hloscope.display.elements import elements_json as _elements_json
 from hloscope.display.elements import to_elements as _to_elements
 from hloscope.display.html import html_fragment
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from hloscope.proof import Check, Verifier
 else:
     proof = lazy("hloscope.proof")
+
+FEW: Final = 64
+"""So many operands are asked about one by one; of more, those out of reach are told together."""
 
 
 class Indexing:
@@ -197,9 +200,29 @@ class Indexing:
 def _proved(answer: Answer, output: OutputAnswer, verifier: Verifier) -> OutputAnswer:
     """The output's answer with proofs: of all tensors of each operand, or of the one asked from."""
     inverse = answer.direction == "input_to_output"
+    operands = output.operands
+    if inverse or not isinstance(operands, OperandAnswers) or len(operands) <= FEW:
+        proved = _each_proved(answer, output, operands, verifier)
+        return replace(output, operands=proved)
+    # Of many operands, those out of reach are told together.
+    reached = verifier.reached(answer.instruction, output.number, answer.computation)
+    if reached is None:
+        return replace(output, operands=_each_proved(answer, output, operands, verifier))
+    touched = {operand.number for operand in operands.touched}
+    more = [o for k in sorted(reached - touched) for o in operands.of_number(k)]
+    told = _each_proved(answer, output, [*operands.touched, *more], verifier)
+    rest = proof.Check(proof.Outcome.PROVED, ("out of reach",))
+    return replace(output, operands=operands.proved(told, rest))
+
+
+def _each_proved(
+    answer: Answer, output: OutputAnswer, operands: Sequence[OperandAnswer], verifier: Verifier
+) -> list[OperandAnswer]:
+    """The operands with proofs of all of their tensors, or of the one asked from."""
+    inverse = answer.direction == "input_to_output"
     asked: list[tuple[int, int, Accesses]] = []
     ends: list[int] = []
-    for operand in output.operands:
+    for operand in operands:
         for leaf in [operand.leaf] if inverse else range(len(leaf_types(operand.type))):
             mine = tuple([a for a in operand.accesses if inverse or a.leaf == leaf])
             asked.append((operand.number, leaf, mine))
@@ -212,8 +235,7 @@ def _proved(answer: Answer, output: OutputAnswer, verifier: Verifier) -> OutputA
         inverse=inverse,
         computation=answer.computation,
     )
-    operands = [
+    return [
         replace(operand, check=proof.combined(checks[start:end]))
-        for operand, start, end in zip(output.operands, [0, *ends], ends, strict=False)
+        for operand, start, end in zip(operands, [0, *ends], ends, strict=False)
     ]
-    return replace(output, operands=operands)

@@ -26,7 +26,10 @@ class Tally:
     def add(self, found: Indexing) -> None:
         """Count the proofs of an answer; say at once which maps are wrong."""
         for output in found.answer.outputs:
-            for operand in output.operands:
+            together = output.proved_together
+            if together is not None:
+                self._counts[together[0].outcome] += together[1]
+            for operand in (*output.touched, *output.checked_untouched):
                 if operand.check is None:
                     continue
                 self._counts[operand.check.outcome] += 1

@@ -67,13 +67,37 @@ class OperandAnswers(Sequence[OperandAnswer]):
         self,
         values: Sequence[Instruction],
         numbers: range,
-        touched: Mapping[int, OperandAnswer],
+        told: Mapping[int, OperandAnswer],
+        rest: Check | None = None,
     ) -> None:
-        """Take all operands, the numbers of those asked about, and the answers not empty."""
+        """Take all operands, and which of them are asked about.
+
+        Args:
+            values: All operands.
+            numbers: Of those asked about.
+            told: The answers that are not empty or have a proof of their own.
+            rest: The proof that nothing is touched of all others, together.
+        """
         self._values = values
         self._numbers = numbers
-        self.touched: Final = [touched[k] for k in sorted(touched) if k in numbers]
-        self._by_number = touched
+        self._told = {k: told[k] for k in sorted(told) if k in numbers}
+        self.touched: Final = [o for o in self._told.values() if o.accesses]
+        self.rest: Final = rest
+
+    def proved(self, told: Sequence[OperandAnswer], rest: Check) -> OperandAnswers:
+        """The same answers with their proofs, and one for all that are left out."""
+        numbers = {operand.number: operand for operand in told}
+        return OperandAnswers(self._values, self._numbers, numbers, rest)
+
+    @property
+    def checked_untouched(self) -> list[OperandAnswer]:
+        """The operands of which nothing is touched, and which have a proof of their own."""
+        return [o for o in self._told.values() if o.check is not None and not o.accesses]
+
+    @property
+    def left(self) -> int:
+        """The number of those that `rest` is the proof of."""
+        return len(self._numbers) - len(self._told)
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -87,10 +111,14 @@ class OperandAnswers(Sequence[OperandAnswer]):
             return list(map(self._of, self._numbers[at]))
         return self._of(self._numbers[at])
 
+    def of_number(self, number: int) -> list[OperandAnswer]:
+        """The answer about an operand, if it is asked about."""
+        return [self._of(number)] if number in self._numbers else []
+
     def _of(self, number: int) -> OperandAnswer:
         value = self._values[number]
-        known = self._by_number.get(number)
-        return known or OperandAnswer(number, value.name, value.type, ())
+        known = self._told.get(number)
+        return known or OperandAnswer(number, value.name, value.type, (), check=self.rest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +138,18 @@ class OutputAnswer:
 
     @property
     def checked_untouched(self) -> Sequence[OperandAnswer]:
-        """The operands of which nothing is touched, and which have a proof of that."""
+        """The operands of which nothing is touched, and which have a proof of their own."""
         if isinstance(self.operands, OperandAnswers):
-            return ()
+            return self.operands.checked_untouched
         return [o for o in self.operands if o.check is not None and not o.accesses]
+
+    @property
+    def proved_together(self) -> tuple[Check, int] | None:
+        """The proof that nothing is touched of many operands, and their number."""
+        operands = self.operands
+        if not isinstance(operands, OperandAnswers) or operands.rest is None or not operands.left:
+            return None
+        return operands.rest, operands.left
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,8 +248,11 @@ def _output_json(answer: Answer, output: OutputAnswer, shared: _SharedMaps) -> d
     }
     if answer.direction == "output_to_input":
         found["unread"] = len(output.operands) - len(touched)
-    if untouched:
+    together = output.proved_together
+    if untouched or together:
         proofs = Counter(dumps(o.check.to_json()) for o in untouched if o.check)
+        if together is not None:
+            proofs[dumps(together[0].to_json())] += together[1]
         found["proofs_of_nothing"] = [
             {"count": count, "proof": loads(text)} for text, count in proofs.items()
         ]

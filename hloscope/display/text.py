@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from hloscope.affine import Dim, default_name
 from hloscope.display.answer import (
@@ -20,6 +20,9 @@ from hloscope.ir.graph import Instruction
 from hloscope.ir.types import Dims
 from hloscope.ops.control import Parameter
 from hloscope.ops.shape import Constant
+
+if TYPE_CHECKING:
+    from hloscope.proof import Check
 
 T = TypeVar("T")
 MAX_NAMED: Final = 64
@@ -75,7 +78,7 @@ def _output(answer: Answer, output: OutputAnswer) -> Iterator[str]:
         title = f"{answer.what} {operand.number}  {brief_type(operand.type)}  {operand.name}"
         yield _block(title, operand, sizes)
     if len(output.operands) > len(output.touched):
-        proofs = _proofs(output.checked_untouched)
+        proofs = _proofs([output])
         yield "\n".join([f"  not read: {untouched_names(answer, output)}", *proofs])
 
 
@@ -92,7 +95,7 @@ def _reached(answer: Answer) -> Iterator[str]:
     missed = [output for output in answer.outputs if not output.touched]
     if missed:
         names = brief_list(missed, lambda output: output_name(answer, output))
-        proofs = _proofs([o for output in missed for o in output.checked_untouched])
+        proofs = _proofs(missed)
         yield "\n".join([f"  not reached: {names}", *proofs])
 
 
@@ -135,12 +138,19 @@ def _block(title: str, operand: OperandAnswer, sizes: Dims) -> str:
         out += [f"      with {origin}" for origin in parts[i].origins]
         if access.precision is not Precision.EXACT:
             out.append(f"      {parts[i].claim}")
-    return "\n".join([*out, *_proofs([operand])])
+    return "\n".join([*out, *_proof_lines([operand.check])])
 
 
-def _proofs(operands: Iterable[OperandAnswer]) -> list[str]:
-    """The different proofs of the operands, a line for each."""
-    return list(dict.fromkeys(f"    proof: {o.check}" for o in operands if o.check))
+def _proofs(outputs: Sequence[OutputAnswer]) -> list[str]:
+    """The different proofs that operands are not touched, a line for each."""
+    checks = [o.check for output in outputs for o in output.checked_untouched]
+    checks += [output.proved_together[0] for output in outputs if output.proved_together]
+    return _proof_lines(checks)
+
+
+def _proof_lines(checks: Iterable[Check | None]) -> list[str]:
+    """The different proofs, a line for each."""
+    return list(dict.fromkeys(f"    proof: {check}" for check in checks if check))
 
 
 def _filled(head: str, items: Sequence[str]) -> list[str]:

@@ -98,6 +98,14 @@ class Steps:
         self.tensor_types: Final = self._leaves.tensor_types
         self._sizes = Sizes(self.pool, self._leaves)
         self.sources: Final[dict[tuple[Computation, int], Source]] = {}
+        self._positions: Final[dict[Computation, dict[Instruction, int]]] = {}
+
+    def positions(self, computation: Computation) -> Mapping[Instruction, int]:
+        """Where each instruction stands in its computation."""
+        if computation not in self._positions:
+            places = {ins: at for at, ins in enumerate(computation.instructions)}
+            self._positions[computation] = places
+        return self._positions[computation]
 
     def reads(self, ins: Instruction, leaf: int) -> Iterable[Flow]:
         """What a leaf of an instruction's value reads of its operands."""
@@ -275,7 +283,7 @@ class Walker(Generic[T]):
         self, computation: Computation, start: End, reached: Reached[T], names: Names
     ) -> Walk[T]:
         """From one value of a computation to its parameters and to values outside of it."""
-        position = {ins: at for at, ins in enumerate(computation.instructions)}
+        position = self._steps.positions(computation)
         found: dict[Instruction, dict[int, Reached[T]]] = {}
         heap: list[tuple[int, Instruction]] = []
         ends: Ends[T] = {}

@@ -28,6 +28,7 @@ Question: TypeAlias = Callable[[], Any]
 
 MAX_MEMORY: Final = 2 << 30
 """Bytes a child may take besides what its parent has."""
+NO_TIME: Final = "no time is left"
 CAN_FORK: Final = hasattr(os, "fork")
 _LENGTH: Final = struct.Struct("<I")
 
@@ -54,7 +55,7 @@ class Isolated:
         if not CAN_FORK:
             return self.questions[number]()
         if seconds <= 0:
-            raise UndecidedError("no time is left")
+            raise UndecidedError(NO_TIME)
         try:
             if self._child is None:
                 self._start()

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, Final
 from hloscope.affine import POS_INF
 from hloscope.errors import UnsupportedError
 from hloscope.fusion.leaves import Part
+from hloscope.indexing import Access
 from hloscope.indexing.flat import unravel
 from hloscope.indexing.rules.build import sizes as sizes_of
 from hloscope.ir.graph import Computation, Instruction
 from hloscope.ir.types import Type
 from hloscope.ir.views import captured
-from hloscope.proof.graph import Reached, Steps, Walker
+from hloscope.proof.graph import Names, Reached, Steps, Walker
 from hloscope.proof.points import Touching
 from hloscope.proof.reads import Values
 from hloscope.proof.relations import Relating
@@ -81,6 +82,14 @@ class Truth:
             for (k, i), reached in found.items()
             if parts[k, i].dimension is None
         }
+
+    def reached(self) -> frozenset[int]:
+        """Numbers of the values of which anything may be touched: on some way no map is empty.
+
+        Raises:
+            UndecidedError: The program cannot be walked through.
+        """
+        return frozenset([number for number, _ in self.walk(Reaching(), True)])
 
     def relations(self) -> Way:
         """What is reached, as relations."""
@@ -152,6 +161,22 @@ class Truth:
         except OverflowError:
             return UndecidedError("sizes beyond 64 bits")
         return Way(follower, found, chosen, len(chosen) == prod(shape), values)
+
+
+class Reaching:
+    """A follower that tells only whether anything is reached."""
+
+    def through(self, reached: bool, access: Access, names: Names) -> bool | None:
+        """Is anything touched?"""
+        return None if access.map is None or access.map.is_known_empty else True
+
+    def join(self, one: bool, other: bool) -> bool:
+        """Both together."""
+        return True
+
+    def key(self, reached: bool) -> bool:
+        """There is one state."""
+        return True
 
 
 class Way:

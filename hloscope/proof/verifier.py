@@ -18,7 +18,7 @@ from hloscope.proof.bodies import StepsThroughBodies
 from hloscope.proof.check import Check, Executed, Outcome
 from hloscope.proof.execution import Execution
 from hloscope.proof.instance import integers_before
-from hloscope.proof.isolated import Isolated
+from hloscope.proof.isolated import NO_TIME, Isolated
 from hloscope.proof.question import Looked, Order, Question
 from hloscope.proof.truth import Truth
 from hloscope.simplifier.isl import CounterExample
@@ -137,6 +137,20 @@ class Verifier:
             self._done[key] = check
         return [self._done[key] for key in keys]
 
+    def reached(
+        self, ins: Instruction, output: int, computation: Computation | None
+    ) -> frozenset[int] | None:
+        """The operands, or parameters, that an output may read anything of; no others are read.
+
+        `None`: nobody knows, or execution is to show it for each of them.
+        """
+        if self.by_execution:
+            return None
+        try:
+            return self._truth(ins, output, computation).reached()
+        except (UndecidedError, UnsupportedError):
+            return None
+
     def _run(self, question: Question, check: Check, order: Order) -> Check:
         """The check with what execution shows."""
         truth, inverse = question.truth, question.inverse
@@ -244,6 +258,9 @@ def _ask_isl(
     """Put questions to isl, which has so much time for all; none may take more than half of it."""
     left = purse.ready()
     if not open_:
+        return
+    if left <= 0:
+        found[:] = [UndecidedError(NO_TIME) if k in open_ else f for k, f in enumerate(found)]
         return
     context()  # isl is loaded once, not in every child
     most = max(left / 2, SECONDS_MORE)
