@@ -185,11 +185,15 @@ class Answer:
         """What the dimension variables run over when an element of `type` is asked about.
 
         Empty where nobody knows.
+
+        Raises:
+            UnsupportedError: A size is known when the program runs, and has no bound.
         """
         if not isinstance(type, TensorType):
             return ()
+        shape = type.shape
         if self.order == "logical":
-            return type.shape
+            return shape
         try:
             placed = placed_sizes(type)
         except UnsupportedError:

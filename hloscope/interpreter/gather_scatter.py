@@ -136,6 +136,7 @@ def _torch_index_select(op: TorchIndexSelect, at: Site) -> Kernel:
     dim, batches = op.dim, op.batch_dims
 
     def kernel(value: Array, index: Array) -> Value:
+        op.selected_sizes(value.shape, index.shape)
         if not value.shape[dim] and index.size:
             raise EvaluationError("a slice of 1 of 0 elements")
         index = np.clip(index.astype(np.int64), 0, max(value.shape[dim] - 1, 0))

@@ -19,7 +19,7 @@ from hloscope.interpreter.folding import Lifted, computing, lifted
 from hloscope.interpreter.reduction import one_or_all
 from hloscope.interpreter.registry import Kernel, Region, Site, evaluates
 from hloscope.interpreter.sort_keys import SortKey, sort_keys
-from hloscope.interpreter.values import Array, Value, dtype_of
+from hloscope.interpreter.values import Array, EvaluationError, Value, dtype_of
 from hloscope.ir.types import TensorType
 from hloscope.ops.reduction import Sort, TopK
 
@@ -182,6 +182,8 @@ def _top_k(op: TopK, at: Site) -> Kernel:
     kind = dtype_of(indices.element)
 
     def kernel(x: Array) -> Value:
+        if x.dtype.kind == "c":
+            raise EvaluationError("complex numbers have no order")
         keys = np.asarray(total(x))
         order = order_of([~keys if op.largest else keys], x.ndim - 1)
         first = order[..., : op.k]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from hloscope.errors import UnsupportedError
 from hloscope.ir.types import TensorType
 from hloscope.ops.base import Callee, Dims, Op, Type, op
 from hloscope.ops.declared import mismatch
@@ -407,3 +408,18 @@ class TorchIndexSelect(Op):
 
     dim: int
     batch_dims: int
+
+    def selected_sizes(self, whole: Dims, indices: Dims) -> Dims:
+        """The sizes of the result, which the verifier leaves open.
+
+        Raises:
+            UnsupportedError: The operands have no such dimensions, or these differ.
+        """
+        dim, batch = self.dim, self.batch_dims
+        is_there = 0 <= batch <= dim < len(whole) and batch <= len(indices)
+        if not is_there or whole[:batch] != indices[:batch]:
+            raise UnsupportedError(
+                f"`{self.name}` along dimension {dim} of {list(whole)} by indices {list(indices)}"
+                f" with {batch} batch dimensions"
+            )
+        return (*whole[:dim], *indices[batch:], *whole[dim + 1 :])

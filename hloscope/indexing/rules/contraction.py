@@ -7,6 +7,7 @@ fixes its labels; the other labels run over their sizes as range variables.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from itertools import chain, groupby
 from typing import TypeAlias
 
 from hloscope.affine import Dim, Expr
@@ -134,6 +135,11 @@ def _einsum_labels(ins: Instruction, op: Dot | Einsum | UnaryEinsum) -> tuple[st
     ranks = [len(shape) for shape in (*shapes, sizes(ins.type))]
     if [len(part) for part in labels] != ranks or not all(map(str.isalpha, "".join(labels))):
         raise UnsupportedError(f"the einsum `{op.einsum_config}`")
+    named = zip("".join(labels), chain(*shapes, sizes(ins.type)), strict=True)
+    for label, several in groupby(sorted(set(named)), lambda pair: pair[0]):
+        found = [size for _, size in several]
+        if len(found) > 1:  # the verifier leaves it open
+            raise UnsupportedError(f"the einsum `{op.einsum_config}`: `{label}` of sizes {found}")
     return labels
 
 

@@ -15,6 +15,7 @@ from math import prod
 from typing import TypeAlias
 
 from hloscope.affine import Const, Dim, Expr
+from hloscope.errors import UnsupportedError
 from hloscope.indexing.access import Accesses, Precision
 from hloscope.indexing.rules.build import (
     NEVER,
@@ -374,13 +375,11 @@ def _check_selected(ins: Instruction, op: TorchIndexSelect) -> None:
     """Check the sizes of the result, which the verifier leaves open.
 
     Raises:
-        ValueError: They do not follow from the operands'.
+        UnsupportedError: They do not follow from the operands'.
     """
     whole, indices = (sizes(operand.type) for operand in ins.operands)
-    if not 0 <= op.batch_dims <= op.dim < len(whole) or op.batch_dims > len(indices):
-        raise ValueError(f"dimension {op.dim} after {op.batch_dims} of {len(whole)}")
-    if sizes(ins.type) != (*whole[: op.dim], *indices[op.batch_dims :], *whole[op.dim + 1 :]):
-        raise ValueError("the sizes of the result are not those of what is selected")
+    if sizes(ins.type) != op.selected_sizes(whole, indices):
+        raise UnsupportedError("the sizes of the result are not those of what is selected")
 
 
 @output_to_input(TorchIndexSelect, memo=False)

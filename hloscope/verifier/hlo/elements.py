@@ -1,12 +1,13 @@
 """Element types of operands that HLO demands beyond what StableHLO does.
 
 Source: XLA `shape_inference.cc` (`InferUnaryOpShape`, `InferElementwiseBinaryOpShape`,
-`InferReducePrecisionShape`, `InferTriangularSolveShape`, `VerifyReducerShape`).
+`InferConvertShape`, `InferStochasticConvertShape`, `InferTriangularSolveShape`,
+`InferBatchNormTrainingShape`, `InferGatherShape`, `VerifyReducerShape` …).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from hloscope.errors import VerifyError
@@ -14,35 +15,43 @@ from hloscope.hlo_parser.opcodes import SPELLINGS
 from hloscope.ir.graph import Instruction
 from hloscope.ir.op import Op
 from hloscope.ir.types import BufferType, ElementType, TensorType, Type
+from hloscope.ops.elementwise import Convert, StochasticConvert
 from hloscope.ops.gather_scatter import Scatter
 from hloscope.ops.linalg import TriangularSolve
 from hloscope.ops.reduction import Reduce
 from hloscope.ops.windows import ReduceWindow, SelectAndScatter
 
 _ROWS: Final = """
-    pred signed unsigned          | and not or xor
-    signed unsigned               | count-leading-zeros popcnt
-    float                         | cbrt ceil erf floor is-finite reduce-precision
-    float                         | round-nearest-afz round-nearest-even
-    float complex                 | acos acosh asin asinh atan2 atanh cosh cosine exponential
-    float complex                 | exponential-minus-one imag log log-plus-one logistic real rsqrt
-    float complex                 | sine sinh sqrt tan tanh
-    signed float complex          | abs sign
-    signed unsigned float complex | divide negate power remainder shift-left subtract
-    signed unsigned float complex | shift-right-arithmetic shift-right-logical
-    f32 f64                       | complex
+    pred signed unsigned          | 0 | and not or xor
+    signed unsigned               | 0 | count-leading-zeros popcnt
+    float                         | 0 | cbrt ceil erf floor is-finite reduce-precision
+    float                         | 0 | round-nearest-afz round-nearest-even stochastic-convert
+    float complex                 | 0 | acos acosh asin asinh atan2 atanh cosh cosine exponential
+    float complex                 | 0 | exponential-minus-one imag log log-plus-one logistic real
+    float complex                 | 0 | rsqrt sine sinh sqrt tan tanh cholesky triangular-solve
+    signed float complex          | 0 | abs sign
+    signed unsigned float complex | 0 | divide negate power remainder shift-left subtract
+    signed unsigned float complex | 0 | shift-right-arithmetic shift-right-logical
+    f32 f64                       | 0 | complex
+    float                         | 0 | batch-norm-training batch-norm-inference batch-norm-grad
+    signed unsigned               | 1 | gather dynamic-slice
+    signed unsigned               | 2 | dynamic-update-slice
+    s32                           | 1 | set-dimension-size
+    unsigned                      | 1 | stochastic-convert
 """
-"""Kinds, or names, of the elements that the operands of element-wise opcodes may have."""
+"""Kinds, or names, of the elements of an operand; the others of element-wise ops are like it."""
 
 
-def _allowed() -> Iterator[tuple[type[Op], tuple[str, ...]]]:
+def _allowed() -> Iterator[tuple[type[Op], int, tuple[str, ...]]]:
     for row in filter(str.strip, _ROWS.splitlines()):
-        kinds, opcodes = row.split("|")
+        kinds, operand, opcodes = row.split("|")
         for opcode in opcodes.split():
-            yield SPELLINGS[opcode].op, tuple(kinds.split())
+            yield SPELLINGS[opcode].op, int(operand), tuple(kinds.split())
 
 
-_ALLOWED: Final = dict(_allowed())
+_ALLOWED: Final[dict[type[Op], list[tuple[int, tuple[str, ...]]]]] = {}
+for _op, _number, _kinds in _allowed():
+    _ALLOWED.setdefault(_op, []).append((_number, _kinds))
 
 
 def check_elements(ins: Instruction) -> None:
@@ -51,26 +60,41 @@ def check_elements(ins: Instruction) -> None:
     Raises:
         VerifyError: One is of another type than the op takes.
     """
-    cls = type(ins.op)
-    allowed = _ALLOWED.get(cls)
-    if allowed is not None:
-        for i, operand in enumerate(ins.operands):
-            element = _element(operand.type)
-            if element.kind not in allowed and element.name not in allowed:
-                needed = ", ".join(allowed)
-                raise VerifyError(f"operand {i} has element type {element}, needs one of {needed}")
-    elif cls is TriangularSolve:
-        a, b = [_element(o.type) for o in ins.operands]
-        if a != b or a.kind not in ("float", "complex"):
-            raise VerifyError(
-                f"operands are of {a} and {b}, need to be of one floating or complex type"
-            )
-    elif cls in _REDUCING:
-        _check_body(ins)
+    for number, kinds in _ALLOWED.get(type(ins.op), ()):
+        if number < len(ins.operands):
+            _check_kind(ins, number, kinds)
+    rule = _RULES.get(type(ins.op))
+    if rule is not None:
+        rule(ins)
 
 
-_REDUCING: Final = (Reduce, ReduceWindow, Scatter, SelectAndScatter)
-"""Ops whose last computation takes what is accumulated, then what comes to it."""
+def _check_kind(ins: Instruction, number: int, kinds: tuple[str, ...]) -> None:
+    element = _element(ins.operands[number].type)
+    if element.kind not in kinds and element.name not in kinds:
+        needed = ", ".join(kinds)
+        raise VerifyError(f"operand {number} has element type {element}, needs one of {needed}")
+
+
+def _triangular_solve(ins: Instruction) -> None:
+    a, b = [_element(o.type) for o in ins.operands]
+    if a != b:
+        raise VerifyError(f"operands are of {a} and {b}, need to be of one element type")
+
+
+def _convert(ins: Instruction) -> None:
+    """Check that no imaginary part is lost; random bits are as wide as what they round."""
+    operand, result = _element(ins.operands[0].type), _element(ins.type)
+    if operand.kind == "complex" != result.kind:
+        raise VerifyError(f"complex numbers of {operand} do not become {result}")
+    if isinstance(ins.op, StochasticConvert):
+        random = _element(ins.operands[1].type)
+        if random.bits != operand.bits:
+            raise VerifyError(f"random bits of {random} for {operand}, need to be as wide")
+
+
+def _scatter(ins: Instruction) -> None:
+    _check_kind(ins, len(ins.operands) // 2, ("signed", "unsigned"))
+    _check_body(ins)
 
 
 def _check_body(ins: Instruction) -> None:
@@ -88,6 +112,17 @@ def _check_body(ins: Instruction) -> None:
         have, want = _element(operand), _element(parameter)
         if have != want and not have.kind == want.kind == "float":
             raise VerifyError(f"parameter {i} of {body.name} is of {want}, what it gets of {have}")
+
+
+_RULES: Final[dict[type[Op], Callable[[Instruction], None]]] = {
+    Convert: _convert,
+    Reduce: _check_body,
+    ReduceWindow: _check_body,
+    Scatter: _scatter,
+    SelectAndScatter: _check_body,
+    StochasticConvert: _convert,
+    TriangularSolve: _triangular_solve,
+}
 
 
 def _element(type_: Type) -> ElementType:
