@@ -204,7 +204,7 @@ def _slices(panel: Panel) -> tuple[list[Index], str]:
     is_all = True
     for mark in panel.marks:
         for box in mark.boxes:
-            found = list(islice(product(*box[:-2]), _MOST_SLICES))
+            found = list(islice(product(*[side[:_MOST_SLICES] for side in box[:-2]]), _MOST_SLICES))
             is_all = is_all and len(found) == prod(map(len, box[:-2]))
             prefixes.update(found)
     if not prefixes:

@@ -128,6 +128,8 @@ def _elements(values: Iterable[Instruction]) -> int:
 
 def _read_by_element(ins: Instruction) -> int:
     """How many elements of operand 0 an element of output 0 reads; 0 if that is not known."""
+    if not leaf_types(ins.type):
+        return 0
     try:
         answer = output_to_input(ins, 0)
     except HloscopeError:

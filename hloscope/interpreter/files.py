@@ -199,5 +199,8 @@ def _arranged(rest: Iterator[Array], type_: Type) -> Value:
         return tuple([_arranged(rest, inner) for inner in type_.elements])
     if not isinstance(type_, TensorType):
         return TOKEN
-    array: Any = restored(next(rest), type_)
+    given = next(rest)
+    if given.dtype.kind in "SU":
+        raise EvaluationError(f"an argument is an array of text, {given.dtype}")
+    array: Any = restored(given, type_)
     return array if array.ndim else array[()]  # type: ignore[no-any-return]

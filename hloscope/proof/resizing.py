@@ -139,6 +139,10 @@ def _(op: Constant, step: Step) -> Op:
     return Constant(print_literal(type_, cut), None)
 
 
+_MOST_MADE_UP: Final = 1 << 24
+"""Elements of a constant that are made up."""
+
+
 def constant_value(ins: Instruction) -> Any:
     """The elements of a constant; made up where they are left out of the text."""
     try:
@@ -147,6 +151,8 @@ def constant_value(ins: Instruction) -> Any:
         type_ = ins.type
         if "..." not in getattr(ins.op, "literal", "") or not isinstance(type_, TensorType):
             raise ShrinkError(f"the constant `{ins.name}` cannot be read: {error}") from None
+        if type_.num_elements > _MOST_MADE_UP:
+            raise ShrinkError(f"the constant `{ins.name}` is left out, and large") from None
         import numpy as np
 
         numbers = np.arange(type_.num_elements).reshape(type_.shape) % 5

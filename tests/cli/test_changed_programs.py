@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -70,3 +73,22 @@ def test_it_is_answered(question: str, text: str, code: int, said: str) -> None:
     done = CliRunner().invoke(app, question.split(), input=text)
     assert done.exit_code == code, done.output
     assert said in done.output
+
+
+def test_text_is_no_argument(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.array(["x"]))
+    words = ["run", "-", "--input", str(tmp_path / "a.npy")]
+    done = CliRunner().invoke(app, words, input="ENTRY e { ROOT p = f32[1] parameter(0) }")
+    assert done.exit_code == 2
+    assert "an array of text" in done.output
+
+
+def test_pictures_of_many_slices_take_no_memory() -> None:
+    size = 1 << 40
+    text = (
+        f"ENTRY e {{ p = pred[{size},2,2] parameter(0) z = pred[] constant(false)"
+        " ROOT r = pred[2] reduce(p, z), dimensions={0,1}, to_apply=o }"
+    )
+    body = "o { a = pred[] parameter(0) b = pred[] parameter(1) ROOT c = pred[] or(a, b) }\n"
+    done = CliRunner().invoke(app, ["index", "-", "--format", "svg"], input=body + text)
+    assert done.exit_code == 0, done.output
