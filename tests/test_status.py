@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import status
+from benchmarks import status, status_soundness
 
 CHILD = """
 import json, sys
@@ -46,3 +46,25 @@ def test_a_child_that_does_not_start_is_an_error(
     monkeypatch.setattr(status, "ROOT", tmp_path)
     with pytest.raises(RuntimeError, match="nothing_of_that_name"):
         list(status.xla_verdicts([("a", "1", "1")]))
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("print(\"failures: Counter({'missing back': 2, 'crash': 1})\")", "3 failures in 10,000"),
+        ("print('failures: Counter()')", "0 failures in 10,000"),
+        ("raise SystemExit(2)", "not measured, the search ended with 2"),
+        ("print('nothing')", "not measured, the search ended with 0"),
+    ],
+)
+def test_generated_programs_that_fail_are_counted(
+    code: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "tests/agreement/search.py"
+    script.parent.mkdir(parents=True)
+    for folder in (script.parent, script.parent.parent):
+        (folder / "__init__.py").touch()
+    script.write_text(code)
+    monkeypatch.setattr(status_soundness, "ROOT", tmp_path)
+    figure, _ = status_soundness.generated()
+    assert figure.count(said) == 2

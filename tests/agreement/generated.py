@@ -43,7 +43,7 @@ from tests.generator.kinds import COLLECTIVES
 from tests.generator.program import Node
 
 SPELL: Final = {"hlo": hlo_text, "mlir": stablehlo_text}
-MORE_DRAWS: Final = 24
+MORE_DRAWS: Final = 240
 """Further draws for programs that hide nothing, until all has moved that is claimed."""
 Pair = tuple[int, int]
 """An output and an input, both leaves by number."""
