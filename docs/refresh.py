@@ -16,6 +16,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 import nbformat
@@ -31,6 +32,13 @@ PICTURES: Final = {
     "docs/softmax.svg": "hloscope index examples/softmax.hlo --format svg --at 3,7,12",
 }
 """Files that a command prints."""
+TOUR: Final = ROOT / "docs/training_step.md"
+DUMP: Final = (
+    Path(os.environ.get("HLOSCOPE_SHARED", ROOT.parent / "shared"))
+    / "real/models/gpt2_tiny12_train_step.gpu.opt.hlo.txt"
+)
+"""The program of the tour, which is too large for this repository."""
+_TRANSCRIPT: Final = re.compile(r"^```transcript\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _BLOCK: Final = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _OPS_HEAD: Final = """\
 # Which ops have indexing rules and evaluation
@@ -41,12 +49,12 @@ Made by `hloscope ops` through `python docs/refresh.py`; not edited by hand.
 """
 
 
-def run(command: str) -> str:
-    """What a command line prints, both streams, started in the repository's folder."""
+def run(command: str, folder: Path = ROOT) -> str:
+    """What a command line prints, both streams, started in a folder."""
     before = Path.cwd()
-    os.chdir(ROOT)
+    os.chdir(folder)
     try:
-        if "|" in shlex.split(command, comments=True) or " < " in command:
+        if {"|", ">"} & {*shlex.split(command, comments=True)} or " < " in command:
             return _run_in_shell(command)
         _, *arguments = shlex.split(command, comments=True)
         return CliRunner().invoke(app, arguments, prog_name="hloscope").output
@@ -68,11 +76,22 @@ def blocks(text: str) -> Iterator[tuple[str, str]]:
         yield block.group(1), _renewed(block.group(1))
 
 
-def _renewed(block: str) -> str:
+def _renewed(block: str, folder: Path = ROOT) -> str:
     commands = [line for line in block.splitlines() if line.startswith("$ ")]
     return "\n".join(
-        f"{line}\n{run(line[2:])}" if "hloscope" in line else f"{line}\n" for line in commands
+        f"{line}\n{run(line[2:], folder)}" if "hloscope" in line else f"{line}\n"
+        for line in commands
     )
+
+
+def toured(text: str) -> str:
+    """The text of the tour with what its commands print of the dump today."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "train_step.hlo").symlink_to(DUMP.resolve())
+        return _TRANSCRIPT.sub(
+            lambda block: f"```transcript\n{_renewed(block.group(1), folder)}```", text
+        )
 
 
 def renewed(text: str) -> str:
@@ -115,6 +134,8 @@ def main() -> None:
     whole = dict(generated())
     whole |= {p: f"{nbformat.writes(executed(p))}\n" for p in NOTEBOOKS}
     pages = {p: renewed(p.read_text()) for p in PAGES if p not in whole}
+    if DUMP.exists():
+        pages[TOUR] = toured(TOUR.read_text())
     for path, text in (whole | pages).items():
         if not path.exists() or path.read_text() != text:
             path.write_text(text)

@@ -39,6 +39,15 @@ def test_python_examples_give_what_the_page_shows(
     assert not said, "".join(said)
 
 
+@pytest.mark.skipif(
+    not refresh.DUMP.exists(), reason="needs the conformance data beside the checkout (../shared)"
+)
+def test_the_tour_of_a_training_step_shows_what_the_commands_print() -> None:
+    text = refresh.TOUR.read_text()
+    assert "gemm_fusion_dot" in text
+    assert text == refresh.toured(text), "out of date; `make docs` writes it anew"
+
+
 def test_generated_files_are_up_to_date() -> None:
     for path, text in refresh.generated():
         assert path.read_text() == text, f"{name(path)} is out of date; run `make docs`"

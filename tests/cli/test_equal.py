@@ -69,7 +69,8 @@ def test_instructions_of_two_files(run: Any, tmp_path: Path) -> None:
 def test_what_is_not_exact_is_undecided(run: Any, tmp_path: Path) -> None:
     body = '  ROOT c = f32[4,8] custom-call(p0), custom_call_target="mine"'
     one = program(tmp_path, "one", body)
-    result = run("equal", one, one)
+    two = program(tmp_path, "two", body.replace("ROOT c", "ROOT d"))
+    result = run("equal", one, two)
     assert result.exit_code == 4
     assert "undecided: unknown: custom-call `mine`" in result.stdout
 
@@ -89,3 +90,16 @@ def test_different_kinds_are_wrong_usage(run: Any, tmp_path: Path) -> None:
     result = run("equal", one, MAP)
     assert result.exit_code == 2
     assert "two maps, two instructions or two programs" in result.stderr
+
+
+def test_programs_of_one_text_are_equal_whatever_is_known_of_their_ops(
+    run: Any, tmp_path: Path
+) -> None:
+    text = (
+        "ENTRY e { a = f32[4] parameter(0)"
+        ' ROOT r = f32[4] custom-call(a), custom_call_target="nobody", METADATA }'
+    )
+    for name, said in (("a.hlo", 'op_name="f"'), ("b.hlo", 'op_name="g"')):
+        (tmp_path / name).write_text(text.replace("METADATA", f"metadata={{{said}}}"))
+    result = run("equal", tmp_path / "a.hlo", tmp_path / "b.hlo")
+    assert (result.exit_code, result.stdout) == (0, "equal\n")
