@@ -20,7 +20,9 @@ from tests.generator.value_types import Tuple, Type, leaves
 COLLECTIVES: Final = {
     "stablehlo.all_gather", "stablehlo.all_reduce", "stablehlo.all_to_all",
     "stablehlo.collective_broadcast", "stablehlo.collective_permute", "stablehlo.reduce_scatter",
+    "all-to-all",
 }  # fmt: skip
+"""Ops by which processes meet; the last, of tuples, is HLO's alone."""
 CALLS: Final = {"func.call", "stablehlo.composite", "async-start"}
 SIZED: Final = {
     "stablehlo.dynamic_broadcast_in_dim", "stablehlo.dynamic_gather", "stablehlo.dynamic_iota",
