@@ -9,12 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hloscope.api.explaining import check, of_right_programs
 from hloscope.display.answer import Answer, OperandAnswer, OperandAnswers, OutputAnswer, to_json
-from hloscope.display.elements import elements_json as _elements_json
-from hloscope.display.elements import to_elements as _to_elements
-from hloscope.display.html import html_fragment
-from hloscope.display.html import to_html as _to_html
-from hloscope.display.latex import to_latex as _to_latex
-from hloscope.display.reads import to_svg as _to_svg
 from hloscope.display.text import to_print_indexing, to_text
 from hloscope.fusion.leaves import leaf_types
 from hloscope.indexing import Accesses, IndexingMap
@@ -22,9 +16,17 @@ from hloscope.ir.graph import Module
 from hloscope.lazy import lazy
 
 if TYPE_CHECKING:
+    import hloscope.display.elements as elements
+    import hloscope.display.html as html
+    import hloscope.display.latex as latex
+    import hloscope.display.reads as reads
     import hloscope.proof as proof
     from hloscope.proof import Check, Verifier
 else:
+    elements = lazy("hloscope.display.elements")
+    html = lazy("hloscope.display.html")
+    latex = lazy("hloscope.display.latex")
+    reads = lazy("hloscope.display.reads")
     proof = lazy("hloscope.proof")
 
 FEW: Final = 64
@@ -142,7 +144,7 @@ class Indexing:
         Raises:
             ValueError: The tensor has no such element.
         """
-        return _to_svg(self.answer, None if at is None else tuple(at))
+        return reads.to_svg(self.answer, None if at is None else tuple(at))
 
     @of_right_programs
     def to_elements(self, at: Sequence[int]) -> str:
@@ -162,7 +164,7 @@ class Indexing:
           operand 0  f32[4,8]  p   1 element
             [2, 5]
         """
-        return _to_elements(self.answer, tuple(at))
+        return elements.to_elements(self.answer, tuple(at))
 
     def elements_json(self, at: Sequence[int]) -> dict[str, Any]:
         """The same as an object of schema `hloscope.elements/1`.
@@ -170,7 +172,7 @@ class Indexing:
         Raises:
             ValueError: The tensor has no such element.
         """
-        return _elements_json(self.answer, tuple(at), self._file)
+        return elements.elements_json(self.answer, tuple(at), self._file)
 
     @of_right_programs
     def to_html(self, at: Sequence[int] | None = None) -> str:
@@ -179,12 +181,12 @@ class Indexing:
         Raises:
             ValueError: The tensor has no such element.
         """
-        return _to_html(self.answer, None if at is None else tuple(at))
+        return html.to_html(self.answer, None if at is None else tuple(at))
 
     @of_right_programs
     def to_latex(self) -> str:
         """The maps as LaTeX, an `aligned` environment, which needs `amsmath`."""
-        return _to_latex(self.answer)
+        return latex.to_latex(self.answer)
 
     @of_right_programs
     def __str__(self) -> str:
@@ -194,7 +196,7 @@ class Indexing:
 
     @of_right_programs
     def _repr_html_(self) -> str:
-        return html_fragment(self.answer)
+        return html.html_fragment(self.answer)
 
 
 def _proved(answer: Answer, output: OutputAnswer, verifier: Verifier) -> OutputAnswer:
