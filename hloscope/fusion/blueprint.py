@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from hloscope.ir.graph import Computation, Instruction
 from hloscope.ir.types import TensorType, Type
@@ -16,14 +16,15 @@ class Numbering:
 
     def __init__(self) -> None:
         self._by_value: dict[object, int] = {}
-        self._by_identity: dict[int, tuple[object, int]] = {}
+        self.known: Final[dict[int, tuple[object, int]]] = {}
+        """Values and their numbers, by identity."""
 
     def __call__(self, value: object) -> int:
         """Number of `value`; equal values have equal numbers."""
-        known = self._by_identity.get(id(value))
+        known = self.known.get(id(value))
         if known is None:
             number = self._by_value.setdefault(value, len(self._by_value))
-            known = self._by_identity[id(value)] = (value, number)
+            known = self.known[id(value)] = (value, number)
         return known[1]
 
 
@@ -70,15 +71,17 @@ class Blueprints:
     def _key(self, computation: Computation) -> object:
         position: dict[Instruction, int] = {}
         row: list[object] = []
-        op_of, type_number = self.op_of, self.type_number
+        ops, types = self.op_number.known, self.type_number.known
         for at, ins in enumerate(computation.instructions):
             position[ins] = at
-            row.append(op_of(ins))
-            row.append(type_number(ins.type))
-            for operand in ins.operands:
-                row.append(position.get(operand, operand))  # a region may read outer values
-            for callee in ins.calls:
-                row.append(~self._of[callee])  # negative: no operand
+            op = ops.get(id(ins.op))
+            of_op = self.op_of(ins) if op is None or type(ins.op) is Constant else op[1]
+            of_type = types.get(id(ins.type))
+            row.append(of_op)
+            row.append(self.type_number(ins.type) if of_type is None else of_type[1])
+            row += [position.get(value, value) for value in ins.operands]  # or an outer value
+            if ins.calls:
+                row += [~self._of[callee] for callee in ins.calls]  # negative: no operand
             row.append(None)
         row.append(position[computation.root])
         return tuple(row)
