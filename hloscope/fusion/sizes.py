@@ -77,9 +77,9 @@ class Sizes:
 
     def _is_in_step(self, ins: Instruction) -> bool:
         if not self.concern(ins):
-            has = self._leaves.has_sizes
+            has, plain = self._leaves.has_sizes, self._leaves.plain
             inside = [value.type for c in ins.calls for value in (*c.parameters, c.root)]
-            if not any(map(has, inside)):
+            if not any([id(type) not in plain and has(type) for type in inside]):
                 return True
         return all(a == b for a, b in self._meetings(ins))
 
