@@ -7,14 +7,15 @@ from typing import Final
 from hloscope.display.answer import Answer
 from hloscope.display.boxes import Index
 from hloscope.display.parts import access_parts
-from hloscope.display.reads import to_svg
+from hloscope.display.reads import MAX_UNTOUCHED, to_svg
 from hloscope.display.text import headline, untouched_names
 from hloscope.hlo_parser.brief import brief_type
 from hloscope.indexing import Access, Precision
 from hloscope.visible import in_page
 
 _STYLE: Final = """\
-.hloscope{font:14px/1.5 system-ui,sans-serif;color:#1c2733;background:#fff;max-width:75em}
+.hloscope{font:14px/1.5 system-ui,sans-serif;color:#1c2733;background:#fff;max-width:75em;
+padding:.5em 1em}
 .hloscope code{font:12.5px ui-monospace,Menlo,Consolas,monospace;white-space:pre-wrap}
 .hloscope table{border-collapse:collapse;margin:1em 0}
 .hloscope td,.hloscope th{text-align:left;vertical-align:top;padding:.3em 1.2em .3em 0;
@@ -22,6 +23,11 @@ border-bottom:1px solid #e4e8ee}
 .hloscope th{color:#66717f;font-weight:500}
 .hloscope .exact{color:#2b8a3e}.hloscope .over{color:#b35c00}.hloscope .unknown{color:#c92a2a}
 .hloscope svg{max-width:100%;height:auto}
+@media (prefers-color-scheme:dark){
+.hloscope{color:#dfe6ee;background:#14191f}
+.hloscope td,.hloscope th{border-color:#38424e}.hloscope th{color:#97a3b0}
+.hloscope .exact{color:#69db7c}.hloscope .over{color:#ffa94d}.hloscope .unknown{color:#ff8787}
+}
 """
 
 
@@ -29,7 +35,8 @@ def to_html(answer: Answer, at: Index | None = None) -> str:
     """A complete page: the instruction, the picture, the table of maps."""
     title = in_page(headline(answer.instruction, answer.opcode))
     return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta name="color-scheme" content="light dark"><title>{title}</title>'
         f"</head>\n<body>\n{html_fragment(answer, at)}</body></html>\n"
     )
 
@@ -60,7 +67,7 @@ def _rows(answer: Answer) -> list[list[str]]:
                 rows.append([*head, *_cells(access, answer.sizes(asked))])
                 head = ["", "", ""]
         if len(output.operands) > len(output.touched):
-            names = in_page(untouched_names(answer, output))
+            names = in_page(untouched_names(answer, output, MAX_UNTOUCHED))
             rows.append([str(output.number), names, "", "not touched", "", ""])
     return rows
 

@@ -3,7 +3,8 @@
 The last two dimensions are a grid; of the others, the first slices in which something is marked are
 drawn beside and below each other.  A tensor that is larger than the grid is drawn in blocks: a cell
 then stands for several elements and is marked if one of them is.  Under the cursor, a marked cell
-tells which elements it stands for, and how many of them are marked.
+tells which elements it stands for, and how many of them are marked.  Where the reader prefers dark
+pages, the colours are others.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, product
 from math import prod
+from textwrap import wrap
 from typing import Final
 
 from hloscope.display.boxes import Box, Index
@@ -19,10 +21,27 @@ from hloscope.visible import in_page
 
 MAX_COLUMNS, MAX_ROWS, MAX_SLICES = 32, 24, 6
 OUTPUT: Final = "#e8590c"
-READS: Final = ("#1864ab", "#74b3f0", "#b79ced", "#7bc8a4", "#f0b94a")
+READS: Final = ("#1864ab", "#74b3f0", "#b79ced", "#56b48a", "#dfa021")
 """Colours of what is read; the first is the darkest and drawn on top of the others."""
 _PAGE, _FRAME, _EMPTY, _INK, _FAINT = "#ffffff", "#d5dbe3", "#eef1f5", "#1c2733", "#66717f"
+_DARK: Final = {
+    _PAGE: "#14191f",
+    _FRAME: "#38424e",
+    _EMPTY: "#252d36",
+    _INK: "#dfe6ee",
+    _FAINT: "#97a3b0",
+    OUTPUT: "#ff8a4c",
+    READS[0]: "#9fd0ff",
+    READS[1]: "#3d7fc4",
+}
+"""What dark pages have instead of a colour; the others are seen well on both."""
+_STYLE: Final = "".join(
+    f'.hloscope-picture [{part}="{light}"]{{{part}:{dark}}}'
+    for part, light, dark in [("stroke" if c == _FRAME else "fill", c, d) for c, d in _DARK.items()]
+)
 _CHAR, _LINE, _PAD, _GAP = 7.0, 17, 18, 40
+_CAPTION_CHAR, _COLUMNS = 8.0, 130
+"""Width of a bold character of the caption, and characters of a line: longer ones are wrapped."""
 _LABEL, _SPACE, _WIDE = 15, 16, 340
 _ROOM: Final = 1080
 """Panels beside each other are no wider; the others stand below."""
@@ -120,7 +139,8 @@ def svg(panels: Sequence[Panel], *, caption: str = "", notes: Sequence[str] = ()
     (2, True)
     """
     body: list[str] = []
-    top = float(_PAD + (_LINE + 12 if caption else 0))
+    head_lines = _wrapped(caption) if caption else []
+    top = float(_PAD + (_LINE * len(head_lines) + 12 if caption else 0))
     x, widest, bottom = float(_PAD), 0.0, top
     for panel in panels:
         parts, wide, end = _panel(panel, x, top)
@@ -130,14 +150,15 @@ def svg(panels: Sequence[Panel], *, caption: str = "", notes: Sequence[str] = ()
         body += parts
         widest, bottom = max(widest, x + wide), max(bottom, end)
         x += wide + _GAP
-    for note in notes:
+    for line in [line for note in notes for line in _wrapped(note)]:
         bottom += _LINE
-        body.append(_text(_PAD, bottom, note, colour=_FAINT))
-        widest = max(widest, _PAD + len(note) * _CHAR)
-    width = max(widest, _PAD + len(caption) * (_CHAR + 0.6)) + _PAD
+        body.append(_text(_PAD, bottom, line, colour=_FAINT))
+        widest = max(widest, _PAD + len(line) * _CHAR)
+    width = max([widest, *(_PAD + len(line) * _CAPTION_CHAR for line in head_lines)]) + _PAD
     height = bottom + _PAD
     head = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{width:.0f}" '
+        '<svg xmlns="http://www.w3.org/2000/svg" class="hloscope-picture" role="img" '
+        f'width="{width:.0f}" '
         f'height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}" '
         'font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, monospace" font-size="11.5">'
     )
@@ -146,17 +167,28 @@ def svg(panels: Sequence[Panel], *, caption: str = "", notes: Sequence[str] = ()
         f'fill="{_PAGE}" stroke="{_FRAME}"/>'
     )
     title = [f"<title>{in_page(caption)}</title>"] if caption else []
-    if caption:
-        title.append(_text(_PAD, _PAD + 10, caption, size=13, weight=600))
-    return "\n".join([head, *title[:1], frame, *title[1:], *body, "</svg>"]) + "\n"
+    style = f"<style>@media (prefers-color-scheme: dark){{{_STYLE}}}</style>"
+    said = [
+        _text(_PAD, _PAD + 10 + k * _LINE, line, size=13, weight=600)
+        for k, line in enumerate(head_lines)
+    ]
+    return "\n".join([head, *title, style, frame, *said, *body, "</svg>"]) + "\n"
+
+
+def _wrapped(text: str) -> list[str]:
+    """The text in lines no wider than the picture; only names that are longer are broken."""
+    return wrap(text, _COLUMNS, break_on_hyphens=False) or [text]
 
 
 def _panel(panel: Panel, x: float, y: float) -> tuple[list[str], float, float]:
     """SVG elements of a panel, its width and the y where it ends."""
     grid = _Grid.of(panel.shape)
-    out = [_text(x, y + 10, panel.title, weight=600)]
-    widest, broad = len(panel.title), 0.0
-    y += _LINE + 3
+    out: list[str] = []
+    widest, broad = 0, 0.0
+    for line in _wrapped(panel.title):
+        out.append(_text(x, y + 10, line, weight=600))
+        widest, y = max(widest, len(line)), y + _LINE
+    y += 3
     slices, more = _slices(panel)
     margin = _margin(grid) if len(panel.shape) > 1 else 0.0
     left, side = x, grid.columns * grid.size + margin
@@ -177,14 +209,16 @@ def _panel(panel: Panel, x: float, y: float) -> tuple[list[str], float, float]:
     y += _height(grid, slices[0]) + above
     lines = [f"… and {more} slices more"] if more else []
     if grid.is_blocks:
-        lines.append(f"a cell is {grid.row_block} × {grid.column_block} elements")
+        rows = f"{grid.row_block:,} × " if len(panel.shape) > 1 else ""
+        lines.append(f"a cell is {rows}{grid.column_block:,} elements")
     y += 4
     for mark in panel.marks:
         if mark.label:
             out.append(_square(x, y + 1, 9, mark.colour))
-            out.append(_text(x + 15, y + 9.5, mark.label))
-            widest, y = max(widest, len(mark.label) + 2), y + _LINE
-    for line in [*panel.notes, *lines]:
+        for line in _wrapped(mark.label) if mark.label else ():
+            out.append(_text(x + 15, y + 9.5, line))
+            widest, y = max(widest, len(line) + 2), y + _LINE
+    for line in [line for note in (*panel.notes, *lines) for line in _wrapped(note)]:
         out.append(_text(x, y + 9.5, line, colour=_FAINT))
         widest, y = max(widest, len(line)), y + _LINE
     return out, max(broad, widest * _CHAR), y
@@ -229,7 +263,7 @@ def _ticks(grid: _Grid, x: float, y: float, *, rows: bool) -> Iterator[str]:
     for row in range(0, grid.rows if rows else 0, max(1, -(-grid.rows // _TICKS))):
         label = str(row * grid.row_block)
         at = x - 3 - _TICK_CHAR * len(label)
-        yield _text(at, y + row * grid.size + 8, label, colour=_FAINT, size=9)
+        yield _text(at, y + (row + 0.5) * grid.size + 2.5, label, colour=_FAINT, size=9)
 
 
 def _cells(panel: Panel, prefix: Index, grid: _Grid, x: float, y: float) -> Iterator[str]:

@@ -19,6 +19,8 @@ from hloscope.ir.types import TensorType, Type
 MAX_POINTS: Final = 1 << 18
 """An access that touches more elements from one element, and no box, is said, not drawn."""
 MAX_PANELS: Final = 8
+MAX_UNTOUCHED: Final = 4
+"""Operands that are not touched are named up to here, beyond counted: a tuple has many."""
 
 
 def to_svg(answer: Answer, at: Index | None = None) -> str:
@@ -60,7 +62,7 @@ def _notes(answer: Answer, count: int) -> list[str]:
     first = answer.outputs[0]
     if answer.direction == "output_to_input":
         if len(first.operands) > len(first.touched):
-            notes.append(f"not read: {untouched_names(answer, first)}")
+            notes.append(f"not read: {untouched_names(answer, first, MAX_UNTOUCHED)}")
         if len(answer.outputs) > 1:
             notes.append(f"this is output {first.number}, of {len(answer.outputs)}")
     elif missed := [output_name(answer, o) for o in answer.outputs if not o.touched]:
@@ -116,6 +118,8 @@ def _touched(
             names = list(access.map.names.values())[-len(lowest) :]
             values = ", ".join(f"{n} = {v}" for n, v in zip(names, lowest, strict=True))
             notes.append(f"drawn for {values}")
+    if not marks and not any(note.endswith("not drawn") for note in notes):
+        notes.insert(0, "nothing of it for this element")
     marks.sort(key=lambda mark: -mark[2])
     colours = READS[: len(marks)][::-1] + READS[-1:] * len(marks)
     drawn = [Mark(b, c, label) for (b, label, _), c in zip(marks, colours, strict=False)]

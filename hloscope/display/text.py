@@ -105,10 +105,10 @@ def output_name(answer: Answer, output: OutputAnswer) -> str:
     return f"output {output.number}" if many else "the output"
 
 
-def untouched_names(answer: Answer, output: OutputAnswer) -> str:
-    """The names of the operands of which nothing is touched; their number if there are many."""
+def untouched_names(answer: Answer, output: OutputAnswer, most: int = MAX_NAMED) -> str:
+    """The names of the operands of which nothing is touched; their number if more than `most`."""
     count = len(output.operands) - len(output.touched)
-    if count > MAX_NAMED:
+    if count > most:
         return f"{count} {answer.what}s"
     unread = [o for o in output.operands if not o.accesses]
     return brief_list(unread, lambda o: f"{answer.what} {o.number} {o.name}")

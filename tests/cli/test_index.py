@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import pytest
 
 from hloscope import IndexingMap
+from tests.cli.conftest import Run
 
 SOFTMAX, KV = "examples/softmax.hlo", "examples/kv_cache.hlo"
 CONV, TRANSPOSE = "examples/convolution.hlo", "examples/transpose.hlo"
@@ -277,3 +278,21 @@ def test_misuse_is_a_usage_error(run: Any, arguments: list[str], message: str) -
     assert result.exit_code == 2
     assert result.stdout == ""
     assert message in result.stderr
+
+
+def test_pictures_say_of_what_nothing_is_touched(run: Run) -> None:
+    picture = run("index", KV, "append_fusion", "--format", "svg")
+    assert "nothing of it for this element" in picture.output
+
+
+def test_pages_count_the_operands_of_a_tuple_that_are_not_touched(run: Run, tmp_path: Path) -> None:
+    names = [f"x{k}" for k in range(9)]
+    body = "".join(f"  {name} = f32[2] parameter({k})\n" for k, name in enumerate(names))
+    types = ", ".join(["f32[2]"] * 9)
+    program = tmp_path / "step.hlo"
+    program.write_text(
+        f"HloModule m\nENTRY e {{\n{body}  ROOT t = ({types}) tuple({', '.join(names)})\n}}\n"
+    )
+    page = run("index", str(program), "--format", "html").output
+    assert page.count("8 operands") == 10  # in the picture and with each output
+    assert len(page) < 12_000

@@ -134,16 +134,55 @@ def test_names_are_escaped(nasty: str) -> None:
     assert "<script" not in text
 
 
-def test_everything_lies_inside_the_picture() -> None:
-    long = "a_name_that_is_much_longer_than_its_tensor"
+@pytest.mark.parametrize("times", [1, 3, 40])
+def test_everything_lies_inside_the_picture(times: int) -> None:
+    long = "a_name_that_is_much_longer_than_its_tensor" * times
     text = svg([Panel(long, (3, 3)), Panel(long, (), [Mark([()], OUTPUT, long)])], caption=long)
     root = ElementTree.fromstring(text)
     width, height = float(str(root.get("width"))), float(str(root.get("height")))
     for element in root.iterfind(".//s:text", SPACE):
         x, y = float(str(element.get("x"))), float(str(element.get("y")))
-        assert x + 6 * len(str(element.text)) <= width
+        size = float(element.get("font-size", "11.5"))
+        assert x + 0.602 * size * len(str(element.text)) <= width
         assert y <= height
+    assert width < 1200
     for path in root.iterfind(".//s:path", SPACE):
         for x, y in re.findall(r"M([\d.]+) ([\d.]+)", str(path.get("d"))):
             assert float(x) < width
             assert float(y) < height
+
+
+def test_a_long_note_is_wrapped_and_says_the_same() -> None:
+    note = "not read: " + ", ".join(f"operand {k} name_{k}" for k in range(40))
+    text = svg([Panel("x", (3,))], notes=[note])
+    assert " ".join(words(text)).endswith(note)
+    assert float(str(ElementTree.fromstring(text).get("width"))) < 1200
+
+
+def test_blocks_of_a_vector_have_one_size() -> None:
+    assert "a cell is 3,125 elements" in words(svg([Panel("x", (100_000,))]))
+
+
+def contrast(one: str, other: str) -> float:
+    """Of two colours, as WCAG 2 defines it."""
+
+    def luminance(colour: str) -> float:
+        parts = (int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5))
+        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_text_and_marks_are_seen_on_light_and_on_dark_pages() -> None:
+    text = svg([Panel("x", (2, 2), [Mark([(range(1), range(1))], READS[0], "here")], ["a note"])])
+    dark = dict(re.findall(r'\[fill="(#\w+)"\]\{fill:(#\w+)\}', text))
+    page = str(ElementTree.fromstring(text).find("s:rect", SPACE).get("fill"))  # type: ignore[union-attr]
+    inks = {str(t.get("fill")) for t in ElementTree.fromstring(text).iterfind(".//s:text", SPACE)}
+    empty = str(ElementTree.fromstring(text).find(".//s:path", SPACE).get("fill"))  # type: ignore[union-attr]
+    for shown in ({}, dark):
+        background, unmarked = shown.get(page, page), shown.get(empty, empty)
+        assert all(contrast(shown.get(ink, ink), background) >= 4.5 for ink in inks)
+        assert all(contrast(shown.get(c, c), unmarked) >= 1.7 for c in (OUTPUT, *READS))
+    assert contrast(page, "#000000") > 20 > 2 > contrast(dark[page], "#000000")
