@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -53,12 +53,19 @@ def equal(first: str, second: str, as_json: bool) -> None:
 
 def _side(text: str) -> IndexingMap | InstructionView | Program:
     """What an argument means."""
-    if "->" in text or text.strip() == "KNOWN EMPTY":
+    if _is_map(text):
         return IndexingMap.parse(text)
     file, colon, name = text.rpartition(":")
-    if colon and not Path(text).exists():
+    if colon and not os.path.exists(text):
         return read_right_program(file)[name]
     return read_right_program(text)
+
+
+def _is_map(text: str) -> bool:
+    """Is a map meant, a broken one perhaps, and no file?"""
+    if "->" in text or text.strip() == "KNOWN EMPTY":
+        return True
+    return text.lstrip().startswith("(") and not os.path.exists(text.rpartition(":")[0] or text)
 
 
 def _comparisons(

@@ -23,12 +23,10 @@ from hloscope.fusion.analysis import Convention
 from hloscope.lazy import lazy
 
 if TYPE_CHECKING:
-    from hloscope import proof
     from hloscope.cli import proofs
     from hloscope.cli.proofs import Tally
     from hloscope.proof import Verifier
 else:
-    proof = lazy("hloscope.proof")
     proofs = lazy("hloscope.cli.proofs")
 
 Answering: TypeAlias = Callable[[InstructionView], Indexing]
@@ -81,6 +79,12 @@ def _element(_: click.Context, __: click.Parameter, value: str | None) -> Index 
     help="With --by-execution: write what refutes maps as a program and its inputs.",
 )
 @click.option("--seed", metavar="N", type=int, default=0, help="Of the elements --verify samples.")
+@click.option(
+    "--seconds",
+    metavar="S",
+    type=click.FloatRange(0, min_open=True),
+    help="With --verify: processor time of all proofs, by default more for a larger program.",
+)
 @click.option("--strict", is_flag=True, help="With --verify: exit 4 if anything is undecided.")
 @click.option("--all", "everything", is_flag=True, help="All instructions, a JSON line for each.")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", help="What to print.")
@@ -103,6 +107,7 @@ def index(
     by_execution: bool,
     evidence_dir: str | None,
     seed: int,
+    seconds: float | None,
     strict: bool,
     everything: bool,
     form: str,
@@ -132,6 +137,7 @@ def index(
                 at is not None and everything
             ),
             "--strict says what --verify does with what is undecided": strict and not verify,
+            "--seconds is what the proofs of --verify may take": seconds is not None and not verify,
             "--by-execution says how --verify proves": by_execution and not verify,
             "--evidence-dir keeps what --by-execution refutes": (
                 evidence_dir is not None and not by_execution
@@ -150,12 +156,15 @@ def index(
             return view.indexing(output, operand, physical, linear=linear)
         return view.indexing_from(from_operand, output, physical, linear=linear)
 
-    answer: Answering = asked
-    tally = proofs.Tally(strict, evidence_dir) if verify else None
-    if tally is not None:
-        verifier = proof.Verifier(seed=seed, by_execution=by_execution, convention=convention)
-        answer = _proving(asked, verifier, tally)
     program = read_program(file).by_convention(convention)
+    answer: Answering = asked
+    tally: Tally | None = None
+    if verify:
+        tally = proofs.Tally(strict, evidence_dir)
+        verifier = proofs.verifier_of(
+            program, seconds, convention=convention, seed=seed, by_execution=by_execution
+        )
+        answer = _proving(asked, verifier, tally)
     if everything:
         _print_all(program, answer)
     else:
@@ -164,7 +173,7 @@ def index(
             raise click.UsageError(f"`{name}` names {len(views)} instructions; a picture shows one")
         _print_answers(views, answer, form, at)
     if tally is not None:
-        tally.end(summary=everything)
+        tally.end(verifier, summary=everything)
 
 
 def _proving(asked: Answering, verifier: Verifier, tally: Tally) -> Answering:

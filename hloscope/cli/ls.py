@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -79,7 +80,7 @@ def ls(
         raise click.UsageError("--like and --source both say where instructions come from")
     if tsv and as_json:
         raise click.UsageError("--tsv and --json are two forms")
-    if Path(file).is_dir():
+    if os.path.isdir(file):
         print_dumps(Path(file), as_json=as_json, tsv=tsv)
         return
     program = read_program(file)

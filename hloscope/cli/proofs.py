@@ -7,11 +7,38 @@ from typing import Final
 
 import click
 
-from hloscope.api import Indexing
-from hloscope.proof import Check, Outcome, write_evidence
+from hloscope.api import Indexing, Program
+from hloscope.fusion.analysis import Convention
+from hloscope.proof import SECONDS_ALL, Check, Outcome, Verifier, write_evidence
 
 DISAGREES: Final = 5
 UNDECIDED: Final = 4
+SECONDS: Final = 1.0
+"""Processor time of all proofs of a program of at most `FEW` instructions."""
+FEW: Final = 200
+SECONDS_EACH: Final = 0.02
+"""So much more for each further instruction."""
+
+
+def verifier_of(
+    program: Program,
+    seconds: float | None,
+    *,
+    convention: Convention,
+    seed: int,
+    by_execution: bool,
+) -> Verifier:
+    """What proves the answers about a program: within so many seconds, or what its size allows."""
+    more = max(0, sum(1 for _ in program) - FEW)
+    total = SECONDS + SECONDS_EACH * more if seconds is None else seconds
+    of_isl = min(total, SECONDS_ALL) if seconds is None else total
+    return Verifier(
+        seed=seed,
+        seconds_of_isl=of_isl,
+        total=total,
+        by_execution=by_execution,
+        convention=convention,
+    )
 
 
 class Tally:
@@ -58,7 +85,7 @@ class Tally:
             paths = write_evidence(violation, self._folder, name)
             click.echo(f"written: {', '.join(map(str, paths))}", err=True)
 
-    def end(self, *, summary: bool = False) -> None:
+    def end(self, verifier: Verifier, *, summary: bool = False) -> None:
         """Print how many proofs there were, if asked for; exit if not all went well."""
         if summary:
             counts = [f"{self._counts[o]} {o}" for o in Outcome if self._counts[o]]
@@ -66,6 +93,8 @@ class Tally:
             runs = [f"{number} {what}" for what, number in self._runs.items() if number]
             every = ", ".join([*counts, *runs]) or "none"
             click.echo(f"verified {total} operands: {every}", err=True)
+        if verifier.allowance.is_spent and self._counts[Outcome.UNDECIDED]:
+            click.echo(f"{verifier.allowance.reason}; --seconds gives them more", err=True)
         ctx = click.get_current_context()
         if self._counts[Outcome.REFUTED]:
             ctx.exit(DISAGREES)

@@ -61,6 +61,8 @@ def read_iota(text: str, start: int = 0) -> tuple[Iota, int]:
     permutation = read_dims(f"{{{found[2]}}}") if found[2] else tuple(range(len(source)))
     if sorted(permutation) != list(range(len(source))):
         fail(f"expected a permutation of {len(source)} dimensions", text, found.start(2))
+    if not all(source):
+        fail("a size is 0", text, start, found.end())
     _limit(prod(source), text, start, found.end())
     return Iota(source, permutation), found.end()
 
@@ -173,6 +175,8 @@ def read_mesh(text: str, start: int = 0) -> tuple[Mesh, int]:
             fail(f"expected `'axis'=size`, found `{part}`", text, at, at + len(part))
         if axis[1] in dict(axes):
             fail(f"axis `{axis[1]}` occurs twice", text, at, at + len(part))
+        if not int(axis[2]):
+            fail(f"axis `{axis[1]}` has size 0", text, at, at + len(part))
         axes.append((axis[1], int(axis[2])))
     total = prod(size for _, size in axes)
     _limit(total, text, start, end)

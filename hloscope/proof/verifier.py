@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
+from math import inf
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,6 +15,7 @@ from hloscope.fusion.blueprint import Blueprints
 from hloscope.indexing import Accesses
 from hloscope.ir.graph import Computation, Instruction
 from hloscope.ir.views import captured
+from hloscope.proof.allowance import SECONDS, SECONDS_ALL, SECONDS_MORE, Allowance, Purse
 from hloscope.proof.bodies import StepsThroughBodies
 from hloscope.proof.check import Check, Executed, Outcome
 from hloscope.proof.execution import Execution
@@ -29,12 +31,6 @@ if TYPE_CHECKING:
 
 BUDGET: Final = 200_000
 """Steps of isl for the walk from an output, and again for each operand; a second or two."""
-SECONDS: Final = 3.0
-"""Time of isl for the questions about one output."""
-SECONDS_MORE: Final = 0.4
-"""The same where all elements of the output are looked at as well."""
-SECONDS_ALL: Final = 24.0
-"""Time of isl for all questions to one verifier."""
 
 
 class Verifier:
@@ -43,7 +39,7 @@ class Verifier:
     Attributes:
         seed: Of the elements and run-time values that are drawn.
         budget: Steps of isl for each output.
-        seconds: Time of isl for each output.
+        allowance: The time for each output and for everything.
         by_execution: Is the program run too?
         convention: Of the answers: what an output of a reduction reads.
     """
@@ -54,13 +50,14 @@ class Verifier:
         seed: int = 0,
         budget: int = BUDGET,
         seconds: float = SECONDS,
+        seconds_of_isl: float = SECONDS_ALL,
+        total: float = inf,
         by_execution: bool = False,
         convention: Convention = "structural",
     ) -> None:
         self.seed: Final = seed
         self.budget: Final = budget
-        self.seconds: Final = seconds
-        self._clock: Final = Clock(seconds)
+        self.allowance: Final = Allowance(seconds, seconds_of_isl, total)
         self.by_execution: Final = by_execution
         self.convention: Final = convention
         self._steps = StepsThroughBodies(convention)
@@ -123,6 +120,9 @@ class Verifier:
                 self._done[key] = Check(Outcome.UNCLAIMED)
             if key in self._done or key in left:
                 continue
+            if self.allowance.is_spent:
+                self._done[key] = Check(Outcome.UNDECIDED, reason=self.allowance.reason)
+                continue
             truth = self._truth(ins, output, computation)
             try:
                 left[key] = Question(truth, operand, leaf, accesses, order, inverse)
@@ -130,9 +130,9 @@ class Verifier:
                 self._done[key] = Check(Outcome.UNDECIDED, reason=str(error))
             except UnsupportedError as error:
                 self._done[key] = Check(Outcome.UNDECIDED, reason=error.message)
-        compared = _compare([*left.values()], self._clock)
+        compared = _compare([*left.values()], self.allowance)
         for (key, question), check in zip(left.items(), compared, strict=True):
-            if self.by_execution and not check.is_refuted:
+            if self.by_execution and not check.is_refuted and not self.allowance.is_spent:
                 check = self._run(question, check, order)
             self._done[key] = check
         return [self._done[key] for key in keys]
@@ -224,7 +224,7 @@ def _with_executed(check: Check, executed: Executed, inverse: bool) -> Check:
     )
 
 
-def _compare(questions: Sequence[Question], clock: Clock) -> list[Check]:
+def _compare(questions: Sequence[Question], allowance: Allowance) -> list[Check]:
     """First at points: what they refute needs no more proof.  Then by isl, in its own process.
 
     Where an output has few elements, isl gets little time before all of them are looked at.
@@ -234,17 +234,20 @@ def _compare(questions: Sequence[Question], clock: Clock) -> list[Check]:
     by_isl: list[Looked | UndecidedError] = [UndecidedError("not asked") for _ in questions]
     open_ = [k for k, found in enumerate(points) if not _is_refuting(found)]
     few = bool(questions) and questions[0].truth.are_few
-    _ask_isl(questions, [k for k in open_ if _is_whole(points[k])], clock.again, by_isl)
+    _ask_isl(
+        questions, [k for k in open_ if _is_whole(points[k])], allowance.again, allowance, by_isl
+    )
     open_ = [k for k in open_ if not _is_whole(points[k])]
-    _ask_isl(questions, open_, clock.shortly if few else clock.first, by_isl)
+    purse = allowance.shortly if few else allowance.first
+    _ask_isl(questions, open_, purse, allowance, by_isl)
     open_ = [k for k in open_ if isinstance(by_isl[k], UndecidedError)]
-    if few:
+    if few and not allowance.is_spent:
         for k in open_:
             more = _tried(partial(questions[k].at_points, everywhere=True))
             if isinstance(more, Looked):
                 points[k] = more
         open_ = [k for k in open_ if not _is_whole(points[k]) and not _is_refuting(points[k])]
-        _ask_isl(questions, open_, clock.first, by_isl)
+        _ask_isl(questions, open_, allowance.first, allowance, by_isl)
     each = (perf_counter() - begin) / max(1, len(questions))
     return [_judged(*found, each) for found in zip(questions, points, by_isl, strict=True)]
 
@@ -253,14 +256,16 @@ def _ask_isl(
     questions: Sequence[Question],
     open_: Sequence[int],
     purse: Purse,
+    allowance: Allowance,
     found: list[Looked | UndecidedError],
 ) -> None:
     """Put questions to isl, which has so much time for all; none may take more than half of it."""
-    left = purse.ready()
+    left = allowance.ready(purse)
     if not open_:
         return
     if left <= 0:
-        found[:] = [UndecidedError(NO_TIME) if k in open_ else f for k, f in enumerate(found)]
+        why = UndecidedError(allowance.reason if allowance.is_spent else NO_TIME)
+        found[:] = [why if k in open_ else f for k, f in enumerate(found)]
         return
     context()  # isl is loaded once, not in every child
     most = max(left / 2, SECONDS_MORE)
@@ -274,33 +279,6 @@ def _ask_isl(
             purse.left -= taken
     finally:
         apart.stop()
-
-
-@dataclass(slots=True)
-class Purse:
-    """Time for isl: so much for one output, and so much for all."""
-
-    seconds: float
-    left: float
-
-    def ready(self) -> float:
-        """The time for the next output."""
-        return max(0.0, min(self.seconds, self.left))
-
-
-class Clock:
-    """The time of one verifier for isl.
-
-    Attributes:
-        first: Where nothing else decides.
-        shortly: Before all elements of an output are looked at.
-        again: Where all have been: it would be a second proof.
-    """
-
-    def __init__(self, seconds: float) -> None:
-        self.first: Final = Purse(seconds, SECONDS_ALL)
-        self.shortly: Final = Purse(min(seconds, SECONDS_MORE), SECONDS_ALL / 2)
-        self.again: Final = Purse(min(seconds, SECONDS_MORE), SECONDS_ALL / 8)
 
 
 def _is_refuting(found: Looked | UndecidedError) -> bool:

@@ -92,6 +92,30 @@ def test_different_kinds_are_wrong_usage(run: Any, tmp_path: Path) -> None:
     assert "two maps, two instructions or two programs" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("(d0 floordiv 128), domain: d0 in " + "]" * 5000, "<map>:1:5: error: expected `,` or `)`"),
+        ("(d0, d1), domain: d0 in [0, 3]", "<map>:1:"),
+        ("x" * 5000, "error: cannot read `xxx"),
+        ("x" * 5000 + ":add", "error: cannot read `xxx"),
+    ],
+    ids=["a map without end", "a map without arrow", "a long name", "an instruction"],
+)
+def test_a_broken_map_is_no_file_and_a_long_name_is_no_bug(
+    run: Any, text: str, message: str
+) -> None:
+    result = run("equal", MAP, text)
+    assert result.exit_code in (2, 3)
+    assert result.stderr.startswith(message)
+
+
+def test_a_file_may_have_a_name_like_a_map(run: Any, tmp_path: Path) -> None:
+    one = program(tmp_path, "(d0)", "  ROOT t = f32[8,4] reshape(p0)")
+    assert run("equal", one, one).exit_code == 0
+    assert run("equal", f"{one}:t", f"{one}:t").exit_code == 0
+
+
 def test_programs_of_one_text_are_equal_whatever_is_known_of_their_ops(
     run: Any, tmp_path: Path
 ) -> None:

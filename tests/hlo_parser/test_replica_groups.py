@@ -56,6 +56,8 @@ ERRORS = [
     ("mesh['x'=2], device_ids=(0,1,2) {'x'}", "expected 2 device ids, found 3"),
     ("mesh['x'] {'x'}", "expected `'axis'=size`"),
     ("mesh['x'=2 {'x'}", "`[` is not closed"),
+    ("mesh['x'=2,'y'=0] {'x'}", "axis `y` has size 0"),
+    ("[2,0]<=[2,0]T(1,0)", "a size is 0"),
 ]
 
 

@@ -122,6 +122,7 @@ def test_an_interrupt_ends_a_proof_at_once_and_leaves_no_process(name: str, tmp_
     file = tmp_path / "hard.hlo"
     file.write_text(HARD[name])
     command = [sys.executable, "-m", "hloscope", "index", str(file), "--verify", "--linear"]
+    command += ["--seconds", "30"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         found: list[int] = []
         while not found and process.poll() is None:

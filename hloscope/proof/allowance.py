@@ -1,0 +1,68 @@
+"""How long proofs may take: for one output, and for all questions to one verifier."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from math import inf
+from time import process_time
+from typing import Final
+
+SECONDS: Final = 3.0
+"""Time of isl for the questions about one output."""
+SECONDS_MORE: Final = 0.4
+"""The same where all elements of the output are looked at as well."""
+SECONDS_ALL: Final = 24.0
+"""Time of isl for all questions to one verifier."""
+
+
+def cpu_seconds() -> float:
+    """The processor time of this process and of those it waited for."""
+    children = os.times()
+    return process_time() + children.children_user + children.children_system
+
+
+@dataclass(slots=True)
+class Purse:
+    """Time for isl: so much for one output, and so much for all."""
+
+    seconds: float
+    left: float
+
+
+class Allowance:
+    """The time of one verifier.
+
+    Attributes:
+        total: Processor time for everything, from now on; after it nothing is asked.
+        first: Time of isl where nothing else decides.
+        shortly: Time of isl before all elements of an output are looked at.
+        again: Time of isl where all have been: it would be a second proof.
+    """
+
+    def __init__(self, seconds: float, of_isl: float = SECONDS_ALL, total: float = inf) -> None:
+        self.total: Final = total
+        self._begin: Final = cpu_seconds() if total < inf else 0.0
+        self.first: Final = Purse(seconds, of_isl)
+        self.shortly: Final = Purse(min(seconds, SECONDS_MORE), of_isl / 2)
+        self.again: Final = Purse(min(seconds, SECONDS_MORE), of_isl / 8)
+
+    def left(self) -> float:
+        """What is left of the total."""
+        if self.total == inf:
+            return inf
+        return max(0.0, self.total - (cpu_seconds() - self._begin))
+
+    def ready(self, purse: Purse) -> float:
+        """The time of isl for the next output."""
+        return max(0.0, min(purse.seconds, purse.left, self.left()))
+
+    @property
+    def is_spent(self) -> bool:
+        """Is nothing left of the total?"""
+        return self.left() <= 0
+
+    @property
+    def reason(self) -> str:
+        """Why nothing more is asked."""
+        return f"the {self.total:g} s for all proofs are over"

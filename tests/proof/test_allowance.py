@@ -1,0 +1,80 @@
+"""The time of all proofs together: what is not decided in it is undecided, and says why."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner, Result
+
+import hloscope
+from hloscope.cli.app import app
+from hloscope.cli.proofs import FEW, SECONDS, SECONDS_EACH, verifier_of
+from hloscope.proof import Outcome, Verifier
+from hloscope.proof.allowance import Allowance
+
+
+def chain(count: int) -> str:
+    """A chain of slices of different sizes, none of which is like another."""
+    lines = [f"  s{k} = f32[{2000 - k}] slice(s{k - 1}), slice={{[1:{2001 - k}]}}"
+             for k in range(1, count)]  # fmt: skip
+    last = (
+        f"  ROOT s{count} = f32[{2000 - count}] slice(s{count - 1}), slice={{[1:{2001 - count}]}}"
+    )
+    return "\n".join(["ENTRY e {", "  s0 = f32[2000] parameter(0)", *lines, last, "}"])
+
+
+def asked(*options: str, count: int = 3) -> Result:
+    return CliRunner().invoke(app, ["index", "-", "--all", "--verify", *options], chain(count))
+
+
+def test_no_time_is_undecided_and_names_the_option() -> None:
+    result = asked("--seconds", "1e-9")
+    assert result.exit_code == 0
+    said = result.stderr.splitlines()
+    assert said[-2:] == [
+        "verified 3 operands: 3 undecided",
+        "the 1e-09 s for all proofs are over; --seconds gives them more",
+    ]
+    assert asked("--seconds", "1e-9", "--strict").exit_code == 4
+    assert asked("--seconds", "1e-9", "--by-execution").stderr.splitlines()[-2:] == said[-2:]
+
+
+def test_much_time_is_not_spoken_of() -> None:
+    result = asked("--seconds", "1000")
+    assert result.exit_code == 0
+    assert result.stderr.splitlines()[-1] == "verified 3 operands: 3 proved"
+
+
+def test_the_time_grows_with_the_program() -> None:
+    def total(count: int, seconds: float | None = None) -> float:
+        program = hloscope.read(chain(count))
+        verifier = verifier_of(
+            program, seconds, convention="structural", seed=0, by_execution=False
+        )
+        return verifier.allowance.total
+
+    assert total(3) == total(FEW - 1) == SECONDS
+    assert total(FEW - 1 + 100) == pytest.approx(SECONDS + 100 * SECONDS_EACH)
+    assert total(FEW - 1 + 100, 7.0) == 7.0
+
+
+def test_isl_has_no_more_than_what_is_left() -> None:
+    allowance = Allowance(3.0, 24.0, 0.5)
+    assert 0 < allowance.ready(allowance.first) <= 0.5
+    spent = Allowance(3.0, 24.0, 1e-9)
+    assert spent.is_spent
+    assert spent.ready(spent.first) == 0.0
+
+
+def test_without_a_total_nothing_is_left_out() -> None:
+    program = hloscope.read(chain(3))
+    verifier = Verifier()
+    for view in program.entry:
+        for check in view.indexing().verify(verifier=verifier).checks:
+            assert check.outcome is Outcome.PROVED
+    assert not verifier.allowance.is_spent
+
+
+def test_seconds_are_those_of_proofs() -> None:
+    result = CliRunner().invoke(app, ["index", "-", "--seconds", "3"], chain(3))
+    assert result.exit_code == 2
+    assert "--verify" in result.stderr
