@@ -335,3 +335,22 @@ def test_every_public_name_is_there() -> None:
         assert name in dir(hloscope)
     with pytest.raises(AttributeError, match="no attribute `nothing`"):
         _ = hloscope.nothing
+
+
+def test_a_program_of_a_module_knows_that_regions_capture() -> None:
+    text = """
+    func.func @main(%a: tensor<4xf32>, %i: tensor<i32>, %c: tensor<i1>) -> tensor<2xf32> {
+      %0 = "stablehlo.if"(%c) ({
+        %1 = stablehlo.dynamic_slice %a, %i, sizes = [2]
+            : (tensor<4xf32>, tensor<i32>) -> tensor<2xf32>
+        stablehlo.return %1 : tensor<2xf32>
+      }, {
+        %2 = stablehlo.slice %a [0:2] : (tensor<4xf32>) -> tensor<2xf32>
+        stablehlo.return %2 : tensor<2xf32>
+      }) : (tensor<i1>) -> tensor<2xf32>
+      return %0 : tensor<2xf32>
+    }"""
+    made = hloscope.Program(hloscope.parse_stablehlo(text))
+    maps = [program["0"].indexing().maps for program in (made, hloscope.read(text))]
+    assert len(maps[0]) > 1
+    assert list(map(str, maps[0])) == list(map(str, maps[1]))

@@ -60,14 +60,13 @@ class Program:
         module: Module,
         *,
         file: str = "<string>",
-        has_regions: bool = False,
         convention: Convention = "structural",
     ) -> None:
         self.module: Final = module
         self.file: Final = file
         self.lock: Final = RLock()
         """Held while something is asked of `analysis`, which remembers what it finds."""
-        self.analysis: Final = Analysis(has_regions=has_regions, convention=convention)
+        self.analysis: Final = Analysis(has_regions=module.has_tree, convention=convention)
         self._parameter_reads: dict[Computation, ParameterReads] = {}
 
     @property
@@ -210,17 +209,12 @@ class Program:
         """
         if convention == self.analysis.convention:
             return self
-        has_regions = self.analysis.has_regions
-        return Program(self.module, file=self.file, has_regions=has_regions, convention=convention)
+        return Program(self.module, file=self.file, convention=convention)
 
     @of_right_programs
     def fold(self) -> Program:
         """The program with everything that does not depend on its arguments computed."""
-        return Program(
-            interpreter.fold(self.module),
-            file=self.file,
-            has_regions=self.module.has_tree,
-        )
+        return Program(interpreter.fold(self.module), file=self.file)
 
     def __repr__(self) -> str:
         return f"<{self.name}: {len(self.module.computations)} computations, {self.file}>"

@@ -69,7 +69,7 @@ def read(source: Readable, *, name: str | None = None, strict: bool = False) -> 
         module = stablehlo.parse_stablehlo(text, name=name)
         if strict:
             len(module.computations)  # which makes all of them
-        return Program(module, file=name, has_regions=True)
+        return Program(module, file=name)
     return Program(parse_hlo(text, name=name, strict=strict), file=name)
 
 

@@ -25,7 +25,7 @@ from hloscope.indexing import Accesses, Constraint, IndexingMap, Precision
 from hloscope.ir.graph import Instruction
 from hloscope.ir.op import Op
 from hloscope.ir.types import TensorType, Type
-from hloscope.ops.elementwise import ELEMENTWISE, Elementwise
+from hloscope.ops.elementwise import ELEMENTWISE, Compare, Elementwise
 from hloscope.ops.shape import (
     Bitcast,
     BroadcastInDim,
@@ -141,8 +141,8 @@ class Values:
                 known = [self._operand(o, index, depth + 1) for o in ins.operands]
                 if op.name == "select":
                     return self._select(known)
-                if op.name == "compare":
-                    return self._compare(dict(op.settings).get("comparison_direction", ""), known)
+                if isinstance(op, Compare):
+                    return self._compare(op.comparison_direction, known)
                 if None in known:
                     return None
                 return ARITHMETIC[op.name](self._domain, *[e for e in known if e is not None])

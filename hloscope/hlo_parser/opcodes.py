@@ -6,9 +6,8 @@ written where it differs from its default.  Attributes stand in XLA's print orde
 grammars of `values`, or
 
 * `call`, `calls`: computations, kept on the instruction in this order;
-* `setting`: kept as written among the op's `settings`, as it means nothing for the data (or, for
-  element-wise ops, since that is where they keep their parameters); `setting/kind` is checked
-  against a grammar.
+* `setting`: kept as written among the op's `settings`, as it means nothing for the data;
+  `setting/kind` is checked against a grammar.
 
 Field `a,b` receives a value of several parts; `group.field` belongs to the op's value `group`.
 
@@ -103,8 +102,8 @@ _ROWS: Final = """
     infeed                | infeed                | infeed_config?string
     outfeed               | outfeed               | outfeed_shape?setting outfeed_config?string
 
-    compare               | compare               | direction!setting/direction>comparison_direction type?setting/compare_type>compare_type
-    reduce-precision      | reduce_precision      | exponent_bits!setting/int mantissa_bits!setting/int
+    compare               | compare               | direction!direction>comparison_direction type?compare_type>compare_type
+    reduce-precision      | reduce_precision      | exponent_bits!int mantissa_bits!int
 """  # noqa: E501  (a table reads best with one row a line)
 
 _PLAIN: Final = """

@@ -28,7 +28,8 @@ from hloscope.ops.elementwise import (
 
 @evaluates(*IMPLICIT_BROADCAST.values())
 def _broadcasting(op: ImplicitBroadcast, at: Site) -> Kernel:
-    applied = ELEMENTWISE[op.applies](settings=op.settings)
+    cls = ELEMENTWISE[op.applies]
+    applied = cls(**{name: getattr(op, name) for name in cls.fields if name in type(op).fields})
     function = function_of(applied, [element_of(t) for t in at.operands], element_of(at.ins.type))
     dims = op.broadcast_dimensions
 

@@ -23,7 +23,14 @@ from hloscope.ir.types import (
     Type,
     UnrankedTensorType,
 )
-from hloscope.ops.elementwise import ELEMENTWISE, Elementwise
+from hloscope.ops.elementwise import (
+    ELEMENTWISE,
+    Compare,
+    Convert,
+    Elementwise,
+    ReducePrecision,
+    StochasticConvert,
+)
 
 Function = Callable[..., Any]
 
@@ -103,18 +110,17 @@ def _with_settings(
     op: Elementwise, operands: Sequence[ElementType], result: ElementType
 ) -> Function | None:
     """The function of an op that depends on more than the type of its first operand."""
-    settings = dict(op.settings)
-    match op.name:
-        case "convert":
-            return conversion(operands[0], result)
-        case "stochastic_convert":
+    match op:
+        case StochasticConvert():
             return _stochastic(result)
-        case "compare":
-            is_total = settings.get("compare_type") == "TOTALORDER"
-            return comparison(operands[0], settings["comparison_direction"], is_total)
-        case "reduce_precision" if operands[0].kind == "float":
-            sizes = int(settings["exponent_bits"]), int(settings["mantissa_bits"])
-            return reduced_precision(operands[0], *sizes)
+        case Convert():
+            return conversion(operands[0], result)
+        case Compare(comparison_direction=direction, compare_type=order):
+            return comparison(operands[0], direction, order == "TOTALORDER")
+        case ReducePrecision(exponent_bits=exponent, mantissa_bits=mantissa):
+            if operands[0].kind == "float":
+                return reduced_precision(operands[0], exponent, mantissa)
+    match op.name:
         case "complex" if result.kind == "complex":
             return _complex(dtype_of(result))
         case _:

@@ -11,6 +11,7 @@ from hloscope.interpreter.world import World
 from hloscope.ir.graph import Computation, Instruction
 from hloscope.ir.types import TensorType
 from hloscope.ops.control import Return
+from hloscope.ops.elementwise import Compare
 from hloscope.ops.shape import Constant
 
 
@@ -77,11 +78,10 @@ def _keys(ins: Instruction, sides: _Sides) -> list[_Found]:
 
 def _settings(ins: Instruction) -> tuple[str, bool]:
     """Direction of a comparison, and whether it is by the total order of floats."""
-    settings: dict[str, str] = dict(getattr(ins.op, "settings", ()))
-    type_ = ins.operands[0].type
+    op, type_ = ins.op, ins.operands[0].type
+    assert isinstance(op, Compare)
     is_float = isinstance(type_, TensorType) and type_.element.kind == "float"
-    is_total = is_float and settings.get("compare_type") == "TOTALORDER"
-    return settings["comparison_direction"], is_total
+    return op.comparison_direction, is_float and op.compare_type == "TOTALORDER"
 
 
 def _key(ins: Instruction, sides: _Sides) -> _Found | None:

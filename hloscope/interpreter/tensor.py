@@ -29,7 +29,7 @@ from hloscope.mlir.literals import dense_text, from_array, to_array
 from hloscope.mlir.parser import parse_attribute
 from hloscope.mlir.types import type_text
 from hloscope.ops.control import Parameter
-from hloscope.ops.elementwise import ELEMENTWISE
+from hloscope.ops.elementwise import ELEMENTWISE, Compare
 from hloscope.source import Source, Span
 
 if TYPE_CHECKING:
@@ -390,7 +390,7 @@ def _function(op: str, types: tuple[ElementType, ...]) -> tuple[ElementType, Ker
 
 @lru_cache(maxsize=1024)
 def _comparison(direction: str, *types: ElementType) -> Kernel:
-    compare = ELEMENTWISE["compare"]((("comparison_direction", direction),))
+    compare = Compare(comparison_direction=direction)
     operands = [Instruction(f"a{i}", TensorType(t, ()), Parameter(i)) for i, t in enumerate(types)]
     result = compare.infer(tuple([o.type for o in operands]))
     return kernel(Instruction("r", result, compare, tuple(operands)), World())

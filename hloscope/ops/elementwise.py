@@ -115,7 +115,7 @@ _ROWS: Final = """
     remainder 2           | maximum 2             | minimum 2
     atan2 2               | and 2                 | or 2             | xor 2
     shift_left 2          | shift_right_logical 2 | shift_right_arithmetic 2
-    complex 2 >complex             | compare 2 >pred comparison_direction compare_type
+    complex 2 >complex
     erf 1                 | copy 1 >any
     chlo.acos 1           | chlo.acosh 1          | chlo.asin 1      | chlo.asinh 1
     chlo.atan 1           | chlo.atanh 1          | chlo.bessel_i1e 1
@@ -127,7 +127,6 @@ _ROWS: Final = """
 """
 
 _LABELS: Final = {
-    "compare": ("compare_c1", "compare_c2", "compare_c2"),
     "complex": ("complex_c1", "complex_c1", "complex_c3"),
     "real": ("", "", "real_c2"),
     "imag": ("", "", "imag_c2"),
@@ -178,6 +177,25 @@ class Add(Elementwise):
         super().verify(operands, results, calls)
 
 
+@op("compare")
+class Compare(Elementwise):
+    """`lhs[i] < rhs[i]` and the like.  Source: StableHLO spec `compare`.
+
+    Attributes:
+        comparison_direction: `EQ`, `NE`, `GE`, `GT`, `LE` or `LT`.
+        compare_type: How numbers are ordered: `FLOAT`, `TOTALORDER`, `SIGNED`, `UNSIGNED`, or as
+            usual for their type if it is empty.
+    """
+
+    arity: ClassVar[int] = 2
+    result: ClassVar[str] = "pred"
+    same_rule: ClassVar[str] = "compare_c1"
+    shape_rule: ClassVar[str] = "compare_c2"
+    result_rule: ClassVar[str] = "compare_c2"
+    comparison_direction: str = ""
+    compare_type: str = ""
+
+
 @op("convert")
 class Convert(Elementwise):
     """The same numbers as another element type, the declared one."""
@@ -211,27 +229,17 @@ class ReducePrecision(Elementwise):
     """The nearest numbers that have so many bits of exponent and mantissa."""
 
     arity: ClassVar[int] = 1
-    parameters: ClassVar[tuple[str, ...]] = ("exponent_bits", "mantissa_bits")
     result_rule: ClassVar[str] = "reduce_precision_c1"
+    exponent_bits: int = 1
+    mantissa_bits: int = 0
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
-        bits = dict(self.settings)
-        exponent, mantissa = bits.get("exponent_bits", "1"), bits.get("mantissa_bits", "0")
-        require(
-            not _below(exponent, 1),
-            "reduce_precision_c2",
-            f"exponent_bits is {exponent}, needs at least 1",
-        )
-        require(
-            not _below(mantissa, 0),
-            "reduce_precision_c3",
-            f"mantissa_bits is {mantissa}, needs at least 0",
-        )
+        exponent, mantissa = self.exponent_bits, self.mantissa_bits
+        message = f"exponent_bits is {exponent}, needs at least 1"
+        require(exponent >= 1, "reduce_precision_c2", message)
+        message = f"mantissa_bits is {mantissa}, needs at least 0"
+        require(mantissa >= 0, "reduce_precision_c3", message)
         return super().infer(operands, calls)
-
-
-def _below(text: str, least: int) -> bool:
-    return text.lstrip("-").isdecimal() and int(text) < least
 
 
 @op("select")
@@ -323,7 +331,16 @@ ELEMENTWISE: Final[dict[str, type[Elementwise]]] = {
     },
     **{
         cls.name: cls
-        for cls in (Add, Convert, StochasticConvert, ReducePrecision, Select, Clamp, ConstantLike)
+        for cls in (
+            Add,
+            Compare,
+            Convert,
+            StochasticConvert,
+            ReducePrecision,
+            Select,
+            Clamp,
+            ConstantLike,
+        )
     },
 }
 """Every element-wise op class by name."""
@@ -392,6 +409,15 @@ def _shapes_fit(a: Type, b: Type) -> bool:
     return compatible(a, like(b, a.element))
 
 
+@op("chlo.broadcast_compare")
+class BroadcastCompare(ImplicitBroadcast):
+    """`compare` after broadcasting; the attributes are those of `Compare`."""
+
+    applies: ClassVar[str] = "compare"
+    comparison_direction: str = ""
+    compare_type: str = ""
+
+
 def _broadcasting(name: str) -> type[ImplicitBroadcast]:
     short = name.removeprefix("chlo.")
     camel = "Broadcast" + "".join(part.capitalize() for part in short.split("_"))
@@ -400,11 +426,18 @@ def _broadcasting(name: str) -> type[ImplicitBroadcast]:
 
 
 IMPLICIT_BROADCAST: Final[dict[str, type[ImplicitBroadcast]]] = {
-    name: _broadcasting(name)
-    for name in """
-        add and atan2 compare complex divide maximum minimum multiply chlo.next_after or
+    "compare": BroadcastCompare,
+    **{
+        name: _broadcasting(name)
+        for name in """
+        add and atan2 complex divide maximum minimum multiply chlo.next_after or
         chlo.polygamma power remainder select shift_left shift_right_arithmetic
         shift_right_logical subtract xor chlo.zeta
     """.split()
+    },
 }
 """Every `chlo.broadcast_*` class by the name of the op it applies."""
+
+globals().update(
+    {cls.__name__: cls for cls in (*ELEMENTWISE.values(), *IMPLICIT_BROADCAST.values())}
+)  # by name, as those that are written out: pickle looks classes up in their module

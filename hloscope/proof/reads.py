@@ -17,7 +17,7 @@ from hloscope.indexing.analysis import output_to_input
 from hloscope.indexing.flat import ravel, unravel
 from hloscope.ir.graph import Instruction
 from hloscope.ir.types import TensorType
-from hloscope.ops.elementwise import ELEMENTWISE, Elementwise
+from hloscope.ops.elementwise import ELEMENTWISE, Compare, Elementwise
 from hloscope.ops.shape import (
     Bitcast,
     BroadcastInDim,
@@ -217,11 +217,10 @@ def _arithmetic_of(op: Elementwise) -> Callable[..., Any] | None:
         y = np.where(y == 0, 1, y)
         return np.sign(x) * np.sign(y) * (np.abs(x) // np.abs(y))
 
+    if isinstance(op, Compare):
+        compare = getattr(np, _DIRECTIONS.get(op.comparison_direction, ""), None)
+        return None if compare is None else lambda x, y: compare(x, y).astype(np.int64)
     match op.name:
-        case "compare":
-            direction = dict(op.settings).get("comparison_direction", "")
-            compare = getattr(np, _DIRECTIONS.get(direction, ""), None)
-            return None if compare is None else lambda x, y: compare(x, y).astype(np.int64)
         case "divide":
             return quotient
         case "remainder":

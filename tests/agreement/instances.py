@@ -37,7 +37,7 @@ from hloscope.ir.types import (
 )
 from hloscope.ops import OPS
 from hloscope.ops.control import AddDependency, Parameter
-from hloscope.ops.elementwise import ELEMENTWISE, ImplicitBroadcast
+from hloscope.ops.elementwise import ELEMENTWISE, Compare, ImplicitBroadcast
 from hloscope.ops.quantize import UniformDequantize, UniformQuantize
 from hloscope.ops.reduction import Reduce, Sort
 from hloscope.ops.windows import ReduceWindow, SelectAndScatter
@@ -58,9 +58,12 @@ QUANTIZED: Final = QuantizedType(
     storage_min=-128,
     storage_max=127,
 )
-SETTINGS: Final = {
-    "reduce_precision": (("exponent_bits", "6"), ("mantissa_bits", "9")),
-    "chlo.constant_like": (("value", "1.0 : f32"),),
+FIELDS: Final[dict[str, dict[str, Any]]] = {
+    "reduce_precision": {"exponent_bits": 6, "mantissa_bits": 9},
+    "chlo.constant_like": {
+        "settings": (("value", "1.0 : f32"),),
+        "value_type": ELEMENT_TYPES["f32"],
+    },
 }
 _KINDS: Final = {
     "reduce_precision": "float",
@@ -159,8 +162,8 @@ def settled(op: Any, seed: int) -> Any:
     """The op with the parameters it needs."""
     if op.name.endswith("compare"):
         direction = ("EQ", "NE", "LT", "LE", "GT", "GE")[seed % 6]
-        return type(op)(settings=(("comparison_direction", direction),))
-    return type(op)(settings=SETTINGS.get(op.name, op.settings))
+        return type(op)(comparison_direction=direction)
+    return type(op)(**FIELDS[op.name]) if op.name in FIELDS else op
 
 
 def result_of(op: Op, operands: tuple[Type, ...], declared: Type, calls: Any = ()) -> Type:
@@ -243,7 +246,7 @@ def _bodies(case: Case) -> tuple[Computation, ...]:
 
 def _comparison(direction: str, parameters: int) -> Computation:
     params = tuple([Instruction(f"a{i}", SCALAR, Parameter(i)) for i in range(parameters)])
-    op = ELEMENTWISE["compare"]((("comparison_direction", direction),))
+    op = Compare(comparison_direction=direction)
     root = Instruction("root", TensorType(ELEMENT_TYPES["pred"], ()), op, params[:2])
     return Computation("comparator", Body((*params, root), params, root))
 

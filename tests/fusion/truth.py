@@ -20,7 +20,7 @@ from hloscope.indexing.analysis import output_to_input
 from hloscope.ir.graph import Instruction
 from hloscope.ir.types import TensorType
 from hloscope.ops.control import Parameter
-from hloscope.ops.elementwise import Elementwise
+from hloscope.ops.elementwise import Compare, Elementwise
 from hloscope.ops.shape import Constant, Iota
 
 Point = tuple[int, ...]
@@ -83,8 +83,7 @@ class Values:
                 return np.asarray(literal_value(ins.type, literal))[index]
             case Iota(dimension):
                 return index[dimension]
-            case Elementwise() as op if op.name == "compare":
-                direction = dict(op.settings)["comparison_direction"]
+            case Compare(comparison_direction=direction):
                 return int(_COMPARE[direction](*self._operands(ins, index)))
             case Elementwise() as op if op.name in _ARITHMETIC:
                 return _ARITHMETIC[op.name](*self._operands(ins, index))

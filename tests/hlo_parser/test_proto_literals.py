@@ -77,7 +77,9 @@ def constants(draw: st.DrawFn) -> tuple[str, str, bytes]:
             array = (kept.astype(np.int8) - 8).astype(dtype).reshape(sizes)
     else:
         array = np.frombuffer(raw, dtype).reshape(sizes)
-        array = np.where(array == array, array, np.zeros_like(array))  # payloads of NaNs differ
+        with np.errstate(invalid="ignore"):  # signalling NaNs
+            is_number = array == array
+        array = np.where(is_number, array, np.zeros_like(array))  # payloads of NaNs differ
     layout = ",".join(map(str, reversed(order)))
     text = f"{name}[{','.join(map(str, sizes))}]" + (f"{{{layout}}}" if sizes else "")
     kind = parse_type(text)

@@ -40,7 +40,7 @@ from hloscope.ops.control import (
     While,
 )
 from hloscope.ops.convolution import ConvDimensions, Convolution
-from hloscope.ops.elementwise import ELEMENTWISE
+from hloscope.ops.elementwise import ELEMENTWISE, Compare, ReducePrecision
 from hloscope.ops.gather_scatter import Gather
 from hloscope.ops.linalg import Fft, TriangularSolve
 from hloscope.ops.random import Rng
@@ -75,10 +75,10 @@ CASES: list[tuple[str, Op, tuple[str, ...]]] = [
     ("dynamic-slice, dynamic_slice_sizes={1,2}", DynamicSlice((1, 2)), ()),
     ("pad, padding=0_0_0x-1_0_2", Pad((0, -1), (0, 0), (0, 2)), ()),
     ("pad, padding=1_2", Pad((1,), (2,), (0,)), ()),
-    ("compare, direction=LT, type=TOTALORDER", ELEMENTWISE["compare"](
-        (("comparison_direction", "LT"), ("compare_type", "TOTALORDER"))), ()),
-    ("reduce-precision, exponent_bits=5, mantissa_bits=10", ELEMENTWISE["reduce_precision"](
-        (("exponent_bits", "5"), ("mantissa_bits", "10"))), ()),
+    ("compare, direction=LT, type=TOTALORDER", Compare(
+        comparison_direction="LT", compare_type="TOTALORDER"), ()),
+    ("reduce-precision, exponent_bits=5, mantissa_bits=10", ReducePrecision(
+        exponent_bits=5, mantissa_bits=10), ()),
     ("exponential, result_accuracy={mode=highest}", ELEMENTWISE["exponential"](
         (("result_accuracy", "{mode=highest}"),)), ()),
     ("reduce, dimensions={1}, to_apply=%f", Reduce((1,)), ("f",)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 from pathlib import Path
 
@@ -277,3 +278,8 @@ def test_dimension_left_out_in_hlo_is_dynamic_if_any_operand_is() -> None:
     text = "ENTRY e { a = f32[<=4] parameter(0) b = f32[4] parameter(1) ROOT c = add(a, b) }"
     root = parse_hlo(text).entry.root
     assert print_type(bare(root.type)) == "f32[<=4]"
+
+
+@pytest.mark.parametrize("name", OPS)
+def test_a_class_is_pickled_by_its_name(name: str) -> None:
+    assert pickle.loads(pickle.dumps(OPS[name])) is OPS[name]

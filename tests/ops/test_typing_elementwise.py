@@ -10,7 +10,12 @@ from hloscope.mlir.types import type_text
 from hloscope.ops import OPS
 from hloscope.ops.base import Op
 from hloscope.ops.broadcasting import numpy_broadcast
-from hloscope.ops.elementwise import ELEMENTWISE, IMPLICIT_BROADCAST, Elementwise
+from hloscope.ops.elementwise import (
+    ELEMENTWISE,
+    IMPLICIT_BROADCAST,
+    Elementwise,
+    ReducePrecision,
+)
 from tests.ops.cases import (
     Accepted,
     Refused,
@@ -97,14 +102,14 @@ REFUSED = [
     Refused(e("complex"), "s32[4]; s32[4]", "", "complex_i1", "has no complex type"),
     Refused(e("convert"), "f32[2]", "s32[3]", "convert_c1", "requires the same shape for all"),
     Refused(
-        e("reduce_precision", exponent_bits="0", mantissa_bits="3"),
+        ReducePrecision(exponent_bits=0, mantissa_bits=3),
         "f32[2]",
         "",
         "reduce_precision_c2",
         "exponent_bits is 0, needs at least 1",
     ),
     Refused(
-        e("reduce_precision", exponent_bits="5", mantissa_bits="-1"),
+        ReducePrecision(exponent_bits=5, mantissa_bits=-1),
         "f32[2]",
         "",
         "reduce_precision_c3",
@@ -192,7 +197,7 @@ ACCEPTED = [
         "tensor<1x2x3x?xf32, #stablehlo.bounds<?, ?, ?, 7>>",
     ),
     Accepted(e("clamp"), "f32[]; f32[2]; f32[?]", "f32[2]", "tensor<2xf32>"),
-    Accepted(e("reduce_precision", exponent_bits="5", mantissa_bits="0"), "f32[2]", "f32[2]"),
+    Accepted(ReducePrecision(exponent_bits=5, mantissa_bits=0), "f32[2]", "f32[2]"),
     Accepted(e("chlo.is_inf"), "bf16[2]", "pred[2]", "tensor<2xi1>"),
     Accepted(e("chlo.next_after"), "f32[2]; f32[2]", "f32[2]", "tensor<2xf32>"),
     Accepted(

@@ -20,7 +20,7 @@ from hloscope.ir.graph import Body, Computation, Instruction, Module
 from hloscope.ir.op import Op
 from hloscope.ir.types import ELEMENT_TYPES, Layout, TensorType, TupleType
 from hloscope.ops.control import Call, Fusion, Parameter
-from hloscope.ops.elementwise import ELEMENTWISE
+from hloscope.ops.elementwise import ELEMENTWISE, Compare
 from hloscope.ops.gather_scatter import Scatter
 from hloscope.ops.reduction import Sort, TopK
 from hloscope.ops.shape import Bitcast, BroadcastInDim, Constant, Iota, Pad
@@ -42,7 +42,7 @@ MAKERS: Final = (
 """Makers of single cases whose HLO XLA:CPU executes."""
 OWN: Final[dict[str, Callable[[ProgramGen], None]]] = {}
 """Steps of more than one instruction, or whose form XLA wants more exactly."""
-LESS: Final = ELEMENTWISE["compare"]((("comparison_direction", "LT"),))
+LESS: Final = Compare(comparison_direction="LT")
 WIDE: Final = (
     "batch_norm_training",
     "batch_norm_inference",

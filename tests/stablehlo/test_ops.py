@@ -13,7 +13,7 @@ from hloscope.ops.contraction import DotDimensions, DotGeneral
 from hloscope.ops.control import Case, Composite, CustomCall, UnknownOp
 from hloscope.ops.convolution import ConvDimensions, Convolution
 from hloscope.ops.dynamic import DynamicBroadcastInDim, GetDimensionSize
-from hloscope.ops.elementwise import ELEMENTWISE
+from hloscope.ops.elementwise import Compare, ReducePrecision
 from hloscope.ops.gather_scatter import Gather
 from hloscope.ops.groups import Table
 from hloscope.ops.linalg import Fft
@@ -39,7 +39,6 @@ def first(lines: str, *arguments: str) -> Instruction:
 
 
 F32 = ELEMENT_TYPES["f32"]
-COMPARE = ELEMENTWISE["compare"]
 T4, T23, S = "tensor<4xf32>", "tensor<2x3xf32>", "tensor<f32>"
 WINDOW = Window((2,), (2,), ((0, 1),), (1,), (1,), (False,))
 
@@ -49,12 +48,12 @@ PRETTY: list[tuple[str, tuple[str, ...], Op]] = [
     (
         f"%0 = stablehlo.compare LT, %a, %a, FLOAT : ({T4}, {T4}) -> tensor<4xi1>",
         (T4,),
-        COMPARE((("comparison_direction", "LT"), ("compare_type", "FLOAT"))),
+        Compare(comparison_direction="LT", compare_type="FLOAT"),
     ),
     (
         f"%0 = stablehlo.reduce_precision %a, format = e5m10 : {T4}",
         (T4,),
-        OPS["reduce_precision"]((("exponent_bits", "5"), ("mantissa_bits", "10"))),
+        ReducePrecision(exponent_bits=5, mantissa_bits=10),
     ),
     (
         "%0 = stablehlo.constant dense<[1.0, 2.0]> : tensor<2xf32>",
@@ -182,7 +181,7 @@ GENERIC: list[tuple[str, tuple[str, ...], Op]] = [
         f'%0 = "stablehlo.compare"(%a, %a) <{{comparison_direction = #stablehlo'
         f"<comparison_direction EQ>}}> : ({T4}, {T4}) -> tensor<4xi1>",
         (T4,),
-        COMPARE((("comparison_direction", "EQ"),)),
+        Compare(comparison_direction="EQ"),
     ),
     (
         f'%0 = "stablehlo.slice"(%a) {{start_indices = dense<1> : tensor<1xi64>, '
