@@ -72,6 +72,7 @@ class Analysis:
         self.leaf_of, self.tensor_of = self._leaves.leaf, self._leaves.tensor
         self._sizes = Sizes(self.pool, self._leaves)
         self._blueprints = Blueprints()
+        self._plain: dict[int, bool] = {}
         self._backward: dict[tuple[int, int], Summary] = {}
         self._forward: dict[tuple[int, int, int], Summary] = {}
         self._reaching: dict[
@@ -106,17 +107,20 @@ class Analysis:
             flows: Iterable[Flow] = self.summary(ins.calls[0], leaf)
         else:
             flows = self.reads(ins, leaf)
-        found: dict[Place, dict[int, Access]] = {}
-        for flow in flows:
-            operand = flow.operand
+        found: dict[Place, Accesses] = {}
+        for operand, part, accesses in flows:
             source = ins.operands[operand] if isinstance(operand, int) else operand
-            tensor = self.tensor_of(source.type, flow.leaf)
+            tensor = self.tensor_of(source.type, part)
             if tensor is None:
                 continue
-            accesses = found.setdefault((operand, tensor), {})
-            for access in self._explicit(flow.accesses, source.type, flow.leaf):
-                accesses[id(access)] = access
-        return {place: tuple(accesses.values()) for place, accesses in found.items() if accesses}
+            if accesses is None:
+                accesses = self._explicit(None, source.type, part)
+            place = operand, tensor
+            if place in found:
+                accesses = _joined(found[place], accesses)
+            if accesses:
+                found[place] = accesses
+        return found
 
     def input_to_output(
         self, ins: Instruction, operand: int | Instruction = 0, leaf: int = 0
@@ -136,24 +140,37 @@ class Analysis:
             flows = self.spread(ins.calls[0], operand, leaf)
         else:
             flows = self.writes(ins, operand, leaf)
-        found: dict[int, dict[int, Access]] = {}
-        for flow in flows:
-            output = self.tensor_of(ins.type, flow.leaf)
+        found: dict[int, Accesses] = {}
+        for _, part, some in flows:
+            output = self.tensor_of(ins.type, part)
             if output is None:
                 continue
-            accesses = found.setdefault(output, {})
-            for access in self._explicit(flow.accesses, ins.type, flow.leaf):
-                accesses[id(access)] = access
-        return {k: tuple(accesses.values()) for k, accesses in found.items() if accesses}
+            accesses = self._explicit(some, ins.type, part)
+            if output in found:
+                accesses = _joined(found[output], accesses)
+            if accesses:
+                found[output] = accesses
+        return found
 
     def _is_inside(self, ins: Instruction) -> bool:
         """Are runtime variables named as inside the computation that is called?"""
+        if not ins.calls or not isinstance(ins.op, INSIDE):
+            return False
+        if len(ins.operands) < len(ins.calls[0].parameters):
+            return False
         return (
-            isinstance(ins.op, INSIDE)
-            and bool(ins.calls)
-            and not _mismatch(ins.calls[0], ins)
-            and self._sizes.in_step(ins)
-        )
+            len(ins.calls) == 1 and not self._sizes.concern(ins) and self._is_plain(ins.calls[0])
+        ) or self._sizes.in_step(ins)
+
+    def _is_plain(self, callee: Computation) -> bool:
+        """Are the sizes of all parameters and of the root of a computation known?"""
+        number = self._blueprints.number(callee)
+        known = self._plain.get(number)
+        if known is None:
+            has = self._leaves.has_sizes
+            known = not any([has(value.type) for value in (*callee.parameters, callee.root)])
+            self._plain[number] = known
+        return known
 
     def in_step(self, ins: Instruction) -> bool:
         """Have the values handed to a computation and back the same leaves inside and outside?"""
@@ -504,7 +521,7 @@ class Analysis:
                 for origin in origins_of(accesses)
                 if isinstance(origin.op, Parameter) and origin in parameters
             }
-            accesses = tuple([self.pool.keep(with_origins(a, origins)) for a in accesses])
+            accesses = self.pool.keep_all([with_origins(a, origins) for a in accesses])
         return Flow(operand, flow.leaf, accesses)
 
     def positions(self, computation: Computation) -> Mapping[Instruction, int]:
@@ -515,6 +532,11 @@ class Analysis:
         return self._positions[1]
 
     _positions: tuple[Computation | None, Mapping[Instruction, int]] = (None, {})
+
+
+def _joined(some: Accesses, others: Accesses) -> Accesses:
+    """Both, each access once, as pools keep them."""
+    return tuple({id(access): access for access in (*some, *others)}.values())
 
 
 def _mismatch(callee: Computation, ins: Instruction, first: int = 0) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final, TypeVar
 
+from hloscope.fusion.nesting import inside_out
 from hloscope.ir.graph import Computation, Instruction
 from hloscope.ir.types import TensorType, Type
 from hloscope.ops.shape import Constant
@@ -50,40 +51,31 @@ class Blueprints:
     def number(self, computation: Computation) -> int:
         """Number of the computation's structure."""
         known = self._of.get(computation)
-        if known is not None:
-            return known
-        opened: set[Computation] = set()
-        stack = [computation]
-        while stack:
-            top = stack[-1]
-            if top not in opened and top not in self._of:
-                opened.add(top)
-                self._of[top] = -1 - len(self._of)  # in case it calls itself
-                stack += [c for ins in top for c in ins.calls if c not in self._of]
-                continue
-            stack.pop()
-            if top in opened:
-                opened.discard(top)
-                number = self._numbers.setdefault(self._key(top), len(self._numbers))
-                self._of[top] = number
-        return self._of[computation]
+        if known is None:
+            for inner in inside_out(computation, self._of):
+                known = self._numbers.setdefault(self._key(inner), len(self._numbers))
+                self._of[inner] = known
+            known = self._of[computation]
+        return known
 
     def _key(self, computation: Computation) -> object:
         position: dict[Instruction, int] = {}
         row: list[object] = []
+        add = row.append
         ops, types = self.op_number.known, self.type_number.known
         for at, ins in enumerate(computation.instructions):
             position[ins] = at
             op = ops.get(id(ins.op))
-            of_op = self.op_of(ins) if op is None or type(ins.op) is Constant else op[1]
+            add(self.op_of(ins) if op is None or type(ins.op) is Constant else op[1])
             of_type = types.get(id(ins.type))
-            row.append(of_op)
-            row.append(self.type_number(ins.type) if of_type is None else of_type[1])
-            row += [position.get(value, value) for value in ins.operands]  # or an outer value
-            if ins.calls:
-                row += [~self._of[callee] for callee in ins.calls]  # negative: no operand
-            row.append(None)
-        row.append(position[computation.root])
+            add(self.type_number(ins.type) if of_type is None else of_type[1])
+            for value in ins.operands:
+                add(position.get(value, value))  # a region may read outer values
+            for callee in ins.calls:
+                number = self._of.get(callee)
+                add(callee if number is None else ~number)  # itself: it calls this computation
+            add(None)
+        add(position[computation.root])
         return tuple(row)
 
 

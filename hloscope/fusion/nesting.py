@@ -32,8 +32,8 @@ class Nesting:
         """
         depth = self._depth
         if computation not in depth:
-            for top, callees in inside_out(computation, depth):
-                depth[top] = 1 + max([depth.get(callee, 0) for callee in callees], default=0)
+            for top in inside_out(computation, depth):
+                depth[top] = 1 + max([depth.get(callee, 0) for callee in top.callees], default=0)
         return depth[computation]
 
     def ahead(self, question: str, computation: Computation) -> list[Computation]:
@@ -43,17 +43,15 @@ class Nesting:
         asked = self._ahead.setdefault(question, set())
         found = [
             inner
-            for inner, _ in inside_out(computation, asked)
+            for inner in inside_out(computation, asked)
             if inner is not computation and not self._depth[inner] % EVERY
         ]
         asked.update(found)
         return found
 
 
-def inside_out(
-    start: Computation, done: Container[Computation]
-) -> Iterator[tuple[Computation, list[Computation]]]:
-    """Computations with what they call, after what they call; not those that are done."""
+def inside_out(start: Computation, done: Container[Computation]) -> Iterator[Computation]:
+    """A computation and those that it calls, each after what it calls; not those that are done."""
     opened: set[Computation] = set()
     closed: set[Computation] = set()
     stack = [start]
@@ -62,11 +60,10 @@ def inside_out(
         if top in closed or top in done:
             stack.pop()
             continue
-        callees = list(dict.fromkeys(callee for ins in top for callee in ins.calls))
-        if top not in opened:
+        if top.callees and top not in opened:
             opened.add(top)
-            stack += [callee for callee in callees if callee not in opened]
+            stack += [callee for callee in top.callees if callee not in opened]
             continue
         stack.pop()
         closed.add(top)
-        yield top, callees
+        yield top

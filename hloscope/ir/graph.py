@@ -96,13 +96,14 @@ class Body:
 
     Attributes:
         by_name: The instructions by name.
+        callees: The computations called, each once in order, once `Computation.callees` was asked.
         instructions: The instructions.
         parameters: Those that are parameters, by number.
         root: The one whose value is returned.
         captures: Values read without being handed in, once `views.captures` was asked for them.
     """
 
-    __slots__ = ("by_name", "captures", "instructions", "parameters", "root")
+    __slots__ = ("by_name", "callees", "captures", "instructions", "parameters", "root")
 
     def __init__(
         self,
@@ -115,6 +116,7 @@ class Body:
         self.parameters: Final = parameters
         self.root: Final = root
         self.captures: tuple[Instruction, ...] | None = None
+        self.callees: tuple[Computation, ...] | None = None
         self.by_name: Final = {i.name: i for i in instructions} if by_name is None else by_name
 
 
@@ -176,6 +178,15 @@ class Computation:
     def parameters(self) -> tuple[Instruction, ...]:
         """Parameters by number."""
         return self.body.parameters
+
+    @property
+    def callees(self) -> tuple[Computation, ...]:
+        """The computations that its instructions call, each once, in order."""
+        body = self.body
+        if body.callees is None:
+            called = [callee for ins in body.instructions if ins.calls for callee in ins.calls]
+            body.callees = tuple(dict.fromkeys(called)) if called else ()
+        return body.callees
 
     @property
     def root(self) -> Instruction:

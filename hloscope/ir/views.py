@@ -49,7 +49,7 @@ def captures(computation: Computation) -> tuple[Instruction, ...]:
             continue
         if top not in opened:
             opened.add(top)
-            below = dict.fromkeys(callee for ins in top for callee in ins.calls)
+            below = top.callees
             stack += [c for c in below if c not in opened and c.body.captures is None]
             continue
         own = {*top.instructions, *top.parameters}

@@ -94,7 +94,7 @@ class StepsThroughBodies(Steps):
 
 def _bodies(computation: Computation) -> list[Computation]:
     """Bodies of operations in it and in what it calls, inner ones first."""
-    inner = [c for c, _ in inside_out(computation, ())]
+    inner = list(inside_out(computation, ()))
     called = {c for top in inner for ins in top if type(ins.op) not in READS for c in ins.calls}
     return [c for c in inner if c in called and c is not computation]
 

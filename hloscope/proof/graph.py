@@ -251,7 +251,7 @@ class Walker(Generic[T]):
         stack = [computation]
         while stack:
             top = stack[-1]
-            below = dict.fromkeys(callee for ins in top for callee in ins.calls)
+            below = top.callees
             missing = [c for c in below if c not in self._named]
             if top not in self._named and missing:
                 self._named[top] = True  # in case it calls itself

@@ -9,7 +9,9 @@ import pytest
 
 import hloscope as hs
 from hloscope.api import InstructionView
+from hloscope.fusion import Analysis
 from hloscope.fusion.nesting import EVERY, RECURSIVE, Nesting
+from hloscope.fusion.sizes import Sizes
 from hloscope.ir.graph import Body, Computation, Instruction
 from hloscope.ir.op import Op
 from hloscope.ir.types import TokenType
@@ -112,3 +114,25 @@ def test_every_so_many_levels_are_looked_at_ahead_inner_ones_first() -> None:
     assert nesting.ahead("reads", levels[-1]) == []  # each once
     assert len(nesting.ahead("writes", levels[-1])) == 4
     assert nesting.ahead("reads", levels[EVERY - 1]) == []
+
+
+def test_called_computations_are_listed_once_in_order() -> None:
+    inner, other = computation("inner"), computation("other")
+    assert inner.callees == ()
+    assert computation("outer", other, inner, other).callees == (other, inner)
+
+
+def test_what_a_structure_says_is_found_out_for_its_first_fusion(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fused = "{ p = f32[4] parameter(0) ROOT r = f32[4] negate(p) }"
+    module = hs.read(
+        f"HloModule m\nf {fused}\ng {fused}\n"
+        "ENTRY e { p = f32[4] parameter(0) a = f32[4] fusion(p), kind=kLoop, calls=f\n"
+        "ROOT b = f32[4] fusion(a), kind=kLoop, calls=g }"
+    )
+    first, second = (module[name].ir for name in ("a", "b"))
+    analysis = Analysis()
+    expected = analysis.output_to_input(first)
+    monkeypatch.setattr(Sizes, "in_step", None)
+    assert analysis.output_to_input(second) == expected
