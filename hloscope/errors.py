@@ -153,6 +153,10 @@ class TooLargeError(UnsupportedError, ValueError):
     """A number that this package cannot calculate with: it does not fit into 64 bits."""
 
 
+class OutOfTimeError(UnsupportedError):
+    """What was asked could not be found out in the time there was."""
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """`; did you mean …?` with the known names most like `name`, or nothing if none is near.
 

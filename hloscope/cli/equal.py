@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from typing import Any, Final
 
 import click
@@ -12,20 +12,13 @@ import click
 from hloscope.api import Indexing, InstructionView, Program
 from hloscope.cli.common import debug_option, json_option, print_json
 from hloscope.cli.files import read_right_program
-from hloscope.indexing import Access, IndexingMap, Precision, prove_equal
-from hloscope.simplifier.isl import PROVED, Proof, Verdict
+from hloscope.indexing import IndexingMap, prove_equal
+from hloscope.proof.equality import Compared, compare, same
+from hloscope.simplifier.isl import Proof, Verdict
 
 SCHEMA: Final = "hloscope.equal/1"
 DIFFERENT: Final = 1
 UNDECIDED: Final = 4
-
-
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """One comparison: what was compared, and what came of it."""
-
-    what: str
-    proof: Proof
 
 
 @click.command
@@ -37,10 +30,12 @@ def equal(first: str, second: str, as_json: bool) -> None:
     """Tell whether A and B touch the same elements: two maps, instructions or programs.
 
     A and B are maps as text; instructions as FILE:NAME; or FILE, a program, of which is compared
-    what each output reads of each parameter.  Programs are verified first.  The exit code is 0 if
+    what each output reads of each parameter.  Programs are verified first; what has the same
+    structure up to names is equal, the rest is composed for a few seconds.  The exit code is 0 if
     they are proved equal, 1 if they are different, 4 if it is undecided.
     """
-    found = list(_comparisons(_side(first), _side(second)))
+    read = cache(read_right_program)
+    found = list(_comparisons(_side(first, read), _side(second, read)))
     verdict = _verdict(found)
     if as_json:
         described = [{"what": c.what, **_described(c.proof)} for c in found]
@@ -51,14 +46,14 @@ def equal(first: str, second: str, as_json: bool) -> None:
     click.get_current_context().exit(ends[verdict])
 
 
-def _side(text: str) -> IndexingMap | InstructionView | Program:
+def _side(text: str, read: Callable[[str], Program]) -> IndexingMap | InstructionView | Program:
     """What an argument means."""
     if _is_map(text):
         return IndexingMap.parse(text)
     file, colon, name = text.rpartition(":")
     if colon and not os.path.exists(text):
-        return read_right_program(file)[name]
-    return read_right_program(text)
+        return read(file)[name]
+    return read(text)
 
 
 def _is_map(text: str) -> bool:
@@ -78,12 +73,10 @@ def _comparisons(
             yield from _answers(a.indexing(None), b.indexing(None))
         case Program(), Program():
             one, other = len(a.entry.parameters), len(b.entry.parameters)
-            if a.text(metadata=False) == b.text(metadata=False):
-                yield Compared("the texts", PROVED)
-            elif one != other:
+            if one != other:
                 yield _different("parameters", f"{one} parameters, and {other}")
             else:
-                yield from _answers(a.root.to_parameters(None), b.root.to_parameters(None))
+                yield from compare(a.entry.ir, b.entry.ir)
         case _:
             raise click.UsageError("A and B are two maps, two instructions or two programs")
 
@@ -114,18 +107,7 @@ def _answers(a: Indexing, b: Indexing) -> Iterator[Compared]:
                 [x for x in answer.operands[number].accesses if x.leaf == leaf]
                 for answer in (one, other)
             )
-            yield Compared(what, _same(*pair))
-
-
-def _same(a: list[Access], b: list[Access]) -> Proof:
-    """Do two sets of accesses touch the same?  Only exact ones can be proved to."""
-    inexact = next((x for x in (*a, *b) if x.precision is not Precision.EXACT), None)
-    if inexact is not None:
-        return Proof(Verdict.UNDECIDED, reason=f"{inexact.precision}: {inexact.reason}")
-    if any(x.replica is not None for x in (*a, *b)):
-        same = [(x.map, x.replica) for x in a] == [(x.map, x.replica) for x in b]
-        return PROVED if same else Proof(Verdict.UNDECIDED, reason="on several replicas")
-    return prove_equal([x.map for x in a if x.map], [x.map for x in b if x.map])
+            yield Compared(what, same(*pair))
 
 
 def _different(what: str, reason: str) -> Compared:
@@ -146,9 +128,13 @@ def _print(found: list[Compared], verdict: Verdict) -> None:
     proved = sum(c.proof.is_proved for c in found)
     many = f": {proved} of {len(found)} comparisons proved" if len(found) != 1 else ""
     click.echo(f"{word[verdict]}{many}")
+    alike: dict[str, list[str]] = {}
     for c in found:
         if not c.proof.is_proved:
-            click.echo(f"  {c.what}: {word[c.proof.verdict]}{_why(c.proof)}")
+            alike.setdefault(f"{word[c.proof.verdict]}{_why(c.proof)}", []).append(c.what)
+    for said, (first, *others) in alike.items():
+        more = f" and {len(others)} more" if others else ""
+        click.echo(f"  {first}{more}: {said}")
 
 
 def _why(proof: Proof) -> str:

@@ -7,9 +7,12 @@ questions about many values of a computation share everything below them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
+from math import inf
+from time import process_time
 from typing import Final, TypeAlias
 
+from hloscope.errors import OutOfTimeError
 from hloscope.fusion.analysis import Analysis
 from hloscope.fusion.pool import AccessSet
 from hloscope.fusion.walk import Flow, composed, with_accesses
@@ -33,7 +36,22 @@ MOST_KEPT: Final = 2_000_000
 class ParameterReads:
     """What the values of one computation read of its parameters."""
 
-    def __init__(self, analysis: Analysis, computation: Computation) -> None:
+    def __init__(
+        self,
+        analysis: Analysis,
+        computation: Computation,
+        ends: Container[Instruction] = (),
+        until: float = inf,
+    ) -> None:
+        """Start with nothing known.
+
+        Args:
+            analysis: Tells what one instruction reads.
+            computation: The one whose parameters are read.
+            ends: Further values that are not looked behind.
+            until: When `process_time` is past this, `OutOfTimeError` is raised.
+        """
+        self._ends, self._until = ends, until
         self._analysis = analysis
         self._inside = analysis.positions(computation)
         self._known: dict[Leaf, Ends] = {}
@@ -59,6 +77,8 @@ class ParameterReads:
         waiting: dict[Leaf, list[Flow]] = {}
         stack: list[Leaf] = [(ins, leaf)]
         while stack:
+            if process_time() > self._until:
+                raise OutOfTimeError(f"what `{ins.name}` reads of the parameters takes too long")
             top = stack[-1]
             if top in known:
                 stack.pop()
@@ -80,7 +100,7 @@ class ParameterReads:
         return known[ins, leaf]
 
     def _is_end(self, ins: Instruction) -> bool:
-        return isinstance(ins.op, Parameter) or ins not in self._inside
+        return isinstance(ins.op, Parameter) or ins in self._ends or ins not in self._inside
 
     def _type(self, leaf: Leaf) -> Type:
         return self._analysis.leaves(leaf[0].type)[leaf[1]]

@@ -8,6 +8,10 @@ from typing import Any
 
 import pytest
 
+import hloscope
+from hloscope.proof.equality import compare
+from hloscope.simplifier.isl import Verdict
+
 MAP = "(d0, d1) -> (d0 * 8 + d1), domain: d0 in [0, 3], d1 in [0, 7]"
 
 
@@ -69,7 +73,7 @@ def test_instructions_of_two_files(run: Any, tmp_path: Path) -> None:
 def test_what_is_not_exact_is_undecided(run: Any, tmp_path: Path) -> None:
     body = '  ROOT c = f32[4,8] custom-call(p0), custom_call_target="mine"'
     one = program(tmp_path, "one", body)
-    two = program(tmp_path, "two", body.replace("ROOT c", "ROOT d"))
+    two = program(tmp_path, "two", body.replace("mine", "yours"))
     result = run("equal", one, two)
     assert result.exit_code == 4
     assert "undecided: unknown: custom-call `mine`" in result.stdout
@@ -127,3 +131,89 @@ def test_programs_of_one_text_are_equal_whatever_is_known_of_their_ops(
         (tmp_path / name).write_text(text.replace("METADATA", f"metadata={{{said}}}"))
     result = run("equal", tmp_path / "a.hlo", tmp_path / "b.hlo")
     assert (result.exit_code, result.stdout) == (0, "equal\n")
+
+
+LAYER = """
+fused.{n} {{
+  a = f32[4,4] parameter(0)
+  w = f32[4,4] parameter(1)
+  t = f32[4,4] transpose(w), dimensions={{{dims}}}
+  ROOT m = f32[4,4] {op}(a, t)
+}}
+"""
+
+
+def layers(
+    tmp_path: Path, name: str, last: str = "add", dims: str = "1,0", count: int = 60
+) -> Path:
+    """A program of many layers; the first may multiply, or transpose otherwise."""
+    fused = "".join(
+        LAYER.format(n=k, dims=dims if k == 0 else "1,0", op=last if k == 0 else "add")
+        for k in range(count)
+    )
+    body = "".join(
+        f"  x{k + 1} = f32[4,4] fusion(x{k}, w), kind=kLoop, calls=fused.{k}\n"
+        f"  y{k} = f32[4,4] negate(x{k + 1})\n"
+        f"  z{k} = f32[4,4] dot(y{k}, x{k + 1}), "
+        "lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"
+        for k in range(count)
+    )
+    results = ", ".join(f"z{k}" for k in range(count))
+    types = ", ".join(["f32[4,4]"] * count)
+    file = tmp_path / f"{name}.hlo"
+    file.write_text(
+        f"HloModule m\n{fused}ENTRY e {{\n  x0 = f32[4,4] parameter(0)\n"
+        f"  w = f32[4,4] parameter(1)\n{body}  ROOT t = ({types}) tuple({results})\n}}\n"
+    )
+    return file
+
+
+def test_a_changed_op_that_reads_the_same_is_no_difference(run: Any, tmp_path: Path) -> None:
+    one, other = layers(tmp_path, "one"), layers(tmp_path, "other", "multiply")
+    result = run("equal", one, other)
+    assert (result.exit_code, result.stdout) == (0, "equal: 60 of 60 comparisons proved\n")
+
+
+def test_a_changed_op_that_reads_otherwise_has_an_index_that_tells(
+    run: Any, tmp_path: Path
+) -> None:
+    one, other = layers(tmp_path, "a", count=2), layers(tmp_path, "b", dims="0,1", count=2)
+    result = run("equal", one, other)
+    assert result.exit_code == 1
+    assert "output 0, parameter 1: different: (" in result.stdout
+
+
+def test_outputs_that_are_undecided_for_one_reason_are_said_together(
+    run: Any, tmp_path: Path
+) -> None:
+    body = (
+        '  c = f32[4,8] custom-call(p0), custom_call_target="{target}"\n'
+        "  ROOT t = (f32[4,8], f32[4,8], f32[4,8]) tuple(c, c, c)"
+    )
+    one = program(tmp_path, "one", body.format(target="mine"))
+    two = program(tmp_path, "two", body.format(target="yours"))
+    lines = run("equal", one, two).stdout.splitlines()
+    assert len(lines) == 2
+    assert lines[1].startswith("  output 0, parameter 0 and 2 more: undecided: unknown: ")
+
+
+def test_what_takes_too_long_is_undecided_by_name(tmp_path: Path) -> None:
+    a, b = (
+        hloscope.read(layers(tmp_path, name, dims=dims)).entry.ir
+        for name, dims in (("a", "1,0"), ("b", "0,1"))
+    )
+    found = list(compare(a, b, seconds=0))
+    assert {c.proof.verdict for c in found} == {Verdict.UNDECIDED}
+    assert "`x1` may read differently" in found[-1].proof.reason
+
+
+def test_an_index_read_at_run_time_must_be_the_same_value(run: Any, tmp_path: Path) -> None:
+    body = (
+        "  i = s32[] parameter(1)\n  j = s32[] {op}(i, i)\n  z = s32[] constant(0)\n"
+        "  n = f32[4,8] negate(p0)\n"
+        "  ROOT t = f32[1,8] dynamic-slice(n, j, z), dynamic_slice_sizes={{1,8}}"
+    )
+    one = program(tmp_path, "one", body.format(op="add"))
+    other = program(tmp_path, "other", body.format(op="multiply"))
+    assert run("equal", one, one).exit_code == 0
+    assert run("equal", one, other).exit_code != 0

@@ -1,0 +1,260 @@
+"""Do two programs read the same?  Asked part by part, so that only what differs is asked in full.
+
+Values of both programs are numbered by structure; equal numbers mean equal graphs.  Two values are
+also alike if they read the same elements of operands that are alike, in turn: so a change of one
+instruction is a question about that instruction.  What is left is composed down to values of equal
+structure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from time import process_time
+from typing import Final, TypeAlias
+
+from hloscope.errors import OutOfTimeError
+from hloscope.fusion.analysis import Analysis
+from hloscope.fusion.blueprint import Blueprints
+from hloscope.fusion.origins import counterparts, origins_of, with_origins
+from hloscope.fusion.parameter_reads import Leaf, ParameterReads
+from hloscope.fusion.walk import Flow
+from hloscope.indexing import Access, Accesses, Precision, prove_equal
+from hloscope.ir.graph import Computation, Instruction
+from hloscope.ops.control import Fusion, Parameter
+from hloscope.simplifier.isl import PROVED, Proof, Verdict
+
+SECONDS: Final = 5.0
+"""Time, of this process, for what is composed; what would take longer is undecided."""
+Pair: TypeAlias = tuple[Leaf, Leaf]
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One comparison: what was compared, and what came of it."""
+
+    what: str
+    proof: Proof
+
+
+def compare(a: Computation, b: Computation, *, seconds: float = SECONDS) -> Iterator[Compared]:
+    """What each output of two computations with equally many parameters reads of them."""
+    comparison = _Comparison(a, b, seconds)
+    analysis = comparison.analysis
+    outputs, others = len(analysis.tensors(a.root.type)), len(analysis.tensors(b.root.type))
+    if outputs != others:
+        said = f"{outputs} outputs, and {others}"
+        yield Compared("outputs", Proof(Verdict.REFUTED, reason=said))
+        return
+    yield from comparison.outputs(outputs)
+
+
+class _Comparison:
+    """Two computations, and what is known of pairs of their values."""
+
+    def __init__(self, a: Computation, b: Computation, seconds: float) -> None:
+        self.analysis: Final = Analysis()
+        self._sides: Final = a, b
+        self._until: Final = process_time() + seconds
+        self._number: Final[dict[Instruction, int]] = {}
+        table: dict[object, int] = {}
+        blueprints = Blueprints()
+        self._blueprint: Final = blueprints.number
+        for side in self._sides:
+            self._number.update(_numbered(side, blueprints, table))
+        shared = set(map(self._number.__getitem__, a)) & set(map(self._number.__getitem__, b))
+        self._common: Final = frozenset(i for i in (*a, *b) if self._number[i] in shared)
+        self._reads: Final = [self._reading(side, self._common) for side in self._sides]
+        self._whole: Final = [self._reading(side, frozenset()) for side in self._sides]
+
+    def _reading(self, side: Computation, ends: frozenset[Instruction]) -> ParameterReads:
+        return ParameterReads(self.analysis, side, ends, self._until)
+
+    def outputs(self, count: int) -> Iterator[Compared]:
+        """Each output of both, as one comparison or as one for each parameter."""
+        pairs = [self._output(number) for number in range(count)]
+        unlike = self._explore(pair for pair in pairs if pair is not None)
+        for number, pair in enumerate(pairs):
+            here = f"output {number}"
+            if pair is None:
+                yield Compared(here, _undecided("it is a tensor in one program only"))
+            elif pair not in unlike:
+                yield Compared(here, PROVED)
+            else:
+                yield from self._composed(here, number, unlike[pair])
+
+    def _output(self, number: int) -> Pair | None:
+        a, b = (side.root for side in self._sides)
+        one, other = self.analysis.leaf_of(a.type, number), self.analysis.leaf_of(b.type, number)
+        return None if one is None or other is None else ((a, one), (b, other))
+
+    def _composed(self, here: str, output: int, unlike: Pair) -> Iterator[Compared]:
+        """What an output of both reads of each parameter."""
+        try:
+            a, b = (
+                _by_parameter(reads.of(side.root, output))
+                for reads, side in zip(self._whole, self._sides, strict=True)
+            )
+        except OutOfTimeError:
+            names = " and ".join(dict.fromkeys(f"`{value.name}`" for value, _ in unlike))
+            said = f"{names} may read differently, and what follows takes too long to compose"
+            yield Compared(here, _undecided(said))
+            return
+        for number, tensor in sorted(a.keys() | b.keys()):
+            what = f"{here}, parameter {number}" + (f"{{{tensor}}}" if tensor else "")
+            yield Compared(what, same(a.get((number, tensor), ()), b.get((number, tensor), ())))
+
+    def _by_number(self, ends: Mapping[Leaf, Accesses]) -> dict[tuple[int, int], Accesses]:
+        return {(self._number[value], tensor): found for (value, tensor), found in ends.items()}
+
+    def _explore(self, pairs: Iterable[Pair]) -> dict[Pair, Pair]:
+        """All pairs not known to be alike, each with one below that may read differently."""
+        stack = list(pairs)
+        above: dict[Pair, list[Pair]] = {pair: [] for pair in stack}
+        unlike: dict[Pair, Pair] = {}
+        while stack:
+            top = stack.pop()
+            (a, leaf), (b, other) = top
+            if leaf == other and self._number[a] == self._number[b]:
+                continue
+            below = self._operands(top)
+            if below is None and not self._is_same_to_common(top):
+                unlike[top] = top
+            for pair in below or ():
+                if pair not in above:
+                    above[pair] = []
+                    stack.append(pair)
+                above[pair].append(top)
+        stack = list(unlike)
+        while stack:
+            pair = stack.pop()
+            for user in above[pair]:
+                if user not in unlike:
+                    unlike[user] = unlike[pair]
+                    stack.append(user)
+        return unlike
+
+    def _operands(self, pair: Pair) -> list[Pair] | None:
+        """The pairs of operands that the values read alike; `None` if they read differently."""
+        (a, _), (b, _) = pair
+        flows = [tuple(self.analysis.reads(*value)) for value in pair]
+        if len(flows[0]) != len(flows[1]) or not flows[0]:
+            return None
+        found: list[Pair] = []
+        for one, two in zip(*flows, strict=True):
+            if not isinstance(one.operand, int) or not isinstance(two.operand, int):
+                return None
+            if not self._is_alike(a, one, b, two):
+                return None
+            found.append(((a.operands[one.operand], one.leaf), (b.operands[two.operand], two.leaf)))
+        return found
+
+    def _is_alike(self, a: Instruction, one: Flow, b: Instruction, two: Flow) -> bool:
+        """Are the elements surely the same, read by the same values where these decide?"""
+        if one.accesses == two.accesses and _is_certain(one.accesses or ()):
+            return True
+        if one.accesses is None or two.accesses is None:
+            return False
+        if any(x.precision is not Precision.EXACT for x in one.accesses):
+            return False
+        origins, others = origins_of(one.accesses), origins_of(two.accesses)
+        if len(origins) != len(others):
+            return False
+        new = dict(zip(others, origins, strict=True))
+        return all(self._is_same_value(a, x, b, y) for y, x in new.items()) and (
+            one.accesses == tuple(with_origins(access, new) for access in two.accesses)
+        )
+
+    def _is_same_value(
+        self, a: Instruction, x: Instruction, b: Instruction, y: Instruction
+    ) -> bool:
+        """Is `x`, beside or inside `a`, the same value as `y` beside or inside `b`?"""
+        if x in self._number or y in self._number:
+            return self._number.get(x) == self._number.get(y)
+        if not isinstance(a.op, Fusion) or not isinstance(b.op, Fusion):
+            return False
+        mine, theirs = a.calls[0], b.calls[0]
+        if x not in mine.instructions or self._blueprint(mine) != self._blueprint(theirs):
+            return False
+        if counterparts(mine, theirs)[x] is not y:
+            return False
+        return all(
+            self._number[a.operands[k]] == self._number[b.operands[k]] for k in _parameters_of(x)
+        )
+
+    def _is_same_to_common(self, pair: Pair) -> bool:
+        """Do two values surely read the same of the values that both programs have?"""
+        flows = chain(*(self.analysis.reads(*value) for value in pair))
+        if not all(_is_certain(flow.accesses or ()) for flow in flows):
+            return False
+        outputs = [self.analysis.tensor_of(value.type, leaf) for value, leaf in pair]
+        if outputs[0] is None or outputs[1] is None:
+            return False
+        try:
+            a, b = (
+                self._by_number(reads.of(value, output))
+                for reads, (value, _), output in zip(self._reads, pair, outputs, strict=True)
+                if output is not None
+            )
+        except OutOfTimeError:
+            return False
+        if not all(_is_certain(found) for found in (*a.values(), *b.values())):
+            return False
+        return all(same(a.get(k, ()), b.get(k, ())).is_proved for k in a.keys() | b.keys())
+
+
+def _numbered(
+    side: Computation, blueprints: Blueprints, table: dict[object, int]
+) -> Iterator[tuple[Instruction, int]]:
+    """Each instruction with its number: equal for equal ops of equal operands."""
+    known: dict[Instruction, int] = {}
+    for ins in side:
+        key = (
+            blueprints.op_of(ins),
+            blueprints.type_number(ins.type),
+            *[known.get(operand, operand) for operand in ins.operands],
+            None,
+            *[blueprints.number(callee) for callee in ins.calls],
+        )
+        known[ins] = table.setdefault(key, len(table))
+    yield from known.items()
+
+
+def _by_parameter(ends: Mapping[Leaf, Accesses]) -> dict[tuple[int, int], Accesses]:
+    return {
+        (value.op.number, tensor): found
+        for (value, tensor), found in ends.items()
+        if isinstance(value.op, Parameter)
+    }
+
+
+def _parameters_of(value: Instruction) -> set[int]:
+    """The numbers of the parameters that a value of a computation depends on."""
+    stack, seen = [value], {value}
+    while stack:
+        new = [operand for operand in stack.pop().operands if operand not in seen]
+        seen.update(new)
+        stack += new
+    return {ins.op.number for ins in seen if isinstance(ins.op, Parameter)}
+
+
+def _is_certain(accesses: Accesses) -> bool:
+    """Are the elements known, whatever the values are?"""
+    return not origins_of(accesses) and all(x.precision is Precision.EXACT for x in accesses)
+
+
+def _undecided(reason: str) -> Proof:
+    return Proof(Verdict.UNDECIDED, reason=reason)
+
+
+def same(a: Iterable[Access], b: Iterable[Access]) -> Proof:
+    """Do two sets of accesses touch the same?  Only exact ones can be proved to."""
+    a, b = list(a), list(b)
+    inexact = next((x for x in (*a, *b) if x.precision is not Precision.EXACT), None)
+    if inexact is not None:
+        return _undecided(f"{inexact.precision}: {inexact.reason}")
+    if any(x.replica is not None for x in (*a, *b)):
+        alike = [(x.map, x.replica) for x in a] == [(x.map, x.replica) for x in b]
+        return PROVED if alike else _undecided("on several replicas")
+    return prove_equal([x.map for x in a if x.map], [x.map for x in b if x.map])
