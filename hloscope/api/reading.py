@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from hloscope.api.compressed import read_file, read_stream
+from hloscope.api.language import language_of
 from hloscope.api.program import Program
 from hloscope.errors import InputError, ParseError, UnsupportedError, did_you_mean
 from hloscope.hlo_parser import parse_hlo
 from hloscope.hlo_parser.proto.sniff import is_proto
 from hloscope.hlo_parser.sniff import decode
 from hloscope.lazy import lazy
-from hloscope.mlir.sniff import is_mlir
 from hloscope.source import Source
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def read(source: Readable, *, name: str | None = None, strict: bool = False) -> 
     """
     found = read_source(source, name=name)
     text, name = found.text, found.name
-    if is_mlir(text):
+    if language_of(found) == "stablehlo":
         module = stablehlo.parse_stablehlo(text, name=name)
         if strict:
             len(module.computations)  # which makes all of them

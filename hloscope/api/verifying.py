@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from hloscope.api.language import language_of
 from hloscope.api.program import Program
 from hloscope.api.reading import Readable, read_source
 from hloscope.errors import Diagnostic, ParseError
 from hloscope.hlo_parser import parse_hlo
 from hloscope.ir.graph import Module
 from hloscope.lazy import lazy
-from hloscope.mlir.sniff import is_mlir
 from hloscope.source import Source, Span
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def verify(
     source = program if isinstance(program, Source) else read_source(program, name=name)
     found: list[Diagnostic] = []
     for start, text in _pieces(source, split):
-        if _is_mlir(source):
+        if language_of(source) == "stablehlo":
             errors = mlir_text.verify_text(text, source.name, allow_unregistered=allow_unregistered)
         else:
             errors = _verify_hlo_text(text, source.name)
@@ -99,7 +99,7 @@ def check_expected(
     source = program if isinstance(program, Source) else read_source(program, name=name)
     found: list[Diagnostic] = []
     for start, text in _pieces(source, split):
-        if _is_mlir(source):
+        if language_of(source) == "stablehlo":
             errors = mlir_text.first_errors(
                 text, source.name, allow_unregistered=allow_unregistered
             )
@@ -108,10 +108,6 @@ def check_expected(
         wrong = expected.mismatches(expected.expectations(Source(source.name, text)), errors)
         found += [moved(error, source, start) for error in wrong]
     return found
-
-
-def _is_mlir(source: Source) -> bool:
-    return source.name.endswith(".mlir") or is_mlir(source.text)
 
 
 def _verify_hlo_text(text: str, name: str) -> list[Diagnostic]:

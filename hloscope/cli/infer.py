@@ -9,6 +9,7 @@ from typing import Any, Final, TypeAlias
 
 import click
 
+from hloscope.api.language import language_of
 from hloscope.cli.common import debug_option, json_option, print_json, print_table
 from hloscope.cli.files import read_text
 from hloscope.dialects.registry import DIALECTS
@@ -20,7 +21,6 @@ from hloscope.ir.types import TensorType, TupleType, Type
 from hloscope.mlir.ir import Operation
 from hloscope.mlir.parser import parse_mlir
 from hloscope.mlir.printer import print_mlir
-from hloscope.mlir.sniff import is_mlir
 from hloscope.mlir.split import split_input
 from hloscope.mlir.types import type_text
 from hloscope.ops.control import Parameter
@@ -61,7 +61,7 @@ def infer(file: str, as_json: bool, split_input_file: bool) -> None:
     answers, as `stablehlo-opt --hlo-test-infer` does.  The exit code is 3 if an op is refused.
     """
     source = read_text(file)
-    if is_mlir(source.text):
+    if language_of(source) == "stablehlo":
         pieces = split_input(source.text) if split_input_file else [(1, source.text)]
         texts = ["\n" * (line - 1) + piece for line, piece in pieces]
         modules = [parse_mlir(text, source.name, dialects=DIALECTS) for text in texts]

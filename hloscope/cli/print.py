@@ -6,13 +6,13 @@ from typing import Literal
 
 import click
 
+from hloscope.api.language import language_of
 from hloscope.cli.common import debug_option, file_argument
 from hloscope.cli.files import read_text
 from hloscope.dialects.registry import DIALECTS
 from hloscope.hlo_parser import parse_hlo, print_hlo
 from hloscope.mlir.parser import parse_mlir
 from hloscope.mlir.printer import print_mlir
-from hloscope.mlir.sniff import is_mlir
 from hloscope.mlir.split import split_input
 
 BETWEEN = "// -----\n"
@@ -41,7 +41,7 @@ def print(
 ) -> None:
     """Print the program of FILE canonically: StableHLO as MLIR does, HLO as XLA does."""
     source = read_text(file)
-    if not is_mlir(source.text):
+    if language_of(source) == "hlo":
         if generic or locations or split_input_file or names != "mlir":
             raise click.UsageError(f"`{source.name}` is HLO, which is printed in one way only")
         click.echo(print_hlo(parse_hlo(source.text, name=source.name, strict=True)), nl=False)

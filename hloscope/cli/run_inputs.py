@@ -11,6 +11,7 @@ import click
 import numpy as np
 
 from hloscope.api.explaining import findings
+from hloscope.api.language import language_of
 from hloscope.errors import (
     HloscopeError,
     UnknownNameError,
@@ -37,7 +38,7 @@ from hloscope.mlir.parser import parse_attribute
 from hloscope.mlir.split import split_input
 from hloscope.mlir.types import type_text
 from hloscope.source import Source
-from hloscope.stablehlo import is_mlir, parse_stablehlo
+from hloscope.stablehlo import parse_stablehlo
 from hloscope.stablehlo.graph import Function
 
 _COMMENT: Final = re.compile(r"//[^\n]*")
@@ -49,18 +50,11 @@ _LIKE: Final = "i.e. --args=[dense<1> : tensor<2xi32>, ...]"
 
 def modules_of(source: Source, *, split: bool) -> Iterator[Module]:
     """The programs of a text: pieces without any are left out."""
-    if not split:
-        text = source.text
-        if is_mlir(text):
-            yield parse_stablehlo(text, name=source.name)
-        else:
-            yield parse_hlo(text, name=source.name)
-        return
-    for line, piece in split_input(source.text):
-        if _COMMENT.sub("", piece).strip():
+    for line, piece in split_input(source.text) if split else [(1, source.text)]:
+        if not split or _COMMENT.sub("", piece).strip():
             text = "\n" * (line - 1) + piece
-            parse = parse_stablehlo if is_mlir(piece) else parse_hlo
-            yield parse(text, name=source.name)
+            in_hlo = language_of(Source(source.name, piece)) == "hlo"
+            yield (parse_hlo if in_hlo else parse_stablehlo)(text, name=source.name)
 
 
 def right_modules_of(source: Source, *, split: bool) -> Iterator[Module]:

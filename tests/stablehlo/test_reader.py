@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 
 from hloscope.errors import HloscopeError, ParseError, VerifyError
+from hloscope.mlir.sniff import is_mlir
 from hloscope.ops.control import Return, UnknownOp
-from hloscope.stablehlo import is_mlir, parse_stablehlo
+from hloscope.stablehlo import parse_stablehlo
 
 HEAD = "func.func @main(%arg0: tensor<4xf32>) -> tensor<4xf32> {\n"
 

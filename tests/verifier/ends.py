@@ -20,9 +20,9 @@ from hloscope.dialects.registry import DIALECTS
 from hloscope.errors import HloscopeError, ParseError, VerifyError
 from hloscope.interpreter.values import EvaluationError
 from hloscope.mlir.parser import parse_mlir
+from hloscope.mlir.sniff import is_mlir
 from hloscope.proof import Verifier
 from hloscope.source import Source
-from hloscope.stablehlo import is_mlir
 
 SLOW: Final = 2.0
 _BLAMES: Final = ("is not valid", "cannot be computed of", "the program is wrong")
