@@ -58,7 +58,5 @@ def _from_address(type: TensorType) -> IndexingMap:
     total = prod(sizes)
     if total == 0:
         return IndexingMap((below(0),), results=[0] * type.rank)
-    index = unplace(reshaped([Dim(0)], (total,), sizes), type)
-    inside = [(e, Interval(0, size - 1)) for e, size in zip(index, type.shape, strict=True)]
-    constraints = inside if total != type.num_elements else ()
-    return IndexingMap((Variable(Interval(0, total - 1)),), (), (), index, constraints)
+    index, inside = unplace(reshaped([Dim(0)], (total,), sizes), type)
+    return IndexingMap((Variable(Interval(0, total - 1)),), (), (), index, inside)

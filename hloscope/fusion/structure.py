@@ -18,7 +18,7 @@ from hloscope.fusion.walk import Flow
 from hloscope.indexing import Access
 from hloscope.ir.graph import Computation, Instruction
 from hloscope.ir.op import Op
-from hloscope.ir.types import TupleType, Type
+from hloscope.ir.types import TupleType, Type, compatible
 from hloscope.ops.collectives import AllReduce
 from hloscope.ops.control import (
     AsyncDone,
@@ -170,6 +170,7 @@ def _(at: Context, ins: Instruction, op: Case, operand: int, leaf: int) -> Itera
 
 
 LATE: Final = "an operand is handed in after the start"
+NO_RESULT: Final = "its operand has no such result"
 
 
 def unknown_flows(at: Context, ins: Instruction, reason: str) -> Iterator[Flow]:
@@ -243,22 +244,28 @@ def _named(
         yield flow
 
 
-def _result_offset(at: Context, done: Instruction) -> int:
-    """Number of the first leaf of the result inside the asynchronous value."""
+def _finished(at: Context, done: Instruction) -> range:
+    """Leaves of the asynchronous value that are the result's; none if it has another result."""
     assert isinstance(done.op, AsyncDone)
     begun = done.operands[0].type
-    is_all = done.op.wrapped_name in _BARE or not isinstance(begun, TupleType)
-    return 0 if is_all else at.offset(begun, 1)
+    if done.op.wrapped_name in _BARE or not isinstance(begun, TupleType):
+        result, first = begun, 0
+    else:
+        result = begun.elements[1] if len(begun.elements) > 1 else TupleType(())
+        first = at.offset(begun, 1)
+    mine, theirs = at.leaves(done.type), at.leaves(result)
+    if len(mine) > len(theirs) or not all(map(compatible, mine, theirs)):
+        return range(0)
+    return range(first, first + len(mine))
 
 
 @reads(AsyncDone)
 def _(at: Context, ins: Instruction, op: AsyncDone, leaf: int) -> Iterator[Flow]:
-    leaf += _result_offset(at, ins)
-    count = len(at.leaves(ins.operands[0].type))
-    if leaf < count:
-        yield Flow(0, leaf, None)
+    finished = _finished(at, ins)
+    if finished:
+        yield Flow(0, finished[leaf], None)
     else:
-        yield from unknown_flows(at, ins, "its operand has no such result")
+        yield from unknown_flows(at, ins, NO_RESULT)
 
 
 @reads(AsyncUpdate)
@@ -294,6 +301,9 @@ def _operand_leaves(at: Context, value: Instruction) -> int:
 
 @writes(AsyncDone)
 def _(at: Context, ins: Instruction, op: AsyncDone, operand: int, leaf: int) -> Iterator[Flow]:
-    first = _result_offset(at, ins)
-    if first <= leaf < first + len(at.leaves(ins.type)):
-        yield Flow(0, leaf - first, None)
+    finished = _finished(at, ins)
+    if leaf in finished:
+        yield Flow(0, leaf - finished.start, None)
+    elif not finished:
+        unknown = (at.pool.keep(Access.unknown(NO_RESULT)),)
+        yield from [Flow(0, k, unknown) for k in range(len(at.leaves(ins.type)))]

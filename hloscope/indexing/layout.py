@@ -73,19 +73,27 @@ def place(index: Sequence[Expr], type: TensorType) -> list[Expr]:
     return placed
 
 
-def unplace(placed: Sequence[Expr], type: TensorType) -> list[Expr]:
-    """The logical index of a placed index; it may lie in the padding of a tile."""
+def unplace(placed: Sequence[Expr], type: TensorType) -> tuple[list[Expr], list[Constraint]]:
+    """The logical index of a placed index, and where it is one: not in the padding of a tile."""
     order = major_to_minor(type)
     rest = list(placed)
     tiles = _tiles(type)
+    padded: list[Constraint] = []
     for k in range(len(tiles) - 1, -1, -1):
         tile = tiles[k]
-        before = len(_tiled_sizes([1] * len(order), tiles[:k]))
+        before = _tiled_sizes([type.shape[d] for d in order], tiles[:k])
         count = len(tile)
         outer, inner = rest[-2 * count : -count], rest[-count:]
         joined = [o * t + i for o, t, i in zip(outer, tile, inner, strict=True)]
-        rest = [*rest[: -2 * count], *joined][-before:] if before else []
-    return [rest[order.index(k)] for k in range(len(order))]
+        tiled = [*[1] * (count - len(before)), *before][-count:]
+        padded += [
+            (e, Interval(0, size - 1))
+            for e, t, size in zip(joined, tile, tiled, strict=True)
+            if size % t
+        ]
+        rest = [*rest[: -2 * count], *joined]
+        rest = rest[len(rest) - len(before) :]  # without the 1s in front of a longer tile
+    return [rest[order.index(k)] for k in range(len(order))], padded
 
 
 def _storage_bits(here: TensorType, there: TensorType) -> tuple[int, int] | None:
@@ -129,19 +137,10 @@ def bitcast_map(here: TensorType, there: TensorType) -> IndexingMap | str:
         to_sizes = (*to_sizes, parts)
     same = from_sizes == to_sizes
     moved = placed if same else reshaped(placed, from_sizes, to_sizes)
-    index = unplace(moved[:-1] if from_bits < to_bits else moved, there)
-    constraints = _inside(index, there) if _is_padded(there) else []
+    index, constraints = unplace(moved[:-1] if from_bits < to_bits else moved, there)
     found = IndexingMap(variables, ranges, (), index, constraints)
     tiled = bool(_tiles(here) or _tiles(there))
     return found if same and not tiled else found.simplify().remove_unused_symbols()
-
-
-def _is_padded(type: TensorType) -> bool:
-    return prod(placed_sizes(type)) != type.num_elements
-
-
-def _inside(index: Sequence[Expr], type: TensorType) -> list[Constraint]:
-    return [(e, Interval(0, size - 1)) for e, size in zip(index, type.shape, strict=True)]
 
 
 @lru_cache(maxsize=1 << 12)

@@ -68,13 +68,24 @@ def evaluate(
     import numpy as np
 
     with np.errstate(all="ignore"), limited(world.max_bytes):
-        results = tuple(map(plain, run(Plans(world).of(computation), values)))
+        results = run(Plans(world).of(computation), values)
+    check_results(results, computation)
+    return tuple(map(plain, results))
+
+
+def check_results(results: Sequence[Value], computation: Computation) -> None:
+    """Check that values are of the types a computation returns.
+
+    Ops believe declared types, which `hloscope verify` checks.
+
+    Raises:
+        EvaluationError: They are not.
+    """
     for i, (value, type_) in enumerate(zip(results, computation.results, strict=True)):
         why = fits(value, type_)
-        if why:  # ops believe declared types, which `hloscope verify` checks
+        if why:
             message = f"result {i} should be {print_type(type_, layout=False)}: {why}"
             raise EvaluationError(f"{message}; the program is wrong", span=computation.span)
-    return results
 
 
 def as_value(given: Any, type_: Type, what: str) -> Value:

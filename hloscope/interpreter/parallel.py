@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from hloscope.hlo_parser.types import print_type
-from hloscope.interpreter.evaluate import as_value
+from hloscope.interpreter.evaluate import as_value, check_results
 from hloscope.interpreter.memory import limited
 from hloscope.interpreter.plan import Plans, run
 from hloscope.interpreter.values import EvaluationError, Value
@@ -303,6 +303,10 @@ def run_grid(
         world: The surroundings of all; it watches the first process only.
         outer: Values of the surroundings that the computations read.
         watches: What watches each process, in place of the world's.
+
+    Raises:
+        EvaluationError: A process cannot go on, or returns values that are not of the types of its
+            computation's results.
     """
     watches = watches or (world.watch,)
     grid = Grid(len(programs), len(programs[0]))
@@ -331,7 +335,9 @@ def _job(
 ) -> Callable[[], tuple[Value, ...]]:
     def job() -> tuple[Value, ...]:
         with limited(world.max_bytes):  # of this thread
-            return run(Plans(world).of(computation), given, outer)
+            results = run(Plans(world).of(computation), given, outer)
+        check_results(results, computation)
+        return results
 
     return job
 

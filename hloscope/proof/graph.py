@@ -12,6 +12,7 @@ from heapq import heappop, heappush
 from time import perf_counter
 from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
+from hloscope.fusion.analysis import INSIDE
 from hloscope.fusion.leaves import Leaves
 from hloscope.fusion.nesting import RECURSIVE
 from hloscope.fusion.pool import Pool
@@ -191,7 +192,8 @@ class Walker(Generic[T]):
         more = {value: len(ins.operands) + k for k, value in enumerate(captured(ins))}
         for flow in self._steps.reads(ins, leaf):
             if isinstance(flow, Called):
-                inside = self._ended(self._inside(flow, first, {}, {}))
+                names = {} if isinstance(ins.op, INSIDE) else _handed_in(flow, ins, {})
+                inside = self._ended(self._inside(flow, first, {}, names))
                 for (end, i), reached in inside.items():
                     if not isinstance(end.op, Parameter) or end not in flow.callee.parameters:
                         self._add(found, (more[end], i), reached)

@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from hloscope.errors import HloscopeError
+from hloscope.hlo_parser import parse_hlo
 from hloscope.interpreter.parallel import evaluate_grid
 from hloscope.interpreter.values import EvaluationError
 from hloscope.interpreter.world import World
@@ -195,3 +196,13 @@ def test_many_that_wait_are_counted() -> None:
     assert "(1, 0) waits at `all_reduce`" in message
     assert "; 11 others wait; (0, 0) has ended" in message
     assert "(8, 0) and 11 more" in message
+
+
+def test_results_are_of_the_declared_types() -> None:
+    text = """
+    ENTRY e { p = f32[2] parameter(0)
+      s = (f32[2], f32[3]) collective-permute-start(p), source_target_pairs={{0,1}}
+      ROOT d = f32[3] collective-permute-done(s) }"""
+    module = parse_hlo(text)
+    with pytest.raises(EvaluationError, match=r"result 0 should be f32\[3\]: .*program is wrong"):
+        evaluate_grid(module, [[[1, 2]]], 2, 1)

@@ -8,7 +8,7 @@ never as exact.  Sizes themselves are the matter of `run_time_sizes`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Final
@@ -21,6 +21,7 @@ from hloscope.indexing.rules.build import (
     dims,
     everything_map,
     identity_map,
+    leaves,
     over,
     sizes,
     unknown,
@@ -77,10 +78,32 @@ def weakened(
     wider = _wider(ins)
     if direction is Direction.OUTPUT_TO_INPUT:
         found = [wider.get(k, accesses) for k, accesses in enumerate(answer)]
+        there = [leaves(operand.type) for operand in ins.operands]
+        found = [_inside(a, types) for a, types in zip(found, there, strict=True)]
     else:
         back = wider.get(number)
         found = list(answer) if back is None else [_inverted(back)] * len(answer)
+        found = [_inside(a, (type,)) for a, type in zip(found, leaves(ins.type), strict=True)]
     return tuple([claimed_of(ins, accesses) for accesses in found])
+
+
+def _inside(accesses: Accesses, there: Sequence[Type]) -> Accesses:
+    """What is touched of elements that there are: a bound may be greater than a size it stands for.
+
+    Args:
+        accesses: What a rule says, which takes bounds for sizes.
+        there: The types that the leaves of the accesses number; just one is that of all.
+    """
+    found = []
+    for access in accesses:
+        m = access.map
+        if m is not None:
+            shape = sizes(there[access.leaf if len(there) > 1 else 0])
+            inside = m.compose(identity_map(shape)).simplify()
+            if inside != m.simplify():
+                access = replace(access, map=inside)
+        found.append(access)
+    return tuple(found)
 
 
 def claimed_of(ins: Instruction, accesses: Accesses) -> Accesses:
@@ -252,7 +275,7 @@ def _expanded(ins: Instruction, number: int, places: Dims, loose: Iterable[int])
             if k in as_is:
                 at.require(Dim(place), 0, source[k] - 1)
                 results.append(Dim(place))
-            elif k in free or source[k] != target[place]:
+            elif k in free or source[k] == 1 != target[place]:
                 results.append(Const(0))
             else:
                 results.append(Dim(place))

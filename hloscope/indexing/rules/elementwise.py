@@ -115,7 +115,7 @@ def broadcast_read(source: Dims, target: Dims, places: Dims) -> Accesses:
     at = MapBuilder(target)
     return exact(
         at.map(
-            Dim(place) if size == target[place] else Const(0)
+            Const(0) if size == 1 != target[place] else Dim(place)
             for size, place in zip(source, places, strict=True)
         )
     )
@@ -129,7 +129,7 @@ def broadcast_write(source: Dims, target: Dims, places: Dims) -> Accesses:
     (d0, d1)[s0, s1] -> (s0, d0, s1), domain: d0 in [0, 5], d1 in [0, 0], s0 in [0, 4], s1 in [0, 6]
     """
     at = MapBuilder(source)
-    follows = {place: k for k, place in enumerate(places) if source[k] == target[place]}
+    follows = {place: k for k, place in enumerate(places) if not source[k] == 1 != target[place]}
     results: list[Expr] = [
         Dim(follows[place]) if place in follows else at.range(size)
         for place, size in enumerate(target)

@@ -1,0 +1,103 @@
+"""Where maps and their proofs once disagreed: mixed sizes, tiles, asynchronous pairs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import hloscope
+from hloscope.hlo_parser.types import parse_type
+from hloscope.indexing.layout import address_map
+from hloscope.ir.types import TensorType
+
+BOUNDED = "tensor<?x3xf32, #stablehlo.bounds<4, ?>>"
+STATIC = "tensor<3x3xf32>"
+MIXED = {
+    "abs": ("stablehlo.abs", "%a", "", f"({STATIC}) -> {BOUNDED}"),
+    "add": ("stablehlo.add", "%a, %b", "", f"({STATIC}, {BOUNDED}) -> {BOUNDED}"),
+    "chlo_add": ("chlo.broadcast_add", "%a, %c", "", f"({STATIC}, tensor<3xf32>) -> {BOUNDED}"),
+    "slice": (
+        "stablehlo.slice",
+        "%a",
+        "{start_indices = array<i64: 0, 0>, limit_indices = array<i64: 3, 2>,"
+        " strides = array<i64: 1, 1>}",
+        f"({STATIC}) -> tensor<?x2xf32, #stablehlo.bounds<4, ?>>",
+    ),
+    "transpose": (
+        "stablehlo.transpose",
+        "%a",
+        "{permutation = array<i64: 1, 0>}",
+        f"({STATIC}) -> tensor<3x?xf32, #stablehlo.bounds<?, 4>>",
+    ),
+    "to_static": ("stablehlo.abs", "%b", "", f"({BOUNDED}) -> {STATIC}"),
+}
+ASYNC_UPDATE = """
+c { a = u8[64] parameter(0) b = u8[16] parameter(1) i = u8[] parameter(2)
+  ROOT d = u8[64] dynamic-update-slice(a, b, i) }
+ENTRY e { a = u8[64] parameter(0) b = u8[16] parameter(1) i = u8[] parameter(2)
+  s = ((u8[64], u8[16], u8[]), u8[64], u32[]) async-start(a, b, i), calls=c
+  ROOT t = u8[64] async-done(s), calls=c }
+"""
+NO_RESULT = """
+c { p = f32[4,4] parameter(0) ROOT r = f32[4,4] copy(p) }
+ENTRY e { p = f32[4,4] parameter(0)
+  s = ((f32[4,4]), (), s32[]) async-start(p), calls=c
+  ROOT d = f32[4,4] async-done(s) }
+"""
+
+
+def mixed(name: str) -> hloscope.Program:
+    """A program of one op whose operand and result say different things of a size."""
+    op, operands, attributes, type = MIXED[name]
+    result = type.split("-> ")[1]
+    return hloscope.read(
+        f"func.func @main(%a: {STATIC}, %b: {BOUNDED}, %c: tensor<3xf32>) -> {result} {{\n"
+        f'  %r = "{op}"({operands}) {attributes} : {type}\n  return %r : {result}\n}}'
+    )
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_elements_behind_the_size_of_one_side_are_in_no_map(name: str) -> None:
+    view = next(v for v in mixed(name) if v.ir.operands)
+    found = [view.indexing(), view.indexing_from(0), mixed(name).root.to_parameters()]
+    for answer in found:
+        for check in answer.verify(by_execution=True).checks:
+            assert not check.is_refuted, str(check)
+
+
+def test_an_operand_of_another_bound_does_not_expand() -> None:
+    view = next(v for v in mixed("chlo_add") if v.ir.operands)
+    assert str(view.indexing().maps[0][0]) == (
+        "(d0, d1) -> (d0, d1), domain: d0 in [0, 2], d1 in [0, 2]"
+    )
+
+
+def test_indices_of_an_asynchronous_computation_are_the_callers() -> None:
+    start = next(v for v in hloscope.read(ASYNC_UPDATE) if v.name == "s")
+    checks = start.indexing().verify(by_execution=True).checks
+    assert not [str(check) for check in checks if check.is_refuted]
+
+
+def test_a_start_without_result_leaves_what_is_done_unknown() -> None:
+    done = hloscope.read(NO_RESULT).root
+    for found in (done.indexing(), done.indexing_from(0)):
+        reasons = {a.reason for operand in found.operands for a in operand.accesses}
+        assert reasons == {"its operand has no such result"}
+        assert not any(found.maps)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["f64[]{:T(256)}", "f32[5]{0:T(2,4)}", "f32[7]{0:T(3)(2)}", "f32[5,7]{0,1:T(2,4)(2,1)}"],
+)
+def test_positions_in_the_padding_of_tiles_hold_no_element(text: str) -> None:
+    type = parse_type(text)
+    assert isinstance(type, TensorType)
+    program = hloscope.read(f"ENTRY e {{ a = {text} parameter(0) ROOT r = {text} negate(a) }}")
+    m = program.root.indexing(linear=True).map
+    index = [i.ravel() for i in np.indices(type.shape)]
+    places = {int(p) for p in np.atleast_1d(address_map(type).evaluate_array(index)[0])}
+    last = m.dims[0].interval.hi
+    assert {p for p in range(last + 1) if m.satisfies((p,))} == places
+    checks = program.root.indexing(linear=True).verify().checks
+    assert not [str(check) for check in checks if check.is_refuted]
