@@ -9,6 +9,7 @@ from typing import Final, TypeAlias
 from hloscope.errors import UnsupportedError
 from hloscope.fusion.widen import MAX_SIZE, join_reasons, size
 from hloscope.indexing import Access, Accesses, IndexingMap, Precision, replicas
+from hloscope.indexing.project import project_out
 from hloscope.indexing.rules.build import everything_map, identity_map, sizes
 from hloscope.ir.types import Type
 
@@ -136,10 +137,13 @@ def compose(first: Access, second: Access, *, forward: bool = False) -> Access |
 
 
 def normal(map: IndexingMap) -> IndexingMap:
-    """The simplified map, without unused range and runtime variables."""
+    """The simplified map, without range and runtime variables that make no difference."""
     if map.is_known_empty:
         return map
     map = map.simplify()
     if map.ranges or map.runtime:
         map = map.rescale_symbols().remove_unused_symbols()
+        fewer = project_out(map)
+        if fewer is not map:
+            map = fewer.simplify().remove_unused_symbols()
     return map

@@ -1,0 +1,189 @@
+"""Range variables that only constraints speak of are projected out, exactly.
+
+A map touches a set of elements.  A range variable that no result depends on says only whether there
+is a value for it; where that can be told by constraints on the other variables, it can go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from typing import Final, NamedTuple
+
+from hloscope.affine import (
+    Const,
+    Expr,
+    Interval,
+    Range,
+    Sum,
+    Var,
+    bounds,
+    children,
+    from_terms,
+    postorder,
+    substitute,
+    variables,
+)
+from hloscope.indexing.base import M
+from hloscope.indexing.constraints import Table
+from hloscope.indexing.transform import without
+from hloscope.indexing.variables import Constraint, replace_interval
+
+LIMIT: Final = 1 << 40
+"""Numbers at most this large take part, so that no product of a few leaves int64."""
+
+
+def project_out(m: M) -> M:
+    """The same set of elements for every dimension, with fewer range variables.
+
+    A range variable goes if no result and no index of a runtime variable depends on it, and
+
+    * it can be eliminated (`eliminated`), which makes no more constraints than there were, or
+    * it only ever occurs in a sum `p * s + t` (up to a factor) with another such variable `t`, that
+      has `|p|` values or more: the sum takes all values of an interval, and is one variable.
+
+    >>> from hloscope.indexing import IndexingMap
+    >>> window = "d0 + s0 + s1 in [2, 9], d0 + s1 in [1, 8]"
+    >>> bounds = "d0 in [0, 7], s0 in [0, 2], s1 in [0, 7]"
+    >>> print(project_out(IndexingMap.parse(f"(d0)[s0, s1] -> (d0), domain: {bounds}, {window}")))
+    (d0) -> (d0), domain: d0 in [0, 7]
+    """
+    if not m.constraints or not m.ranges or m.is_known_empty or m.is_undefined:
+        return m
+    used = variables(*m.results, *[e for v in m.runtime for e in v.arguments])
+    free: list[Var] = [
+        v for v in map(Range, range(len(m.ranges))) if v not in used and _is_small(m.box[v])
+    ]
+    if not free:
+        return m
+    box, constraints, gone = dict(m.box), m.constraints, list[Var]()
+    while True:
+        for s in free:
+            fewer = eliminated(s, constraints, box)
+            if fewer is not None:
+                break
+        else:
+            pair = _summed(free, constraints, box)
+            if pair is None:
+                break
+            s, t, values = pair
+            box[t] = values
+            fewer = tuple([(substitute(e, {s: 0}), i) for e, i in constraints])
+        constraints = fewer
+        free.remove(s)
+        gone.append(s)
+    if not gone:
+        return m
+    ranges = [replace_interval(v, box[Range(i)]) for i, v in enumerate(m.ranges)]
+    return without(m.with_(ranges=ranges, constraints=constraints), gone)
+
+
+def _is_small(interval: Interval) -> bool:
+    return not interval.is_empty and max(abs(interval.lo), abs(interval.hi)) <= LIMIT
+
+
+class _Part(NamedTuple):
+    """`factor * s + rest in interval`; the factor is positive."""
+
+    factor: int
+    rest: Expr
+    interval: Interval
+
+
+def eliminated(
+    s: Var, constraints: Sequence[Constraint], box: dict[Var, Interval]
+) -> tuple[Constraint, ...] | None:
+    """Constraints that hold just where there is a value of `s` with which the given ones hold.
+
+    Each constraint on `s` is an interval of values for it, and intervals of integers have one in
+    common if every two of them have (Fourier and Motzkin; Helly).  For two of them, that is said
+    over the integers without a loss if one factor of `s` is 1 or -1.  So at most one constraint
+    has another factor, `c`, and its interval has `|c|` values or more, so that it is never without
+    a value of `s`.
+
+    Returns:
+        The constraints; `None` if `s` is inside a quotient or the like, if factors or numbers are
+        not as above, or if there would be more constraints than before.
+
+    Source: Pugh, "The Omega test" (1991), section 2.3: where the elimination is exact.
+    """
+    table: Table = {}
+    parts = [_Part(1, Const(0), box[s])]
+    for e, interval in constraints:
+        if s not in variables(e):
+            table[e] = interval
+            continue
+        part = _part(s, e, interval)
+        if part is None:
+            return None
+        parts.append(part)
+    scaled = [p for p in parts if p.factor != 1]
+    if len(scaled) > 1 or any(p.interval.size < p.factor for p in scaled):
+        return None
+    for (c, e, i), (k, f, j) in combinations(parts, 2):
+        both = e * k - f * c
+        interval = Interval(k * i.lo - c * j.hi, k * i.hi - c * j.lo)
+        if isinstance(both, Sum) and both.terms[0][1] < 0:  # to read well
+            both, interval = -both, -interval
+        if interval.contains(bounds(both, box)) or _says(table, both, interval):
+            continue
+        table[both] = interval & table.get(both, interval)
+    return tuple(table.items()) if len(table) <= len(constraints) else None
+
+
+def _part(s: Var, e: Expr, interval: Interval) -> _Part | None:
+    terms, const = (e.terms, e.const) if isinstance(e, Sum) else (((e, 1),), 0)
+    factor = sum(c for t, c in terms if t is s)
+    rest = [(t, c) for t, c in terms if t is not s]
+    if s in variables(*[t for t, _ in rest]) or not factor:
+        return None
+    if not _is_small(interval) or any(abs(n) > LIMIT for n in (const, *[c for _, c in terms])):
+        return None
+    if factor < 0:
+        return _Part(-factor, from_terms([(t, -c) for t, c in rest], -const), -interval)
+    return _Part(factor, from_terms(rest, const), interval)
+
+
+def _says(table: Table, e: Expr, interval: Interval) -> bool:
+    """Does one constraint of the table alone say that `e` is in the interval?"""
+    const = e.const if isinstance(e, Sum) else 0
+    bare = e - const
+    for known, values in ((bare, table.get(bare)), (-bare, table.get(-bare))):
+        if values is not None and values.is_finite:
+            there = values if known is bare else -values
+            if interval.contains(there + const):
+                return True
+    return False
+
+
+def _summed(
+    free: Sequence[Var], constraints: Sequence[Constraint], box: dict[Var, Interval]
+) -> tuple[Var, Var, Interval] | None:
+    """Two variables of which only the sum `p * s + t` matters, and the values of the sum."""
+    nodes = postorder(*[e for e, _ in constraints])
+    sums = [dict(e.terms) for e in nodes if isinstance(e, Sum)]
+    alone = _outside_sums(nodes, [e for e, _ in constraints])
+    candidates = [v for v in free if v not in alone]
+    for s, t in [(s, t) for s in candidates for t in candidates if s is not t]:
+        factors = {_ratio(terms.get(s, 0), terms.get(t, 0)) for terms in sums} - {0}
+        if len(factors) == 1 and (p := factors.pop()) is not None and box[t].size >= abs(p):
+            values = box[s] * p + box[t]
+            if _is_small(values):
+                return s, t, values
+    return None
+
+
+def _outside_sums(nodes: Iterable[Expr], roots: Iterable[Expr]) -> set[Expr]:
+    """Variables that are not only terms of sums."""
+    alone: set[Expr] = {e for e in roots if isinstance(e, Var)}
+    for node in nodes:
+        if not isinstance(node, Sum):
+            alone.update([e for e in children(node) if isinstance(e, Var)])
+    return alone
+
+
+def _ratio(a: int, b: int) -> int | None:
+    """`a / b` if it is an integer other than 0; 0 if both are."""
+    if not a and not b:
+        return 0
+    return a // b if a and b and a % b == 0 else None
