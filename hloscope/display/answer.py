@@ -181,6 +181,10 @@ class Answer:
     origin: Provenance = field(default_factory=Provenance)
     convention: Convention = "structural"
 
+    def __repr__(self) -> str:
+        way = self.direction.replace("_", " ")
+        return f"<Answer {self.instruction.name}, {way}: {len(self.outputs)} outputs>"
+
     def sizes(self, type: Type) -> Dims:
         """What the dimension variables run over when an element of `type` is asked about.
 

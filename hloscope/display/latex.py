@@ -3,16 +3,22 @@ r"""An answer as LaTeX, for papers and notes: one `aligned` environment, needs `
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from hloscope.display.answer import Answer, OperandAnswer
 from hloscope.indexing import Access, Precision
+from hloscope.indexing.markup import conditions_latex
 from hloscope.indexing.markup import to_latex as map_to_latex
 from hloscope.visible import visible
 
 
 def to_latex(answer: Answer) -> str:
-    """The maps of an answer, one a line, with the name of the tensor that is touched."""
+    """The maps of an answer, one a line, with the name of the tensor that is touched.
+
+    Conditions that all maps have are stated once, below them.
+    """
     rows = []
+    shared = _shared(answer)
     for output in answer.outputs:
         for operand in output.touched:
             name = operand.name
@@ -20,19 +26,32 @@ def to_latex(answer: Answer) -> str:
                 name = answer.instruction.name
             if len(answer.outputs) > 1:
                 name = f"{output.number}: {name}"
-            rows += _rows(name, operand)
+            rows += _rows(name, operand, shared)
+    if shared:
+        rows.append(r"&\phantom{:} " + r",\quad ".join(shared))
     return "\n".join([r"\begin{aligned}", " \\\\\n".join(rows), r"\end{aligned}"])
 
 
-def _rows(name: str, operand: OperandAnswer) -> list[str]:
-    return [rf"\texttt{{{escaped(name)}}} &: {_access(access)}" for access in operand.accesses]
+def _shared(answer: Answer) -> list[str]:
+    """The conditions that all maps have, if there are several maps and all have a domain."""
+    operands = [operand for output in answer.outputs for operand in output.touched]
+    maps = [a.map for operand in operands for a in operand.accesses if a.map is not None]
+    if len(maps) < 2 or any(m.is_undefined or m.is_known_empty for m in maps):
+        return []
+    every = [conditions_latex(m) for m in maps]
+    return [condition for condition in every[0] if all(condition in some for some in every)]
 
 
-def _access(access: Access) -> str:
+def _rows(name: str, operand: OperandAnswer, shared: Collection[str]) -> list[str]:
+    start = rf"\texttt{{{escaped(name)}}} &: "
+    return [start + _access(access, shared) for access in operand.accesses]
+
+
+def _access(access: Access, shared: Collection[str]) -> str:
     said = rf"\text{{{escaped(access.reason)}}}" if access.reason else ""
     if access.map is None:
         return said
-    text = map_to_latex(access.map)
+    text = map_to_latex(access.map, shared)
     return text if access.precision is Precision.EXACT else rf"{text} \quad {said}"
 
 

@@ -135,7 +135,7 @@ def svg(panels: Sequence[Panel], *, caption: str = "", notes: Sequence[str] = ()
 
     >>> here = Mark([(range(1, 2), range(2, 3))], OUTPUT, "here")
     >>> picture = svg([Panel("x", (2, 3), [here])], caption="a < b")
-    >>> picture.count(OUTPUT), "a &lt; b" in picture
+    >>> picture.count(f' fill="{OUTPUT}"'), "a &lt; b" in picture
     (2, True)
     """
     body: list[str] = []

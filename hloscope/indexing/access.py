@@ -42,6 +42,12 @@ class Access:
     leaf: int = 0
     via: tuple[Instruction, ...] = ()
 
+    def __repr__(self) -> str:
+        said = [str(self.precision), *([str(self.map)] if self.map is not None else [])]
+        said += [f"reason: {self.reason}"] if self.reason else []
+        said += [f"on replica {self.replica}"] if self.replica is not None else []
+        return f"<Access {'; '.join(said)}{f'; leaf {self.leaf}' if self.leaf else ''}>"
+
     @classmethod
     def unknown(cls, reason: str) -> Access:
         """An access nothing is known about.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from html import escape
 
 from hloscope.affine import (
@@ -30,8 +30,8 @@ from hloscope.indexing.base import MapBase
 from hloscope.indexing.text import print_map
 
 
-def to_latex(m: MapBase) -> str:
-    r"""The map as LaTeX, without dollar signs.
+def to_latex(m: MapBase, shared: Collection[str] = ()) -> str:
+    r"""The map as LaTeX, without dollar signs, and without the `shared` conditions.
 
     >>> from hloscope.indexing.variables import below
     >>> print(to_latex(MapBase([below(8)], results=[Dim(0) // 2])))
@@ -42,9 +42,15 @@ def to_latex(m: MapBase) -> str:
     names = {v: _name(text) for v, text in m.names.items()}
     results = ", ".join([expr_latex(e, names) for e in m.results])
     text = rf"({', '.join(list(names.values())[: len(m.dims)])}) \mapsto \left({results}\right)"
+    return ",\\quad ".join([text, *[c for c in conditions_latex(m) if c not in shared]])
+
+
+def conditions_latex(m: MapBase) -> list[str]:
+    """The bounds of a map's variables and its constraints."""
+    names = {v: _name(text) for v, text in m.names.items()}
     conditions = [_between(names[v], i) for v, i in m.box.items()]
     conditions += [_between(expr_latex(e, names), i) for e, i in m.constraints]
-    return ",\\quad ".join([text, *filter(None, conditions)])
+    return [condition for condition in conditions if condition]
 
 
 def _name(text: str) -> str:

@@ -30,8 +30,11 @@ class ElementType:
     def __str__(self) -> str:
         return self.name
 
+    def __repr__(self) -> str:
+        return f"ElementType({self.name!r})"
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class QuantizedType(ElementType):
     """Integers that stand for real numbers: `(integer - zero_point) * scale`.
 
@@ -156,6 +159,9 @@ class TensorType:
     A size is `None` where it is only known at run time (HLO `<=8` and `?`, StableHLO `?`);
     `bounds` then holds its upper bound, or `None` where it has none.  `bounds` is empty when no
     dimension is dynamic.  `encoding` is an attribute of MLIR other than bounds, as written.
+
+    >>> TensorType(ELEMENT_TYPES["f32"], (2, None, None), Layout((2, 1, 0)), bounds=(None, 8, None))
+    TensorType('f32[2,<=8,?]{2,1,0}')
     """
 
     element: ElementType
@@ -163,6 +169,20 @@ class TensorType:
     layout: Layout | None = None
     bounds: tuple[int | None, ...] = ()
     encoding: str = ""
+
+    def __repr__(self) -> str:
+        bounds = self.bounds or (None,) * len(self.sizes)
+        sizes = [
+            "?" if size is None and bound is None else f"<={bound}" if size is None else str(size)
+            for size, bound in zip(self.sizes, bounds, strict=True)
+        ]
+        text, rest = f"{self.element}[{','.join(sizes)}]", ""
+        if self.layout is not None and self.layout == Layout(self.layout.minor_to_major):
+            text += f"{{{','.join(map(str, self.layout.minor_to_major))}}}"
+        elif self.layout is not None:
+            rest += f", {self.layout}"
+        rest += f", encoding={self.encoding!r}" if self.encoding else ""
+        return f"TensorType({text!r}{rest})"
 
     @property
     def rank(self) -> int:
@@ -216,11 +236,18 @@ class TupleType:
     >>> type = TupleType((TupleType(()), TokenType()))
     >>> type.depth, type.leaves
     (2, 1)
+    >>> type
+    TupleType(2 elements)
     """
 
     elements: tuple[Type, ...]
     depth: int = field(init=False, repr=False, compare=False)
     leaves: int = field(init=False, repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        if any(isinstance(element, TupleType) for element in self.elements) or self.leaves > 4:
+            return f"TupleType({len(self.elements)} elements)"
+        return f"TupleType({self.elements!r})"
 
     def __post_init__(self) -> None:
         depth = leaves = 0

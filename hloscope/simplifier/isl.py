@@ -125,6 +125,10 @@ class Proof:
     reason: str = ""
     seconds: float = field(default=0.0, compare=False)
 
+    def __repr__(self) -> str:
+        why = self.counter_example or self.reason
+        return f"<Proof {self.verdict}{f': {why}' if why else ''}>"
+
     @property
     def is_proved(self) -> bool:
         return self.verdict is Verdict.PROVED

@@ -8,7 +8,7 @@ import hloscope as hs
 from hloscope.display.latex import escaped
 from hloscope.display.parts import access_parts
 from hloscope.display.reads import element, touched
-from hloscope.indexing import Access, IndexingMap
+from hloscope.indexing import Access, IndexingMap, prove_equal
 
 
 def test_the_middle_is_drawn_where_no_element_is_given() -> None:
@@ -79,3 +79,25 @@ def test_an_empty_map_has_no_conditions() -> None:
 def test_latex_special_characters_are_escaped(text: str) -> None:
     assert escaped(f"a{text}b").startswith("a\\")
     assert escaped("plain") == "plain"
+
+
+def test_reprs_say_what_things_are() -> None:
+    program = hs.read(
+        "ENTRY e { p = f32[4,8] parameter(0) ROOT t = f32[8,4] transpose(p), dimensions={1,0} }"
+    )
+    answer = program.root.indexing()
+    access = answer[0].accesses[0]
+    assert repr(answer.answer) == "<Answer t, output to input: 1 outputs>"
+    assert repr(access) == (
+        "<Access exact; (d0, d1) -> (d1, d0), domain: d0 in [0, 7], d1 in [0, 3]>"
+    )
+    assert repr(program.root.ir.type) == "TensorType('f32[8,4]')"
+    assert repr(program.root.ir.type.element) == "ElementType('f32')"  # type: ignore[union-attr]
+    assert repr(prove_equal([answer.map], [answer.map])) == "<Proof proved>"
+    assert all(len(repr(o)) < 300 for o in answer)
+
+
+def test_latex_states_what_all_maps_share_once() -> None:
+    text = hs.read("examples/softmax.hlo").root.indexing().to_latex()
+    assert text.count(r"0 \le d_{0} \le 7") == 1
+    assert text.count(r"0 \le s_{0} \le 31") == 2  # of two maps of five
