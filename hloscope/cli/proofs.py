@@ -16,7 +16,7 @@ UNDECIDED: Final = 4
 SECONDS: Final = 1.0
 """Processor time of all proofs of a program of at most `FEW` instructions."""
 FEW: Final = 200
-SECONDS_EACH: Final = 0.02
+SECONDS_EACH: Final = 0.01
 """So much more for each further instruction."""
 
 
