@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
 import hloscope as hs
 from hloscope.affine import Dim, Interval
+from hloscope.fusion.analysis import Analysis
 from hloscope.simplifier import Domain, forget_domains
+from hloscope.simplifier.engine import Engine
 
 THREADS = 4
 SIZES = range(1, 9)
@@ -106,3 +110,47 @@ def test_domains_are_shared_by_threads() -> None:
     forget_domains()
     for found in at_once(work):
         assert found == expected
+
+
+def most_at_once(monkeypatch: pytest.MonkeyPatch, owner: type, method: str) -> list[int]:
+    """A list that gets, at each call of a method, how many threads are in it; calls take a while."""
+    real: Callable[..., Any] = getattr(owner, method)
+    inside: set[int] = set()
+    counts: list[int] = []
+
+    def watched(*arguments: Any, **options: Any) -> Any:
+        me = threading.get_ident()
+        is_outermost = me not in inside
+        inside.add(me)
+        counts.append(len(inside))
+        if is_outermost:
+            time.sleep(0.01)  # others come in, if they may
+        try:
+            return real(*arguments, **options)
+        finally:
+            if is_outermost:
+                inside.discard(me)
+
+    monkeypatch.setattr(owner, method, watched)
+    return counts
+
+
+def test_one_thread_at_a_time_uses_the_engines_of_a_domain(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    forget_domains()
+    domain = Domain({Dim(0): Interval(0, 5), Dim(1): Interval(0, 7)})
+    counts = most_at_once(monkeypatch, Engine, "simplify")
+    at_once(lambda k: [str(domain.simplify((Dim(0) * 8 + Dim(1)) // (k + 2)))])
+    assert set(counts) == {1}
+    assert len(counts) >= THREADS
+
+
+def test_one_thread_at_a_time_uses_the_analysis_of_a_program(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    program = hs.read(TEXT)
+    counts = most_at_once(monkeypatch, Analysis, "output_to_input")
+    at_once(lambda k: [str(program[f"f{k + 1}"].indexing())])
+    assert set(counts) == {1}
+    assert len(counts) >= THREADS
