@@ -11,9 +11,10 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "hloscope"
 ROOMS = [
-    "visible", "lazy", "source", "errors", "limits", "affine", "simplifier", "ir", "mlir", "ops",
-    "dialects", "hlo_parser", "stablehlo", "indexing", "fusion", "tiling", "memory", "verifier",
-    "interpreter", "proof", "vhlo", "bytecode", "dynamism", "display", "api", "", "cli", "__main__",
+    "visible", "lazy", "source", "errors", "limits", "locks", "affine", "simplifier", "ir", "mlir",
+    "ops", "dialects", "hlo_parser", "stablehlo", "indexing", "fusion", "tiling", "memory",
+    "verifier", "interpreter", "proof", "vhlo", "bytecode", "dynamism", "display", "api", "",
+    "cli", "__main__",
 ]  # fmt: skip
 """The order of DESIGN.md, section 1; imports go from right to left.  "" is the package itself."""
 HEAVY = {

@@ -113,7 +113,7 @@ def test_domains_are_shared_by_threads() -> None:
 
 
 def most_at_once(monkeypatch: pytest.MonkeyPatch, owner: type, method: str) -> list[int]:
-    """A list that gets, at each call of a method, how many threads are in it; calls take a while."""
+    """How many threads were in a method at each of its calls, which take a while."""
     real: Callable[..., Any] = getattr(owner, method)
     inside: set[int] = set()
     counts: list[int] = []

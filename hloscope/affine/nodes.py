@@ -20,9 +20,10 @@ from collections.abc import Callable, Sequence
 from functools import cmp_to_key, partial
 from math import gcd as _gcd
 from operator import attrgetter
-from threading import RLock
 from typing import Any, ClassVar, Final, SupportsIndex, TypeAlias, TypeVar, final
 from weakref import ref
+
+from hloscope.locks import shared_lock
 
 _N = TypeVar("_N", bound="Node")
 _V = TypeVar("_V", bound="Variable")
@@ -31,7 +32,7 @@ _D = TypeVar("_D", bound="_Division")
 OrderKey: TypeAlias = tuple[Any, ...]
 """Nested tuples that sort as the printed expression does; see `order_key`."""
 
-_LOCK: Final = RLock()
+_LOCK: Final = shared_lock()
 _set: Final = object.__setattr__
 
 

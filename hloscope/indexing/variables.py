@@ -7,12 +7,12 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
-from threading import RLock
 from typing import Final, TypeAlias, TypeVar
 from weakref import WeakValueDictionary
 
 from hloscope.affine import Const, Dim, Expr, Interval, Range, Runtime, Var, substitute
 from hloscope.ir.graph import Instruction
+from hloscope.locks import shared_lock
 
 Constraint: TypeAlias = tuple[Expr, Interval]
 """`expr in interval`; a map's constraints hold together."""
@@ -58,7 +58,7 @@ class _Interned(type):
         return found
 
 
-_LOCK: Final = RLock()
+_LOCK: Final = shared_lock()
 _LIVE: Final[WeakValueDictionary[tuple[int, int, str], Variable]] = WeakValueDictionary()
 
 

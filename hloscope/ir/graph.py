@@ -13,15 +13,16 @@ no reader can tell from having been there all along.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from threading import RLock
 from typing import TYPE_CHECKING, ClassVar, Final
+
+from hloscope.locks import shared_lock
 
 if TYPE_CHECKING:
     from hloscope.ir.op import Op
     from hloscope.ir.types import Type
     from hloscope.source import Span
 
-_READING: Final = RLock()
+_READING: Final = shared_lock()
 
 
 class Instruction:

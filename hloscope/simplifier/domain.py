@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from threading import RLock
 from typing import Final, TypeAlias
 
 from hloscope.affine import POS_INF, Const, Expr, Interval, Sum, Var, largest_number, postorder
+from hloscope.locks import shared_lock
 from hloscope.simplifier.engine import Engine
 from hloscope.simplifier.ranges import VARIABLES, Ends, ends, interval, parts, scaled_sum
 from hloscope.simplifier.rule import Trace
 
 Constraint: TypeAlias = tuple[Expr, Interval]
 Path: TypeAlias = list[tuple[int, Expr]]
-_LOCK: Final = RLock()
+_LOCK: Final = shared_lock()
 """Engines are told of one expression at a time, whichever threads ask."""
 _RECENT: dict[object, Domain] = {}
 _KEEP: Final = 256

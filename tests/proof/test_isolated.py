@@ -6,15 +6,18 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 import pytest
 
 import hloscope
+from hloscope.affine import Dim, Interval, nodes
 from hloscope.proof import Outcome, Verifier
 from hloscope.proof.isolated import CAN_FORK, Isolated
+from hloscope.simplifier import Domain, domain
 from hloscope.simplifier.isl_relations import UndecidedError
 
 pytestmark = pytest.mark.skipif(not CAN_FORK, reason="processes cannot fork here")
@@ -91,6 +94,30 @@ def test_no_time_is_no_question() -> None:
     with pytest.raises(UndecidedError, match="no time is left"):
         apart.ask(0, 0.0)
     assert apart._child is None
+
+
+def making_expressions() -> str:
+    return str(Domain({Dim(0): Interval(0, 12345)}).simplify((Dim(0) * 77 + 14) // 7))
+
+
+@pytest.mark.parametrize("lock", [nodes._LOCK, domain._LOCK], ids=["nodes", "domains"])
+def test_a_child_does_not_wait_for_a_lock_of_another_thread(lock: Any) -> None:
+    held = threading.Event()
+
+    def hold() -> None:
+        with lock:
+            held.set()
+            time.sleep(0.2)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    apart = Isolated([making_expressions])
+    try:
+        assert apart.ask(0, 10.0) == "d0 * 11 + 2"
+    finally:
+        apart.stop()
+        thread.join()
 
 
 @pytest.mark.parametrize("name", HARD)
