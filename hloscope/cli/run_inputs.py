@@ -31,7 +31,15 @@ from hloscope.interpreter.values import (
     dtype_of,
 )
 from hloscope.ir.graph import Computation, Module
-from hloscope.ir.types import ElementType, QuantizedType, TensorType, TupleType, Type, VectorType
+from hloscope.ir.types import (
+    ElementType,
+    FutureType,
+    QuantizedType,
+    TensorType,
+    TupleType,
+    Type,
+    VectorType,
+)
 from hloscope.mlir.attributes import ArrayAttr, DenseAttr
 from hloscope.mlir.literals import to_array
 from hloscope.mlir.parser import parse_attribute
@@ -190,7 +198,7 @@ def _elements(type_: Type) -> int | None:
 
 def _random(type_: Type, generator: np.random.Generator) -> Value:
     """Numbers of no special kind: floats about 0, small integers."""
-    if isinstance(type_, TupleType):
+    if isinstance(type_, TupleType | FutureType):
         return tuple([_random(inner, generator) for inner in type_.elements])
     if not isinstance(type_, TensorType):
         return TOKEN

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from hloscope.ir.types import ELEMENT_TYPES, TensorType, TupleType, Type
+from hloscope.ir.types import ELEMENT_TYPES, FutureType, TensorType, TupleType, Type
 
 SIZE: Final = TensorType(ELEMENT_TYPES["s32"], ())
 """The type of a leaf that is a size."""
 
 
 def leaf_types(type: Type) -> tuple[Type, ...]:
-    """Types of the leaves in order; a type that is no tuple is its own leaf 0.
+    """Types of the leaves in order, those of a future as of a tuple; others are their own leaf 0.
 
     >>> from hloscope.hlo_parser.types import parse_type
     >>> pair = parse_type("(f32[2], (s32[], pred[4]))")
@@ -26,7 +26,7 @@ def leaf_types(type: Type) -> tuple[Type, ...]:
     stack = [type]
     while stack:
         top = stack.pop()
-        if isinstance(top, TupleType):
+        if isinstance(top, TupleType | FutureType):
             stack.extend(reversed(top.elements))
         else:
             leaves.append(top)

@@ -9,7 +9,7 @@ import numpy as np
 
 from hloscope.errors import UnsupportedError
 from hloscope.interpreter.folding import computing
-from hloscope.interpreter.products import product
+from hloscope.interpreter.products import element_of_products, product
 from hloscope.interpreter.registry import Kernel, Site, evaluates
 from hloscope.interpreter.rounding import conversion
 from hloscope.interpreter.values import Array, EvaluationError, dtype_of
@@ -64,7 +64,7 @@ def _dot_general(op: DotGeneral, at: Site) -> Kernel:
         raise UnsupportedError("`dot` of sparse operands cannot be evaluated", span=at.ins.span)
     result, dims = at.result.element, op.dimensions
     left, right = (t.element for t in at.operands if isinstance(t, TensorType))
-    dtype = dtype_of(result)
+    dtype = element_of_products(at)
     if result.kind in ("signed", "unsigned") and "float" in (left.kind, right.kind):
         finish, wide = conversion(_F64, result), dtype_of(_F64)
         return lambda lhs, rhs: finish(contracted(lhs, rhs, dims, wide))
@@ -73,7 +73,7 @@ def _dot_general(op: DotGeneral, at: Site) -> Kernel:
 
 @evaluates(Dot)
 def _dot(op: Dot, at: Site) -> Kernel:
-    dtype = dtype_of(at.result.element)
+    dtype = element_of_products(at)
 
     def kernel(lhs: Array, rhs: Array) -> Array:
         return contracted(lhs, rhs, DotDimensions((), (), (lhs.ndim - 1,), (0,)), dtype)
@@ -84,7 +84,7 @@ def _dot(op: Dot, at: Site) -> Kernel:
 @evaluates(ScaledDot)
 def _scaled_dot(op: ScaledDot, at: Site) -> Kernel:
     """Each scale belongs to a block of elements along every dimension; an empty one is 1."""
-    dtype = dtype_of(at.result.element)
+    dtype = element_of_products(at)
     dims = op.dimensions
 
     def kernel(lhs: Array, rhs: Array, lhs_scale: Array, rhs_scale: Array) -> Array:
@@ -113,7 +113,7 @@ def _ragged_dot(op: RaggedDot, at: Site) -> Kernel:
     Source: CHLO `ragged_dot`: three modes by the kind of the ragged dimension.
     """
     dims = op.dimensions
-    dtype = dtype_of(at.result.element)
+    dtype = element_of_products(at)
     (ragged,) = op.lhs_ragged
     is_contracting, is_batch = ragged in dims.lhs_contracting, ragged in dims.lhs_batch
 
@@ -198,7 +198,7 @@ def _mask(op: RaggedDot, lhs: Array, start: Array, end: Array) -> Array:
 @evaluates(Einsum, UnaryEinsum)
 def _einsum(op: Einsum, at: Site) -> Kernel:
     """Narrow floating-point numbers are rounded once; sums of booleans are `or`."""
-    dtype = dtype_of(at.result.element)
+    dtype = element_of_products(at)
     wide = np.dtype(np.int64) if dtype.kind == "b" else computing(dtype)
     config = op.einsum_config
 

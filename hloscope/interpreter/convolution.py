@@ -12,11 +12,11 @@ from math import prod
 from typing import Any, Final
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
-from hloscope.interpreter.products import product
+from hloscope.interpreter.products import element_of_products, product
 from hloscope.interpreter.registry import Kernel, Site, evaluates
-from hloscope.interpreter.values import Array, EvaluationError, dtype_of
+from hloscope.interpreter.values import Array, EvaluationError
+from hloscope.interpreter.views import strided
 from hloscope.interpreter.windows import padded
 from hloscope.ops.convolution import Convolution, DynamicConv
 
@@ -26,14 +26,14 @@ _MOST_BYTES: Final = 1 << 25
 
 @evaluates(Convolution)
 def _convolution(op: Convolution, at: Site) -> Kernel:
-    dtype = dtype_of(at.result.element)
+    dtype = element_of_products(at)
     padding = op.window.padding
     return lambda lhs, rhs: convolved(op, lhs, rhs, padding, dtype)
 
 
 @evaluates(DynamicConv)
 def _dynamic_conv(op: DynamicConv, at: Site) -> Kernel:
-    dtype = dtype_of(at.result.element)
+    dtype = element_of_products(at)
 
     def kernel(lhs: Array, rhs: Array, padding: Array) -> Array:
         pairs = [(int(low), int(high)) for low, high in padding.tolist()]
@@ -99,7 +99,7 @@ def _windows(
         x.strides[-1],
     )
     shape = (x.shape[0], *positions, *taps, x.shape[-1])
-    return as_strided(x, shape, strides, writeable=False)
+    return strided(x, shape, strides)
 
 
 def _grouped(op: Convolution | DynamicConv, windows: Array, kernel: Array) -> Array:

@@ -7,11 +7,11 @@ from math import prod
 from typing import Any, Final
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 
 from hloscope.interpreter.registry import Kernel, Region, Site, evaluates
 from hloscope.interpreter.scattering import Targets, combine
 from hloscope.interpreter.values import Array, EvaluationError, Value, dtype_of
+from hloscope.interpreter.views import strided
 from hloscope.ir.types import TensorType, TupleType
 from hloscope.ops.base import Dims
 from hloscope.ops.gather_scatter import DynamicGather, Gather, Scatter, TorchIndexSelect
@@ -105,7 +105,8 @@ def _taken(value: Array, starts: Starts, sizes: Dims, shape: Dims) -> Array:
     while block and sizes[block - 1] == value.shape[block - 1]:
         block -= 1
     if not value.flags.c_contiguous or any(size != 1 for size in sizes[:block]):
-        windows = sliding_window_view(value, sizes)
+        counts = [n - size + 1 for n, size in zip(value.shape, sizes, strict=True)]
+        windows = strided(value, (*counts, *sizes), value.strides * 2)
         if not starts:
             return np.broadcast_to(windows[(0,) * rank], shape + sizes)
         index = [starts.get(d, 0) for d in range(rank)]
@@ -126,8 +127,17 @@ def _gather(op: Gather, at: Site) -> Kernel:
 
 @evaluates(DynamicGather)
 def _dynamic_gather(op: DynamicGather, at: Site) -> Kernel:
-    kernel = _gathering(op, at)
-    return lambda value, indices, sizes: kernel(value, indices, tuple(map(int, sizes)))
+    gather = _gathering(op, at)
+    dropped = {*op.collapsed_slice_dims, *op.operand_batching_dims}
+
+    def kernel(value: Any, indices: Any, slice_sizes: Array) -> Value:
+        sizes = tuple(map(int, slice_sizes))
+        for d in dropped:
+            if sizes[d] > 1:
+                raise EvaluationError(f"slices of {sizes[d]} along dimension {d}, which is dropped")
+        return gather(value, indices, sizes)
+
+    return kernel
 
 
 @evaluates(TorchIndexSelect)

@@ -14,14 +14,35 @@ from typing import Any, Final
 
 import numpy as np
 
+from hloscope.errors import UnsupportedError
 from hloscope.interpreter.folding import computing, is_narrow
 from hloscope.interpreter.memory import claim
-from hloscope.interpreter.values import Array
+from hloscope.interpreter.registry import Site
+from hloscope.interpreter.values import Array, dtype_of
+from hloscope.ir.types import TensorType
 
 _EXACT: Final = 1 << 53
 """Doubles hold all integers up to this."""
 _SMALL: Final = 1 << 12
 """Most products that are made before they are added up in order."""
+
+
+def element_of_products(at: Site) -> np.dtype[Any]:
+    """The element type of the result, in which operands are multiplied and added up.
+
+    Raises:
+        UnsupportedError: It is real, but an operand is complex: verifiers let that pass, and no
+            specification says what becomes of the imaginary parts.
+    """
+    result = at.result.element
+    for type_ in at.operands:
+        if isinstance(type_, TensorType) and type_.element.kind == "complex" != result.kind:
+            raise UnsupportedError(
+                f"`{at.ins.op.name}` of {type_.element} cannot be evaluated in {result}",
+                span=at.ins.span,
+            )
+    dtype: np.dtype[Any] = dtype_of(result)
+    return dtype
 
 
 def product(a: Array, b: Array, dtype: np.dtype[Any]) -> Array:

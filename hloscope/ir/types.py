@@ -203,7 +203,8 @@ class TensorType:
         """
         if None not in self.sizes:
             return self.sizes  # type: ignore[return-value]
-        shape = tuple(b if s is None else s for s, b in zip(self.sizes, self.bounds, strict=True))
+        bounds = self.bounds or (None,) * self.rank
+        shape = tuple(b if s is None else s for s, b in zip(self.sizes, bounds, strict=True))
         if None in shape:
             raise UnsupportedError(f"dimension {shape.index(None)} has no bound")
         return shape  # type: ignore[return-value]

@@ -6,7 +6,7 @@ import json
 import re
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import Any, Final
 
@@ -19,8 +19,12 @@ from hloscope.cli.run_inputs import arguments_of
 from hloscope.dialects.registry import DIALECTS
 from hloscope.errors import HloscopeError, ParseError, VerifyError
 from hloscope.interpreter.values import EvaluationError
+from hloscope.ir.graph import Instruction
+from hloscope.ir.types import Type
 from hloscope.mlir.parser import parse_mlir
 from hloscope.mlir.sniff import is_mlir
+from hloscope.ops.control import While
+from hloscope.ops.infer_util import leaves
 from hloscope.proof import Verifier
 from hloscope.source import Source
 
@@ -88,9 +92,30 @@ def _questions(text: str, is_wrong: bool, c: Random) -> list[tuple[str, Callable
 
 def _print(text: str, program: Program, is_wrong: bool) -> None:
     printed = program.text()
+    if not is_wrong and _prints_other_types(program):
+        return
     again = hloscope.verify(printed)
     if bool(again) != is_wrong:
         raise Disagreement(f"{again or 'fine'}: {printed}")
+
+
+def _prints_other_types(program: Program) -> bool:
+    """Has a `while` parameters or results of other types than its operands?
+
+    Its text in StableHLO names the operands' types alone, and MLIR does not read what it prints of
+    such a program; a test asks MLIR.
+    """
+    return is_mlir(program.text()) and any(
+        isinstance(ins.op, While) and len({*map(tuple, _loop_types(ins))}) > 1
+        for computation in program.module
+        for ins in computation
+    )
+
+
+def _loop_types(ins: Instruction) -> Iterator[Sequence[Type]]:
+    yield [o.type for o in ins.operands]
+    yield leaves(ins.type)
+    yield from [callee.arguments for callee in ins.calls]
 
 
 def _infer(text: str) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import hloscope
 from hloscope.verifier.stablehlo.text import first_errors
 from tests.oracle import needs_jaxlib
 from tests.verifier.chunks import FOLDER
@@ -59,3 +60,34 @@ def test_jaxlib_refuses_the_same_programs_for_the_same_reasons(
             words.append((name, ours[0], theirs[0]))
     assert len(other) <= len(programs) * 0.005, other[:5]
     assert len(words) <= len(programs) * 0.02, words[:5]
+
+
+LOOP = """
+func.func @main(%a: tensor<4xf32>) -> RESULT {
+  %r = "stablehlo.while"(%a) ({
+  ^bb0(%x: BODY):
+    %c = stablehlo.constant dense<false> : tensor<i1>
+    "stablehlo.return"(%c) : (tensor<i1>) -> ()
+  }, {
+  ^bb0(%x: BODY):
+    %n = stablehlo.negate %x : BODY
+    "stablehlo.return"(%n) : (BODY) -> ()
+  }) : (tensor<4xf32>) -> RESULT
+  return %r : RESULT
+}
+"""
+
+
+@needs_jaxlib
+@pytest.mark.parametrize(
+    ("body", "result"), [("tensor<?xf32>", "tensor<4xf32>"), ("tensor<4xf32>", "tensor<?xf32>")]
+)
+def test_mlir_does_not_read_the_form_of_a_loop_that_has_several_types(
+    body: str, result: str
+) -> None:
+    text = LOOP.replace("BODY", body).replace("RESULT", result)
+    printed = hloscope.read(text).text()
+    fine, faults = opinions([text, printed])
+    assert fine == []
+    assert faults
+    assert [message for _, message in faults] == [d.message for d in hloscope.verify(printed)]

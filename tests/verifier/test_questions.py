@@ -12,7 +12,11 @@ from tests.verifier import hlo_programs, stablehlo_programs
 from tests.verifier.ends import disagreements
 from tests.verifier.search import LANGUAGES, search
 
-SUM = "s { x = f32[] parameter(0) y = f32[] parameter(1) ROOT r = f32[] add(x, y) }\n"
+SUM = (
+    "s { x = f32[] parameter(0) y = f32[] parameter(1) ROOT r = f32[] add(x, y) }\n"
+    "taking_a_tuple { x = (f32[], f32[]) parameter(0)"
+    " ROOT r = f32[] get-tuple-element(x), index=0 }\n"
+)
 
 
 @pytest.mark.parametrize(
@@ -146,6 +150,9 @@ REFUSED = {
     "domain of two": "a = f32[] parameter(0) ROOT r = f32[] domain(a, a),"
     ' domain={kind="sharding", entry={}, exit={}}',
     "infeed of an array": "a = f32[] parameter(0) ROOT r = ((f32[]), token[]) infeed(a)",
+    "a constant of unknown size": "ROOT r = f32[?] constant({1, 2})",
+    "a sum that takes a tuple": "a = f32[2,3] parameter(0) b = f32[] parameter(1)"
+    " ROOT r = f32[2] reduce(a, b), dimensions={1}, to_apply=taking_a_tuple",
     "nan of a payload that e4m3fn lacks": "ROOT r = f8e4m3fn[] constant(nan(0x1))",
 }
 
@@ -164,6 +171,16 @@ ACCEPTED = {
     " ROOT r = f32[] reduce(a, b), dimensions={0}, to_apply=s",
     "a reduction that starts as an array": "a = f32[4] parameter(0) t = f32[4]"
     " all-reduce-start(a), to_apply=s ROOT d = f32[4] all-reduce-done(t)",
+    "scales of nothing": "a = f8e4m3fn[4,0] parameter(0) b = f8e4m3fn[5,0] parameter(1)"
+    " c = f8e8m0fnu[4,1] parameter(2) d = f8e8m0fnu[] parameter(3) ROOT r = f32[4,5]"
+    " scaled-dot(a, b, c, d), lhs_contracting_dims={1}, rhs_contracting_dims={1}",
+    "windows of narrow floats": "a = f32[1,6,2] parameter(0) b = f32[3,2,4] parameter(1)"
+    " ROOT r = f8e5m2[1,4,4] convolution(a, b), window={size=3}, dim_labels=b0f_0io->b0f",
+    "slices of narrow floats": "a = f8e5m2[4,3] parameter(0) b = s32[5,2] parameter(1)"
+    " ROOT r = f8e5m2[5,2,1] gather(a, b), offset_dims={1,2}, collapsed_slice_dims={},"
+    " start_index_map={0,1}, index_vector_dim=1, slice_sizes={2,1}",
+    "real products of complex numbers": "a = c64[4,3] parameter(0) ROOT r = f32[4,4] dot(a, a),"
+    " lhs_contracting_dims={1}, rhs_contracting_dims={1}",
     "a thread of its own": "a = f32[4] parameter(0) t = ((f32[4]), f32[2], s32[])"
     ' slice-start(a), slice={[0:2]}, async_execution_thread="x" ROOT d = f32[2] slice-done(t)',
 }
@@ -173,7 +190,8 @@ ACCEPTED = {
 def test_right_programs_are_accepted(name: str) -> None:
     text = f"{SUM}ENTRY e {{ {ACCEPTED[name]} }}"
     assert hloscope.verify(text) == []
-    assert disagreements(text) == []
+    for seed in range(4):
+        assert disagreements(text, seed) == []
 
 
 OPEN = {
@@ -183,6 +201,12 @@ OPEN = {
     "einsum": "func.func @main(%a: tensor<4x3xf32>) -> tensor<2xf32> { %r ="
     ' "stablehlo.unary_einsum"(%a) <{einsum_config = "abc->a"}> : (tensor<4x3xf32>) ->'
     " tensor<2xf32> return %r : tensor<2xf32> }",
+    "sizes that run-time values contradict": "func.func @main(%a: tensor<4x3xf32>,"
+    " %b: tensor<5x1xi32>, %c: tensor<2xi32>) -> tensor<5x0xf32> { %r ="
+    ' "stablehlo.dynamic_gather"(%a, %b, %c) <{dimension_numbers = #stablehlo.gather<offset_dims ='
+    " [1], collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>}> :"
+    " (tensor<4x3xf32>, tensor<5x1xi32>, tensor<2xi32>) -> tensor<5x0xf32>"
+    " return %r : tensor<5x0xf32> }",
     "an index that is no vector": "func.func @main(%a: tensor<4x3xf32>, %b: tensor<2xi32>) ->"
     ' tensor<2x3xf32> { %r = "stablehlo.torch_index_select"(%a, %b) <{dim = 0 : i64, batch_dims ='
     " 1 : i64}> : (tensor<4x3xf32>, tensor<2xi32>) -> tensor<2x3xf32> return %r : tensor<2x3xf32>"
@@ -210,6 +234,26 @@ def test_what_upstream_leaves_open_is_accepted_and_nothing_fails(name: str) -> N
     assert hloscope.verify(OPEN[name]) == []
     for seed in range(24):
         assert disagreements(OPEN[name], seed) == []
+
+
+LOST = """
+func.func @main(%a: tensor<4x3xf32>, %b: tensor<3xf32>) -> tensor<4x3xf32> {
+  %r:2 = "chlo.scan"(%a, %b) <{dimension = 0 : i64, operandSegmentSizes = array<i32: 1, 1>,
+      resultSegmentSizes = array<i32: SIZES>}> ({
+  ^bb0(%x: tensor<3xf32>, %y: tensor<3xf32>):
+    "stablehlo.return"(%x, %y) : (tensor<3xf32>, tensor<3xf32>) -> ()
+  }) : (tensor<4x3xf32>, tensor<3xf32>) -> (tensor<4x3xf32>, tensor<3xf32>)
+  return %r#0 : tensor<4x3xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("sizes", ["1, 1, 0", "1", ""])
+def test_what_a_form_would_not_show_is_printed_without_it(sizes: str) -> None:
+    """A text that is right must not come of a wrong program."""
+    text = LOST.replace("array<i32: SIZES>", f"array<i32: {sizes}>" if sizes else "array<i32>")
+    assert hloscope.verify(text)
+    assert disagreements(text) == []
 
 
 HEADERS = [

@@ -281,7 +281,11 @@ def write_scan(printer: AsmPrinter, op: Operation) -> None:
         and isinstance(dim, IntegerAttr)
     ):
         raise UnfitError(f"{op.name} does not say its inputs or its dimension")
-    inputs = sizes.values[0]
+    inputs, inits = sizes.values
+    outputs = op.properties.get("resultSegmentSizes")
+    read = (len(op.results) - inits, inits)  # what `read_scan` makes of the text
+    if not isinstance(outputs, DenseArrayAttr) or tuple(outputs.values) != read:
+        raise UnfitError(f"{op.name} does not have a carry for each initial value")
     printer.write("(")
     printer.values(op.operands[:inputs])
     printer.write(") inits (")

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from hloscope.affine import Dim, Expr
 from hloscope.errors import UnsupportedError
 from hloscope.indexing.access import Accesses
-from hloscope.indexing.rules.build import MapBuilder, everything, everywhere, exact, sizes
+from hloscope.indexing.rules.build import NEVER, MapBuilder, everything, everywhere, exact, sizes
 from hloscope.indexing.rules.registry import input_to_output, output_to_input
 from hloscope.ir.graph import Instruction
 from hloscope.ir.types import Dims
@@ -184,6 +184,9 @@ def _(ins: Instruction, op: ScaledDot, output: int) -> tuple[Accesses, ...]:
     for labels, shape in zip(sides, (lhs, rhs), strict=True):
         answer.append(_by_labels(target, shape, (result, labels, op.dimensions.lhs_contracting)))
     for labels, side, scale in zip(sides, (lhs, rhs), scales, strict=False):
+        if 0 in side:
+            answer.append(NEVER)
+            continue
         if len(scale) != len(side):  # a scalar: no scale
             answer.append(everything(target, scale))
             continue
@@ -204,6 +207,8 @@ def _(ins: Instruction, op: ScaledDot, operand: int) -> tuple[Accesses, ...]:
     source = sizes(ins.operands[operand].type)
     if operand < 2:
         return (_by_labels(source, target, (labels, result, ())),)
+    if 0 in side:
+        return (NEVER,)  # of nothing, no scale is read
     if len(source) != len(side):
         return everywhere(ins, operand)
     at = MapBuilder(source)

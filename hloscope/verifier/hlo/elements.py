@@ -12,6 +12,7 @@ from typing import Final
 
 from hloscope.errors import VerifyError
 from hloscope.hlo_parser.opcodes import SPELLINGS
+from hloscope.hlo_parser.types import print_type
 from hloscope.ir.graph import Instruction
 from hloscope.ir.op import Op
 from hloscope.ir.types import BufferType, ElementType, TensorType, Type
@@ -109,7 +110,10 @@ def _check_body(ins: Instruction) -> None:
         given = [*types[number:], *types[:number]]
     body = ins.calls[-1]
     for i, (operand, parameter) in enumerate(zip(given, body.arguments, strict=False)):
-        have, want = _element(operand), _element(parameter)
+        if not isinstance(parameter, TensorType):
+            text = print_type(parameter, layout=False)
+            raise VerifyError(f"parameter {i} of {body.name} is {text}, needs an array")
+        have, want = _element(operand), parameter.element
         if have != want and not have.kind == want.kind == "float":
             raise VerifyError(f"parameter {i} of {body.name} is of {want}, what it gets of {have}")
 

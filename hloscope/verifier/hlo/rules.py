@@ -80,6 +80,8 @@ def _stored_bits(type_: TensorType) -> int:
 
 def _constant(ins: Instruction) -> None:
     assert isinstance(ins.op, Constant)
+    if isinstance(ins.type, TensorType) and None in _most(ins.type):
+        raise VerifyError(f"it is declared {_text(ins.type)}, needs known sizes")
     text = ins.op.literal
     if len(text) > _MOST_LITERAL or "..." in text:
         return
