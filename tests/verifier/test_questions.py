@@ -16,6 +16,7 @@ SUM = (
     "s { x = f32[] parameter(0) y = f32[] parameter(1) ROOT r = f32[] add(x, y) }\n"
     "taking_a_tuple { x = (f32[], f32[]) parameter(0)"
     " ROOT r = f32[] get-tuple-element(x), index=0 }\n"
+    "taking_vectors { x = (f32[3], f32[4]) parameter(0) ROOT r = f32[] constant(0) }\n"
 )
 
 
@@ -150,6 +151,12 @@ REFUSED = {
     "domain of two": "a = f32[] parameter(0) ROOT r = f32[] domain(a, a),"
     ' domain={kind="sharding", entry={}, exit={}}',
     "infeed of an array": "a = f32[] parameter(0) ROOT r = ((f32[]), token[]) infeed(a)",
+    "a call with more than it takes": "a = (f32[<=4], f32[<=4]) parameter(0)"
+    " ROOT r = f32[] call(a), to_apply=taking_vectors",
+    "a kernel of unknown size": "a = f32[1,6,2] parameter(0) b = f32[?,2,4] parameter(1)"
+    " ROOT r = f32[1,?,4] convolution(a, b), window={size=3}, dim_labels=b0f_0io->b0f",
+    "features of unknown number": "a = f32[1,6,?] parameter(0) b = f32[3,2,4] parameter(1)"
+    " ROOT r = f32[1,4,4] convolution(a, b), window={size=3}, dim_labels=b0f_0io->b0f",
     "a constant of unknown size": "ROOT r = f32[?] constant({1, 2})",
     "a sum that takes a tuple": "a = f32[2,3] parameter(0) b = f32[] parameter(1)"
     " ROOT r = f32[2] reduce(a, b), dimensions={1}, to_apply=taking_a_tuple",

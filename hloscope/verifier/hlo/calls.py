@@ -12,7 +12,7 @@ from hloscope.ir.graph import Computation, Instruction, Module
 from hloscope.ir.op import Op
 from hloscope.ir.types import ELEMENT_TYPES, TensorType, TupleType, Type
 from hloscope.ops.control import AsyncStart, Call, Case, Fusion, While
-from hloscope.verifier.hlo.likeness import like
+from hloscope.verifier.hlo.likeness import like, placed
 from hloscope.verifier.hlo.types import begun, opcode
 
 
@@ -36,7 +36,7 @@ def _takes(ins: Instruction, callee: Computation, given: tuple[Type, ...]) -> It
         yield Diagnostic(message, ins.span)
         return
     for i, (have, want) in enumerate(zip(given, taken, strict=True)):
-        if not like(have, want):
+        if not like(placed(have), placed(want)):
             yield Diagnostic(
                 f"`{opcode(ins)}` gives {callee.name} {_text(have)} as parameter {i}, it takes"
                 f" {_text(want)}",

@@ -204,7 +204,20 @@ def _anything(ins: Instruction) -> None:
 
 
 def _convolution(ins: Instruction) -> None:
-    """Operands may have different element types."""
+    """Operands may have different element types; the kernel's sizes and the features are known.
+
+    Source: XLA `shape_inference.cc` (`InferConvolveShape`), which compares them as numbers.
+    """
+    assert isinstance(ins.op, Convolution)
+    lhs, rhs = _types(ins)
+    feature = ins.op.dimensions.input_feature
+    if isinstance(lhs, TensorType) and isinstance(rhs, TensorType):
+        is_known = feature >= lhs.rank or lhs.sizes[feature] is not None
+        if not (is_known and rhs.is_static):
+            raise VerifyError(
+                f"operands are {_text(lhs)} and {_text(rhs)}, need a kernel of known sizes and a"
+                " known number of input features"
+            )
     inferred = ins.op.infer(_types(ins))
     assert isinstance(inferred, TensorType)
     check_declared_sizes(inferred, (ins.type,), "convolution_c25")
