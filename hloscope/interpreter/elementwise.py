@@ -88,7 +88,10 @@ def function_of(op: Elementwise, operands: Sequence[ElementType], result: Elemen
     """
     first = operands[-1] if op.name == "select" else operands[0]
     found = None
-    if len({e.name for e in operands if e.kind == "float"}) > 1:
+    floats = {e.name for e in operands if e.kind == "float"}
+    if floats and op.result == "same" and result.kind == "float":
+        floats.add(result.name)  # HLO may declare another precision than the operands have
+    if len(floats) > 1:
         return _of_mixed(op, operands, result)
     if not any(isinstance(e, QuantizedType) for e in (*operands, result)):
         found = _with_settings(op, operands, result) or plain_function(op.name, first)
