@@ -25,7 +25,7 @@ from hloscope.proof.changing import (
 )
 from hloscope.proof.draw import STYLES
 from hloscope.proof.elements import Elements, Place, nothing, unflat
-from hloscope.proof.instance import Instance
+from hloscope.proof.instance import Instance, NotExecutableError
 from hloscope.proof.running import Base, Runner
 from hloscope.proof.touched import Claims, Touched, is_moving
 from hloscope.proof.violation import Violation
@@ -46,6 +46,8 @@ PACKINGS: Final = 4
 """Most runs for a base that change elements no output element reads two of."""
 SECONDS: Final = 2.0
 """After so long no further run begins."""
+MOST_PAIRS: Final = 1 << 27
+"""Pairs of an output element and an operand element, of each of which a byte is kept."""
 MOST_NARROWED: Final = 8
 """Of output elements that moved wrongly, so many are looked at for one question."""
 
@@ -111,6 +113,9 @@ class Evidence:
         self.failures: Final[list[str]] = []
         self.runner = Runner(instance)
         self.elements: Final = Elements(instance, seed)
+        pairs = self.elements.rows * self.elements.size
+        if pairs > MOST_PAIRS:
+            raise NotExecutableError(f"{pairs:,} pairs of elements are more than can be kept")
         self._touched = Touched(instance, self.elements, claims)
         self._undecided = ""
         self._first: Any = None

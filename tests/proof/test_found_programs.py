@@ -101,3 +101,14 @@ def test_positions_in_the_padding_of_tiles_hold_no_element(text: str) -> None:
     assert {p for p in range(last + 1) if m.satisfies((p,))} == places
     checks = program.root.indexing(linear=True).verify().checks
     assert not [str(check) for check in checks if check.is_refuted]
+
+
+def test_pairs_of_elements_past_memory_are_not_kept() -> None:
+    text = """
+    ENTRY e {
+      a = f32[16,8] parameter(0)
+      unread = f32[2048,2048,2048] parameter(1)
+      ROOT r = f32[16,8] multiply(a, a)
+    }"""
+    found = hloscope.read(text).root.to_parameters().verify(by_execution=True)
+    assert any("more than can be kept" in str(check) for check in found.checks)
