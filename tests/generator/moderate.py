@@ -34,7 +34,8 @@ def _moderated(region: Region) -> Region:
     for node in region.nodes:
         inner = replace(node, regions=tuple(map(_moderated, node.regions)))
         type_ = node.results[0].type if node.results else None
-        if node.name in _GROWS and isinstance(type_, Tensor) and type_.element == "f32":
+        is_floats = isinstance(type_, Tensor) and type_.element == "f32"
+        if node.name in _GROWS and is_floats and not type_.unknown:  # a constant has known sizes
             nodes += _followed(inner, type_)
         else:
             nodes.append(inner)
