@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so are a shell's jobs in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # tests interrupt their children
 
 SHARED = Path(os.environ.get("HLOSCOPE_SHARED", Path(__file__).parents[2] / "shared"))
 """Conformance data and real programs; beside the checkout, not part of it."""
