@@ -86,6 +86,8 @@ class App(click.Group):
         except HloscopeError as error:
             end(ctx, str(error), error.exit_code)
         except Exception as error:  # whatever else comes out of the library is a bug of ours
+            if _is_interrupted(error):
+                end(ctx, SAID, INTERRUPTED)
             if isinstance(error, OSError) and error.errno in UNWRITABLE and not error.filename:
                 _drop_output()
                 message = f"error: cannot write the standard output: {error.strerror}"
@@ -113,6 +115,13 @@ def end(ctx: click.Context, message: str, code: int) -> None:
     """Say why on the standard error, and end with the exit code."""
     click.echo(message, err=True)
     ctx.exit(code)
+
+
+def _is_interrupted(error: BaseException | None) -> bool:
+    """Did an interrupt lead to this error?  Python wraps one that comes while a class is made."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _drop_output() -> None:

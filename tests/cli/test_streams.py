@@ -11,7 +11,9 @@ import time
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from hloscope.cli.app import app
 from tests.cli.conftest import ROOT, start
 
 EVIL = "\x1b]0;pwned\x07\x9b31m\u202e"
@@ -122,6 +124,15 @@ def test_an_interrupt_while_it_loads_is_one_too() -> None:
     assert (done.returncode, done.stderr.strip()) == (130, "interrupted")
 
 
+def test_an_interrupt_in_the_making_of_a_class_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrapped(*_: object, **__: object) -> None:
+        raise RuntimeError("Error calling __set_name__") from KeyboardInterrupt()
+
+    monkeypatch.setattr("hloscope.cli.ops.ops.callback", wrapped)
+    result = CliRunner().invoke(app, ["ops"])
+    assert (result.exit_code, result.stderr.strip()) == (130, "interrupted")
+
+
 BEGUN = """
 import sys
 sys.path.insert(0, ".")
@@ -141,7 +152,6 @@ LOOP = """func.func @main(%n: tensor<i32>) -> tensor<i32> {
 }
 """
 WAITING = {
-    "endless input": ["verify", "/dev/zero"],
     "no input": ["verify", "-"],
     "maps": ["simplify", "-", "--lines"],
     "proofs": ["index", "examples/softmax.hlo", "--all", "--verify"],
