@@ -32,7 +32,7 @@ from hloscope.mlir.definition import AttributeSlot, Definition, RegionSlot, Slot
 def split_rows(text: str) -> list[str]:
     r"""The rows of a table, each as one line.
 
-    >>> split_rows("    a | b\\n        c\\n    d")
+    >>> split_rows("    a | b\n        c\n    d")
     ['a | b c', 'd']
     """
     lines = text.replace("\n        ", " ").splitlines()

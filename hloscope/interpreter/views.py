@@ -12,6 +12,7 @@ from hloscope.interpreter.values import Array
 def strided(x: Array, shape: Sequence[int], strides: Sequence[int]) -> Array:
     """A read-only view of `x`; numpy alone does not know the types of all narrow floats.
 
+    >>> import numpy as np
     >>> strided(np.arange(4), (3, 2), (8, 8)).tolist()
     [[0, 1], [1, 2], [2, 3]]
     """

@@ -62,7 +62,7 @@ def integer_type(text: str) -> ElementType | None:
     """The integer type of that spelling, `None` if it is none.
 
     >>> integer_type("i5"), integer_type("si8").name, integer_type("f32")
-    (ElementType(name='s5', bits=5, kind='signed', numpy=''), 'si8', None)
+    (ElementType('s5'), 'si8', None)
     """
     found = _INTEGER.fullmatch(text)
     if found is None or len(found[2]) > 8:

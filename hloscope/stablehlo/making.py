@@ -63,8 +63,7 @@ def attribute_of(value: Any) -> Attribute:
     """An attribute of a Python value: integers are `i64`, numbers `f64`.
 
     >>> attribute_of([1, True])
-    ArrayAttr(elements=(IntegerAttr(value=1, type=ElementType(name='s64', bits=64, \
-kind='signed', numpy='int64')), BoolAttr(value=True)))
+    ArrayAttr(elements=(IntegerAttr(value=1, type=ElementType('s64')), BoolAttr(value=True)))
     """
     match value:
         case bool():

@@ -112,7 +112,7 @@ def own_attributes(name: str) -> Sequence[AttributeSlot]:
     """The attributes of an op that are in its fields or settings: all but the name of a callee.
 
     >>> [slot.name for slot in own_attributes("stablehlo.composite")]
-    ['composite_attributes', 'name', 'version']
+    ['name', 'composite_attributes', 'version']
     """
     return [slot for slot in DEFINITIONS[name].attributes if slot.constraint != "callee"]
 
