@@ -37,13 +37,12 @@ from hloscope.affine import (
 from hloscope.simplifier.context import Context
 from hloscope.simplifier.ranges import VARIABLES, ends, interval, parts
 from hloscope.simplifier.rule import Rule, Step, Trace
-from hloscope.simplifier.rules.floordiv import FLOORDIV, LIMIT, quotients_merge
-from hloscope.simplifier.rules.leaves import LEAVES, POINT
+from hloscope.simplifier.rules.floordiv import FLOORDIV, LIMIT, MERGED
+from hloscope.simplifier.rules.leaves import KNOWN, LEAVES
 from hloscope.simplifier.rules.mod import CEILING, MOD, MOD_BY_QUOTIENT
 from hloscope.simplifier.rules.sums import EXTREMA_SUMS, SUMS
 from hloscope.simplifier.surface import PRINTED, best_form
 
-NESTED: Final = Rule("y // a // c", "y // (a * c)", "", quotients_merge)
 FLAT_LIMIT: Final = 64
 """Remainders of more divisions than this stay leaves: flat forms would repeat too much."""
 
@@ -143,7 +142,7 @@ class Engine(Context):
             lo, hi = self.bounds(x)
             if lo != hi:
                 return x
-            self.note(POINT, x, Const(lo))
+            self.note(KNOWN, x, Const(lo))
             return Const(lo)
         if kind is FloorDiv or kind is Mod or kind is CeilDiv:
             num, den = memo[x.num], memo[x.den]  # type: ignore[union-attr]
@@ -173,7 +172,7 @@ class Engine(Context):
             den *= written.by
             written = written.num  # type: ignore[union-attr]
             if self.trace is not None:
-                self.note(NESTED, before, FloorDiv(written, Const(den)))
+                self.note(MERGED, before, FloorDiv(written, Const(den)))
             num = self._flat[written]
         return self.floor(num, den)
 

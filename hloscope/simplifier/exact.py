@@ -135,7 +135,7 @@ def _parts_of(x: Expr) -> Iterator[tuple[Expr, Expr]]:
 
 
 def _one_floor(part: Expr, domain: Domain, budget: int) -> Expr | None:
-    """A form of `part` with at most one division that is proved to be equal."""
+    """A form with at most one division that isl proves to be equal."""
     flat = domain.flat(part)
     slope = slopes(flat)
     box = {v: domain.box.get(v, Interval.EVERYTHING) for v in sorted(variables(part))}
@@ -200,7 +200,9 @@ def _sample(box: Mapping[Var, Interval], domain: Domain) -> dict[Var, npt.NDArra
     return {v: points[:, j] for j, v in enumerate(box)}
 
 
-FITTED: Final = Rule("x", "a * y + k * ((b * y + s) // m)", "equal, as proved", _one_floor)
+FITTED: Final = Rule(
+    "x", "a * y + c * ((g * y + r) // n)", "x == a * y + c * ((g * y + r) // n)", _one_floor
+)
 
 
 def is_equal(first: Expr, second: Expr, domain: Domain, *, budget: int = BUDGET) -> bool:

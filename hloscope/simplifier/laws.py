@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from hloscope.simplifier.exact import FITTED
 from hloscope.simplifier.rule import Rule
 from hloscope.simplifier.rules.floordiv import FLOORDIV
 from hloscope.simplifier.rules.leaves import (
@@ -25,6 +26,7 @@ TABLES: Final[tuple[tuple[str, tuple[Rule[Any], ...]], ...]] = (
     ("Ceilings", (CEILING,)),
     ("Sums", (*SUMS, *EXTREMA_SUMS)),
     ("Leaves", (MINIMUM, MAXIMUM, QUOTIENT, REMAINDER, ROUNDED_UP, KNOWN)),
+    ("The exact level", (FITTED,)),
 )
 
 

@@ -203,6 +203,10 @@ def enters_minimum(num: Expr, den: int, engine: Context) -> Expr | None:
     return engine.flat(of(*[engine.surface(engine.floor(x, den)) for x in args]))
 
 
+MERGED: Final[Rule[FloorCode]] = Rule(
+    "(x // a + y) // c", "(x + a * y) // (a * c)", "", quotients_merge
+)
+"""The engine also uses it, with `y = 0`, before a quotient of a quotient is flat."""
 FLOORDIV: Final[tuple[Rule[FloorCode], ...]] = (
     #     left side                  right side                 when                     code
     Rule("x // c",   "k",                       "k == x // c",           value_is_known),
@@ -210,7 +214,7 @@ FLOORDIV: Final[tuple[Rule[FloorCode], ...]] = (
     Rule("(c * x + y) // c", "x + y // c", "", multiples_come_out),
     Rule("(g * x + r) // (g * c)", "x // c", "0 <= r < g", common_factor_cancels),
     Rule("(g * x + y) // (g * c)", "(x + y // g) // c", "", some_terms_have_a_factor),
-    Rule("(x // a + y) // c", "(x + a * y) // (a * c)", "", quotients_merge),
+    MERGED,
     Rule("-x // c",   "-((x + c - 1) // c)",     "",                      sign_is_canonical),
     Rule("min(x, a) // c",   "min(x // c, a // c)",     "",                      enters_minimum),
 )  # fmt: skip

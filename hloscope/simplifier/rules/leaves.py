@@ -119,8 +119,7 @@ MAXIMUM: Final = Rule("max(x, y)", "x", "x >= y", operand_never_wins)
 QUOTIENT: Final = Rule("(n * x + y) // n", "x + y // n", "", quotient_by_symbol)
 REMAINDER: Final = Rule("(n * x + y) % n", "y % n", "", remainder_by_symbol)
 ROUNDED_UP: Final = Rule("-(x // n)", "0", "0 <= x < n", ceiling_by_symbol)
-KNOWN: Final = Rule("x * y", "k", "k == x * y", value_is_known)
-POINT: Final = Rule("x", "k", "k == x", value_is_known)
+KNOWN: Final = Rule("x", "k", "k == x", value_is_known)
 LEAVES: Final[dict[type[object], tuple[Rule[Any], ...]]] = {
     Min: (MINIMUM, KNOWN),
     Max: (MAXIMUM, KNOWN),
