@@ -105,8 +105,8 @@ class _Grid:
     def cells(self, box: Box) -> Iterator[tuple[int, int, int]]:
         """Row and column of each cell that a box of rows and columns meets, and how often."""
         *_, rows, columns = (range(1), range(1), *box)
-        across = list(_per_block(columns, self.column_block))
-        for row, high in _per_block(rows, self.row_block):
+        across = list(_per_block(_below(columns, self.width), self.column_block))
+        for row, high in _per_block(_below(rows, self.height), self.row_block):
             for column, wide in across:
                 yield row, column, high * wide
 
@@ -117,6 +117,11 @@ class _Grid:
             range(top, min(top + self.row_block, self.height)),
             range(left, min(left + self.column_block, self.width)),
         )
+
+
+def _below(side: range, size: int) -> range:
+    """The indices that there are: maps of a wrong program may lead to others."""
+    return side[: max(0, -((side.start - size) // side.step))]
 
 
 def _per_block(side: range, block: int) -> Iterator[tuple[int, int]]:
@@ -238,8 +243,9 @@ def _slices(panel: Panel) -> tuple[list[Index], str]:
     is_all = True
     for mark in panel.marks:
         for box in mark.boxes:
-            found = list(islice(product(*[side[:_MOST_SLICES] for side in box[:-2]]), _MOST_SLICES))
-            is_all = is_all and len(found) == prod(map(len, box[:-2]))
+            before = [_below(s, n) for s, n in zip(box[:-2], panel.shape[:-2], strict=True)]
+            found = list(islice(product(*[s[:_MOST_SLICES] for s in before]), _MOST_SLICES))
+            is_all = is_all and len(found) == prod(map(len, before))
             prefixes.update(found)
     if not prefixes:
         return [(0,) * max(len(panel.shape) - 2, 0)], ""

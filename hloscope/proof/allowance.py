@@ -12,6 +12,8 @@ SECONDS: Final = 3.0
 """Time of isl for the questions about one output."""
 SECONDS_MORE: Final = 0.4
 """The same where all elements of the output are looked at as well."""
+SECONDS_EVERYWHERE: Final = 10.0
+"""Time for looking at all elements of one output."""
 SECONDS_ALL: Final = 24.0
 """Time of isl for all questions to one verifier."""
 
@@ -24,7 +26,7 @@ def cpu_seconds() -> float:
 
 @dataclass(slots=True)
 class Purse:
-    """Time for isl: so much for one output, and so much for all."""
+    """Time of a process apart: so much for one output, and so much for all."""
 
     seconds: float
     left: float
@@ -38,6 +40,7 @@ class Allowance:
         first: Time of isl where nothing else decides.
         shortly: Time of isl before all elements of an output are looked at.
         again: Time of isl where all have been: it would be a second proof.
+        everywhere: Time for looking at all elements of an output.
     """
 
     def __init__(self, seconds: float, of_isl: float = SECONDS_ALL, total: float = inf) -> None:
@@ -46,6 +49,7 @@ class Allowance:
         self.first: Final = Purse(seconds, of_isl)
         self.shortly: Final = Purse(min(seconds, SECONDS_MORE), of_isl / 2)
         self.again: Final = Purse(min(seconds, SECONDS_MORE), of_isl / 8)
+        self.everywhere: Final = Purse(SECONDS_EVERYWHERE, inf)
 
     def left(self) -> float:
         """What is left of the total."""
@@ -54,7 +58,7 @@ class Allowance:
         return max(0.0, self.total - (cpu_seconds() - self._begin))
 
     def ready(self, purse: Purse) -> float:
-        """The time of isl for the next output."""
+        """The time for the next output."""
         return max(0.0, min(purse.seconds, purse.left, self.left()))
 
     @property

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Generator, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from time import perf_counter
+from math import inf
+from time import process_time
 from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
+from hloscope.affine import POS_INF
 from hloscope.fusion.analysis import INSIDE
 from hloscope.fusion.leaves import Leaves
 from hloscope.fusion.nesting import RECURSIVE
@@ -26,6 +28,7 @@ from hloscope.indexing.rules.dependence import Bodies, by_convention
 from hloscope.ir.graph import Computation, Instruction
 from hloscope.ir.views import captured
 from hloscope.ops.control import Parameter, While
+from hloscope.proof.kept import Kept
 from hloscope.simplifier.isl_relations import UndecidedError
 
 T = TypeVar("T")
@@ -52,6 +55,9 @@ class Follower(Protocol[T]):
 
     def key(self, reached: T) -> Hashable:
         """Equal keys stand for the same elements."""
+
+    def weight(self, reached: T) -> int | None:
+        """How many numbers it takes to keep it for other walks; `None`: it means nothing there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +106,8 @@ class Steps:
         self._sizes = Sizes(self.pool, self._leaves)
         self.sources: Final[dict[tuple[Computation, int], Source]] = {}
         self._positions: Final[dict[Computation, dict[Instruction, int]]] = {}
+        self._has_runtime: Final[dict[Computation, bool]] = {}
+        self.kept: Final = Kept()
 
     def positions(self, computation: Computation) -> Mapping[Instruction, int]:
         """Where each instruction stands in its computation."""
@@ -136,6 +144,33 @@ class Steps:
                 flows.append(mark)
         return flows
 
+    def reads_values(self, computation: Computation) -> bool:
+        """May a step in it, or in what it calls, have runtime variables, or ranges without end?"""
+        known = self._has_runtime
+        stack = [computation] if computation not in known else []
+        while stack:
+            top = stack[-1]
+            below = top.callees
+            missing = [c for c in below if c not in known]
+            if top not in known and missing:
+                known[top] = True  # in case it calls itself
+                stack += missing
+                continue
+            stack.pop()
+            known[top] = any(known[c] for c in below) or any(
+                type(ins.op) not in READS and self._draws(ins) for ins in top
+            )
+        return known[computation]
+
+    def _draws(self, ins: Instruction) -> bool:
+        """Does any map of the instruction's rule leave values open?"""
+        if not ins.operands:
+            return False
+        count = len(self.tensor_types(ins.type))
+        answers = [a for k in range(count) for a in output_to_input(ins, k, reader=self.bodies)]
+        maps = [a.map for accesses in answers for a in accesses if a.map is not None]
+        return any(m.runtime or any(v.interval.hi >= POS_INF for v in m.ranges) for m in maps)
+
     def bodies(self, ins: Instruction) -> Bodies:
         """What the computations do that an instruction calls."""
         return by_convention(ins)
@@ -170,13 +205,13 @@ class Steps:
 class Walker(Generic[T]):
     """Walks to the producers with one follower; a call is walked into once for equal elements."""
 
-    def __init__(self, steps: Steps, follower: Follower[T]) -> None:
+    def __init__(self, steps: Steps, follower: Follower[T], seconds: float = inf) -> None:
         self._steps = steps
         self._follower = follower
         self._count = 0
-        self._until = perf_counter() + SECONDS
+        self._seconds = min(seconds, SECONDS)
+        self._until = process_time() + self._seconds
         self._known: dict[Hashable, Ends[T]] = {}
-        self._named: dict[Computation, bool] = {}
         self._open: set[Computation] = set()
 
     def operands(self, ins: Instruction, leaf: int, start: T) -> dict[tuple[int, int], Reached[T]]:
@@ -236,50 +271,38 @@ class Walker(Generic[T]):
         if entered.elements is None and not entered.unknown:
             return {}
         callee = flow.callee
+        is_open = self._steps.reads_values(callee)
         elements = None if entered.elements is None else self._follower.key(entered.elements)
-        handed = tuple(inner.items()) if self._reads_values(callee) else ()
+        handed = tuple(inner.items()) if is_open else ()
         key = callee, flow.leaf, elements, entered.unknown, entered.over, handed
-        if key not in self._known:
+        known = self._known.get(key)
+        if known is None and not is_open:
+            known = self._steps.kept.get((type(self._follower), key))
+        if known is None:
             if callee in self._open:
                 raise UndecidedError(RECURSIVE)
             self._open.add(callee)
-            ends = yield self._walk(callee, (callee.root, flow.leaf), entered, inner)
+            known = yield self._walk(callee, (callee.root, flow.leaf), entered, inner)
             self._open.discard(callee)
-            self._known[key] = ends
-        return self._known[key]
+            self._known[key] = known
+            if not is_open:
+                self._keep(key, entered, known)
+        return known
 
-    def _reads_values(self, computation: Computation) -> bool:
-        """May a step in it, or in what it calls, have runtime variables?"""
-        stack = [computation]
-        while stack:
-            top = stack[-1]
-            below = top.callees
-            missing = [c for c in below if c not in self._named]
-            if top not in self._named and missing:
-                self._named[top] = True  # in case it calls itself
-                stack += missing
-                continue
-            stack.pop()
-            self._named[top] = any(self._named[c] for c in below) or any(
-                type(ins.op) not in READS and self._has_runtime(ins) for ins in top
-            )
-        return self._named[computation]
-
-    def _has_runtime(self, ins: Instruction) -> bool:
-        """Has any map of the instruction's rule a runtime variable?"""
-        if not ins.operands:
-            return False
-        count = len(self._steps.tensor_types(ins.type))
-        reader = self._steps.bodies
-        answers = [a for k in range(count) for a in output_to_input(ins, k, reader=reader)]
-        return any(a.map is not None and a.map.runtime for accesses in answers for a in accesses)
+    def _keep(self, key: Hashable, entered: Reached[T], ends: Ends[T]) -> None:
+        """Remember for other walks where one through a closed computation ends."""
+        reached = [r.elements for r in (entered, *ends.values()) if r.elements is not None]
+        weights = [self._follower.weight(elements) for elements in reached]
+        total = sum(w for w in weights if w is not None)
+        if None not in weights:
+            self._steps.kept.add((type(self._follower), key), ends, total + len(ends))
 
     def _take_step(self) -> None:
         self._count += 1
         if self._count > MAX_STEPS:
             raise UndecidedError(f"the walk takes more than {MAX_STEPS} steps")
-        if not self._count & 15 and perf_counter() > self._until:
-            raise UndecidedError(f"the walk takes more than {SECONDS:.0f} s")
+        if process_time() > self._until:
+            raise UndecidedError(f"the walk takes more than {self._seconds:.1g} s")
 
     def _walk(
         self, computation: Computation, start: End, reached: Reached[T], names: Names

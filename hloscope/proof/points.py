@@ -97,6 +97,10 @@ class Touching:
         """The rows themselves."""
         return tuple([(steps, rows.shape, rows.tobytes()) for steps, rows in reached.items()])
 
+    def weight(self, reached: Rows) -> int:
+        """How many numbers the rows have."""
+        return sum(rows.size for rows in reached.values())
+
     def union(self, accesses: Sequence[Access], start: Rows) -> Rows:
         """What maps of an answer say."""
         found: Rows = {}

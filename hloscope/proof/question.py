@@ -34,6 +34,12 @@ class Looked:
     is_whole: bool
     example: CounterExample | None
 
+    def to_json(self) -> Any:
+        """The same as JSON has it."""
+        x = self.example
+        pair = None if x is None else [[*x.dims], [*x.results], x.only_in]
+        return [self.means, self.is_whole, pair]
+
 
 class Question:
     """The maps of one operand and what they are compared with."""
@@ -62,10 +68,9 @@ class Question:
 
     # --------------------------------------------------------------------------------------- isl
 
-    def as_json(self) -> Any:
+    def isl_json(self) -> Any:
         """`by_isl` for JSON."""
-        found = self.by_isl()
-        return None if found is None else [[*found.dims], [*found.results], found.only_in]
+        return Looked("isl", True, self.by_isl()).to_json()
 
     def by_isl(self) -> CounterExample | None:
         """A pair that is wrong; `None`: there is none."""
@@ -136,6 +141,10 @@ class Question:
         return None
 
     # ------------------------------------------------------------------------------------ points
+
+    def everywhere_json(self) -> Any:
+        """`at_points` at all elements, for JSON."""
+        return self.at_points(everywhere=True).to_json()
 
     def at_points(self, *, everywhere: bool = False) -> Looked:
         """What was looked at, was it everything, and a pair that is wrong, if there is one."""

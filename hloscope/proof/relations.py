@@ -88,6 +88,10 @@ class Relating:
         """The relations as isl writes them."""
         return tuple([(steps, str(relation)) for steps, relation in reached.items()])
 
+    def weight(self, reached: Relations) -> None:
+        """Relations belong to one question: they speak of its parameters."""
+        return
+
     def relation(self, m: IndexingMap, names: Names) -> Any:
         """A map as isl has it."""
         if not m.runtime and m in self._known:

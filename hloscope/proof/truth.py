@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import prod
+from collections.abc import Callable, Sequence
+from math import inf, prod
 from typing import TYPE_CHECKING, Any, Final
 
 from hloscope.affine import POS_INF
@@ -48,8 +48,10 @@ class Truth:
         computation: Computation | None,
         seed: int,
         budget: int,
+        left: Callable[[], float] = lambda: inf,
     ) -> None:
         self.steps, self.ins, self.computation = steps, ins, computation
+        self.left = left
         self.number = output
         self.output = steps.of_part(ins.type, Part(output))
         self.seed, self.budget = seed, budget
@@ -70,7 +72,7 @@ class Truth:
 
     def walk(self, follower: Any, start: Any) -> dict[tuple[int, int], Reached[Any]]:
         """What is reached of the tensors of values, as a follower has it."""
-        walker: Walker[Any] = Walker(self.steps, follower)
+        walker: Walker[Any] = Walker(self.steps, follower, self.left())
         if self.computation is not None:
             found = walker.parameters(self.ins, self.output, start, self.computation)
         else:
@@ -177,6 +179,10 @@ class Reaching:
     def key(self, reached: bool) -> bool:
         """There is one state."""
         return True
+
+    def weight(self, reached: bool) -> int:
+        """It is one number."""
+        return 1
 
 
 class Way:

@@ -165,7 +165,8 @@ class Verifier:
     def _truth(self, ins: Instruction, output: int, computation: Computation | None) -> Truth:
         key = (ins, output, computation)
         if self._last is None or self._last[0] != key:
-            truth = Truth(self._steps, ins, output, computation, self.seed, self.budget)
+            left = self.allowance.left
+            truth = Truth(self._steps, ins, output, computation, self.seed, self.budget, left)
             self._last = (key, truth)
         return self._last[1]
 
@@ -234,32 +235,35 @@ def _compare(questions: Sequence[Question], allowance: Allowance) -> list[Check]
     by_isl: list[Looked | UndecidedError] = [UndecidedError("not asked") for _ in questions]
     open_ = [k for k, found in enumerate(points) if not _is_refuting(found)]
     few = bool(questions) and questions[0].truth.are_few
-    _ask_isl(
-        questions, [k for k in open_ if _is_whole(points[k])], allowance.again, allowance, by_isl
-    )
+    whole = [k for k in open_ if _is_whole(points[k])]
+    _ask_apart(questions, whole, Question.isl_json, allowance.again, allowance, by_isl)
     open_ = [k for k in open_ if not _is_whole(points[k])]
     purse = allowance.shortly if few else allowance.first
-    _ask_isl(questions, open_, purse, allowance, by_isl)
+    _ask_apart(questions, open_, Question.isl_json, purse, allowance, by_isl)
     open_ = [k for k in open_ if isinstance(by_isl[k], UndecidedError)]
-    if few and not allowance.is_spent:
-        for k in open_:
-            more = _tried(partial(questions[k].at_points, everywhere=True))
-            if isinstance(more, Looked):
-                points[k] = more
+    if few and open_:
+        every = [*points]
+        _ask_apart(
+            questions, open_, Question.everywhere_json, allowance.everywhere, allowance, every
+        )
+        points = [
+            p if isinstance(e, UndecidedError) else e for p, e in zip(points, every, strict=True)
+        ]
         open_ = [k for k in open_ if not _is_whole(points[k]) and not _is_refuting(points[k])]
-        _ask_isl(questions, open_, allowance.first, allowance, by_isl)
+        _ask_apart(questions, open_, Question.isl_json, allowance.first, allowance, by_isl)
     each = (perf_counter() - begin) / max(1, len(questions))
     return [_judged(*found, each) for found in zip(questions, points, by_isl, strict=True)]
 
 
-def _ask_isl(
+def _ask_apart(
     questions: Sequence[Question],
     open_: Sequence[int],
+    ask: Callable[[Question], Any],
     purse: Purse,
     allowance: Allowance,
     found: list[Looked | UndecidedError],
 ) -> None:
-    """Put questions to isl, which has so much time for all; none may take more than half of it."""
+    """Ask where it can be stopped, within a time for all; none may take more than half of it."""
     left = allowance.ready(purse)
     if not open_:
         return
@@ -269,14 +273,12 @@ def _ask_isl(
         return
     context()  # isl is loaded once, not in every child
     most = max(left / 2, SECONDS_MORE)
-    apart = Isolated([questions[k].as_json for k in open_])
+    apart = Isolated([partial(ask, questions[k]) for k in open_])
     try:
         for number, k in enumerate(open_):
-            start = perf_counter()
             found[k] = _tried(partial(_asked, apart, number, min(left, most)))
-            taken = perf_counter() - start
-            left -= taken
-            purse.left -= taken
+            left -= apart.taken
+            purse.left -= apart.taken
     finally:
         apart.stop()
 
@@ -301,11 +303,11 @@ def _tried(ask: Callable[[], Looked]) -> Looked | UndecidedError:
 
 
 def _asked(apart: Isolated, number: int, seconds: float) -> Looked:
-    found = apart.ask(number, seconds)
-    if found is None:
-        return Looked("isl", True, None)
-    dims, results, only_in = found
-    return Looked("isl", True, CounterExample(tuple(dims), tuple(results), only_in=only_in))
+    means, is_whole, example = apart.ask(number, seconds)
+    if example is None:
+        return Looked(means, is_whole, None)
+    dims, results, only_in = example
+    return Looked(means, is_whole, CounterExample(tuple(dims), tuple(results), only_in=only_in))
 
 
 def _judged(

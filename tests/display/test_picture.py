@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import prod
 from xml.etree import ElementTree
 
 import pytest
@@ -89,6 +90,15 @@ def test_counts_of_blocks_are_true(height: int, width: int, step: int, start: in
         inside = sum(r in rows for r in box[0]) * sum(c in columns for c in box[1])
         assert inside == (int(count.split(" of ")[0].replace(",", "")) if count else 1)
     assert total == len(box[0]) * len(box[1])
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 3), (1, 2, 3)])
+def test_elements_that_there_are_not_are_not_drawn(shape: Index) -> None:
+    """Maps of a wrong program may lead anywhere: the time is that of the tensor."""
+    box = tuple(range(0, 1 << 62, 2) for _ in shape)
+    counts = cells(svg([Panel("x", shape, [Mark([box], OUTPUT)])]))
+    assert counts[OUTPUT] == 2
+    assert sum(counts.values()) == prod(shape)
 
 
 def test_the_first_cells_of_rows_and_columns_have_their_index() -> None:

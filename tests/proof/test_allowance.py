@@ -10,6 +10,10 @@ from hloscope.cli.app import app
 from hloscope.cli.proofs import FEW, SECONDS, SECONDS_EACH, verifier_of
 from hloscope.proof import Outcome, Verifier
 from hloscope.proof.allowance import Allowance
+from hloscope.proof.graph import Steps, Walker
+from hloscope.proof.question import Looked, Question
+from hloscope.proof.truth import Reaching
+from hloscope.simplifier.isl_relations import UndecidedError
 
 
 def chain(count: int) -> str:
@@ -72,6 +76,34 @@ def test_without_a_total_nothing_is_left_out() -> None:
         for check in view.indexing().verify(verifier=verifier).checks:
             assert check.outcome is Outcome.PROVED
     assert not verifier.allowance.is_spent
+
+
+def test_looking_at_all_elements_is_stopped_when_the_time_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    at_points = Question.at_points
+
+    def endless(self: Question, *, everywhere: bool = False) -> Looked:
+        while everywhere:
+            pass
+        return at_points(self)
+
+    def undecided(_: Question) -> None:
+        raise UndecidedError("left out")
+
+    monkeypatch.setattr(Question, "at_points", endless)
+    monkeypatch.setattr(Question, "by_isl", undecided)
+    program = hloscope.read(chain(1))
+    verifier = Verifier(total=0.5)
+    check = program.root.indexing().verify(verifier=verifier).checks[0]
+    assert check.outcome is Outcome.SAMPLED
+
+
+def test_a_walk_has_no_more_time_than_all_proofs() -> None:
+    program = hloscope.read(chain(3))
+    walker: Walker[bool] = Walker(Steps(), Reaching(), 0.0)
+    with pytest.raises(UndecidedError, match="the walk takes more than 0 s"):
+        walker.parameters(program.root.ir, 0, True, program.entry.ir)
 
 
 def test_seconds_are_those_of_proofs() -> None:

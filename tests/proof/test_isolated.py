@@ -15,6 +15,7 @@ import pytest
 
 import hloscope
 from hloscope.affine import Dim, Interval, nodes
+from hloscope.errors import UnsupportedError
 from hloscope.proof import Outcome, Verifier
 from hloscope.proof.isolated import CAN_FORK, Isolated
 from hloscope.simplifier import Domain, domain
@@ -64,6 +65,24 @@ def test_a_question_over_time_is_undecided_and_its_process_is_gone() -> None:
     assert apart.ask(1, 10.0) == "later"
     assert child_of(apart) != child
     apart.stop()
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="clocks of others are Linux's")
+def test_a_child_has_processor_time_not_the_time_of_day() -> None:
+    apart = Isolated([lambda: time.sleep(0.5), endless])
+    assert apart.ask(0, 0.3) is None
+    assert apart.taken < 0.3
+    with pytest.raises(UndecidedError, match=r"not decided within 0\.1 s"):
+        apart.ask(1, 0.1)
+    assert apart.taken >= 0.1
+
+
+def test_what_is_not_supported_is_undecided_in_a_child() -> None:
+    def unsupported() -> NoReturn:
+        raise UnsupportedError("not done yet")
+
+    with pytest.raises(UndecidedError, match="not done yet"):
+        Isolated([unsupported]).ask(0, 10.0)
 
 
 def test_a_child_answers_many_questions_and_ends_with_who_asked() -> None:

@@ -165,6 +165,28 @@ def test_a_tree_of_calls_is_proved_at_once() -> None:
     assert cpu() - begin < 2
 
 
+@pytest.mark.parametrize(
+    ("body", "steps_in_all"),
+    [("slice(p), slice={[1:3]}", 49), ("dynamic-slice(p, k), dynamic_slice_sizes={2}", 1274)],
+)
+def test_walks_of_other_questions_are_not_walked_again(body: str, steps_in_all: int) -> None:
+    """One step for each, unless they read values: these belong to one trial."""
+    head = "p = f32[4] parameter(0) k = s32[] parameter(1) ROOT r = f32[2]"
+    levels = [f"f0 {{ {head} {body} }}"]
+    levels += [f"f{k} {{ {head} call(p, k), to_apply=f{k - 1} }}" for k in range(1, 50)]
+    entry = f"ENTRY e {{ {head} call(p, k), to_apply=f49 }}"
+    module = hloscope.read("\n".join(["HloModule m", *levels, entry])).module
+    steps, counted = Steps(), 0
+    for k in range(1, 50):
+        walker: Walker[Any] = Walker(steps, follower := Touching(Values(0)))
+        found = walker.operands(
+            module.computations[f"f{k}"].root, 0, follower.start(np.arange(2)[:, None])
+        )
+        assert len(found[0, 0].elements[()]) == 2
+        counted += walker._count
+    assert counted == steps_in_all
+
+
 def chain(n: int) -> str:
     """Three pairs of a reshape and a transpose of f32[4n,30,9]."""
     return f"""ENTRY e {{ p = f32[{4 * n},30,9] parameter(0)
