@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from keyword import iskeyword
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from hloscope.dialects.registry import CALLEES, CLASSES, DEFINITIONS, DIALECTS
 from hloscope.errors import did_you_mean
@@ -51,19 +51,53 @@ RegionFunction: TypeAlias = Callable[..., Any]
 """A Python function from the arguments of a region to the value or values it returns."""
 
 
-class _Ops:
-    """The methods of one dialect; each is made from the table of ops."""
+def methods_of(dialect: str) -> dict[str, str]:
+    """The ops of a dialect by the names of their methods; a Python keyword gets an underscore.
 
-    def _append(self, name: str, operands: Sequence[Any], type: Any, given: dict[str, Any]) -> Made:
-        raise NotImplementedError
+    >>> methods_of("stablehlo")["and_"]
+    'stablehlo.and'
+    """
+    found = {}
+    for full in sorted(CLASSES):
+        own, _, name = full.partition(".")
+        if own == dialect:
+            name = name.replace("-", "_")
+            found[name + "_" * iskeyword(name)] = full
+    return found
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        """Only asked for what there is not; the methods are made below."""
+
+def _method(full: str, name: str) -> Callable[..., Made]:
+
+    def method(self: Any, *operands: Any, type: Any = None, **given: Any) -> Made:
+        return self._append(full, operands, type, given)  # type: ignore[no-any-return]
+
+    method.__name__ = method.__qualname__ = name
+    definition = DEFINITIONS[full]
+    parts = [slot.name for slot in definition.operands]
+    parts += [a.name + "=…" * a.optional for a in own_attributes(full)]
+    parts += [slot.name for slot in definition.regions]
+    method.__doc__ = f"`{full}`: {', '.join(parts) or 'no operands'}."
+    return method
+
+
+if TYPE_CHECKING:
+    from hloscope.stablehlo.op_methods import ChloMethods, StablehloMethods
+else:
+
+    def _unknown(self, name):
+        """Only asked for what there is not."""
         near = did_you_mean(name, dir(type(self)))
         raise AttributeError(f"no op is called `{name}`{near}", name=name, obj=self)
 
+    def _methods(dialect):
+        """A class with a method for every op of a dialect; `op_methods.pyi` says their types."""
+        methods = {name: _method(full, name) for name, full in methods_of(dialect).items()}
+        return type(dialect, (), methods | {"__getattr__": _unknown})
 
-class Chlo(_Ops):
+    StablehloMethods, ChloMethods = _methods("stablehlo"), _methods("chlo")
+
+
+class Chlo(ChloMethods):
     """The ops of CHLO."""
 
     def __init__(self, builder: Builder) -> None:
@@ -73,7 +107,7 @@ class Chlo(_Ops):
         return self._builder._append(name, operands, type, given)
 
 
-class Builder(_Ops):
+class Builder(StablehloMethods):
     """Makes a module of StableHLO, function by function and op by op.
 
     Every op of StableHLO is a method, those of CHLO are methods of `chlo`; a Python keyword gets an
@@ -153,7 +187,7 @@ class Builder(_Ops):
         name = "stablehlo.return" if inside else "func.return"
         self._block.append(Operation(name, tuple(_flat(values))))
 
-    def call(self, function: str, *operands: Any) -> Made:
+    def call(self, function: str, *operands: Any) -> Any:
         """Call a function of this module.
 
         Raises:
@@ -210,7 +244,7 @@ class Builder(_Ops):
         types: Sequence[TypeLike] = (),
         attributes: Mapping[str, Any] | None = None,
         regions: Sequence[Region] = (),
-    ) -> Made:
+    ) -> Any:
         """An op of any dialect, by its full name, with the types of its results."""
         given = {key: attribute_of(value) for key, value in (attributes or {}).items()}
         results = tuple(map(as_type, types))
@@ -375,30 +409,3 @@ def _arguments(name: str, operands: Sequence[Value]) -> list[Type]:
             return [value.type for value in operands[half:]] * 2
         case _:
             return []
-
-
-def _method(full: str, name: str) -> Callable[..., Made]:
-
-    def method(self: _Ops, *operands: Any, type: Any = None, **given: Any) -> Made:
-        return self._append(full, operands, type, given)
-
-    method.__name__ = method.__qualname__ = name
-    definition = DEFINITIONS[full]
-    parts = [slot.name for slot in definition.operands]
-    parts += [a.name + "=…" * a.optional for a in own_attributes(full)]
-    parts += [slot.name for slot in definition.regions]
-    method.__doc__ = f"`{full}`: {', '.join(parts) or 'no operands'}."
-    return method
-
-
-def _give_methods() -> None:
-    for full in CLASSES:
-        dialect, _, name = full.partition(".")
-        name = name.replace("-", "_")
-        name += "_" * iskeyword(name)
-        home = {"stablehlo": Builder, "chlo": Chlo}.get(dialect)
-        if home is not None and name not in vars(home):
-            setattr(home, name, _method(full, name))
-
-
-_give_methods()

@@ -96,7 +96,7 @@ def attributes_from(name: str, given: Mapping[str, Any]) -> dict[str, Attribute]
     found: dict[str, Attribute] = {}
     dialect = name.partition(".")[0]
     for slot in own_attributes(name):
-        parts = _fields(slot)
+        parts = structure_fields(slot)
         own = {field: rest.pop(field) for field in parts if field in rest}
         if own:
             values = {k: v if isinstance(v, int) else tuple(v) for k, v in (parts | own).items()}
@@ -112,13 +112,13 @@ def attributes_from(name: str, given: Mapping[str, Any]) -> dict[str, Attribute]
                 raise TypeError(message) from None
     if rest:
         slots = own_attributes(name)
-        known = [word for slot in slots for word in (slot.name, *_fields(slot))]
+        known = [word for slot in slots for word in (slot.name, *structure_fields(slot))]
         unknown = next(iter(rest))
         raise TypeError(f"`{name}` has no attribute `{unknown}`{did_you_mean(unknown, known)}")
     return found
 
 
-def _fields(slot: AttributeSlot) -> dict[str, int | tuple[int, ...]]:
+def structure_fields(slot: AttributeSlot) -> dict[str, int | tuple[int, ...]]:
     """The fields of a structure that may be given by themselves."""
     is_struct = kind_of(slot.constraint).spreads and slot.constraint in EMPTY
     return EMPTY[slot.constraint] if is_struct else {}

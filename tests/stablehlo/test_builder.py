@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import mypy.api
 import numpy as np
 import pytest
 
@@ -16,6 +18,7 @@ from hloscope.ir.op import NotInferredError
 from hloscope.mlir.ir import Operation, Value
 from hloscope.mlir.types import type_text
 from hloscope.stablehlo.builder import Builder, Chlo
+from hloscope.stablehlo.op_stub import stub
 
 
 def made(build: Callable[..., Any], **arguments: str) -> str:
@@ -175,3 +178,34 @@ def test_a_value_is_known_by_its_operation() -> None:
         assert isinstance(y, Value)
         assert isinstance(y.owner, Operation)
         assert y.owner.result is y
+
+
+def test_type_checkers_know_the_methods(request: pytest.FixtureRequest) -> None:
+    path = request.config.rootpath / "hloscope/stablehlo/op_methods.pyi"
+    assert path.read_text() == stub(), (
+        f"run: python -m hloscope.stablehlo.op_stub > {path.relative_to(request.config.rootpath)}"
+    )
+
+
+WRONG = """\
+from hloscope.stablehlo.builder import Builder
+
+b = Builder()
+with b.function("main", x="2x3xf32") as (x,):
+    b.add(x, x, foo=1)
+    b.cosine(1)
+    b.compare(x, x, comparison_direction="LX")
+    b.transpose(x)
+    b.nothing(x)
+    b.return_(b.chlo.top_k(x, k=2)[1], b.transpose(x, permutation=[1, 0]))
+"""
+
+
+def test_a_type_checker_finds_mistakes(tmp_path: Path) -> None:
+    file = tmp_path / "program.py"
+    file.write_text(WRONG)
+    told, _, _ = mypy.api.run(
+        [str(file), "--follow-imports=silent", "--config-file=", f"--cache-dir={tmp_path}"]
+    )
+    lines = [int(line.split(":")[1]) for line in told.splitlines() if ": error: " in line]
+    assert lines == [5, 6, 7, 8, 9], told
