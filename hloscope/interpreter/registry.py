@@ -108,6 +108,7 @@ FAMILIES: Final = (
     "known_calls",
     "lapack",
     "linalg",
+    "mixed_precision",
     "mlir_dialects",
     "observing",
     "partition",

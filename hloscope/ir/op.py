@@ -170,9 +170,9 @@ class Op(metaclass=OpClass):
             return
         except VerifyError as error:
             raise InferenceError(error.said, rule=error.rule) from error
-        found = inferred.elements if isinstance(inferred, TupleType) else (inferred,)
-        if len(results) == 1 and isinstance(results[0], TupleType):
-            found = (inferred,)
+        found: tuple[Type, ...] = (inferred,)
+        if isinstance(inferred, TupleType) and len(results) != 1:
+            found = inferred.elements
         if len(found) != len(results) or not all(map(compatible, found, results)):
             raise IncompatibleTypesError(found, results, self.broken_rule(found, results))
 

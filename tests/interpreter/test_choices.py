@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from hloscope.errors import HloscopeError
+from hloscope.interpreter.evaluate import evaluate
 from hloscope.interpreter.values import EvaluationError
 from hloscope.mlir.types import ELEMENTS
-from tests.interpreter.helpers import values
+from tests.interpreter.helpers import read, values
 from tests.interpreter.ops import FLOATS, INTEGERS, apply, array
 
 F32, F64, I32 = np.float32, np.float64, np.int32
@@ -134,6 +135,22 @@ def test_floats_of_several_widths_meet_in_hlo() -> None:
       ROOT r = f32[2] add(a, b)
     }"""
     assert values(text, array([1, 2], "bf16"), F32([0.001, 3])) == [float(F32(1.001)), 5]
+
+
+def test_what_is_declared_of_another_precision_is_converted_to_it() -> None:
+    text = """HloModule m
+    sum { x = f32[] parameter(0) y = f32[] parameter(1) ROOT r = f32[] add(x, y) }
+    ENTRY e {
+      a = f32[3] parameter(0)
+      z = f32[] constant(0)
+      s = bf16[2] slice(a), slice={[1:3]}
+      t = bf16[] reduce(a, z), dimensions={0}, to_apply=sum
+      ROOT r = (bf16[2], bf16[]) tuple(s, t)
+    }"""
+    ((parts, total),) = evaluate(read(text), [F32([1, 1.001, 3])])
+    assert parts.tolist() == [1, 3]
+    assert total.tolist() == 5
+    assert parts.dtype == total.dtype == array([0], "bf16").dtype
 
 
 def test_an_op_of_the_wrong_type_is_refused_with_its_place() -> None:

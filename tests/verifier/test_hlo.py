@@ -38,6 +38,15 @@ REFUSED = [
     ("ENTRY e { ROOT a = f32[2,3]{1,1} parameter(0) }", "permutation"),
     (
         "f { a = f32[2] parameter(0) ROOT b = f32[2] abs(a) }\n"
+        "ENTRY e { a = bf16[2] parameter(0) ROOT c = f32[2] fusion(a), kind=kLoop, calls=f }",
+        "`fusion` gives f bf16[2] as parameter 0, it takes f32[2]",
+    ),
+    (
+        "ENTRY e { a = bf16[2] parameter(0) ROOT t = (f32[2]) tuple(a) }",
+        "`tuple` is declared (f32[2]), but its operands make it (bf16[2])",
+    ),
+    (
+        "f { a = f32[2] parameter(0) ROOT b = f32[2] abs(a) }\n"
         "ENTRY e { a = f32[3] parameter(0) ROOT c = f32[2] fusion(a), kind=kLoop, calls=f }",
         "`fusion` gives f f32[3] as parameter 0, it takes f32[2]",
     ),
@@ -151,6 +160,9 @@ INCONSISTENT = {
     "files/tools__print_indexing_test.hlo": "the same module",
     "files/hlo__tools__tests__generate_hlo_test_checks_test_input.part4.hlo": "f32[4] for f32[]",
     "files/hlo__tools__tests__generate_hlo_test_checks_test_output.part4.hlo": "f32[4] for f32[]",
+    "files/hlo__builder__tests__math_next_after.part1.hlo": "its header says f8e5m2 of a fnuz",
+    "files/hlo__translate__hlo_to_mhlo__tests__layouts_and_names.part1.hlo": "its header says f32"
+    " of an f16",
     "files/hlo__translate__hlo_to_mhlo__tests__while.part4.hlo": "a broadcast stretches size 1",
     "files/hlo__translate__hlo_to_mhlo__tests__while.whole.hlo": "a broadcast stretches size 1",
     "files/hlo__translate__hlo_to_mhlo__tests__import.hlo": "window 3 for a kernel of 2, a map that"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -160,6 +161,8 @@ REFUSED = {
     "a constant of unknown size": "ROOT r = f32[?] constant({1, 2})",
     "a sum that takes a tuple": "a = f32[2,3] parameter(0) b = f32[] parameter(1)"
     " ROOT r = f32[2] reduce(a, b), dimensions={1}, to_apply=taking_a_tuple",
+    "domain that takes a tuple apart": "a = (f32[4]) parameter(0) ROOT r = f32[4] domain(a),"
+    ' domain={kind="sharding", entry={}, exit={}}',
     "nan of a payload that e4m3fn lacks": "ROOT r = f8e4m3fn[] constant(nan(0x1))",
 }
 
@@ -188,6 +191,16 @@ ACCEPTED = {
     " start_index_map={0,1}, index_vector_dim=1, slice_sizes={2,1}",
     "real products of complex numbers": "a = c64[4,3] parameter(0) ROOT r = f32[4,4] dot(a, a),"
     " lhs_contracting_dims={1}, rhs_contracting_dims={1}",
+    "a part in another precision": "a = c64[4] parameter(0) ROOT r = bf16[4] real(a)",
+    "a slice in another precision": "a = f32[4] parameter(0)"
+    " ROOT r = bf16[2] slice(a), slice={[1:3]}",
+    "values in another precision": "a = f16[4,3] parameter(0)"
+    " ROOT r = (f32[4,2], s32[4,2]) topk(a), k=2, largest=true",
+    "a permutation into another precision": "a = bf16[4] parameter(0) s = (f32[4], f32[4], u32[],"
+    " u32[]) collective-permute-start(a), source_target_pairs={{0,1},{1,0}}"
+    " ROOT r = f32[4] collective-permute-done(s)",
+    "a sum of nothing in another precision": "a = f32[0,3] parameter(0) b = f32[] parameter(1)"
+    " ROOT r = f8e8m0fnu[3] reduce(a, b), dimensions={0}, to_apply=s",
     "a thread of its own": "a = f32[4] parameter(0) t = ((f32[4]), f32[2], s32[])"
     ' slice-start(a), slice={[0:2]}, async_execution_thread="x" ROOT d = f32[2] slice-done(t)',
 }
@@ -229,6 +242,21 @@ OPEN = {
     " tensor<1x2xi64>}> : (tensor<4x3xf32>) -> tensor<?x?xf32> return %r : tensor<?x?xf32> }",
     "Sharding": "ENTRY e { a = f32[4] parameter(0) ROOT r = f32[4,3] custom-call(a),"
     ' custom_call_target="Sharding" }',
+    "an extent that fits no slice": "func.func @main(%a: tensor<4x3xf32>, %b: tensor<5x1xi32>,"
+    ' %c: tensor<2xi32>) -> tensor<5x7xf32> { %r = "stablehlo.dynamic_gather"(%a, %b, %c)'
+    " <{dimension_numbers = #stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0],"
+    " start_index_map = [0], index_vector_dim = 1>}> : (tensor<4x3xf32>, tensor<5x1xi32>,"
+    " tensor<2xi32>) -> tensor<5x7xf32> return %r : tensor<5x7xf32> }",
+    "bounds of another dimension": "func.func @main(%a:"
+    " tensor<?x3xf32, #stablehlo.bounds<4, ?>>) -> tensor<3x?xf32, #stablehlo.bounds<?, 4>> { %r ="
+    ' "stablehlo.sort"(%a) <{dimension = 1 : i64}> ({ ^bb0(%x: tensor<f32>, %y: tensor<f32>): %c ='
+    " stablehlo.compare LT, %x, %y : (tensor<f32>, tensor<f32>) -> tensor<i1> stablehlo.return %c :"
+    " tensor<i1> }) : (tensor<?x3xf32, #stablehlo.bounds<4, ?>>) ->"
+    " tensor<3x?xf32, #stablehlo.bounds<?, 4>> return %r :"
+    " tensor<3x?xf32, #stablehlo.bounds<?, 4>> }",
+    "members of a group": "func.func @main(%a: tensor<4x3xf32>) -> tensor<4x3xf32> { %r ="
+    ' "stablehlo.all_gather"(%a) <{all_gather_dim = 0 : i64, replica_groups = dense<[[0, 1]]> :'
+    " tensor<1x2xi64>}> : (tensor<4x3xf32>) -> tensor<4x3xf32> return %r : tensor<4x3xf32> }",
     "TopK of complex numbers": "ENTRY e { a = c64[4,3] parameter(0)"
     ' ROOT r = (f32[4,2], s32[4,2]) custom-call(a), custom_call_target="TopK" }',
     "TopK": "ENTRY e { a = f32[] parameter(0) ROOT r = (f32[4,2], s32[4,2]) custom-call(a),"
@@ -259,6 +287,29 @@ func.func @main(%a: tensor<4x3xf32>, %b: tensor<3xf32>) -> tensor<4x3xf32> {
 def test_what_a_form_would_not_show_is_printed_without_it(sizes: str) -> None:
     """A text that is right must not come of a wrong program."""
     text = LOST.replace("array<i32: SIZES>", f"array<i32: {sizes}>" if sizes else "array<i32>")
+    assert hloscope.verify(text)
+    assert disagreements(text) == []
+
+
+LOOP = """
+func.func @main(%a: tensor<4x0xf32>) -> RESULT {
+  %r = "stablehlo.while"(%a) ({
+  ^bb0(%x: CONDITION):
+    %c = stablehlo.constant dense<false> : tensor<i1>
+    "stablehlo.return"(%c) : (tensor<i1>) -> ()
+  }, {
+  ^bb0(%x: BODY):
+    "stablehlo.return"(%a) : (tensor<4x0xf32>) -> ()
+  }) : (tensor<4x0xf32>) -> RESULT
+  return %r : RESULT
+}
+"""
+
+
+@pytest.mark.parametrize("place", ["CONDITION", "BODY", "RESULT"])
+def test_a_loop_of_types_that_do_not_fit_is_printed_with_all_of_them(place: str) -> None:
+    text = LOOP.replace(place, "tensor<4x3xf32>")
+    text = re.sub("CONDITION|BODY|RESULT", "tensor<4x0xf32>", text)
     assert hloscope.verify(text)
     assert disagreements(text) == []
 

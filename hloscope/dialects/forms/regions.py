@@ -11,7 +11,7 @@ from typing import Final
 from hloscope.dialects.forms.directives import dims_text, i64_array, read_dims
 from hloscope.dialects.forms.types import write_function
 from hloscope.dialects.forms.upstream import read_bracketed
-from hloscope.ir.types import DialectType, TensorType, Type, UnrankedTensorType
+from hloscope.ir.types import DialectType, TensorType, Type, UnrankedTensorType, compatible
 from hloscope.mlir.asm import Argument, AsmParser, AsmPrinter, Form, State, UnfitError, Use
 from hloscope.mlir.attributes import (
     DenseArrayAttr,
@@ -215,10 +215,13 @@ def read_while(parser: AsmParser, state: State) -> None:
 
 
 def write_while(printer: AsmPrinter, op: Operation) -> None:
-    """The inverse of `read_while`."""
-    _, body = one_block(op, 2)
-    if len(body.arguments) != len(op.operands) or len(op.results) != len(op.operands):
-        raise UnfitError(f"{op.name} has {len(body.arguments)} arguments")
+    """The inverse of `read_while`, which shows the operands' types only."""
+    condition, body = one_block(op, 2)
+    shown = [operand.type for operand in op.operands]
+    for values in (condition.arguments, body.arguments, op.results):
+        types = [value.type for value in values]
+        if len(types) != len(shown) or not all(map(compatible, types, shown)):
+            raise UnfitError(f"{op.name} has other types than its operands")
     separator = "("
     for argument, operand in zip(body.arguments, op.operands, strict=True):
         printer.write(separator)

@@ -174,7 +174,8 @@ def _to_whole(ins: Instruction, op: IndexedSlices) -> Accesses:
     index = slices.starts(at, ins.operands[_indices_at(ins, op)], row)
     for k, window_dim in zip(slices.kept_dims, slices.window_dims, strict=True):
         index[k] = Dim(window_dim) + index[k]
-        if slices.fit is Fit.BY_ELEMENT and k in slices.start_index_map:
+        by_element = slices.fit is Fit.BY_ELEMENT and k in slices.start_index_map
+        if by_element or slices.slice_sizes[k] > slices.whole[k]:  # the latter only at run time
             at.require(index[k], 0, slices.whole[k] - 1)
     return exact(at.map(index))
 

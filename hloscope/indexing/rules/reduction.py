@@ -127,7 +127,9 @@ def _compared(ins: Instruction, op: Sort, bodies: Bodies) -> dict[int, Use]:
 
 def _sorted_line(ins: Instruction, op: Sort, bodies: Bodies, output: int, operand: int) -> Accesses:
     """What an element of an output and the line of an operand have to do with each other."""
-    shape, compared = sizes(ins.operands[0].type), _compared(ins, op, bodies)
+    compared = _compared(ins, op, bodies)
+    # A bound may be declared for one of them and a smaller size for the other.
+    shape = tuple(map(min, output_sizes(ins, output), sizes(ins.operands[operand].type)))
     line = _line(shape, shape, op.dimension)
     if operand == output:
         is_decided = bool(compared) or shape[op.dimension] < 2

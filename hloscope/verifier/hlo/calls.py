@@ -12,7 +12,7 @@ from hloscope.ir.graph import Computation, Instruction, Module
 from hloscope.ir.op import Op
 from hloscope.ir.types import ELEMENT_TYPES, TensorType, TupleType, Type
 from hloscope.ops.control import AsyncStart, Call, Case, Fusion, While
-from hloscope.verifier.hlo.likeness import like, placed
+from hloscope.verifier.hlo.likeness import placed, same
 from hloscope.verifier.hlo.types import begun, opcode
 
 
@@ -36,7 +36,7 @@ def _takes(ins: Instruction, callee: Computation, given: tuple[Type, ...]) -> It
         yield Diagnostic(message, ins.span)
         return
     for i, (have, want) in enumerate(zip(given, taken, strict=True)):
-        if not like(placed(have), placed(want)):
+        if not same(placed(have), placed(want)):
             yield Diagnostic(
                 f"`{opcode(ins)}` gives {callee.name} {_text(have)} as parameter {i}, it takes"
                 f" {_text(want)}",
@@ -46,7 +46,7 @@ def _takes(ins: Instruction, callee: Computation, given: tuple[Type, ...]) -> It
 
 def _returns(ins: Instruction, callee: Computation, needed: Type) -> Iterator[Diagnostic]:
     (returned,) = callee.results
-    if not like(returned, needed):
+    if not same(returned, needed):
         yield Diagnostic(
             f"{callee.name} returns {_text(returned)}, `{opcode(ins)}` needs {_text(needed)}",
             ins.span,
@@ -83,7 +83,7 @@ def _while(ins: Instruction) -> Iterator[Diagnostic]:
     yield from _returns(ins, condition, TensorType(ELEMENT_TYPES["pred"], ()))
     yield from _takes(ins, body, (state,))
     yield from _returns(ins, body, state)
-    if not like(ins.type, state):
+    if not same(ins.type, state):
         message = f"`while` is declared {_text(ins.type)}, its operand is {_text(state)}"
         yield Diagnostic(message, ins.span, "while_c3")
 

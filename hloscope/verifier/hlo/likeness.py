@@ -1,4 +1,7 @@
-"""When HLO takes two types for the same: layouts and the precision of floats do not matter."""
+"""When HLO takes two types for the same: layouts do not matter, the precision of floats rarely.
+
+Source: XLA `hlo_verifier.cc` (`ShapesSame`, `CheckShape`).
+"""
 
 from __future__ import annotations
 
@@ -64,3 +67,23 @@ def _same(a: Type, b: Type, wider: bool) -> bool:
 def like(a: Type, b: Type) -> bool:
     """The same type but for layouts and the precision of floats."""
     return _same(a, b, wider=False)
+
+
+def same(a: Type, b: Type) -> bool:
+    """The same type but for layouts: what is only handed on keeps its precision.
+
+    >>> from hloscope.hlo_parser.types import parse_type
+    >>> same(parse_type("f32[2]{0}"), parse_type("f32[2]")), same(
+    ...     parse_type("f32[2]"), parse_type("bf16[2]"))
+    (True, False)
+    """
+    match a, b:
+        case TupleType(), TupleType():
+            alike_parts = len(a.elements) == len(b.elements)
+            return alike_parts and all(map(same, a.elements, b.elements))
+        case BufferType(), _:
+            return same(a.element, b)
+        case _, BufferType():
+            return same(a, b.element)
+        case _:
+            return compatible(a, b)

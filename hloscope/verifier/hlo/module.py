@@ -10,7 +10,7 @@ from hloscope.ir.graph import Instruction, Module
 from hloscope.ir.types import TupleType, Type
 from hloscope.ops.control import Fusion, Parameter
 from hloscope.verifier.hlo.aliasing import check_aliasing
-from hloscope.verifier.hlo.likeness import like
+from hloscope.verifier.hlo.likeness import same
 
 
 def check_module(module: Module) -> Iterator[Diagnostic]:
@@ -41,7 +41,7 @@ def _check_entry_layout(module: Module) -> Iterator[Diagnostic]:
         [*named, "the result"], [*have, *module.entry.results], [*taken, returned], strict=True
     )
     for what, own, header in pairs:
-        if not like(own, header):
+        if not same(own, header):
             texts = [print_type(t, layout=False) for t in (own, header)]
             message = f"{what} of the entry is {texts[0]}, entry_computation_layout says {texts[1]}"
             yield Diagnostic(message, module.entry.span)

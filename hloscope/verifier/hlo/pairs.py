@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from hloscope.errors import Diagnostic
@@ -10,10 +10,10 @@ from hloscope.hlo_parser.types import print_type
 from hloscope.ir.graph import Computation, Instruction
 from hloscope.ir.types import TupleType, Type
 from hloscope.ir.views import users
-from hloscope.ops.collectives import AllReduce
+from hloscope.ops.collectives import AllGather, AllReduce, CollectivePermute
 from hloscope.ops.control import AsyncDone, AsyncStart, AsyncUpdate, CopyDone, CopyStart
 from hloscope.ops.transfers import Recv, RecvDone, Send, SendDone
-from hloscope.verifier.hlo.likeness import like
+from hloscope.verifier.hlo.likeness import like, same
 from hloscope.verifier.hlo.types import opcode
 
 _ENDS: Final = {
@@ -24,6 +24,9 @@ _ENDS: Final = {
     AsyncDone: (AsyncStart, AsyncUpdate),
 }
 """What the operand of each of these has to be."""
+
+_CONVERTING: Final = (AllGather, AllReduce, CollectivePermute)
+"""Ops with a done of their own, which may declare another precision."""
 
 _PASSED_ON: Final = ("parameter", "get_tuple_element", "tuple", "while", "optimization_barrier")
 """Ops through which a loop hands on what a send or recv of the iteration before began."""
@@ -64,12 +67,18 @@ def _ending(ins: Instruction, starts: tuple[type, ...]) -> Iterator[Diagnostic]:
         yield Diagnostic(message, ins.span)
     elif isinstance(ins.op, AsyncDone):
         result = _result(operand, start)
-        if result is not None and not like(result, ins.type):
+        if result is not None and not _fit(start)(result, ins.type):
             have, want = (print_type(t, layout=False) for t in (ins.type, result))
             yield Diagnostic(f"`async-done` is declared {have}, its start makes {want}", ins.span)
-    elif not like(operand.type, ins.type):
+    elif not same(operand.type, ins.type):
         have, want = (print_type(t, layout=False) for t in (ins.type, operand.type))
         yield Diagnostic(f"`async-update` is declared {have}, its operand is {want}", ins.span)
+
+
+def _fit(start: Instruction) -> Callable[[Type, Type], bool]:
+    """How the types of a result and its done are compared."""
+    wrapped = start.op.wrapped if isinstance(start.op, AsyncStart) else None
+    return like if isinstance(wrapped, _CONVERTING) else same
 
 
 def _start_of(ins: Instruction) -> Instruction:

@@ -25,7 +25,7 @@ from hloscope.ops.reduction import TopK
 from hloscope.ops.shape import Bitcast, BroadcastInDim, Constant, Iota
 from hloscope.ops.transfers import Infeed, Recv
 from hloscope.verifier.hlo.collectives import COLLECTIVES
-from hloscope.verifier.hlo.likeness import like
+from hloscope.verifier.hlo.likeness import same
 
 _MOST_LITERAL: Final = 1 << 16
 """Literals of more characters are not read for verification."""
@@ -189,7 +189,7 @@ def _random_bits(ins: Instruction) -> None:
     """HLO may declare the bits only, or the new state before them."""
     if isinstance(ins.type, TupleType):
         state, _ = _parts(ins, "state", "bits")
-        if not like(state, ins.operands[0].type):
+        if not same(state, ins.operands[0].type):
             raise VerifyError(f"the state becomes {_text(state)}, was {_text(*_types(ins))}")
 
 

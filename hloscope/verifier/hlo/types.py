@@ -19,6 +19,8 @@ from hloscope.ops.control import (
     AsyncStart,
     Call,
     Case,
+    CopyDone,
+    CopyStart,
     Domain,
     Fusion,
     GetTupleElement,
@@ -30,6 +32,8 @@ from hloscope.ops.convolution import Convolution
 from hloscope.ops.elementwise import ELEMENTWISE
 from hloscope.ops.gather_scatter import Gather, Scatter
 from hloscope.ops.infer_util import bare, leaves, packed
+from hloscope.ops.slicing import DynamicUpdateSlice
+from hloscope.ops.transfers import RecvDone, Send, SendDone
 from hloscope.verifier.hlo.elements import check_elements
 from hloscope.verifier.hlo.likeness import alike, bounds_of, is_placed, like, placed
 from hloscope.verifier.hlo.rules import OWN_RULES
@@ -97,7 +101,8 @@ def _check(ins: Instruction) -> None:
         check_elements(ins)
         ins.op.verify(operands, results, ins.calls)
     except IncompatibleTypesError as error:
-        if not alike(error.inferred, error.declared, wider=isinstance(ins.op, _WIDENING)):
+        wider = isinstance(ins.op, _WIDENING)
+        if isinstance(ins.op, _EXACT) or not alike(error.inferred, error.declared, wider=wider):
             raise
     except VerifyError as error:
         if not _is_fine_in_hlo(ins.op, error.rule):
@@ -202,6 +207,26 @@ _COPY: Final = ELEMENTWISE["copy"]
 
 _HANDING_ON: Final = (AddDependency, _COPY, Domain, OptimizationBarrier)
 """Ops whose result is their operand, with the bounds that it has."""
+
+_EXACT: Final = (
+    Call,
+    Case,
+    CopyDone,
+    CopyStart,
+    DynamicUpdateSlice,
+    Fusion,
+    GetTupleElement,
+    OptimizationBarrier,
+    Send,
+    SendDone,
+    RecvDone,
+    Tuple,
+    While,
+)
+"""Ops that hand values on, or write in place, in the precision that they have.
+
+Source: XLA `hlo_verifier.cc` (`CheckShape`).
+"""
 
 _WIDENING: Final = (Convolution, Dot, DotGeneral, RaggedDot, ScaledDot)
 """Ops that may accumulate in, and return, another element type than their operands'."""
