@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import ClassVar, TypeAlias
 
+from hloscope.lazy import dataclass
 from hloscope.source import Span
 
 

@@ -7,6 +7,7 @@ import re
 from typing import Any, Final
 
 from hloscope.errors import ParseError, UnsupportedError
+from hloscope.lazy import pattern
 from hloscope.source import Source, Span
 
 MOST_DIGITS: Final = 4000
@@ -25,8 +26,8 @@ MOST_DIMENSIONS: Final = 64
 """Dimensions of numpy's arrays.  Source: numpy, `NPY_MAXDIMS`."""
 MOST_JSON: Final = 200
 """How deep lists and objects of JSON may be nested."""
-_JSON_MARK: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
-_TOKEN: Final = re.compile(r"[\w.]+")
+_JSON_MARK: Final = pattern(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+_TOKEN: Final = pattern(r"[\w.]+")
 
 
 def read_json(text: str) -> Any:

@@ -10,7 +10,9 @@ import html
 import re
 from typing import Final
 
-_COMMANDS: Final = re.compile(
+from hloscope.lazy import pattern
+
+_COMMANDS: Final = pattern(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but for tab and line feed, DEL, C1
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # marks and embeddings of direction
     "\u2028\u2029\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"  # separators, marks, tags: unseen

@@ -11,7 +11,7 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "hloscope"
 ROOMS = [
-    "visible", "lazy", "source", "errors", "limits", "locks", "affine", "simplifier", "ir", "mlir",
+    "lazy", "visible", "source", "errors", "limits", "locks", "affine", "simplifier", "ir", "mlir",
     "ops", "dialects", "hlo_parser", "stablehlo", "indexing", "fusion", "tiling", "memory",
     "verifier", "interpreter", "proof", "vhlo", "bytecode", "dynamism", "display", "api", "",
     "cli", "__main__",

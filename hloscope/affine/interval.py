@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import ClassVar, Final
+
+from hloscope.lazy import dataclass
 
 NEG_INF: Final = -(2**63)
 POS_INF: Final = 2**63 - 1

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, NoReturn
 
 from hloscope.affine.nodes import Const, Dim, Expr, ExprLike, Max, Min, Product, Range, Var
 from hloscope.affine.text import Style, parse_prefix, to_text
 from hloscope.affine.walk import postorder, replace, substitute, variables
 from hloscope.errors import ParseError, UnsupportedError
+from hloscope.lazy import dataclass, pattern
 from hloscope.source import Source, Span
 
 
@@ -195,7 +194,7 @@ def _renumber(
 
 # ------------------------------------------------------------------------------------ parsing
 
-_NAMES: Final = re.compile(r"\s*([A-Za-z_]\w*(?:\s*,\s*[A-Za-z_]\w*)*)?\s*")
+_NAMES: Final = pattern(r"\s*([A-Za-z_]\w*(?:\s*,\s*[A-Za-z_]\w*)*)?\s*")
 
 
 def parse_map_prefix(text: str) -> tuple[AffineMap, int]:

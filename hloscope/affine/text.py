@@ -9,7 +9,6 @@ Source: XLA's indexing maps as printed, docs/indexing.md.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from typing import Final, Literal, NoReturn, TypeAlias
@@ -39,6 +38,7 @@ from hloscope.affine.nodes import (
     product,
 )
 from hloscope.errors import ParseError
+from hloscope.lazy import pattern
 from hloscope.limits import refuse_long_numbers
 from hloscope.source import Source, Span
 
@@ -138,12 +138,12 @@ Node.text_of = staticmethod(to_text)
 
 # ------------------------------------------------------------------------------------- parsing
 
-_TOKEN: Final = re.compile(r"\s*(?:(\d+)|([A-Za-z_]\w*)|(//|[-+*/%(),]))")
+_TOKEN: Final = pattern(r"\s*(?:(\d+)|([A-Za-z_]\w*)|(//|[-+*/%(),]))")
 _WORDS: Final = {
     "mod": "mod", "%": "mod", "/": "/", "//": "/", "floordiv": "/", "floorDiv": "/",
     "ceildiv": "ceildiv", "ceilDiv": "ceildiv", "*": "*",
 }  # fmt: skip
-_DEFAULT_NAME: Final = re.compile(r"(d|s|rt)(\d+)")
+_DEFAULT_NAME: Final = pattern(r"(d|s|rt)(\d+)")
 _KINDS: Final[dict[str, type[Dim] | type[Range] | type[Runtime]]] = {
     "d": Dim, "s": Range, "rt": Runtime,
 }  # fmt: skip

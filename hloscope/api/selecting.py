@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Final, TypeAlias
 
 from hloscope.display.answer import opcode_of, shape_text
 from hloscope.display.provenance import SourcePattern, glob, provenance_of
 from hloscope.fusion.costs import Flops, bytes_moved
 from hloscope.ir.graph import Computation, Instruction, Module
+from hloscope.lazy import dataclass
 
 Place: TypeAlias = tuple[Computation, Instruction]
 """An instruction and the computation it is in."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from importlib import import_module
 
@@ -9,6 +10,9 @@ from hloscope import __version__
 from hloscope.cli.interrupts import end, install
 
 __all__ = ["main"]
+
+NEW_OBJECTS = 100_000
+"""Garbage is looked for when there are so many more: what modules define is none."""
 
 
 def main() -> None:
@@ -20,9 +24,11 @@ def main() -> None:
     if sys.argv[1:] == ["--version"]:
         print(f"hloscope {__version__}")
         return
+    gc.set_threshold(NEW_OBJECTS)
     import_module("hloscope.cli.streams").guard()
     app = import_module("hloscope.cli.app").app
     try:
         app(prog_name="hloscope")
     except SystemExit as ended:
+        gc.freeze()  # what is left goes with the process
         end(ended.code)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -12,19 +11,20 @@ import click
 from hloscope.cli.common import print_json, print_table
 from hloscope.display.table import tab_separated
 from hloscope.errors import InputError
+from hloscope.lazy import dataclass, pattern
 
 SCHEMA: Final = "hloscope.dumps/1"
 _MODULE: Final = r"(?:(?P<folder>.*)/)?module_(?P<number>\d+)\.(?P<module>.+?)\."
 _NAMES: Final = (
-    re.compile(_MODULE + r"(?P<pass>\d{4})\.(?P<stage>.+)"),
-    re.compile(_MODULE + r"(?P<pass>)(?P<stage>(?:\w+\.\w+_|\w+_)?(?:before|after)_\w+)"),
-    re.compile(_MODULE + r"(?P<pass>)(?P<stage>.+)"),
+    pattern(_MODULE + r"(?P<pass>\d{4})\.(?P<stage>.+)"),
+    pattern(_MODULE + r"(?P<pass>)(?P<stage>(?:\w+\.\w+_|\w+_)?(?:before|after)_\w+)"),
+    pattern(_MODULE + r"(?P<pass>)(?P<stage>.+)"),
 )
-_PASS: Final = re.compile(r"(?:(?P<folder>.*)/)?(?P<pass>\d{4})\.(?P<stage>.+)")
-_PROGRAM: Final = re.compile(
+_PASS: Final = pattern(r"(?:(?P<folder>.*)/)?(?P<pass>\d{4})\.(?P<stage>.+)")
+_PROGRAM: Final = pattern(
     r"(?P<stem>.+?)\.(?:hlo\.txt|hlo\.pb|hlo|txt|stablehlo\.mlir|mlir)(?:\.gz|\.zst)?$"
 )
-_OTHERS: Final = re.compile(
+_OTHERS: Final = pattern(
     r"buffer-assignment|memory-usage|live-range|thunk|ir-|\.ll$|\.ptx$|debug_options|flagfile"
     r"|autotune|kernel-spec|alias|obj-file|asm"
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import click
@@ -18,6 +17,7 @@ from hloscope.errors import HloscopeError
 from hloscope.hlo_parser import parse_hlo
 from hloscope.hlo_parser.types import print_type
 from hloscope.ir.types import TensorType, TupleType, Type
+from hloscope.lazy import dataclass
 from hloscope.mlir.ir import Operation
 from hloscope.mlir.parser import parse_mlir
 from hloscope.mlir.printer import print_mlir

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +26,7 @@ from hloscope.display.table import Side, tab_separated
 from hloscope.errors import UnknownNameError, did_you_mean
 from hloscope.hlo_parser.brief import brief_type
 from hloscope.ir.graph import Computation, Instruction, Module
+from hloscope.lazy import dataclass
 from hloscope.ops.control import Fusion
 
 SCHEMA: Final = "hloscope.ls/1"

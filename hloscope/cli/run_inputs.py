@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Any, Final
@@ -40,6 +39,7 @@ from hloscope.ir.types import (
     Type,
     VectorType,
 )
+from hloscope.lazy import pattern
 from hloscope.mlir.attributes import ArrayAttr, DenseAttr
 from hloscope.mlir.literals import to_array
 from hloscope.mlir.parser import parse_attribute
@@ -49,7 +49,7 @@ from hloscope.source import Source
 from hloscope.stablehlo import parse_stablehlo
 from hloscope.stablehlo.graph import Function
 
-_COMMENT: Final = re.compile(r"//[^\n]*")
+_COMMENT: Final = pattern(r"//[^\n]*")
 _WIDEST: Final = 16
 """Bytes of the widest element, complex128."""
 _SPARE: Final = 1 << 20

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from json import dumps, loads
 from math import prod
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, overload
@@ -21,6 +21,7 @@ from hloscope.indexing import Access, Accesses, IndexingMap, RuntimeVariable
 from hloscope.indexing.layout import placed_sizes
 from hloscope.ir.graph import Computation, Instruction
 from hloscope.ir.types import Dims, TensorType, Type
+from hloscope.lazy import dataclass
 
 if TYPE_CHECKING:
     from hloscope.proof import Check

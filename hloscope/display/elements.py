@@ -6,7 +6,6 @@ A box is written as slices, `[3, 7, 0:32]`; ends are not included, a third numbe
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any, Final, NamedTuple
 
@@ -17,6 +16,7 @@ from hloscope.display.text import headline
 from hloscope.fusion.leaves import leaf_types
 from hloscope.indexing import Access
 from hloscope.ir.types import Type
+from hloscope.lazy import dataclass
 
 SCHEMA: Final = "hloscope.elements/1"
 MOST_BOXES: Final = 64

@@ -7,10 +7,10 @@ the tensor asked about.  People read the parts below: what is touched, and when.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from hloscope.affine import Dim, Expr, Interval, Range, Runtime, Var, to_text, variables
 from hloscope.indexing import Access, IndexingMap, RuntimeVariable
+from hloscope.lazy import dataclass
 
 
 @dataclass(frozen=True, slots=True)

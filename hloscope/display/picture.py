@@ -10,13 +10,14 @@ pages, the colours are others.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice, product
 from math import prod
 from textwrap import wrap
 from typing import Final
 
 from hloscope.display.boxes import Box, Index
+from hloscope.lazy import dataclass
 from hloscope.visible import in_page
 
 MAX_COLUMNS, MAX_ROWS, MAX_SLICES = 32, 24, 6

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hloscope.errors import ParseError
 from hloscope.hlo_parser.metadata import Frame, Metadata, extra, read_metadata, source_trace
 from hloscope.ir.graph import Instruction, Module
+from hloscope.lazy import dataclass
 from hloscope.mlir.locations import (
     CallSiteLoc,
     FileLoc,

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from math import prod
 from typing import Final
 
 from hloscope.ir.types import TensorType
+from hloscope.lazy import pattern
 
 MAX_LITERAL: Final = 1 << 20
 """Characters of a literal that are looked at."""
 
-_INTEGER: Final = re.compile(r"-?\d+|true|false")
+_INTEGER: Final = pattern(r"-?\d+|true|false")
 _WORDS: Final = {"true": "1", "false": "0"}
-_HEX: Final = re.compile(r'\s*"0x([0-9A-Fa-f]*)"\s*')
+_HEX: Final = pattern(r'\s*"0x([0-9A-Fa-f]*)"\s*')
 
 
 @lru_cache(maxsize=256)

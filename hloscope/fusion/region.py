@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from hloscope.errors import UnknownNameError
@@ -12,6 +11,7 @@ from hloscope.fusion.walk import Found, Walk
 from hloscope.indexing import Access, Accesses
 from hloscope.ir.graph import Computation, Instruction
 from hloscope.ir.views import captured
+from hloscope.lazy import dataclass
 from hloscope.ops.control import Call, Fusion, Parameter
 
 Grouped: TypeAlias = dict[Instruction, dict[int, Accesses]]

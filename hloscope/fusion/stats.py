@@ -8,13 +8,14 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from hloscope.fusion.analysis import Analysis
 from hloscope.hlo_parser import parse_hlo
 from hloscope.indexing import Access, Accesses, Precision
 from hloscope.ir.graph import Instruction, Module
+from hloscope.lazy import dataclass
 from hloscope.ops.control import Fusion
 
 

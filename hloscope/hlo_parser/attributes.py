@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Final, NoReturn
 
 from hloscope.errors import ParseError
+from hloscope.lazy import pattern
 from hloscope.source import Source, Span
 
 Attribute = tuple[str, str, int]
@@ -27,18 +28,18 @@ def _nested(depth: int) -> str:
     return rf"\{{{_LOOSE}{inner}\}}"
 
 
-_NAME: Final = re.compile(r"[\s,]*([A-Za-z_][\w.-]*)\s*=\s*")
-_COMMON: Final = re.compile(
+_NAME: Final = pattern(r"[\s,]*([A-Za-z_][\w.-]*)\s*=\s*")
+_COMMON: Final = pattern(
     r"[\s,]*([A-Za-z_][\w.-]*)\s*=\s*"
     rf"({_nested(5)}|{_STRING}|[^\s,{{}}()\[\]\"/]+)(?=\s*(?:,|$))",
     re.DOTALL,
 )
-_STRUCTURE: Final = re.compile(
+_STRUCTURE: Final = pattern(
     rf"{_STRING}|/\*.*?\*/"
     r'|[{}()\[\],"]',
     re.DOTALL,
 )
-_SPACE: Final = re.compile(r"(?:\s+|/\*.*?\*/)*", re.DOTALL)
+_SPACE: Final = pattern(r"(?:\s+|/\*.*?\*/)*", re.DOTALL)
 _CLOSES: Final = {"}": "{", ")": "(", "]": "["}
 
 

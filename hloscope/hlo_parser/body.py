@@ -7,7 +7,6 @@ instructions, computations inside attributes) and every error goes through `Inst
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from hloscope.errors import ParseError
@@ -28,18 +27,19 @@ from hloscope.hlo_parser.scope import Scope
 from hloscope.hlo_parser.sections import Section
 from hloscope.hlo_parser.types import print_type
 from hloscope.ir.graph import Body, Computation, Instruction
+from hloscope.lazy import pattern
 from hloscope.source import Source
 
 _LAYOUT: Final = r"(?:\{[^{}\n]*\})?"
-_LINE: Final = re.compile(
+_LINE: Final = pattern(
     rf"\s*(ROOT )?%?({NAME}) = "
     rf"([a-z]\w*\[[^\[\]\n]*\]{_LAYOUT}|\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)) "  # type
     r"([a-z][a-z0-9-]*)\(([^()\n]*)\)"  # opcode and operands
     r"([^\r\n]*)\r?\n"
 )
-_OPERAND: Final = re.compile(rf"(\w+\[[^\[\]]*\]{_LAYOUT}) %?({NAME})(?:, |\Z)")
-_INDEX_COMMENT: Final = re.compile(r"/\*index=\d+\*/")
-_BLANKS: Final = re.compile(r"[ \t]*")
+_OPERAND: Final = pattern(rf"(\w+\[[^\[\]]*\]{_LAYOUT}) %?({NAME})(?:, |\Z)")
+_INDEX_COMMENT: Final = pattern(r"/\*index=\d+\*/")
+_BLANKS: Final = pattern(r"[ \t]*")
 _HOLDING_TEXT: Final = frozenset(("constant", "parameter"))
 """Opcodes with something else than operands in parentheses."""
 

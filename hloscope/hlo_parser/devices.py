@@ -6,9 +6,7 @@ sub-axes).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
 from math import prod
 from typing import Final
@@ -16,12 +14,13 @@ from typing import Final
 from hloscope.hlo_parser.attributes import fail, inside, split_list
 from hloscope.hlo_parser.values import read_dims
 from hloscope.ir.types import Dims
+from hloscope.lazy import dataclass, pattern
 
-_IOTA: Final = re.compile(r"\[([\d,\s]*)\]\s*(?:T\(([\d,\s]*)\))?")
-_TILES: Final = re.compile(r"\[([\d,\s]*)\]\s*<=\s*")
-_AXIS: Final = re.compile(r"""\s*['"]([^'"]+)['"]\s*=\s*(\d+)\s*""")
-_REF: Final = re.compile(r"""['"]([^'"]+)['"](?::\((\d+)\)(\d+))?""")
-_IDS: Final = re.compile(r"\s*,\s*device_ids\s*=\s*\(")
+_IOTA: Final = pattern(r"\[([\d,\s]*)\]\s*(?:T\(([\d,\s]*)\))?")
+_TILES: Final = pattern(r"\[([\d,\s]*)\]\s*<=\s*")
+_AXIS: Final = pattern(r"""\s*['"]([^'"]+)['"]\s*=\s*(\d+)\s*""")
+_REF: Final = pattern(r"""['"]([^'"]+)['"](?::\((\d+)\)(\d+))?""")
+_IDS: Final = pattern(r"\s*,\s*device_ids\s*=\s*\(")
 
 MOST_DEVICES: Final = 1 << 24
 """Longer lists are refused before memory is allocated for them."""

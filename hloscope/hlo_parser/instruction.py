@@ -28,16 +28,17 @@ from hloscope.hlo_parser.spelling import Read, is_impossible, is_opcode, read_op
 from hloscope.hlo_parser.types import print_type, spell
 from hloscope.ir.graph import Computation, Instruction
 from hloscope.ir.types import Type
+from hloscope.lazy import pattern
 from hloscope.ops.control import Parameter, UnknownOp
 from hloscope.source import Source
 
-START: Final = re.compile(rf"(?:(ROOT)\b{SPACE})?%?({NAME}){SPACE}={SPACE}", re.DOTALL)
+START: Final = pattern(rf"(?:(ROOT)\b{SPACE})?%?({NAME}){SPACE}={SPACE}", re.DOTALL)
 """How an instruction begins."""
 
-_NAME: Final = re.compile(rf"%?({NAME})")
-_WORD: Final = re.compile(r"[A-Za-z_][\w.-]*")
-_ATTRIBUTE: Final = re.compile(rf"[A-Za-z_][\w.-]*{SPACE}={SPACE}", re.DOTALL)
-_CALLERS: Final = re.compile(r"to_apply|calls|body|condition|decomposition|\w+_computations?")
+_NAME: Final = pattern(rf"%?({NAME})")
+_WORD: Final = pattern(r"[A-Za-z_][\w.-]*")
+_ATTRIBUTE: Final = pattern(rf"[A-Za-z_][\w.-]*{SPACE}={SPACE}", re.DOTALL)
+_CALLERS: Final = pattern(r"to_apply|calls|body|condition|decomposition|\w+_computations?")
 _DEEPEST: Final = 32
 _WITH_INSIDE: Final = ("parameter", "constant")
 

@@ -17,6 +17,7 @@ from hloscope.errors import UnsupportedError
 from hloscope.hlo_parser.attributes import fail, inside, shortened, split_list
 from hloscope.hlo_parser.types import parse_type
 from hloscope.ir.types import ELEMENT_TYPES, Dims, ElementType, TensorType, TupleType, Type
+from hloscope.lazy import pattern
 from hloscope.limits import refuse_many_dimensions
 
 if TYPE_CHECKING:
@@ -27,12 +28,12 @@ if TYPE_CHECKING:
 
     Value: TypeAlias = "Array | tuple[Value, ...]"
 
-_COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
-_PAIR: Final = re.compile(r"\(\s*([^(),\s]+)\s*,\s*([^(),\s]+)\s*\)")
-_NOT_SHAPE: Final = re.compile(r"[^{},]+")
-_SEPARATOR: Final = re.compile(r"[{},\s]+")
-_NAN: Final = re.compile(r"(-?)nan(?:\(0x([0-9a-fA-F]+)\))?")
-_TYPED: Final = re.compile(r"([a-z]\w*\[[^\[\]]*\](?:\{[^{}]*\})?)\s+")
+_COMMENT: Final = pattern(r"/\*.*?\*/", re.DOTALL)
+_PAIR: Final = pattern(r"\(\s*([^(),\s]+)\s*,\s*([^(),\s]+)\s*\)")
+_NOT_SHAPE: Final = pattern(r"[^{},]+")
+_SEPARATOR: Final = pattern(r"[{},\s]+")
+_NAN: Final = pattern(r"(-?)nan(?:\(0x([0-9a-fA-F]+)\))?")
+_TYPED: Final = pattern(r"([a-z]\w*\[[^\[\]]*\](?:\{[^{}]*\})?)\s+")
 _BOOLS: Final = {"true": True, "false": False}
 _MOST_BITS: Final = 1 << 33
 """Size of the largest array made from a literal that does not list its elements."""

@@ -7,7 +7,6 @@ its own computation.
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
 
 from hloscope.errors import ParseError
@@ -18,15 +17,16 @@ from hloscope.hlo_parser.spelling import is_opcode, read_op
 from hloscope.hlo_parser.types import parse_type
 from hloscope.ir.op import Op
 from hloscope.ir.types import TensorType, TupleType, Type
+from hloscope.lazy import pattern
 from hloscope.ops.control import Parameter
 from hloscope.ops.shape import Constant
 
 _CALLS: Final = sorted(
     {a.name for row in SPELLINGS.values() for a in row.attributes.values() if a.kind == "call"}
 )
-_CALLEE: Final = re.compile(rf"(, (?:{'|'.join(_CALLS)})=)%?({NAME})(?=,|\Z)")
+_CALLEE: Final = pattern(rf"(, (?:{'|'.join(_CALLS)})=)%?({NAME})(?=,|\Z)")
 _HOLE: Final = "\0"
-_ATTRIBUTES: Final = re.compile(r", [^\n]*[^,\s]\Z")
+_ATTRIBUTES: Final = pattern(r", [^\n]*[^,\s]\Z")
 
 CALLING: Final = frozenset(
     opcode

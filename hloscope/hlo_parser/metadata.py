@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
@@ -25,6 +25,7 @@ from hloscope.hlo_parser.attributes import (
 from hloscope.hlo_parser.values import read_dims, read_float, read_string, unquote
 from hloscope.ir.graph import Instruction, Module
 from hloscope.ir.types import Dims
+from hloscope.lazy import dataclass, pattern
 from hloscope.limits import read_json
 
 # ---------------------------------------------------------------------------------- metadata
@@ -53,9 +54,9 @@ class Metadata:
 
 _TEXTS: Final = {f.name for f in fields(Metadata) if f.default == ""}
 _NUMBERS: Final = {f.name for f in fields(Metadata) if f.default == 0 and f.name not in _TEXTS}
-_FIELD: Final = re.compile(r'[\s,]*([\w.-]+)\s*=\s*("(?:[^"\\]|\\.)*"|[^\s{},"]+(?=[\s,]|$))?')
+_FIELD: Final = pattern(r'[\s,]*([\w.-]+)\s*=\s*("(?:[^"\\]|\\.)*"|[^\s{},"]+(?=[\s,]|$))?')
 
-_USUAL: Final = re.compile(
+_USUAL: Final = pattern(
     r'\{(?:op_type="([^"\\]*)" ?)?(?:op_name="([^"\\]*)" ?)?(?:scheduling_name="([^"\\]*)" ?)?'
     r"(?:stack_frame_id=(\d{1,9}))?\}"
 )
@@ -145,7 +146,7 @@ class BackendConfig:
     value: Any = field(hash=False)
 
 
-_LAX: Final = re.compile(r'("(?:[^"\\]|\\.)*")|([A-Za-z_]\w*)(?=\s*:)|,(?=\s*[}\]])')
+_LAX: Final = pattern(r'("(?:[^"\\]|\\.)*")|([A-Za-z_]\w*)(?=\s*:)|,(?=\s*[}\]])')
 
 
 def _strict(found: re.Match[str]) -> str:
@@ -200,7 +201,7 @@ class OriginLeaf:
 Origin: TypeAlias = "OriginLeaf | tuple[Origin, ...] | None"
 """A leaf per array of the type, nested as its tuples are; `None` where nothing is known."""
 
-_LEAF: Final = re.compile(r'\{\s*("(?:[^"\\]|\\.)*")\s*(\{[\d,\s]*\})?\s*\}')
+_LEAF: Final = pattern(r'\{\s*("(?:[^"\\]|\\.)*")\s*(\{[\d,\s]*\})?\s*\}')
 
 
 def read_origin(text: str) -> Origin | str:
@@ -279,12 +280,12 @@ class StackFrames:
         )
 
 
-_TABLE: Final = re.compile(
+_TABLE: Final = pattern(
     r"^(FileNames|FunctionNames|FileLocations|StackFrames)[ \t\r]*\n((?:\d+ [^\n]*\n?)*)",
     re.MULTILINE,
 )
-_ROW: Final = re.compile(r"(\d+) ([^\n]*)")
-_ENTRY: Final = re.compile(r"(\w+)=(\d+)")
+_ROW: Final = pattern(r"(\d+) ([^\n]*)")
+_ENTRY: Final = pattern(r"(\w+)=(\d+)")
 
 
 @lru_cache(maxsize=16)

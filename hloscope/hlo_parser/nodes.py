@@ -17,12 +17,13 @@ from hloscope.hlo_parser.sections import Section, read_header
 from hloscope.ir.graph import Body, Computation, Instruction, Module
 from hloscope.ir.op import Op
 from hloscope.ir.types import Type
+from hloscope.lazy import pattern
 from hloscope.source import Source, Span
 
 Pairs = tuple[tuple[str, str], ...]
 
 
-_METADATA_ALONE: Final = re.compile(
+_METADATA_ALONE: Final = pattern(
     r'\s*,?\s*metadata=(\{[^{}"\\/]*(?:"[^"\\]*"[^{}"\\/]*)*\})\s*', re.ASCII
 )
 """The attributes of nearly every instruction: they need not be split."""

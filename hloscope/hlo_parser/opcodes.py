@@ -16,12 +16,11 @@ Source: XLA docs "Operation semantics" and the attribute names of HLO text.
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from typing import Any, Final
 
 from hloscope.hlo_parser.values import KINDS, Kind
 from hloscope.ir.op import REQUIRED
+from hloscope.lazy import dataclass, pattern
 from hloscope.ops import OPS
 from hloscope.ops.base import Op
 from hloscope.ops.contraction import DotDimensions
@@ -171,7 +170,7 @@ class Spelling:
 GROUPS: Final[dict[str, type]] = {"dimensions": DotDimensions}
 """Classes of the fields that several attributes fill together."""
 
-_ATTRIBUTE: Final = re.compile(r"([\w-]+)([!+?])(\w+)(?:/(\w+))?(?:>([\w.,]+))?")
+_ATTRIBUTE: Final = pattern(r"([\w-]+)([!+?])(\w+)(?:/(\w+))?(?:>([\w.,]+))?")
 _EMPTY: Final[dict[str, Any]] = {
     "dims": (),
     "bool": False,

@@ -7,7 +7,7 @@ written.  Printing what was read from a print gives the same text.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from hloscope.errors import UnsupportedError, VerifyError
@@ -17,6 +17,7 @@ from hloscope.hlo_parser.types import print_type
 from hloscope.ir.graph import Computation, Instruction, Module
 from hloscope.ir.op import Op
 from hloscope.ir.types import TensorType, Type
+from hloscope.lazy import dataclass
 from hloscope.ops.control import Parameter
 from hloscope.ops.gather_scatter import Scatter
 from hloscope.ops.shape import Constant

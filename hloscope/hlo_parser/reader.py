@@ -25,14 +25,15 @@ from hloscope.hlo_parser.sections import (
 from hloscope.hlo_parser.sniff import decode, explain
 from hloscope.ir.collection import no_collection
 from hloscope.ir.graph import Body, Computation, Module
+from hloscope.lazy import pattern
 from hloscope.limits import refuse_long_numbers
 from hloscope.source import Source
 
-_HEADER: Final = re.compile(r"HloModule\b")
-_SPLIT: Final = re.compile(r"^// -----+[^\n]*\n", re.MULTILINE)
+_HEADER: Final = pattern(r"HloModule\b")
+_SPLIT: Final = pattern(r"^// -----+[^\n]*\n", re.MULTILINE)
 _INLINE_DEEPEST: Final = 32
 _CALLERS: Final = ("to_apply", "calls", "body", "condition", "select", "scatter", "computation")
-_INLINE: Final = re.compile(
+_INLINE: Final = pattern(
     rf"(?:{'|'.join(_CALLERS)}|computations)\s*=\s*\{{[\s{{]*(?:ROOT\s+)?%?{NAME}\s*=\s"
 )
 

@@ -10,6 +10,7 @@ import re
 from typing import Final, NoReturn
 
 from hloscope.errors import ParseError
+from hloscope.lazy import pattern
 from hloscope.source import Source, Span
 
 NAME: Final = r"[A-Za-z0-9_.-]+"
@@ -18,8 +19,8 @@ NAME: Final = r"[A-Za-z0-9_.-]+"
 SPACE: Final = r"(?:\s+|//[^\n]*|/\*.*?\*/)*+"
 """White space and comments; for expressions with `re.DOTALL`."""
 
-_SPACE: Final = re.compile(SPACE, re.DOTALL)
-_STRUCTURE: Final = re.compile(
+_SPACE: Final = pattern(SPACE, re.DOTALL)
+_STRUCTURE: Final = pattern(
     r'[{\[][^{}()\[\]"/]*[}\]]'  # the many small groups, as in `f32[2,3]{1,0}`
     r'|"(?:[^"\\]|\\.)*"'  # strings and comments hide brackets
     r"|//[^\n]*"
@@ -27,21 +28,21 @@ _STRUCTURE: Final = re.compile(
     r'|[{}()\[\]"]',
     re.DOTALL,
 )
-_VALUE: Final = re.compile(
+_VALUE: Final = pattern(
     r'"(?:[^"\\]|\\.)*"'
     r"|//[^\n]*"
     r"|/\*.*?\*/"
     r'|[{}()\[\]",]|\s+',
     re.DOTALL,
 )
-_COMMENT: Final = re.compile(
+_COMMENT: Final = pattern(
     r'("(?:[^"\\]|\\.)*"|/\*\w+=\d+\*/)|//[^\n]*|/\*.*?\*/',  # XLA's own numbering is kept
     re.DOTALL,
 )
-_ARRAY: Final = re.compile(r"(?:[A-Za-z]\w*)\s*\[")
-_LAYOUT: Final = re.compile(r"\{|\s+\{(?=\s*[\d:])")
-_CONTINUES: Final = re.compile(r"[{(\[<]|T\(|device_ids\b|->|<=|unreduced\b|last_tile")
-_LITERAL: Final = re.compile(r"[({]|-?[\d.]|(?:true|false|-?nan|-?inf)\b")
+_ARRAY: Final = pattern(r"(?:[A-Za-z]\w*)\s*\[")
+_LAYOUT: Final = pattern(r"\{|\s+\{(?=\s*[\d:])")
+_CONTINUES: Final = pattern(r"[{(\[<]|T\(|device_ids\b|->|<=|unreduced\b|last_tile")
+_LITERAL: Final = pattern(r"[({]|-?[\d.]|(?:true|false|-?nan|-?inf)\b")
 _CLOSING: Final = {"{": "}", "(": ")", "[": "]"}
 
 

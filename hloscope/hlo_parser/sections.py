@@ -7,7 +7,6 @@ brackets at the start of a line, strings over several lines) goes through a scan
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final, NoReturn
 
 from hloscope.errors import ParseError
@@ -22,6 +21,7 @@ from hloscope.hlo_parser.scanner import (
     value_end,
     without_comments,
 )
+from hloscope.lazy import dataclass, pattern
 from hloscope.source import Source
 
 
@@ -48,21 +48,21 @@ class Section:
     result: tuple[int, int] | None = None
 
 
-_MODULE: Final = re.compile(rf"HloModule\b{SPACE}(?:%?({NAME}):?)?", re.DOTALL)
-_ATTRIBUTE: Final = re.compile(rf"([A-Za-z_][\w.-]*){SPACE}={SPACE}", re.DOTALL)
-_TABLES: Final = re.compile(
+_MODULE: Final = pattern(rf"HloModule\b{SPACE}(?:%?({NAME}):?)?", re.DOTALL)
+_ATTRIBUTE: Final = pattern(rf"([A-Za-z_][\w.-]*){SPACE}={SPACE}", re.DOTALL)
+_TABLES: Final = pattern(
     r"(?:\s*(?:FileNames|FunctionNames|FileLocations|StackFrames)[ \t\r]*\n"
     r"(?:[ \t]*\d+ [^\n]*\n)*)+"
 )
-_PRINTED: Final = re.compile(
+_PRINTED: Final = pattern(
     rf"\s*(ENTRY )?%?({NAME}) (?:\([^\n]*\) -> ([^\n]+) )?(\{{)[ \t\r]*\n"  # header
     r"(?:[ \t]+[A-Za-z%_][^\n]*[^{\r\n]\r?\n)*+"  # one instruction a line, no block opens
     r'(\})((?:, execution_thread="[^"\n\\]*")?)[ \t\r]*(?:\n|\Z)'
 )
-_COMPUTATION: Final = re.compile(rf"(ENTRY\b{SPACE})?%?({NAME}){SPACE}(?=[({{])", re.DOTALL)
-_INSTRUCTION: Final = re.compile(rf"(ROOT\s+)?%?{NAME}\s*=")
+_COMPUTATION: Final = pattern(rf"(ENTRY\b{SPACE})?%?({NAME}){SPACE}(?=[({{])", re.DOTALL)
+_INSTRUCTION: Final = pattern(rf"(ROOT\s+)?%?{NAME}\s*=")
 _SMALL: Final = 1 << 20
-_MODULE_WORD: Final = re.compile(r"HloModule\b")
+_MODULE_WORD: Final = pattern(r"HloModule\b")
 
 
 def header_name(source: Source, at: int) -> tuple[str, int]:

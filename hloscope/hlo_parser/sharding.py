@@ -7,8 +7,6 @@ Source: XLA docs "Sharding", Shardy docs "Sharding representation".
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from math import prod
 from typing import Final, TypeAlias
 
@@ -24,14 +22,15 @@ from hloscope.hlo_parser.devices import (
 )
 from hloscope.hlo_parser.values import read_dims
 from hloscope.ir.types import Dims
+from hloscope.lazy import dataclass, pattern
 
 _WHOLE: Final = ("replicated", "manual", "unreduced", "unknown")
 _SUBGROUPS: Final = ("manual", "replicated", "unreduced")
-_MAXIMAL: Final = re.compile(r"maximal\s+device\s*=\s*(\d+)")
-_WORD: Final = re.compile(r"\w+")
-_TILES: Final = re.compile(r"devices\s*=\s*\[([\d,\s]*)\]\s*(<=)?\s*")
-_DEVICES: Final = re.compile(r"\d+(?:\s*,\s*\d+)*")
-_TAIL: Final = re.compile(
+_MAXIMAL: Final = pattern(r"maximal\s+device\s*=\s*(\d+)")
+_WORD: Final = pattern(r"\w+")
+_TILES: Final = pattern(r"devices\s*=\s*\[([\d,\s]*)\]\s*(<=)?\s*")
+_DEVICES: Final = pattern(r"\d+(?:\s*,\s*\d+)*")
+_TAIL: Final = pattern(
     r"\s*(?:(last_tile_dim_replicate)|last_tile_dims\s*=\s*\{([\w,\s]*)\}"
     r"|shard_(as|like)\s+(\d+)|(metadata\s*=\s*))"
 )

@@ -14,7 +14,7 @@ Source: XLA `hlo_parser.cc` (numbers of operands) and `hlo_verifier.cc`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, NoReturn
 
 from hloscope.errors import VerifyError
@@ -22,6 +22,7 @@ from hloscope.hlo_parser.opcodes import OPCODES, SPELLINGS
 from hloscope.hlo_parser.types import print_type
 from hloscope.ir.op import Op
 from hloscope.ir.types import BufferType, TensorType, TokenType, TupleType, Type
+from hloscope.lazy import dataclass
 from hloscope.ops.control import AsyncStart
 from hloscope.ops.elementwise import Elementwise
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from hloscope.errors import ParseError
 from hloscope.hlo_parser.scanner import fail
+from hloscope.lazy import pattern
 from hloscope.source import Source
 
 _MAGIC: Final = (
@@ -23,25 +24,25 @@ _MAGIC: Final = (
     (b"\x80\x04", "a Python pickle"),
 )
 _KINDS: Final = (
-    (re.compile(r"<(?:!DOCTYPE|html|\?xml|svg|head|body)", re.I), "HTML or XML, not HLO text"),
+    (pattern(r"<(?:!DOCTYPE|html|\?xml|svg|head|body)", re.I), "HTML or XML, not HLO text"),
     (
-        re.compile(r"(?:builtin\.)?module\b|func\.func\b|#\w+ = (?:loc|#)|\"builtin|stablehlo\."),
+        pattern(r"(?:builtin\.)?module\b|func\.func\b|#\w+ = (?:loc|#)|\"builtin|stablehlo\."),
         "MLIR (StableHLO), not HLO text",
     ),
     (
-        re.compile(r"(?:hlo_module\s*\{|name:\s*\"|computations\s*\{)"),
+        pattern(r"(?:hlo_module\s*\{|name:\s*\"|computations\s*\{)"),
         "an HloModuleProto in protobuf's text format, not HLO text",
     ),
-    (re.compile(r"digraph\b"), "a Graphviz graph, not HLO text"),
-    (re.compile(r"[{\[]"), "JSON, not HLO text"),
-    (re.compile(r"(?:import|from|def|class)\s+\w"), "Python source, not HLO text"),
-    (re.compile(r"%?\w+:\w+\[[\d,]*\]|\{ lambda"), "a jaxpr, not HLO text"),
+    (pattern(r"digraph\b"), "a Graphviz graph, not HLO text"),
+    (pattern(r"[{\[]"), "JSON, not HLO text"),
+    (pattern(r"(?:import|from|def|class)\s+\w"), "Python source, not HLO text"),
+    (pattern(r"%?\w+:\w+\[[\d,]*\]|\{ lambda"), "a jaxpr, not HLO text"),
 )
-_PROTO: Final = re.compile(
+_PROTO: Final = pattern(
     rb"\n(?:[\x01-\x7f]|[\x80-\xff][\x01-\xff]{0,4}\n?.?)[\w.-]{1,200}[\x12\x1a]", re.DOTALL
 )
 _IS_PROTO: Final = "this looks like an HLO proto in binary form; `hloscope.read` reads those"
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0e-\x1f]")
+_CONTROL: Final = pattern(r"[\x00-\x08\x0e-\x1f]")
 
 
 def decode(text: str | bytes, name: str) -> str:
@@ -97,7 +98,7 @@ def explain(source: Source, at: int) -> None:
             source,
             control.start(),
         )
-    for pattern, kind in _KINDS:
-        if pattern.match(text, at):
+    for kind_pattern, kind in _KINDS:
+        if kind_pattern.match(text, at):
             line = text.find("\n", at)
             fail(f"this is {kind}", source, at, len(text) if line < 0 else line)

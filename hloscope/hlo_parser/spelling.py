@@ -15,6 +15,7 @@ from hloscope.hlo_parser.attributes import fail, moved, near, split_attributes
 from hloscope.hlo_parser.opcodes import COMMON, GROUPS, OPCODES, SPELLINGS, Attribute, Spelling
 from hloscope.hlo_parser.values import read_call, read_calls
 from hloscope.ir.graph import Instruction
+from hloscope.lazy import pattern
 from hloscope.ops.base import Op
 from hloscope.ops.control import (
     AsyncDone,
@@ -34,14 +35,14 @@ Pairs: TypeAlias = tuple[tuple[str, str], ...]
 Read: TypeAlias = tuple[Op, tuple[str, ...], tuple[str, ...], Pairs]
 """Op, called computations, control predecessors, extras."""
 
-_COMMON: Final = re.compile(rf",\s*(?:{'|'.join(map(re.escape, COMMON))})\s*=")
+_COMMON: Final = pattern(rf",\s*(?:{'|'.join(map(re.escape, COMMON))})\s*=")
 Built: TypeAlias = tuple[Op, tuple[str, ...], Pairs]
 
 _MEMO: Final[dict[tuple[str, str, str], Built]] = {}
 _MOST: Final = 1 << 17
 _LONG: Final = 200
 """Longer literals are not remembered."""
-_SUGAR: Final = re.compile(r"(.+)-(start|update|done)")
+_SUGAR: Final = pattern(r"(.+)-(start|update|done)")
 _ASYNC: Final = {
     "start": ("async_execution_thread", "output_to_operand_aliasing"),
     "update": ("async_execution_thread",),

@@ -21,15 +21,16 @@ from hloscope.ir.types import (
     TupleType,
     Type,
 )
+from hloscope.lazy import pattern
 from hloscope.limits import MOST_NESTING
 
-_ARRAY: Final = re.compile(r"([a-zA-Z]\w*)\s*\[([^\[\]{}]*)\]")
-_LAYOUT: Final = re.compile(r"\s*(\{(?:[^{}]|\{[^{}]*\})*\})")
-_TUPLE_MARK: Final = re.compile(r"\s*(\(|\)|,|/\*.*?\*/)", re.DOTALL)
-_SPACE: Final = re.compile(r"(?:\s++|/\*.*?\*/)*+", re.DOTALL)
-_PAREN: Final = re.compile(r"[()]")
-_GROUP: Final = re.compile(r"\(([^()]*)\)")
-_LAYOUT_PART: Final = re.compile(r"([A-Z#*]+)(?=\()")
+_ARRAY: Final = pattern(r"([a-zA-Z]\w*)\s*\[([^\[\]{}]*)\]")
+_LAYOUT: Final = pattern(r"\s*(\{(?:[^{}]|\{[^{}]*\})*\})")
+_TUPLE_MARK: Final = pattern(r"\s*(\(|\)|,|/\*.*?\*/)", re.DOTALL)
+_SPACE: Final = pattern(r"(?:\s++|/\*.*?\*/)*+", re.DOTALL)
+_PAREN: Final = pattern(r"[()]")
+_GROUP: Final = pattern(r"\(([^()]*)\)")
+_LAYOUT_PART: Final = pattern(r"([A-Z#*]+)(?=\()")
 
 _CACHE: Final[dict[str, Type]] = {}
 _MOST: Final = 1 << 16

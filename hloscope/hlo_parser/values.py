@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 from hloscope.errors import UnsupportedError
 from hloscope.hlo_parser.attributes import fail, inside, split_list
+from hloscope.lazy import dataclass, pattern
 from hloscope.ops.base import Dims, Pairs
 from hloscope.ops.convolution import ConvDimensions
 from hloscope.ops.windows import Window
@@ -84,10 +84,10 @@ def renamed(names: dict[str, str]) -> Kind:
     return Kind(read, back.__getitem__)
 
 
-_ESCAPE: Final = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,2})|(.))", re.DOTALL)
+_ESCAPE: Final = pattern(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,2})|(.))", re.DOTALL)
 _NAMED: Final = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _ESCAPED: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "'": "\\'", "\\": "\\\\"}
-_SPECIAL: Final = re.compile(r"[^ !#-&(-\[\]-~]")
+_SPECIAL: Final = pattern(r"[^ !#-&(-\[\]-~]")
 
 
 def unquote(text: str) -> str:
@@ -193,7 +193,7 @@ def write_pairs(pairs: Pairs) -> str:
 
 # --------------------------------------------------------------------- slices, padding, windows
 
-_RANGE: Final = re.compile(r"\s*\[\s*(-?\d+)\s*:\s*(-?\d+)\s*(?::\s*(-?\d+)\s*)?\]\s*")
+_RANGE: Final = pattern(r"\s*\[\s*(-?\d+)\s*:\s*(-?\d+)\s*(?::\s*(-?\d+)\s*)?\]\s*")
 
 
 def read_ranges(text: str) -> tuple[Dims, Dims, Dims]:
@@ -245,7 +245,7 @@ def write_padding(value: tuple[Dims, Dims, Dims]) -> str:
     return "x".join(parts) or '""'
 
 
-_WINDOW_FIELD: Final = re.compile(r"\s*([a-z_]+)\s*=\s*([-\dx_]+)")
+_WINDOW_FIELD: Final = pattern(r"\s*([a-z_]+)\s*=\s*([-\dx_]+)")
 _WINDOW_FIELDS: Final = ("size", "stride", "pad", "lhs_dilate", "rhs_dilate", "rhs_reversal")
 
 
@@ -317,7 +317,7 @@ def write_window(window: Window) -> str:
 
 MOST_LABELS: Final = 1 << 10
 """Dimensions of a convolution that have a label, `01bf`."""
-_LABELS: Final = re.compile(r"([bf\d?]*)_([io\d?]*)->([bf\d?]*)")
+_LABELS: Final = pattern(r"([bf\d?]*)_([io\d?]*)->([bf\d?]*)")
 
 
 def read_dim_labels(text: str) -> ConvDimensions:

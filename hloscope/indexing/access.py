@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
 from hloscope.indexing.map import IndexingMap
 from hloscope.ir.graph import Instruction
+from hloscope.lazy import dataclass
 
 
 class Precision(StrEnum):

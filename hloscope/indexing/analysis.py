@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hloscope.errors import UnsupportedError
 from hloscope.indexing import rules  # noqa: F401  (registers every rule)
@@ -20,6 +20,7 @@ from hloscope.indexing.rules.dependence import Reader, by_convention
 from hloscope.indexing.rules.registry import INSTANCES, Direction, Instances, lookup
 from hloscope.ir.graph import Instruction
 from hloscope.ir.types import TupleType
+from hloscope.lazy import dataclass
 from hloscope.ops import OPS
 
 

@@ -6,7 +6,6 @@ Every step keeps the set of points that satisfy all constraints within the box.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from math import gcd
 from typing import TypeAlias
 
@@ -29,6 +28,7 @@ from hloscope.affine import (
     to_text,
 )
 from hloscope.indexing.variables import Constraint
+from hloscope.lazy import dataclass
 from hloscope.simplifier import Domain, Step
 from hloscope.simplifier import simplify as simplify_expr
 

@@ -7,7 +7,7 @@ no pair.  Everything here is exact, or says that it is undecided.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import gcd, prod
 from typing import Any, Generic, TypeAlias
 
@@ -30,6 +30,7 @@ from hloscope.indexing.variables import (
     substituted,
     substituted_constraints,
 )
+from hloscope.lazy import dataclass
 from hloscope.simplifier.isl_relations import BUDGET, UndecidedError, budgeted, context
 from hloscope.simplifier.isl_relations import to_isl as relation_of
 from hloscope.simplifier.isl_sets import Piece, combine, pieces_of

@@ -33,19 +33,20 @@ from hloscope.affine import (
 from hloscope.errors import ParseError
 from hloscope.indexing.base import NEVER, M, MapBase
 from hloscope.indexing.variables import Constraint, RuntimeVariable, Variable, own_name
+from hloscope.lazy import pattern
 from hloscope.limits import refuse_long_numbers
 from hloscope.source import Source, Span
 
 KNOWN_EMPTY: Final = "KNOWN EMPTY"
 UNDEFINED: Final = "UNDEFINED"
 
-_SPACE: Final = re.compile(r"\s*")
-_NAME: Final = re.compile(r"[A-Za-z_][\w.]*")
-_INT: Final = re.compile(r"-?\s*\d+")
-_WRAPPER: Final = re.compile(
+_SPACE: Final = pattern(r"\s*")
+_NAME: Final = pattern(r"[A-Za-z_][\w.]*")
+_INT: Final = pattern(r"-?\s*\d+")
+_WRAPPER: Final = pattern(
     r'\s*#?(?:xla\.indexing_map|affine_map)\s*<\s*"?(.*?)"?\s*>\s*', re.DOTALL
 )
-_TAIL: Final = re.compile(r",?\s*is_simplified\s*:\s*(?:true|false)\s*\Z")
+_TAIL: Final = pattern(r",?\s*is_simplified\s*:\s*(?:true|false)\s*\Z")
 
 
 def print_map(m: MapBase, style: Style = "xla") -> str:

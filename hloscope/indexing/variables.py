@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from functools import lru_cache
 from typing import Final, TypeAlias, TypeVar
@@ -12,6 +11,7 @@ from weakref import WeakValueDictionary
 
 from hloscope.affine import Const, Dim, Expr, Interval, Range, Runtime, Var, substitute
 from hloscope.ir.graph import Instruction
+from hloscope.lazy import dataclass, pattern
 from hloscope.locks import shared_lock
 
 Constraint: TypeAlias = tuple[Expr, Interval]
@@ -211,7 +211,7 @@ _ATOMS: Final = (Dim, Range, Runtime, Const)
 
 PREFIXES: Final[dict[type[Var], str]] = {Dim: "d", Range: "s", Runtime: "rt"}
 """How variables without a name are printed, before their position."""
-_DEFAULT_NAME: Final = {kind: re.compile(rf"{p}\d+") for kind, p in PREFIXES.items()}
+_DEFAULT_NAME: Final = {kind: pattern(rf"{p}\d+") for kind, p in PREFIXES.items()}
 
 
 def own_name(name: str, kind: type[Var]) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from hloscope.hlo_parser.literals import ml_dtypes
 from hloscope.interpreter.values import Array
+from hloscope.lazy import dataclass
 
 FAR: Final = (1 << 64) - 1
 """Distance of two values one of which is not finite, unless they are the same."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from threading import Semaphore, Thread
 from typing import Any, Final, NamedTuple
@@ -23,6 +23,7 @@ from hloscope.interpreter.plan import Plans, run
 from hloscope.interpreter.values import EvaluationError, Value
 from hloscope.interpreter.world import World
 from hloscope.ir.graph import Computation, Instruction, Module
+from hloscope.lazy import dataclass
 
 PROCESS: Final = "process"
 """Key of `World.extra`: the process the world is that of."""

@@ -23,20 +23,21 @@ from hloscope.interpreter.registry import Kernel, Region, Site, evaluates
 from hloscope.interpreter.values import Array, EvaluationError, Value
 from hloscope.interpreter.world import World
 from hloscope.ir.types import TupleType
+from hloscope.lazy import pattern
 from hloscope.ops.control import CustomCall
 from hloscope.ops.partition import ManualComputation, ShardingConstraint
 
-_MESH: Final = re.compile(
+_MESH: Final = pattern(
     r'@(?P<name>[\w.$-]+|"[^"]*") = (?:#sdy\.mesh)?<\[(?P<axes>[^\]]*)\]'
     r"(?:, device_ids=\[(?P<ids>[^\]]*)\])?"
 )
-_AXIS: Final = re.compile(r'"([^"]*)"=(\d+)')
-_SHARDING: Final = re.compile(
+_AXIS: Final = pattern(r'"([^"]*)"=(\d+)')
+_SHARDING: Final = pattern(
     r"<(?:@(?P<name>[\w.$-]+)|mesh<\[(?P<axes>[^\]]*)\](?:, device_ids=\[(?P<ids>[^\]]*)\])?>), "
     r"\[(?P<dims>(?:\{[^{}]*\}(?:p\d+)?(?:, )?)*)\]"
 )
-_DIMENSION: Final = re.compile(r"\{([^{}]*)\}")
-_REFERENCE: Final = re.compile(r'"([^"]*)"(?::\((\d+)\)(\d+))?')
+_DIMENSION: Final = pattern(r"\{([^{}]*)\}")
+_REFERENCE: Final = pattern(r'"([^"]*)"(?::\((\d+)\)(\d+))?')
 
 
 class Mesh(NamedTuple):

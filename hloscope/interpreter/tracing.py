@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final
 
 from hloscope.interpreter.comparing import Difference
@@ -21,6 +21,7 @@ from hloscope.interpreter.values import Array, EvaluationError, Value
 from hloscope.interpreter.world import World
 from hloscope.ir.graph import Computation, Instruction
 from hloscope.ir.types import TensorType
+from hloscope.lazy import dataclass
 from hloscope.ops.control import Call, Composite, Fusion, Return, Tuple
 
 Compare = Callable[[Array, Array], Difference | None]

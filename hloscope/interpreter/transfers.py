@@ -5,7 +5,6 @@ Source: StableHLO spec `send`, `recv`, `infeed`, `outfeed`; XLA docs "Operation 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable
 from typing import Any, Final
 
@@ -15,10 +14,11 @@ from hloscope.interpreter.parallel import INFEED, OUTFEED, process_of
 from hloscope.interpreter.registry import Kernel, Site, evaluates
 from hloscope.interpreter.values import TOKEN, EvaluationError, Value, dtype_of, fits
 from hloscope.ir.types import TensorType, TokenType, TupleType, Type
+from hloscope.lazy import pattern
 from hloscope.ops.transfers import Infeed, Outfeed, Recv, RecvDone, Send, SendDone
 
-_PAIRS: Final = re.compile(r"source_target_pairs[^{]*\{((?:\s*\{\s*\d+\s*,\s*\d+\s*\},?)*)\s*\}")
-_PAIR: Final = re.compile(r"(\d+)\s*,\s*(\d+)")
+_PAIRS: Final = pattern(r"source_target_pairs[^{]*\{((?:\s*\{\s*\d+\s*,\s*\d+\s*\},?)*)\s*\}")
+_PAIR: Final = pattern(r"(\d+)\s*,\s*(\d+)")
 
 
 def _channel(op: Send | Recv | RecvDone) -> Hashable:

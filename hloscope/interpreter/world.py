@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from hloscope.interpreter.values import Value
 from hloscope.ir.graph import Computation, Instruction
+from hloscope.lazy import dataclass
 from hloscope.limits import MAX_BYTES
 
 UserFunction = Callable[..., Any]

@@ -6,11 +6,12 @@ how MLIR spells them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import Final, TypeAlias
 
 from hloscope.errors import UnsupportedError
+from hloscope.lazy import dataclass
 
 Dims: TypeAlias = tuple[int, ...]
 

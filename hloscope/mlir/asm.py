@@ -7,11 +7,12 @@ OpAsmPrinter, so that a form can be said in the terms of MLIR's own descriptions
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple, NoReturn, Protocol, TypeAlias
 
 from hloscope.errors import HloscopeError, ParseError
 from hloscope.ir.types import FunctionType, Type
+from hloscope.lazy import dataclass
 from hloscope.mlir.attributes import Attribute, SymbolAttr
 from hloscope.mlir.ir import Block, Operation, Region, Value
 from hloscope.mlir.locations import Location

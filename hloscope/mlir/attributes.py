@@ -6,10 +6,10 @@ dialect by that dialect.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from hloscope.ir.types import Type
+from hloscope.lazy import dataclass
 
 
 @dataclass(frozen=True, slots=True)

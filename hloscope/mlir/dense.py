@@ -12,21 +12,22 @@ from math import prod
 from typing import Final
 
 from hloscope.ir.types import ElementType, TensorType, VectorType
+from hloscope.lazy import pattern
 from hloscope.mlir.lexer import STRING
 from hloscope.mlir.types import I1, INDEX, element_text, type_text
 
 _BRACKETS: Final = str.maketrans("", "", "0123456789eE.+- \t\r\n")
-_INTEGERS: Final = re.compile(r"[\[\s]*+-?\d++[\]\s]*+(?:,[\[\s]*+-?\d++[\]\s]*+)*+")
-_FLOATS: Final = re.compile(
+_INTEGERS: Final = pattern(r"[\[\s]*+-?\d++[\]\s]*+(?:,[\[\s]*+-?\d++[\]\s]*+)*+")
+_FLOATS: Final = pattern(
     r"[\[\s]*+-?\d++\.\d*+(?:[eE][-+]?\d++)?+[\]\s]*+"
     r"(?:,[\[\s]*+-?\d++\.\d*+(?:[eE][-+]?\d++)?+[\]\s]*+)*+"
 )
-_TOKEN: Final = re.compile(
+_TOKEN: Final = pattern(
     rf"\s*(?:(?P<sign>[\[\](),])|(?P<string>{STRING})|(?P<bool>true|false)"
     r"|(?P<hex>-?\s*0x[0-9A-Fa-f]+)|(?P<float>-?\s*\d+\.\d*(?:[eE][-+]?\d+)?)"
     r"|(?P<int>-?\s*\d+)|(?P<bad>\S))"
 )
-_HEX: Final = re.compile(r'"0x([0-9A-Fa-f]*)"')
+_HEX: Final = pattern(r'"0x([0-9A-Fa-f]*)"')
 _ANY: Final = ElementType("", 0, "any")
 MOST_RANK: Final = 64
 """How deep lists may be nested."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple, TypeAlias
 
 from hloscope.ir.types import Type
+from hloscope.lazy import dataclass
 from hloscope.mlir.asm import AsmParser, AsmPrinter, Forms
 from hloscope.mlir.attributes import Attribute
 from hloscope.mlir.ir import Operation, Region

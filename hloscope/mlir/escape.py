@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
-_PLAIN: Final = re.compile(r"[ !#-\[\]-~]*")
-_BARE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_$.]*")
+from hloscope.lazy import pattern
+
+_PLAIN: Final = pattern(r"[ !#-\[\]-~]*")
+_BARE: Final = pattern(r"[A-Za-z_][A-Za-z0-9_$.]*")
 _ESCAPES: Final = {
     byte: chr(byte) if 32 <= byte < 127 and byte != 34 else f"\\{byte:02X}" for byte in range(256)
 } | {92: "\\\\"}
-_ESCAPED: Final = re.compile(rb'\\([\\"nt]|[0-9A-Fa-f]{2})')
+_ESCAPED: Final = pattern(rb'\\([\\"nt]|[0-9A-Fa-f]{2})')
 _UNESCAPED: Final = {b"\\": b"\\", b'"': b'"', b"n": b"\n", b"t": b"\t"}
 
 

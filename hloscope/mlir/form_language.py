@@ -17,12 +17,12 @@ Source of what the rows say: the forms of `StablehloOps.td` and the other dialec
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Final, TypeAlias
 
 from hloscope.ir.types import Type
+from hloscope.lazy import dataclass, pattern
 from hloscope.mlir.asm import AsmParser, AsmPrinter, Form, State, UnfitError, Use
 from hloscope.mlir.attributes import (
     Attribute,
@@ -142,8 +142,8 @@ class Context:
 
 Directive: TypeAlias = Callable[[Context, list[str]], Part]
 
-_PLACE: Final = re.compile(r"%\w+(?:\*,?)?|<[a-z][^<>]*>|\(\?|\?\)")
-_TOKEN: Final = re.compile(r"[A-Za-z_]\w*|->|[^\s\w]")
+_PLACE: Final = pattern(r"%\w+(?:\*,?)?|<[a-z][^<>]*>|\(\?|\?\)")
+_TOKEN: Final = pattern(r"[A-Za-z_]\w*|->|[^\s\w]")
 
 
 def compile_form(row: str, directives: Mapping[str, Directive], context: Context) -> Form:

@@ -6,12 +6,13 @@ import re
 from typing import Final, NoReturn
 
 from hloscope.errors import Diagnostic, ParseError
+from hloscope.lazy import pattern
 from hloscope.mlir.sniff import BLANK
 from hloscope.source import Source, Span
 
 STRING: Final = r'"[^"\\\n]*(?:\\[^\n][^"\\\n]*)*"'
 NAME: Final = r"(?:\d+|[A-Za-z_$.-][\w$.-]*)"
-_TOKEN: Final = re.compile(
+_TOKEN: Final = pattern(
     BLANK
     + rf"(?:(?P<value>%{NAME}(?:\#\d+)?)"
     + r"|(?P<word>[A-Za-z_][\w$.]*)"
@@ -26,7 +27,7 @@ _TOKEN: Final = re.compile(
     + r"|(?P<bad>[\s\S]))",
     re.ASCII,
 )
-_BRACKET: Final = re.compile(rf"{STRING}|//[^\n]*|->|>=|[<>()\[\]{{}}]|\Z", re.ASCII)
+_BRACKET: Final = pattern(rf"{STRING}|//[^\n]*|->|>=|[<>()\[\]{{}}]|\Z", re.ASCII)
 _BAD: Final = {
     '"': "expected '\"' in string literal",
     "@": "@ identifier expected to start with letter or '_'",
@@ -36,7 +37,7 @@ _BAD: Final = {
     "!": "invalid type identifier",
 }
 _CLOSERS: Final = {"(": ")", "[": "]", "{": "}", "<": ">"}
-_ESCAPE: Final = re.compile(rb"\\(?:([0-9A-Fa-f]{2})|(.))", re.DOTALL)
+_ESCAPE: Final = pattern(rb"\\(?:([0-9A-Fa-f]{2})|(.))", re.DOTALL)
 _ESCAPED: Final = {b"n": b"\n", b"t": b"\t", b"\\": b"\\", b'"': b'"'}
 
 

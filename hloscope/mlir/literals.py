@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hloscope.errors import VerifyError
 from hloscope.ir.types import ElementType, TensorType, Type, VectorType
+from hloscope.lazy import pattern
 from hloscope.limits import refuse_many_dimensions
 from hloscope.mlir.attributes import DenseAttr
 from hloscope.mlir.escape import quoted, unquoted
@@ -32,8 +33,8 @@ MOST_SHOWN: Final = 100
 _MOST_KEPT: Final = 200
 """Texts of longer literals are made anew each time."""
 
-_COMMENT: Final = re.compile(r"//[^\n]*")
-_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
+_COMMENT: Final = pattern(r"//[^\n]*")
+_STRING: Final = pattern(r'"(?:[^"\\]|\\.)*"')
 _NO_BRACKETS: Final = str.maketrans("", "", "[]()")
 _PARTS: Final = {"c64": "f32", "c128": "f64"}
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, TypeAlias
 
 from hloscope.errors import ParseError
+from hloscope.lazy import dataclass, pattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,17 +76,17 @@ Location: TypeAlias = UnknownLoc | FileLoc | NameLoc | CallSiteLoc | FusedLoc | 
 UNKNOWN: Final = UnknownLoc()
 
 _STRING: Final = r'"[^"\\]*(?:\\.[^"\\]*)*"'
-_TOKEN: Final = re.compile(
+_TOKEN: Final = pattern(
     rf"\s*(?:(?P<string>{_STRING})|(?P<alias>#[\w$.-]+)|(?P<word>[A-Za-z_]\w*)|(?P<number>\d+)"
     r"|(?P<sign>[()\[\],:<>?]))"
 )
-_ANGLE: Final = re.compile(rf"{_STRING}|->|[<>]")
-_ALIAS: Final = re.compile(rf"{_STRING}|#[\w$.-]+")
-_COMMON: Final = re.compile(
+_ANGLE: Final = pattern(rf"{_STRING}|->|[<>]")
+_ALIAS: Final = pattern(rf"{_STRING}|#[\w$.-]+")
+_COMMON: Final = pattern(
     rf"#[\w$.-]+|unknown|{_STRING}(?::\d+:\d+(?: to (?:\d+)?:\d+)?|\(#[\w$.-]+\))?"
     r"|callsite\(#[\w$.-]+ at #[\w$.-]+\)|fused\[#[\w$.-]+(?:, #[\w$.-]+)*\]"
 )
-_ESCAPE: Final = re.compile(rb'\\(?:([0-9A-Fa-f]{2})|([nt"\\]))')
+_ESCAPE: Final = pattern(rb'\\(?:([0-9A-Fa-f]{2})|([nt"\\]))')
 _MOST_NESTING: Final = 200
 
 

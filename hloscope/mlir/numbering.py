@@ -5,17 +5,17 @@ Source: MLIR `AsmPrinter.cpp` (`SSANameState`).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import Final, TypeAlias
 
+from hloscope.lazy import pattern
 from hloscope.mlir.dialects import Dialects
 from hloscope.mlir.ir import Block, Operation, Region, Value
 from hloscope.mlir.printer_functions import SUGGESTIONS
 
-_NAME: Final = re.compile(r"[A-Za-z$._-][A-Za-z0-9$._-]*")
-_ODD: Final = re.compile(r"[^A-Za-z0-9$._-]")
+_NAME: Final = pattern(r"[A-Za-z$._-][A-Za-z0-9$._-]*")
+_ODD: Final = pattern(r"[^A-Za-z0-9$._-]")
 _ISOLATED: Final = frozenset({"builtin.module", "func.func"})
 """Ops whose regions use no names from outside."""
 

@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import gc
-import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from typing import Final
 
 from hloscope.errors import Diagnostic
 from hloscope.ir.types import Type
+from hloscope.lazy import pattern
 from hloscope.limits import refuse_long_numbers
 from hloscope.mlir.attributes import Attribute
 from hloscope.mlir.dialects import Dialects
@@ -25,7 +25,7 @@ from hloscope.mlir.parser_ops import MOST_REGIONS, OperationParser
 from hloscope.mlir.parser_recovery import NoMoreErrors, RecoveringParser
 from hloscope.source import Source
 
-_RESOURCES: Final = re.compile(r"\{-#(?:[^#\"]|#(?!-\})|\"(?:[^\"\\]|\\.)*\")*#-\}")
+_RESOURCES: Final = pattern(r"\{-#(?:[^#\"]|#(?!-\})|\"(?:[^\"\\]|\\.)*\")*#-\}")
 _NO_DIALECTS: Final = Dialects()
 _CALLS_A_LEVEL: Final = 12
 """Calls of Python functions that a region in a region takes, at most."""

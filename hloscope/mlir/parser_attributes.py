@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Final, cast
 
 from hloscope.ir.types import TensorType, Type, VectorType
+from hloscope.lazy import pattern
 from hloscope.limits import MOST_ALIASED, MOST_NESTING
 from hloscope.mlir.asm import AsmParser
 from hloscope.mlir.attributes import (
@@ -30,8 +31,8 @@ UNIT: Final = UnitAttr()
 TRUE: Final = BoolAttr(True)
 FALSE: Final = BoolAttr(False)
 
-_DEFINITION: Final = re.compile(rf"^[ \t]*([#!]{NAME})\s*=", re.ASCII | re.MULTILINE)
-_LOC: Final = re.compile(r"loc\s*\(")
+_DEFINITION: Final = pattern(rf"^[ \t]*([#!]{NAME})\s*=", re.ASCII | re.MULTILINE)
+_LOC: Final = pattern(r"loc\s*\(")
 
 
 class AttributeParser(ElementParser):

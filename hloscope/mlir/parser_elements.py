@@ -5,10 +5,10 @@ Source: MLIR language reference, "Builtin attributes".
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from hloscope.ir.types import ElementType, TensorType, Type, VectorType
+from hloscope.lazy import pattern
 from hloscope.mlir.attributes import (
     Attribute,
     BoolAttr,
@@ -23,9 +23,9 @@ from hloscope.mlir.lexer import STRING
 from hloscope.mlir.parser_locations import LocationParser
 from hloscope.mlir.types import F64, I1, I64, type_text
 
-_COMMENT: Final = re.compile(rf"({STRING})|//[^\n]*")
-_IN_DENSE: Final = re.compile(rf"{STRING}|//[^\n]*|[<>]|\Z")
-_NUMBERS: Final = re.compile(r"\s*-?\d+\s*(?:,\s*-?\d+\s*)*>")
+_COMMENT: Final = pattern(rf"({STRING})|//[^\n]*")
+_IN_DENSE: Final = pattern(rf"{STRING}|//[^\n]*|[<>]|\Z")
+_NUMBERS: Final = pattern(r"\s*-?\d+\s*(?:,\s*-?\d+\s*)*>")
 
 
 class ElementParser(LocationParser):

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from hloscope.ir.types import Type
+from hloscope.lazy import pattern
 from hloscope.mlir.attributes import Attribute
 from hloscope.mlir.dialects import Dialects
 from hloscope.mlir.ir import Block, Operation, Region, Value
@@ -19,8 +20,8 @@ from hloscope.mlir.locations import UNKNOWN, Location
 from hloscope.mlir.parser_ops import OperationParser
 from hloscope.source import Source
 
-_NAME: Final = re.compile(r"%((?:\d+|[A-Za-z_$.-][\w$.-]*)(?:[#:]\d+)?)", re.ASCII)
-_NEXT: Final = re.compile(
+_NAME: Final = pattern(r"%((?:\d+|[A-Za-z_$.-][\w$.-]*)(?:[#:]\d+)?)", re.ASCII)
+_NEXT: Final = pattern(
     r'\s*(?:%|\}|"|\^|//|[a-z_]+\.[a-z_]|(?:func\.)?(?:return|call|func)\b)', re.ASCII
 )
 _LONG: Final = 4000

@@ -5,17 +5,17 @@ Source: MLIR language reference, "Location attributes".
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from hloscope.errors import ParseError
+from hloscope.lazy import pattern
 from hloscope.mlir.dialects import Dialects
 from hloscope.mlir.locations import LazyLoc, LocationTable, check_location
 from hloscope.mlir.parser_types import TypeParser
 from hloscope.source import Source
 
-_NAME: Final = re.compile(r"#[\w$.-]+")
-_COMMON: Final = re.compile(r"loc\((#loc\d*|unknown)\)")
+_NAME: Final = pattern(r"#[\w$.-]+")
+_COMMON: Final = pattern(r"loc\((#loc\d*|unknown)\)")
 
 
 class LocationParser(TypeParser):

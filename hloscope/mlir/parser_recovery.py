@@ -10,6 +10,7 @@ import re
 from typing import Final
 
 from hloscope.errors import Diagnostic
+from hloscope.lazy import pattern
 from hloscope.mlir.dialects import Dialects
 from hloscope.mlir.ir import Operation
 from hloscope.mlir.lexer import NAME, STRING, TextError
@@ -19,8 +20,8 @@ from hloscope.source import Source
 MOST_ERRORS: Final = 100
 """Reading stops for good after so many."""
 
-_RESULT: Final = re.compile(rf"%({NAME})(?::\d+)?\s*(?:,\s*)?", re.ASCII)
-_STEP: Final = re.compile(
+_RESULT: Final = pattern(rf"%({NAME})(?::\d+)?\s*(?:,\s*)?", re.ASCII)
+_STEP: Final = pattern(
     rf"\n[ \t]*(?=%{NAME}(?::\d+)?\s*[=,]|\"[\w$.]+\"\s*\(|[a-z_]\w*\.[a-z_][\w.]*(?:[\s(@]|$)"
     rf"|(?:return|call|func|module)\b|[#!]{NAME}\s*=)|{STRING}|//[^\n]*|[{{}}]|\Z",
     re.ASCII | re.MULTILINE,

@@ -16,6 +16,7 @@ from hloscope.ir.types import (
     UnrankedTensorType,
     VectorType,
 )
+from hloscope.lazy import pattern
 from hloscope.limits import MOST_NESTING
 from hloscope.mlir.asm import AsmParser
 from hloscope.mlir.dialects import Dialects
@@ -24,18 +25,18 @@ from hloscope.mlir.sniff import BLANK
 from hloscope.mlir.types import ELEMENTS, WIDEST, integer_type, type_text
 from hloscope.source import Source
 
-_PLAIN: Final = re.compile(
+_PLAIN: Final = pattern(
     r'tensor<[^<>"#!/()]*(?:complex<f\d+>)?>|[su]?i\d+\b|b?f\d+\b|index\b', re.ASCII
 )
-_SIZES: Final = re.compile(rf"{BLANK}((?:(?:\d+|\?){BLANK}x{BLANK})*)", re.ASCII)
-_DIGITS: Final = re.compile(r"\d+", re.ASCII)
-_SIZE: Final = re.compile(r"\d+|\?")
-_SPACE: Final = re.compile(rf"({STRING})|(?:\s|//[^\n]*\n)+")
-_BOUNDS: Final = re.compile(
+_SIZES: Final = pattern(rf"{BLANK}((?:(?:\d+|\?){BLANK}x{BLANK})*)", re.ASCII)
+_DIGITS: Final = pattern(r"\d+", re.ASCII)
+_SIZE: Final = pattern(r"\d+|\?")
+_SPACE: Final = pattern(rf"({STRING})|(?:\s|//[^\n]*\n)+")
+_BOUNDS: Final = pattern(
     r"#(?:stablehlo|mhlo)\.(?:bounds<([^<>]*)>|type_extensions<\s*bounds\s*=\s*\[([^]]*)\]\s*>)"
 )
-_INTEGER: Final = re.compile(r"[su]?i\d+", re.ASCII)
-_BOUND: Final = re.compile(r"\s*(?:\?|-?\d+)\s*", re.ASCII)
+_INTEGER: Final = pattern(r"[su]?i\d+", re.ASCII)
+_BOUND: Final = pattern(r"\s*(?:\?|-?\d+)\s*", re.ASCII)
 _LIMIT: Final = 1 << 63
 _KNOWN: Final[dict[str, Type]] = {}
 _MOST_KNOWN: Final = 1 << 15

@@ -8,10 +8,10 @@ Source: MLIR `AsmPrinter.cpp` (`AliasInitializer`, `AliasState`).
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from typing import Final
 
+from hloscope.lazy import pattern
 from hloscope.mlir.escape import quoted
 from hloscope.mlir.locations import (
     CallSiteLoc,
@@ -24,7 +24,7 @@ from hloscope.mlir.locations import (
     resolve_location,
 )
 
-_MARK: Final = re.compile("\ud800(\\d+)\ud801")
+_MARK: Final = pattern("\ud800(\\d+)\ud801")
 """Marks are between characters that no text read from a file can have."""
 
 

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Final
 
 from hloscope.ir.types import DialectType, ElementType, Type
+from hloscope.lazy import pattern
 from hloscope.mlir.asm import AsmParser
 from hloscope.mlir.floats import FORMATS, decode
 from hloscope.mlir.types import (
@@ -21,8 +22,8 @@ from hloscope.mlir.types import (
 
 _WIDEST: Final = 32
 _MOST: Final = (1 << 31) - 1
-_INTEGER: Final = re.compile(r"[su]?i\d+", re.ASCII)
-_UNSIGNED: Final = re.compile(r"u(\d+)")
+_INTEGER: Final = pattern(r"[su]?i\d+", re.ASCII)
+_UNSIGNED: Final = pattern(r"u(\d+)")
 
 
 def read_type(parser: AsmParser, mnemonic: str) -> Type | None:

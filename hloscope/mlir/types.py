@@ -20,6 +20,7 @@ from hloscope.ir.types import (
     UnrankedTensorType,
     VectorType,
 )
+from hloscope.lazy import pattern
 from hloscope.mlir.floats import encode, format_float
 
 _FLOATS: Final = (
@@ -52,8 +53,8 @@ WIDEST: Final = (1 << 24) - 1
 """The most bits an integer type may have."""
 
 _SPELLINGS: Final = {element.name: text for text, element in ELEMENTS.items()}
-_INTEGER: Final = re.compile(r"([su]?)i0*(\d+)", re.ASCII)
-_WIDTH: Final = re.compile(r"([su])(\d+)")
+_INTEGER: Final = pattern(r"([su]?)i0*(\d+)", re.ASCII)
+_WIDTH: Final = pattern(r"([su])(\d+)")
 _TEXTS: Final[dict[int, tuple[Type, str]]] = {}
 _MOST_TEXTS: Final = 1 << 16
 

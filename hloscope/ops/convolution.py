@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
 from hloscope.errors import said
 from hloscope.ir.types import TensorType
+from hloscope.lazy import dataclass
 from hloscope.ops.base import Callee, Dims, Op, Type, op
 from hloscope.ops.declared import check_declared_sizes, product_element
 from hloscope.ops.infer_util import (

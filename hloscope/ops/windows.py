@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 from hloscope.errors import said
 from hloscope.ir.types import TensorType
+from hloscope.lazy import dataclass
 from hloscope.ops.base import Callee, Dims, Op, Pairs, Type, op
 from hloscope.ops.declared import mismatch
 from hloscope.ops.infer_util import (

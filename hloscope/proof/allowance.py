@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from math import inf
 from time import process_time
 from typing import Final
+
+from hloscope.lazy import dataclass
 
 SECONDS: Final = 3.0
 """Time of isl for the questions about one output."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
+from hloscope.lazy import dataclass
 from hloscope.proof.violation import Violation
 from hloscope.simplifier.isl import CounterExample
 

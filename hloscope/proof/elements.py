@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from hloscope.fusion.leaves import leaf_types
 from hloscope.indexing.flat import unravel
 from hloscope.ir.types import TensorType
+from hloscope.lazy import dataclass
 from hloscope.proof.instance import Instance
 from hloscope.proof.running import moved, spread, whole_shapes
 from hloscope.proof.size_rules import shape_of

@@ -9,7 +9,6 @@ structure.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import chain
 from time import process_time
 from typing import Final, TypeAlias
@@ -22,6 +21,7 @@ from hloscope.fusion.parameter_reads import Leaf, ParameterReads
 from hloscope.fusion.walk import Flow
 from hloscope.indexing import Access, Accesses, Precision, prove_equal
 from hloscope.ir.graph import Computation, Instruction
+from hloscope.lazy import dataclass
 from hloscope.ops.control import Fusion, Parameter
 from hloscope.simplifier.isl import PROVED, Proof, Verdict
 

@@ -9,13 +9,13 @@ elements was changed, that dependence has been seen.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from hloscope.errors import HloscopeError
 from hloscope.indexing import Accesses
 from hloscope.interpreter.values import Value
+from hloscope.lazy import dataclass
 from hloscope.proof.changing import (
     Packings,
     changed_values,

@@ -7,7 +7,6 @@ isl along, another one points.  Calls are walked into where they stand.
 from __future__ import annotations
 
 from collections.abc import Generator, Hashable, Iterable, Mapping
-from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import inf
 from time import process_time
@@ -27,6 +26,7 @@ from hloscope.indexing.analysis import instances, output_to_input
 from hloscope.indexing.rules.dependence import Bodies, by_convention
 from hloscope.ir.graph import Computation, Instruction
 from hloscope.ir.views import captured
+from hloscope.lazy import dataclass
 from hloscope.ops.control import Parameter, While
 from hloscope.proof.kept import Kept
 from hloscope.simplifier.isl_relations import UndecidedError

@@ -8,7 +8,7 @@ the root of a computation whose parameters are the values that are changed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from hloscope.errors import HloscopeError, UnsupportedError
@@ -25,6 +25,7 @@ from hloscope.ir.types import (
     compatible,
 )
 from hloscope.ir.views import captured
+from hloscope.lazy import dataclass
 from hloscope.limits import refuse_many_dimensions
 from hloscope.ops.control import (
     AsyncDone,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -12,6 +11,7 @@ from hloscope.indexing import Access, Accesses, IndexingMap, Precision
 from hloscope.indexing.layout import address_map, major_to_minor, placed_sizes
 from hloscope.indexing.rules.build import sizes as sizes_of
 from hloscope.ir.types import TensorType, Type
+from hloscope.lazy import dataclass
 from hloscope.proof.graph import Reached
 from hloscope.proof.points import Rows, Touching, first_difference
 from hloscope.proof.relations import Relating, Relations

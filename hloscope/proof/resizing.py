@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, TypeAlias, TypeVar
 
 from hloscope.errors import HloscopeError
@@ -23,6 +23,7 @@ from hloscope.ir.types import (
     TupleType,
     Type,
 )
+from hloscope.lazy import dataclass
 from hloscope.ops.control import AsyncStart, CustomCall
 from hloscope.ops.convolution import ConvDimensions, Convolution
 from hloscope.ops.gather_scatter import Gather

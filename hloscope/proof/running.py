@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -15,6 +14,7 @@ from hloscope.interpreter.values import Token, Value
 from hloscope.interpreter.world import World
 from hloscope.ir.graph import Instruction
 from hloscope.ir.types import TensorType
+from hloscope.lazy import dataclass
 from hloscope.ops.control import Call, Composite, Fusion
 from hloscope.proof.devices import Devices
 from hloscope.proof.draw import Draw

@@ -8,9 +8,10 @@ products of a reshape, the sum of a concatenation, a slice that is no larger tha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Final, TypeAlias
+
+from hloscope.lazy import dataclass
 
 Sizes: TypeAlias = Mapping[int, int]
 """From sizes to small sizes."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from hloscope.fusion.leaves import leaf_types
 from hloscope.interpreter.values import Value
+from hloscope.lazy import dataclass
 from hloscope.proof.elements import Place
 from hloscope.proof.instance import Instance
 

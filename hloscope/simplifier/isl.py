@@ -11,12 +11,13 @@ where their keys are equal.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from time import perf_counter
 from typing import Any, Final
 
 from hloscope.affine import NEG_INF, POS_INF, Expr, Interval
+from hloscope.lazy import dataclass
 from hloscope.simplifier.isl_relations import (
     BUDGET,
     Builder,

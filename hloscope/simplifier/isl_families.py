@@ -7,7 +7,6 @@ if it is wrong for one table; and for a table that is a formula, isl decides.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from hloscope.affine import (
@@ -24,6 +23,7 @@ from hloscope.affine import (
     minimum,
     substitute,
 )
+from hloscope.lazy import dataclass
 from hloscope.simplifier.isl_tables import Body, Witness, clamped, included
 
 Formula: TypeAlias = tuple[Expr, tuple[Interval, ...]]

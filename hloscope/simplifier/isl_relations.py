@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import reduce
 from typing import Any, Final, TypeAlias
 
@@ -29,6 +29,7 @@ from hloscope.affine import (
     bounds,
     postorder,
 )
+from hloscope.lazy import dataclass
 
 BUDGET: Final = 2_000_000
 """Steps of isl after which a question stays undecided; about a second or two."""

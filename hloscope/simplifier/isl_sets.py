@@ -8,7 +8,6 @@ written as one instead of an unknown with inequalities.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
 
@@ -25,6 +24,7 @@ from hloscope.affine import (
     substitute,
     variables,
 )
+from hloscope.lazy import dataclass
 from hloscope.simplifier.isl_relations import (
     BUDGET,
     Parameters,

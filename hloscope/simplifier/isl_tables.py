@@ -15,7 +15,6 @@ is true for every table, what is not proved is refuted by `families` of tables o
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from itertools import combinations, islice, product
 from typing import Any, Final, TypeAlias
@@ -36,6 +35,7 @@ from hloscope.affine import (
     substitute,
     variables,
 )
+from hloscope.lazy import dataclass
 from hloscope.simplifier.isl_relations import (
     Builder,
     Parameters,

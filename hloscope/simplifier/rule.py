@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from hloscope.affine import Expr, Interval, Var, to_text
+from hloscope.lazy import dataclass
 
 Code = TypeVar("Code", bound=Callable[..., object])
 

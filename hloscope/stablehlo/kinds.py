@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 from hloscope.dialects.attributes import EMPTY
 from hloscope.dialects.registry import DIALECTS
 from hloscope.ir.types import ELEMENT_TYPES, Dims, ElementType, TensorType
+from hloscope.lazy import pattern
 from hloscope.mlir.attribute_text import attribute_text as plain_text
 from hloscope.mlir.attributes import (
     ArrayAttr,
@@ -45,7 +46,7 @@ F32: Final = ELEMENT_TYPES["f32"]
 MOST_SPLAT: Final = 1 << 16
 """A splat of more elements is not written out."""
 
-_NUMBER: Final = re.compile(r"-?0x[0-9A-Fa-f]+|-?\d+|true|false")
+_NUMBER: Final = pattern(r"-?0x[0-9A-Fa-f]+|-?\d+|true|false")
 _WORDS: Final = {"true": 1, "false": 0}
 
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from hloscope.errors import Diagnostic
+from hloscope.lazy import dataclass, pattern
 from hloscope.source import Source, Span
 
-_DIRECTIVE: Final = re.compile(
+_DIRECTIVE: Final = pattern(
     r"expected-(error|note|remark|warning)(-re)? *(?:@([+-][0-9]+|above|below|unknown))? *"
     r"\{\{(.*)\}\}$"
 )

@@ -19,6 +19,7 @@ from hloscope.dialects.attributes.structs import (
 )
 from hloscope.dialects.forms.directives import dims_text, i64_array, small_integers
 from hloscope.ir.types import TensorType
+from hloscope.lazy import pattern
 from hloscope.mlir.asm import AsmParser, AsmPrinter
 from hloscope.mlir.attributes import (
     ArrayAttr,
@@ -33,7 +34,7 @@ from hloscope.mlir.form_language import Context, Directive, Need, Part, Reading
 from hloscope.mlir.ir import Operation
 from hloscope.mlir.types import I1, I32, I64
 
-_FORMAT: Final = re.compile(r"e(\d+)m(\d+)", re.ASCII)
+_FORMAT: Final = pattern(r"e(\d+)m(\d+)", re.ASCII)
 _INT32: Final = 1 << 31
 
 

@@ -6,7 +6,6 @@ Source: XLA's `HloModule::CreateFromProto`, `HloPrintOptions`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -22,12 +21,13 @@ from hloscope.hlo_parser.proto.wire import File, Message
 from hloscope.hlo_parser.scanner import NAME
 from hloscope.hlo_parser.values import quote
 from hloscope.ir.types import ELEMENT_TYPES
+from hloscope.lazy import pattern
 from hloscope.limits import MOST_INPUT
 
 _LOCAL: Final = (1 << 32) - 1
 """Bits of an instruction's id that name it within its computation."""
-_IDENTIFIER: Final = re.compile(NAME)
-_OPCODE: Final = re.compile(r"[a-z][a-z0-9-]*")
+_IDENTIFIER: Final = pattern(NAME)
+_OPCODE: Final = pattern(r"[a-z][a-z0-9-]*")
 _PRED: Final = 1
 _SPLIT: Final = ("all-gather-start", "all-reduce-start", "collective-permute-start")
 """Asynchronous opcodes with the attributes of the opcode that they begin."""

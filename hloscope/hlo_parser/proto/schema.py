@@ -7,8 +7,9 @@ XLA's `xla/service/hlo.proto`, `data` its `xla/xla_data.proto`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from hloscope.lazy import dataclass
 
 _ROWS: Final = """
     HloSnapshot                   hlo   1 hlo HloProto

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
+
+from hloscope.lazy import pattern
 
 FORMS: Final = ("HloModuleProto", "HloProto", "HloSnapshot")
 """The message by how many messages lie around the module's name."""
 
-_LENGTH: Final = re.compile(rb"[\x80-\xff]{0,9}[\x00-\x7f]")
-_NAME: Final = re.compile(rb"[\w.<>:/-]+")
-_CONTROL: Final = re.compile(rb"[\x00-\x08\x0e-\x1f]")
+_LENGTH: Final = pattern(rb"[\x80-\xff]{0,9}[\x00-\x7f]")
+_NAME: Final = pattern(rb"[\w.<>:/-]+")
+_CONTROL: Final = pattern(rb"[\x00-\x08\x0e-\x1f]")
 _FIRST: Final = 4096
 """Bytes that are looked at."""
 

@@ -39,6 +39,7 @@ from hloscope.indexing.rules.registry import Direction, input_to_output, lookup,
 from hloscope.ir.graph import Instruction
 from hloscope.ir.op import Op
 from hloscope.ir.types import Dims, TensorType, TupleType, Type
+from hloscope.lazy import pattern
 from hloscope.ops.contraction import DotDimensions, DotGeneral
 from hloscope.ops.control import CustomCall, Domain
 from hloscope.ops.convolution import Convolution
@@ -140,8 +141,8 @@ _OPS: Final[tuple[tuple[str, Callable[[Instruction], Op]], ...]] = (
 def _op_of(ins: Instruction) -> Op | None:
     """The op that a call is; `None` if that is not known, or the types are not those of the op."""
     assert isinstance(ins.op, CustomCall)
-    for pattern, make in _OPS:
-        if re.fullmatch(pattern, ins.op.call_target_name):
+    for target, make in _OPS:
+        if re.fullmatch(target, ins.op.call_target_name):
             try:
                 op = make(ins)
             except IndexError:
@@ -230,7 +231,7 @@ def _output_feature(op: CustomCall) -> int:
 
 # Factorisations: anything of a matrix of the same batch may matter.
 
-_FACTORISATION: Final = re.compile(
+_FACTORISATION: Final = pattern(
     r"(lapack_[sdcz]|lapack_ch|lapack_zh|cusolver_|cuda_)"
     r"(getrf|geqrf|orgqr|ungqr|gesdd|gesvd|gesvdj|syevd|heevd|geev|gees|sytrd|gehrd)_ffi"
     r"|cu_lu_pivots_to_permutation|hip_lu_pivots_to_permutation|Qr|Eigh|LuDecomposition"

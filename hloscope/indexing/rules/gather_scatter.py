@@ -9,7 +9,7 @@ window does, in StableHLO where the element does.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from math import prod
 from typing import TypeAlias
@@ -39,6 +39,7 @@ from hloscope.indexing.rules.registry import (
 )
 from hloscope.ir.graph import Instruction
 from hloscope.ir.types import Dims, Type
+from hloscope.lazy import dataclass
 from hloscope.ops.gather_scatter import DynamicGather, Gather, Scatter, TorchIndexSelect
 
 

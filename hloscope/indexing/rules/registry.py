@@ -9,7 +9,7 @@ rule of an op that calls computations is told what these do, and does not look i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -17,6 +17,7 @@ from hloscope.indexing.access import Accesses, Precision
 from hloscope.indexing.rules.dependence import Bodies
 from hloscope.ir.graph import Instruction
 from hloscope.ir.op import Op
+from hloscope.lazy import dataclass
 
 Rule: TypeAlias = Callable[..., tuple[Accesses, ...]]
 """Of an instruction, its op and a number; of `Bodies` besides where the entry says so."""

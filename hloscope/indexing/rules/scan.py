@@ -8,7 +8,6 @@ line only, any element of the slices may matter.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
 from typing import Final, TypeAlias
@@ -38,6 +37,7 @@ from hloscope.indexing.rules.registry import (
 )
 from hloscope.ir.graph import Instruction
 from hloscope.ir.types import Dims
+from hloscope.lazy import dataclass
 from hloscope.ops.reduction import Scan
 
 _SLICES = "the body may combine any elements of the slices"

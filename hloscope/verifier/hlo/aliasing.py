@@ -13,11 +13,12 @@ from hloscope.errors import Diagnostic
 from hloscope.hlo_parser.types import print_type
 from hloscope.ir.graph import Module
 from hloscope.ir.types import TupleType, Type
+from hloscope.lazy import pattern
 
 _INDEX: Final = r"\{\s*((?:\d+\s*(?:,\s*\d+\s*)*)?)\}"
 _BUFFER: Final = rf"\(\s*(\d+)\s*,\s*{_INDEX}\s*(?:,\s*(may-alias|must-alias)\s*)?\)"
-_ALIAS: Final = re.compile(rf"\s*{_INDEX}\s*:\s*{_BUFFER}\s*(?:,|$)")
-_DONOR: Final = re.compile(rf"\s*{_BUFFER}\s*(?:,|$)")
+_ALIAS: Final = pattern(rf"\s*{_INDEX}\s*:\s*{_BUFFER}\s*(?:,|$)")
+_DONOR: Final = pattern(rf"\s*{_BUFFER}\s*(?:,|$)")
 
 
 def check_aliasing(module: Module) -> Iterator[Diagnostic]:

@@ -13,6 +13,7 @@ from typing import Final
 from hloscope.dialects.registry import DEFINITIONS
 from hloscope.errors import Diagnostic, VerifyError
 from hloscope.ir.types import FunctionType
+from hloscope.lazy import pattern
 from hloscope.mlir.attributes import (
     ArrayAttr,
     Attribute,
@@ -312,7 +313,7 @@ def _check_composite(operation: Operation, symbols: Symbols) -> None:
                 )
 
 
-_MESH: Final = re.compile(r"\bmesh = @(\w+|\"[^\"]*\")")
+_MESH: Final = pattern(r"\bmesh = @(\w+|\"[^\"]*\")")
 
 
 def _check_groups(operation: Operation, symbols: Symbols) -> None:
