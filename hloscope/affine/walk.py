@@ -6,6 +6,7 @@ Nothing here recurses: expressions may be shared and thousands of levels deep.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import assert_never
 
 from hloscope.affine.nodes import (
@@ -66,7 +67,14 @@ def variables(*roots: Expr) -> frozenset[Var]:
     >>> sorted(variables(Dim(1) * 2 + Range(0) // 3 - Dim(1)))
     [<d1>, <s0>]
     """
-    return frozenset(x for x in postorder(*roots) if isinstance(x, Dim | Range | Runtime))
+    if len(roots) == 1:
+        return _variables(roots[0])
+    return frozenset().union(*map(_variables, roots))
+
+
+@lru_cache(maxsize=1 << 14)
+def _variables(root: Expr) -> frozenset[Var]:
+    return frozenset([x for x in postorder(root) if isinstance(x, Dim | Range | Runtime)])
 
 
 def largest_number(e: Expr) -> int:

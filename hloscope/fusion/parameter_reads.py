@@ -17,7 +17,7 @@ from hloscope.fusion.analysis import Analysis
 from hloscope.fusion.pool import AccessSet
 from hloscope.fusion.walk import Flow, composed, with_accesses
 from hloscope.fusion.widen import without_contained
-from hloscope.indexing import Accesses
+from hloscope.indexing import Access, Accesses
 from hloscope.ir.graph import Computation, Instruction
 from hloscope.ir.types import Type
 from hloscope.ops.control import Parameter
@@ -121,9 +121,15 @@ class ParameterReads:
         return {end: self._fewer(end, accesses) for end, accesses in sets.items()}
 
     def _fewer(self, end: Leaf, accesses: AccessSet) -> Accesses:
-        """The accesses; of many, those that others contain are left out."""
+        """The accesses; of many, or under conditions, those that others contain are left out."""
         found = tuple(accesses.values())
-        return tuple(without_contained(found, self._type(end))) if len(found) > MANY else found
+        if len(found) <= 1 or (len(found) <= MANY and not any(map(_has_conditions, found))):
+            return found
+        return tuple(without_contained(found, self._type(end)))
+
+
+def _has_conditions(access: Access) -> bool:
+    return access.map is not None and bool(access.map.constraints or access.map.runtime)
 
 
 def _target(ins: Instruction, flow: Flow) -> Leaf:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final, TypeAlias
 
+from hloscope.affine import Dim, Range
 from hloscope.errors import UnsupportedError
 from hloscope.fusion.widen import MAX_SIZE, join_reasons, size
 from hloscope.indexing import Access, Accesses, IndexingMap, Precision, replicas
@@ -127,13 +128,37 @@ def compose(first: Access, second: Access, *, forward: bool = False) -> Access |
         ranks = f"rank {len(first.map.results)} meets rank {len(second.map.dims)}"
         return Access.unknown(join_reasons(reason, f"{ranks}: the program is inconsistent"))
     if first.replica is None and second.replica is None:
-        map = normal(first.map.compose(second.map))
+        map = _composed(first.map, second.map)
         return None if map.is_known_empty else Access(map, precision, reason)
     both, via = replicas.compose(first, second, forward=forward)
     map = normal(both)
     if map.is_known_empty:
         return None
     return replicas.parted(Access(map, precision, reason), map, len(second.map.results), via)
+
+
+def _composed(first: IndexingMap, second: IndexingMap) -> IndexingMap:
+    """The normal form of `second` after `first`.
+
+    Simplifying makes no use of names: nothing is left to simplify where `first` only names anew.
+    """
+    map = first.compose(second)
+    if _names_anew(first, second) and second.simplify() is second:
+        map.mark_simplified()
+    return normal(map)
+
+
+def _names_anew(first: IndexingMap, second: IndexingMap) -> bool:
+    """Is the index that `first` touches made of different variables, with the same bounds?"""
+    if first.constraints or first.runtime or len(set(first.results)) < len(first.results):
+        return False
+    box = first.box
+    return all(
+        [
+            isinstance(e, Dim | Range) and box[e] == v.interval
+            for e, v in zip(first.results, second.dims, strict=True)
+        ]
+    )
 
 
 def normal(map: IndexingMap) -> IndexingMap:

@@ -61,6 +61,8 @@ class MapBase:
         "_box",
         "_domain",
         "_hash",
+        "_is_simplified",
+        "_text",
         "constraints",
         "dims",
         "is_undefined",
@@ -78,6 +80,8 @@ class MapBase:
     _box: dict[Var, Interval]
     _domain: Domain
     _hash: int
+    _is_simplified: bool
+    _text: str
 
     def __init__(
         self,
@@ -201,6 +205,15 @@ class MapBase:
             domain = Domain(self.box, self.constraints)
             _set(self, "_domain", domain)
             return domain
+
+    @property
+    def is_simplified(self) -> bool:
+        """Was it found that simplifying changes nothing?"""
+        return getattr(self, "_is_simplified", False)
+
+    def mark_simplified(self) -> None:
+        """Remember that simplifying changes nothing."""
+        _set(self, "_is_simplified", True)
 
     @property
     def names(self) -> dict[Var, str]:

@@ -120,10 +120,15 @@ class IndexingMap(MapBase):
         return print_map(self, style)
 
     def __str__(self) -> str:
-        return print_map(self)
+        try:
+            return self._text
+        except AttributeError:
+            text = print_map(self)
+            object.__setattr__(self, "_text", text)
+            return text
 
     def __repr__(self) -> str:
-        return f"<{print_map(self)}>"
+        return f"<{self}>"
 
     def _repr_latex_(self) -> str:
         return f"${markup.to_latex(self)}$"

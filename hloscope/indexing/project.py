@@ -6,14 +6,16 @@ is a value for it; where that can be told by constraints on the other variables,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
+from math import gcd
 from typing import Final, NamedTuple
 
 from hloscope.affine import (
     Const,
     Expr,
     Interval,
+    Mod,
     Range,
     Sum,
     Var,
@@ -109,15 +111,19 @@ def eliminated(
     """
     table: Table = {}
     parts = [_Part(1, Const(0), box[s])]
+    in_a_row: int | None = None
     for e, interval in constraints:
         if s not in variables(e):
             table[e] = interval
+        elif (part := _part(s, e, interval)) is not None:
+            parts.append(part)
+        elif in_a_row is None and (in_a_row := _enough(s, e, interval)) is not None:
             continue
-        part = _part(s, e, interval)
-        if part is None:
+        else:
             return None
-        parts.append(part)
     scaled = [p for p in parts if p.factor != 1]
+    if in_a_row is not None:
+        return tuple(table.items()) if _leave(in_a_row, parts, table, box) else None
     if len(scaled) > 1 or any(p.interval.size < p.factor for p in scaled):
         return None
     for (c, e, i), (k, f, j) in combinations(parts, 2):
@@ -142,6 +148,31 @@ def _part(s: Var, e: Expr, interval: Interval) -> _Part | None:
     if factor < 0:
         return _Part(-factor, from_terms([(t, -c) for t, c in rest], -const), -interval)
     return _Part(factor, from_terms(rest, const), interval)
+
+
+def _enough(s: Var, e: Expr, interval: Interval) -> int | None:
+    """How many values in a row of `s`, in a remainder, always have one with `e in interval`."""
+    if not isinstance(e, Mod) or not isinstance(e.den, Const):
+        return None
+    modulus, part = abs(e.den.value), _part(s, e.num, Interval(0, 0))
+    wanted = (interval & Interval(0, modulus - 1)).size
+    if part is None or not wanted or gcd(part.factor, modulus) != 1:
+        return None
+    return modulus - wanted + 1 if part.factor == 1 else modulus
+
+
+def _leave(count: int, parts: Sequence[_Part], table: Table, box: Mapping[Var, Interval]) -> bool:
+    """Do the parts, all of them, always leave `count` values in a row, given the table?"""
+    if any(p.factor != 1 or p.interval.size < count for p in parts):
+        return False
+    for (_, e, i), (_, f, j) in combinations(parts, 2):
+        lo, hi = i.lo - j.hi + count - 1, i.hi - j.lo - count + 1
+        if lo > hi:
+            return False
+        interval = Interval(lo, hi)
+        if not interval.contains(bounds(e - f, box)) and not _says(table, e - f, interval):
+            return False
+    return True
 
 
 def _says(table: Table, e: Expr, interval: Interval) -> bool:

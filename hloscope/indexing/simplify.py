@@ -32,7 +32,7 @@ def simplify(
     """
     if exact:
         return _shortest(simplify(m, replace_points=replace_points, trace=trace), trace)
-    if m.is_known_empty or m.is_undefined:
+    if m.is_known_empty or m.is_undefined or (replace_points and m.is_simplified):
         return m
     if trace is not None or m.runtime:  # the memory of runtime variables would keep programs alive
         return _simplify(m, replace_points, trace)
@@ -60,8 +60,11 @@ def _simplify(m: M, replace_points: bool, trace: MapTrace | None) -> M:
         results = [_value_if_pinned(e, pinned) for e in results]
     runtime = [_with_simple_index(v, domain, trace) for v in m.runtime]
     if box == m.box and constraints == m.constraints and runtime == [*m.runtime]:
-        same = all([a is b for a, b in zip(results, m.results, strict=True)])
-        return m if same else m.with_(results=results)
+        if not all([a is b for a, b in zip(results, m.results, strict=True)]):
+            return m.with_(results=results)
+        if replace_points:
+            m.mark_simplified()
+        return m
     return m.with_(
         dims=[replace_interval(v, box[Dim(i)]) for i, v in enumerate(m.dims)],
         ranges=[replace_interval(v, box[Range(i)]) for i, v in enumerate(m.ranges)],

@@ -136,3 +136,23 @@ def test_only_what_others_contain_is_left_out(texts: list[str], kept: list[int])
     assert [accesses.index(access) for access in found] == kept
     for at in range(4):
         assert touched(tuple(found), (at,)) == touched(tuple(accesses), (at,))
+
+
+def test_what_is_read_anyway_is_not_said_again_under_conditions() -> None:
+    program = hs.read("""
+sum { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
+ENTRY e {
+  p = f32[8] parameter(0)
+  zero = f32[] constant(0)
+  near = f32[8] reduce-window(p, zero), window={size=3 pad=1_1}, to_apply=sum
+  total = f32[] reduce(p, zero), dimensions={0}, to_apply=sum
+  all = f32[8] broadcast(total), dimensions={}
+  ROOT both = f32[8] add(near, all)
+}""")
+    near, both = program["near"].to_parameters(), program["both"].to_parameters()
+    assert [str(access.map) for access in near[0]] == [
+        "(d0)[s0] -> (d0 + s0 - 1), domain: d0 in [0, 7], s0 in [0, 2], d0 + s0 in [1, 8]"
+    ]
+    assert [str(access.map) for access in both[0]] == [
+        "(d0)[s0] -> (s0), domain: d0 in [0, 7], s0 in [0, 7]"
+    ]

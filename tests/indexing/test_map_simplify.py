@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hloscope.affine import Dim, Interval, parse_expr
@@ -106,12 +106,14 @@ factors = st.integers(-7, 7).filter(bool)
 sample = range(-300, 301)
 
 
+@settings(deadline=None)
 @given(ends, ends, factors)
 def test_division_of_an_interval_is_exact(lo: int, hi: int, factor: int) -> None:
     expected = [x for x in sample if lo <= x * factor <= hi]
     assert [x for x in sample if x in divided(Interval(lo, hi), factor)] == expected
 
 
+@settings(deadline=None)
 @given(ends, ends, factors)
 def test_the_numerators_of_an_interval_are_exact(lo: int, hi: int, den: int) -> None:
     expected = [x for x in sample if lo <= x // den <= hi]

@@ -29,8 +29,19 @@ PROJECTED = [
      "(d0) -> (d0), domain: d0 in [0, 5]"),
     # only a sum matters
     ("(d0)[s0, s1] -> (d0), domain: d0 in [0, 9], s0 in [0, 3], s1 in [0, 1], "
-     "(d0 + s0 * 2 + s1) mod 5 in [0, 0]",
-     "(d0)[s0] -> (d0), domain: d0 in [0, 9], s0 in [0, 7], (d0 + s0) mod 5 in [0, 0]"),
+     "(d0 + s0 * 2 + s1) mod 11 in [0, 0]",
+     "(d0)[s0] -> (d0), domain: d0 in [0, 9], s0 in [0, 7], (d0 + s0) mod 11 in [0, 0]"),
+    # every remainder is there, as many times as the others leave values in a row
+    ("(d0)[s0] -> (d0), domain: d0 in [0, 7], s0 in [0, 3], "
+     "(d0 + s0) mod 2 in [0, 0], d0 + s0 in [2, 8]",
+     "(d0) -> (d0), domain: d0 in [0, 7]"),
+    ("(d0)[s0, s1] -> (d0), domain: d0 in [0, 7], s0 in [0, 3], s1 in [0, 2], "
+     "(d0 + s0 + s1 + 1) mod 2 in [0, 0], d0 + s0 + s1 in [3, 9], d0 + s1 in [1, 8]",
+     "(d0) -> (d0), domain: d0 in [0, 7]"),
+    ("(d0)[s0] -> (d0), domain: d0 in [0, 7], s0 in [0, 4], (d0 - s0 * 3) mod 5 in [1, 1]",
+     "(d0) -> (d0), domain: d0 in [0, 7]"),
+    ("(d0)[s0] -> (d0), domain: d0 in [0, 7], s0 in [0, 3], (d0 + s0) mod 6 in [1, 3]",
+     "(d0) -> (d0), domain: d0 in [0, 7]"),
 ]  # fmt: skip
 
 
@@ -54,6 +65,11 @@ KEPT = [
     # the sum has gaps
     "(d0)[s0, s1] -> (d0), domain: d0 in [0, 9], s0 in [0, 3], s1 in [0, 1], "
     "(d0 + s0 * 3 + s1) mod 5 in [0, 0]",
+    # not every remainder is there, or not always
+    "(d0)[s0] -> (d0), domain: d0 in [0, 9], s0 in [0, 2], (d0 + s0) mod 6 in [1, 3]",
+    "(d0)[s0] -> (d0), domain: d0 in [0, 9], s0 in [0, 9], (d0 + s0 * 2) mod 4 in [0, 0]",
+    "(d0)[s0] -> (d0), domain: d0 in [0, 8], s0 in [0, 3], (d0 + s0) mod 2 in [1, 1], "
+    "d0 + s0 in [2, 8]",
     # it is a result
     "(d0)[s0] -> (s0), domain: d0 in [0, 9], s0 in [0, 3], d0 + s0 in [6, 9]",
 ]  # fmt: skip
