@@ -18,6 +18,8 @@ SECONDS: Final = 1.0
 FEW: Final = 200
 SECONDS_EACH: Final = 0.01
 """So much more for each further instruction."""
+SECONDS_MOST: Final = 60.0
+"""But no more than this."""
 
 
 def verifier_of(
@@ -30,7 +32,7 @@ def verifier_of(
 ) -> Verifier:
     """What proves the answers about a program: within so many seconds, or what its size allows."""
     more = max(0, sum(1 for _ in program) - FEW)
-    total = SECONDS + SECONDS_EACH * more if seconds is None else seconds
+    total = min(SECONDS + SECONDS_EACH * more, SECONDS_MOST) if seconds is None else seconds
     of_isl = min(total, SECONDS_ALL) if seconds is None else total
     return Verifier(
         seed=seed,

@@ -6,11 +6,12 @@ Python's; regions of ops nest as deeply as the text does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from hloscope.errors import HloscopeError
+from hloscope.fusion.nesting import inside_out
 from hloscope.interpreter.liveness import needed
 from hloscope.interpreter.registry import LIFTED, Kernel, kernel
 from hloscope.interpreter.values import EvaluationError, Value, byte_size, check_evaluable
@@ -71,8 +72,7 @@ class Plan:
     @cached_property
     def is_elementwise(self) -> bool:
         """Is each result element made of the same element of every argument only?"""
-        self.__dict__["is_elementwise"] = False  # what calls itself is not
-        return _is_elementwise(self.computation, self._plans)
+        return self._plans.is_elementwise(self.computation)
 
     @cached_property
     def monoid(self) -> str:
@@ -142,11 +142,11 @@ def _refuse_with(error: HloscopeError) -> Kernel:
     return refuse
 
 
-def _is_elementwise(computation: Computation, plans: Plans) -> bool:
+def _is_elementwise(computation: Computation, known: Mapping[Computation, bool]) -> bool:
     return all(
         isinstance(ins.op, (Parameter, *_STRUCTURE))
         or type(ins.op) in LIFTED
-        or (isinstance(ins.op, _CALLS) and all(plans.of(c).is_elementwise for c in ins.calls))
+        or (isinstance(ins.op, _CALLS) and all(known.get(c) for c in ins.calls))
         for ins in computation
     )
 
@@ -170,6 +170,7 @@ class Plans:
     def __init__(self, world: World) -> None:
         self.world: Final = world
         self._known: Final[dict[Computation, Plan]] = {}
+        self._elementwise: Final[dict[Computation, bool]] = {}
 
     def of(self, computation: Computation) -> Plan:
         """The plan of a computation."""
@@ -177,6 +178,13 @@ class Plans:
         if plan is None:
             plan = self._known[computation] = Plan(computation, self.world, self)
         return plan
+
+    def is_elementwise(self, computation: Computation) -> bool:
+        """Is a computation, with all that it calls, elementwise?  What calls itself is not."""
+        known = self._elementwise
+        for inner in inside_out(computation, known):
+            known[inner] = _is_elementwise(inner, known)
+        return known[computation]
 
 
 class BoundRegion:

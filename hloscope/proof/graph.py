@@ -44,6 +44,10 @@ SECONDS: Final = 5.0
 """Time after which it stays undecided."""
 
 
+class WalkTooLongError(UndecidedError):
+    """A walk is given up; with fewer elements it would be as long."""
+
+
 class Follower(Protocol[T]):
     """Carries what is reached through one step."""
 
@@ -300,9 +304,9 @@ class Walker(Generic[T]):
     def _take_step(self) -> None:
         self._count += 1
         if self._count > MAX_STEPS:
-            raise UndecidedError(f"the walk takes more than {MAX_STEPS} steps")
+            raise WalkTooLongError(f"the walk takes more than {MAX_STEPS} steps")
         if process_time() > self._until:
-            raise UndecidedError(f"the walk takes more than {self._seconds:.1g} s")
+            raise WalkTooLongError(f"the walk takes more than {self._seconds:.1g} s")
 
     def _walk(
         self, computation: Computation, start: End, reached: Reached[T], names: Names

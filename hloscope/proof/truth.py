@@ -15,7 +15,7 @@ from hloscope.indexing.rules.build import sizes as sizes_of
 from hloscope.ir.graph import Computation, Instruction
 from hloscope.ir.types import Type
 from hloscope.ir.views import captured
-from hloscope.proof.graph import Names, Reached, Steps, Walker
+from hloscope.proof.graph import Names, Reached, Steps, Walker, WalkTooLongError
 from hloscope.proof.points import Touching
 from hloscope.proof.reads import Values
 from hloscope.proof.relations import Relating
@@ -148,7 +148,7 @@ class Truth:
         for count in (total if total <= ENUMERATED else 0, *SAMPLES):
             if 0 < count <= max(total, SAMPLES[-1]):
                 found = self._from_points(shape, count, ROWS)
-                if isinstance(found, Way):
+                if isinstance(found, Way | WalkTooLongError):
                     break
         return found
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from math import inf
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from hloscope.errors import UnsupportedError
 from hloscope.fusion.analysis import Convention
@@ -19,15 +19,13 @@ from hloscope.proof.allowance import SECONDS, SECONDS_ALL, SECONDS_MORE, Allowan
 from hloscope.proof.bodies import StepsThroughBodies
 from hloscope.proof.check import Check, Executed, Outcome
 from hloscope.proof.execution import Execution
+from hloscope.proof.graph import WalkTooLongError
 from hloscope.proof.instance import integers_before
 from hloscope.proof.isolated import NO_TIME, Isolated
 from hloscope.proof.question import Looked, Order, Question
 from hloscope.proof.truth import Truth
 from hloscope.simplifier.isl import CounterExample
 from hloscope.simplifier.isl_relations import UndecidedError, context
-
-if TYPE_CHECKING:
-    pass
 
 BUDGET: Final = 200_000
 """Steps of isl for the walk from an output, and again for each operand; a second or two."""
@@ -233,7 +231,12 @@ def _compare(questions: Sequence[Question], allowance: Allowance) -> list[Check]
     begin = perf_counter()
     points = [_tried(question.at_points) for question in questions]
     by_isl: list[Looked | UndecidedError] = [UndecidedError("not asked") for _ in questions]
-    open_ = [k for k, found in enumerate(points) if not _is_refuting(found)]
+    open_ = []
+    for k, found in enumerate(points):
+        if isinstance(found, WalkTooLongError):
+            by_isl[k] = found  # as it would be for isl, whose steps are longer
+        elif not _is_refuting(found):
+            open_.append(k)
     few = bool(questions) and questions[0].truth.are_few
     whole = [k for k in open_ if _is_whole(points[k])]
     _ask_apart(questions, whole, Question.isl_json, allowance.again, allowance, by_isl)

@@ -13,6 +13,7 @@ import hloscope as hs
 from hloscope.interpreter.evaluate import evaluate
 from hloscope.interpreter.world import World
 from tests.interpreter.helpers import read, values
+from tests.large import reduce_of_chain
 
 
 def reduction(op: str, element: str, shape: str = "2x3", dims: str = "1", result: str = "2") -> str:
@@ -336,3 +337,7 @@ def test_fold_and_reduce_agree() -> None:
     with np.errstate(over="ignore"):
         expected = [int(reduce(lambda a, b: np.int8(a * b), row, np.int8(3))) for row in rows]
     assert values(text, numbers, np.int8(3)) == expected
+
+
+def test_a_body_that_calls_many_levels_deep_is_evaluated() -> None:
+    assert values(reduce_of_chain(3000), np.ones((4, 8), np.float32)) == [8.0] * 4

@@ -12,7 +12,7 @@ from hloscope.proof import Outcome, Verifier
 from hloscope.proof.allowance import Allowance
 from hloscope.proof.graph import Steps, Walker
 from hloscope.proof.question import Looked, Question
-from hloscope.proof.truth import Reaching
+from hloscope.proof.truth import Reaching, Truth
 from hloscope.simplifier.isl_relations import UndecidedError
 
 
@@ -48,7 +48,7 @@ def test_much_time_is_not_spoken_of() -> None:
     assert result.stderr.splitlines()[-1] == "verified 3 operands: 3 proved"
 
 
-def test_the_time_grows_with_the_program() -> None:
+def test_the_time_grows_with_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
     def total(count: int, seconds: float | None = None) -> float:
         program = hloscope.read(chain(count))
         verifier = verifier_of(
@@ -59,6 +59,9 @@ def test_the_time_grows_with_the_program() -> None:
     assert total(3) == total(FEW - 1) == SECONDS
     assert total(FEW - 1 + 100) == pytest.approx(SECONDS + 100 * SECONDS_EACH)
     assert total(FEW - 1 + 100, 7.0) == 7.0
+    monkeypatch.setattr("hloscope.cli.proofs.SECONDS_MOST", SECONDS + 1.0)
+    assert total(FEW - 1 + 1000) == SECONDS + 1.0
+    assert total(3, 100.0) == 100.0
 
 
 def test_isl_has_no_more_than_what_is_left() -> None:
@@ -97,6 +100,17 @@ def test_looking_at_all_elements_is_stopped_when_the_time_is_over(
     verifier = Verifier(total=0.5)
     check = program.root.indexing().verify(verifier=verifier).checks[0]
     assert check.outcome is Outcome.SAMPLED
+
+
+def test_a_walk_that_takes_too_long_is_not_begun_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hloscope.proof.graph.MAX_STEPS", 5)
+    begun: list[object] = []
+    walk = Truth.walk
+    monkeypatch.setattr(Truth, "walk", lambda self, *rest: begun.append(rest) or walk(self, *rest))
+    program = hloscope.read(chain(10))
+    (check,) = program.root.to_parameters().verify().checks
+    assert str(check) == "undecided: the walk takes more than 5 steps"
+    assert len(begun) == 1
 
 
 def test_a_walk_has_no_more_time_than_all_proofs() -> None:
