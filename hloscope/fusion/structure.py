@@ -21,6 +21,7 @@ from hloscope.ir.op import Op
 from hloscope.ir.types import TupleType, Type, compatible
 from hloscope.ops.collectives import AllReduce
 from hloscope.ops.control import (
+    BARE_STARTS,
     AsyncDone,
     AsyncStart,
     AsyncUpdate,
@@ -181,10 +182,6 @@ def unknown_flows(at: Context, ins: Instruction, reason: str) -> Iterator[Flow]:
             yield Flow(k, leaf, (unknown,))
 
 
-_BARE: Final = "all-reduce", "all_reduce"
-"""Ops whose asynchronous value is the result."""
-
-
 def _begun(start: Instruction) -> tuple[Type, bool]:
     """The type of the result inside an asynchronous value, and is it all of the value?
 
@@ -248,7 +245,7 @@ def _finished(at: Context, done: Instruction) -> range:
     """Leaves of the asynchronous value that are the result's; none if it has another result."""
     assert isinstance(done.op, AsyncDone)
     begun = done.operands[0].type
-    if done.op.wrapped_name in _BARE or not isinstance(begun, TupleType):
+    if done.op.wrapped_name in BARE_STARTS or not isinstance(begun, TupleType):
         result, first = begun, 0
     else:
         result = begun.elements[1] if len(begun.elements) > 1 else TupleType(())

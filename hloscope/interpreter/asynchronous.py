@@ -6,7 +6,7 @@ Source: StableHLO spec `async_start`, `async_done`; XLA docs "Async HLO instruct
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from hloscope.errors import UnsupportedError
 from hloscope.interpreter.registry import Kernel, Region, Site, evaluates, kernel
@@ -14,10 +14,7 @@ from hloscope.interpreter.transfers import zeros
 from hloscope.interpreter.values import Value
 from hloscope.ir.graph import Instruction
 from hloscope.ir.types import TupleType, Type
-from hloscope.ops.control import AsyncDone, AsyncStart, AsyncUpdate, Call, Fusion
-
-_BARE: Final = ("all_reduce", "all-reduce")
-"""Ops whose `-start` has the type of the op; of others it is (operands, result, …)."""
+from hloscope.ops.control import BARE_STARTS, AsyncDone, AsyncStart, AsyncUpdate, Call, Fusion
 
 
 @evaluates(AsyncStart)
@@ -26,7 +23,7 @@ def _async_start(op: AsyncStart, at: Site) -> Kernel:
     if op.region:
         return lambda regions, *values: regions[0](*values)
     type_, has_regions = at.ins.type, bool(at.ins.calls)
-    if op.wrapped is not None and op.wrapped.name in _BARE:
+    if op.wrapped is not None and op.wrapped.name in BARE_STARTS:
         return _wrapped(op, at, type_)
     if not isinstance(type_, TupleType):
         return _wrapped(op, at, type_)
@@ -80,6 +77,6 @@ def _async_done(op: AsyncDone, at: Site) -> Kernel:
     if op.region:
         several = isinstance(at.ins.type, TupleType)
         return lambda begun: begun if several else begun[0]
-    if op.wrapped_name in _BARE:
+    if op.wrapped_name in BARE_STARTS:
         return lambda *begun: begun[-1]  # after the computation, where it is named again
     return lambda *begun: begun[-1][1]

@@ -6,7 +6,6 @@ docs "Operation semantics".
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -122,6 +121,17 @@ def _needed(op: Collective | CrossReplicaSum, world: World) -> Group:
     return group
 
 
+def check_arrays(op: Collective | CrossReplicaSum, at: Site) -> None:
+    """Refuse what no collective takes.
+
+    Raises:
+        EvaluationError: An operand is a tuple.
+    """
+    for k, operand in enumerate(at.ins.operands):
+        if isinstance(operand.type, TupleType):
+            raise EvaluationError(f"operand {k} of `{op.name}` is a tuple, needs an array")
+
+
 def _exchange(
     op: Collective | CrossReplicaSum,
     at: Site,
@@ -137,6 +147,7 @@ def _exchange(
             each member if the body reads values from outside, which are its own.
         mine: The results of one member: of that thing, its place in the group, its operands.
     """
+    check_arrays(op, at)
     process = process_of(at.world)
     group = _needed(op, at.world)
     place = group.index(process.id)
@@ -341,58 +352,3 @@ def _collective_broadcast(op: CollectiveBroadcast, at: Site) -> Kernel:
         return tuple([parts[root][k] for k, root in enumerate(_roots(op, operands, size))])
 
     return _exchange(op, at, lambda parts, _: parts, mine)
-
-
-@evaluates(CollectivePermute)
-def _collective_permute(op: CollectivePermute, at: Site) -> Kernel:
-    """Values are sent before one is waited for; who is no target gets zeros."""
-    process, ins = process_of(at.world), at.ins
-    several, in_place = isinstance(ins.type, TupleType), len(ins.operands) == 4
-    in_place = in_place and not several
-    replica, partition = process.id
-    channel = op.channel_id or 0
-    me = partition if channel > 0 else replica
-    kind, count = "replica", process.grid.replicas
-    if channel > 0:
-        kind, count = "partition", process.grid.partitions
-    strangers = [number for pair in op.pairs for number in pair if not 0 <= number < count]
-    if strangers:
-        raise EvaluationError(f"`{op.name}` names {kind} {strangers[0]}, there are {count}")
-    targets = [target for source, target in op.pairs if source == me]
-    sources = [source for source, target in op.pairs if target == me]
-    fixed = replica if channel > 0 else partition
-    sizes = _slice_sizes(op) if in_place else ()
-
-    def kernel(*operands: Any) -> Value:
-        sent = (_cut(operands[0], operands[2], sizes),) if in_place else operands
-        for target in targets:
-            process.post((op.name, channel, fixed, me, target), ins, sent)
-        if sources:
-            key = op.name, channel, fixed, sources[0], me
-            found = process.take(key, ins, f"{kind} {sources[0]}")
-        elif in_place:
-            return operands[1]  # type: ignore[no-any-return]
-        else:
-            found = tuple([np.zeros_like(operand) for operand in operands])
-        if in_place:
-            result = np.array(operands[1])
-            result[_window(operands[3], sizes)] = found[0]
-            return result
-        return found if several else found[0]
-
-    return kernel
-
-
-def _slice_sizes(op: CollectivePermute) -> Dims:
-    """The sizes of what HLO's form in place sends."""
-    text = dict(op.settings).get("slice_sizes", "")
-    return tuple(map(int, re.findall(r"\d+", text)))
-
-
-def _window(starts: Any, sizes: Dims) -> tuple[slice, ...]:
-    firsts = [int(start) for start in (starts if isinstance(starts, tuple) else (starts,))]
-    return tuple(slice(a, a + size) for a, size in zip(firsts, sizes, strict=True))
-
-
-def _cut(array: Array, starts: Any, sizes: Dims) -> Array:
-    return array[_window(starts, sizes)]

@@ -112,6 +112,7 @@ FAMILIES: Final = (
     "mlir_dialects",
     "observing",
     "partition",
+    "permute",
     "programs",
     "quantization",
     "random",

@@ -214,6 +214,10 @@ class Case(Op):
         return (_IF if self.predicated else _CASE).result
 
 
+BARE_STARTS: Final = ("all_reduce", "all-reduce")
+"""Ops whose `-start` has the type of the op; of others it is (operands, result, …)."""
+
+
 @op("async_start")
 class AsyncStart(Op):
     """Begins an asynchronous computation.
@@ -309,13 +313,10 @@ class AsyncDone(Op):
                     f"the operand of `async_done` is a {kind(other)}, needs a future",
                     rule="async_done_i1",
                 )
-            case TupleType((_, result, *_)) if self.wrapped_name not in (
-                "all-reduce",
-                "all_reduce",
-            ):
+            case TupleType((_, result, *_)) if self.wrapped_name not in BARE_STARTS:
                 return result
             case other:
-                return other  # all-reduce-start has the type of all-reduce
+                return other
 
 
 @op("copy-start")

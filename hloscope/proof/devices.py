@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from hloscope.errors import HloscopeError
 from hloscope.fusion.leaves import leaf_types
@@ -18,7 +18,7 @@ from hloscope.interpreter.collectives import groups_of
 from hloscope.interpreter.parallel import Grid, Group
 from hloscope.interpreter.world import World
 from hloscope.ir.graph import Instruction
-from hloscope.ir.types import Dims, TensorType, TupleType, Type
+from hloscope.ir.types import Dims, TensorType, Type
 from hloscope.ops.collectives import (
     AllGather,
     AllToAll,
@@ -30,7 +30,7 @@ from hloscope.ops.collectives import (
     ReplicaId,
 )
 from hloscope.ops.control import AsyncStart
-from hloscope.proof.size_rules import shape_of
+from hloscope.proof.size_rules import as_begun, shape_of
 from hloscope.simplifier.isl_relations import UndecidedError
 
 if TYPE_CHECKING:
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
     Ints: TypeAlias = NDArray[np.int64]
 
-MOST_DEVICES: Final = 32
-"""Programs of more devices are not run."""
+MOST_DEVICES: Final = 1 << 12
+"""Grids of more devices are not looked at."""
 
 
 class GridError(Exception):
@@ -121,7 +121,34 @@ ONE: Final = Devices()
 """No collectives."""
 
 
-def devices_of(involved: Iterable[Instruction]) -> Devices:
+class Counts(NamedTuple):
+    """How many replicas and partitions of each a program has."""
+
+    replicas: int
+    partitions: int
+
+    @property
+    def total(self) -> int:
+        """How many devices."""
+        return self.replicas * self.partitions
+
+    @property
+    def devices(self) -> Devices:
+        """All of them."""
+        return Devices(*self) if self.total > 1 else ONE
+
+    def along(self, axis: Axis) -> int:
+        """How many there are of what groups of this kind hold."""
+        match axis:
+            case Axis.PARTITION:
+                return self.partitions
+            case Axis.DEVICE:
+                return self.total
+            case _:
+                return self.replicas
+
+
+def counts_of(involved: Iterable[Instruction]) -> Counts:
     """The smallest grid that the groups of all collectives fit.
 
     Raises:
@@ -135,8 +162,8 @@ def devices_of(involved: Iterable[Instruction]) -> Devices:
         op = collective_of(ins)
         if op is None:
             continue
-        groups = _read(ins)
-        size = _written_size(ins, op)
+        groups = known_groups(ins)
+        size = _written_size(as_begun(ins), op)
         if groups.axis is Axis.REPLICAS_OF_ALL_PARTITIONS:
             replicas.is_asked = partitions.is_asked = True
             replicas.is_exactly(_largest(groups.rows))
@@ -182,28 +209,39 @@ class _Number:
             return count == self.known >= self.least
         return count >= max(self.least, where_it_matters if self.is_asked else 1)
 
+    def candidates(self, whole: int) -> set[int]:
+        """Numbers that there may be; each row or column of `whole` devices, if that is known."""
+        if self.known:
+            return {self.known}
+        divisors = {n for n in range(1, whole + 1) if whole % n == 0}
+        return {max(self.least, 1), max(self.least, 2)} | divisors
 
-def _grid(replicas: _Number, partitions: _Number, devices: _Number) -> Devices:
+
+def _grid(replicas: _Number, partitions: _Number, devices: _Number) -> Counts:
     rows, columns = (max(n.known, n.least) for n in (replicas, partitions))
     needed = max(devices.known, devices.least, rows * columns)
     if needed > MOST_DEVICES:
         raise GridError(f"it runs on {needed} devices, more than {MOST_DEVICES} are not tried")
-    numbers = range(1, MOST_DEVICES + 1)
+    candidates = [number.candidates(devices.known) for number in (replicas, partitions)]
     for where_it_matters in (2, 1):
         found = [
             (rows * columns, rows, columns)
-            for rows, columns in product(numbers, numbers)
+            for rows, columns in product(*candidates)
             if replicas.may_be(rows, where_it_matters)
             and partitions.may_be(columns, where_it_matters)
             and devices.may_be(rows * columns, where_it_matters)
         ]
         if found:
-            count, rows, columns = min(found)
-            return Devices(rows, columns) if count > 1 else ONE
+            return Counts(*min(found)[1:])
     raise GridError("its groups are of no one grid of devices")
 
 
-def _read(ins: Instruction) -> Groups:
+def known_groups(ins: Instruction) -> Groups:
+    """The groups of a collective.
+
+    Raises:
+        GridError: They are not written.
+    """
     try:
         groups = read_groups(ins)
     except HloscopeError as error:
@@ -226,21 +264,13 @@ def _written_size(ins: Instruction, op: Collective | CrossReplicaSum) -> int:
         return op.split_count
     if not isinstance(op, AllGather | ReduceScatter | AllToAll) or not ins.operands:
         return 0
-    shapes = [_shape(ins.operands[0].type), _shape(_result(ins))]
+    shapes = [_shape(ins.operands[0].type), _shape(ins.type)]
     if isinstance(op, AllToAll):
         sizes = [shape[op.split_dimension or 0] for shape in shapes if shape]
     else:
         sizes = [*map(prod, shapes)]
     small, large = min(sizes, default=0), max(sizes, default=0)
     return large // small if small else 0
-
-
-def _result(ins: Instruction) -> Type:
-    """The type of the results of a collective, or of what is begun."""
-    type = ins.type
-    if isinstance(ins.op, AsyncStart) and isinstance(type, TupleType) and len(type.elements) > 1:
-        return type.elements[1]
-    return type
 
 
 def _shape(type: Type) -> tuple[int, ...]:

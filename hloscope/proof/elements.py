@@ -126,6 +126,10 @@ class Elements:
         at = int(self.chosen[number][row - self.starts[number]])
         return number, unflat(at, self.shapes[number])
 
+    def output_of(self, row: int) -> int:
+        """Which output a row is an element of, on whatever device."""
+        return (bisect_right(self.starts, row) - 1) % self.outputs
+
     def moved(self, before: Sequence[Any], after: Sequence[Any]) -> Bools:
         """Which rows differ between two runs."""
         import numpy as np

@@ -25,7 +25,8 @@ from hloscope.proof.changing import (
 )
 from hloscope.proof.draw import STYLES
 from hloscope.proof.elements import Elements, Place, nothing, unflat
-from hloscope.proof.instance import Instance, NotExecutableError
+from hloscope.proof.instance import Instance
+from hloscope.proof.involved import NotExecutableError
 from hloscope.proof.running import Base, Runner
 from hloscope.proof.touched import Claims, Touched, is_moving
 from hloscope.proof.violation import Violation
@@ -120,6 +121,7 @@ class Evidence:
         self._undecided = ""
         self._first: Any = None
         self._wrong: list[tuple[Run, int]] = []
+        self._unexplained: set[Place] | None = None
         self._found = nothing(self.elements.rows, self.elements.size)
         self._gather()
 
@@ -227,6 +229,8 @@ class Evidence:
 
         if self._undecided:
             raise UndecidedError(self._undecided)
+        if not accesses and not self.claims.get(place) and not self.is_suspect(place):
+            return 0, 0, None
         asked = _Asked(place, accesses, inverse)
         rows, columns = self.elements.rows_of(place[0]), self.elements.columns_of(*place[1:])
         block = np.ix_(rows, columns)
@@ -240,11 +244,29 @@ class Evidence:
         violation: Violation | None = None
         for run, row in [w for w in wrong if mine[w[1]]][:MOST_NARROWED]:
             violation = violation or self._narrowed(run, row, asked)
-        seen = nothing(self.elements.rows, self.elements.size)
-        seen[block] = found & first
+        seen = found & first
         if violation is None:
             violation = self._copies_explained(asked, relations, rows, columns, seen)
-        return int((seen[block] & first).sum()), int(first.sum()), violation
+        return int((seen & first).sum()), int(first.sum()), violation
+
+    def is_suspect(self, place: Place) -> bool:
+        """Did anything move, or was anything copied, that the maps that guide do not explain?"""
+        import numpy as np
+
+        output = place[0]
+        elements = self.elements
+        if any(elements.output_of(row) == output for _, row in self._wrong):
+            return True
+        if self._unexplained is None:
+            self._unexplained = set()
+            for base, copied in self.copies:
+                relation = self._touched.relation(base)
+                rows = np.flatnonzero(copied >= 0)
+                for row in rows[~relation[rows, copied[rows]]]:
+                    leaf = elements.leaf_at(int(copied[row]))
+                    at = elements.output_of(int(row)), leaf.source, leaf.number
+                    self._unexplained.add(at)
+        return place in self._unexplained
 
     def _copies_explained(
         self,
@@ -254,15 +276,15 @@ class Evidence:
         columns: Ints,
         seen: Bools,
     ) -> Violation | None:
-        """Note the pairs of copies as seen; an element of which a copy is not in the maps."""
+        """Note the pairs of copies as `seen`; an element of which a copy is not in the maps."""
         import numpy as np
 
         for base, copied in self.copies:
             relation = self._touched.relation(base) if relations is None else relations[id(base)]
-            for row in rows[np.isin(copied[rows], columns)]:
-                column = int(copied[row])
+            for at in np.flatnonzero(np.isin(copied[rows], columns)):
+                row, column = rows[at], int(copied[rows[at]])
                 if relation[row, column]:
-                    seen[row, column] = True
+                    seen[at, np.searchsorted(columns, column)] = True
                     continue
                 violation = self._confirmed(base, int(row), column, asked)
                 if violation is not None:

@@ -15,7 +15,8 @@ from hloscope.ir.graph import Computation, Instruction
 from hloscope.proof.check import Executed
 from hloscope.proof.elements import Place
 from hloscope.proof.evidence import Evidence
-from hloscope.proof.instance import Instance, NotExecutableError, instance_of
+from hloscope.proof.instance import Instance, instance_of
+from hloscope.proof.involved import NotExecutableError
 from hloscope.simplifier.isl_relations import UndecidedError
 
 T = TypeVar("T")
@@ -70,10 +71,11 @@ class Execution:
         if place not in self._inverse:
             _, source, leaf = place
             ins = self.instance.ins
+            outputs = range(len(leaf_types(ins.type)))
+            self._inverse |= {(k, source, leaf): () for k in outputs}
             operand = source if source < len(ins.operands) else self.instance.sources[source]
             for k, some in self._analysis.input_to_output(ins, operand, leaf).items():
                 self._inverse[k, source, leaf] = some
-            self._inverse.setdefault(place, ())
         return self._inverse[place]
 
     def check(
@@ -103,7 +105,7 @@ class Execution:
             return Executed(reason=why)
         if not evidence.elements.has(*place[1:]):
             return Executed(reason="it has no elements")
-        if self.instance.shrunk or accesses is None:
+        if self.instance.is_smaller or accesses is None:
             accesses = None
             if inverse:
                 try:

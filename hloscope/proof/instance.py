@@ -7,18 +7,16 @@ the root of a computation whose parameters are the values that are changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from hloscope.errors import HloscopeError, UnsupportedError
 from hloscope.fusion.leaves import leaf_types
-from hloscope.fusion.values import MOVES
 from hloscope.hlo_parser.types import print_type
 from hloscope.ir.graph import Body, Computation, Instruction, Module
 from hloscope.ir.op import NotInferredError, Op
 from hloscope.ir.types import (
-    QuantizedType,
     TensorType,
     TupleType,
     Type,
@@ -34,10 +32,10 @@ from hloscope.ops.control import (
     Parameter,
     Return,
 )
-from hloscope.ops.elementwise import Elementwise
-from hloscope.ops.shape import Constant, Iota
-from hloscope.ops.slicing import Slice
-from hloscope.proof.devices import Devices, GridError, devices_of
+from hloscope.ops.shape import Constant
+from hloscope.proof.devices import Devices, GridError, counts_of
+from hloscope.proof.involved import NotExecutableError, integers_before, needed, taking_part, within
+from hloscope.proof.regrouping import Regrouping, regroupings
 from hloscope.proof.resizing import Step, resized_op, resized_type
 from hloscope.proof.size_rules import equations_of, shape_of
 from hloscope.proof.sizes import Equation, ShrinkError, Sizes, choose
@@ -46,16 +44,9 @@ SMALL: Final = 64
 """A value of at most so many elements need not shrink."""
 MOST: Final = 80
 """Elements a value of a small instance should have at most."""
-MOST_INSTRUCTIONS: Final = 5_000
 MOST_UNSHRUNK: Final = 1 << 16
 """Elements of the largest value that is run as it is, where there is no small instance."""
-MAX_DEPTH: Final = 64
-"""Instructions on a way from an operand back to what it is computed from."""
 MAX_NESTING: Final = 200
-
-
-class NotExecutableError(Exception):
-    """There is nothing to run; the message is the reason."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -69,7 +60,7 @@ class Instance:
         sources: The values that are changed: operands and captured values, or parameters.
         feeding: Computes the sources from `free` values, those that are free handed through.
         running: Computes the instruction's value from the sources.
-        devices: On which it runs; each has values of its own.
+        grouping: The devices on which it runs, each of which has values of its own.
         shrunk: New sizes by old ones; empty if nothing shrank.
         reason: Why nothing shrank though it is large.
     """
@@ -79,7 +70,7 @@ class Instance:
     sources: tuple[Instruction, ...]
     feeding: Computation
     running: Computation
-    devices: Devices
+    grouping: Regrouping
     shrunk: Sizes
     reason: str = ""
 
@@ -89,26 +80,25 @@ class Instance:
         return module_of(self.running)
 
     @property
+    def devices(self) -> Devices:
+        """The devices on which it runs."""
+        return self.grouping.devices
+
+    @property
+    def is_smaller(self) -> bool:
+        """Is it another program, of smaller sizes or on fewer devices?"""
+        return bool(self.shrunk) or self.grouping.is_smaller
+
+    @property
     def shapes(self) -> str:
-        """What shrank, in words: the type of the value."""
-        if not self.shrunk:
+        """What is smaller, in words: the type of the value."""
+        if not self.is_smaller:
             return ""
         types = [print_type(t, layout=False) for t in leaf_types(self.ins.type)]
-        return ", ".join(types[:3]) + (", …" if len(types) > 3 else "")
-
-
-def within(ins: Instruction) -> tuple[Instruction, ...]:
-    """An instruction and those of the computations it calls, each once, callers first."""
-    found: dict[Instruction, None] = {ins: None}
-    seen: set[Computation] = set()
-    work = [*ins.calls]
-    while work:
-        computation = work.pop()
-        if computation not in seen:
-            seen.add(computation)
-            found |= dict.fromkeys(computation)
-            work += [callee for inner in computation for callee in inner.calls]
-    return tuple(found)
+        text = ", ".join(types[:3]) + (", …" if len(types) > 3 else "")
+        if self.grouping.is_smaller:
+            text += f" on {self.devices.count} of {self.grouping.before} devices"
+        return text
 
 
 def module_of(entry: Computation) -> Module:
@@ -133,23 +123,51 @@ def instance_of(ins: Instruction, computation: Computation | None = None) -> Ins
         NotExecutableError: There is nothing to run.
         UnsupportedError: There are no arrays of so many dimensions.
     """
-    involved = _involved(ins, computation)
-    try:
-        devices = devices_of(involved)
-    except GridError as error:
-        raise NotExecutableError(str(error)) from None
+    involved = taking_part(ins, computation)
+    largest = max((_elements(i.type) for i in involved), default=0)
     reason = ""
-    sizes: Sizes = {}
-    if max((_elements(i.type) for i in involved), default=0) > SMALL:
+    try:
+        counts = counts_of(involved)
+        reason = f"it runs on {counts.total} devices, and not on fewer"
+        for grouping in regroupings(involved, counts):
+            try:
+                return _instance(_Question(ins, computation, involved, largest), grouping)
+            except NotExecutableError as error:
+                reason = str(error)
+    except GridError as error:
+        reason = str(error)
+    raise NotExecutableError(reason)
+
+
+class _Question(NamedTuple):
+    """What an instance is made of, and the elements of its largest value."""
+
+    ins: Instruction
+    computation: Computation | None
+    involved: Sequence[Instruction]
+    largest: int
+
+
+def _instance(question: _Question, grouping: Regrouping) -> Instance:
+    """The instance on these devices, small if it is large or groups are of other sizes.
+
+    Raises:
+        NotExecutableError: There is none.
+    """
+    ins, computation, involved, largest = question
+    reason = ""
+    if largest > SMALL or grouping.resizes:
         try:
-            sizes = _small_sizes(involved)
-            return _Rebuilding(sizes, devices).instance(ins, computation)
+            sizes = _small_sizes(involved, grouping)
+            return _Rebuilding(sizes, grouping).instance(ins, computation)
         except ShrinkError as error:
             reason = str(error)
-        if max(_elements(i.type) for i in involved) > MOST_UNSHRUNK:
+        if grouping.resizes:
+            raise NotExecutableError(f"it does not fit fewer devices: {reason}")
+        if largest > MOST_UNSHRUNK:
             raise NotExecutableError(f"it is large and has no small instance: {reason}")
     try:
-        return _Rebuilding({}, devices).instance(ins, computation, reason)
+        return _Rebuilding({}, grouping).instance(ins, computation, reason)
     except ShrinkError as error:
         raise NotExecutableError(str(error)) from None
 
@@ -166,80 +184,10 @@ def _elements(type: Type) -> int:
     return found
 
 
-def _involved(ins: Instruction, computation: Computation | None) -> list[Instruction]:
-    """All instructions that take part, those of called computations included."""
-    if computation is not None:
-        outer = list(_needed(ins))
-    else:
-        outer = [*ins.operands, *captured(ins), ins]
-        outer += [i for o in ins.operands for i in integers_before(o)]
-    found: dict[Instruction, None] = {}
-    seen: set[Computation] = set()
-    work = [*outer]
-    for one in work:
-        found[one] = None
-        if one in (*ins.operands, *captured(ins)) and computation is None:
-            continue
-        for callee in one.calls:
-            if callee not in seen:
-                seen.add(callee)
-                work += callee.instructions
-        if len(work) > MOST_INSTRUCTIONS:
-            raise NotExecutableError(f"more than {MOST_INSTRUCTIONS} instructions")
-    return [*found]
-
-
-def _needed(root: Instruction) -> Iterator[Instruction]:
-    """An instruction and everything it is computed from, producers first."""
-    done: dict[Instruction, None] = {}
-    stack = [root]
-    while stack:
-        ins = stack[-1]
-        missing = [o for o in (*ins.operands, *_captured(ins)) if o not in done]
-        if missing and ins not in done:
-            stack += missing
-        else:
-            done[stack.pop()] = None
-    yield from done
-
-
-def _captured(ins: Instruction) -> tuple[Instruction, ...]:
-    return captured(ins) if ins.calls else ()
-
-
-def integers_before(operand: Instruction) -> list[Instruction]:
-    """What an integer operand is computed from by simple arithmetic, producers first.
-
-    The analysis may know such integers before the program runs.
-    """
-    order: dict[Instruction, None] = {}
-
-    def visit(ins: Instruction, depth: int) -> None:
-        if ins in order or not _is_integer(ins.type) or depth > MAX_DEPTH:
-            return
-        is_simple = type(ins.op) in MOVES or isinstance(ins.op, Elementwise | Slice)
-        if is_simple and len(order) < MAX_DEPTH:
-            for o in ins.operands:
-                visit(o, depth + 1)
-        if is_simple or isinstance(ins.op, Constant | Iota):
-            order[ins] = None
-
-    visit(operand, 0)
-    return [*order]
-
-
-def _is_integer(type: Type) -> bool:
-    return (
-        isinstance(type, TensorType)
-        and type.element.kind in ("pred", "signed", "unsigned")
-        and not isinstance(type.element, QuantizedType)
-    )
-
-
 # ----------------------------------------------------------------------------------- shrinking
 
 
-def _small_sizes(involved: Sequence[Instruction]) -> dict[int, int]:
+def _small_sizes(involved: Sequence[Instruction], grouping: Regrouping) -> dict[int, int]:
     """New sizes for all values of the instance."""
     shapes: dict[tuple[int, ...], None] = {}
     equations: list[Equation] = []
@@ -247,7 +195,7 @@ def _small_sizes(involved: Sequence[Instruction]) -> dict[int, int]:
         for leaf in leaf_types(ins.type):
             shapes[shape_of(leaf)] = None
         try:
-            equations += equations_of(ins)
+            equations += equations_of(ins, grouping.sizes.get(ins, (1, 1)))
         except (ValueError, IndexError, TypeError, AttributeError):
             raise ShrinkError(f"`{ins.name}` is not valid") from None
     return choose([*shapes], equations, MOST)
@@ -256,9 +204,9 @@ def _small_sizes(involved: Sequence[Instruction]) -> dict[int, int]:
 class _Rebuilding:
     """Makes instructions again, with other operands and, perhaps, other sizes."""
 
-    def __init__(self, sizes: Sizes, devices: Devices) -> None:
+    def __init__(self, sizes: Sizes, grouping: Regrouping) -> None:
         self._sizes = sizes
-        self._devices = devices
+        self._grouping = grouping
         self._new: dict[Instruction, Instruction] = {}
         self._computations: dict[Computation, Computation] = {}
         self._names: set[str] = set()
@@ -298,18 +246,18 @@ class _Rebuilding:
         running = Instruction(made.name, made.type, made.op, operands, calls, extras=made.extras)
         body = Body((*parameters, running), tuple(parameters), running)
         whole = Computation("entry", body)
-        return Instance(made, None, sources, feeding, whole, self._devices, self._sizes, reason)
+        return Instance(made, None, sources, feeding, whole, self._grouping, self._sizes, reason)
 
     def _of_computation(self, ins: Instruction, computation: Computation, reason: str) -> Instance:
         parameters = [self._parameter(p, k) for k, p in enumerate(computation.parameters)]
-        inside = [self._again(i) for i in _needed(ins) if i not in self._new]
+        inside = [self._again(i) for i in needed(ins) if i not in self._new]
         root = self._new[ins]
         body = Body((*parameters, *inside), tuple(parameters), root)
         running = Computation("entry", body)
         sources = tuple(parameters)
         feeding = _computation("feeding", parameters, parameters, sources)
         return Instance(
-            root, running, sources, feeding, running, self._devices, self._sizes, reason
+            root, running, sources, feeding, running, self._grouping, self._sizes, reason
         )
 
     def _parameter(
@@ -344,6 +292,7 @@ class _Rebuilding:
                 op = resized_op(Step(ins, self._sizes, tuple([o.type for o in operands]), type))
             elif isinstance(op, Constant) and "..." in op.literal:
                 op = _made_up(ins)
+            op = self._grouping.ops.get(ins, op)
             _check(op, operands, calls, type)
         except (HloscopeError, ValueError, IndexError, TypeError) as error:
             text = getattr(error, "message", error)

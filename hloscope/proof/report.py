@@ -11,7 +11,8 @@ from hloscope.hlo_parser.printer import print_hlo
 from hloscope.ir.graph import Body, Computation, Instruction
 from hloscope.ir.types import TupleType
 from hloscope.ops.control import Result, Return
-from hloscope.proof.instance import module_of, within
+from hloscope.proof.instance import module_of
+from hloscope.proof.involved import within
 from hloscope.proof.violation import Violation
 from hloscope.stablehlo.printing import print_stablehlo
 

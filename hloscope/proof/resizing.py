@@ -32,7 +32,7 @@ from hloscope.ops.reduction import Scan, TopK
 from hloscope.ops.shape import Broadcast, Constant, Pad
 from hloscope.ops.slicing import DynamicSlice, Slice
 from hloscope.ops.windows import ReduceWindow, SelectAndScatter, Window
-from hloscope.proof.size_rules import shape_of
+from hloscope.proof.size_rules import as_begun, shape_of
 from hloscope.proof.sizes import ShrinkError, Sizes
 
 
@@ -219,14 +219,9 @@ def _(op: Scan, step: Step) -> Op:
 def _(op: AsyncStart, step: Step) -> Op:
     if op.wrapped is None:
         return op
-    inner = step.type
-    if isinstance(inner, TupleType) and len(inner.elements) > 1:
-        inner = inner.elements[1]
-    old = step.ins.type
-    if isinstance(old, TupleType) and len(old.elements) > 1:
-        old = old.elements[1]
-    wrapped = Instruction(step.ins.name, old, op.wrapped, step.ins.operands, step.ins.calls)
-    return with_fields(op, wrapped=resized_op(replace(step, ins=wrapped, type=inner)))
+    begun = as_begun(step.ins)
+    type_ = resized_type(begun.type, step.sizes)
+    return with_fields(op, wrapped=resized_op(replace(step, ins=begun, type=type_)))
 
 
 # ------------------------------------------------------------------------- slices and windows

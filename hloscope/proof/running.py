@@ -18,7 +18,8 @@ from hloscope.lazy import dataclass
 from hloscope.ops.control import Call, Composite, Fusion
 from hloscope.proof.devices import Devices
 from hloscope.proof.draw import Draw
-from hloscope.proof.instance import Instance, NotExecutableError, within
+from hloscope.proof.instance import Instance
+from hloscope.proof.involved import NotExecutableError, within
 from hloscope.proof.size_rules import shape_of
 from hloscope.simplifier.isl_relations import UndecidedError
 

@@ -13,8 +13,9 @@ from hloscope.indexing.layout import major_to_minor
 from hloscope.ir.graph import Instruction
 from hloscope.ir.op import Op
 from hloscope.ir.types import TensorType, TupleType, Type
-from hloscope.ops.collectives import AllGather, AllToAll, ReduceScatter
+from hloscope.ops.collectives import AllGather, AllToAll, RaggedAllToAll, ReduceScatter
 from hloscope.ops.contraction import RaggedDot, ScaledDot
+from hloscope.ops.control import BARE_STARTS, AsyncStart
 from hloscope.ops.convolution import Convolution
 from hloscope.ops.gather_scatter import DynamicGather, Gather, Scatter
 from hloscope.ops.linalg import Fft
@@ -40,14 +41,33 @@ def ties(*ops: type[Op]) -> Callable[[_R], _R]:
     return register
 
 
-def equations_of(ins: Instruction) -> Iterator[Equation]:
-    """What ties the sizes of the instruction together."""
+def equations_of(ins: Instruction, group: tuple[int, int] = (1, 1)) -> Iterator[Equation]:
+    """What ties the sizes of the instruction together.
+
+    Args:
+        ins: The instruction.
+        group: Of a collective, how large its groups were, and are to be.
+    """
+    ins = as_begun(ins)
     rule = RULES.get(type(ins.op))
     if rule is not None:
         yield from rule(ins)
+    if isinstance(ins.op, AllGather | ReduceScatter | AllToAll):
+        yield from _in_groups(ins, *group)
     for k in ins.op.reads_values:  # vectors of sizes, one for each dimension
         if k < len(ins.operands):
             yield from map(fixed, shape_of(ins.operands[k].type))
+
+
+def as_begun(ins: Instruction) -> Instruction:
+    """What an instruction begins, as if it stood there; others are what they are."""
+    op, type = ins.op, ins.type
+    if not isinstance(op, AsyncStart) or op.wrapped is None:
+        return ins
+    bare = op.wrapped.name in BARE_STARTS
+    if not bare and isinstance(type, TupleType) and len(type.elements) > 1:
+        type = type.elements[1]
+    return Instruction(ins.name, type, op.wrapped, ins.operands, ins.calls)
 
 
 def shape_of(type: Type) -> tuple[int, ...]:
@@ -206,15 +226,26 @@ def _(ins: Instruction) -> Iterator[Equation]:
         yield Equation((length, half), lambda new: new[0] // 2 + 1 == new[1])
 
 
-@ties(AllGather, ReduceScatter, AllToAll)
-def _(ins: Instruction) -> Iterator[Equation]:
-    """Groups stay as large as they are."""
+def _in_groups(ins: Instruction, old: int, new: int) -> Iterator[Equation]:
+    """What members bring, and what one of them has in the end, differ by the size of a group."""
     types = ins.type.elements if isinstance(ins.type, TupleType) else (ins.type,)
+    split = ins.op.split_dimension if isinstance(ins.op, AllToAll) else None
     for here, operand in zip(types, ins.operands, strict=False):
-        for a, b in zip(shape_of(here), shape_of(operand.type), strict=False):
+        theirs = shape_of(operand.type)
+        for a, b in zip(shape_of(here), theirs, strict=False):
             if a != b and a and b and max(a, b) % min(a, b) == 0:
                 ratio = max(a, b) // min(a, b)
+                ratio = new if ratio == old else ratio
                 yield products((min(a, b),), (max(a, b),), (ratio, 1))
+        if split is not None and split < len(theirs):
+            yield Equation((theirs[split],), lambda sizes: sizes[0] % max(1, new) == 0)
+
+
+@ties(RaggedAllToAll)
+def _(ins: Instruction) -> Iterator[Equation]:
+    """There is an offset and a size for each member."""
+    for operand in ins.operands[2:]:
+        yield from map(fixed, shape_of(operand.type))
 
 
 @ties(RngBitGenerator)

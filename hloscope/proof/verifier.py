@@ -20,7 +20,7 @@ from hloscope.proof.bodies import StepsThroughBodies
 from hloscope.proof.check import Check, Executed, Outcome
 from hloscope.proof.execution import Execution
 from hloscope.proof.graph import WalkTooLongError
-from hloscope.proof.instance import integers_before
+from hloscope.proof.involved import integers_before
 from hloscope.proof.isolated import NO_TIME, Isolated
 from hloscope.proof.question import Looked, Order, Question
 from hloscope.proof.truth import Truth

@@ -35,7 +35,7 @@ class Violation:
 
     def __str__(self) -> str:
         changed, output = (f"({', '.join(map(str, i))})" for i in (self.index, self.output))
-        at = f", at {self.instance.shapes}" if self.instance.shrunk else ""
+        at = f", at {self.instance.shapes}" if self.instance.shapes else ""
         source = self.instance.sources[self.place[1]].type
         of = f" of tensor {self.place[2]}" if len(leaf_types(source)) > 1 else ""
         here, there = "", ""

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import hloscope as hs
+from hloscope.errors import HloscopeError
 from hloscope.interpreter.values import EvaluationError
 from tests.interpreter.helpers import grid, values
 
@@ -315,6 +316,93 @@ def test_hlo_permutes_in_place() -> None:
         slice_sizes={{2}} }"""
     given = [[[1, 2, 3, 4], [0, 0, 0, 0]], [[5, 6, 7, 8], [9, 9, 9, 9]]]
     assert grid(text, given, 2) == [[0, 0, 0, 0], [3, 4, 9, 9]]
+
+
+ONE, TWO, THREE = [[0, 1, 2, 3]], [[4, 5, 6, 7]], [[8, 9, 10, 11]]
+IN_PLACE = {  # operands of the program, settings, and what each of three members has in the end
+    "two buffers": (
+        "b = (s32[4], s32[4]) tuple(p, p) c = (s32[4], s32[4]) tuple(o, o)"
+        " t = (s32[]) tuple(n) u = (s32[]) tuple(m) s = ((s32[]), (s32[])) tuple(t, u)"
+        " ROOT r = (s32[4], s32[4]) collective-permute(b, c, s, s)",
+        "{{2},{1}}",
+        [([9] * 4, [9] * 4), ([9, 1, 2, 9], [9, 9, 2, 9]), ([9, 5, 6, 9], [9, 9, 6, 9])],
+    ),
+    "two slices of a buffer": (
+        "t = (s32[]) tuple(n) u = (s32[]) tuple(m) s = ((s32[]), (s32[])) tuple(t, u)"
+        " v = ((s32[]), (s32[])) tuple(u, t) ROOT r = s32[4] collective-permute(p, o, s, v)",
+        "{{1},{1}}",
+        [[9] * 4, [9, 2, 1, 9], [9, 6, 5, 9]],
+    ),
+    "begun and ended": (
+        "t = (s32[]) tuple(n) s = (s32[4], s32[4]) collective-permute-start(p, o, t, t)",
+        "{{2}}",
+        [[9] * 4, [9, 1, 2, 9], [9, 5, 6, 9]],
+    ),
+}
+
+
+def in_place(name: str, sizes: str = "", pairs: str = "{{0,1},{1,2}}") -> str:
+    body, written, _ = IN_PLACE[name]
+    settings = f"source_target_pairs={pairs}, slice_sizes={sizes or written}"
+    done = "ROOT r = s32[4] collective-permute-done(s)" if "ROOT" not in body else ""
+    return f"""HloModule m
+      ENTRY e {{ p = s32[4] parameter(0) n = s32[] constant(1) m = s32[] constant(2)
+        k = s32[] constant(9) o = s32[4] broadcast(k), dimensions={{}}
+        {body}, {settings} {done} }}"""
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_slices_of_buffers_are_permuted_in_place(name: str) -> None:
+    assert grid(in_place(name), [ONE, TWO, THREE], 3) == IN_PLACE[name][2]
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes", "pairs", "message"),
+    [
+        ("two buffers", "{{2}}", "", "2 slices have 1 `slice_sizes`"),
+        ("two buffers", "{{2},{3}}", "", "3 elements from 2 on are not in the 4 there"),
+        ("begun and ended", "{{2,2}}", "", "there are 1 dimensions"),
+        ("two slices of a buffer", "", "{{0,1},{2,1}}", "receives from several"),
+    ],
+)
+def test_what_cannot_be_permuted_in_place_is_told(
+    name: str, sizes: str, pairs: str, message: str
+) -> None:
+    with pytest.raises(HloscopeError, match=message):
+        grid(in_place(name, sizes, pairs or "{{0,1},{1,2}}"), [ONE, TWO, THREE], 3)
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        "all-reduce(t), to_apply=add",
+        "all-gather(t), dimensions={0}",
+        "reduce-scatter(t), dimensions={0}, to_apply=add",
+        "all-to-all(t), dimensions={0}",
+        "all-to-all(t)",
+        "collective-permute(t), source_target_pairs={{0,1}}",
+        "collective-broadcast(t), replica_groups={{0,1}}",
+    ],
+)
+def test_tuples_are_no_operands(op: str) -> None:
+    text = f"""HloModule m
+      add {{ a = s32[] parameter(0) b = s32[] parameter(1) ROOT c = s32[] add(a, b) }}
+      ENTRY e {{ p = s32[4] parameter(0) q = s32[2] parameter(1) t = (s32[4], s32[2]) tuple(p, q)
+        ROOT r = (s32[4], s32[2]) {op} }}"""
+    program = hs.read(text)
+    with pytest.raises(HloscopeError, match="is a tuple"):
+        hs.evaluate_grid(program, [[0] * 4, [0] * 2], replicas=2)
+
+
+def test_several_operands_are_exchanged_one_by_one() -> None:
+    body = """a = (s64[2], s64[1]) all-reduce(p, q), to_apply=add
+      b = s64[2] get-tuple-element(a), index=0 c = s64[1] get-tuple-element(a), index=1
+      s = ((s64[2], s64[1]), (s64[4], s64[2])) all-gather-start(b, c), dimensions={0}
+      ROOT r = (s64[4], s64[2]) all-gather-done(s)"""
+    text = f"""HloModule m
+      add {{ a = s64[] parameter(0) b = s64[] parameter(1) ROOT c = s64[] add(a, b) }}
+      ENTRY e {{ p = s64[2] parameter(0) q = s64[1] parameter(1) {body} }}"""
+    assert grid(text, [[[1, 2], [3]], [[4, 5], [6]]], 2) == [([5, 7, 5, 7], [9, 9])] * 2
 
 
 def test_hlo_ragged_all_to_all() -> None:

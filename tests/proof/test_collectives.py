@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +14,8 @@ from hloscope.affine import Const
 from hloscope.indexing import Accesses, IndexingMap
 from hloscope.ir.graph import Computation, Instruction
 from hloscope.proof import Execution, write_evidence
-from hloscope.proof.devices import GridError, devices_of
+from hloscope.proof.devices import GridError, counts_of
+from hloscope.proof.instance import instance_of
 from tests.fusion.replicas import Maker
 from tests.proof.stablehlo_chains import StableChain
 
@@ -167,14 +169,109 @@ def test_each_process_reads_its_own_index() -> None:
 def test_grids_are_as_small_as_groups_allow(body: str, grid: tuple[int, int]) -> None:
     add = "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }"
     root = hloscope.read(f"HloModule m\n{add}\nENTRY e {{ {body} }}").root.ir
-    devices = devices_of([root])
-    assert (devices.replicas, devices.partitions) == grid
+    assert counts_of([root]) == grid
 
 
 def test_groups_of_no_grid_are_told() -> None:
     text = """ENTRY e { p = f32[2] parameter(0)
-      a = f32[2] collective-broadcast(p), replica_groups={{0,40}}
-      ROOT r = f32[2] negate(a) }"""
-    root = hloscope.read(f"HloModule m\n{text}").root.ir
-    with pytest.raises(GridError, match="41 devices"):
-        devices_of(root.operands)
+      ROOT a = f32[2] collective-broadcast(p), replica_groups={{0,4096}} }"""
+    with pytest.raises(GridError, match="4097 devices"):
+        counts_of([hloscope.read(f"HloModule m\n{text}").root.ir])
+
+
+def listed(rows: Iterable[Iterable[int]]) -> str:
+    return "{" + ",".join("{" + ",".join(map(str, row)) + "}" for row in rows) + "}"
+
+
+RING = listed((k, (k + 1) % 256) for k in range(256))
+PAIRS = listed((2 * k + 1, 2 * k) for k in range(256))
+EVEN_AND_ODD = listed((range(0, 64, 2), range(1, 64, 2)))
+MANY = {  # a program, the devices it is run on, and the elements that one of the result reads
+    "one group of all": (
+        """p = f32[4] parameter(0) ROOT r = f32[1024] all-gather(p), dimensions={0},
+        replica_groups={}, channel_id=1, use_global_device_ids=true""",
+        2,
+        1,
+    ),
+    "pairs of neighbours, turned": (
+        f"""p = f32[3] parameter(0) ROOT r = f32[6] all-gather(p), dimensions={{0}},
+        replica_groups={PAIRS}""",
+        4,
+        1,
+    ),
+    "rows and columns of a mesh": (
+        """p = f32[2] parameter(0) a = f32[32] all-gather(p), dimensions={0},
+        replica_groups=[16,16]<=[256], channel_id=1, use_global_device_ids=true
+        ROOT r = f32[2] reduce-scatter(a), to_apply=add, dimensions={0},
+        replica_groups=[16,16]<=[16,16]T(1,0), channel_id=2, use_global_device_ids=true""",
+        4,
+        2,
+    ),
+    "a reshape by the size of a group": (
+        """p = f32[2,8] parameter(0) a = f32[128,8] all-gather(p), dimensions={0},
+        replica_groups=[8,64]<=[512], channel_id=1, use_global_device_ids=true
+        b = f32[64,2,8] reshape(a) ROOT r = f32[2,64,8] transpose(b), dimensions={1,0,2}""",
+        4,
+        1,
+    ),
+    "split and exchanged": (
+        """p = f32[128,3] parameter(0) ROOT r = f32[128,3] all-to-all(p), dimensions={0},
+        replica_groups=[1,64]<=[64]""",
+        2,
+        1,
+    ),
+    "a ring": (
+        f"""p = f32[2] parameter(0) a = f32[2] collective-permute(p), source_target_pairs={RING}
+        ROOT r = f32[2] negate(a)""",
+        4,
+        1,
+    ),
+    "begun and ended": (
+        f"""p = f32[5] parameter(0)
+        s = (f32[5], f32[160]) all-gather-start(p), dimensions={{0}}, replica_groups={EVEN_AND_ODD}
+        ROOT r = f32[160] all-gather-done(s)""",
+        4,
+        1,
+    ),
+    "two far apart": (
+        "p = f32[4] parameter(0) ROOT r = f32[4] all-reduce(p), to_apply=add,"
+        " replica_groups={{0,99}}",
+        2,
+        2,
+    ),
+    "its own number": (
+        """p = f32[64] parameter(0) i = u32[] partition-id()
+        a = f32[1] dynamic-slice(p, i), dynamic_slice_sizes={1}
+        ROOT r = f32[1] all-reduce(a), to_apply=add, channel_id=1,
+        replica_groups=[1,64]<=[64], use_global_device_ids=true""",
+        2,
+        2,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MANY)
+def test_programs_for_many_devices_are_run_on_few(name: str) -> None:
+    body, devices, read = MANY[name]
+    add = "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }"
+    program = hloscope.read(f"HloModule m\n{add}\nENTRY e {{ {body} }}")
+    instance = instance_of(program.root.ir, program.module.entry)
+    assert instance.devices.count == devices
+    assert f"on {devices} of " in instance.shapes
+    assert not hloscope.verify(hloscope.print_hlo(instance.module))
+    found = Execution(program.root.ir, program.module.entry)
+    right = found.check(0, 0, 0)
+    assert not right.reason
+    assert right.violation is None
+    assert found.evidence is not None
+    assert right.seen == right.pairs == found.evidence.elements.rows * read
+
+
+def test_operands_for_each_member_stay() -> None:
+    types = ", ".join(["f32[2]"] * 40)
+    names = ", ".join(["p"] * 40)
+    text = f"""HloModule m
+      ENTRY e {{ p = f32[2] parameter(0)
+        ROOT r = ({types}) all-to-all({names}), replica_groups=[1,40]<=[40] }}"""
+    root = hloscope.read(text).root.ir
+    assert "40 devices, and not on fewer" in Execution(root).reason

@@ -238,9 +238,9 @@ def test_what_decides_is_found_where_the_maps_leave_it_out(name: str) -> None:
     ("body", "reason"),
     [
         (
-            """p = f32[4] parameter(0) ROOT r = f32[4] all-reduce(p), replica_groups={{0,99}},
+            """p = f32[4] parameter(0) ROOT r = f32[4] all-reduce(p), replica_groups={{0,5000}},
             to_apply=add""",
-            "100 devices",
+            "5001 devices",
         ),
         ("p = f32[0,4] parameter(0) ROOT r = f32[4,0] transpose(p), dimensions={1,0}", "elements"),
     ],

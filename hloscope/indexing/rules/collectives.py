@@ -53,6 +53,7 @@ from hloscope.ops.collectives import (
     ReduceScatter,
     ReplicaId,
     Rooted,
+    is_in_place,
 )
 from hloscope.ops.transfers import Infeed, Outfeed
 
@@ -268,7 +269,7 @@ def _runs(pairs: Pairs) -> list[_Run]:
 @input_to_output(CollectivePermute, memo=False)
 def _(ins: Instruction, op: CollectivePermute, number: int) -> tuple[Accesses, ...]:
     """From the device that sends to this one; others have zeros."""
-    if len(ins.operands) != len(leaves(ins.type)):
+    if is_in_place(tuple([o.type for o in ins.operands])):
         raise UnsupportedError("a collective that writes into a slice of an operand")
     shape, runs = sizes(ins.operands[number].type), _runs(op.pairs)
     if len(runs) > MAX_RUNS:

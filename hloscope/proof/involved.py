@@ -1,0 +1,106 @@
+"""Which instructions take part in a question: what is computed from what, calls included."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from hloscope.fusion.values import MOVES
+from hloscope.ir.graph import Computation, Instruction
+from hloscope.ir.types import QuantizedType, TensorType, Type
+from hloscope.ir.views import captured
+from hloscope.ops.elementwise import Elementwise
+from hloscope.ops.shape import Constant, Iota
+from hloscope.ops.slicing import Slice
+
+MOST_INSTRUCTIONS: Final = 5_000
+MAX_DEPTH: Final = 64
+"""Instructions on a way from an operand back to what it is computed from."""
+
+
+class NotExecutableError(Exception):
+    """There is nothing to run; the message is the reason."""
+
+
+def within(ins: Instruction) -> tuple[Instruction, ...]:
+    """An instruction and those of the computations it calls, each once, callers first."""
+    found: dict[Instruction, None] = {ins: None}
+    seen: set[Computation] = set()
+    work = [*ins.calls]
+    while work:
+        computation = work.pop()
+        if computation not in seen:
+            seen.add(computation)
+            found |= dict.fromkeys(computation)
+            work += [callee for inner in computation for callee in inner.calls]
+    return tuple(found)
+
+
+def taking_part(ins: Instruction, computation: Computation | None) -> list[Instruction]:
+    """All instructions that take part, those of called computations included."""
+    if computation is not None:
+        outer = list(needed(ins))
+    else:
+        outer = [*ins.operands, *captured(ins), ins]
+        outer += [i for o in ins.operands for i in integers_before(o)]
+    found: dict[Instruction, None] = {}
+    seen: set[Computation] = set()
+    work = [*outer]
+    for one in work:
+        found[one] = None
+        if one in (*ins.operands, *captured(ins)) and computation is None:
+            continue
+        for callee in one.calls:
+            if callee not in seen:
+                seen.add(callee)
+                work += callee.instructions
+        if len(work) > MOST_INSTRUCTIONS:
+            raise NotExecutableError(f"more than {MOST_INSTRUCTIONS} instructions")
+    return [*found]
+
+
+def needed(root: Instruction) -> Iterator[Instruction]:
+    """An instruction and everything it is computed from, producers first."""
+    done: dict[Instruction, None] = {}
+    stack = [root]
+    while stack:
+        ins = stack[-1]
+        missing = [o for o in (*ins.operands, *_captured(ins)) if o not in done]
+        if missing and ins not in done:
+            stack += missing
+        else:
+            done[stack.pop()] = None
+    yield from done
+
+
+def _captured(ins: Instruction) -> tuple[Instruction, ...]:
+    return captured(ins) if ins.calls else ()
+
+
+def integers_before(operand: Instruction) -> list[Instruction]:
+    """What an integer operand is computed from by simple arithmetic, producers first.
+
+    The analysis may know such integers before the program runs.
+    """
+    order: dict[Instruction, None] = {}
+
+    def visit(ins: Instruction, depth: int) -> None:
+        if ins in order or not _is_integer(ins.type) or depth > MAX_DEPTH:
+            return
+        is_simple = type(ins.op) in MOVES or isinstance(ins.op, Elementwise | Slice)
+        if is_simple and len(order) < MAX_DEPTH:
+            for o in ins.operands:
+                visit(o, depth + 1)
+        if is_simple or isinstance(ins.op, Constant | Iota):
+            order[ins] = None
+
+    visit(operand, 0)
+    return [*order]
+
+
+def _is_integer(type: Type) -> bool:
+    return (
+        isinstance(type, TensorType)
+        and type.element.kind in ("pred", "signed", "unsigned")
+        and not isinstance(type.element, QuantizedType)
+    )
