@@ -16,7 +16,13 @@ from hloscope.hlo_parser.values import read_dim_labels, read_window
 from hloscope.interpreter.call_config import call_config
 from hloscope.interpreter.custom_call import implements
 from hloscope.interpreter.folding import computing
-from hloscope.interpreter.lapack import cholesky, eigenvectors, solver
+from hloscope.interpreter.lapack import (
+    check_finite,
+    cholesky,
+    each_matrix,
+    eigenvectors,
+    solver,
+)
 from hloscope.interpreter.products import product
 from hloscope.interpreter.registry import Kernel, Site, kernel
 from hloscope.interpreter.substitution import lu
@@ -294,11 +300,16 @@ def _gesvdj(op: CustomCall, at: Site) -> Kernel:
     """The right vectors are columns here."""
     is_full = bool(call_config(at.ins).get("full_matrices", True))
 
-    def factor(a: Any) -> Value:
+    def factor(a: Array) -> tuple[Array, ...]:
+        check_finite(a)
         u, values, v = np.linalg.svd(a, full_matrices=is_full)
-        return a, values, u, np.conj(np.swapaxes(v, -1, -2)), np.zeros(a.shape[:-2], _INT)
+        return a, values, u, np.conj(np.swapaxes(v, -1, -2))
 
-    return factor
+    def failed(a: Array) -> tuple[Array, ...]:
+        found = factor(np.zeros_like(a))[1:]
+        return a, *[np.full_like(part, np.nan) for part in found], np.array(1, _INT)
+
+    return each_matrix(factor, failed)
 
 
 @implements("cu_lu_pivots_to_permutation")

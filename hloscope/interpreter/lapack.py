@@ -44,7 +44,17 @@ def _one_by_one(function: Callable[[Array], Factors], a: Array) -> Factors:
     return tuple(np.stack(part).reshape(batch + part[0].shape) for part in zip(*found, strict=True))
 
 
-def _each(function: Callable[[Array], Factors], failed: Callable[[Array], Factors]) -> Kernel:
+def check_finite(a: Array) -> None:
+    """Refuse matrices for which iterations do not end, or give whatever they find.
+
+    Raises:
+        LinAlgError: A number is infinite or NaN.
+    """
+    if not np.isfinite(a).all():
+        raise np.linalg.LinAlgError
+
+
+def each_matrix(function: Callable[[Array], Factors], failed: Callable[[Array], Factors]) -> Kernel:
     """A kernel of factors and `info`; matrices that have no factors get `failed`'s results."""
 
     def one(a: Array) -> Factors:
@@ -79,7 +89,7 @@ def cholesky(is_lower: bool) -> Kernel:
     def failed(a: Array) -> Factors:
         return a, np.array(_first_indefinite(a if is_lower else _adjoint(a)), _INT)
 
-    return _each(factor, failed)
+    return each_matrix(factor, failed)
 
 
 def _first_indefinite(a: Array) -> int:
@@ -141,6 +151,7 @@ def eigenvectors(is_lower: bool) -> Kernel:
     """The kernel of eigenvectors and eigenvalues; one triangle is read."""
 
     def factor(a: Array) -> Factors:
+        check_finite(np.tril(a) if is_lower else np.triu(a))
         values, vectors = np.linalg.eigh(a, "L" if is_lower else "U")
         return vectors, values
 
@@ -148,7 +159,7 @@ def eigenvectors(is_lower: bool) -> Kernel:
         values = np.full(a.shape[:-1], np.nan, a.real.dtype)
         return np.full_like(a, np.nan), values, np.array(1, _INT)
 
-    return _each(factor, failed)
+    return each_matrix(factor, failed)
 
 
 @implements(*_names("gesdd"), *_names("gesvd"))
@@ -159,6 +170,7 @@ def _gesdd(op: CustomCall, at: Site) -> Kernel:
     u_shape, v_shape = u_type.sizes[-2:], v_type.sizes[-2:]  # type: ignore[union-attr]
 
     def factor(a: Array) -> Factors:
+        check_finite(a)
         if mode == "N":
             values = np.linalg.svd(a, compute_uv=False)
             return a, values, _zeros(a, u_shape), _zeros(a, v_shape)
@@ -170,7 +182,7 @@ def _gesdd(op: CustomCall, at: Site) -> Kernel:
         u, v = _zeros(a, u_shape), _zeros(a, v_shape)
         return a, values, u + np.nan, v + np.nan, np.array(1, _INT)
 
-    return _each(factor, failed)
+    return each_matrix(factor, failed)
 
 
 def _zeros(a: Array, shape: tuple[int | None, ...]) -> Array:
@@ -183,6 +195,7 @@ def _geev(op: CustomCall, at: Site) -> Kernel:
     is_real = len(at.results) == 5
 
     def factor(a: Array) -> Factors:
+        check_finite(a)
         values, right = np.linalg.eig(a)
         kind = np.result_type(a.dtype, np.complex64)
         values, right = values.astype(kind), right.astype(kind)
@@ -197,7 +210,7 @@ def _geev(op: CustomCall, at: Site) -> Kernel:
         parts = (values.real, values.imag) if is_real else (values,)
         return (*parts, vectors, vectors, np.array(1, _INT))
 
-    return _each(factor, failed)
+    return each_matrix(factor, failed)
 
 
 @implements(*_names("trsm"))

@@ -161,12 +161,26 @@ def test_singular_values(kind: str, mode: str) -> None:
         close((u[..., :3] * numbers[:, None, :]) @ v, a)
 
 
-def test_nan_has_no_singular_values() -> None:
-    a = np.full((1, 2, 2), np.nan)
-    *_, info = call(
-        "lapack_dgesdd_ffi", "(f64[1,2,2], f64[1,2], f64[1,2,2], f64[1,2,2], s32[1])", a
-    )
-    assert info.tolist() != [0]
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize(
+    ("target", "types", "parts"),
+    [
+        ("lapack_dgesdd_ffi", "f64[2,3,3], f64[2,3], f64[2,3,3], f64[2,3,3]", (1, 2, 3)),
+        ("cusolver_gesvdj_ffi", "f64[2,3,3], f64[2,3], f64[2,3,3], f64[2,3,3]", (1, 2, 3)),
+        ("lapack_dsyevd_ffi", "f64[2,3,3], f64[2,3]", (0, 1)),
+        ("lapack_dgeev_ffi", "f64[2,3], f64[2,3], c128[2,3,3], c128[2,3,3]", (0, 2, 3)),
+    ],
+)
+def test_what_is_not_finite_has_no_values(
+    target: str, types: str, parts: tuple[int, ...], wrong: float
+) -> None:
+    a = some("d", 2, 3, 3) if "geev" not in target else np.stack([np.eye(3)] * 2)
+    a[1, 2, 1] = wrong
+    *found, info = call(target, f"({types}, s32[2])", a)
+    assert info.tolist() == [0, 1]
+    for part in parts:
+        assert np.isfinite(found[part][0]).all()
+        assert np.isnan(found[part][1]).all()
 
 
 @pytest.mark.parametrize("kind", TYPES)
