@@ -8,10 +8,14 @@
 Names are loaded when they are first used: starting costs nothing that is not needed.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from __future__ import annotations
 
+from importlib import import_module
+
+TYPE_CHECKING = False  # `typing` takes longer to load than all the rest, and may be interrupted
 if TYPE_CHECKING:
+    from typing import Any, Final
+
     from hloscope.api import (
         ComputationView,
         Indexing,

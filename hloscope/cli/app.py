@@ -17,7 +17,7 @@ import click
 
 from hloscope import __version__
 from hloscope.cli.common import DEBUG, REFUSALS, debug_option
-from hloscope.cli.interrupts import INTERRUPTED, SAID, raising
+from hloscope.cli.interrupts import INTERRUPTED, SAID, Raising
 from hloscope.cli.streams import OutputError, finish
 from hloscope.errors import HloscopeError, did_you_mean
 
@@ -73,7 +73,7 @@ class App(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; every way it can end has its message and exit code."""
         try:
-            with raising():
+            with Raising():
                 result = super().invoke(ctx)
                 finish()
         except (click.ClickException, click.exceptions.Exit):

@@ -13,6 +13,7 @@ from hloscope.api import Indexing, InstructionView, Program
 from hloscope.cli.common import debug_option, json_option, print_json
 from hloscope.cli.files import read_right_program
 from hloscope.indexing import IndexingMap, prove_equal
+from hloscope.proof.allowance import SECONDS_EQUAL
 from hloscope.proof.equality import Compared, compare, same
 from hloscope.simplifier.isl import Proof, Verdict
 
@@ -24,18 +25,25 @@ UNDECIDED: Final = 4
 @click.command
 @click.argument("first", metavar="A")
 @click.argument("second", metavar="B")
+@click.option(
+    "--seconds",
+    metavar="S",
+    type=click.FloatRange(0, min_open=True),
+    default=SECONDS_EQUAL,
+    help="Processor time for comparing programs, by default 5.",
+)
 @json_option
 @debug_option
-def equal(first: str, second: str, as_json: bool) -> None:
+def equal(first: str, second: str, seconds: float, as_json: bool) -> None:
     """Tell whether A and B touch the same elements: two maps, instructions or programs.
 
     A and B are maps as text; instructions as FILE:NAME; or FILE, a program, of which is compared
     what each output reads of each parameter.  Programs are verified first; what has the same
-    structure up to names is equal, the rest is composed for a few seconds.  The exit code is 0 if
+    structure up to names is equal, the rest is composed, for --seconds.  The exit code is 0 if
     they are proved equal, 1 if they are different, 4 if it is undecided.
     """
     read = cache(read_right_program)
-    found = list(_comparisons(_side(first, read), _side(second, read)))
+    found = list(_comparisons(_side(first, read), _side(second, read), seconds))
     verdict = _verdict(found)
     if as_json:
         described = [{"what": c.what, **_described(c.proof)} for c in found]
@@ -64,7 +72,9 @@ def _is_map(text: str) -> bool:
 
 
 def _comparisons(
-    a: IndexingMap | InstructionView | Program, b: IndexingMap | InstructionView | Program
+    a: IndexingMap | InstructionView | Program,
+    b: IndexingMap | InstructionView | Program,
+    seconds: float,
 ) -> Iterator[Compared]:
     match a, b:
         case IndexingMap(), IndexingMap():
@@ -76,7 +86,7 @@ def _comparisons(
             if one != other:
                 yield _different("parameters", f"{one} parameters, and {other}")
             else:
-                yield from compare(a.entry.ir, b.entry.ir)
+                yield from compare(a.entry.ir, b.entry.ir, seconds=seconds)
         case _:
             raise click.UsageError("A and B are two maps, two instructions or two programs")
 

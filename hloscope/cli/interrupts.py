@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from types import FrameType
-from typing import NoReturn
+
+TYPE_CHECKING = False  # `typing` takes long to load, and until `install` an interrupt is Python's
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import NoReturn
 
 INTERRUPTED = 130
 """The exit code of an interrupted process, as the shell has it."""
@@ -33,17 +34,17 @@ def _leave(_: int, __: FrameType | None) -> NoReturn:
         os._exit(INTERRUPTED)
 
 
-@contextmanager
-def raising() -> Iterator[None]:
+class Raising:
     """Interrupts are exceptions in here, in a process where `install` was called."""
-    if signal.getsignal(signal.SIGINT) is not _leave:
-        yield
-        return
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, _leave)
+
+    def __enter__(self) -> None:
+        self._is_ours = signal.getsignal(signal.SIGINT) is _leave
+        if self._is_ours:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_ours:
+            signal.signal(signal.SIGINT, _leave)
 
 
 def end(code: object) -> NoReturn:

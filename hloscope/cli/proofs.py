@@ -15,7 +15,7 @@ DISAGREES: Final = 5
 UNDECIDED: Final = 4
 SECONDS: Final = 1.0
 """Processor time of all proofs of a program of at most `FEW` instructions."""
-FEW: Final = 200
+FEW: Final = 400
 SECONDS_EACH: Final = 0.01
 """So much more for each further instruction."""
 SECONDS_MOST: Final = 60.0

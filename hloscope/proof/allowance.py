@@ -15,6 +15,8 @@ SECONDS_MORE: Final = 0.4
 """The same where all elements of the output are looked at as well."""
 SECONDS_EVERYWHERE: Final = 10.0
 """Time for looking at all elements of one output."""
+SECONDS_EQUAL: Final = 5.0
+"""Time for the comparison of two programs."""
 SECONDS_ALL: Final = 24.0
 """Time of isl for all questions to one verifier."""
 

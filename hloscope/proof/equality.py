@@ -23,10 +23,9 @@ from hloscope.indexing import Access, Accesses, Precision, prove_equal
 from hloscope.ir.graph import Computation, Instruction
 from hloscope.lazy import dataclass
 from hloscope.ops.control import Fusion, Parameter
+from hloscope.proof.allowance import SECONDS_EQUAL, Allowance
 from hloscope.simplifier.isl import PROVED, Proof, Verdict
 
-SECONDS: Final = 5.0
-"""Time, of this process, for what is composed; what would take longer is undecided."""
 Pair: TypeAlias = tuple[Leaf, Leaf]
 
 
@@ -38,9 +37,29 @@ class Compared:
     proof: Proof
 
 
-def compare(a: Computation, b: Computation, *, seconds: float = SECONDS) -> Iterator[Compared]:
-    """What each output of two computations with equally many parameters reads of them."""
-    comparison = _Comparison(a, b, seconds)
+@dataclass(frozen=True, slots=True)
+class Unlike:
+    """Two values that may read differently: what is said of it, an index that tells if known."""
+
+    pair: Pair
+    example: str = ""
+
+    def __str__(self) -> str:
+        names = " and ".join(dict.fromkeys(f"`{value.name}`" for value, _ in self.pair))
+        return f"{names} reads {self.example}" if self.example else f"{names} may read differently"
+
+
+def compare(
+    a: Computation, b: Computation, *, seconds: float = SECONDS_EQUAL
+) -> Iterator[Compared]:
+    """What each output of two computations with equally many parameters reads of them.
+
+    Args:
+        a: One of them.
+        b: The other one.
+        seconds: Processor time for all; what would take longer is undecided.
+    """
+    comparison = _Comparison(a, b, Allowance(SECONDS_EQUAL, total=seconds))
     analysis = comparison.analysis
     outputs, others = len(analysis.tensors(a.root.type)), len(analysis.tensors(b.root.type))
     if outputs != others:
@@ -53,10 +72,10 @@ def compare(a: Computation, b: Computation, *, seconds: float = SECONDS) -> Iter
 class _Comparison:
     """Two computations, and what is known of pairs of their values."""
 
-    def __init__(self, a: Computation, b: Computation, seconds: float) -> None:
+    def __init__(self, a: Computation, b: Computation, allowance: Allowance) -> None:
         self.analysis: Final = Analysis()
         self._sides: Final = a, b
-        self._until: Final = process_time() + seconds
+        self._allowance: Final = allowance
         self._number: Final[dict[Instruction, int]] = {}
         table: dict[object, int] = {}
         blueprints = Blueprints()
@@ -69,7 +88,8 @@ class _Comparison:
         self._whole: Final = [self._reading(side, frozenset()) for side in self._sides]
 
     def _reading(self, side: Computation, ends: frozenset[Instruction]) -> ParameterReads:
-        return ParameterReads(self.analysis, side, ends, self._until)
+        until = process_time() + self._allowance.left()
+        return ParameterReads(self.analysis, side, ends, until)
 
     def outputs(self, count: int) -> Iterator[Compared]:
         """Each output of both, as one comparison or as one for each parameter."""
@@ -89,7 +109,7 @@ class _Comparison:
         one, other = self.analysis.leaf_of(a.type, number), self.analysis.leaf_of(b.type, number)
         return None if one is None or other is None else ((a, one), (b, other))
 
-    def _composed(self, here: str, output: int, unlike: Pair) -> Iterator[Compared]:
+    def _composed(self, here: str, output: int, unlike: Unlike) -> Iterator[Compared]:
         """What an output of both reads of each parameter."""
         try:
             a, b = (
@@ -97,30 +117,26 @@ class _Comparison:
                 for reads, side in zip(self._whole, self._sides, strict=True)
             )
         except OutOfTimeError:
-            names = " and ".join(dict.fromkeys(f"`{value.name}`" for value, _ in unlike))
-            said = f"{names} may read differently, and what follows takes too long to compose"
+            said = f"{unlike}, and what follows takes too long to compose"
             yield Compared(here, _undecided(said))
             return
         for number, tensor in sorted(a.keys() | b.keys()):
             what = f"{here}, parameter {number}" + (f"{{{tensor}}}" if tensor else "")
             yield Compared(what, same(a.get((number, tensor), ()), b.get((number, tensor), ())))
 
-    def _by_number(self, ends: Mapping[Leaf, Accesses]) -> dict[tuple[int, int], Accesses]:
-        return {(self._number[value], tensor): found for (value, tensor), found in ends.items()}
-
-    def _explore(self, pairs: Iterable[Pair]) -> dict[Pair, Pair]:
+    def _explore(self, pairs: Iterable[Pair]) -> dict[Pair, Unlike]:
         """All pairs not known to be alike, each with one below that may read differently."""
         stack = list(pairs)
         above: dict[Pair, list[Pair]] = {pair: [] for pair in stack}
-        unlike: dict[Pair, Pair] = {}
+        unlike: dict[Pair, Unlike] = {}
         while stack:
             top = stack.pop()
             (a, leaf), (b, other) = top
             if leaf == other and self._number[a] == self._number[b]:
                 continue
             below = self._operands(top)
-            if below is None and not self._is_same_to_common(top):
-                unlike[top] = top
+            if below is None and (difference := self._difference(top)) is not None:
+                unlike[top] = difference
             for pair in below or ():
                 if pair not in above:
                     above[pair] = []
@@ -183,25 +199,49 @@ class _Comparison:
             self._number[a.operands[k]] == self._number[b.operands[k]] for k in _parameters_of(x)
         )
 
-    def _is_same_to_common(self, pair: Pair) -> bool:
-        """Do two values surely read the same of the values that both programs have?"""
+    def _difference(self, pair: Pair) -> Unlike | None:
+        """`None` if two values surely read the same of the values that both programs have."""
+        unknown = Unlike(pair)
         flows = chain(*(self.analysis.reads(*value) for value in pair))
+        if self._allowance.is_spent:
+            return unknown
         if not all(_is_certain(flow.accesses or ()) for flow in flows):
-            return False
+            return unknown
         outputs = [self.analysis.tensor_of(value.type, leaf) for value, leaf in pair]
         if outputs[0] is None or outputs[1] is None:
-            return False
+            return unknown
         try:
             a, b = (
-                self._by_number(reads.of(value, output))
+                reads.of(value, output)
                 for reads, (value, _), output in zip(self._reads, pair, outputs, strict=True)
                 if output is not None
             )
         except OutOfTimeError:
-            return False
+            return unknown
         if not all(_is_certain(found) for found in (*a.values(), *b.values())):
-            return False
-        return all(same(a.get(k, ()), b.get(k, ())).is_proved for k in a.keys() | b.keys())
+            return unknown
+        names = {self._place(end): end[0].name for end in (*b, *a)}
+        mine, theirs = (
+            {self._place(end): accesses for end, accesses in ends.items()} for ends in (a, b)
+        )
+        proofs = {k: same(mine.get(k, ()), theirs.get(k, ())) for k in names}
+        if all(proof.is_proved for proof in proofs.values()):
+            return None
+        return Unlike(pair, _told_apart(proofs, names))
+
+    def _place(self, end: Leaf) -> tuple[int, int]:
+        """Equal for a tensor of equal values of both programs."""
+        return self._number[end[0]], end[1]
+
+
+def _told_apart(
+    proofs: Mapping[tuple[int, int], Proof], names: Mapping[tuple[int, int], str]
+) -> str:
+    """Of what something else is read, and an index that tells; empty if none is known."""
+    for place, proof in proofs.items():
+        if proof.verdict is Verdict.REFUTED and proof.counter_example is not None:
+            return f"`{names[place]}` differently: {proof.counter_example}"
+    return ""
 
 
 def _numbered(

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import hloscope
+from hloscope.errors import OutOfTimeError
 from hloscope.proof.equality import compare
 from hloscope.simplifier.isl import Verdict
 
@@ -205,6 +206,30 @@ def test_what_takes_too_long_is_undecided_by_name(tmp_path: Path) -> None:
     found = list(compare(a, b, seconds=0))
     assert {c.proof.verdict for c in found} == {Verdict.UNDECIDED}
     assert "`x1` may read differently" in found[-1].proof.reason
+
+
+def test_what_takes_too_long_to_compose_has_an_index_where_it_begins(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def too_long(_: object) -> None:
+        raise OutOfTimeError("no time")
+
+    monkeypatch.setattr("hloscope.proof.equality._by_parameter", too_long)
+    one, other = layers(tmp_path, "a", count=3), layers(tmp_path, "b", dims="0,1", count=3)
+    result = run("equal", one, other, "--seconds", "60")
+    assert result.exit_code == 4
+    assert result.stdout.splitlines()[1] == (
+        "  output 0 and 2 more: undecided: `x1` reads `w` differently: "
+        "(1, 0) -> (0, 1) only in the first, and what follows takes too long to compose"
+    )
+
+
+def test_the_time_of_a_comparison_can_be_chosen(run: Any, tmp_path: Path) -> None:
+    one, other = layers(tmp_path, "a"), layers(tmp_path, "b", dims="0,1")
+    result = run("equal", one, other, "--seconds", "1e-9")
+    assert result.exit_code == 4
+    assert "`x1` may read differently" in result.stdout
+    assert run("equal", one, other, "--seconds", "0").exit_code == 2
 
 
 def test_an_index_read_at_run_time_must_be_the_same_value(run: Any, tmp_path: Path) -> None:

@@ -182,3 +182,30 @@ def test_an_interrupt_ends_it_whenever_it_comes(what: str, tmp_path: Path, full:
         assert "Traceback" not in said
         if process.returncode:
             assert said.strip().endswith("interrupted")
+
+
+EARLY = re.compile(
+    r'File "[^"]*[/\\]hloscope[/\\](?!__init__|__main__|cli/__init__|cli/interrupts)'
+)
+"""A place in our modules, those that are loaded before interrupts are taken care of left out."""
+
+
+@pytest.mark.parametrize("way", ["module", "script"])
+def test_an_interrupt_of_a_start_is_ours_or_pythons(way: str) -> None:
+    """What ends Python before our first line may have its traceback, but not one of ours."""
+    script = Path(sys.executable).with_name("hloscope")
+    if way == "script" and not script.exists():
+        pytest.skip("the command is not installed beside this Python")
+    command = [str(script)] if way == "script" else [sys.executable, "-m", "hloscope"]
+    for milliseconds in range(0, 200, 10):
+        with subprocess.Popen(
+            [*command, "ls", "-"], cwd=ROOT, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        ) as process:  # fmt: skip
+            assert process.stderr
+            time.sleep(milliseconds / 1000)
+            process.send_signal(signal.SIGINT)
+            said = process.stderr.read()
+        assert process.returncode in (1, 130, -signal.SIGINT), milliseconds
+        assert not EARLY.search(said), (milliseconds, said)
+        assert (process.returncode == 130) == said.strip().endswith("interrupted")
