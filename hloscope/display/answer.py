@@ -18,7 +18,7 @@ from hloscope.hlo_parser.brief import brief_type
 from hloscope.hlo_parser.spelling import write_op
 from hloscope.hlo_parser.types import print_type
 from hloscope.indexing import Access, Accesses, IndexingMap, RuntimeVariable
-from hloscope.indexing.layout import placed_sizes
+from hloscope.indexing.layout import major_to_minor, placed_sizes
 from hloscope.ir.graph import Computation, Instruction
 from hloscope.ir.types import Dims, TensorType, Type
 from hloscope.lazy import dataclass
@@ -199,11 +199,12 @@ class Answer:
         shape = type.shape
         if self.order == "logical":
             return shape
+        if self.order == "physical":
+            return tuple([shape[k] for k in major_to_minor(type)])
         try:
-            placed = placed_sizes(type)
+            return (prod(placed_sizes(type)),)
         except UnsupportedError:
             return ()
-        return placed if self.order == "physical" else (prod(placed),)
 
 
 def shape_text(type: Type) -> str:

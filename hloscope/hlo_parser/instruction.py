@@ -288,10 +288,11 @@ class InstructionReader:
         operands: list[Instruction] = []
         at = skip(text, at)
         while at < end:
-            operand, at = self._operand(at, end, start)
-            if operand is not None:
-                operands.append(operand)
-            at = skip(text, at)
+            if text[at] != ",":  # XLA reads nothing between two commas as no operand
+                operand, at = self._operand(at, end, start)
+                if operand is not None:
+                    operands.append(operand)
+                at = skip(text, at)
             if at >= end:
                 break
             if text[at] != ",":

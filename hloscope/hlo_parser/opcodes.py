@@ -58,8 +58,8 @@ _ROWS: Final = """
     slice                 | slice                 | slice!ranges>start_indices,limit_indices,strides
     dynamic-slice         | dynamic_slice         | dynamic_slice_sizes!dims>slice_sizes
     dynamic-update-slice  | dynamic_update_slice  |
-    get-dimension-size    | get_dimension_size    | dimensions!dim>dimension
-    set-dimension-size    | set_dimension_size    | dimensions!dim>dimension
+    get-dimension-size    | get_dimension_size    | dimensions!first_dim>dimension
+    set-dimension-size    | set_dimension_size    | dimensions!first_dim>dimension
     gather                | gather                | offset_dims!dims collapsed_slice_dims!dims start_index_map!dims operand_batching_dims?dims start_indices_batching_dims?dims index_vector_dim!int slice_sizes!dims indices_are_sorted?bool
     scatter               | scatter               | update_window_dims!dims inserted_window_dims!dims scatter_dims_to_operand_dims!dims input_batching_dims?dims scatter_indices_batching_dims?dims index_vector_dim!int indices_are_sorted?bool unique_indices?bool to_apply!call
 
@@ -85,9 +85,9 @@ _ROWS: Final = """
     rng-bit-generator     | rng_bit_generator     | algorithm!rng_algorithm>rng_algorithm
     rng-get-and-update-state | rng-get-and-update-state | delta!int
 
-    all-gather            | all_gather            | channel_id?int replica_groups?word constrain_layout?setting dimensions!dim>all_gather_dim use_global_device_ids?bool mode?setting
+    all-gather            | all_gather            | channel_id?int replica_groups?word constrain_layout?setting dimensions!first_dim>all_gather_dim use_global_device_ids?bool mode?setting
     all-reduce            | all_reduce            | channel_id?int replica_groups?word constrain_layout?setting use_global_device_ids?bool mode?setting to_apply!call
-    reduce-scatter        | reduce_scatter        | channel_id?int replica_groups?word constrain_layout?setting use_global_device_ids?bool mode?setting dimensions!dim>scatter_dimension to_apply!call
+    reduce-scatter        | reduce_scatter        | channel_id?int replica_groups?word constrain_layout?setting use_global_device_ids?bool mode?setting dimensions!first_dim>scatter_dimension to_apply!call
     all-to-all            | all_to_all            | channel_id?int replica_groups?word constrain_layout?setting dimensions?dim2>split_dimension,concat_dimension
     ragged-all-to-all     | ragged_all_to_all     | channel_id?int replica_groups?word constrain_layout?setting dimensions?setting
     collective-broadcast  | collective_broadcast  | channel_id?int replica_groups?word constrain_layout?setting

@@ -168,6 +168,14 @@ def read_dim(text: str) -> int:
     return values[0]
 
 
+def read_first_dim(text: str) -> int:
+    """Return the first integer of `{1,0}`: where XLA asks for one, the others have no meaning."""
+    values = read_dims(text)
+    if not values:
+        fail("expected a dimension, found none", text, 0, len(text))
+    return values[0]
+
+
 def write_same(pair: Dims) -> str:
     """Return `{1}` for (1, 1): the text has one dimension for both."""
     if pair[0] != pair[1]:
@@ -392,6 +400,7 @@ KINDS: Final[dict[str, Kind]] = {
     "string": Kind(read_string, quote),
     "dims": Kind(read_dims, write_dims),
     "dim": Kind(read_dim, lambda value: f"{{{value}}}"),
+    "first_dim": Kind(read_first_dim, lambda value: f"{{{value}}}"),
     "dim2": Kind(lambda text: (read_dim(text),) * 2, write_same),
     "pairs": Kind(read_pairs, write_pairs),
     "ranges": Kind(read_ranges, write_ranges),

@@ -74,7 +74,13 @@ def _leaving(type_: Type) -> Callable[[Any], Any]:
     """The function that makes a value one of the declared precision."""
     if isinstance(type_, TupleType):
         parts = [_leaving(part) for part in type_.elements]
-        return lambda values: tuple([f(v) for f, v in zip(parts, values, strict=True)])
+
+        def leave_all(values: Any) -> Any:
+            if len(values) != len(parts):  # what only the op that ends it takes apart
+                return values
+            return tuple([f(v) for f, v in zip(parts, values, strict=True)])
+
+        return leave_all
     if not isinstance(type_, TensorType) or type_.element.kind != "float":
         return lambda value: value
     target, dtype = type_.element, dtype_of(type_.element)

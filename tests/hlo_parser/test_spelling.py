@@ -288,6 +288,7 @@ SAMPLES = {
     "string": '"s"',
     "dims": "{1}",
     "dim": "{1}",
+    "first_dim": "{1}",
     "dim2": "{1}",
     "pairs": "{{0,1}}",
     "ranges": "{[0:4:2]}",

@@ -330,12 +330,35 @@ def combined(c: Random) -> Program:
     return Program(parameters, (Line("r", type_, opcode, tuple(operands), attributes),))
 
 
+def begun(program: Program) -> Program:
+    """The program with its last op begun, updated and ended, as any op of HLO can be."""
+    *before, last = program.lines
+    named = zip(_NAMES, program.parameters, strict=False)
+    types = dict(named) | {line.name: line.type for line in before}
+    given = ", ".join(types[name] for name in last.operands)
+    whole = f"(({given}), {last.type}, u32[])"
+    start = replace(last, name="s", type=whole, opcode=f"{last.opcode}-start")
+    update = Line("u", whole, f"{last.opcode}-update", ("s",), "")
+    done = Line(last.name, last.type, f"{last.opcode}-done", ("u",), "")
+    return replace(program, lines=(*before, start, update, done))
+
+
+_NOT_UPDATED: Final = ("all-gather", "all-reduce", "collective-permute", "copy")
+"""Opcodes with a start and a done of their own, and no update."""
+
+_BEGUN: Final = tuple(
+    begun(p) for p in RIGHT if len(p.lines) == 1 and p.parameters and p.ops[0] not in _NOT_UPDATED
+)
+"""Right programs, asynchronous by the general form of every opcode."""
+
+
 def program_of(seed: int) -> Program:
     """A right program with other types, one to three changes, or both; or a free combination."""
     c = Random(seed)
     if c.random() < 0.2:
         return combined(c)
-    program, changes = c.choice(RIGHT), c.choice((1, 1, 1, 2, 3))
+    right = _BEGUN if c.random() < 0.1 else RIGHT
+    program, changes = c.choice(right), c.choice((1, 1, 1, 2, 3))
     if c.random() < 0.5:
         program, changes = everywhere(program, c), c.choice((0, 0, 0, 1, 2))
     for _ in range(changes):

@@ -16,6 +16,7 @@ from tests.verifier.stablehlo_rows import (
     BINARY_CHLO,
     BITS,
     CHLO,
+    DECOMPOSITION,
     ELEMENTS,
     IMPLICIT,
     IMPLICIT_BITS,
@@ -63,7 +64,7 @@ class Program:
             f'  {left}"{name}"({used}){held}{f" ({regions})" if regions else ""}'
             f" : ({types}) -> ({gives})\n"
             f"  return{f' {names} : {gives}' if names else ''}\n}}\n"
-        )
+        ) + (DECOMPOSITION if "@twice" in held else "")
 
 
 def _type(text: str) -> str:

@@ -72,6 +72,14 @@ REGIONS: Final = {
 }
 """Regions by name."""
 
+DECOMPOSITION: Final = """
+func.func private @twice(%x: tensor<4x3xf32>) -> tensor<4x3xf32> {
+  %r = stablehlo.add %x, %x : tensor<4x3xf32>
+  return %r : tensor<4x3xf32>
+}
+"""
+"""What a `composite` stands for."""
+
 UNARY: Final = """
     abs cbrt ceil cosine exponential exponential_minus_one floor log log_plus_one logistic negate
     round_nearest_afz round_nearest_even rsqrt sign sine sqrt tan tanh
@@ -169,6 +177,7 @@ fft(2x5xcomplex<f32>) {{fft_type = #stablehlo<fft_type IRFFT>, fft_length = arra
 rng(f32 f32 2xi64) {{rng_distribution = #stablehlo<rng_distribution UNIFORM>}} -> ?x?xf32
 rng_bit_generator(2xui64) {{rng_algorithm = #stablehlo<rng_algorithm DEFAULT>}} -> 2xui64 4xui32
 while(4x3xf32) never same -> 4x3xf32
+composite(4x3xf32) {{name = "mine.twice", decomposition = @twice, version = 1 : i32}} -> 4x3xf32
 if(i1 4x3xf32) turned turned -> 3x4xf32
 case(i32 4x3xf32) turned turned turned -> 3x4xf32
 all_gather(4x3xf32) {{all_gather_dim = 0 : i64, {_GROUPS}}} -> 8x3xf32

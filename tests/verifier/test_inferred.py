@@ -22,32 +22,53 @@ from tests.verifier.hlo_programs import Program, program_of
 CHILD: Final = Path(__file__).with_name("inferred_child.py")
 
 _SILENT: Final = r"cannot infer shape for opcode"
+_READ_OTHERWISE: Final = {
+    "broadcast": "without a type, `dimensions` are sizes of new dimensions in front",
+    "scaled-dot": "the scale of the left side is taken for the right side",
+}
+"""Opcodes that mean something else to XLA's reader where their type is not written."""
 _READER_ONLY: Final = (
-    r"Reduction function must take 2 parameters, but takes 4",  # it infers one operand's only
-    r"opcode: opt-barrier",  # it knows no type of it
-    r"scaled-dot",  # it takes the scale of the left side for the right side
-    r"requested_map_dimensions_size",  # dimensions left out are not set
-    r"Dynamic output feature dim on convolution kernel",  # an XLA restriction of sizes at run time
-    r"shape_inference\.cc:\d+\) !operand\.is_unbounded_dynamic\(\)",  # by inference alone
-    r"unexpected attribute",  # those no opcode has are kept; others have tests of their own
+    # It knows no type of it.
+    r"opcode: opt-barrier, error: Unknown operation for unary shape inference",
+    r"opcode: opt-barrier, error: Expected array argument for operand of unary operation",
+    # Where `dimensions` are left out it reads a number that nothing has set.
+    r"requested_map_dimensions_size: \d{15}",
 )
 """What its reader refuses and its verifier, which is not asked here, does not."""
-_ELSEWHERE: Final = (
-    r"broadcast",  # the reader takes `dimensions` for sizes in front
-    r"operand \d of `[\w-]+` has rank \d+, needs \d+",  # scalars are stretched; not by the verifier
-    r"dimension \d+: operand \d of",  # and so are dimensions of size 1
-    r"needs a token",  # the verifier looks at it, inference does not
-    r"`scan`",  # inference does not compare the operands with the body
-    r"`dot` has \d operands",
-    r"expected one dimension, found \d",  # it takes the first, and drops the others
-    r"TransposeOp operand rank",  # declared types of bodies are not inferred
-    r"requires compatible types for non-predicate operands",  # nor are precisions compared
-    r"`map`: element type of operands and computation arguments",
-    r"`sort`",  # inference looks at the operands alone
-    r"`scaled-dot`",  # it takes the scale of the left side for the right side
-    r"gather_c17|scatter_c17|must have compatible sizes",  # XLA leaves batching sizes open
+_VERIFIER_ONLY: Final = (
+    # Inference stretches scalars and dimensions of size 1; no instruction may rely on that.
+    r"operand \d of `[\w-]+` has rank (0, needs \d+|\d+, needs 0)",
+    r"dimension \d+: operand \d of `[\w-]+` has size (1, needs \d+|\d+, needs 1) ",
+    # Inference looks at some operands only.
+    r"operand 1 of `add-dependency` is .*, needs a token",
+    r"`dot` has [34] operands, needs 2",
+    # Inference of `sort` and `scan` looks neither at the body nor at kinds of operands.
+    r"`sort` has 0 operands, needs 1 or more",
+    r"`sort`: comparator ",
+    r"`sort`: dimension attribute value must be in range ",
+    r"`scan`: 'chlo.scan' op operand and body argument \d+ are incompatible",
+    r"operand \d of `(scan|sort)` is \(.*\), needs an array",
+    # XLA leaves open what a slice of a batch that the indices do not have is.
+    r"operand_batching_dims\[\d\] and start_indices_batching_dims\[\d\] must have compatible sizes",
+    r"input_batching_dims\[\d\] and scatter_indices_batching_dims\[\d\] must have compatible sizes",
 )
 """What XLA infers a type for, and other rules of its verifier refuse."""
+_OVERFLOWN: Final = "-9223372036854775808"
+"""How XLA prints an unknown size among those that a scan makes; nobody reads that."""
+
+
+def is_read_otherwise(program: Program) -> bool:
+    """Does XLA's reader infer the type of something else than the verifier checks?"""
+    (line,) = program.lines
+    some_inputs = line.opcode == "reduce-window" and len(line.operands) > 2  # it takes the first
+    return line.opcode in _READ_OTHERWISE or some_inputs
+
+
+def refusal(text: str) -> str:
+    """What the verifier says of the entry first; declared types of bodies are not asked about."""
+    entry = text.index("ENTRY")
+    found = [d for d in hloscope.verify(text) if d.span is None or d.span.start >= entry]
+    return str(found[0]) if found else ""
 
 
 def opinions(texts: list[str]) -> Iterator[list[str] | None]:
@@ -79,22 +100,22 @@ def typed(program: Program, type_: str) -> Program:
 @needs_jaxlib
 def test_xla_infers_types_for_the_same_programs(full: bool) -> None:
     programs = [p for p in map(program_of, range(20_000 if full else 600)) if len(p.lines) == 1]
+    programs = [p for p in programs if not is_read_otherwise(p)]
     differing, both = [], 0
     for program, answer in zip(
         programs, opinions([typed(p, "").text() for p in programs]), strict=True
     ):
-        if answer is None or re.search(_SILENT, answer[1]):
+        if answer is None or re.search(_SILENT, answer[1]) or _OVERFLOWN in answer[1]:
             continue
         verdict, said = answer
+        both += 1
         if verdict == "refuses":
             if not hloscope.verify(program.text()) and not re.search("|".join(_READER_ONLY), said):
                 differing.append((program.text(), said))
-            both += 1
             continue
         inferred = re.findall(r"ROOT r[.\d]* = (.*?) [a-z][a-z0-9-]*\(", said)[-1]
-        wrong = hloscope.verify(typed(program, inferred).text())
-        if wrong and not re.search("|".join(_ELSEWHERE), str(wrong[0])):
-            differing.append((program.text(), str(wrong[0])))
-        both += 1
+        wrong = refusal(typed(program, inferred).text())
+        if wrong and not re.search("|".join(_VERIFIER_ONLY), wrong):
+            differing.append((program.text(), wrong))
     assert both >= len(programs) / 3
     assert not differing, "\n".join(f"{text}{why}" for text, why in differing)

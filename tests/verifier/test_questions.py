@@ -18,6 +18,10 @@ SUM = (
     "taking_a_tuple { x = (f32[], f32[]) parameter(0)"
     " ROOT r = f32[] get-tuple-element(x), index=0 }\n"
     "taking_vectors { x = (f32[3], f32[4]) parameter(0) ROOT r = f32[] constant(0) }\n"
+    "before { x = f32[] parameter(0) y = f32[] parameter(1)"
+    " ROOT r = pred[] compare(x, y), direction=LT }\n"
+    "taking_four { x = f32[4] parameter(0) ROOT r = f32[] constant(0) }\n"
+    "returning_another { x = f32[4] parameter(0) ROOT r = f32[] constant(1) }\n"
 )
 
 
@@ -101,6 +105,8 @@ REFUSED = {
     " b = f16[2] parameter(2) c = s32[2] parameter(3) ROOT r = f32[4] scatter(a, i, c),"
     " update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0},"
     " index_vector_dim=1, to_apply=s",
+    "an attribute that no opcode has": "a = f32[4] parameter(0)"
+    " ROOT r = f32[4] negate(a), brand_new={x=1}",
     "an attribute of another opcode": "a = f32[4] parameter(0)"
     " ROOT r = f32[4] negate(a), dimensions={0}",
     "indices that are no integers": "a = f32[4,3] parameter(0) b = f32[5,1] parameter(1)"
@@ -163,6 +169,22 @@ REFUSED = {
     " ROOT r = f32[2] reduce(a, b), dimensions={1}, to_apply=taking_a_tuple",
     "domain that takes a tuple apart": "a = (f32[4]) parameter(0) ROOT r = f32[4] domain(a),"
     ' domain={kind="sharding", entry={}, exit={}}',
+    "aliasing of what is done": "a = f32[4] parameter(0) t = ((f32[4]), f32[2], s32[])"
+    " slice-start(a), slice={[0:2]} ROOT d = f32[2] slice-done(t), output_to_operand_aliasing={}",
+    "done in another thread": "a = f32[4] parameter(0) t = ((f32[4]), f32[2], s32[])"
+    ' slice-start(a), slice={[0:2]} ROOT d = f32[2] slice-done(t), async_execution_thread="x"',
+    "done of another computation": "a = f32[4] parameter(0) t = ((f32[4]), f32[], s32[])"
+    " async-start(a), calls=taking_four ROOT d = f32[] async-done(t), calls=returning_another",
+    "done on no channel": "a = f32[4] parameter(0) t = token[] after-all() u = (f32[4], u32[],"
+    " token[]) send(a, t), channel_id=1 ROOT d = token[] send-done(u)",
+    "done on a channel": "a = f32[4] parameter(0) t = token[] after-all() u = (f32[4], u32[],"
+    " token[]) send(a, t) ROOT d = token[] send-done(u), channel_id=1",
+    "output features that have a bound only": "a = f32[1,6,2] parameter(0)"
+    " b = f32[3,2,<=4] parameter(1) ROOT r = f32[1,4,<=4] convolution(a, b), window={size=3},"
+    " dim_labels=b0f_0io->b0f",
+    "parts of two precisions": "a = f32[4] parameter(0) b = f64[4] parameter(1)"
+    " ROOT r = c64[4] complex(a, b)",
+    "a complex number that is no pair": "ROOT r = c64[] constant(2)",
     "nan of a payload that e4m3fn lacks": "ROOT r = f8e4m3fn[] constant(nan(0x1))",
 }
 
@@ -175,8 +197,6 @@ def test_wrong_programs_are_refused(name: str) -> None:
 
 
 ACCEPTED = {
-    "an attribute that no opcode has": "a = f32[4] parameter(0)"
-    " ROOT r = f32[4] negate(a), brand_new={x=1}",
     "bodies in another precision": "a = bf16[4] parameter(0) b = f32[] parameter(1)"
     " ROOT r = f32[] reduce(a, b), dimensions={0}, to_apply=s",
     "a reduction that starts as an array": "a = f32[4] parameter(0) t = f32[4]"
@@ -191,6 +211,17 @@ ACCEPTED = {
     " start_index_map={0,1}, index_vector_dim=1, slice_sizes={2,1}",
     "real products of complex numbers": "a = c64[4,3] parameter(0) ROOT r = f32[4,4] dot(a, a),"
     " lhs_contracting_dims={1}, rhs_contracting_dims={1}",
+    "nothing between commas": "a = f32[] parameter(0) ROOT r = f32[] add(,a,, f32[],, a)",
+    "the first of several dimensions": "a = f32[4,3] parameter(0)"
+    " ROOT r = s32[] get-dimension-size(a), dimensions={1,0}",
+    "features of one unknown number": "a = f32[1,6,?] parameter(0) b = f32[3,?,4] parameter(1)"
+    " ROOT r = f32[1,4,4] convolution(a, b), window={size=3}, dim_labels=b0f_0io->b0f",
+    "an order of complex numbers": "a = c64[4,3] parameter(0)"
+    " ROOT r = (c64[4,2], s32[4,2]) topk(a), k=2, largest=true",
+    "a map in another precision": "a = f16[4] parameter(0) b = bf16[4] parameter(1)"
+    " ROOT r = f32[4] map(a, b), dimensions={0}, to_apply=s",
+    "an order in another precision": "a = f16[4] parameter(0)"
+    " ROOT r = f16[4] sort(a), dimensions={0}, to_apply=before",
     "a part in another precision": "a = c64[4] parameter(0) ROOT r = bf16[4] real(a)",
     "a slice in another precision": "a = f32[4] parameter(0)"
     " ROOT r = bf16[2] slice(a), slice={[1:3]}",

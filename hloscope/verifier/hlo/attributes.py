@@ -1,4 +1,4 @@
-"""Attributes that belong to other opcodes.
+"""Attributes that an opcode does not have.
 
 Source: XLA `hlo_parser.cc`, which takes no other attributes than an opcode's own and `COMMON`.
 """
@@ -10,26 +10,29 @@ from typing import Final
 
 from hloscope.errors import Diagnostic
 from hloscope.hlo_parser.nodes import TextInstruction
-from hloscope.hlo_parser.opcodes import COMMON, SPELLINGS
+from hloscope.hlo_parser.opcodes import COMMON
 from hloscope.ir.graph import Instruction
-from hloscope.ops.control import AsyncDone, AsyncStart, AsyncUpdate
+from hloscope.ir.op import Op
+from hloscope.ops.control import AsyncDone, AsyncStart, AsyncUpdate, UnknownOp
 from hloscope.verifier.hlo.types import opcode
 
-_OF_OTHERS: Final = {name for row in SPELLINGS.values() for name in row.attributes} - {*COMMON}
-"""Names that mean something for some opcode; nobody knows what the others are for."""
-
-_OF_ASYNCHRONOUS: Final = {"async_execution_thread", "output_to_operand_aliasing"}
+_THREAD: Final = "async_execution_thread"
+_OF_ASYNCHRONOUS: Final[dict[type[Op], tuple[str, ...]]] = {
+    AsyncStart: (_THREAD, "output_to_operand_aliasing"),
+    AsyncUpdate: (_THREAD,),
+    AsyncDone: (_THREAD,),
+}
 
 
 def check_attributes(ins: Instruction) -> Iterator[Diagnostic]:
-    """Has the instruction an attribute that other opcodes have, but not its own?
+    """Has the instruction an attribute that its opcode does not have?
 
-    One that no opcode has may be of a newer version of XLA, and is let pass.
+    Reading keeps it: it may be of a newer version of XLA, as an opcode nobody knows is.
     """
+    if isinstance(ins.op, UnknownOp):
+        return
     extras = ins.known_extras if isinstance(ins, TextInstruction) else ins.extras
     for name, _ in extras:
-        if name not in _OF_OTHERS:
-            continue
-        if name in _OF_ASYNCHRONOUS and isinstance(ins.op, AsyncStart | AsyncUpdate | AsyncDone):
+        if name in COMMON or name in _OF_ASYNCHRONOUS.get(type(ins.op), ()):
             continue
         yield Diagnostic(f"`{opcode(ins)}` has no attribute `{name}`", ins.span)

@@ -92,10 +92,13 @@ def check_channels(module: Module) -> Iterator[Diagnostic]:
     for computation in module:
         for ins in computation:
             op = ins.op
-            if isinstance(op, SendDone | RecvDone) and op.channel_id and ins.operands:
+            if isinstance(op, SendDone | RecvDone) and ins.operands:
                 start = ins.operands[0].op
-                if isinstance(start, Send | Recv) and start.channel_id not in (None, op.channel_id):
-                    message = (
-                        f"channel {op.channel_id}, {ins.operands[0].name} has {start.channel_id}"
-                    )
+                if isinstance(start, Send | Recv) and start.channel_id != op.channel_id:
+                    have, want = (_channel(x.channel_id) for x in (op, start))
+                    message = f"it has {have}, `{ins.operands[0].name}` {want}"
                     yield Diagnostic(message, ins.span)
+
+
+def _channel(number: int | None) -> str:
+    return "no channel" if number is None else f"channel {number}"

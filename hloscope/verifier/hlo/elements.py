@@ -8,6 +8,7 @@ Source: XLA `shape_inference.cc` (`InferUnaryOpShape`, `InferElementwiseBinaryOp
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Final
 
 from hloscope.errors import VerifyError
@@ -16,10 +17,10 @@ from hloscope.hlo_parser.types import print_type
 from hloscope.ir.graph import Instruction
 from hloscope.ir.op import Op
 from hloscope.ir.types import BufferType, ElementType, TensorType, Type
-from hloscope.ops.elementwise import Convert, StochasticConvert
+from hloscope.ops.elementwise import ELEMENTWISE, Convert, StochasticConvert
 from hloscope.ops.gather_scatter import Scatter
 from hloscope.ops.linalg import TriangularSolve
-from hloscope.ops.reduction import Reduce
+from hloscope.ops.reduction import Map, Reduce, Sort
 from hloscope.ops.windows import ReduceWindow, SelectAndScatter
 
 _ROWS: Final = """
@@ -93,6 +94,12 @@ def _convert(ins: Instruction) -> None:
             raise VerifyError(f"random bits of {random} for {operand}, need to be as wide")
 
 
+def _complex(ins: Instruction) -> None:
+    real, imaginary = [_element(o.type) for o in ins.operands]
+    if real != imaginary:
+        raise VerifyError(f"parts are of {real} and {imaginary}, need to be of one element type")
+
+
 def _scatter(ins: Instruction) -> None:
     _check_kind(ins, len(ins.operands) // 2, ("signed", "unsigned"))
     _check_body(ins)
@@ -118,8 +125,27 @@ def _check_body(ins: Instruction) -> None:
             raise VerifyError(f"parameter {i} of {body.name} is of {want}, what it gets of {have}")
 
 
+def in_precision_of_body(ins: Instruction) -> tuple[Type, ...]:
+    """Types of the operands, floats of those that a body takes as it declares them."""
+    types = tuple([o.type for o in ins.operands])
+    if not isinstance(ins.op, Map | Sort) or not ins.calls:
+        return types
+    step = 2 if isinstance(ins.op, Sort) else 1
+    taken = ins.calls[0].arguments[::step]
+    pairs = zip(types, taken, strict=False)
+    return (*[_in_precision(*pair) for pair in pairs], *types[len(taken) :])
+
+
+def _in_precision(type_: Type, parameter: Type) -> Type:
+    if not isinstance(type_, TensorType) or not isinstance(parameter, TensorType):
+        return type_
+    is_float = type_.element.kind == parameter.element.kind == "float"
+    return replace(type_, element=parameter.element) if is_float else type_
+
+
 _RULES: Final[dict[type[Op], Callable[[Instruction], None]]] = {
     Convert: _convert,
+    ELEMENTWISE["complex"]: _complex,
     Reduce: _check_body,
     ReduceWindow: _check_body,
     Scatter: _scatter,

@@ -16,12 +16,15 @@ def placed(type_: Type) -> Type:
     >>> from hloscope.hlo_parser.types import parse_type, print_type
     >>> print_type(placed(parse_type("(f32[<=4,3], s32[])")))
     '(f32[4,3], s32[])'
+    >>> print_type(placed(parse_type("f32[<=4,?]")))
+    'f32[4,?]'
     """
     match type_:
         case TensorType() if type_.bounds:
             pairs = zip(type_.sizes, type_.bounds, strict=True)
             sizes = tuple([bound if size is None else size for size, bound in pairs])
-            return TensorType(type_.element, sizes, type_.layout)
+            open_ones = (None,) * type_.rank if None in sizes else ()
+            return TensorType(type_.element, sizes, type_.layout, open_ones)
         case TupleType():
             return TupleType(tuple(map(placed, type_.elements)))
         case _:

@@ -25,6 +25,8 @@ _ENDS: Final = {
 }
 """What the operand of each of these has to be."""
 
+_THREAD: Final = "async_execution_thread"
+
 _CONVERTING: Final = (AllGather, AllReduce, CollectivePermute)
 """Ops with a done of their own, which may declare another precision."""
 
@@ -61,6 +63,7 @@ def _ending(ins: Instruction, starts: tuple[type, ...]) -> Iterator[Diagnostic]:
     if not isinstance(ins.op, AsyncDone | AsyncUpdate):
         return
     start = _start_of(operand)
+    yield from _of_another(ins, start)
     begun, ended = _begins(start), ins.op.wrapped_name
     if begun and ended and begun != ended:
         message = f"`{opcode(ins)}` ends `{start.name}`, which is a `{begun}-start`"
@@ -73,6 +76,16 @@ def _ending(ins: Instruction, starts: tuple[type, ...]) -> Iterator[Diagnostic]:
     elif not same(operand.type, ins.type):
         have, want = (print_type(t, layout=False) for t in (ins.type, operand.type))
         yield Diagnostic(f"`async-update` is declared {have}, its operand is {want}", ins.span)
+
+
+def _of_another(ins: Instruction, start: Instruction) -> Iterator[Diagnostic]:
+    """Is a thread or computation named that is not its start's?"""
+    have, want = (dict(getattr(i.op, "settings", ())).get(_THREAD) for i in (ins, start))
+    if have is not None and have.strip('"') != (want or "main").strip('"'):
+        yield Diagnostic(f"{_THREAD} is {have}, that of `{start.name}` {want or 'main'}", ins.span)
+    if ins.calls and ins.calls != start.calls:
+        message = f"`{opcode(ins)}` names {ins.calls[0].name}, `{start.name}` calls another"
+        yield Diagnostic(message, ins.span)
 
 
 def _fit(start: Instruction) -> Callable[[Type, Type], bool]:

@@ -5,6 +5,7 @@ Number and kinds of operands and the kind of the result are as their signatures 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from math import prod
 from typing import Any, Final
@@ -83,6 +84,9 @@ def _constant(ins: Instruction) -> None:
     if isinstance(ins.type, TensorType) and None in _most(ins.type):
         raise VerifyError(f"it is declared {_text(ins.type)}, needs known sizes")
     text = ins.op.literal
+    is_complex = isinstance(ins.type, TensorType) and ins.type.element.kind == "complex"
+    if is_complex and re.search(r"\d", text) and "(" not in text:
+        raise VerifyError(f"`{text}` is no complex number, which is written `(real, imaginary)`")
     if len(text) > _MOST_LITERAL or "..." in text:
         return
     try:
@@ -194,8 +198,6 @@ def _random_bits(ins: Instruction) -> None:
 
 
 def _top_k(ins: Instruction) -> None:
-    if _array(ins.operands[0].type).element.kind == "complex":
-        raise VerifyError("complex numbers have no order")
     ins.op.verify(_types(ins), _parts(ins, "values", "indices"))
 
 
@@ -204,23 +206,38 @@ def _anything(ins: Instruction) -> None:
 
 
 def _convolution(ins: Instruction) -> None:
-    """Operands may have different element types; the kernel's sizes and the features are known.
+    """Operands may have different element types; the kernel's window and its features are known.
 
-    Source: XLA `shape_inference.cc` (`InferConvolveShape`), which compares them as numbers.
+    Source: XLA `shape_inference.cc` (`InferConvolveShape`), which compares them as numbers: input
+    features may be unknown on both sides.
     """
     assert isinstance(ins.op, Convolution)
     lhs, rhs = _types(ins)
     feature = ins.op.dimensions.input_feature
     if isinstance(lhs, TensorType) and isinstance(rhs, TensorType):
-        is_known = feature >= lhs.rank or lhs.sizes[feature] is not None
-        if not (is_known and rhs.is_static):
+        features = ins.op.dimensions.kernel_input_feature
+        pair = [t.sizes[d] for t, d in ((lhs, feature), (rhs, features)) if d < t.rank]
+        unknown = [d for d, size in enumerate(rhs.sizes) if size is None and d != features]
+        if unknown or len({size is None for size in pair}) > 1:
             raise VerifyError(
                 f"operands are {_text(lhs)} and {_text(rhs)}, need a kernel of known sizes and a"
-                " known number of input features"
+                " number of input features that both know or neither"
             )
     inferred = ins.op.infer(_types(ins))
     assert isinstance(inferred, TensorType)
     check_declared_sizes(inferred, (ins.type,), "convolution_c25")
+
+
+def check_features(ins: Instruction) -> None:
+    """Check that the kernel of a convolution has as many output features at any time.
+
+    Raises:
+        VerifyError: Their number has a bound only.
+    """
+    assert isinstance(ins.op, Convolution)
+    rhs, feature = ins.operands[1].type, ins.op.dimensions.kernel_output_feature
+    if isinstance(rhs, TensorType) and feature < rhs.rank and rhs.sizes[feature] is None:
+        raise VerifyError(f"the kernel is {_text(rhs)}, needs a known number of output features")
 
 
 OWN_RULES: Final[dict[type[Op], Callable[[Instruction], Any]]] = {

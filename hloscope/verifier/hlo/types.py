@@ -34,9 +34,9 @@ from hloscope.ops.gather_scatter import Gather, Scatter
 from hloscope.ops.infer_util import bare, leaves, packed
 from hloscope.ops.slicing import DynamicUpdateSlice
 from hloscope.ops.transfers import RecvDone, Send, SendDone
-from hloscope.verifier.hlo.elements import check_elements
+from hloscope.verifier.hlo.elements import check_elements, in_precision_of_body
 from hloscope.verifier.hlo.likeness import alike, bounds_of, is_placed, like, placed
-from hloscope.verifier.hlo.rules import OWN_RULES
+from hloscope.verifier.hlo.rules import OWN_RULES, check_features
 
 
 def check_type(ins: Instruction) -> Iterator[Diagnostic]:
@@ -85,6 +85,8 @@ def _check(ins: Instruction) -> None:
     if needed is not None and not (needed.takes(operands) and needed.gives(ins.type)):
         needed.refuse(opcode(ins), operands, ins.type)
     if not all(map(is_placed, (ins.type, *operands))):
+        if isinstance(ins.op, Convolution):
+            check_features(ins)
         if isinstance(ins.op, _HANDING_ON) and bounds_of(ins.type) != bounds_of(operands[0]):
             raise IncompatibleTypesError((bare(operands[0]),), (ins.type,))
         ins = _placed(ins)
@@ -99,7 +101,7 @@ def _check(ins: Instruction) -> None:
             return
         results = (ins.type,) if _is_one(ins) else leaves(ins.type)
         check_elements(ins)
-        ins.op.verify(operands, results, ins.calls)
+        ins.op.verify(in_precision_of_body(ins), results, ins.calls)
     except IncompatibleTypesError as error:
         wider = isinstance(ins.op, _WIDENING)
         if isinstance(ins.op, _EXACT) or not alike(error.inferred, error.declared, wider=wider):
