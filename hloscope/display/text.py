@@ -61,7 +61,8 @@ def headline(ins: Instruction, opcode: str) -> str:
         case Parameter(number):
             inside = str(number)
         case Constant(literal):
-            inside = literal if len(literal) <= 24 else f"{literal[:20]} …"
+            text = str(literal)
+            inside = text if len(text) <= 24 else f"{text[:20]} …"
         case _:
             inside = brief_list(ins.operands, lambda o: o.name)
     return f"{ins.name} = {brief_type(ins.type)} {opcode}({inside})"

@@ -36,7 +36,7 @@ def origin_text(origin: Instruction) -> str:
     match origin.op:
         case Parameter(number):
             return f"parameter({number})"
-        case Constant(literal) if "{" not in literal:
+        case Constant(literal) if "{" not in str(literal):
             return f"constant({literal})"
         case _:
             return origin.name

@@ -20,9 +20,9 @@ from hloscope.affine import (
     minimum,
     substitute,
 )
-from hloscope.fusion.literals import integers
 from hloscope.indexing import Accesses, Constraint, IndexingMap, Precision
 from hloscope.ir.graph import Instruction
+from hloscope.ir.literal import Literal
 from hloscope.ir.op import Op
 from hloscope.ir.types import TensorType, Type
 from hloscope.ops.elementwise import ELEMENTWISE, Compare, Elementwise
@@ -274,9 +274,9 @@ def _fits(bounds: Interval, type: Type) -> bool:
     return limits is not None and bounds.is_finite and limits.contains(bounds)
 
 
-def _constant(literal: str, type: TensorType, index: Index) -> Expr | None:
+def _constant(literal: Literal, type: TensorType, index: Index) -> Expr | None:
     """An element of a constant: all equal, at a fixed place, or growing evenly along each axis."""
-    elements, shape = integers(literal, type), type.shape
+    elements, shape = literal.integers(type), type.shape
     if not elements:
         return None
     if len(set(elements)) == 1:

@@ -11,22 +11,19 @@ import re
 from functools import cache
 from itertools import chain
 from math import ceil, log10, prod
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from hloscope.errors import UnsupportedError
 from hloscope.hlo_parser.attributes import fail, inside, shortened, split_list
 from hloscope.hlo_parser.types import parse_type
+from hloscope.ir.arrays import ml_dtypes, numpy, numpy_dtype
+from hloscope.ir.literal import MOST_WRITTEN, Literal
 from hloscope.ir.types import ELEMENT_TYPES, Dims, ElementType, TensorType, TupleType, Type
 from hloscope.lazy import pattern
 from hloscope.limits import refuse_many_dimensions
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    Array: TypeAlias = npt.NDArray[Any]
-
-    Value: TypeAlias = "Array | tuple[Value, ...]"
+    from hloscope.ir.arrays import Array, Value
 
 _COMMENT: Final = pattern(r"/\*.*?\*/", re.DOTALL)
 _PAIR: Final = pattern(r"\(\s*([^(),\s]+)\s*,\s*([^(),\s]+)\s*\)")
@@ -35,39 +32,41 @@ _SEPARATOR: Final = pattern(r"[{},\s]+")
 _NAN: Final = pattern(r"(-?)nan(?:\(0x([0-9a-fA-F]+)\))?")
 _TYPED: Final = pattern(r"([a-z]\w*\[[^\[\]]*\](?:\{[^{}]*\})?)\s+")
 _BOOLS: Final = {"true": True, "false": False}
+_INTEGER: Final = re.compile(r"-?\d+|true|false")
 _MOST_BITS: Final = 1 << 33
 """Size of the largest array made from a literal that does not list its elements."""
 _IEEE: Final = frozenset(("f8e3m4", "f8e4m3", "f8e5m2", "bf16", "f16", "f32", "f64"))
 """Element types whose NaNs have a payload."""
 
 
-def numpy() -> Any:
-    """Return the numpy module."""
-    import numpy
+class HloLiteral(Literal):
+    """A literal of HLO: its text."""
 
-    return numpy
+    __slots__ = ()
+
+    @property
+    def is_elided(self) -> bool:
+        """Is it `{...}`?"""
+        return "..." in self.written
+
+    def array(self, type: Type) -> Value:
+        """See `literal_value`."""
+        return literal_value(type, self.written)
+
+    def _integers(self, type: TensorType) -> tuple[int, ...] | None:
+        text: str = self.written
+        if len(text) > MOST_WRITTEN or self.is_elided:
+            return None
+        if "{" not in text and type.num_elements != 1:  # the first element, the others are 0
+            return None
+        return tuple([int(_BOOLS.get(word, word)) for word in _INTEGER.findall(text)])
 
 
-def ml_dtypes() -> Any:
-    """Return the ml_dtypes module."""
-    import ml_dtypes
-
-    return ml_dtypes
-
-
-@cache
-def numpy_dtype(element: ElementType) -> np.dtype[Any]:
-    """Return the numpy (or ml_dtypes) type of an element type.
-
-    Raises:
-        ValueError: Tokens and opaque values have none.
-    """
-    np = numpy()
-    if not element.numpy:
-        raise ValueError(f"elements of type {element.name} have no value")
-    if element.numpy == "bool" or hasattr(np, element.numpy):
-        return np.dtype(element.numpy)  # type: ignore[no-any-return]
-    return np.dtype(getattr(ml_dtypes(), element.numpy))  # type: ignore[no-any-return]
+def literal_text(literal: Literal, type_: Type) -> str:
+    """Return a literal in HLO: as written there, or the value of one of another language."""
+    if isinstance(literal, HloLiteral):
+        return str(literal)
+    return print_literal(type_, literal.array(type_))
 
 
 # ----------------------------------------------------------------------------------- reading

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from hloscope.errors import ParseError
 from hloscope.hlo_parser.attributes import split_attributes
+from hloscope.hlo_parser.literals import HloLiteral
 from hloscope.hlo_parser.opcodes import COMMON, SPELLINGS
 from hloscope.hlo_parser.scanner import NAME, without_comments
 from hloscope.hlo_parser.spelling import is_opcode, read_op
@@ -48,7 +49,7 @@ Variant = tuple[Op, Calls, tuple[Any, ...], Pairs]
 def _unadorned(opcode: str, inside: str) -> Variant | None:
     """Return what `read_op` would for a parameter or constant without attributes."""
     if opcode == "constant":
-        return Constant(inside.strip()), (), (), ()
+        return Constant(HloLiteral(inside.strip())), (), (), ()
     return (Parameter(int(inside)), (), (), ()) if inside.isdecimal() else None
 
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from hloscope.errors import UnsupportedError, VerifyError
 from hloscope.hlo_parser.brief import brief_list, brief_type
+from hloscope.hlo_parser.literals import literal_text
 from hloscope.hlo_parser.spelling import CALL, template
 from hloscope.hlo_parser.types import print_type
 from hloscope.ir.graph import Computation, Instruction, Module
@@ -228,8 +229,8 @@ class _Printer:
 
     def literal(self, op: Constant, type_: Type) -> str:
         if self.style.large_constants or not isinstance(type_, TensorType):
-            return op.literal
-        return op.literal if type_.num_elements <= _MOST_ELEMENTS else "{...}"
+            return literal_text(op.literal, type_)
+        return literal_text(op.literal, type_) if type_.num_elements <= _MOST_ELEMENTS else "{...}"
 
     def extras(self, ins: Instruction) -> str:
         style = self.style

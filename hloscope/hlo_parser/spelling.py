@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 from hloscope.errors import ParseError, UnsupportedError
 from hloscope.hlo_parser.attributes import Attribute as Part
 from hloscope.hlo_parser.attributes import fail, moved, near, split_attributes
+from hloscope.hlo_parser.literals import HloLiteral
 from hloscope.hlo_parser.opcodes import COMMON, GROUPS, OPCODES, SPELLINGS, Attribute, Spelling
 from hloscope.hlo_parser.values import read_call, read_calls
 from hloscope.ir.graph import Instruction
@@ -255,7 +256,7 @@ def _first_fields(
             fail(f"expected a parameter number, found `{inside}`", inside, 0, len(inside))
         return {"number": int(inside)}
     if spelling.op is Constant:
-        return {"literal": inside.strip()}
+        return {"literal": HloLiteral(inside.strip())}
     if spelling.op is Case:
         branches = {"true_computation", "false_computation"} & given.keys()
         if len(branches) == 1 or bool(branches) == ("branch_computations" in given):

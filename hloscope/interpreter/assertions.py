@@ -16,9 +16,9 @@ from hloscope.interpreter.custom_call import implements
 from hloscope.interpreter.observing import probed
 from hloscope.interpreter.registry import Kernel, Site, evaluates
 from hloscope.interpreter.values import Array, EvaluationError, Value
+from hloscope.ir.floats import decode
 from hloscope.ir.types import TensorType
 from hloscope.mlir.attributes import Attribute, DenseAttr, FloatAttr, IntegerAttr
-from hloscope.mlir.floats import decode
 from hloscope.mlir.literals import to_array
 from hloscope.mlir.parser import parse_attribute
 from hloscope.mlir.types import type_text

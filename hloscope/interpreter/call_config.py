@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 from hloscope.errors import HloscopeError
+from hloscope.ir.floats import decode
 from hloscope.ir.graph import Instruction
 from hloscope.limits import read_json
 from hloscope.mlir.attributes import (
@@ -20,7 +21,6 @@ from hloscope.mlir.attributes import (
     StringAttr,
     UnitAttr,
 )
-from hloscope.mlir.floats import decode
 from hloscope.mlir.parser import parse_attribute
 from hloscope.mlir.types import type_text
 

@@ -7,9 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from hloscope.hlo_parser.literals import ml_dtypes
 from hloscope.interpreter.values import Array
-from hloscope.lazy import dataclass
+from hloscope.ir.arrays import ml_dtypes
 
 FAR: Final = (1 << 64) - 1
 """Distance of two values one of which is not finite, unless they are the same."""

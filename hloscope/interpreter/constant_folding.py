@@ -9,16 +9,14 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from hloscope.errors import HloscopeError
-from hloscope.hlo_parser.literals import print_literal
 from hloscope.interpreter.evaluate import evaluate
 from hloscope.interpreter.liveness import PURE, STRUCTURE
 from hloscope.interpreter.values import Value, byte_size
 from hloscope.interpreter.world import World
 from hloscope.ir.graph import Body, Computation, Instruction, Module
+from hloscope.ir.literal import ComputedLiteral
 from hloscope.ir.types import Layout, QuantizedType, TensorType, TupleType
 from hloscope.ir.views import captured
-from hloscope.mlir.literals import dense_text, from_array
-from hloscope.mlir.types import type_text
 from hloscope.ops.control import (
     Call,
     Fusion,
@@ -327,22 +325,21 @@ class _Maker:
         if array.size > 1 and _is_splat(array):
             layout = Layout(()) if ins.type.layout else None
             scalar = TensorType(ins.type.element, (), layout)
-            one = array.reshape(-1)[0]
+            one = array.reshape(-1)[:1].reshape(())
             name = f"{ins.name}.element"
             while name in computation.body.by_name:
                 name += "_"
-            part = Instruction(name, scalar, Constant(print_literal(scalar, one)))
+            part = Instruction(name, scalar, Constant(ComputedLiteral(one)))
             whole = Instruction(ins.name, ins.type, BroadcastInDim(()), (part,), extras=extras)
             return [part, self._keep(ins, whole)]
-        literal = Constant(print_literal(ins.type, array))
+        literal = Constant(ComputedLiteral(array))
         return [self._keep(ins, Instruction(ins.name, ins.type, literal, extras=extras))]
 
 
 def _constant(ins: Instruction, value: Any) -> Instruction:
     """The constant of StableHLO."""
     type_ = bare(ins.type)
-    literal = f"{dense_text(from_array(_array(value), type_))} : {type_text(type_)}"
-    return Instruction(ins.name, ins.type, Constant(literal, type_))
+    return Instruction(ins.name, ins.type, Constant(ComputedLiteral(_array(value), type_)))
 
 
 def _array(value: Any) -> np.ndarray[Any, Any]:

@@ -16,9 +16,9 @@ from hloscope.errors import UnsupportedError
 from hloscope.interpreter.elementwise import comparison, plain_function
 from hloscope.interpreter.registry import Kernel, Site, evaluates
 from hloscope.interpreter.values import EvaluationError, dtype_of
+from hloscope.ir.floats import decode
 from hloscope.ir.types import ELEMENT_TYPES, ElementType, TensorType, Type
 from hloscope.mlir.attributes import BoolAttr, DenseAttr, FloatAttr, IntegerAttr
-from hloscope.mlir.floats import decode
 from hloscope.mlir.literals import to_array
 from hloscope.mlir.parser import parse_attribute
 from hloscope.ops.control import UnknownOp

@@ -12,14 +12,10 @@ from typing import Any, Final
 import numpy as np
 
 from hloscope.errors import UnsupportedError
-from hloscope.hlo_parser.literals import literal_value
 from hloscope.interpreter.bits import packed_bits, rebit
 from hloscope.interpreter.registry import Kernel, Site, evaluates
 from hloscope.interpreter.values import Array, EvaluationError, Value, dtype_of
-from hloscope.ir.types import Layout, TensorType
-from hloscope.mlir.attributes import DenseAttr
-from hloscope.mlir.literals import to_array
-from hloscope.mlir.parser import parse_attribute
+from hloscope.ir.types import Layout, TensorType, TupleType, Type
 from hloscope.ops.base import Dims
 from hloscope.ops.shape import (
     Bitcast,
@@ -54,34 +50,16 @@ def _once(make: Callable[[], Value]) -> Kernel:
 
 @evaluates(Constant)
 def _constant(op: Constant, at: Site) -> Kernel:
-    type_ = at.ins.type
-    if op.value_type is None and not op.literal.startswith("dense"):
-        return _once(lambda: _scalars(literal_value(type_, op.literal)))
-
-    def make() -> Value:
-        array = to_array(_dense(op))
-        dtype = dtype_of(at.result.element)
-        return _scalars(array if array.dtype == dtype else array.astype(dtype))
-
-    return _once(make)
+    return _once(lambda: _of_type(op.literal.array(at.ins.type), at.ins.type))
 
 
-def _dense(op: Constant) -> DenseAttr:
-    """The literal of a constant of StableHLO; what it says has been read and checked before."""
-    text, end = op.literal, op.literal.find("> : ")
-    if op.value_type is not None and end > 0 and text.startswith("dense<"):
-        return DenseAttr(text[len("dense<") : end], op.value_type)
-    literal = parse_attribute(text)
-    if not isinstance(literal, DenseAttr):
-        raise UnsupportedError("the value of this constant is not in the program")
-    return literal
-
-
-def _scalars(value: Any) -> Value:
+def _of_type(value: Any, type_: Type) -> Value:
     """Arrays without dimensions as numpy's scalars, with which it computes faster."""
-    if isinstance(value, tuple):
-        return tuple(map(_scalars, value))
-    return value if value.shape else value[()]  # type: ignore[no-any-return]
+    if isinstance(type_, TupleType):
+        return tuple(map(_of_type, value, type_.elements))
+    assert isinstance(type_, TensorType)
+    array = value.astype(dtype_of(type_.element), copy=False)
+    return array if array.shape else array[()]  # type: ignore[no-any-return]
 
 
 @evaluates(Iota)

@@ -10,8 +10,8 @@ import numpy as np
 
 from hloscope.interpreter.memory import claim
 from hloscope.interpreter.values import Array, Value
+from hloscope.ir.floats import FORMATS, format_float
 from hloscope.ir.types import ElementType, QuantizedType, TensorType, TupleType, Type
-from hloscope.mlir.floats import FORMATS, format_float
 from hloscope.mlir.types import type_text
 
 _PER_ELEMENT: Final = 64

@@ -1,6 +1,6 @@
 """Values the interpreter computes with: numpy arrays, tuples of values, tokens.
 
-A tensor is a numpy array of the element type's dtype (`hlo_parser.literals.numpy_dtype`; a
+A tensor is a numpy array of the element type's dtype (`ir.arrays.numpy_dtype`; a
 quantized one holds its storage integers).  Its type is that of the instruction; its shape is the
 actual one, also where the type leaves it open.  Arrays are never written to once they are made.
 """
@@ -11,7 +11,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from hloscope.errors import HloscopeError, UnsupportedError
-from hloscope.hlo_parser.literals import numpy_dtype
+from hloscope.ir.arrays import numpy_dtype
 from hloscope.ir.types import (
     ElementType,
     QuantizedType,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final, TypeAlias
 
+from hloscope.ir.floats import FORMATS, format_float
 from hloscope.ir.types import ElementType, Type
 from hloscope.mlir.attributes import (
     ArrayAttr,
@@ -27,7 +28,6 @@ from hloscope.mlir.attributes import (
     VerbatimAttr,
 )
 from hloscope.mlir.escape import bare_or_quoted, quoted, symbol
-from hloscope.mlir.floats import FORMATS, format_float
 from hloscope.mlir.literals import dense_text
 from hloscope.mlir.types import F64, I64, type_text
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from hloscope.ir.floats import FORMATS, encode
 from hloscope.ir.types import ElementType, TensorType, Type, VectorType
 from hloscope.lazy import pattern
 from hloscope.mlir.attributes import (
@@ -18,7 +19,6 @@ from hloscope.mlir.attributes import (
     IntegerAttr,
 )
 from hloscope.mlir.dense import LiteralError, check_brackets, check_dense, limits
-from hloscope.mlir.floats import FORMATS, encode
 from hloscope.mlir.lexer import STRING
 from hloscope.mlir.parser_locations import LocationParser
 from hloscope.mlir.types import F64, I1, I64, type_text

@@ -6,10 +6,10 @@ import re
 from functools import cache
 from typing import Final
 
+from hloscope.ir.floats import FORMATS, decode
 from hloscope.ir.types import DialectType, ElementType, Type
 from hloscope.lazy import pattern
 from hloscope.mlir.asm import AsmParser
-from hloscope.mlir.floats import FORMATS, decode
 from hloscope.mlir.types import (
     ELEMENTS,
     double_text,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from hloscope.ir.floats import encode, format_float
 from hloscope.ir.types import (
     ELEMENT_TYPES,
     BufferType,
@@ -20,8 +21,6 @@ from hloscope.ir.types import (
     UnrankedTensorType,
     VectorType,
 )
-from hloscope.lazy import pattern
-from hloscope.mlir.floats import encode, format_float
 
 _FLOATS: Final = (
     "f4E2M1FN f6E2M3FN f6E3M2FN f8E3M4 f8E4M3 f8E4M3B11FNUZ f8E4M3FN f8E4M3FNUZ f8E5M2 f8E5M2FNUZ"

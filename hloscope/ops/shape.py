@@ -8,6 +8,7 @@ from math import prod
 from typing import ClassVar
 
 from hloscope.errors import Name, Said, said
+from hloscope.ir.literal import Literal
 from hloscope.ir.op import IncompatibleTypesError
 from hloscope.ir.types import (
     ELEMENT_TYPES,
@@ -325,26 +326,22 @@ class Iota(Op):
 
 @op("constant")
 class Constant(Op):
-    """A literal, kept as written until somebody asks for its value.
+    """A value; where a type is written with the literal, the result is of that type."""
 
-    `value_type` is the type written with the literal; HLO writes none.
-    """
-
-    literal: str
-    value_type: Type | None = None
+    literal: Literal
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 0)
-        if self.value_type is None:
+        if self.literal.type is None:
             return super().infer(operands, calls)
-        return bare(self.value_type)
+        return bare(self.literal.type)
 
     def verify(
         self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
     ) -> None:
-        if self.value_type is None:
+        if self.literal.type is None:
             return
-        inferred, result = bare(self.value_type), bare(results[0])
+        inferred, result = bare(self.literal.type), bare(results[0])
         if isinstance(result, TensorType) and isinstance(result.element, QuantizedType):
             storage = ELEMENT_TYPES[f"s{result.element.storage.bits}"]
             result = like(result, storage)

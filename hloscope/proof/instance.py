@@ -290,7 +290,7 @@ class _Rebuilding:
             if self._sizes:
                 type = resized_type(type, self._sizes)
                 op = resized_op(Step(ins, self._sizes, tuple([o.type for o in operands]), type))
-            elif isinstance(op, Constant) and "..." in op.literal:
+            elif isinstance(op, Constant) and op.literal.is_elided:
                 op = _made_up(ins)
             op = self._grouping.ops.get(ins, op)
             _check(op, operands, calls, type)

@@ -11,7 +11,6 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hloscope.affine import POS_INF
-from hloscope.fusion.literals import integers
 from hloscope.indexing import Precision, RuntimeVariable
 from hloscope.indexing.analysis import output_to_input
 from hloscope.indexing.flat import ravel, unravel
@@ -146,7 +145,7 @@ class Values:
             return None
         match ins.op:
             case Constant(literal):
-                numbers = integers(literal, type)
+                numbers = literal.integers(type)
                 if not numbers or any(abs(n) >= 1 << 62 for n in numbers):
                     return None
                 values = np.array(numbers * (count if len(numbers) == 1 else 1), np.int64)

@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import Any, Final, TypeAlias, TypeVar
 
 from hloscope.errors import HloscopeError
-from hloscope.hlo_parser.literals import print_literal
 from hloscope.hlo_parser.values import read_dim_labels, read_window, write_window
 from hloscope.indexing.rules.custom_calls import CUDNN_ROLES
 from hloscope.interpreter.registry import kernel
 from hloscope.interpreter.values import dtype_of
 from hloscope.interpreter.world import World
 from hloscope.ir.graph import Instruction
+from hloscope.ir.literal import ComputedLiteral
 from hloscope.ir.op import Op
 from hloscope.ir.types import (
     BufferType,
@@ -137,7 +137,7 @@ def _(op: Constant, step: Step) -> Op:
         type_.element, QuantizedType
     ):
         cut = _scaled(cut, step.sizes)
-    return Constant(print_literal(type_, cut), None)
+    return Constant(ComputedLiteral(cut))
 
 
 _MOST_MADE_UP: Final = 1 << 24
@@ -150,7 +150,8 @@ def constant_value(ins: Instruction) -> Any:
         return kernel(ins, World())()
     except (HloscopeError, ValueError) as error:
         type_ = ins.type
-        if "..." not in getattr(ins.op, "literal", "") or not isinstance(type_, TensorType):
+        is_elided = isinstance(ins.op, Constant) and ins.op.literal.is_elided
+        if not is_elided or not isinstance(type_, TensorType):
             raise ShrinkError(f"the constant `{ins.name}` cannot be read: {error}") from None
         if type_.num_elements > _MOST_MADE_UP:
             raise ShrinkError(f"the constant `{ins.name}` is left out, and large") from None

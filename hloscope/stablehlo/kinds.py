@@ -13,6 +13,9 @@ from typing import Any, Final, NamedTuple
 
 from hloscope.dialects.attributes import EMPTY
 from hloscope.dialects.registry import DIALECTS
+from hloscope.errors import UnsupportedError
+from hloscope.ir.floats import decode, encode
+from hloscope.ir.literal import Literal
 from hloscope.ir.types import ELEMENT_TYPES, Dims, ElementType, TensorType
 from hloscope.lazy import pattern
 from hloscope.mlir.attribute_text import attribute_text as plain_text
@@ -30,12 +33,10 @@ from hloscope.mlir.attributes import (
     SymbolAttr,
     UnitAttr,
 )
-from hloscope.mlir.floats import decode, encode
-from hloscope.mlir.literals import elements
+from hloscope.mlir.constants import MlirLiteral, dense_sizes, dense_values, expanded
 from hloscope.mlir.numbering import Names
 from hloscope.mlir.parser import parse_attribute
 from hloscope.mlir.printer import Printer
-from hloscope.mlir.types import type_text
 from hloscope.ops.convolution import ConvDimensions
 from hloscope.ops.groups import Table
 
@@ -43,11 +44,6 @@ PRED: Final = ELEMENT_TYPES["pred"]
 I32: Final = ELEMENT_TYPES["s32"]
 I64: Final = ELEMENT_TYPES["s64"]
 F32: Final = ELEMENT_TYPES["f32"]
-MOST_SPLAT: Final = 1 << 16
-"""A splat of more elements is not written out."""
-
-_NUMBER: Final = pattern(r"-?0x[0-9A-Fa-f]+|-?\d+|true|false")
-_WORDS: Final = {"true": 1, "false": 0}
 
 
 def attribute_text(attribute: Attribute) -> str:
@@ -130,43 +126,6 @@ def read_text(attribute: Attribute) -> str:
 
 
 # --- arrays ---------------------------------------------------------------------------------------
-
-
-def dense_values(attribute: DenseAttr) -> tuple[int, ...]:
-    """The integers of `dense<…>` in row-major order (booleans as 0 and 1); a splat as one.
-
-    >>> dense_values(DenseAttr("[[1, 2], [3, 4]]", TensorType(I64, (2, 2))))
-    (1, 2, 3, 4)
-
-    Raises:
-        ValueError: They are no integers, or not all there.
-    """
-    type = attribute.type
-    element = getattr(type, "element", None)
-    if not isinstance(element, ElementType) or element.kind not in ("pred", "signed", "unsigned"):
-        raise ValueError("integers")
-    literal = attribute.literal
-    if isinstance(literal, str) and '"' not in literal:
-        return tuple([_WORDS[w] if w in _WORDS else int(w, 0) for w in _NUMBER.findall(literal)])
-    found, signed = elements(attribute), element.kind == "signed"
-    parts = [found.raw[at : at + found.width] for at in range(0, len(found.raw), found.width)]
-    return tuple([int.from_bytes(part, "little", signed=signed) for part in parts])
-
-
-def dense_sizes(attribute: DenseAttr) -> Dims:
-    """The sizes of the type."""
-    sizes = getattr(attribute.type, "sizes", None)
-    if sizes is None or None in sizes:
-        raise ValueError("sizes that are known")
-    return tuple(sizes)
-
-
-def expanded(attribute: DenseAttr) -> tuple[int, ...]:
-    """The integers, a splat as often as its type says, up to `MOST_SPLAT`."""
-    values, number = dense_values(attribute), prod(dense_sizes(attribute))
-    if len(values) == 1 and number != 1 and number <= MOST_SPLAT:
-        return values * number
-    return values
 
 
 def read_dims(attribute: Attribute) -> Dims:
@@ -323,13 +282,16 @@ def _write_enums(words: str, dialect: str, name: str) -> Attribute:
     return ArrayAttr(tuple([EnumAttr(dialect, name, word) for word in found]))
 
 
-def read_literal(attribute: Attribute) -> str:
-    """`dense<…> : type` as written."""
-    match attribute:
-        case DenseAttr(str(literal), type):
-            return f"dense<{literal}> : {type_text(type)}"
-        case _:
-            return attribute_text(attribute)
+def read_literal(attribute: Attribute) -> MlirLiteral:
+    """The value of a constant, whatever attribute says it."""
+    return MlirLiteral(attribute, getattr(attribute, "type", None))
+
+
+def write_literal(literal: Literal) -> Attribute:
+    """The attribute of a constant; one of another language needs a type, so `tree` writes it."""
+    if not isinstance(literal, MlirLiteral):
+        raise UnsupportedError("a literal of another language has no attribute")
+    return literal.written  # type: ignore[no-any-return]
 
 
 def read_verbatim(text: str) -> Attribute:
@@ -391,7 +353,7 @@ KINDS: Final[dict[str, Kind]] = {
     "pairs": _plain(read_pairs, write_pairs),
     **dict.fromkeys(("table", "groups"), _TABLE),
     "conv": _plain(read_conv, write_conv),
-    "elements": _plain(read_literal, read_verbatim),
+    "elements": _plain(read_literal, write_literal),
     "precision": Kind(read_enums, lambda words, dialect: _write_enums(words, dialect, "precision")),
     "channel": Kind(_read_channel, _write_channel, spreads=True),
     **{name: _enum(name) for name in _ENUMS},

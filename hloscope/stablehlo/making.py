@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias, get_args
 from hloscope.dialects.attributes import EMPTY
 from hloscope.dialects.registry import DIALECTS
 from hloscope.errors import VerifyError, did_you_mean
+from hloscope.ir.floats import encode
 from hloscope.ir.op import Callee, Signature
 from hloscope.ir.types import KnownTensor, TensorType, TupleType, Type
 from hloscope.mlir.attributes import (
@@ -20,15 +21,15 @@ from hloscope.mlir.attributes import (
     IntegerAttr,
     StringAttr,
 )
+from hloscope.mlir.constants import expanded
 from hloscope.mlir.definition import AttributeSlot
-from hloscope.mlir.floats import encode
 from hloscope.mlir.ir import Operation, Region, Value
 from hloscope.mlir.parser import parse_type
 from hloscope.mlir.types import F64, I64, spell
 from hloscope.ops.base import Op
 from hloscope.ops.control import GetTupleElement, Tuple
 from hloscope.ops.groups import Table
-from hloscope.stablehlo.kinds import KINDS, VERBATIM, expanded, kind_of, write_struct
+from hloscope.stablehlo.kinds import KINDS, VERBATIM, kind_of, write_struct
 from hloscope.stablehlo.op_making import make_op, own_attributes
 
 TypeLike: TypeAlias = Type | str

@@ -120,10 +120,6 @@ def own_attributes(name: str) -> Sequence[AttributeSlot]:
 # --- what is no plain field: tree to op -----------------------------------------------------------
 
 
-def _read_constant(values: dict[str, Any], operation: Operation) -> None:
-    values["value_type"] = getattr(operation.get("value"), "type", None)
-
-
 def _read_constant_like(values: dict[str, Any], operation: Operation) -> None:
     type = getattr(operation.get("value"), "type", None)
     values["value_type"] = type if isinstance(type, ElementType) else None
@@ -204,8 +200,6 @@ def _read_scatter(values: dict[str, Any], operation: Operation) -> None:
 
 
 _SPECIAL: Final[dict[str, Callable[[dict[str, Any], Operation], None]]] = {
-    "stablehlo.constant": _read_constant,
-    "chlo.constant": _read_constant,
     "chlo.constant_like": _read_constant_like,
     "stablehlo.if": _read_if,
     "stablehlo.sort": _read_sort,

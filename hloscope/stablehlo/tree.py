@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from hloscope.errors import UnsupportedError
-from hloscope.hlo_parser.literals import literal_value
 from hloscope.ir.graph import Computation, Instruction, Module
 from hloscope.ir.types import FunctionType, TupleType, Type
 from hloscope.mlir.attributes import (
@@ -21,6 +20,7 @@ from hloscope.mlir.attributes import (
     SymbolAttr,
     TypeAttr,
 )
+from hloscope.mlir.constants import MlirLiteral
 from hloscope.mlir.ir import NO_ATTRIBUTES, Block, Operation, Region, Value
 from hloscope.mlir.literals import from_array
 from hloscope.ops.control import (
@@ -361,9 +361,9 @@ def _return_name(owner: Instruction | None) -> str:
 def _attributes(ins: Instruction) -> Mapping[str, Attribute]:
     """The attributes of the op; a constant of HLO is written anew."""
     op, type = ins.op, bare(ins.type)
-    if not isinstance(op, Constant) or op.literal.startswith("dense"):
+    if not isinstance(op, Constant) or isinstance(op.literal, MlirLiteral):
         return attributes_of(op)
-    array = literal_value(type, op.literal)
+    array = op.literal.array(type)
     if isinstance(array, tuple):
         raise UnsupportedError(f"`{ins.name}`: constants of StableHLO are tensors")
     return {"value": from_array(array, type)}

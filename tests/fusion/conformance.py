@@ -187,7 +187,9 @@ def origin_of(text: str, computation: Computation) -> Instruction:
         return computation.parameters[int(found.group(1))]
     if found := re.match(r"constant\((.*)\)", text):
         return next(
-            i for i in computation if isinstance(i.op, Constant) and i.op.literal == found.group(1)
+            i
+            for i in computation
+            if isinstance(i.op, Constant) and str(i.op.literal) == found.group(1)
         )
     return computation[text]
 

@@ -130,4 +130,4 @@ def test_a_constant_start_is_clamped_and_folded() -> None:
     assert [str(a.map) for a in pair.found] == ["(d0) -> (d0 + 90), domain: d0 in [0, 9]"]
     offset = pair.computation["offset"]
     assert isinstance(offset.op, Constant)
-    assert offset.op.literal == "99"
+    assert str(offset.op.literal) == "99"

@@ -14,7 +14,6 @@ from typing import Any, Final
 import numpy as np
 
 from hloscope.affine import Dim, Range, Runtime, Var, evaluate
-from hloscope.hlo_parser.literals import literal_value
 from hloscope.indexing import Access, IndexingMap
 from hloscope.indexing.analysis import output_to_input
 from hloscope.ir.graph import Instruction
@@ -80,7 +79,7 @@ class Values:
                     raise UnevaluatedError(ins.name)
                 return int(self._integers[number][index])
             case Constant(literal):
-                return np.asarray(literal_value(ins.type, literal))[index]
+                return np.asarray(literal.array(ins.type))[index]
             case Iota(dimension):
                 return index[dimension]
             case Compare(comparison_direction=direction):

@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 
 import hloscope as hs
 from hloscope.errors import InputError, ParseError
-from hloscope.hlo_parser.literals import numpy_dtype, print_literal
+from hloscope.hlo_parser.literals import print_literal
 from hloscope.hlo_parser.printer import print_hlo
 from hloscope.hlo_parser.proto.module import proto_text
 from hloscope.hlo_parser.proto.shapes import ELEMENTS
 from hloscope.hlo_parser.proto.wire import MOST_ELEMENTS, MOST_FIELDS, File, Message
 from hloscope.hlo_parser.types import parse_type
+from hloscope.ir.arrays import numpy_dtype
 from hloscope.ir.types import ELEMENT_TYPES, TensorType
 from tests.hlo_parser.test_proto import f, ins, shape, varint
 

@@ -9,6 +9,7 @@ import pytest
 
 from hloscope.errors import ParseError
 from hloscope.hlo_parser import parse_hlo, parse_hlo_all
+from hloscope.hlo_parser.literals import HloLiteral
 from hloscope.hlo_parser.types import print_type
 from hloscope.ir.graph import Computation, Module
 from hloscope.limits import MOST_NESTING
@@ -335,12 +336,12 @@ def test_attributes_with_meaning_are_found_among_the_others() -> None:
 )
 def test_literals_stay_text(literal: str) -> None:
     entry = parse_hlo(f"HloModule m\nENTRY e {{\n  a = f32[2,2] constant({literal})\n}}").entry
-    assert entry.root.op == Constant(literal)
+    assert entry.root.op == Constant(HloLiteral(literal))
 
 
 def test_a_literal_over_several_lines() -> None:
     entry = parse_hlo("e { a = f32[2,2] constant({\n {1,2},\n {3,4} })\n}").entry
-    assert entry.root.op == Constant("{\n {1,2},\n {3,4} }")
+    assert entry.root.op == Constant(HloLiteral("{\n {1,2},\n {3,4} }"))
 
 
 def test_sugared_asynchronous_ops_wrap_the_op() -> None:

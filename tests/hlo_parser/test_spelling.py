@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hloscope.errors import ParseError, UnsupportedError
+from hloscope.hlo_parser.literals import HloLiteral
 from hloscope.hlo_parser.opcodes import OPCODES, SPELLINGS, Attribute
 from hloscope.hlo_parser.spelling import is_opcode, read_op, read_unknown, write_op
 from hloscope.hlo_parser.values import (
@@ -140,7 +141,7 @@ def test_text_and_op_correspond(text: str, op: Op, calls: tuple[str, ...]) -> No
 
 def test_what_stands_in_parentheses() -> None:
     assert read_op("parameter", ", sharding={manual}", "3")[0] == Parameter(3)
-    assert read_op("constant", "", " {1, 2} ")[0] == Constant("{1, 2}")
+    assert read_op("constant", "", " {1, 2} ")[0] == Constant(HloLiteral("{1, 2}"))
     with pytest.raises(ParseError, match="expected a parameter number, found `x`"):
         read_op("parameter", "", "x")
 

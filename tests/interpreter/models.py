@@ -26,11 +26,11 @@ import numpy as np
 
 from hloscope.errors import HloscopeError, UnsupportedError
 from hloscope.hlo_parser import parse_hlo
-from hloscope.hlo_parser.literals import numpy_dtype
 from hloscope.interpreter.evaluate import evaluate
 from hloscope.interpreter.parallel import evaluate_grid
 from hloscope.interpreter.values import EvaluationError
 from hloscope.interpreter.world import World
+from hloscope.ir.arrays import numpy_dtype
 from hloscope.ir.graph import Module
 from hloscope.ir.types import ELEMENT_TYPES, TensorType
 from hloscope.stablehlo.reading import parse_stablehlo

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from hloscope.hlo_parser.literals import numpy_dtype
 from hloscope.interpreter.evaluate import evaluate
+from hloscope.ir.arrays import numpy_dtype
 from hloscope.ir.types import ElementType, TensorType
 from hloscope.mlir.types import ELEMENTS, type_text
 from hloscope.stablehlo import parse_stablehlo

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from hloscope.errors import HloscopeError
-from hloscope.hlo_parser.literals import ml_dtypes
 from hloscope.interpreter.evaluate import evaluate
+from hloscope.ir.arrays import ml_dtypes
 from tests.interpreter.helpers import read
 
 OWN: dict[str, list[Any]] = {

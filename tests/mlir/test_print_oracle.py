@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from hloscope.dialects.registry import DIALECTS
-from hloscope.mlir.floats import FORMATS, format_float
+from hloscope.ir.floats import FORMATS, format_float
 from hloscope.mlir.parser import parse_mlir
 from hloscope.mlir.printer import print_mlir
 from hloscope.mlir.types import ELEMENTS

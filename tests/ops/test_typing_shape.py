@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from hloscope.ir.literal import Literal
 from hloscope.ops.shape import (
     BitcastConvert,
     Broadcast,
@@ -28,7 +29,7 @@ from tests.ops.cases import (
 
 
 def constant(value: str) -> Constant:
-    return Constant("", *types(value))
+    return Constant(Literal("", *types(value)))
 
 
 Q = quantized((2, 3), (0.5, 1))
@@ -337,7 +338,7 @@ ACCEPTED = [
     Accepted(Iota(1), "", "f32[2,3]"),
     Accepted(constant("s32[2]"), "", "s32[2]", "tensor<2xi32>"),
     Accepted(constant("s8[2]"), "", (quantized((2,), (2.0, 15)),)),
-    Accepted(Constant("{1, 2}"), "", "s32[2]"),
+    Accepted(Constant(Literal("{1, 2}")), "", "s32[2]"),
     Accepted(
         Concatenate(1),
         "f32[2,3]; f32[?,<=5]",

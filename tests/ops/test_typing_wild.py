@@ -9,6 +9,7 @@ from random import Random
 import pytest
 
 from hloscope.errors import HloscopeError
+from hloscope.ir.literal import Literal
 from hloscope.ir.op import Op
 from hloscope.ir.types import UnrankedTensorType
 from hloscope.mlir.types import ELEMENTS
@@ -58,7 +59,7 @@ MAKERS: dict[str, Callable[[Random], Op]] = {
     "broadcast": lambda c: Broadcast(dims(c)),
     "broadcast_in_dim": lambda c: BroadcastInDim(dims(c)),
     "concatenate": lambda c: Concatenate(c.randrange(-1, 3)),
-    "constant": lambda c: Constant("", c.choice(TYPES)),
+    "constant": lambda c: Constant(Literal("", c.choice(TYPES))),
     "dynamic_broadcast_in_dim": lambda c: DynamicBroadcastInDim(dims(c), dims(c), dims(c)),
     "dynamic_iota": lambda c: DynamicIota(c.randrange(-1, 3)),
     "dynamic_pad": lambda _: DynamicPad(),

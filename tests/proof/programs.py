@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from hloscope.hlo_parser.literals import HloLiteral
 from hloscope.hlo_parser.printer import print_hlo
 from hloscope.indexing.rules.build import sizes
 from hloscope.ir.graph import Body, Computation, Instruction, Module
@@ -127,7 +128,7 @@ class ProgramGen(GraphGen):
 
     def _filled(self, value: int, type_: TensorType) -> Instruction:
         """A constant, broadcast."""
-        scalar = self.emit(Constant(str(value)), replace(type_, sizes=()))
+        scalar = self.emit(Constant(HloLiteral(str(value))), replace(type_, sizes=()))
         return self.emit(BroadcastInDim(()), type_, scalar) if type_.sizes else scalar
 
     def _known(self, ins: Instruction, values: NDArray[np.int64]) -> Operand:

@@ -7,6 +7,8 @@ from hloscope.dialects.registry import CLASSES
 from hloscope.ir.graph import Instruction, Module
 from hloscope.ir.op import Op
 from hloscope.ir.types import ELEMENT_TYPES, TensorType
+from hloscope.mlir.attributes import DenseAttr
+from hloscope.mlir.constants import MlirLiteral
 from hloscope.ops import OPS, control
 from hloscope.ops.collectives import AllReduce, CollectivePermute
 from hloscope.ops.contraction import DotDimensions, DotGeneral
@@ -38,6 +40,10 @@ def first(lines: str, *arguments: str) -> Instruction:
     return read(lines, *arguments).entry.instructions[len(arguments)]
 
 
+def dense(text: str, type: TensorType) -> MlirLiteral:
+    return MlirLiteral(DenseAttr(text, type), type)
+
+
 F32 = ELEMENT_TYPES["f32"]
 T4, T23, S = "tensor<4xf32>", "tensor<2x3xf32>", "tensor<f32>"
 WINDOW = Window((2,), (2,), ((0, 1),), (1,), (1,), (False,))
@@ -58,7 +64,7 @@ PRETTY: list[tuple[str, tuple[str, ...], Op]] = [
     (
         "%0 = stablehlo.constant dense<[1.0, 2.0]> : tensor<2xf32>",
         (),
-        Constant("dense<[1.0, 2.0]> : tensor<2xf32>", TensorType(F32, (2,))),
+        Constant(dense("[1.0, 2.0]", TensorType(F32, (2,)))),
     ),
     ("%0 = stablehlo.iota dim = 1 : tensor<2x3xi32>", (), Iota(1)),
     (
@@ -139,7 +145,7 @@ PRETTY: list[tuple[str, tuple[str, ...], Op]] = [
     (
         "%0 = stablehlo.constant() {value = dense<1> : tensor<i8>} : () -> tensor<i8>",
         (),
-        Constant("dense<1> : tensor<i8>", TensorType(ELEMENT_TYPES["s8"], ())),
+        Constant(dense("1", TensorType(ELEMENT_TYPES["s8"], ()))),
     ),
     (
         "%0 = tensor.cast %a : tensor<4xf32> to tensor<?xf32>",

@@ -5,15 +5,16 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
-from hloscope.hlo_parser.literals import numpy, numpy_dtype, print_literal
+from hloscope.hlo_parser.literals import print_literal
 from hloscope.hlo_parser.proto.shapes import shape_text
 from hloscope.hlo_parser.proto.wire import Message
 from hloscope.hlo_parser.types import parse_type
+from hloscope.ir.arrays import numpy, numpy_dtype
 from hloscope.ir.types import TensorType, TupleType, Type
 from hloscope.limits import MOST_DIMENSIONS
 
 if TYPE_CHECKING:
-    from hloscope.hlo_parser.literals import Value
+    from hloscope.ir.arrays import Value
 
 _LISTED: Final = {"pred": "preds"} | {
     name: f"{name}s" for name in ("s32", "s64", "u32", "u64", "f32", "f64", "c64", "c128")

@@ -11,7 +11,6 @@ from math import prod
 from typing import Any, Final
 
 from hloscope.errors import HloscopeError, UnsupportedError, VerifyError
-from hloscope.hlo_parser.literals import literal_value
 from hloscope.hlo_parser.types import print_type
 from hloscope.ir.graph import Instruction
 from hloscope.ir.op import Op
@@ -83,14 +82,15 @@ def _constant(ins: Instruction) -> None:
     assert isinstance(ins.op, Constant)
     if isinstance(ins.type, TensorType) and None in _most(ins.type):
         raise VerifyError(f"it is declared {_text(ins.type)}, needs known sizes")
-    text = ins.op.literal
+    literal = ins.op.literal
+    text = str(literal)
     is_complex = isinstance(ins.type, TensorType) and ins.type.element.kind == "complex"
     if is_complex and re.search(r"\d", text) and "(" not in text:
         raise VerifyError(f"`{text}` is no complex number, which is written `(real, imaginary)`")
-    if len(text) > _MOST_LITERAL or "..." in text:
+    if len(text) > _MOST_LITERAL or literal.is_elided:
         return
     try:
-        literal_value(ins.type, text)
+        literal.array(ins.type)
     except UnsupportedError:  # it is right, but no array is made of it
         return
     except HloscopeError as error:

@@ -1,4 +1,4 @@
-"""Floating-point numbers by their bits: every format MLIR has, read and printed as MLIR does.
+"""Floating-point numbers by their bits: every format there is, read and printed as MLIR does.
 
 Source: LLVM `APFloat::toString`, `APFloat::convert`; MLIR `AsmPrinter.cpp` (`printFloatValue`).
 """

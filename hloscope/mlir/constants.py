@@ -1,0 +1,89 @@
+"""Attributes that say values: as integers without numpy, and as the literals of constants."""
+
+from __future__ import annotations
+
+import re
+from math import prod
+from typing import TYPE_CHECKING, Final
+
+from hloscope.errors import VerifyError
+from hloscope.ir.literal import MOST_WRITTEN, Literal
+from hloscope.ir.types import Dims, ElementType, TensorType, Type
+from hloscope.mlir.attribute_text import attribute_text
+from hloscope.mlir.attributes import DenseAttr
+from hloscope.mlir.literals import elements, to_array
+from hloscope.mlir.types import type_text
+
+if TYPE_CHECKING:
+    from hloscope.ir.arrays import Value
+
+MOST_SPLAT: Final = 1 << 16
+"""A splat of more elements is not written out."""
+
+_NUMBER: Final = re.compile(r"-?0x[0-9A-Fa-f]+|-?\d+|true|false")
+_WORDS: Final = {"true": 1, "false": 0}
+
+
+class MlirLiteral(Literal):
+    """The attribute that a constant of MLIR has as its value."""
+
+    __slots__ = ()
+
+    def array(self, type: Type) -> Value:
+        """See `to_array`."""
+        if not isinstance(self.written, DenseAttr):
+            return super().array(type)
+        return to_array(self.written)
+
+    def _integers(self, type: TensorType) -> tuple[int, ...] | None:
+        literal = self.written
+        if not isinstance(literal, DenseAttr) or len(literal.literal) > MOST_WRITTEN:
+            return None
+        try:
+            return dense_values(literal)
+        except (ValueError, VerifyError):
+            return None
+
+    def __str__(self) -> str:
+        match self.written:
+            case DenseAttr(str(literal), type):
+                return f"dense<{literal}> : {type_text(type)}"
+            case _:
+                return attribute_text(self.written)
+
+
+def dense_values(attribute: DenseAttr) -> tuple[int, ...]:
+    """The integers of `dense<…>` in row-major order (booleans as 0 and 1); a splat as one.
+
+    >>> dense_values(DenseAttr("[[1, 2], [3, 4]]", TensorType(I64, (2, 2))))
+    (1, 2, 3, 4)
+
+    Raises:
+        ValueError: They are no integers, or not all there.
+    """
+    type = attribute.type
+    element = getattr(type, "element", None)
+    if not isinstance(element, ElementType) or element.kind not in ("pred", "signed", "unsigned"):
+        raise ValueError("integers")
+    literal = attribute.literal
+    if isinstance(literal, str) and '"' not in literal:
+        return tuple([_WORDS[w] if w in _WORDS else int(w, 0) for w in _NUMBER.findall(literal)])
+    found, signed = elements(attribute), element.kind == "signed"
+    parts = [found.raw[at : at + found.width] for at in range(0, len(found.raw), found.width)]
+    return tuple([int.from_bytes(part, "little", signed=signed) for part in parts])
+
+
+def dense_sizes(attribute: DenseAttr) -> Dims:
+    """The sizes of the type."""
+    sizes = getattr(attribute.type, "sizes", None)
+    if sizes is None or None in sizes:
+        raise ValueError("sizes that are known")
+    return tuple(sizes)
+
+
+def expanded(attribute: DenseAttr) -> tuple[int, ...]:
+    """The integers, a splat as often as its type says, up to `MOST_SPLAT`."""
+    values, number = dense_values(attribute), prod(dense_sizes(attribute))
+    if len(values) == 1 and number != 1 and number <= MOST_SPLAT:
+        return values * number
+    return values
