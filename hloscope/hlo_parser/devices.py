@@ -6,49 +6,20 @@ sub-axes).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import product
+import re
 from math import prod
 from typing import Final
 
 from hloscope.hlo_parser.attributes import fail, inside, split_list
 from hloscope.hlo_parser.values import read_dims
 from hloscope.ir.types import Dims
-from hloscope.lazy import dataclass, pattern
+from hloscope.ops.devices import MOST_DEVICES, AxisRef, Iota, Mesh
 
 _IOTA: Final = pattern(r"\[([\d,\s]*)\]\s*(?:T\(([\d,\s]*)\))?")
 _TILES: Final = pattern(r"\[([\d,\s]*)\]\s*<=\s*")
 _AXIS: Final = pattern(r"""\s*['"]([^'"]+)['"]\s*=\s*(\d+)\s*""")
 _REF: Final = pattern(r"""['"]([^'"]+)['"](?::\((\d+)\)(\d+))?""")
 _IDS: Final = pattern(r"\s*,\s*device_ids\s*=\s*\(")
-
-MOST_DEVICES: Final = 1 << 24
-"""Longer lists are refused before memory is allocated for them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Iota:
-    """The numbers 0, 1, 2 … in an array of `source` sizes, transposed by `permutation`.
-
-    >>> Iota((2, 3), (1, 0)).values
-    (0, 3, 1, 4, 2, 5)
-    """
-
-    source: Dims
-    permutation: Dims
-
-    @property
-    def values(self) -> Dims:
-        """The numbers in row-major order of the transposed array."""
-        strides = [prod(self.source[i + 1 :]) for i in range(len(self.source))]
-        ranges = [range(0, self.source[p] * strides[p], strides[p]) for p in self.permutation]
-        return tuple(map(sum, product(*ranges)))
-
-    def __str__(self) -> str:
-        text = f"[{','.join(map(str, self.source))}]"
-        if self.permutation != tuple(range(len(self.source))):
-            text += f"T({','.join(map(str, self.permutation))})"
-        return text
 
 
 def read_iota(text: str, start: int = 0) -> tuple[Iota, int]:
@@ -77,87 +48,6 @@ def read_tiles(text: str, start: int = 0) -> tuple[Dims, Iota, int]:
         have = prod(iota.source)
         fail(f"expected {prod(sizes)} devices for these sizes, found {have}", text, start, end)
     return sizes, iota, end
-
-
-@dataclass(frozen=True, slots=True)
-class AxisRef:
-    """An axis of a mesh, or the part of it with `size` elements after `before` larger ones."""
-
-    name: str
-    before: int = 1
-    size: int | None = None
-
-    def __str__(self) -> str:
-        part = "" if self.size is None else f":({self.before}){self.size}"
-        return f"'{self.name}'{part}"
-
-
-@dataclass(frozen=True, slots=True)
-class Mesh:
-    """Named axes with their sizes, and the device at each point (in row-major order)."""
-
-    axes: tuple[tuple[str, int], ...]
-    device_ids: Iota | Dims | None = None
-
-    @property
-    def devices(self) -> Dims:
-        """The devices in row-major order of the axes."""
-        if self.device_ids is None:
-            return tuple(range(prod(size for _, size in self.axes)))
-        return self.device_ids.values if isinstance(self.device_ids, Iota) else self.device_ids
-
-    def size(self, axis: AxisRef) -> int:
-        """Return the number of devices along an axis or a part of it."""
-        return dict(self.axes)[axis.name] if axis.size is None else axis.size
-
-    def groups(self, along: Sequence[AxisRef]) -> tuple[Dims, ...]:
-        """Return the groups of devices that differ only in the axes `along`.
-
-        Within a group the first axis of `along` varies slowest.
-
-        >>> Mesh((("x", 2), ("y", 2))).groups([AxisRef("x")])
-        ((0, 2), (1, 3))
-        """
-        pieces = self._pieces(along)
-        strides = [prod(size for _, size in pieces[i + 1 :]) for i in range(len(pieces))]
-        at = {ref: (size, stride) for (ref, size), stride in zip(pieces, strides, strict=True)}
-        inner = [_steps(*at[ref]) for ref in along]
-        chosen = set(along)
-        outer = [_steps(size, stride) for ref, (size, stride) in at.items() if ref not in chosen]
-        devices = self.devices
-        members = list(map(sum, product(*inner)))
-        return tuple(
-            tuple(devices[base + step] for step in members) for base in map(sum, product(*outer))
-        )
-
-    def _pieces(self, along: Sequence[AxisRef]) -> list[tuple[AxisRef, int]]:
-        """Split the axes at the parts that `along` names; `(piece, size)`, slowest first."""
-        pieces: list[tuple[AxisRef, int]] = []
-        for name, total in self.axes:
-            refs = sorted((r for r in along if r.name == name), key=lambda ref: ref.before)
-            at = 1
-            for ref in refs:
-                if ref.before > at:
-                    pieces.append((AxisRef(name, at, ref.before // at), ref.before // at))
-                pieces.append((ref, self.size(ref)))
-                at = ref.before * self.size(ref)
-            if not refs or at < total:
-                rest = total // at
-                pieces.append((AxisRef(name, at, rest), rest))
-        return pieces
-
-    def __str__(self) -> str:
-        axes = ",".join(f"'{name}'={size}" for name, size in self.axes)
-        text = f"mesh[{axes}]"
-        if isinstance(self.device_ids, Iota):
-            text += f", device_ids=({self.device_ids})"
-        elif self.device_ids is not None:
-            text += f", device_ids=({','.join(map(str, self.device_ids))})"
-        return text
-
-
-def _steps(size: int, stride: int) -> range:
-    return range(0, size * stride, stride)
 
 
 def read_mesh(text: str, start: int = 0) -> tuple[Mesh, int]:

@@ -18,7 +18,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from hloscope.hlo_parser.values import KINDS, Kind
+from hloscope.hlo_parser.replica_groups import HloGroups, groups_text
+from hloscope.hlo_parser.values import KINDS as VALUES
+from hloscope.hlo_parser.values import Kind
 from hloscope.ir.op import REQUIRED
 from hloscope.lazy import dataclass, pattern
 from hloscope.ops import OPS
@@ -85,12 +87,12 @@ _ROWS: Final = """
     rng-bit-generator     | rng_bit_generator     | algorithm!rng_algorithm>rng_algorithm
     rng-get-and-update-state | rng-get-and-update-state | delta!int
 
-    all-gather            | all_gather            | channel_id?int replica_groups?word constrain_layout?setting dimensions!first_dim>all_gather_dim use_global_device_ids?bool mode?setting
-    all-reduce            | all_reduce            | channel_id?int replica_groups?word constrain_layout?setting use_global_device_ids?bool mode?setting to_apply!call
-    reduce-scatter        | reduce_scatter        | channel_id?int replica_groups?word constrain_layout?setting use_global_device_ids?bool mode?setting dimensions!first_dim>scatter_dimension to_apply!call
-    all-to-all            | all_to_all            | channel_id?int replica_groups?word constrain_layout?setting dimensions?dim2>split_dimension,concat_dimension
-    ragged-all-to-all     | ragged_all_to_all     | channel_id?int replica_groups?word constrain_layout?setting dimensions?setting
-    collective-broadcast  | collective_broadcast  | channel_id?int replica_groups?word constrain_layout?setting
+    all-gather            | all_gather            | channel_id?int replica_groups?groups constrain_layout?setting dimensions!first_dim>all_gather_dim use_global_device_ids?bool mode?setting
+    all-reduce            | all_reduce            | channel_id?int replica_groups?groups constrain_layout?setting use_global_device_ids?bool mode?setting to_apply!call
+    reduce-scatter        | reduce_scatter        | channel_id?int replica_groups?groups constrain_layout?setting use_global_device_ids?bool mode?setting dimensions!first_dim>scatter_dimension to_apply!call
+    all-to-all            | all_to_all            | channel_id?int replica_groups?groups constrain_layout?setting dimensions?dim2>split_dimension,concat_dimension
+    ragged-all-to-all     | ragged_all_to_all     | channel_id?int replica_groups?groups constrain_layout?setting dimensions?setting
+    collective-broadcast  | collective_broadcast  | channel_id?int replica_groups?groups constrain_layout?setting
     collective-permute    | collective_permute    | channel_id?int source_target_pairs!pairs slice_sizes?setting
     partition-id          | partition_id          |
     replica-id            | replica_id            |
@@ -166,6 +168,9 @@ class Spelling:
     op: type[Op]
     attributes: dict[str, Attribute]
 
+
+KINDS: Final = {**VALUES, "groups": Kind(HloGroups, groups_text)}
+"""Every grammar by the name the rows use."""
 
 GROUPS: Final[dict[str, type]] = {"dimensions": DotDimensions}
 """Classes of the fields that several attributes fill together."""

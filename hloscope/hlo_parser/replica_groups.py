@@ -11,6 +11,23 @@ from hloscope.hlo_parser.attributes import fail, inside, split_list
 from hloscope.hlo_parser.devices import read_axes, read_mesh, read_tiles
 from hloscope.hlo_parser.values import read_dims, write_dims
 from hloscope.ir.types import Dims
+from hloscope.ops.groups import Groups, WrittenGroups
+
+
+class HloGroups(WrittenGroups):
+    """Replica groups of HLO: their text."""
+
+    __slots__ = ()
+
+    @property
+    def rows(self) -> tuple[Dims, ...]:
+        """See `read_replica_groups`."""
+        return read_replica_groups(self.written)
+
+
+def groups_text(groups: Groups) -> str:
+    """Return groups as written, those of StableHLO as lists."""
+    return str(groups) if isinstance(groups, HloGroups) else print_replica_groups(groups.rows)
 
 
 def read_replica_groups(text: str) -> tuple[Dims, ...]:

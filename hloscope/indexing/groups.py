@@ -12,7 +12,6 @@ from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
 from hloscope.affine import Const, Expr
-from hloscope.hlo_parser.replica_groups import read_replica_groups
 from hloscope.ir.graph import Instruction
 from hloscope.ir.op import Op
 from hloscope.ir.types import Dims
@@ -24,7 +23,7 @@ from hloscope.ops.collectives import (
     CrossReplicaSum,
 )
 from hloscope.ops.control import AsyncStart
-from hloscope.ops.groups import Table
+from hloscope.ops.groups import MeshGroups, Table
 
 _BETWEEN_PARTITIONS: Final = (AllToAll, CollectiveBroadcast, CollectivePermute)
 _MAX_DEVICES: Final = 1 << 12
@@ -46,12 +45,12 @@ class Groups(NamedTuple):
     Attributes:
         axis: What is counted.
         rows: The groups; none stands for one of all, in order.
-        mesh: The axes of a mesh whose sizes are not written, as they are; else empty.
+        mesh: The axes of a mesh whose sizes are not written, else `None`.
     """
 
     axis: Axis
     rows: tuple[Dims, ...]
-    mesh: str = ""
+    mesh: MeshGroups | None = None
 
     @property
     def size(self) -> int | None:
@@ -86,9 +85,9 @@ def _groups(op: Op) -> Groups:
     written = op.replica_groups
     if isinstance(written, Table):
         return Groups(axis, tuple(row for row in written.rows if row))
-    if written.startswith("#"):
+    if isinstance(written, MeshGroups):
         return Groups(axis, (), written)
-    return Groups(axis, read_replica_groups(written))
+    return Groups(axis, written.rows)
 
 
 Route: TypeAlias = tuple[Instruction, ...]

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from hloscope.hlo_parser.replica_groups import read_replica_groups
 from hloscope.interpreter.mesh_axes import mesh_groups
 from hloscope.interpreter.parallel import Group, Process, process_of
 from hloscope.interpreter.registry import Kernel, Region, Site, evaluates
@@ -33,7 +32,7 @@ from hloscope.ops.collectives import (
     ReplicaId,
     Rooted,
 )
-from hloscope.ops.groups import Table
+from hloscope.ops.groups import Groups, MeshGroups, Table
 
 Parts = list[tuple[Any, ...]]
 """The operands of every member of a group."""
@@ -54,12 +53,11 @@ def _partition_id(op: PartitionId, at: Site) -> Kernel:
 # ------------------------------------------------------------------------------------ groups
 
 
-def _rows(groups: str | Table, world: World) -> tuple[Dims, ...]:
-    if isinstance(groups, Table):
-        return tuple(row for row in groups.rows if row)
-    if groups.startswith("#"):
+def _rows(groups: Groups, world: World) -> tuple[Dims, ...]:
+    if isinstance(groups, MeshGroups):
         return mesh_groups(groups, world)
-    return read_replica_groups(groups)
+    rows = groups.rows
+    return tuple(row for row in rows if row) if isinstance(groups, Table) else rows
 
 
 _BETWEEN_PARTITIONS: Final = (AllToAll, CollectiveBroadcast, CollectivePermute)

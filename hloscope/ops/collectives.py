@@ -9,7 +9,9 @@ from hloscope.ir.types import TensorType, TupleType
 from hloscope.ops.base import Callee, Op, Pairs, Type, op
 from hloscope.ops.declared import mismatch
 from hloscope.ops.groups import (
+    NO_GROUPS,
     GroupRules,
+    Groups,
     PairRules,
     Table,
     check_groups,
@@ -40,16 +42,14 @@ class Collective(Op):
     """Base: who takes part, and on which channel.
 
     Attributes:
-        replica_groups: From StableHLO a table, or mesh axes as written; from HLO as written, in
-            any of the three notations (lists, iota, mesh axes) that `hlo_parser.replica_groups`
-            reads.
+        replica_groups: From StableHLO a table or mesh axes, from HLO lists, an iota or a mesh.
         channel_id: Channel, or `None`.
         channel_type: StableHLO's number for the kind of the channel, or `None`.
         use_global_device_ids: Groups hold flattened device ids.
         settings: Everything else that has no meaning for the data, as written.
     """
 
-    replica_groups: str | Table = ""
+    replica_groups: Groups = NO_GROUPS
     channel_id: int | None = None
     channel_type: int | None = None
     use_global_device_ids: bool = False
@@ -525,7 +525,7 @@ class ReplicaId(Op):
 class CrossReplicaSum(Op):
     """StableHLO's old `cross-replica-sum`."""
 
-    replica_groups: str | Table = ""
+    replica_groups: Groups = NO_GROUPS
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         return packed(tensors(self.name, operands))

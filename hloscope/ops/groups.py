@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from math import prod
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
+from hloscope.errors import UnsupportedError
 from hloscope.ir.types import Dims
+from hloscope.ops.devices import AxisRef, Mesh
 from hloscope.ops.infer_util import require
 
 
@@ -40,6 +42,64 @@ class Table(NamedTuple):
         return tuple(tuple(n for n in row if n >= 0) for row in found)
 
 
+class WrittenGroups:
+    """Replica groups in a notation of a front end, which reads them when asked.
+
+    Attributes:
+        written: In a form of its language: a text, or an attribute of MLIR.
+    """
+
+    __slots__ = ("written",)
+
+    def __init__(self, written: Any = "") -> None:
+        self.written = written
+
+    @property
+    def rows(self) -> tuple[Dims, ...]:
+        """The groups; none stands for one of all devices.
+
+        Raises:
+            ParseError: They are written in no notation.
+        """
+        return ()
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.written == other.written
+
+    def __hash__(self) -> int:
+        return hash(self.written)
+
+    def __str__(self) -> str:
+        return str(self.written)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
+
+NO_GROUPS: Final = WrittenGroups()
+"""Where none are written."""
+
+
+class MeshGroups(WrittenGroups):
+    """Groups of devices that differ along some axes of a mesh, in StableHLO's notation."""
+
+    __slots__ = ()
+
+    @property
+    def mesh(self) -> Mesh | str:
+        """The mesh, or its name."""
+        raise UnsupportedError("the mesh of the replica groups is not known")
+
+    @property
+    def axes(self) -> tuple[AxisRef, ...]:
+        """The axes."""
+        raise UnsupportedError("the axes of the replica groups are not known")
+
+
+Groups: TypeAlias = Table | WrittenGroups
+"""Replica groups: a table from StableHLO, else as written."""
+
+
 class GroupRules(NamedTuple):
     """Labels of the constraints on replica groups.
 
@@ -56,13 +116,13 @@ class GroupRules(NamedTuple):
     size: str = ""
 
 
-def from_mlir(groups: Table | str) -> bool:
+def from_mlir(groups: Groups) -> bool:
     """Are the groups in one of StableHLO's notations, a table or mesh axes?"""
-    return isinstance(groups, Table) or groups.startswith("#")
+    return isinstance(groups, Table | MeshGroups)
 
 
 def check_groups(
-    groups: Table | str,
+    groups: Groups,
     rules: GroupRules,
     *,
     same_size: bool,
@@ -105,7 +165,7 @@ def check_groups(
     )
 
 
-def check_senders(groups: Table | str, rules: GroupRules) -> None:
+def check_senders(groups: Groups, rules: GroupRules) -> None:
     """Check the groups of a broadcast: devices are numbers, each in one group at most."""
     if not isinstance(groups, Table):
         return

@@ -6,8 +6,7 @@ written, also if it cannot be right: typing tells why.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from math import prod
 from typing import Any, Final, NamedTuple
 
@@ -37,8 +36,10 @@ from hloscope.mlir.constants import MlirLiteral, dense_sizes, dense_values, expa
 from hloscope.mlir.numbering import Names
 from hloscope.mlir.parser import parse_attribute
 from hloscope.mlir.printer import Printer
+from hloscope.ops.base import Pairs
 from hloscope.ops.convolution import ConvDimensions
-from hloscope.ops.groups import Table
+from hloscope.ops.groups import Groups, Table, WrittenGroups
+from hloscope.stablehlo.mesh_axes import AttributeGroups
 
 PRED: Final = ELEMENT_TYPES["pred"]
 I32: Final = ELEMENT_TYPES["s32"]
@@ -175,26 +176,34 @@ def write_pairs(values: tuple[Any, ...]) -> DenseAttr:
     return DenseAttr(f"[{rows}]" if values else "", TensorType(I64, (len(values), 2)))
 
 
-def read_table(attribute: Attribute) -> Table | str:
-    """Replica groups and the like: the table as written, other notations as text."""
+def read_table(attribute: Attribute) -> Groups:
+    """Replica groups and the like: the table as written, or the axes of a mesh."""
     if isinstance(attribute, DenseAttr):
         return Table(dense_sizes(attribute), dense_values(attribute))
-    return attribute_text(attribute)
+    return AttributeGroups(attribute)
 
 
-def write_table(value: Any) -> Attribute:
-    """The inverse of `read_table`; pairs, and HLO's lists of groups, become tables too."""
-    if isinstance(value, Table):
-        return DenseAttr(_nested(value.values, value.shape), TensorType(I64, value.shape))
-    if not isinstance(value, str):
+def write_table(value: Groups | Pairs) -> Attribute:
+    """The inverse of `read_table`; pairs, and groups of HLO, become tables too."""
+    if isinstance(value, AttributeGroups):
+        return value.written  # type: ignore[no-any-return]
+    if isinstance(value, WrittenGroups):
+        value = padded_table(value.rows)
+    if not isinstance(value, Table):
         return write_pairs(value)
-    if not value.startswith("{"):
-        return read_verbatim(value)
-    groups = [row.split(",") if row else [] for row in re.findall(r"\{([\d,\s]*)\}", value[1:-1])]
+    return DenseAttr(_nested(value.values, value.shape), TensorType(I64, value.shape))
+
+
+def padded_table(rows: Iterable[Iterable[int]]) -> Table:
+    """Groups as a table, the shorter ones filled up with `-1`.
+
+    >>> padded_table([[0, 1], [2]]).values
+    (0, 1, 2, -1)
+    """
+    groups = [list(row) for row in rows]
     width = max(map(len, groups), default=0)
-    values = [int(n) for row in groups for n in [*row, *["-1"] * (width - len(row))]]
-    shape = len(groups), width
-    return DenseAttr(_nested(tuple(values), shape), TensorType(I64, shape))
+    flat = [n for row in groups for n in [*row, *[-1] * (width - len(row))]]
+    return Table((len(groups), width), tuple(flat))
 
 
 def _nested(values: tuple[int, ...], shape: Dims) -> str:

@@ -28,8 +28,14 @@ from hloscope.mlir.parser import parse_type
 from hloscope.mlir.types import F64, I64, spell
 from hloscope.ops.base import Op
 from hloscope.ops.control import GetTupleElement, Tuple
-from hloscope.ops.groups import Table
-from hloscope.stablehlo.kinds import KINDS, VERBATIM, kind_of, write_struct
+from hloscope.stablehlo.kinds import (
+    KINDS,
+    VERBATIM,
+    kind_of,
+    padded_table,
+    read_verbatim,
+    write_struct,
+)
 from hloscope.stablehlo.op_making import make_op, own_attributes
 
 TypeLike: TypeAlias = Type | str
@@ -129,6 +135,8 @@ def _made(dialect: str, constraint: str, value: Any) -> Attribute:
     if isinstance(value, _ATTRIBUTES):
         return value  # type: ignore[no-any-return]
     match constraint:
+        case "elements" | "table" | "groups" if isinstance(value, str):
+            return read_verbatim(value)
         case "precision" if not isinstance(value, str):
             value = ", ".join(value)
         case "channel":
@@ -140,11 +148,8 @@ def _made(dialect: str, constraint: str, value: Any) -> Attribute:
             value = tuple(value)
         case "pairs":
             value = tuple(map(tuple, value))
-        case "table" | "groups" if not isinstance(value, str):
-            rows = [list(row) for row in value]
-            width = max(map(len, rows), default=0)
-            flat = [n for row in rows for n in [*row, *[-1] * (width - len(row))]]
-            value = Table((len(rows), width), tuple(flat))
+        case "table" | "groups":
+            value = padded_table(value)
     kind = kind_of(constraint)
     if kind in (VERBATIM, KINDS["elements"]) and not isinstance(value, str):
         return attribute_of(value)

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hloscope.errors import ParseError
-from hloscope.hlo_parser.devices import AxisRef, Iota, Mesh, read_axes, read_mesh, read_tiles
+from hloscope.hlo_parser.devices import read_axes, read_mesh, read_tiles
 from hloscope.hlo_parser.replica_groups import print_replica_groups, read_replica_groups
+from hloscope.ops.devices import AxisRef, Iota, Mesh
 
 CASES = [
     ("", ()),

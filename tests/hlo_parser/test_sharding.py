@@ -8,7 +8,6 @@ import pytest
 
 from hloscope.errors import ParseError
 from hloscope.hlo_parser.attributes import split_attributes
-from hloscope.hlo_parser.devices import AxisRef, Iota, Mesh
 from hloscope.hlo_parser.sharding import (
     MaximalSharding,
     NamedSharding,
@@ -18,6 +17,7 @@ from hloscope.hlo_parser.sharding import (
     WholeSharding,
     read_sharding,
 )
+from hloscope.ops.devices import AxisRef, Iota, Mesh
 
 XY = Mesh((("x", 2), ("y", 4)))
 X, Y = AxisRef("x"), AxisRef("y")

@@ -7,7 +7,6 @@ from math import prod
 from typing import Any, Final
 
 from hloscope.errors import HloscopeError, VerifyError
-from hloscope.hlo_parser.replica_groups import read_replica_groups
 from hloscope.hlo_parser.types import print_type
 from hloscope.ir.graph import Instruction
 from hloscope.ir.op import Op
@@ -31,10 +30,10 @@ def _members(op: Collective) -> int | None:
 
     With a channel and without global ids, groups list replicas, and all partitions take part.
     """
-    if not isinstance(op.replica_groups, str) or (op.channel_id and not op.use_global_device_ids):
+    if op.channel_id and not op.use_global_device_ids:
         return None
     try:
-        sizes = {len(group) for group in read_replica_groups(op.replica_groups)}
+        sizes = {len(group) for group in op.replica_groups.rows}
     except HloscopeError:
         return None
     return sizes.pop() if len(sizes) == 1 and 0 not in sizes else None

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from hloscope.errors import Diagnostic, HloscopeError
-from hloscope.hlo_parser.replica_groups import read_replica_groups
 from hloscope.ir.graph import Instruction, Module
 from hloscope.ir.op import Op
 from hloscope.ops.collectives import Collective, CollectivePermute
 from hloscope.ops.control import AsyncStart
+from hloscope.ops.groups import NO_GROUPS
 from hloscope.ops.transfers import Recv, RecvDone, Send, SendDone
 
 _MOST_DEVICES: Final = 1 << 31
@@ -53,9 +53,9 @@ def check_groups(ins: Instruction, devices: int | None) -> Iterator[Diagnostic]:
         if len(ins.operands) > 1:
             return  # the pairs of several permutations, one after the other
         yield from _check_pairs(ins, op.pairs, devices)
-    elif isinstance(op, Collective) and op.replica_groups and isinstance(op.replica_groups, str):
+    elif isinstance(op, Collective) and op.replica_groups != NO_GROUPS:
         try:
-            groups = read_replica_groups(op.replica_groups)
+            groups = op.replica_groups.rows
         except HloscopeError as error:
             yield Diagnostic(error.message, ins.span)
             return
