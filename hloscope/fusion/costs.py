@@ -15,11 +15,11 @@ from typing import Final
 
 from hloscope.errors import HloscopeError
 from hloscope.fusion.leaves import leaf_types
-from hloscope.hlo_parser.metadata import extra, read_backend_config
 from hloscope.indexing.analysis import output_to_input
 from hloscope.ir.graph import Computation, Instruction
 from hloscope.ir.op import Op
 from hloscope.ir.types import TensorType, Type
+from hloscope.ir.written import backend_config
 from hloscope.ops.contraction import Dot, DotGeneral, RaggedDot, ScaledDot
 from hloscope.ops.control import (
     AfterAll,
@@ -144,7 +144,6 @@ def _read_by_element(ins: Instruction) -> int:
 def _trip_count(ins: Instruction) -> int:
     """How often a loop runs, where the backend knows; else once."""
     try:
-        config = read_backend_config(extra(ins, "backend_config") or "{}").value
-        return int(config["known_trip_count"]["n"])
+        return int(backend_config(ins.extras)["known_trip_count"]["n"])
     except (HloscopeError, KeyError, TypeError, ValueError):
         return 1

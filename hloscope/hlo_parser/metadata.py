@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import field, fields
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from hloscope.hlo_parser.attributes import (
     fail,
@@ -25,8 +25,15 @@ from hloscope.hlo_parser.attributes import (
 from hloscope.hlo_parser.values import read_dims, read_float, read_string, unquote
 from hloscope.ir.graph import Instruction, Module
 from hloscope.ir.types import Dims
-from hloscope.lazy import dataclass, pattern
+from hloscope.ir.written import Written
+from hloscope.lazy import lazy
 from hloscope.limits import read_json
+
+if TYPE_CHECKING:
+    from hloscope.mlir import constants, parser
+else:
+    constants = lazy("hloscope.mlir.constants")
+    parser = lazy("hloscope.mlir.parser")
 
 # ---------------------------------------------------------------------------------- metadata
 
@@ -167,13 +174,9 @@ def read_backend_config(text: str) -> BackendConfig:
         ParseError: It is in none of the forms.
     """
     text = text.strip()
-    if text.startswith('"'):
-        return BackendConfig("string", read_string(text))
-    for form in (text, _LAX.sub(_strict, text)):
-        try:
-            return BackendConfig("json", read_json(form))
-        except ValueError:
-            continue
+    known = _string_or_json(text)
+    if known is not None:
+        return known
     inner = inside(text)
     attributes: dict[str, str] = {}
     for part, at in split_list(inner):
@@ -182,6 +185,47 @@ def read_backend_config(text: str) -> BackendConfig:
             fail(f"expected JSON or `name = value`, found `{shortened(part)}`", text, 1 + at)
         attributes[unquote(name.strip())] = value.strip() if equals else "unit"
     return BackendConfig("mlir", attributes)
+
+
+def _string_or_json(text: str) -> BackendConfig | None:
+    if text.startswith('"'):
+        return BackendConfig("string", read_string(text))
+    for form in (text, _LAX.sub(_strict, text)):
+        try:
+            return BackendConfig("json", read_json(form))
+        except ValueError:
+            continue
+    return None
+
+
+class Config(Written):
+    """The text of a backend config."""
+
+    __slots__ = ()
+
+    @property
+    def value(self) -> Any:
+        """What JSON or a dictionary of MLIR says, also in quotes; else the string.
+
+        >>> Config("{uplo = 76 : ui8}").value
+        {'uplo': 76}
+        """
+        return _config_value(self)
+
+
+@lru_cache(maxsize=4096)
+def _config_value(text: str) -> Any:
+    config = _string_or_json(text.strip())
+    if config is None:
+        return constants.plain(parser.parse_attribute(text))
+    if config.kind == "string" and config.value.startswith("{"):
+        return _config_value(config.value)
+    return config.value
+
+
+def written(name: str, text: str) -> str:
+    """Return the text of an attribute that is kept as written, with what it says if we know."""
+    return Config(text) if name == "backend_config" else text
 
 
 def read_statistics(text: str) -> Mapping[str, float]:

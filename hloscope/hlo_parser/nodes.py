@@ -12,6 +12,7 @@ from typing import Final
 
 from hloscope.errors import ParseError
 from hloscope.hlo_parser.attributes import moved, split_attributes
+from hloscope.hlo_parser.metadata import written
 from hloscope.hlo_parser.scanner import without_comments
 from hloscope.hlo_parser.sections import Section, read_header
 from hloscope.ir.graph import Body, Computation, Instruction, Module
@@ -37,7 +38,7 @@ def read_pairs(source: Source, text: str, at: int) -> Pairs:
         parts = split_attributes(without_comments(text))
     except ParseError as error:
         raise moved(error, source, at) from None
-    return tuple((name, value) for name, value, _ in parts)
+    return tuple((name, written(name, value)) for name, value, _ in parts)
 
 
 class TextInstruction(Instruction):

@@ -26,6 +26,7 @@ from hloscope.lazy import dataclass, pattern
 from hloscope.ops import OPS
 from hloscope.ops.base import Op
 from hloscope.ops.contraction import DotDimensions
+from hloscope.ops.windows import NO_WINDOW
 
 _ROWS: Final = """
     parameter             | parameter             |
@@ -46,7 +47,7 @@ _ROWS: Final = """
     add-dependency        | add-dependency        |
     opt-barrier           | optimization_barrier  |
     domain                | domain                | domain!setting
-    custom-call           | custom_call           | window?setting dim_labels?setting feature_group_count?setting batch_group_count?setting padding_type?setting custom_call_target!string>call_target_name operand_precision?setting operand_layout_constraints?setting custom_call_has_side_effect?bool>has_side_effect literal?setting output_to_operand_aliasing?setting schedule?setting api_version?setting to_apply?calls called_computations?calls
+    custom-call           | custom_call           | window?window dim_labels?dim_labels>dimensions feature_group_count?int batch_group_count?int padding_type?setting custom_call_target!string>call_target_name operand_precision?setting operand_layout_constraints?setting custom_call_has_side_effect?bool>has_side_effect literal?setting output_to_operand_aliasing?setting schedule?setting api_version?setting to_apply?calls called_computations?calls
 
     broadcast             | broadcast_in_dim      | dimensions+dims>broadcast_dimensions
     reshape               | reshape               | inferred_dimension?int
@@ -180,7 +181,7 @@ _EMPTY: Final[dict[str, Any]] = {
     "dims": (),
     "bool": False,
     "transpose_a": "TRANSPOSE_INVALID",
-    "window": KINDS["window"].read("{}"),
+    "window": NO_WINDOW,
 }
 """Defaults of fields for which the class has none."""
 

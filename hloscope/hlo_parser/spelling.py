@@ -13,6 +13,7 @@ from hloscope.errors import ParseError, UnsupportedError
 from hloscope.hlo_parser.attributes import Attribute as Part
 from hloscope.hlo_parser.attributes import fail, moved, near, split_attributes
 from hloscope.hlo_parser.literals import HloLiteral
+from hloscope.hlo_parser.metadata import written as meant
 from hloscope.hlo_parser.opcodes import COMMON, GROUPS, OPCODES, SPELLINGS, Attribute, Spelling
 from hloscope.hlo_parser.values import read_call, read_calls
 from hloscope.ir.graph import Instruction
@@ -164,7 +165,7 @@ def _read_common(parts: list[Part], text: str) -> tuple[tuple[str, ...], Pairs]:
         if name == "control-predecessors":
             predecessors = read_calls(value)
         else:
-            extras.append((name, value))
+            extras.append((name, meant(name, value)))
     return predecessors, tuple(extras)
 
 

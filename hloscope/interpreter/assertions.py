@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -16,13 +16,10 @@ from hloscope.interpreter.custom_call import implements
 from hloscope.interpreter.observing import probed
 from hloscope.interpreter.registry import Kernel, Site, evaluates
 from hloscope.interpreter.values import Array, EvaluationError, Value
-from hloscope.ir.floats import decode
-from hloscope.ir.types import TensorType
-from hloscope.mlir.attributes import Attribute, DenseAttr, FloatAttr, IntegerAttr
-from hloscope.mlir.literals import to_array
-from hloscope.mlir.parser import parse_attribute
-from hloscope.mlir.types import type_text
+from hloscope.ir.types import TensorType, TupleType
+from hloscope.ir.written import Written
 from hloscope.ops.checking import (
+    TOLERANCE,
     ExpectAlmostEq,
     ExpectAlmostEqConst,
     ExpectClose,
@@ -34,30 +31,10 @@ from hloscope.ops.control import CustomCall
 
 Comparison = Callable[[Array, Array], Difference | None]
 
-_TOLERANCE: Final = 1e-4
 
-
-def _attribute(text: str) -> Attribute:
-    """The attribute an op keeps as written."""
-    return parse_attribute(text)
-
-
-def _constant(text: str) -> Array:
-    literal = _attribute(text)
-    if not isinstance(literal, DenseAttr):
-        raise EvaluationError(f"`{text[:40]}` is no constant to compare with")
-    return to_array(literal)
-
-
-def _number(text: str, default: float) -> float:
-    attribute = _attribute(text) if text else None
-    match attribute:
-        case FloatAttr(bits, type_):
-            return decode(bits, type_text(type_))
-        case IntegerAttr(value):
-            return value
-        case _:
-            return default
+def _number(text: Written, default: int) -> int:
+    found = text.value
+    return default if found is None else int(found)
 
 
 def _compared(what: str, compare: Comparison, found: Any, expected: Any) -> None:
@@ -83,8 +60,8 @@ def _pair(what: str, compare: Comparison) -> Kernel:
     return kernel
 
 
-def _with_constant(what: str, compare: Comparison, text: str) -> Kernel:
-    expected = _constant(text)
+def _with_constant(op: ExpectEqConst | ExpectAlmostEqConst, compare: Comparison) -> Kernel:
+    what, expected = op.name, op.value.array(op.value.type or TupleType(()))
 
     def kernel(found: Value) -> Value:
         _compared(what, compare, found, expected)
@@ -100,30 +77,30 @@ def _expect_eq(op: ExpectEq, at: Site) -> Kernel:
 
 @evaluates(ExpectEqConst)
 def _expect_eq_const(op: ExpectEqConst, at: Site) -> Kernel:
-    return _with_constant(op.name, exactly, op.value)
+    return _with_constant(op, exactly)
 
 
 @evaluates(ExpectAlmostEq)
 def _expect_almost_eq(op: ExpectAlmostEq, at: Site) -> Kernel:
-    return _pair(op.name, partial(within, tolerance=_number(op.tolerance, _TOLERANCE)))
+    return _pair(op.name, partial(within, tolerance=op.tolerance))
 
 
 @evaluates(ExpectAlmostEqConst)
 def _expect_almost_eq_const(op: ExpectAlmostEqConst, at: Site) -> Kernel:
-    compare = partial(within, tolerance=_number(op.tolerance, _TOLERANCE))
-    return _with_constant(op.name, compare, op.value)
+    compare = partial(within, tolerance=op.tolerance)
+    return _with_constant(op, compare)
 
 
 @evaluates(ExpectClose)
 def _expect_close(op: ExpectClose, at: Site) -> Kernel:
-    most = int(_number(op.max_ulp_difference, 1)) & FAR  # unsigned
-    least = int(_number(op.min_ulp_difference, 0)) & FAR
+    most = _number(op.max_ulp_difference, 1) & FAR  # unsigned
+    least = _number(op.min_ulp_difference, 0) & FAR
     return _pair(op.name, partial(within_ulps, most=most, least=least))
 
 
 @evaluates(ExpectSerializedEq)
 def _expect_serialized_eq(op: ExpectSerializedEq, at: Site) -> Kernel:
-    number = int(_number(op.iteration, 0))
+    number = _number(op.iteration, 0)
     (type_,) = at.operands
     world = at.world
 
@@ -152,7 +129,7 @@ def _call_close(op: CustomCall, at: Site) -> Kernel:
 @implements("check.eq")
 def _call_check(op: CustomCall, at: Site) -> Kernel:
     """Returns true, if it returns."""
-    compare, true = partial(within, tolerance=_TOLERANCE), np.bool_(True)
+    compare, true = partial(within, tolerance=TOLERANCE), np.bool_(True)
     shape = at.result.sizes if isinstance(at.ins.type, TensorType) else ()
     result = np.broadcast_to(true, [size or 1 for size in shape])
 

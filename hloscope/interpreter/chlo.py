@@ -13,11 +13,9 @@ from hloscope.errors import UnsupportedError
 from hloscope.interpreter.elementwise import element_of, function_of
 from hloscope.interpreter.registry import Kernel, Site, evaluates
 from hloscope.interpreter.shape import spread
-from hloscope.ir.types import Dims, TensorType
-from hloscope.mlir.attributes import DenseAttr
-from hloscope.mlir.literals import to_array
-from hloscope.mlir.parser import parse_attribute
-from hloscope.mlir.types import type_text
+from hloscope.interpreter.values import dtype_of
+from hloscope.ir.types import Dims
+from hloscope.ir.written import value_of
 from hloscope.ops.elementwise import (
     ELEMENTWISE,
     IMPLICIT_BROADCAST,
@@ -51,13 +49,8 @@ def _along(a: Any, b: Any, dims: Dims) -> tuple[Any, Any]:
 
 @evaluates(ConstantLike, lifted=True)
 def _constant_like(op: ConstantLike, at: Site) -> Kernel:
-    text = dict(op.settings)["value"].partition(" : ")[0]
-    number = text[text.find("<") :].lstrip("<:") if text.startswith("#") else text
-    if number != text:  # `#complex.number<:f32 1.0, 2.0>`
-        number = f"({number.rstrip('>').partition(' ')[2]})"
-    type_ = type_text(TensorType(element_of(at.ins.type), ()))
-    literal = parse_attribute(f"dense<{number}> : {type_}")
-    if not isinstance(literal, DenseAttr):
-        raise UnsupportedError(f"`{op.name}` has a value that is no number: {text}")
-    value = to_array(literal)[()]
+    number, element = value_of(op.settings, "value"), element_of(at.ins.type)
+    if not isinstance(number, int | float | complex):
+        raise UnsupportedError(f"`{op.name}` has a value that is no number")
+    value = np.asarray(number).astype(dtype_of(element))[()]
     return lambda x: np.full(x.shape, value) if x.ndim else value

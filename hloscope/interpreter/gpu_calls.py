@@ -12,8 +12,6 @@ from typing import Any, Final
 import numpy as np
 
 from hloscope.errors import UnsupportedError
-from hloscope.hlo_parser.values import read_dim_labels, read_window
-from hloscope.interpreter.call_config import call_config
 from hloscope.interpreter.custom_call import implements
 from hloscope.interpreter.folding import computing
 from hloscope.interpreter.lapack import (
@@ -34,7 +32,7 @@ from hloscope.ir.types import Dims, TensorType
 from hloscope.ops.contraction import DotDimensions, DotGeneral
 from hloscope.ops.control import CustomCall, Parameter
 from hloscope.ops.convolution import ConvDimensions, Convolution
-from hloscope.ops.windows import Window
+from hloscope.ops.windows import NO_WINDOW, Window
 
 _INT: Final = np.int32
 
@@ -82,7 +80,7 @@ _EPILOGUES: Final[Mapping[str, Callable[[Any], Any]]] = {
 @implements("__cublas$gemm", "__cublas$lt$matmul")
 def _matmul(op: CustomCall, at: Site) -> Kernel:
     """`f(alpha * a b + beta * c + bias)`; operands: a, b, then c and bias if there are."""
-    config = call_config(at.ins)
+    config = at.config
     config = config.get("gemm_backend_config", config)
     dims = config.get("dot_dimension_numbers")
     epilogue = str(config.get("epilogue", "DEFAULT"))
@@ -137,14 +135,13 @@ def _activation(config: Mapping[str, Any]) -> Callable[[Any], Any]:
 
 def _setup(at: Site) -> tuple[Window, ConvDimensions, int, Mapping[str, Any]]:
     """The window, dimensions and groups of the forward convolution, and the configuration."""
-    settings = {**dict(at.ins.extras), **dict(at.ins.op.settings)}  # type: ignore[attr-defined]
-    config = call_config(at.ins)
+    config = at.config
     config = config.get("cudnn_conv_backend_config", config)
-    if "dim_labels" not in settings:
+    op = at.ins.op
+    assert isinstance(op, CustomCall)
+    if op.dimensions is None:
         raise UnsupportedError("a convolution has no dim_labels")
-    window = read_window(settings.get("window", "{}"))
-    dims = read_dim_labels(settings["dim_labels"])
-    return window, dims, int(settings.get("feature_group_count", 1)), config
+    return op.window or NO_WINDOW, op.dimensions, op.feature_group_count, config
 
 
 @implements("__cudnn$convForward", "__cudnn$convBiasActivationForward")
@@ -282,7 +279,7 @@ def _handed_back(
 
 @implements("cusolver_potrf_ffi")
 def _potrf(op: CustomCall, at: Site) -> Kernel:
-    return cholesky(bool(call_config(at.ins).get("lower", True)))
+    return cholesky(bool(at.config.get("lower", True)))
 
 
 @implements("cusolver_getrf_ffi", "cublas_getrf_batched_ffi")
@@ -292,13 +289,13 @@ def _getrf(op: CustomCall, at: Site) -> Kernel:
 
 @implements("cusolver_syevd_ffi")
 def _syevd(op: CustomCall, at: Site) -> Kernel:
-    return eigenvectors(bool(call_config(at.ins).get("lower", True)))
+    return eigenvectors(bool(at.config.get("lower", True)))
 
 
 @implements("cusolver_gesvdj_ffi")
 def _gesvdj(op: CustomCall, at: Site) -> Kernel:
     """The right vectors are columns here."""
-    is_full = bool(call_config(at.ins).get("full_matrices", True))
+    is_full = bool(at.config.get("full_matrices", True))
 
     def factor(a: Array) -> tuple[Array, ...]:
         check_finite(a)
@@ -333,7 +330,7 @@ _TRANSPOSES: Final = {"NO_TRANSPOSE": "N", "TRANSPOSE": "T", "ADJOINT": "C"}
 
 @implements("__cublas$triangularSolve")
 def _triangular_solve(op: CustomCall, at: Site) -> Kernel:
-    config = call_config(at.ins)
+    config = at.config
     transposed = _TRANSPOSES.get(config.get("transpose_a", "NO_TRANSPOSE"), "N")
     left, lower, unit = (bool(config.get(name)) for name in ("left_side", "lower", "unit_diagonal"))
     return _with_workspace(at, solver(left, lower, unit, transposed))

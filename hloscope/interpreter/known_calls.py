@@ -12,7 +12,6 @@ import numpy as np
 
 from hloscope.errors import UnsupportedError
 from hloscope.hlo_parser.types import print_type
-from hloscope.interpreter.call_config import call_config
 from hloscope.interpreter.custom_call import implements
 from hloscope.interpreter.registry import Kernel, Site, kernel
 from hloscope.interpreter.values import EvaluationError, Value, dtype_of
@@ -88,7 +87,7 @@ def _top_k(op: CustomCall, at: Site) -> Kernel:
     assert isinstance(values, TensorType)
     size = values.sizes[-1]
     assert size is not None
-    smallest = call_config(at.ins).get("largest", True) is False
+    smallest = at.config.get("largest", True) is False
     top = TopK(size, not smallest)
     operands = (_stand_in(at.ins.operands[0], 0),)
     inner = kernel(Instruction(at.ins.name, TupleType(at.results[:2]), top, operands), at.world)
@@ -106,7 +105,7 @@ def _approx_top_k(op: CustomCall, at: Site) -> Kernel:
     operands = tuple(_stand_in(o, i) for i, o in enumerate(at.ins.operands[:count]))
     result = at.results[0]
     assert isinstance(result, TensorType)
-    dimension = call_config(at.ins).get("reduction_dim", result.rank - 1) % result.rank
+    dimension = at.config.get("reduction_dim", result.rank - 1) % result.rank
     most = result.sizes[dimension]
     types = tuple(o.type for o in operands)
     whole = TupleType(types) if count > 1 else types[0]

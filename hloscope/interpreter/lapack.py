@@ -12,7 +12,6 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from hloscope.interpreter.call_config import call_config
 from hloscope.interpreter.custom_call import implements
 from hloscope.interpreter.registry import Kernel, Site
 from hloscope.interpreter.substitution import lu, substitute
@@ -33,7 +32,7 @@ def _names(routine: str, complex_routine: str = "") -> list[str]:
 
 def _flag(at: Site, name: str, default: str = "") -> str:
     """An attribute that is the code of a letter."""
-    value = call_config(at.ins).get(name, default)
+    value = at.config.get(name, default)
     return chr(value) if isinstance(value, int) else str(value)
 
 
@@ -259,7 +258,7 @@ def _gtsv(op: CustomCall, at: Site) -> Kernel:
 @implements(*_names("gehrd"))
 def _gehrd(op: CustomCall, at: Site) -> Kernel:
     """Hessenberg's form, and the reflectors that lead to it below."""
-    config = call_config(at.ins)
+    config = at.config
 
     def factor(a: Array) -> Factors:
         low, high = int(config.get("low", 1)), int(config.get("high", len(a)))

@@ -16,11 +16,9 @@ from hloscope.errors import UnsupportedError
 from hloscope.interpreter.elementwise import comparison, plain_function
 from hloscope.interpreter.registry import Kernel, Site, evaluates
 from hloscope.interpreter.values import EvaluationError, dtype_of
-from hloscope.ir.floats import decode
+from hloscope.ir.literal import Literal
 from hloscope.ir.types import ELEMENT_TYPES, ElementType, TensorType, Type
-from hloscope.mlir.attributes import BoolAttr, DenseAttr, FloatAttr, IntegerAttr
-from hloscope.mlir.literals import to_array
-from hloscope.mlir.parser import parse_attribute
+from hloscope.ir.written import value_of
 from hloscope.ops.control import UnknownOp
 
 _Maker = Callable[[UnknownOp, Site], Kernel]
@@ -69,19 +67,14 @@ def _unsigned(element: ElementType) -> ElementType:
 
 
 def _constant(op: UnknownOp, at: Site) -> Kernel:
-    text = dict(op.settings).get("value") or dict(op.settings)["shape"]
-    literal, dtype = parse_attribute(text), dtype_of(_element(at.ins.type))
-    value: Any
-    match literal:
-        case DenseAttr():
-            value = to_array(literal)
-        case IntegerAttr(value) | BoolAttr(value):
-            value = np.asarray(value, dtype)[()]
-        case FloatAttr(bits):
-            value = np.asarray(decode(bits, _element(at.ins.type).name)).astype(dtype)[()]
-        case _:
-            raise UnsupportedError(f"`{text[:40]}` is no constant to compute with")
-    return lambda: value
+    found: Any = value_of(op.settings, "shape" if op.opcode == "shape.const_shape" else "value")
+    if isinstance(found, Literal):
+        found = found.array(at.ins.type)
+    elif isinstance(found, int | float):
+        found = np.asarray(found).astype(dtype_of(_element(at.ins.type)))[()]
+    else:
+        raise UnsupportedError(f"`{op.opcode}` is no constant to compute with")
+    return lambda: found
 
 
 def _computed(name: str, *, unsigned: bool) -> _Maker:
@@ -99,8 +92,8 @@ def _computed(name: str, *, unsigned: bool) -> _Maker:
 
 
 def _compared(op: UnknownOp, at: Site) -> Kernel:
-    found = parse_attribute(dict(op.settings)["predicate"])
-    number = found.value if isinstance(found, IntegerAttr) else -1
+    found = value_of(op.settings, "predicate")
+    number = found if isinstance(found, int) else -1
     element = _element(at.operands[0])
     if op.opcode == "arith.cmpf":
         if not 0 < number <= len(_FLOAT_PREDICATES):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from hloscope.errors import UnknownNameError, did_you_mean
 from hloscope.interpreter.parallel import INFEED, run_grid
@@ -15,8 +14,6 @@ from hloscope.interpreter.values import EvaluationError, Value
 from hloscope.interpreter.world import World
 from hloscope.ir.graph import Computation
 from hloscope.ir.types import TupleType
-from hloscope.mlir.attributes import ArrayAttr, Attribute, SymbolAttr
-from hloscope.mlir.parser import parse_attribute
 from hloscope.ops.checking import RunParallel
 from hloscope.ops.control import Composite
 
@@ -37,10 +34,10 @@ def _composite(op: Composite, at: Site) -> Kernel:
 def _run_parallel(op: RunParallel, at: Site) -> Kernel:
     """Operands and results of the functions follow one another, replica by replica."""
     world = at.world
-    rows = [[_function(world, name) for name in _list(row)] for row in _list(_read(op.programs))]
+    rows = [[_function(world, name) for name in row] for row in op.programs.value or ()]
     if not rows or not rows[0] or any(len(row) != len(rows[0]) for row in rows):
         raise EvaluationError("`programs` should be rows of functions, all of one length")
-    feeds = [_function(world, name) for name in _list(_read(op.infeed))] if op.infeed else []
+    feeds = [_function(world, name) for name in op.infeed.value or ()]
     counts = [len(function.arguments) for row in rows for function in row]
     if sum(counts) != len(at.ins.operands):
         raise EvaluationError(
@@ -65,18 +62,8 @@ def _once(function: Computation, world: World) -> Callable[[], tuple[Value, ...]
     return lambda: run(Plans(world).of(function), ())
 
 
-def _read(text: str) -> Attribute:
-    return parse_attribute(text)
-
-
-def _list(attribute: Attribute) -> tuple[Any, ...]:
-    return attribute.elements if isinstance(attribute, ArrayAttr) else ()
-
-
-def _function(world: World, name: Attribute) -> Computation:
+def _function(world: World, text: str) -> Computation:
     """The function of that name; of one in a module in the module, the name ends with it."""
-    assert isinstance(name, SymbolAttr)
-    text = "::".join((name.root, *name.nested))
     found = world.functions.get(text)
     if found is None:
         inner = [f for full, f in world.functions.items() if full.endswith(f"::{text}")]

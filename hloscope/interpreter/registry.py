@@ -7,16 +7,17 @@ loop begins.  An instruction of several results has a tuple as its value.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from hloscope.errors import UnsupportedError
+from hloscope.errors import ParseError, UnsupportedError
 from hloscope.interpreter.values import Value
 from hloscope.ir.graph import Instruction
 from hloscope.ir.op import Op
 from hloscope.ir.types import TensorType, TupleType, Type
+from hloscope.ir.written import backend_config
 
 if TYPE_CHECKING:
     from hloscope.interpreter.world import World
@@ -76,6 +77,14 @@ class Site(NamedTuple):
         """Types of the results."""
         type_ = self.ins.type
         return type_.elements if isinstance(type_, TupleType) else (type_,)
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """The entries of the backend config; none where there is nothing to read."""
+        try:
+            return backend_config(getattr(self.ins.op, "settings", ()), self.ins.extras)
+        except ParseError:
+            return {}
 
 
 Maker: TypeAlias = Callable[[Any, Site], Kernel]

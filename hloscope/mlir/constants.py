@@ -4,13 +4,27 @@ from __future__ import annotations
 
 import re
 from math import prod
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hloscope.errors import VerifyError
+from hloscope.ir.floats import decode
 from hloscope.ir.literal import MOST_WRITTEN, Literal
 from hloscope.ir.types import Dims, ElementType, TensorType, Type
 from hloscope.mlir.attribute_text import attribute_text
-from hloscope.mlir.attributes import DenseAttr
+from hloscope.mlir.attributes import (
+    ArrayAttr,
+    Attribute,
+    BoolAttr,
+    DenseArrayAttr,
+    DenseAttr,
+    DictAttr,
+    FloatAttr,
+    IntegerAttr,
+    StringAttr,
+    SymbolAttr,
+    UnitAttr,
+    VerbatimAttr,
+)
 from hloscope.mlir.literals import elements, to_array
 from hloscope.mlir.types import type_text
 
@@ -50,6 +64,40 @@ class MlirLiteral(Literal):
                 return f"dense<{literal}> : {type_text(type)}"
             case _:
                 return attribute_text(self.written)
+
+
+_COMPLEX: Final = re.compile(r"#complex\.number<:\w+ ([^,]+), ([^,>]+)>")
+
+
+def plain(attribute: Attribute) -> Any:
+    """An attribute as Python has its value: symbols are names, elements a `Literal`.
+
+    >>> plain(DictAttr((("a", ArrayAttr((BoolAttr(True), UnitAttr()))),)))
+    {'a': [True, True]}
+    """
+    match attribute:
+        case DictAttr(entries):
+            return {name: plain(value) for name, value in entries}
+        case ArrayAttr(elements):
+            return [plain(e) for e in elements]
+        case DenseArrayAttr(values=values):
+            return list(values)
+        case IntegerAttr(value) | BoolAttr(value):
+            return value
+        case FloatAttr(bits, ElementType(name)):
+            return decode(bits, name)
+        case StringAttr(value):
+            return value.decode("utf-8", "replace")
+        case SymbolAttr(root, nested):
+            return "::".join((root, *nested))
+        case UnitAttr():
+            return True
+        case DenseAttr(type=type):
+            return MlirLiteral(attribute, type)
+        case VerbatimAttr(text) if found := _COMPLEX.fullmatch(text):
+            return complex(float(found[1]), float(found[2]))
+        case _:
+            return attribute
 
 
 def dense_values(attribute: DenseAttr) -> tuple[int, ...]:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from hloscope.errors import Name, said
+from hloscope.ir.literal import Literal
 from hloscope.ir.types import TupleType, compatible
+from hloscope.ir.written import Written
 from hloscope.ops.base import Callee, Op, Type, op
 from hloscope.ops.infer_util import bare, count, require
+
+TOLERANCE: Final = 1e-4
+"""Largest absolute difference, unless another is given."""
 
 
 class Expectation(Op):
@@ -44,13 +51,9 @@ class ExpectEq(_Pair):
 
 @op("check.expect_eq_const")
 class ExpectEqConst(_Single):
-    """The operand equals a constant.
+    """The operand equals a constant, `value`."""
 
-    Attributes:
-        value: The constant, as written.
-    """
-
-    value: str = ""
+    value: Literal
 
 
 @op("check.expect_almost_eq")
@@ -58,10 +61,10 @@ class ExpectAlmostEq(_Pair):
     """The operands differ by `tolerance` at most.
 
     Attributes:
-        tolerance: Largest absolute difference, as written; empty for 1e-4.
+        tolerance: Largest absolute difference.
     """
 
-    tolerance: str = ""
+    tolerance: float = TOLERANCE
 
 
 @op("check.expect_almost_eq_const")
@@ -69,12 +72,12 @@ class ExpectAlmostEqConst(_Single):
     """The operand differs from a constant by `tolerance` at most.
 
     Attributes:
-        value: The constant, as written.
-        tolerance: Largest absolute difference, as written; empty for 1e-4.
+        value: The constant.
+        tolerance: Largest absolute difference.
     """
 
-    value: str = ""
-    tolerance: str = ""
+    value: Literal
+    tolerance: float = TOLERANCE
 
 
 @op("check.expect_close")
@@ -82,12 +85,12 @@ class ExpectClose(_Pair):
     """The distance of the operands, in units in the last place, is within limits.
 
     Attributes:
-        max_ulp_difference: Largest distance, as written; empty for 1.
-        min_ulp_difference: Least distance, as written; empty for 0.
+        max_ulp_difference: Largest distance; 1 where none is written.
+        min_ulp_difference: Least distance; 0 where none is written.
     """
 
-    max_ulp_difference: str = ""
-    min_ulp_difference: str = ""
+    max_ulp_difference: Written = Written()
+    min_ulp_difference: Written = Written()
 
 
 @op("check.expect_serialized_eq")
@@ -96,11 +99,11 @@ class ExpectSerializedEq(_Single):
 
     Attributes:
         probe_id: Name of the probe.
-        iteration: Which of its values, as written; empty for the first.
+        iteration: Which of its values; the first where nothing is written.
     """
 
     probe_id: str = ""
-    iteration: str = ""
+    iteration: Written = Written()
 
 
 class _Observed(Op):
@@ -132,9 +135,9 @@ class RunParallel(Op):
     """Runs functions on a grid of processes; operands and results are theirs, one after another.
 
     Attributes:
-        programs: Names of the functions, one row for each replica, as written.
-        infeed: Names of the functions that feed them from the host, as written.
+        programs: Names of the functions, one row for each replica.
+        infeed: Names of the functions that feed them from the host.
     """
 
-    programs: str = ""
-    infeed: str = ""
+    programs: Written = Written()
+    infeed: Written = Written()

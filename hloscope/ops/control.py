@@ -9,8 +9,10 @@ from hloscope.errors import Name, Said, VerifyError, said
 from hloscope.ir.types import FutureType, TensorType, TokenType, TupleType, compatible
 from hloscope.limits import MOST_LEAVES, MOST_NESTING
 from hloscope.ops.base import Callee, Op, Type, op
+from hloscope.ops.convolution import ConvDimensions
 from hloscope.ops.infer_util import PRED, U32, array, bare, count, kind, packed, require, returned
 from hloscope.ops.joined import least_specific
+from hloscope.ops.windows import Window
 
 
 def _listed(types: Sequence[Type]) -> Said:
@@ -402,12 +404,20 @@ class CustomCall(Op):
     Attributes:
         call_target_name: Name of the target.
         has_side_effect: May not be removed.
-        settings: Everything else, as written (window, dim_labels, schedules, constraints …).
+        settings: Everything else, as written (schedules, constraints …).
+        window: That of a convolution, as are the further ones.
+        dimensions: What the dimensions of input, kernel and output are.
+        feature_group_count: Groups of features.
+        batch_group_count: Groups of the batch.
     """
 
     call_target_name: str
     has_side_effect: bool = False
     settings: tuple[tuple[str, str], ...] = ()
+    window: Window | None = None
+    dimensions: ConvDimensions | None = None
+    feature_group_count: int = 1
+    batch_group_count: int = 1
 
 
 @op("composite")

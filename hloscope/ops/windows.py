@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from hloscope.errors import said
 from hloscope.ir.types import TensorType
@@ -127,6 +127,10 @@ class Window:
         spread = (self.sizes[d] - 1) * self.window_dilations[d] + 1
         room = low + dilated + high
         return (room - spread) // self.strides[d] + 1 if room >= spread else 0
+
+
+NO_WINDOW: Final = Window((), (), (), (), (), ())
+"""That of no dimensions."""
 
 
 @op("reduce_window")

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any, Final, TypeAlias, TypeVar
 
 from hloscope.errors import HloscopeError
-from hloscope.hlo_parser.values import read_dim_labels, read_window, write_window
 from hloscope.indexing.rules.custom_calls import CUDNN_ROLES
 from hloscope.interpreter.registry import kernel
 from hloscope.interpreter.values import dtype_of
@@ -31,7 +30,7 @@ from hloscope.ops.linalg import Fft
 from hloscope.ops.reduction import Scan, TopK
 from hloscope.ops.shape import Broadcast, Constant, Pad
 from hloscope.ops.slicing import DynamicSlice, Slice
-from hloscope.ops.windows import ReduceWindow, SelectAndScatter, Window
+from hloscope.ops.windows import NO_WINDOW, ReduceWindow, SelectAndScatter, Window
 from hloscope.proof.size_rules import as_begun, shape_of
 from hloscope.proof.sizes import ShrinkError, Sizes
 
@@ -359,19 +358,15 @@ def _convolution(
 @resizes(CustomCall)
 def _(op: CustomCall, step: Step) -> Op:
     """A convolution of cuDNN, whose settings are those of the forward convolution."""
-    settings = dict(op.settings)
     roles = CUDNN_ROLES.get(op.call_target_name)
-    if roles is None or "dim_labels" not in settings or len(step.operands) < 2:
+    if roles is None or op.dimensions is None or len(step.operands) < 2:
         return op
     result = step.type.elements[0] if isinstance(step.type, TupleType) else step.type
     by_role = dict(zip(roles, (step.new(0), step.new(1), shape_of(result)), strict=True))
     window, groups = _convolution(
-        read_window(settings.get("window", "{}")),
-        read_dim_labels(settings["dim_labels"]),
-        int(settings.get("feature_group_count", 1)),
+        op.window or NO_WINDOW,
+        op.dimensions,
+        op.feature_group_count,
         (by_role[0], by_role[1], by_role[2]),
     )
-    new = {"window": write_window(window)}
-    if "feature_group_count" in settings:
-        new["feature_group_count"] = str(groups)
-    return with_fields(op, settings=tuple([(k, new.get(k, v)) for k, v in op.settings]))
+    return with_fields(op, window=window, feature_group_count=groups)

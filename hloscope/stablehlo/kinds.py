@@ -7,6 +7,7 @@ written, also if it cannot be right: typing tells why.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from math import prod
 from typing import Any, Final, NamedTuple
 
@@ -16,7 +17,8 @@ from hloscope.errors import UnsupportedError
 from hloscope.ir.floats import decode, encode
 from hloscope.ir.literal import Literal
 from hloscope.ir.types import ELEMENT_TYPES, Dims, ElementType, TensorType
-from hloscope.lazy import pattern
+from hloscope.ir.written import Written
+from hloscope.limits import read_json
 from hloscope.mlir.attribute_text import attribute_text as plain_text
 from hloscope.mlir.attributes import (
     ArrayAttr,
@@ -32,10 +34,11 @@ from hloscope.mlir.attributes import (
     SymbolAttr,
     UnitAttr,
 )
-from hloscope.mlir.constants import MlirLiteral, dense_sizes, dense_values, expanded
+from hloscope.mlir.constants import MlirLiteral, dense_sizes, dense_values, expanded, plain
 from hloscope.mlir.numbering import Names
 from hloscope.mlir.parser import parse_attribute
 from hloscope.mlir.printer import Printer
+from hloscope.mlir.types import F64
 from hloscope.ops.base import Pairs
 from hloscope.ops.convolution import ConvDimensions
 from hloscope.ops.groups import Groups, Table, WrittenGroups
@@ -308,6 +311,33 @@ def read_verbatim(text: str) -> Attribute:
     return parse_attribute(text, dialects=DIALECTS)
 
 
+class AttributeText(Written):
+    """The text of an attribute of MLIR."""
+
+    __slots__ = ()
+
+    @property
+    def value(self) -> Any:
+        """See `plain`; a string that is JSON says what the JSON says."""
+        return _said(self)
+
+
+@lru_cache(maxsize=4096)
+def _said(text: str) -> Any:
+    found = plain(read_verbatim(text))
+    if isinstance(found, str) and found.startswith("{"):
+        try:
+            return read_json(found)
+        except ValueError:
+            return found
+    return found
+
+
+def verbatim(attribute: Attribute) -> AttributeText:
+    """An attribute that is no field: its text, which knows what it says."""
+    return AttributeText(attribute_text(attribute))
+
+
 class Kind(NamedTuple):
     """How an attribute becomes the value of a field, and how it is made from it.
 
@@ -342,7 +372,7 @@ _I32: Final = _plain(read_int, lambda value: IntegerAttr(int(value), I32))
 _I64: Final = _plain(read_int, lambda value: IntegerAttr(value, I64))
 _TEXT: Final = _plain(read_text, lambda value: StringAttr(value.encode("utf-8", "surrogateescape")))
 _TABLE: Final = _plain(read_table, write_table)
-VERBATIM: Final = _plain(attribute_text, read_verbatim)
+VERBATIM: Final = _plain(verbatim, read_verbatim)
 """What nobody interprets is kept as text."""
 
 _ENUMS: Final = (
@@ -354,6 +384,7 @@ KINDS: Final[dict[str, Kind]] = {
     **dict.fromkeys(("i64", "i64>=0", "i64>0"), _I64),
     **dict.fromkeys(("i32", "i32>=0", "i32>0", "api_version"), _I32),
     "f32": _plain(read_float, write_float),
+    "f64": _plain(read_float, lambda value: FloatAttr(encode(value, "f64"), F64)),
     "bool": _plain(read_bool, write_bool),
     "unit": _plain(read_bool, lambda _: UnitAttr()),
     "string": _TEXT,

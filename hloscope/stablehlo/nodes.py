@@ -17,7 +17,7 @@ from hloscope.mlir.printer_aliases import location_text
 from hloscope.ops.base import Op
 from hloscope.ops.control import Parameter, Result, UnknownOp
 from hloscope.source import Span
-from hloscope.stablehlo.kinds import attribute_text
+from hloscope.stablehlo.kinds import attribute_text, verbatim
 
 Extras = tuple[tuple[str, str], ...]
 
@@ -55,7 +55,7 @@ class Node(Instruction):
         if operation.name in CLASSES:
             own |= {slot.name for slot in DEFINITIONS[operation.name].attributes}
         given = {**operation.properties, **operation.attributes}
-        found = [(name, attribute_text(a)) for name, a in given.items() if name not in own]
+        found = [(name, verbatim(a)) for name, a in given.items() if name not in own]
         return (*found, *location_extras(operation.location))
 
     @property

@@ -17,7 +17,7 @@ from hloscope.ops.contraction import DotDimensions
 from hloscope.ops.control import AsyncDone, AsyncStart, Call, Case, Return, UnknownOp
 from hloscope.ops.convolution import ConvDimensions
 from hloscope.ops.windows import Window
-from hloscope.stablehlo.kinds import attribute_text, kind_of, read_verbatim
+from hloscope.stablehlo.kinds import attribute_text, kind_of, read_verbatim, verbatim
 
 
 class OpMaker:
@@ -58,7 +58,7 @@ def make_op(operation: Operation) -> Op:
         if name == "func.call":
             return Call()
         given = {**operation.properties, **operation.attributes}
-        return UnknownOp(name, tuple([(k, attribute_text(v)) for k, v in given.items()]))
+        return UnknownOp(name, tuple([(k, verbatim(v)) for k, v in given.items()]))
     values = _values(operation)
     special = _SPECIAL.get(name)
     if special is not None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hloscope.errors import ParseError, UnsupportedError
 from hloscope.hlo_parser.literals import HloLiteral
 from hloscope.hlo_parser.opcodes import OPCODES, SPELLINGS, Attribute
+from hloscope.hlo_parser.replica_groups import HloGroups
 from hloscope.hlo_parser.spelling import is_opcode, read_op, read_unknown, write_op
 from hloscope.hlo_parser.values import (
     quote,
@@ -107,12 +108,12 @@ CASES: list[tuple[str, Op, tuple[str, ...]]] = [
      Convolution(Window((3, 3), (2, 1), ((0, 1), (-1, 0)), (1, 2), (3, 1), (True, False)),
                  ConvDimensions(0, 3, (1, 2), 2, 3, (0, 1), 0, 3, (1, 2)), 4), ()),
     ("all-gather, channel_id=1, replica_groups={{0,1}}, dimensions={2}, "
-     "use_global_device_ids=true", AllGather("{{0,1}}", 1, None, True, (), 2), ()),
+     "use_global_device_ids=true", AllGather(HloGroups("{{0,1}}"), 1, None, True, (), 2), ()),
     ("all-reduce, replica_groups={}, constrain_layout=true, to_apply=%f",
-     AllReduce("{}", settings=(("constrain_layout", "true"),)), ("f",)),
+     AllReduce(HloGroups("{}"), settings=(("constrain_layout", "true"),)), ("f",)),
     ("all-to-all, replica_groups={{0,1}}, dimensions={1}",
-     AllToAll("{{0,1}}", split_dimension=1, concat_dimension=1), ()),
-    ("all-to-all, replica_groups={{0,1}}", AllToAll("{{0,1}}"), ()),
+     AllToAll(HloGroups("{{0,1}}"), split_dimension=1, concat_dimension=1), ()),
+    ("all-to-all, replica_groups={{0,1}}", AllToAll(HloGroups("{{0,1}}")), ()),
     ("collective-permute, source_target_pairs={{0,1},{1,0}}",
      CollectivePermute(source_target_pairs=((0, 1), (1, 0))), ()),
     ("triangular-solve, left_side=true, lower=false, transpose_a=ADJOINT",
@@ -126,7 +127,7 @@ CASES: list[tuple[str, Op, tuple[str, ...]]] = [
      AsyncStart(None, (("async_execution_thread", '"host"'),)), ("f",)),
     ("negate-start, async_execution_thread=\"host\"",
      AsyncStart(ELEMENTWISE["negate"](), (("async_execution_thread", '"host"'),)), ()),
-    ("all-reduce-start, replica_groups={}, to_apply=%f", AsyncStart(AllReduce("{}")), ("f",)),
+    ("all-reduce-start, replica_groups={}, to_apply=%f", AsyncStart(AllReduce(HloGroups("{}"))), ("f",)),
     ("custom-call-update", AsyncUpdate("custom-call"), ()),
     ("all-gather-done", AsyncDone("all-gather"), ()),
 ]  # fmt: skip
@@ -285,7 +286,8 @@ SAMPLES = {
     "int": "3",
     "float": "0.5",
     "bool": "true",
-    "word": "{{0,1}}",
+    "groups": "{{0,1}}",
+    "word": "x",
     "string": '"s"',
     "dims": "{1}",
     "dim": "{1}",

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 from hloscope.errors import UnsupportedError
-from hloscope.interpreter.call_config import read_config
 from hloscope.interpreter.values import EvaluationError
 from tests.interpreter.helpers import values
 
@@ -16,20 +13,6 @@ GREATER = """greater { a = f32[] parameter(0) b = f32[] parameter(1)
   i = s32[] parameter(2) j = s32[] parameter(3)
   ROOT c = pred[] compare(a, b), direction=GT }
 """
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("", {}),
-        ("no dictionary", {}),
-        ('"{\\"a\\": [1, 2]}"', {"a": [1, 2]}),
-        ("{a = 1.5 : f32, b = [true, 2 : i64], c}", {"a": 1.5, "b": [True, 2], "c": True}),
-        ('{name = "x", sizes = array<i64: 2, 3>}', {"name": "x", "sizes": [2, 3]}),
-    ],
-)
-def test_configurations(text: str, expected: Any) -> None:
-    assert read_config(text) == expected
 
 
 def test_top_k_gives_the_first_of_equal_elements_first() -> None:

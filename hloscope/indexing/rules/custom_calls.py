@@ -14,8 +14,6 @@ from typing import Any, Final
 
 from hloscope.affine import Dim
 from hloscope.errors import ParseError, UnsupportedError, VerifyError
-from hloscope.hlo_parser.metadata import read_backend_config
-from hloscope.hlo_parser.values import read_dim_labels, read_window
 from hloscope.indexing.access import Accesses, Precision
 from hloscope.indexing.map import IndexingMap
 from hloscope.indexing.rules.build import (
@@ -39,40 +37,25 @@ from hloscope.indexing.rules.registry import Direction, input_to_output, lookup,
 from hloscope.ir.graph import Instruction
 from hloscope.ir.op import Op
 from hloscope.ir.types import Dims, TensorType, TupleType, Type
-from hloscope.lazy import pattern
+from hloscope.ir.written import backend_config
 from hloscope.ops.contraction import DotDimensions, DotGeneral
 from hloscope.ops.control import CustomCall, Domain
 from hloscope.ops.convolution import Convolution
 from hloscope.ops.infer_util import fit
 from hloscope.ops.linalg import Cholesky, TriangularSolve
 from hloscope.ops.reduction import Sort, TopK
+from hloscope.ops.windows import NO_WINDOW
 
 Config = Mapping[str, Any]
 
 
 def _config(ins: Instruction) -> Config:
-    """The backend config as a dictionary; empty where there is none.
-
-    HLO has it as `backend_config`, StableHLO as the attribute of that name or, from XLA, as
-    `mhlo.backend_config`.
-    """
-    given = dict(ins.extras)
-    text = given.get("backend_config") or given.get("mhlo.backend_config", "")
-    if not text and isinstance(ins.op, CustomCall):
-        text = _setting(ins.op, "backend_config").removeprefix('""')
-    value = read_backend_config(text).value if text else {}
-    if isinstance(value, str) and value.startswith("{"):  # quoted
-        value = read_backend_config(value).value
-    return value if isinstance(value, Mapping) else {}
-
-
-def _setting(op: CustomCall, name: str, default: str = "") -> str:
-    return dict(op.settings).get(name, default)
+    assert isinstance(ins.op, CustomCall)
+    return backend_config(ins.op.settings, ins.extras)
 
 
 def _number(config: Config, name: str) -> int:
-    """An integer attribute such as `76 : ui8`."""
-    return int(str(config.get(name, "0")).split()[0])
+    return int(config.get(name, 0))
 
 
 def _flag(config: Config, name: str) -> bool:
@@ -191,28 +174,27 @@ def _cudnn_map(ins: Instruction, here: int, there: int) -> IndexingMap:
     arrays = [*(sizes(o.type) for o in ins.operands[:2]), all_output_sizes(ins)[0]]
     shapes = tuple(arrays[roles.index(role)] for role in range(3))
     return _meeting_map(
-        _setting(ins.op, "window", "{}"),
-        _setting(ins.op, "dim_labels"),
-        _setting(ins.op, "feature_group_count", "1"),
-        _setting(ins.op, "batch_group_count", "1"),
+        forward_convolution(ins.op),
         shapes,
         (roles[here], roles[there]),
     )
 
 
+def forward_convolution(call: CustomCall) -> Convolution:
+    """The forward convolution that a call of cuDNN is about.
+
+    Raises:
+        ValueError: Its dimensions are not told.
+    """
+    if call.dimensions is None:
+        raise ValueError("a convolution has no dim_labels")
+    window = call.window or NO_WINDOW
+    return Convolution(window, call.dimensions, call.feature_group_count, call.batch_group_count)
+
+
 @lru_cache(maxsize=1 << 12)
-def _meeting_map(
-    window: str,
-    labels: str,
-    feature_groups: str,
-    batch_groups: str,
-    shapes: tuple[Dims, ...],
-    ends: tuple[int, int],
-) -> IndexingMap:
+def _meeting_map(op: Convolution, shapes: tuple[Dims, ...], ends: tuple[int, int]) -> IndexingMap:
     """Between two arrays of the forward convolution."""
-    op = Convolution(
-        read_window(window), read_dim_labels(labels), int(feature_groups), int(batch_groups)
-    )
     meeting = Meeting(op, shapes, None)
     return {
         (2, 0): meeting.output_to_input,
@@ -226,7 +208,7 @@ def _meeting_map(
 
 def _output_feature(op: CustomCall) -> int:
     """The feature dimension of a forward convolution's result, along which a bias runs."""
-    return read_dim_labels(_setting(op, "dim_labels")).output_feature
+    return forward_convolution(op).dimensions.output_feature
 
 
 # Factorisations: anything of a matrix of the same batch may matter.
