@@ -84,8 +84,8 @@ class Program:
 @cache
 def programs(dump: str) -> tuple[Program, ...]:
     """The dumps of this name, read."""
+    from hloscope.api.fusion_stats import fusions
     from hloscope.fusion.blueprint import Blueprints
-    from hloscope.fusion.stats import fusions
     from hloscope.hlo_parser import parse_hlo
 
     found = []

@@ -35,9 +35,9 @@ from typing import Any, Final
 ROOT: Final = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
+from hloscope.api.fusion_stats import count, fusions  # noqa: E402
 from hloscope.fusion import Analysis  # noqa: E402
 from hloscope.fusion.blueprint import Blueprints  # noqa: E402
-from hloscope.fusion.stats import count, fusions  # noqa: E402
 from hloscope.hlo_parser import parse_hlo  # noqa: E402
 from hloscope.ir.graph import Instruction, Module  # noqa: E402
 

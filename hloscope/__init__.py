@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         read,
         verify,
     )
+    from hloscope.api.tensor import Element, Tensor
     from hloscope.errors import (
         Diagnostic,
         HloscopeError,
@@ -38,9 +39,8 @@ if TYPE_CHECKING:
     from hloscope.hlo_parser import parse_hlo
     from hloscope.hlo_parser.printer import print_hlo
     from hloscope.indexing import Access, IndexingMap, Precision
-    from hloscope.interpreter.constant_folding import fold
-    from hloscope.interpreter.tensor import Element, Tensor
     from hloscope.interpreter.values import EvaluationError
+    from hloscope.passes.constant_folding import fold
     from hloscope.simplifier import simplify
     from hloscope.stablehlo.builder import Builder
     from hloscope.stablehlo.inferring import infer
@@ -103,8 +103,8 @@ _HOMES: Final = {
     "hloscope.hlo_parser": ("parse_hlo",),
     "hloscope.hlo_parser.printer": ("print_hlo",),
     "hloscope.indexing": ("Access", "IndexingMap", "Precision"),
-    "hloscope.interpreter.constant_folding": ("fold",),
-    "hloscope.interpreter.tensor": ("Element", "Tensor"),
+    "hloscope.passes.constant_folding": ("fold",),
+    "hloscope.api.tensor": ("Element", "Tensor"),
     "hloscope.interpreter.values": ("EvaluationError",),
     "hloscope.simplifier": ("simplify",),
     "hloscope.stablehlo.builder": ("Builder",),

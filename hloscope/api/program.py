@@ -42,9 +42,11 @@ from hloscope.ops.control import Fusion
 
 if TYPE_CHECKING:
     import hloscope.interpreter as interpreter
+    import hloscope.passes.constant_folding as constant_folding
     from hloscope.stablehlo import printing
 else:
     interpreter = lazy("hloscope.interpreter")
+    constant_folding = lazy("hloscope.passes.constant_folding")
     printing = lazy("hloscope.stablehlo.printing")
 
 
@@ -214,7 +216,7 @@ class Program:
     @of_right_programs
     def fold(self) -> Program:
         """The program with everything that does not depend on its arguments computed."""
-        return Program(interpreter.fold(self.module), file=self.file)
+        return Program(constant_folding.fold(self.module), file=self.file)
 
     def __repr__(self) -> str:
         return f"<{self.name}: {len(self.module.computations)} computations, {self.file}>"

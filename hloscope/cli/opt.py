@@ -9,8 +9,8 @@ from hloscope.cli.files import read_text
 from hloscope.cli.print import BETWEEN
 from hloscope.cli.run_inputs import right_modules_of
 from hloscope.hlo_parser import print_hlo
-from hloscope.interpreter.constant_folding import MAX_BYTES, MAX_ELEMENTS, MAX_STEPS, fold
 from hloscope.ir.graph import Module
+from hloscope.passes.constant_folding import MAX_BYTES, MAX_ELEMENTS, MAX_STEPS, fold
 from hloscope.stablehlo.graph import TreeModule
 from hloscope.stablehlo.printing import print_stablehlo
 

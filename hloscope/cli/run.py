@@ -186,6 +186,7 @@ class _Run:
         return World(
             functions=module.computations,
             attributes=module.extras,
+            spell=module.spell,
             max_steps=options["max_steps"],
             max_bytes=options["max_bytes"],
             on_step=on_step,

@@ -44,7 +44,7 @@ from hloscope.mlir.attributes import ArrayAttr, DenseAttr
 from hloscope.mlir.literals import to_array
 from hloscope.mlir.parser import parse_attribute
 from hloscope.mlir.split import split_input
-from hloscope.mlir.types import type_text
+from hloscope.mlir.types import spell, type_text
 from hloscope.source import Source
 from hloscope.stablehlo import parse_stablehlo
 from hloscope.stablehlo.graph import Function
@@ -175,11 +175,11 @@ def _from_files(paths: Sequence[str], entry: Computation, processes: int) -> lis
     most = MOST_BYTES if None in counts else _SPARE + _WIDEST * sum(filter(None, counts))
     loaded = [load(path, most_bytes=min(most, MOST_BYTES)) for path in paths]
     if processes > 1 and len(loaded) == processes:
-        return [arranged(arrays, types, names) for arrays in loaded]
+        return [arranged(arrays, types, names, spell) for arrays in loaded]
     if len(loaded) == 1:
-        return [arranged(loaded[0], types, names)]
+        return [arranged(loaded[0], types, names, spell)]
     one_by_one = [array for arrays in loaded for array in arrays.values()]
-    return [arranged({str(i): array for i, array in enumerate(one_by_one)}, types, ())]
+    return [arranged({str(i): array for i, array in enumerate(one_by_one)}, types, (), spell)]
 
 
 def _elements(type_: Type) -> int | None:

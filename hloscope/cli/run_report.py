@@ -10,14 +10,14 @@ from typing import Any, Final
 import click
 import numpy as np
 
+from hloscope.api.tensor import Tensor
 from hloscope.interpreter.files import leaves
 from hloscope.interpreter.shown import value_text
 from hloscope.interpreter.statistics import Statistics, statistics
-from hloscope.interpreter.tensor import Tensor
 from hloscope.interpreter.tracing import Finding
 from hloscope.interpreter.values import Value
 from hloscope.ir.types import TensorType, TupleType, Type
-from hloscope.mlir.types import type_text
+from hloscope.mlir.types import spell, type_text
 
 MOST_SHOWN: Final = 1000
 """Elements and rows of a result that are printed; of larger ones a summary is."""
@@ -55,7 +55,7 @@ def _text(value: Any, type_: Type, brief: bool, dense: bool) -> str:
         return Tensor(value, whole).to_mlir()
     if brief or max(value.size, prod(value.shape[:-1])) > MOST_SHOWN:
         return f"{type_text(whole)}: {statistics(value)}"
-    return value_text(value, type_)
+    return value_text(value, type_, spell=spell)
 
 
 def described(value: Value, type_: Type) -> Any:

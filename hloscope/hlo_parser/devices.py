@@ -6,13 +6,13 @@ sub-axes).
 
 from __future__ import annotations
 
-import re
 from math import prod
 from typing import Final
 
 from hloscope.hlo_parser.attributes import fail, inside, split_list
 from hloscope.hlo_parser.values import read_dims
 from hloscope.ir.types import Dims
+from hloscope.lazy import pattern
 from hloscope.ops.devices import MOST_DEVICES, AxisRef, Iota, Mesh
 
 _IOTA: Final = pattern(r"\[([\d,\s]*)\]\s*(?:T\(([\d,\s]*)\))?")

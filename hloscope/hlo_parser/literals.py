@@ -32,7 +32,7 @@ _SEPARATOR: Final = pattern(r"[{},\s]+")
 _NAN: Final = pattern(r"(-?)nan(?:\(0x([0-9a-fA-F]+)\))?")
 _TYPED: Final = pattern(r"([a-z]\w*\[[^\[\]]*\](?:\{[^{}]*\})?)\s+")
 _BOOLS: Final = {"true": True, "false": False}
-_INTEGER: Final = re.compile(r"-?\d+|true|false")
+_INTEGER: Final = pattern(r"-?\d+|true|false")
 _MOST_BITS: Final = 1 << 33
 """Size of the largest array made from a literal that does not list its elements."""
 _IEEE: Final = frozenset(("f8e3m4", "f8e4m3", "f8e5m2", "bf16", "f16", "f32", "f64"))

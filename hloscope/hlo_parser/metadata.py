@@ -26,7 +26,7 @@ from hloscope.hlo_parser.values import read_dims, read_float, read_string, unquo
 from hloscope.ir.graph import Instruction, Module
 from hloscope.ir.types import Dims
 from hloscope.ir.written import Written
-from hloscope.lazy import lazy
+from hloscope.lazy import dataclass, lazy, pattern
 from hloscope.limits import read_json
 
 if TYPE_CHECKING:

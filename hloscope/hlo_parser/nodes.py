@@ -15,6 +15,7 @@ from hloscope.hlo_parser.attributes import moved, split_attributes
 from hloscope.hlo_parser.metadata import written
 from hloscope.hlo_parser.scanner import without_comments
 from hloscope.hlo_parser.sections import Section, read_header
+from hloscope.hlo_parser.types import spell
 from hloscope.ir.graph import Body, Computation, Instruction, Module
 from hloscope.ir.op import Op
 from hloscope.ir.types import Type
@@ -140,7 +141,7 @@ class TextModule(Module):
         header: int,
         preamble: str,
     ) -> None:
-        super().__init__(name, computations, entry, preamble=preamble)
+        super().__init__(name, computations, entry, preamble=preamble, spell=spell)
         self._source = source
         self._header = header
 

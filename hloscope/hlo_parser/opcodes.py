@@ -94,7 +94,7 @@ _ROWS: Final = """
     all-to-all            | all_to_all            | channel_id?int replica_groups?groups constrain_layout?setting dimensions?dim2>split_dimension,concat_dimension
     ragged-all-to-all     | ragged_all_to_all     | channel_id?int replica_groups?groups constrain_layout?setting dimensions?setting
     collective-broadcast  | collective_broadcast  | channel_id?int replica_groups?groups constrain_layout?setting
-    collective-permute    | collective_permute    | channel_id?int source_target_pairs!pairs slice_sizes?setting
+    collective-permute    | collective_permute    | channel_id?int source_target_pairs!pairs slice_sizes?groups
     partition-id          | partition_id          |
     replica-id            | replica_id            |
     send                  | send                  | channel_id?int is_host_transfer?bool

@@ -14,6 +14,7 @@ from hloscope.hlo_parser.attributes import fail, inside, shortened, split_list, 
 from hloscope.hlo_parser.devices import read_axes, read_axis, read_iota, read_mesh
 from hloscope.hlo_parser.values import read_dims
 from hloscope.ir.types import Dims
+from hloscope.lazy import dataclass, pattern
 from hloscope.ops.devices import AxisRef, Iota, Mesh
 
 _WHOLE: Final = ("replicated", "manual", "unreduced", "unknown")

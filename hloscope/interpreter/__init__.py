@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from hloscope.interpreter.calling import call, call_grid
-    from hloscope.interpreter.constant_folding import fold
 
-__all__ = ["call", "call_grid", "fold"]
+__all__ = ["call", "call_grid"]
 
-_HOME_OF: Final = {"call": "calling", "call_grid": "calling", "fold": "constant_folding"}
+_HOME_OF: Final = {"call": "calling", "call_grid": "calling"}
 
 
 def __getattr__(name: str) -> Any:

@@ -90,7 +90,8 @@ def with_entry(module: Module, name: str | None) -> Module:
     if found is None:
         near = did_you_mean(plain, module.computations)
         raise UnknownNameError(f"no function `{name}` in {module.name}{near}")
-    return Module(module.name, module.computations, found)
+    extras, spell = module.extras, module.spell
+    return Module(module.name, module.computations, found, extras=extras, spell=spell)
 
 
 def _given(results: tuple[Value, ...], arguments: Sequence[Any]) -> Result:

@@ -9,6 +9,7 @@ import numpy as np
 
 from hloscope.interpreter.values import Array
 from hloscope.ir.arrays import ml_dtypes
+from hloscope.lazy import dataclass
 
 FAR: Final = (1 << 64) - 1
 """Distance of two values one of which is not finite, unless they are the same."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from hloscope.hlo_parser.types import print_type
 from hloscope.interpreter.memory import limited
 from hloscope.interpreter.plan import Plans, run
 from hloscope.interpreter.values import (
@@ -52,12 +51,13 @@ def evaluate(
     if isinstance(program, Module):
         computation = program.entry
         world.functions, world.attributes = program.computations, program.extras
+        world.spell = program.spell
     assert isinstance(computation, Computation)
     taken = computation.arguments
     for type_ in taken:
         check_evaluable(type_)
     if len(arguments) != len(taken):
-        types = ", ".join(print_type(t, layout=False) for t in taken)
+        types = ", ".join(map(str, taken))
         count = f"{len(taken)} argument{'s' * (len(taken) != 1)}"
         message = f"{computation.name} takes {count} ({types}), found {len(arguments)}"
         raise EvaluationError(message, span=computation.span)
@@ -84,7 +84,7 @@ def check_results(results: Sequence[Value], computation: Computation) -> None:
     for i, (value, type_) in enumerate(zip(results, computation.results, strict=True)):
         why = fits(value, type_)
         if why:
-            message = f"result {i} should be {print_type(type_, layout=False)}: {why}"
+            message = f"result {i} should be {type_}: {why}"
             raise EvaluationError(f"{message}; the program is wrong", span=computation.span)
 
 
@@ -103,7 +103,7 @@ def as_value(given: Any, type_: Type, what: str) -> Value:
         value = _as_array(given, type_.element, what)
     why = fits(value, type_)
     if why:
-        raise EvaluationError(f"{what} should be {print_type(type_, layout=False)}: {why}")
+        raise EvaluationError(f"{what} should be {type_}: {why}")
     return value
 
 

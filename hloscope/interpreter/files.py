@@ -14,10 +14,9 @@ from typing import IO, Any, Final
 
 import numpy as np
 
-from hloscope.errors import InputError
+from hloscope.errors import InputError, Spell, plain
 from hloscope.interpreter.values import TOKEN, Array, EvaluationError, Value, dtype_of, fits
 from hloscope.ir.types import TensorType, TupleType, Type
-from hloscope.mlir.types import type_text
 
 MOST_BYTES: Final = 1 << 33
 """Most bytes of all arrays of a file together, unless another limit is given."""
@@ -159,7 +158,10 @@ def named(values: Sequence[Value], types: Sequence[Type]) -> dict[str, Array]:
 
 
 def arranged(
-    arrays: Mapping[str, Array], types: Sequence[Type], names: Sequence[str]
+    arrays: Mapping[str, Array],
+    types: Sequence[Type],
+    names: Sequence[str],
+    spell: Spell = plain,
 ) -> list[Value]:
     """The arguments that arrays of a file are: by name if they have those names, else in order.
 
@@ -167,6 +169,7 @@ def arranged(
         arrays: What the file holds.
         types: Types of the parameters; the arrays of tuples follow one another.
         names: Names of the parameters.
+        spell: How types are written.
 
     Raises:
         EvaluationError: There are too few or too many, or one is of another type.
@@ -177,14 +180,14 @@ def arranged(
     else:
         given = list(arrays.values())
     if len(given) != needed:
-        wanted = ", ".join(map(type_text, types)) or "none"
+        wanted = ", ".join(spell(t, "bare") for t in types) or "none"
         raise EvaluationError(f"found {len(given)} arrays, needed are {needed}: {wanted}")
     rest = iter(given)
     made = [_arranged(rest, type_) for type_ in types]
     for i, (value, type_) in enumerate(zip(made, types, strict=True)):
         why = fits(value, type_)
         if why:
-            raise EvaluationError(f"argument {i} should be {type_text(type_)}: {why}")
+            raise EvaluationError(f"argument {i} should be {spell(type_, 'bare')}: {why}")
     return made
 
 

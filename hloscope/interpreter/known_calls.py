@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from hloscope.errors import UnsupportedError
-from hloscope.hlo_parser.types import print_type
 from hloscope.interpreter.custom_call import implements
 from hloscope.interpreter.registry import Kernel, Site, kernel
 from hloscope.interpreter.values import EvaluationError, Value, dtype_of
@@ -49,7 +48,7 @@ def _same(op: CustomCall, at: Site) -> Kernel:
     """The operand, where it is no part of it that is asked for."""
     (operand,) = at.operands
     if isinstance(operand, TensorType) and operand.sizes != at.result.sizes:
-        given, asked = print_type(operand, layout=False), print_type(at.result, layout=False)
+        given, asked = operand, at.result
         raise UnsupportedError(
             f"`{op.call_target_name}` makes {asked} of {given}: this takes several devices"
         )

@@ -16,7 +16,6 @@ from hloscope.interpreter.shown import value_text
 from hloscope.interpreter.values import EvaluationError, Value, dtype_of
 from hloscope.interpreter.world import World
 from hloscope.ir.types import QuantizedType, TensorType, Type
-from hloscope.mlir.types import type_text
 from hloscope.ops.checking import Print, Probe
 
 PROBE: Final = "probe"
@@ -33,7 +32,7 @@ def _print(op: Print, at: Site) -> Kernel:
     type_ = ins.type
 
     def kernel(value: Value) -> Value:
-        write(f"%{ins.name} = {value_text(value, type_)}")
+        write(f"%{ins.name} = {value_text(value, type_, spell=at.world.spell)}")
         return value
 
     return kernel
@@ -54,7 +53,7 @@ def _probe(op: Probe, at: Site) -> Kernel:
                 np.lib.format.write_array(file, _stored(value, type_), allow_pickle=False)
             with index.open("a", newline="", encoding="utf-8") as file:
                 csv.writer(file, lineterminator="\n").writerow(
-                    [op.probe_id, type_text(type_), str(path)]
+                    [op.probe_id, world.spell(type_, "bare"), str(path)]
                 )
         except OSError as error:
             raise EvaluationError(f"cannot write probe `{op.probe_id}`: {error}") from None
@@ -76,8 +75,9 @@ def probed(world: World, probe_id: str, number: int, type_: Type) -> Any:
             f"probe `{probe_id}` wrote {len(rows)} values, none is number {number}"
         )
     _, found, path = rows[number]
-    if found != type_text(type_):
-        raise EvaluationError(f"probe `{probe_id}` wrote {found}, expected {type_text(type_)}")
+    expected = world.spell(type_, "bare")
+    if found != expected:
+        raise EvaluationError(f"probe `{probe_id}` wrote {found}, expected {expected}")
     with Path(path).open("rb") as file:
         stored = np.lib.format.read_array(file, allow_pickle=False)
     assert isinstance(type_, TensorType)

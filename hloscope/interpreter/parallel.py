@@ -16,7 +16,6 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from hloscope.hlo_parser.types import print_type
 from hloscope.interpreter.evaluate import as_value, check_results
 from hloscope.interpreter.memory import limited
 from hloscope.interpreter.plan import Plans, run
@@ -366,6 +365,7 @@ def evaluate_grid(
     check_grid(replicas, partitions)
     world = World() if world is None else world
     world.functions, world.attributes = module.computations, module.extras
+    world.spell = module.spell
     entry, count = module.entry, replicas * partitions
     taken = entry.arguments
     given = list(arguments) * count if len(arguments) == 1 else list(arguments)
@@ -374,7 +374,7 @@ def evaluate_grid(
     values = []
     for some in given:
         if len(some) != len(taken):
-            types = ", ".join(print_type(t, layout=False) for t in taken)
+            types = ", ".join(map(str, taken))
             message = f"{entry.name} takes {len(taken)} arguments ({types}), found {len(some)}"
             raise EvaluationError(message, span=entry.span)
         pairs = enumerate(zip(some, taken, strict=True))

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from hloscope.errors import UnsupportedError
-from hloscope.hlo_parser.replica_groups import read_replica_groups
 from hloscope.interpreter.collectives import check_arrays
 from hloscope.interpreter.parallel import process_of
 from hloscope.interpreter.registry import Kernel, Site, evaluates
@@ -80,7 +79,7 @@ def _in_place(op: CollectivePermute, mail: _Mail) -> Kernel:
     targets = [target for _, target in op.pairs]
     if len(set(targets)) < len(targets):
         raise UnsupportedError(f"`{op.name}` in place in which a device receives from several")
-    sizes = read_replica_groups(dict(op.settings).get("slice_sizes", ""))
+    sizes = op.slice_sizes.rows
 
     def kernel(sent: Any, into: Any, there: Any, here: Any) -> Value:
         windows = _windows(sent, there, sizes)

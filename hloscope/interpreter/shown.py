@@ -8,30 +8,31 @@ from typing import Any, Final
 
 import numpy as np
 
+from hloscope.errors import Spell, plain
 from hloscope.interpreter.memory import claim
 from hloscope.interpreter.values import Array, Value
 from hloscope.ir.floats import FORMATS, format_float
 from hloscope.ir.types import ElementType, QuantizedType, TensorType, TupleType, Type
-from hloscope.mlir.types import type_text
 
 _PER_ELEMENT: Final = 64
 """Bytes that the text of an element, or the line of a row, takes while it is made."""
 _HALF: Final = {"c64": "f32", "c128": "f64"}
 
 
-def value_text(value: Value, type_: Type, most: int | None = None) -> str:
+def value_text(value: Value, type_: Type, most: int | None = None, spell: Spell = plain) -> str:
     """The value over several lines.
 
     Args:
         value: What to show.
         type_: Its type; sizes it leaves open are those of the value.
         most: Elements to show at most, `None` for all.
+        spell: How types are written.
 
     >>> import numpy
     >>> from hloscope.ir.types import ELEMENT_TYPES
     >>> type_ = TensorType(ELEMENT_TYPES["s32"], (2, 2))
     >>> print(value_text(numpy.array([[1, 2], [3, 4]], "int32"), type_))
-    tensor<2x2xi32> {
+    s32[2,2] {
       [
         [1, 2],
         [3, 4]
@@ -40,19 +41,19 @@ def value_text(value: Value, type_: Type, most: int | None = None) -> str:
     """
     match type_:
         case TensorType():
-            return _tensor_text(value, type_, most)
+            return _tensor_text(value, type_, most, spell)
         case TupleType():
             assert isinstance(value, tuple)
             parts = zip(value, type_.elements, strict=True)
-            lines = ",\n".join(value_text(v, t, most) for v, t in parts)
+            lines = ",\n".join(value_text(v, t, most, spell) for v, t in parts)
             return f"({lines})"
         case _:
-            return type_text(type_)
+            return spell(type_, "bare")
 
 
-def _tensor_text(value: Any, type_: TensorType, most: int | None) -> str:
+def _tensor_text(value: Any, type_: TensorType, most: int | None, spell: Spell) -> str:
     shape = value.shape
-    head = type_text(TensorType(type_.element, shape))
+    head = spell(TensorType(type_.element, shape), "bare")
     if most is not None and value.size > most:
         return f"{head} {{…}}"
     claim(_PER_ELEMENT * (value.size + prod(shape[:-1])), "the text of a value")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any
 
+from hloscope.errors import Spell, plain
 from hloscope.interpreter.values import Value
 from hloscope.ir.graph import Computation, Instruction
 from hloscope.lazy import dataclass
@@ -29,6 +30,7 @@ class World:
         watch: Called with every instruction and its value.
         on_step: Called once in a while with the number of steps, for a progress display.
         extra: What families of ops keep for one evaluation, by their name.
+        spell: How the language of the program writes types.
     """
 
     functions: Mapping[str, Computation] = field(default_factory=dict)
@@ -42,3 +44,4 @@ class World:
     watch: Callable[[Instruction, Value], None] | None = None
     on_step: Callable[[int], None] | None = None
     extra: dict[str, Any] = field(default_factory=dict)
+    spell: Spell = plain

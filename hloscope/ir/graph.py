@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar, Final
 
+from hloscope.errors import Spell, plain
 from hloscope.locks import shared_lock
 
 if TYPE_CHECKING:
@@ -225,6 +226,7 @@ class Module:
 
     Attributes:
         has_tree: It was made of a syntax tree of MLIR, which it remembers.
+        spell: How the language of its text writes types and names of ops.
     """
 
     has_tree: ClassVar[bool] = False
@@ -237,12 +239,14 @@ class Module:
         *,
         extras: tuple[tuple[str, str], ...] = (),
         preamble: str = "",
+        spell: Spell = plain,
     ) -> None:
         self.name: Final = name
         self.computations: Final = computations
         self.entry: Final = entry
         self._extras = extras
         self.preamble: Final = preamble
+        self.spell: Final = spell
 
     @property
     def extras(self) -> tuple[tuple[str, str], ...]:

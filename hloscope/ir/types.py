@@ -171,13 +171,16 @@ class TensorType:
     bounds: tuple[int | None, ...] = ()
     encoding: str = ""
 
-    def __repr__(self) -> str:
+    def __str__(self) -> str:
         bounds = self.bounds or (None,) * len(self.sizes)
         sizes = [
             "?" if size is None and bound is None else f"<={bound}" if size is None else str(size)
             for size, bound in zip(self.sizes, bounds, strict=True)
         ]
-        text, rest = f"{self.element}[{','.join(sizes)}]", ""
+        return f"{self.element}[{','.join(sizes)}]"
+
+    def __repr__(self) -> str:
+        text, rest = str(self), ""
         if self.layout is not None and self.layout == Layout(self.layout.minor_to_major):
             text += f"{{{','.join(map(str, self.layout.minor_to_major))}}}"
         elif self.layout is not None:
@@ -246,6 +249,9 @@ class TupleType:
     depth: int = field(init=False, repr=False, compare=False)
     leaves: int = field(init=False, repr=False, compare=False)
 
+    def __str__(self) -> str:
+        return f"({', '.join(map(str, self.elements))})"
+
     def __repr__(self) -> str:
         if any(isinstance(element, TupleType) for element in self.elements) or self.leaves > 4:
             return f"TupleType({len(self.elements)} elements)"
@@ -267,10 +273,16 @@ class TupleType:
 class TokenType:
     """Ordering token (`token[]`)."""
 
+    def __str__(self) -> str:
+        return "token[]"
+
 
 @dataclass(frozen=True, slots=True)
 class OpaqueType:
     """A value nothing is known about (`opaque[]`)."""
+
+    def __str__(self) -> str:
+        return "opaque[]"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,6 +9,7 @@ from hloscope.errors import VerifyError
 from hloscope.ir.floats import decode
 from hloscope.ir.literal import MOST_WRITTEN, Literal
 from hloscope.ir.types import Dims, ElementType, TensorType, Type
+from hloscope.lazy import pattern
 from hloscope.mlir.attribute_text import attribute_text
 from hloscope.mlir.attributes import (
     ArrayAttr,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 MOST_SPLAT: Final = 1 << 16
 """A splat of more elements is not written out."""
 
-_NUMBER: Final = re.compile(r"-?0x[0-9A-Fa-f]+|-?\d+|true|false")
+_NUMBER: Final = pattern(r"-?0x[0-9A-Fa-f]+|-?\d+|true|false")
 _WORDS: Final = {"true": 1, "false": 0}
 
 
@@ -66,7 +66,7 @@ class MlirLiteral(Literal):
                 return attribute_text(self.written)
 
 
-_COMPLEX: Final = re.compile(r"#complex\.number<:\w+ ([^,]+), ([^,>]+)>")
+_COMPLEX: Final = pattern(r"#complex\.number<:\w+ ([^,]+), ([^,>]+)>( : .*)?")
 
 
 def plain(attribute: Attribute) -> Any:
@@ -103,7 +103,8 @@ def plain(attribute: Attribute) -> Any:
 def dense_values(attribute: DenseAttr) -> tuple[int, ...]:
     """The integers of `dense<…>` in row-major order (booleans as 0 and 1); a splat as one.
 
-    >>> dense_values(DenseAttr("[[1, 2], [3, 4]]", TensorType(I64, (2, 2))))
+    >>> from hloscope.ir.types import ELEMENT_TYPES
+    >>> dense_values(DenseAttr("[[1, 2], [3, 4]]", TensorType(ELEMENT_TYPES["s64"], (2, 2))))
     (1, 2, 3, 4)
 
     Raises:

@@ -447,11 +447,16 @@ def _is_offset(type_: Type) -> bool:
 class CollectivePermute(Collective):
     """Sends along `source_target_pairs`; who receives nothing gets zeros.
 
+    Attributes:
+        source_target_pairs: Who sends to whom.
+        slice_sizes: Of HLO's form in place, the sizes of each slice that is sent.
+
     Source: StableHLO spec `collective_permute` (C1)-(C5).
     """
 
     result_rule: ClassVar[str] = "collective_permute_c5"
     source_target_pairs: Pairs | Table = ()
+    slice_sizes: Groups = NO_GROUPS
 
     @property
     def pairs(self) -> Pairs:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import product
 from math import prod
 from typing import Final
 
 from hloscope.ir.types import Dims
+from hloscope.lazy import dataclass
 
 MOST_DEVICES: Final = 1 << 24
 """Longer lists are refused before memory is allocated for them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import prod
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -21,6 +22,18 @@ class Table(NamedTuple):
 
     shape: Dims
     values: Dims = ()
+
+    @classmethod
+    def of(cls, rows: Iterable[Iterable[int]]) -> Table:
+        """Rows as a table, the shorter ones filled up with `-1`.
+
+        >>> Table.of([[0, 1], [2]])
+        Table(shape=(2, 2), values=(0, 1, 2, -1))
+        """
+        lists = [list(row) for row in rows]
+        width = max(map(len, lists), default=0)
+        flat = [n for row in lists for n in [*row, *[-1] * (width - len(row))]]
+        return cls((len(lists), width), tuple(flat))
 
     @property
     def elements(self) -> Dims:
@@ -43,15 +56,15 @@ class Table(NamedTuple):
 
 
 class WrittenGroups:
-    """Replica groups in a notation of a front end, which reads them when asked.
+    """Groups of numbers: as rows, or in a notation of a front end, which reads them when asked.
 
     Attributes:
-        written: In a form of its language: a text, or an attribute of MLIR.
+        written: In a form of its language: a text, or an attribute of MLIR; else the rows.
     """
 
     __slots__ = ("written",)
 
-    def __init__(self, written: Any = "") -> None:
+    def __init__(self, written: Any = ()) -> None:
         self.written = written
 
     @property
@@ -61,7 +74,7 @@ class WrittenGroups:
         Raises:
             ParseError: They are written in no notation.
         """
-        return ()
+        return tuple(self.written)
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.written == other.written

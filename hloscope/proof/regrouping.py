@@ -13,7 +13,6 @@ from itertools import islice, product
 from math import prod
 from typing import Final, TypeAlias
 
-from hloscope.hlo_parser.replica_groups import print_replica_groups
 from hloscope.indexing.groups import Axis
 from hloscope.ir.graph import Instruction
 from hloscope.ir.op import Op
@@ -31,7 +30,7 @@ from hloscope.ops.collectives import (
     ReplicaId,
 )
 from hloscope.ops.control import AsyncStart
-from hloscope.ops.groups import Table
+from hloscope.ops.groups import Table, WrittenGroups
 from hloscope.proof.devices import Counts, Devices, collective_of, known_groups
 from hloscope.proof.resizing import with_fields
 
@@ -208,21 +207,15 @@ class _Collective:
         if isinstance(op, CollectivePermute):
             pairs = self.pairs(kept)
             is_table = isinstance(op.source_target_pairs, Table)
-            return with_fields(op, source_target_pairs=_table(pairs) if is_table else pairs)
+            return with_fields(op, source_target_pairs=Table.of(pairs) if is_table else pairs)
         new: dict[str, object] = {}
         if not self.is_one_of_all:
             rows = self.groups(kept)
             is_table = isinstance(op.replica_groups, Table)
-            new["replica_groups"] = _table(rows) if is_table else print_replica_groups(rows)
+            new["replica_groups"] = Table.of(rows) if is_table else WrittenGroups(rows)
         if isinstance(op, AllToAll) and op.split_count:
             new["split_count"] = self.size(kept)
         return with_fields(op, **new)
-
-
-def _table(rows: Sequence[Dims]) -> Table:
-    width = max(map(len, rows), default=0)
-    values = [n for row in rows for n in (*row, *[-1] * (width - len(row)))]
-    return Table((len(rows), width), tuple(values))
 
 
 def _regrouped(found: Sequence[_Collective], counts: Counts, kept: _Kept) -> Regrouping:

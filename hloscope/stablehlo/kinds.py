@@ -6,7 +6,7 @@ written, also if it cannot be right: typing tells why.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import lru_cache
 from math import prod
 from typing import Any, Final, NamedTuple
@@ -191,22 +191,10 @@ def write_table(value: Groups | Pairs) -> Attribute:
     if isinstance(value, AttributeGroups):
         return value.written  # type: ignore[no-any-return]
     if isinstance(value, WrittenGroups):
-        value = padded_table(value.rows)
+        value = Table.of(value.rows)
     if not isinstance(value, Table):
         return write_pairs(value)
     return DenseAttr(_nested(value.values, value.shape), TensorType(I64, value.shape))
-
-
-def padded_table(rows: Iterable[Iterable[int]]) -> Table:
-    """Groups as a table, the shorter ones filled up with `-1`.
-
-    >>> padded_table([[0, 1], [2]]).values
-    (0, 1, 2, -1)
-    """
-    groups = [list(row) for row in rows]
-    width = max(map(len, groups), default=0)
-    flat = [n for row in groups for n in [*row, *[-1] * (width - len(row))]]
-    return Table((len(groups), width), tuple(flat))
 
 
 def _nested(values: tuple[int, ...], shape: Dims) -> str:

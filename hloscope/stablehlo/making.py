@@ -28,11 +28,11 @@ from hloscope.mlir.parser import parse_type
 from hloscope.mlir.types import F64, I64, spell
 from hloscope.ops.base import Op
 from hloscope.ops.control import GetTupleElement, Tuple
+from hloscope.ops.groups import Table
 from hloscope.stablehlo.kinds import (
     KINDS,
     VERBATIM,
     kind_of,
-    padded_table,
     read_verbatim,
     write_struct,
 )
@@ -149,7 +149,7 @@ def _made(dialect: str, constraint: str, value: Any) -> Attribute:
         case "pairs":
             value = tuple(map(tuple, value))
         case "table" | "groups":
-            value = padded_table(value)
+            value = Table.of(value)
     kind = kind_of(constraint)
     if kind in (VERBATIM, KINDS["elements"]) and not isinstance(value, str):
         return attribute_of(value)

@@ -14,6 +14,7 @@ from hloscope.mlir.ir import Operation, Value
 from hloscope.mlir.locations import UNKNOWN, LazyLoc, Location
 from hloscope.mlir.printer import print_mlir
 from hloscope.mlir.printer_aliases import location_text
+from hloscope.mlir.types import spell
 from hloscope.ops.base import Op
 from hloscope.ops.control import Parameter, Result, UnknownOp
 from hloscope.source import Span
@@ -132,7 +133,7 @@ class TreeModule(Module):
         computations: Mapping[str, Computation],
         entry: Computation,
     ) -> None:
-        super().__init__(name, computations, entry)
+        super().__init__(name, computations, entry, spell=spell)
         self.tree: Final = tree
 
     @property

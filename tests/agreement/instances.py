@@ -41,6 +41,7 @@ from hloscope.ops.elementwise import ELEMENTWISE, Compare, ImplicitBroadcast
 from hloscope.ops.quantize import UniformDequantize, UniformQuantize
 from hloscope.ops.reduction import Reduce, Sort
 from hloscope.ops.windows import ReduceWindow, SelectAndScatter
+from hloscope.stablehlo.kinds import AttributeText
 from tests.indexing.truth.generator import SCALAR, body
 from tests.indexing.truth.marks import Case, Operand
 
@@ -61,7 +62,7 @@ QUANTIZED: Final = QuantizedType(
 FIELDS: Final[dict[str, dict[str, Any]]] = {
     "reduce_precision": {"exponent_bits": 6, "mantissa_bits": 9},
     "chlo.constant_like": {
-        "settings": (("value", "1.0 : f32"),),
+        "settings": (("value", AttributeText("1.0 : f32")),),
         "value_type": ELEMENT_TYPES["f32"],
     },
 }

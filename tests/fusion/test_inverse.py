@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 
 from hloscope.affine import variables
+from hloscope.api.fusion_stats import fusions
 from hloscope.fusion import Analysis
 from hloscope.fusion.blueprint import Blueprints
-from hloscope.fusion.stats import fusions
 from hloscope.hlo_parser import parse_hlo
 from hloscope.indexing import Accesses, IndexingMap, Precision
 from hloscope.indexing.exact import prove_inverse

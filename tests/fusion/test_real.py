@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from hloscope.api.fusion_stats import count
 from hloscope.errors import HloscopeError
 from hloscope.fusion import Analysis
-from hloscope.fusion.stats import count
 from hloscope.hlo_parser import parse_hlo
 from tests.conftest import SHARED, needs_shared
 

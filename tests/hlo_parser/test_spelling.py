@@ -127,7 +127,8 @@ CASES: list[tuple[str, Op, tuple[str, ...]]] = [
      AsyncStart(None, (("async_execution_thread", '"host"'),)), ("f",)),
     ("negate-start, async_execution_thread=\"host\"",
      AsyncStart(ELEMENTWISE["negate"](), (("async_execution_thread", '"host"'),)), ()),
-    ("all-reduce-start, replica_groups={}, to_apply=%f", AsyncStart(AllReduce(HloGroups("{}"))), ("f",)),
+    ("all-reduce-start, replica_groups={}, to_apply=%f",
+     AsyncStart(AllReduce(HloGroups("{}"))), ("f",)),
     ("custom-call-update", AsyncUpdate("custom-call"), ()),
     ("all-gather-done", AsyncDone("all-gather"), ()),
 ]  # fmt: skip

@@ -121,7 +121,7 @@ def run(chunk: Chunk, probes: Path | None = None) -> Outcome:
     try:
         module = parse_stablehlo(chunk.text, name=chunk.id)
         program = entry(module.computations)
-        world.functions = module.computations
+        world.functions, world.spell = module.computations, module.spell
         results = evaluate(program, arguments(chunk), world)
     except UnsupportedError as error:
         return ended(UNSUPPORTED, error.message.partition(":")[0], error)

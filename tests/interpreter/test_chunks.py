@@ -9,6 +9,7 @@ import pytest
 
 from hloscope.interpreter.shown import value_text
 from hloscope.ir.graph import Computation
+from hloscope.mlir.types import spell
 from hloscope.stablehlo import parse_stablehlo
 from tests.filecheck import check, directives
 from tests.interpreter.chunks import MANIFESTS, PASS, Chunk, chunks, entry, run, run_all
@@ -31,7 +32,9 @@ def test_printed_values(shared: Path) -> None:
             outcome = run(chunk)
             assert outcome.status == PASS, outcome.detail
             types = function(chunk.text).results
-            shown = [value_text(v, t) for v, t in zip(outcome.results, types, strict=True)]
+            shown = [
+                value_text(v, t, spell=spell) for v, t in zip(outcome.results, types, strict=True)
+            ]
             check("\n".join([outcome.printed, *shown]), directives(chunk.text))
 
 

@@ -16,6 +16,7 @@ from hloscope.interpreter.files import arranged, leaves, load, named, restored, 
 from hloscope.interpreter.statistics import statistics
 from hloscope.interpreter.values import TOKEN, EvaluationError
 from hloscope.ir.types import ELEMENT_TYPES, TensorType, TokenType, TupleType
+from hloscope.mlir.types import spell
 
 
 def tensor(name: str, *sizes: int) -> TensorType:
@@ -165,9 +166,9 @@ def test_arguments_by_order_and_by_name() -> None:
     assert arranged({"x": one, "y": two}, types, ["a", "b"])[1] == 3
     assert arranged({"b": two, "a": one}, types, ["a", "b"])[1] == 3
     with pytest.raises(EvaluationError, match=r"argument 0 should be tensor<2xf32>: its elements"):
-        arranged({"y": two, "x": one}, types, ["a", "b"])
+        arranged({"y": two, "x": one}, types, ["a", "b"], spell)
     with pytest.raises(EvaluationError, match=r"found 1 arrays, needed are 2: tensor<2xf32>, te"):
-        arranged({"y": two}, types, ["a", "b"])
+        arranged({"y": two}, types, ["a", "b"], spell)
 
 
 def test_tuples_are_their_arrays() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,8 @@ from hloscope.interpreter.observing import PRINT, PROBE
 from hloscope.interpreter.shown import value_text
 from hloscope.interpreter.values import TOKEN, EvaluationError
 from hloscope.interpreter.world import World
-from hloscope.ir.types import ELEMENT_TYPES, TensorType, TokenType, TupleType
+from hloscope.ir.types import ELEMENT_TYPES, TensorType, TokenType, TupleType, Type
+from hloscope.mlir.types import spell
 from tests.interpreter.helpers import read, values
 
 
@@ -32,24 +34,28 @@ def tensor(name: str, *sizes: int | None) -> TensorType:
     return TensorType(ELEMENT_TYPES[name], sizes)
 
 
+def text(value: Any, type: Type, most: int | None = None) -> str:
+    return value_text(value, type, most, spell)
+
+
 def test_values_as_text() -> None:
-    assert value_text(np.array(1, "uint8"), tensor("u8")) == "tensor<ui8> {1}"
-    assert value_text(np.zeros((0, 2), "int8"), tensor("s8", 0, 2)) == "tensor<0x2xi8> {\n  []\n}"
-    two = value_text(np.zeros((2, 0), "int8"), tensor("s8", 2, 0))
+    assert text(np.array(1, "uint8"), tensor("u8")) == "tensor<ui8> {1}"
+    assert text(np.zeros((0, 2), "int8"), tensor("s8", 0, 2)) == "tensor<0x2xi8> {\n  []\n}"
+    two = text(np.zeros((2, 0), "int8"), tensor("s8", 2, 0))
     assert two == "tensor<2x0xi8> {\n  [\n    [],\n    []\n  ]\n}"
-    yes = value_text(np.array([True, False]), tensor("pred", 2))
+    yes = text(np.array([True, False]), tensor("pred", 2))
     assert yes == "tensor<2xi1> {\n  [true, false]\n}"
-    half = value_text(np.array([1.5], "float16"), tensor("f16", None))
+    half = text(np.array([1.5], "float16"), tensor("f16", None))
     assert half == "tensor<1xf16> {\n  [1.500000e+00]\n}"
-    pair = value_text(np.array(1 - 2j, "complex64"), tensor("c64"))
+    pair = text(np.array(1 - 2j, "complex64"), tensor("c64"))
     assert pair == "tensor<complex<f32>> {[1.000000e+00, -2.000000e+00]}"
-    nested = value_text(np.arange(4).reshape(2, 1, 2), tensor("s64", 2, 1, 2))
+    nested = text(np.arange(4).reshape(2, 1, 2), tensor("s64", 2, 1, 2))
     assert nested == (
         "tensor<2x1x2xi64> {\n  [\n    [\n      [0, 1]\n    ],\n    [\n      [2, 3]\n    ]\n  ]\n}"
     )
-    assert value_text(np.zeros(9, "int8"), tensor("s8", 9), most=8) == "tensor<9xi8> {…}"
+    assert text(np.zeros(9, "int8"), tensor("s8", 9), most=8) == "tensor<9xi8> {…}"
     both = TupleType((tensor("s8"), TokenType()))
-    assert value_text((np.array(1, "int8"), TOKEN), both) == "(tensor<i8> {1},\n!stablehlo.token)"
+    assert text((np.array(1, "int8"), TOKEN), both) == "(tensor<i8> {1},\n!stablehlo.token)"
 
 
 PROBED = """func.func @main() -> tensor<i64> {

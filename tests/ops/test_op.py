@@ -11,6 +11,7 @@ from hloscope.ops import OPS
 from hloscope.ops.collectives import AllGather, AllReduce
 from hloscope.ops.control import GetTupleElement, Result
 from hloscope.ops.elementwise import ELEMENTWISE
+from hloscope.ops.groups import Table
 from hloscope.ops.shape import Iota, Reverse
 from hloscope.ops.slicing import Slice
 
@@ -29,9 +30,9 @@ def test_the_class_is_part_of_the_value() -> None:
 
 
 def test_inherited_fields_come_first_and_keep_their_defaults() -> None:
-    op = AllGather("{{0,1}}", all_gather_dim=2)
-    assert (op.replica_groups, op.channel_id, op.all_gather_dim) == ("{{0,1}}", None, 2)
-    assert repr(op).startswith("AllGather(replica_groups='{{0,1}}', channel_id=None,")
+    op = AllGather(Table((1, 2), (0, 1)), all_gather_dim=2)
+    assert (op.replica_groups, op.channel_id, op.all_gather_dim) == (((1, 2), (0, 1)), None, 2)
+    assert repr(op).startswith("AllGather(replica_groups=Table(shape=(1, 2), values=(0, 1)),")
 
 
 def test_ops_match_by_position() -> None:

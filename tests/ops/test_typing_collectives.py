@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from hloscope.errors import VerifyError
+from hloscope.hlo_parser.replica_groups import HloGroups
 from hloscope.ir.op import Op, Signature
 from hloscope.ir.types import TensorType
 from hloscope.mlir.types import INDEX, type_text
@@ -22,11 +23,11 @@ from hloscope.ops.collectives import (
     ReduceScatter,
     ReplicaId,
 )
-from hloscope.ops.groups import Table
+from hloscope.ops.groups import MeshGroups, Table
 from tests.ops.typings import Case, check_refused, read_types, refused
 
 PAIR = Table((1, 2), (0, 1))
-MESH = '#stablehlo.replica_group_mesh_axes<mesh = @mesh, axes = [#stablehlo.axis_ref<name = "x">]>'
+MESH = MeshGroups()
 SUM = "f32[]; f32[] -> f32[]"
 TWICE, GAP, HOLE, FLAT = (
     Table((2, 2), (0, 1, 1, 2)),
@@ -210,7 +211,7 @@ ACCEPTED = [
     Case(AllReduce(PAIR), "f32[4]; f32[?]", "f32[4]; f32[?]", SUM),
     Case(AllReduce(HOLE), "f32[4]", "f32[4]", SUM),
     Case(AllReduce(MESH), "bf16[4]", "f32[4]", SUM),
-    Case(AllReduce("{{0,1}}"), "bf16[4]; s32[]", "bf16[4]; s32[]", SUM),
+    Case(AllReduce(HloGroups("{{0,1}}")), "bf16[4]; s32[]", "bf16[4]; s32[]", SUM),
     Case(CollectiveReduce(PAIR), "f32[4]; f32[]", "f32[4]; f32[]", SUM),
     Case(CollectiveReduce(PAIR, has_dynamic_root=True), "f32[4]; s32[1]", "f32[4]", SUM),
     Case(scatter(), "f32[4,16]", "f32[4,4]", SUM),
@@ -250,7 +251,7 @@ def test_the_body_gives_the_elements_in_stablehlo_and_the_operands_in_hlo() -> N
     body = Signature(read_types("f64[]; f64[]"), read_types("f64[]"))
     operands = read_types("f32[10]")
     assert type_text(AllReduce(PAIR).infer(operands, (body,))) == "tensor<10xf64>"
-    assert type_text(AllReduce("{{0,1}}").infer(operands, (body,))) == "tensor<10xf32>"
+    assert type_text(AllReduce(HloGroups("{{0,1}}")).infer(operands, (body,))) == "tensor<10xf32>"
 
 
 def test_tables_have_rows_and_splats_repeat_themselves() -> None:

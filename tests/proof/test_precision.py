@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from hloscope.api.fusion_stats import fusions
 from hloscope.fusion import Analysis
-from hloscope.fusion.stats import fusions
 from hloscope.hlo_parser import parse_hlo
 from hloscope.indexing import Access, Precision
 from tests.conftest import SHARED, needs_shared

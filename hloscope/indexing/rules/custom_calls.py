@@ -38,6 +38,7 @@ from hloscope.ir.graph import Instruction
 from hloscope.ir.op import Op
 from hloscope.ir.types import Dims, TensorType, TupleType, Type
 from hloscope.ir.written import backend_config
+from hloscope.lazy import pattern
 from hloscope.ops.contraction import DotDimensions, DotGeneral
 from hloscope.ops.control import CustomCall, Domain
 from hloscope.ops.convolution import Convolution

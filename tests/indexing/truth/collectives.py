@@ -11,6 +11,7 @@ from hloscope.ops.collectives import (
     CollectiveReduce,
     ReduceScatter,
 )
+from hloscope.ops.groups import Table
 from tests.indexing.truth.generator import Gen, body, case
 from tests.indexing.truth.marks import Case, Marks, Operand, as_marks, union
 
@@ -21,10 +22,10 @@ def _per_member(operand: Operand, group: int) -> list[Marks]:
     return [operand.marks * (1 << (size * r)) for r in range(group)]
 
 
-def _group(g: Gen) -> tuple[int, int, str]:
-    """Size of the only group, the member asked about, and the group as text."""
+def _group(g: Gen) -> tuple[int, int, Table]:
+    """Size of the only group, the member asked about, and the group as a table."""
     group = g.number(2, 4)
-    return group, g.number(0, group - 1), f"{{{{{','.join(map(str, range(group)))}}}}}"
+    return group, g.number(0, group - 1), Table((1, group), tuple(range(group)))
 
 
 @case("all_gather")
