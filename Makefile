@@ -28,7 +28,7 @@ format: .venv/develop ## Format the code and mend what the linter can
 	$(BIN)/ruff check --fix .
 
 docs: .venv/develop ## Write the generated parts of README.md and docs/ anew
-	$(BIN)/python docs/refresh.py
+	$(BIN)/python -m docs.refresh
 
 status: .venv/develop ## Measure everything and write docs/status.md
 	$(BIN)/python benchmarks/status.py

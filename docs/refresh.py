@@ -1,10 +1,10 @@
 """Write the generated parts of README.md and docs/ anew.
 
 Generated are the outputs in ```console blocks (each line that begins with `$ hloscope` is run), the
-picture of README.md, docs/ops.md, and the outputs of the notebooks.  `tests/test_docs.py` and
-`tests/test_notebook.py` fail where one is out of date.
+pictures, the table of rooms in docs/architecture.md, docs/ops.md, and the outputs of the notebooks.
+`tests/test_docs.py` and `tests/test_notebook.py` fail where one is out of date.
 
-    python docs/refresh.py
+    python -m docs.refresh
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import nbformat
 from click.testing import CliRunner
 from nbclient import NotebookClient
 
+from docs import house
 from hloscope.cli.app import app
 
 ROOT: Final = Path(__file__).parents[1]
@@ -40,10 +41,11 @@ DUMP: Final = (
 """The program of the tour, which is too large for this repository."""
 _TRANSCRIPT: Final = re.compile(r"^```transcript\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _BLOCK: Final = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_ROOMS: Final = re.compile(r"(?<=<!-- rooms -->\n).*?(?=<!-- end -->)", re.DOTALL)
 _OPS_HEAD: Final = """\
 # Which ops have indexing rules and evaluation
 
-Made by `hloscope ops` through `python docs/refresh.py`; not edited by hand.
+Made by `hloscope ops` through `python -m docs.refresh`; not edited by hand.
 
 ```
 """
@@ -99,10 +101,16 @@ def renewed(text: str) -> str:
     return _BLOCK.sub(lambda block: f"```console\n{_renewed(block.group(1))}```", text)
 
 
+def with_rooms(text: str) -> str:
+    """The text of a page with the table of rooms as it is today."""
+    return _ROOMS.sub(lambda _: house.table(), text)
+
+
 def generated() -> Iterator[tuple[Path, str]]:
     """The files that are generated as a whole."""
     for name, command in PICTURES.items():
         yield ROOT / name, run(command)
+    yield ROOT / "docs/rooms.svg", house.picture()
     yield ROOT / "docs/ops.md", f"{_OPS_HEAD}{run('hloscope ops')}```\n"
 
 
@@ -133,7 +141,7 @@ def main() -> None:
     """Write whatever differs."""
     whole = dict(generated())
     whole |= {p: f"{nbformat.writes(executed(p))}\n" for p in NOTEBOOKS}
-    pages = {p: renewed(p.read_text()) for p in PAGES if p not in whole}
+    pages = {p: with_rooms(renewed(p.read_text())) for p in PAGES if p not in whole}
     if DUMP.exists():
         pages[TOUR] = toured(TOUR.read_text())
     for path, text in (whole | pages).items():

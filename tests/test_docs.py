@@ -53,6 +53,12 @@ def test_generated_files_are_up_to_date() -> None:
         assert path.read_text() == text, f"{name(path)} is out of date; run `make docs`"
 
 
+def test_the_rooms_are_those_of_today() -> None:
+    text = (ROOT / "docs/architecture.md").read_text()
+    assert "| `affine/` |" in text
+    assert refresh.with_rooms(text) == text, "out of date; `make docs` writes it anew"
+
+
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=name)
 def test_links_lead_somewhere(page: Path) -> None:
     for target in LINK.findall(page.read_text()):

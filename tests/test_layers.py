@@ -4,20 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parents[1] / "hloscope"
-ROOMS = [
-    "lazy", "visible", "source", "errors", "limits", "locks", "affine", "simplifier", "ir", "ops",
-    "mlir", "dialects", "hlo_parser", "stablehlo", "indexing", "fusion", "tiling", "memory",
-    "verifier", "interpreter", "passes", "proof", "vhlo", "bytecode", "dynamism", "display", "api",
-    "", "cli", "__main__",
-]  # fmt: skip
-"""The order of DESIGN.md, section 1; imports go from right to left.  "" is the package itself."""
+from docs.house import FILES, PACKAGE, ROOMS, imported, name_of, room_of
+
 LANGUAGES = {"mlir", "dialects", "hlo_parser", "stablehlo"}
 CORE = ["affine", "simplifier", "ir", "ops", "indexing", "fusion", "interpreter"]
 """Rooms to which all languages are one: they see types, parameters and values, never syntax."""
@@ -34,29 +27,10 @@ HEAVY = {
 }
 """Third-party libraries that may be loaded on first use, inside a function."""
 
-FILES = sorted(PACKAGE.rglob("*.py"))
-
-
-def name_of(path: Path) -> str:
-    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
-    return ".".join(parts).removesuffix(".__init__")
-
-
-def imported(tree: ast.AST) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-        elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-
 
 def loaded_lazily(path: Path) -> list[str]:
     """Modules of ours that a file names in strings, for `lazy` and `import_module`."""
     return re.findall(r'(?:lazy|import_module)\("([\w.]+)"\)', path.read_text())
-
-
-def room_of(module: str) -> str:
-    return ([*module.split("."), ""])[1]
 
 
 def is_type_checking(node: ast.AST) -> bool:

@@ -1,4 +1,4 @@
-"""The command `hloscope`.  The only room that imports click and rich."""
+"""The command `hloscope`; the only room that imports click and rich."""
 
 from __future__ import annotations
 

@@ -1,1 +1,4 @@
-"""Answers as text, JSON, HTML and SVG.  Users meet them as methods of `hloscope.Indexing`."""
+"""Answers as text, JSON, HTML and SVG.
+
+Users meet them as methods of `hloscope.Indexing`.
+"""
