@@ -170,9 +170,9 @@ class Op(metaclass=OpClass):
             return
         except VerifyError as error:
             raise InferenceError(error.said, rule=error.rule) from error
-        found: tuple[Type, ...] = (inferred,)
-        if isinstance(inferred, TupleType) and len(results) != 1:
-            found = inferred.elements
+        found = inferred.elements if isinstance(inferred, TupleType) else (inferred,)
+        if len(results) == 1 and (len(found) == 1 or isinstance(results[0], TupleType)):
+            found = (inferred,)
         if len(found) != len(results) or not all(map(compatible, found, results)):
             raise IncompatibleTypesError(found, results, self.broken_rule(found, results))
 

@@ -217,6 +217,13 @@ REFUSED = [
     Refused(BitcastConvert(), "f32[]", "s32[2]", "bitcast_convert_c1", "shapes must match"),
     Refused(
         BitcastConvert(),
+        "pred[2]",
+        "s8[2]",
+        "bitcast_convert_c1",
+        "rank of smaller element type (1) should be 1 more than rank of larger element type (1)",
+    ),
+    Refused(
+        BitcastConvert(),
         "f64[2]",
         "f32[2,4]",
         "bitcast_convert_c1",
@@ -331,7 +338,6 @@ ACCEPTED = [
     Accepted(Reverse((1, 0)), "f32[?,3]", "f32[2,3]", "tensor<?x3xf32>"),
     Accepted(BitcastConvert(), "f64[2]", "f32[2,2]"),
     Accepted(BitcastConvert(), "f32[2,2]", "f64[2]"),
-    Accepted(BitcastConvert(), "pred[2]", "s8[2]"),
     Accepted(BitcastConvert(), "f32[?,?]", "s32[2,3]"),
     Accepted(BitcastConvert(), "pred[2,8]", "s8[2]"),
     Accepted(BitcastConvert(), "c128[2]", "c64[2,2]"),

@@ -222,6 +222,8 @@ ACCEPTED = {
     " ROOT r = f32[4] map(a, b), dimensions={0}, to_apply=s",
     "an order in another precision": "a = f16[4] parameter(0)"
     " ROOT r = f16[4] sort(a), dimensions={0}, to_apply=before",
+    "booleans as bytes": "a = pred[4] parameter(0) ROOT r = u8[4] bitcast-convert(a)",
+    "booleans as bits": "a = pred[4,8] parameter(0) ROOT r = u8[4] bitcast-convert(a)",
     "a part in another precision": "a = c64[4] parameter(0) ROOT r = bf16[4] real(a)",
     "a slice in another precision": "a = f32[4] parameter(0)"
     " ROOT r = bf16[2] slice(a), slice={[1:3]}",

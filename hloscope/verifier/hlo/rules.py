@@ -22,7 +22,7 @@ from hloscope.ops.declared import check_declared_sizes
 from hloscope.ops.dynamic import DynamicReshape
 from hloscope.ops.random import Rng, RngBitGenerator
 from hloscope.ops.reduction import TopK
-from hloscope.ops.shape import Bitcast, BroadcastInDim, Constant, Iota
+from hloscope.ops.shape import Bitcast, BitcastConvert, BroadcastInDim, Constant, Iota
 from hloscope.ops.transfers import Infeed, Recv
 from hloscope.verifier.hlo.collectives import COLLECTIVES
 from hloscope.verifier.hlo.likeness import same
@@ -76,6 +76,18 @@ def _bitcast(ins: Instruction) -> None:
 def _stored_bits(type_: TensorType) -> int:
     explicit = type_.layout.element_bits if type_.layout else 0
     return explicit or max(8, type_.element.bits)
+
+
+def _bitcast_convert(ins: Instruction) -> None:
+    """Booleans are bits or bytes."""
+    assert isinstance(ins.op, BitcastConvert)
+    (operand,) = _types(ins)
+    try:
+        ins.op.verify((operand,), (ins.type,))
+    except VerifyError as error:
+        is_of_bits = error.rule == "bitcast_convert_c1"
+        if not (is_of_bits and ins.op.fits_with_bytes(operand, ins.type)):
+            raise
 
 
 def _constant(ins: Instruction) -> None:
@@ -245,6 +257,7 @@ OWN_RULES: Final[dict[type[Op], Callable[[Instruction], Any]]] = {
     Convolution: _convolution,
     BroadcastInDim: _broadcast,
     Bitcast: _bitcast,
+    BitcastConvert: _bitcast_convert,
     Case: _conditional,
     Constant: _constant,
     DotGeneral: _dot,
