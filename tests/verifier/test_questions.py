@@ -169,6 +169,9 @@ REFUSED = {
     " ROOT r = f32[2] reduce(a, b), dimensions={1}, to_apply=taking_a_tuple",
     "domain that takes a tuple apart": "a = (f32[4]) parameter(0) ROOT r = f32[4] domain(a),"
     ' domain={kind="sharding", entry={}, exit={}}',
+    "an update with more": "a = f32[4] parameter(0) t = ((f32[4]), f32[2], s32[])"
+    " slice-start(a), slice={[0:2]} u = ((f32[4]), f32[2], s32[]) slice-update(t, a)"
+    " ROOT d = f32[2] slice-done(u)",
     "aliasing of what is done": "a = f32[4] parameter(0) t = ((f32[4]), f32[2], s32[])"
     " slice-start(a), slice={[0:2]} ROOT d = f32[2] slice-done(t), output_to_operand_aliasing={}",
     "done in another thread": "a = f32[4] parameter(0) t = ((f32[4]), f32[2], s32[])"

@@ -73,7 +73,12 @@ def _ending(ins: Instruction, starts: tuple[type, ...]) -> Iterator[Diagnostic]:
         if result is not None and not _fit(start)(result, ins.type):
             have, want = (print_type(t, layout=False) for t in (ins.type, result))
             yield Diagnostic(f"`async-done` is declared {have}, its start makes {want}", ins.span)
-    elif not same(operand.type, ins.type):
+        return
+    brought, open_ = len(ins.operands) - 1, _missing(start)
+    if brought > open_:
+        message = f"`{opcode(ins)}` brings {brought} operands, `{start.name}` misses {open_}"
+        yield Diagnostic(message, ins.span)
+    if not same(operand.type, ins.type):
         have, want = (print_type(t, layout=False) for t in (ins.type, operand.type))
         yield Diagnostic(f"`async-update` is declared {have}, its operand is {want}", ins.span)
 
@@ -92,6 +97,11 @@ def _fit(start: Instruction) -> Callable[[Type, Type], bool]:
     """How the types of a result and its done are compared."""
     wrapped = start.op.wrapped if isinstance(start.op, AsyncStart) else None
     return like if isinstance(wrapped, _CONVERTING) else same
+
+
+def _missing(start: Instruction) -> int:
+    """How many operands of the computation that is begun an update may bring."""
+    return len(start.calls[0].parameters) - len(start.operands) if start.calls else 0
 
 
 def _start_of(ins: Instruction) -> Instruction:
