@@ -6,13 +6,19 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from hloscope.cli.paging import is_terminal, print_long, width
+from hloscope.cli.paging import is_terminal, is_tty, print_long, width
 from hloscope.cli.streams import styled_errors
 from hloscope.display.table import Side, columns, fitted
+from hloscope.lazy import lazy
+
+if TYPE_CHECKING:
+    from click import shell_completion
+else:
+    shell_completion = lazy("click.shell_completion")
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -47,7 +53,14 @@ def json_option(function: F) -> F:
     )(function)
 
 
-file_argument = click.argument("file", metavar="FILE")
+def complete_files(
+    _: click.Context, __: click.Parameter, incomplete: str
+) -> list[shell_completion.CompletionItem]:
+    """Leave it to the shell to complete the name of a file."""
+    return [shell_completion.CompletionItem(incomplete, type="file")]
+
+
+file_argument = click.argument("file", metavar="FILE", shell_complete=complete_files)
 
 
 def print_json(value: Mapping[str, Any], *, lines: bool = False, compact: bool = False) -> None:
@@ -56,11 +69,17 @@ def print_json(value: Mapping[str, Any], *, lines: bool = False, compact: bool =
     Args:
         value: The object.
         lines: On one line.
-        compact: On one line without spaces, where there are tens of thousands.
+        compact: On one line without spaces, written when enough has come together, where there
+            are tens of thousands.
     """
-    indent, separators = (None, (",", ":")) if compact else (None if lines else 1, None)
-    click.echo(json.dumps(value, ensure_ascii=False, indent=indent, separators=separators))
+    if compact:
+        if sys.stdout is not None:  # else it was closed when the process started
+            sys.stdout.write(_compact(value) + "\n")
+    else:
+        click.echo(json.dumps(value, ensure_ascii=False, indent=None if lines else 1))
 
+
+_compact: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 WIDEST: Final = 48
 """Columns of a pipe have room for no more; longer cells move the rest of their line only."""
@@ -92,7 +111,7 @@ def print_table(
 def with_progress(items: Sequence[T], label: str) -> Iterator[T]:
     """Yield the items; show how far it is on a terminal's standard error."""
     bar: Any = nullcontext(items)
-    if sys.stderr.isatty() and not sys.stdout.isatty():
+    if is_tty(sys.stderr) and not is_tty(sys.stdout):
         bar = click.progressbar(items, label=label, file=styled_errors(), show_pos=True)
     with bar as each:
         yield from each

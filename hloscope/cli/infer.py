@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 import click
 
 from hloscope.api.language import language_of
-from hloscope.cli.common import debug_option, json_option, print_json, print_table
+from hloscope.cli.common import debug_option, file_argument, json_option, print_json, print_table
 from hloscope.cli.files import read_text
 from hloscope.dialects.registry import DIALECTS
 from hloscope.display.answer import opcode_of
@@ -48,7 +48,7 @@ class Row:
 
 
 @click.command
-@click.argument("file", metavar="FILE")
+@file_argument
 @json_option
 @click.option(
     "--split-input-file", is_flag=True, help="StableHLO: FILE is several programs, // ----- apart."

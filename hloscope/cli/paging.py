@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from typing import TextIO
 
 import click
 
@@ -13,7 +14,12 @@ from hloscope.visible import visible
 
 def is_terminal() -> bool:
     """Do people read the standard output, on a terminal that can place text?"""
-    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+    return is_tty(sys.stdout) and os.environ.get("TERM") != "dumb"
+
+
+def is_tty(stream: TextIO | None) -> bool:
+    """Is it a terminal?  A stream that is closed when the process starts is `None`."""
+    return stream is not None and stream.isatty()
 
 
 def width() -> int:
@@ -21,13 +27,13 @@ def width() -> int:
     return shutil.get_terminal_size().columns
 
 
-def print_long(text: str) -> None:
-    """Print a text; in a pager where it is longer than the terminal.
+def print_long(text: str, *, nl: bool = True) -> None:
+    """Print a text, and a line feed if `nl`; in a pager where it is longer than the terminal.
 
     `PAGER` names the pager, `cat` is none; it is not used where nobody could end it.
     """
-    if not is_terminal() or not sys.stdin.isatty() or _fits(text):
-        click.echo(text)
+    if not is_terminal() or not is_tty(sys.stdin) or _fits(text):
+        click.echo(text, nl=nl)
         return
     os.environ.setdefault("LESS", "FRSX")
     click.echo_via_pager(visible(text))

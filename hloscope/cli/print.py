@@ -9,6 +9,7 @@ import click
 from hloscope.api.language import language_of
 from hloscope.cli.common import debug_option, file_argument
 from hloscope.cli.files import read_text
+from hloscope.cli.paging import print_long
 from hloscope.dialects.registry import DIALECTS
 from hloscope.hlo_parser import parse_hlo, print_hlo
 from hloscope.mlir.parser import parse_mlir
@@ -44,7 +45,7 @@ def print(
     if language_of(source) == "hlo":
         if generic or locations or split_input_file or names != "mlir":
             raise click.UsageError(f"`{source.name}` is HLO, which is printed in one way only")
-        click.echo(print_hlo(parse_hlo(source.text, name=source.name, strict=True)), nl=False)
+        print_long(print_hlo(parse_hlo(source.text, name=source.name, strict=True)), nl=False)
         return
     pieces = split_input(source.text) if split_input_file else [(1, source.text)]
     # Line feeds in front keep the lines in messages those of the file.
@@ -54,4 +55,4 @@ def print(
         print_mlir(module, dialects=DIALECTS, generic=generic, locations=locations, names=names)
         for module in modules
     ]
-    click.echo(BETWEEN.join(texts), nl=False)
+    print_long(BETWEEN.join(texts), nl=False)

@@ -13,7 +13,7 @@ from typing import Any, Final
 import click
 import numpy as np
 
-from hloscope.cli.common import debug_option, file_argument, json_option, print_json
+from hloscope.cli.common import complete_files, debug_option, file_argument, json_option, print_json
 from hloscope.cli.files import read_text
 from hloscope.cli.progress import steps_shown
 from hloscope.cli.run_inputs import arguments_of, entry_of, right_modules_of
@@ -46,6 +46,7 @@ FAILED = 1
     "--input",
     "inputs",
     metavar="FILE",
+    shell_complete=complete_files,
     multiple=True,
     help="Arguments: arrays of a .npz file (by name, else in order) or .npy files, once for each."
     "  With a grid: a .npz file for each process, or one for all.",
@@ -54,20 +55,33 @@ FAILED = 1
 @click.option(
     "--infeed",
     metavar="FILE",
+    shell_complete=complete_files,
     multiple=True,
     help="What an `infeed` takes: the arrays of a .npz file; the next one those of the next file.",
 )
-@click.option("--output", metavar="FILE", help="Write the results to a .npz or .npy file.")
+@click.option(
+    "--output",
+    metavar="FILE",
+    shell_complete=complete_files,
+    help="Write the results to a .npz or .npy file.",
+)
 @click.option(
     "--values",
     metavar="FILE",
+    shell_complete=complete_files,
     help="Write the value of every instruction, the first of those in loops, by its name to a .npz"
     " file, as --compare takes it.",
 )
-@click.option("--expect", metavar="FILE", help="Compare the results with those of a .npz file.")
+@click.option(
+    "--expect",
+    metavar="FILE",
+    shell_complete=complete_files,
+    help="Compare the results with those of a .npz file.",
+)
 @click.option(
     "--compare",
     metavar="FILE",
+    shell_complete=complete_files,
     help="Find the first value that differs from that of another program, or, by the names of a"
     " .npz file, from what is stored.",
 )
@@ -271,7 +285,8 @@ class _Run:
             click.echo(difference, err=True)
         if "expected" in report and report["ok"]:
             how = "up to --ulps" if self.options["ulps"] is not None else "within --tolerance"
-            many = f"{len(types)} result{'s' * (len(types) != 1)}"
+            arrays = len(named(results, types))
+            many = f"{arrays} result{'s' * (arrays != 1)}"
             click.echo(f"{many} compared with {self.options['expect']}: no difference {how}")
 
 

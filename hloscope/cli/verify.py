@@ -9,7 +9,7 @@ import click
 
 from hloscope.api.verifying import check_expected
 from hloscope.api.verifying import verify as verify_program
-from hloscope.cli.common import debug_option, json_option, print_json
+from hloscope.cli.common import complete_files, debug_option, json_option, print_json
 from hloscope.cli.files import read_text
 from hloscope.errors import Diagnostic
 
@@ -18,7 +18,7 @@ UNEXPECTED, WRONG = 1, 3
 
 
 @click.command
-@click.argument("files", metavar="FILE…", nargs=-1, required=True)
+@click.argument("files", metavar="FILE…", shell_complete=complete_files, nargs=-1, required=True)
 @json_option
 @click.option(
     "--split-input-file", is_flag=True, help="Each FILE is several programs, // ----- apart."

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 SCHEMA: Final = "hloscope.index/2"
 MOST_TOLD: Final = 1024
 """Of a tuple of more parts an answer tells some, and their number."""
+_NAMED: Final = 6
+"""So many operands the `repr` of an output names."""
 Direction: TypeAlias = Literal["output_to_input", "input_to_output"]
 Order: TypeAlias = Literal["logical", "physical", "linear"]
 
@@ -52,6 +54,11 @@ class OperandAnswer:
     accesses: Accesses
     leaf: int = 0
     check: Check | None = None
+
+    def __repr__(self) -> str:
+        maps = "; ".join([f"{a.precision} {a.map}" if a.map else str(a.precision) for a in self])
+        proof = f"; {self.check.outcome}" if self.check else ""
+        return f"<Operand {self.number} {self.name}: {maps or 'nothing'}{proof}>"
 
     def __iter__(self) -> Iterator[Access]:
         return iter(self.accesses)
@@ -136,6 +143,11 @@ class OutputAnswer:
         if isinstance(self.operands, OperandAnswers):
             return self.operands.touched
         return [operand for operand in self.operands if operand.accesses]
+
+    def __repr__(self) -> str:
+        touched = ", ".join([operand.name for operand in self.touched[:_NAMED]])
+        more = f" and {len(self.touched) - _NAMED} more" if len(self.touched) > _NAMED else ""
+        return f"<Output {self.number} {_told(self.type)}: {touched or 'nothing'}{more}>"
 
     @property
     def checked_untouched(self) -> Sequence[OperandAnswer]:

@@ -68,6 +68,7 @@ class Analysis:
         self.pool: Final = Pool()
         self._leaves = Leaves()
         self.leaves, self.offset = self._leaves.of, self._leaves.offset
+        self.starts = self._leaves.starts
         self.tensors = self._leaves.tensor_types
         self.leaf_of, self.tensor_of = self._leaves.leaf, self._leaves.tensor
         self._sizes = Sizes(self.pool, self._leaves)

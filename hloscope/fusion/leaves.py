@@ -6,8 +6,10 @@ a leaf of its own, a scalar behind the tensor it belongs to; outside, only tenso
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import Final, NamedTuple
 
+from hloscope.ir.graph import Instruction
 from hloscope.ir.types import ELEMENT_TYPES, FutureType, TensorType, TupleType, Type
 
 SIZE: Final = TensorType(ELEMENT_TYPES["s32"], ())
@@ -82,6 +84,7 @@ class Leaves:
         """Identities of types that are known to have no sizes among their leaves."""
         self._known: dict[int, _Parts] = {}
         self._offsets: dict[int, tuple[Type, tuple[int, ...]]] = {}
+        self._starts: dict[int, tuple[Instruction, tuple[int, ...]]] = {}
 
     def _of(self, type: Type) -> _Parts:
         known = self._known.get(id(type))
@@ -144,3 +147,11 @@ class Leaves:
                 offsets.append(offsets[-1] + len(self.of(element)))
             known = self._offsets[id(type)] = (type, tuple(offsets))
         return known[1][index]
+
+    def starts(self, ins: Instruction) -> tuple[int, ...]:
+        """The first leaf of each operand among the leaves of all operands, and their number."""
+        known = self._starts.get(id(ins))
+        if known is None:
+            counts = (len(self.of(operand.type)) for operand in ins.operands)
+            known = self._starts[id(ins)] = (ins, tuple(accumulate(counts, initial=0)))
+        return known[1]

@@ -8,6 +8,7 @@ of a thousand tensors asks for one leaf at a time (a test compares both).
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
@@ -53,6 +54,9 @@ class Context(Protocol):
 
     def offset(self, type: Type, index: int) -> int:
         """Number of the first leaf of an element of a tuple."""
+
+    def starts(self, ins: Instruction) -> tuple[int, ...]:
+        """The first leaf of each operand among the leaves of all operands, and their number."""
 
     def reads(self, ins: Instruction, leaf: int) -> Iterable[Flow]:
         """What a leaf of an instruction's value reads of its operands."""
@@ -109,18 +113,15 @@ def writes(*classes: type[O]) -> Callable[[Writes[O]], Writes[O]]:
 
 @reads(Tuple, OptimizationBarrier, Return)
 def _(at: Context, ins: Instruction, op: Op, leaf: int) -> Iterator[Flow]:
-    for k, operand in enumerate(ins.operands):
-        count = len(at.leaves(operand.type))
-        if leaf < count:
-            yield Flow(k, leaf, None)
-            return
-        leaf -= count
+    starts = at.starts(ins)
+    if leaf < starts[-1]:
+        k = bisect_right(starts, leaf) - 1
+        yield Flow(k, leaf - starts[k], None)
 
 
 @writes(Tuple, OptimizationBarrier, Return)
 def _(at: Context, ins: Instruction, op: Op, operand: int, leaf: int) -> Iterator[Flow]:
-    before = sum(len(at.leaves(o.type)) for o in ins.operands[:operand])
-    yield Flow(operand, before + leaf, None)
+    yield Flow(operand, at.starts(ins)[operand] + leaf, None)
 
 
 @reads(GetTupleElement, Result)

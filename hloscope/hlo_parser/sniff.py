@@ -34,6 +34,7 @@ _KINDS: Final = (
         "an HloModuleProto in protobuf's text format, not HLO text",
     ),
     (pattern(r"digraph\b"), "a Graphviz graph, not HLO text"),
+    (pattern(r"\{\s*\"(?:cells|nbformat)\""), "a notebook, not HLO text"),
     (pattern(r"[{\[]"), "JSON, not HLO text"),
     (pattern(r"(?:import|from|def|class)\s+\w"), "Python source, not HLO text"),
     (pattern(r"%?\w+:\w+\[[\d,]*\]|\{ lambda"), "a jaxpr, not HLO text"),

@@ -87,6 +87,12 @@ class Check:
     seconds: float = 0.0
     executed: Executed | None = None
 
+    def __repr__(self) -> str:
+        by = f" by {', '.join(self.by)}" if self.by else ""
+        reason = f": {self.reason}" if self.reason else ""
+        counter = f"; {self.counter_example}" if self.counter_example else ""
+        return f"<Check {self.outcome}{by}{reason}{counter}>"
+
     @property
     def is_refuted(self) -> bool:
         """Are the maps wrong?"""

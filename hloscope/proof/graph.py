@@ -105,6 +105,7 @@ class Steps:
         self.pool: Final = Pool()
         self._leaves = Leaves()
         self.leaves, self.offset = self._leaves.of, self._leaves.offset
+        self.starts: Final = self._leaves.starts
         self.of_part, self.part = self._leaves.of_part, self._leaves.part
         self.tensor_types: Final = self._leaves.tensor_types
         self._sizes = Sizes(self.pool, self._leaves)

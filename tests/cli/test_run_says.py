@@ -24,6 +24,12 @@ def test_expect_says_what_was_compared(run: Any, ask: Any, tmp_path: Path) -> No
     assert "no difference" not in other.stdout
 
 
+def test_the_arrays_of_a_tuple_count_one_by_one(run: Any, tmp_path: Path) -> None:
+    stored, given = tmp_path / "out.npz", ("run", "examples/transpose.hlo", "--random", "1")
+    assert run(*given, "--output", stored).exit_code == 0
+    assert f"2 results compared with {stored}" in run(*given, "--expect", stored).stdout
+
+
 def test_comparing_nothing_is_no_agreement(run: Any, tmp_path: Path) -> None:
     stored = tmp_path / "other.npz"
     np.savez(stored, unknown=np.zeros(3))

@@ -95,9 +95,12 @@ def test_a_full_disk_is_said(command: str) -> None:
     assert (done.returncode, done.stderr.split(":")[:2]) == (3, MESSAGE.split(":")[:2])
 
 
-def test_a_closed_output_is_said() -> None:
+@pytest.mark.parametrize(
+    "command", ["print", "index", "index --all", "index --json", "ls", "infer"]
+)
+def test_a_closed_output_is_said(command: str) -> None:
     done = subprocess.run(
-        f'"{sys.executable}" -m hloscope print examples/softmax.hlo >&-',
+        f'"{sys.executable}" -m hloscope {command} examples/softmax.hlo >&-',
         cwd=ROOT, shell=True, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (3, f"{MESSAGE}: it is closed\n")

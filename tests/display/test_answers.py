@@ -94,7 +94,13 @@ def test_reprs_say_what_things_are() -> None:
     assert repr(program.root.ir.type) == "TensorType('f32[8,4]')"
     assert repr(program.root.ir.type.element) == "ElementType('f32')"  # type: ignore[union-attr]
     assert repr(prove_equal([answer.map], [answer.map])) == "<Proof proved>"
-    assert all(len(repr(o)) < 300 for o in answer)
+    assert repr(answer.answer.outputs) == "[<Output 0 f32[8,4]: p>]"
+    assert repr(answer[0]) == (
+        "<Operand 0 p: exact (d0, d1) -> (d1, d0), domain: d0 in [0, 7], d1 in [0, 3]>"
+    )
+    checked = answer.verify()[0]
+    assert repr(checked).endswith("; proved>")
+    assert repr(checked.check).startswith("<Check proved by isl")
 
 
 def test_latex_states_what_all_maps_share_once() -> None:

@@ -324,6 +324,10 @@ CASES = {
         "1:1: error: this is MLIR (StableHLO), not HLO text\nmodule @jit_f {\n^^^^^^^^^^^^^^^",
     ),
     "JSON": ('{"a": 1}', '1:1: error: this is JSON, not HLO text\n{"a": 1}\n^^^^^^^^'),
+    "a notebook": (
+        '{"cells": []}',
+        '1:1: error: this is a notebook, not HLO text\n{"cells": []}\n^^^^^^^^^^^^^',
+    ),
     "protobuf text": (
         'name: "m"\n',
         "1:1: error: this is an HloModuleProto in protobuf's text format, not HLO text\n"

@@ -25,6 +25,14 @@ def metadata_text(metadata: Message) -> str:
 
     Source: XLA's `OpMetadataToString`.
     """
+    known, data = metadata.file.metadata, metadata.data
+    text = known.get(data)
+    if text is None:
+        text = known[data] = _metadata_text(metadata)
+    return text
+
+
+def _metadata_text(metadata: Message) -> str:
     parts = [
         f"{name}={quote(metadata[name])}"
         for name in ("op_type", "op_name", "source_file")

@@ -68,6 +68,8 @@ class File:
         self.elements = MOST_ELEMENTS
         self.types: dict[bytes, str] = {}
         """The texts of types by their bytes: a program has few, which come again and again."""
+        self.metadata: dict[bytes, str] = {}
+        """The texts of metadata by their bytes."""
 
     def fail(self, message: str, at: int, what: str) -> NoReturn:
         """Raise a `ParseError` about a message at an offset."""
@@ -81,14 +83,14 @@ class File:
 
     def varint(self, at: int, end: int, message: str) -> tuple[int, int]:
         """Return the number at an offset, and where it ends."""
-        value = 0
-        for number in range(10):
-            if at + number >= end:
-                self.fail(message, at, "the bytes end within a number")
-            byte = self.data[at + number]
-            value |= (byte & 127) << 7 * number
+        value = shift = 0
+        for place, byte in enumerate(self.data[at : min(end, at + 10)], at + 1):
+            value |= (byte & 127) << shift
             if byte < 128:
-                return value & (1 << 64) - 1, at + number + 1
+                return value & (1 << 64) - 1, place
+            shift += 7
+        if end - at < 10:
+            self.fail(message, at, "the bytes end within a number")
         self.fail(message, at, "a number of more than ten bytes")
 
 
@@ -112,9 +114,11 @@ class Message:
             values = self._values = {}
         elif name in values:
             return values[name]
-        places = self._found().get(name)
-        if places is None and name in _ABSENT[self.name]:
-            return _ABSENT[self.name][name]
+        places = (self._places or self._found()).get(name)
+        if places is None:
+            absent = _ABSENT[self.name]
+            if name in absent:
+                return absent[name]
         value = values[name] = self._value(FIELDS[self.name][name], places or (0, 0))
         return value
 
@@ -198,7 +202,10 @@ class Message:
             tag = data[at]
             at += 1
             if tag > 127:
-                tag, at = file.varint(begin, end, name)
+                if at < end and 0 < data[at] < 128:
+                    tag, at = tag & 127 | data[at] << 7, at + 1
+                else:
+                    tag, at = file.varint(begin, end, name)
             if tag & 7 == _LENGTH and at < end and data[at] < 128:
                 stop = at + 1 + data[at]
                 at += 1
