@@ -18,7 +18,7 @@ from typing import Final
 from hloscope.fusion.pool import AccessSet
 from hloscope.fusion.structure import Context, reads, writes
 from hloscope.fusion.unchanged import is_handed_on
-from hloscope.fusion.walk import Flow
+from hloscope.fusion.walk import Flow, composed
 from hloscope.fusion.widen import hull, join_reasons, relaxed
 from hloscope.indexing import Access, Precision
 from hloscope.indexing.replicas import joined, parted, shortest
@@ -116,6 +116,18 @@ class Closure:
                     if isinstance(flow.operand, int):
                         todo.append(flow.leaf)
 
+    def decide(self, flows: Callable[[int], Iterable[Flow]], type: Type) -> list[Access]:
+        """How the part reaches the value of the condition, of this type, in any iteration."""
+        pool, found = self._at.pool, []
+        for leaf, known in self.found.items():
+            for flow in flows(leaf):
+                further = (pool.identity(type),) if flow.accesses is None else flow.accesses
+                loose = [pool.keep(self._loose(access, type)) for access in further]
+                found += composed(pool, known.values(), loose, forward=True)
+        if len(found) > MAX_ACCESSES:
+            return [*pool.keep_all(hull(found, type, REASON))]
+        return found
+
     def accesses(self, found: AccessSet) -> tuple[Access, ...]:
         """What was found, claimed as a superset."""
         return self._at.pool.keep_all([_any_number(access) for access in found.values()])
@@ -169,16 +181,22 @@ def _(at: Context, ins: Instruction, op: While, operand: int, leaf: int) -> Iter
     start = _parts(at, ins).index((operand, leaf))
     closure = Closure(at, types, start, forward=True)
     closure.close(lambda i: _reached(at, ins, body, i))
-    decides = any(_reached(at, ins, condition, i) for i in closure.found)
+    decided = at.leaves(condition.root.type)[0]
+    deciding = closure.decide(lambda i: _reached(at, ins, condition, i), decided)
     for i, type in enumerate(types):
         if _is_handed_on(at, ins, i):
             if i == start:
                 yield Flow(operand, i, None)
-        elif decides:
-            whole = at.pool.whole(types[start], type)
-            yield Flow(operand, i, (at.pool.keep(_any_number(whole)),))
-        elif i in closure.found:
-            yield Flow(operand, i, closure.accesses(closure.found[i]))
+            continue
+        # All of it where the condition is reached; what the body reaches is in that, on one device.
+        every = composed(at.pool, deciding, [at.pool.whole(decided, type)], forward=True)
+        found = {id(access): access for access in every}
+        whole = at.pool.whole(types[start], type)
+        has_all = any(not access.via and access.map == whole.map for access in every)
+        inner = closure.found.get(i, {})
+        found |= {key: access for key, access in inner.items() if access.via or not has_all}
+        if found:
+            yield Flow(operand, i, closure.accesses(found))
 
 
 def _is_handed_on(at: Context, ins: Instruction, leaf: int) -> bool:

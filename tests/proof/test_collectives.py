@@ -275,3 +275,40 @@ def test_operands_for_each_member_stay() -> None:
         ROOT r = ({types}) all-to-all({names}), replica_groups=[1,40]<=[40] }}"""
     root = hloscope.read(text).root.ir
     assert "40 devices, and not on fewer" in Execution(root).reason
+
+
+GROUPS = "replica_groups={{0,1},{2,3}}, to_apply=add"
+LOOPS = {  # what the body makes of `i`, and what the condition asks
+    "the body exchanges what decides": (f"s32[] all-reduce(i), {GROUPS}", "s32[] copy(i)"),
+    "the condition exchanges what it reads": (
+        "s32[] add(i, one)",
+        f"s32[] all-reduce(i), {GROUPS}",
+    ),
+    "both do": (f"s32[] all-reduce(i), {GROUPS}", f"s32[] all-reduce(i), {GROUPS}"),
+    "nobody does": ("s32[] add(i, one)", "s32[] copy(i)"),
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_what_decides_how_often_a_loop_runs_may_be_on_another_device(name: str) -> None:
+    body, asked = LOOPS[name]
+    parts = """i = s32[] get-tuple-element(x), index=0 v = f32[3] get-tuple-element(x), index=1
+      one = s32[] constant(1)"""
+    text = f"""HloModule m
+      add {{ a = s32[] parameter(0) b = s32[] parameter(1) ROOT c = s32[] add(a, b) }}
+      body {{ x = (s32[], f32[3]) parameter(0) {parts} j = {body} w = f32[3] negate(v)
+        n = s32[] maximum(j, one) ROOT t = (s32[], f32[3]) tuple(n, w) }}
+      cond {{ x = (s32[], f32[3]) parameter(0) {parts} k = {asked} seven = s32[] constant(7)
+        ROOT c = pred[] compare(k, seven), direction=LT }}
+      ENTRY e {{ p = (s32[], f32[3]) parameter(0)
+        ROOT r = (s32[], f32[3]) while(p), condition=cond, body=body }}"""
+    execution = Execution(hloscope.read(text).root.ir)
+    seen = 0
+    for output in (0, 1):
+        for leaf in (0, 1):
+            for inverse in (False, True):
+                found = execution.check(output, 0, leaf, inverse=inverse)
+                assert not found.reason
+                assert found.violation is None, str(found.violation)
+                seen += found.seen
+    assert seen > 4
