@@ -213,7 +213,7 @@ def _proved(answer: Answer, output: OutputAnswer, verifier: Verifier) -> OutputA
     touched = {operand.number for operand in operands.touched}
     more = [o for k in sorted(reached - touched) for o in operands.of_number(k)]
     told = _each_proved(answer, output, [*operands.touched, *more], verifier)
-    rest = proof.Check(proof.Outcome.PROVED, ("out of reach",))
+    rest = verifier.out_of_reach(answer.instruction, answer.computation)
     return replace(output, operands=operands.proved(told, rest))
 
 

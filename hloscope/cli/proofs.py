@@ -58,6 +58,7 @@ class Tally:
             together = output.proved_together
             if together is not None:
                 self._counts[together[0].outcome] += together[1]
+                self._count_runs(*together)
             for operand in (*output.touched, *output.checked_untouched):
                 if operand.check is None:
                     continue
@@ -71,15 +72,15 @@ class Tally:
                     name = f"{found.answer.instruction.name}.{output.number}.{operand.number}"
                     self._write(operand.check, name)
 
-    def _count_runs(self, check: Check) -> None:
+    def _count_runs(self, check: Check, count: int = 1) -> None:
         executed = check.executed
         if executed is None:
             return
         if executed.reason:
-            self._runs["not executed"] += 1
+            self._runs["not executed"] += count
             return
-        self._runs["executed"] += 1
-        self._runs["of them on small instances"] += bool(executed.shapes)
+        self._runs["executed"] += count
+        self._runs["of them on small instances"] += count * bool(executed.shapes)
 
     def _write(self, check: Check, name: str) -> None:
         violation = check.executed.violation if check.executed is not None else None
@@ -95,7 +96,8 @@ class Tally:
             runs = [f"{number} {what}" for what, number in self._runs.items() if number]
             every = ", ".join([*counts, *runs]) or "none"
             click.echo(f"verified {total} operands: {every}", err=True)
-        if verifier.allowance.is_spent and self._counts[Outcome.UNDECIDED]:
+        not_asked = self._counts[Outcome.UNDECIDED] or self._runs["not executed"]
+        if verifier.allowance.is_spent and not_asked:
             click.echo(f"{verifier.allowance.reason}; --seconds gives them more", err=True)
         ctx = click.get_current_context()
         if self._counts[Outcome.REFUTED]:

@@ -103,9 +103,12 @@ class Evidence:
         runs: Those with changed elements.
         copies: Runs with numbered elements: of which element each output element is a copy.
         failures: Why some runs were not possible.
+        undecided: Why it cannot be told what the maps say; else empty.
     """
 
-    def __init__(self, instance: Instance, claims: Claims, seed: int = 0) -> None:
+    def __init__(
+        self, instance: Instance, claims: Claims, seed: int = 0, seconds: float = SECONDS
+    ) -> None:
         self.instance: Final = instance
         self.claims: Final = claims
         self.seed: Final = seed
@@ -118,16 +121,16 @@ class Evidence:
         if pairs > MOST_PAIRS:
             raise NotExecutableError(f"{pairs:,} pairs of elements are more than can be kept")
         self._touched = Touched(instance, self.elements, claims)
-        self._undecided = ""
+        self.undecided = ""
         self._first: Any = None
         self._wrong: list[tuple[Run, int]] = []
         self._unexplained: set[Place] | None = None
         self._found = nothing(self.elements.rows, self.elements.size)
-        self._gather()
+        self._gather(min(seconds, SECONDS))
 
     # ------------------------------------------------------------------------------ the runs
 
-    def _gather(self) -> None:
+    def _gather(self, seconds: float) -> None:
         import numpy as np
 
         if not self.elements.size or not self.elements.rows:
@@ -145,12 +148,12 @@ class Evidence:
                 self._number(base, rng)
             relation = self._guide(base)
             for k in range(COMPLEMENTS):
-                if perf_counter() - begin > SECONDS:
+                if perf_counter() - begin > seconds:
                     return
                 self._run(base, complement(relation, number + k, rng), number + k, rng)
             for k in range(PACKINGS):
                 left = relation & ~self._found
-                if perf_counter() - begin > SECONDS or not left.any():
+                if perf_counter() - begin > seconds or not left.any():
                     break
                 self._run(base, packings.next(relation, left, rng), number + k, rng)
         if not self.runs and not self.failures:
@@ -163,7 +166,7 @@ class Evidence:
         try:
             return self._touched.relation(base)
         except UndecidedError as error:
-            self._undecided = self._undecided or str(error)
+            self.undecided = self.undecided or str(error)
             return np.ones((self.elements.rows, self.elements.size), np.bool_)
 
     def _run(self, base: Base, changed: Bools, kind: int, rng: np.random.Generator) -> Run | None:
@@ -227,8 +230,8 @@ class Evidence:
         """
         import numpy as np
 
-        if self._undecided:
-            raise UndecidedError(self._undecided)
+        if self.undecided:
+            raise UndecidedError(self.undecided)
         if not accesses and not self.claims.get(place) and not self.is_suspect(place):
             return 0, 0, None
         asked = _Asked(place, accesses, inverse)

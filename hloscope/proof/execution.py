@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from math import inf
 from typing import Final, TypeVar
 
 from hloscope.errors import HloscopeError
@@ -36,7 +37,11 @@ class Execution:
     """
 
     def __init__(
-        self, ins: Instruction, computation: Computation | None = None, seed: int = 0
+        self,
+        ins: Instruction,
+        computation: Computation | None = None,
+        seed: int = 0,
+        seconds: float = inf,
     ) -> None:
         self.reason = ""
         self._inverse: dict[Place, Accesses] = {}
@@ -44,7 +49,7 @@ class Execution:
         try:
             self.instance = instance_of(ins, computation)
             self._analysis: Final = Analysis()
-            self.evidence = Evidence(self.instance, _asked(self._claims), seed)
+            self.evidence = Evidence(self.instance, _asked(self._claims), seed, seconds)
         except (NotExecutableError, UndecidedError) as error:
             self.reason = str(error)
         except HloscopeError as error:
@@ -98,11 +103,8 @@ class Execution:
             inverse: They lead from the operand to the output.
         """
         evidence, place = self.evidence, (output, operand, leaf)
-        if evidence is None:
-            return Executed(reason=self.reason)
-        if not evidence.runs:
-            why = evidence.failures[0] if evidence.failures else "there are no elements"
-            return Executed(reason=why)
+        if evidence is None or not evidence.runs:
+            return Executed(reason=self._why_not())
         if not evidence.elements.has(*place[1:]):
             return Executed(reason="it has no elements")
         if self.instance.is_smaller or accesses is None:
@@ -122,6 +124,30 @@ class Execution:
         return Executed(
             evidence.runner.count, seen, pairs, self.instance.shapes, violation=violation
         )
+
+    def suspects(self, output: int) -> frozenset[int]:
+        """The operands that the maps of the instance have for an output, or that may move it."""
+        evidence = self.evidence
+        if evidence is None or not evidence.runs or evidence.undecided:
+            return frozenset()
+        places = {place for place, accesses in evidence.claims.items() if accesses}
+        leaves = {(output, leaf.source, leaf.number) for leaf in evidence.elements.leaves}
+        places |= {place for place in leaves if evidence.is_suspect(place)}
+        return frozenset([place[1] for place in places if place[0] == output])
+
+    def nothing_seen(self) -> Executed:
+        """What execution shows of what is no suspect."""
+        evidence = self.evidence
+        if evidence is None or not evidence.runs or evidence.undecided:
+            return Executed(reason=self._why_not())
+        return Executed(evidence.runner.count, shapes=self.instance.shapes)
+
+    def _why_not(self) -> str:
+        """Why there were no runs."""
+        if self.evidence is None:
+            return self.reason
+        failures = [self.evidence.undecided or "there are no elements"]
+        return [*self.evidence.failures, *failures][0]
 
 
 def _asked(question: Callable[[], T]) -> T:

@@ -130,7 +130,7 @@ class Verifier:
                 self._done[key] = Check(Outcome.UNDECIDED, reason=error.message)
         compared = _compare([*left.values()], self.allowance)
         for (key, question), check in zip(left.items(), compared, strict=True):
-            if self.by_execution and not check.is_refuted and not self.allowance.is_spent:
+            if self.by_execution and not check.is_refuted:
                 check = self._run(question, check, order)
             self._done[key] = check
         return [self._done[key] for key in keys]
@@ -140,25 +140,42 @@ class Verifier:
     ) -> frozenset[int] | None:
         """The operands, or parameters, that an output may read anything of; no others are read.
 
-        `None`: nobody knows, or execution is to show it for each of them.
+        Those of which execution has something to show are among them.  `None`: nobody knows.
         """
-        if self.by_execution:
-            return None
         try:
-            return self._truth(ins, output, computation).reached()
+            found = self._truth(ins, output, computation).reached()
         except (UndecidedError, UnsupportedError):
             return None
+        if self.by_execution and not self.allowance.is_spent:
+            found |= self._executed(ins, computation).suspects(output)
+        return found
+
+    def out_of_reach(self, ins: Instruction, computation: Computation | None) -> Check:
+        """The check, together, of all operands that are not reached."""
+        check = Check(Outcome.PROVED, ("out of reach",))
+        if not self.by_execution:
+            return check
+        if self.allowance.is_spent:
+            return replace(check, executed=Executed(reason=self.allowance.reason))
+        return replace(check, executed=self._executed(ins, computation).nothing_seen())
 
     def _run(self, question: Question, check: Check, order: Order) -> Check:
         """The check with what execution shows."""
+        if self.allowance.is_spent:
+            return replace(check, executed=Executed(reason=self.allowance.reason))
         truth, inverse = question.truth, question.inverse
-        key = (truth.ins, truth.computation)
-        if self._execution is None or self._execution[0] != key:
-            self._execution = (key, Execution(truth.ins, truth.computation, self.seed))
         mine = question.accesses if order == "logical" else None
-        execution = self._execution[1]
+        execution = self._executed(truth.ins, truth.computation)
         executed = execution.check(truth.number, *question.place, mine, inverse=inverse)
         return _with_executed(check, executed, inverse)
+
+    def _executed(self, ins: Instruction, computation: Computation | None) -> Execution:
+        """The runs of an instruction."""
+        key = (ins, computation)
+        if self._execution is None or self._execution[0] != key:
+            seconds = self.allowance.left()
+            self._execution = (key, Execution(ins, computation, self.seed, seconds))
+        return self._execution[1]
 
     def _truth(self, ins: Instruction, output: int, computation: Computation | None) -> Truth:
         key = (ins, output, computation)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 import hloscope
 from hloscope.api import Indexing
 from hloscope.display.answer import OperandAnswer
-from hloscope.proof import Outcome
+from hloscope.proof import Check, Execution, Outcome, Verifier
+from hloscope.proof.check import Executed
 from hloscope.proof.question import Question
+from hloscope.proof.truth import Truth
 
 COUNT = 100
 
@@ -55,14 +58,62 @@ def test_only_what_is_reached_is_asked_about(
 
 
 @pytest.mark.parametrize("kind", ["tuple", "fusion"])
-def test_what_is_reached_and_left_out_is_refuted(kind: str) -> None:
-    found = program(kind).root.indexing(None)
-    output = found.answer.outputs[7]
+@pytest.mark.parametrize("to_parameters", [False, True])
+def test_one_run_tells_of_all_that_is_out_of_reach(
+    kind: str, to_parameters: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[int, int]] = []
+    check = Execution.check
+
+    def counted(self: Execution, output: int, operand: int, *rest: Any, **options: Any) -> Executed:
+        asked.append((output, operand))
+        return check(self, output, operand, *rest, **options)
+
+    monkeypatch.setattr(Execution, "check", counted)
+    root = program(kind).root
+    answer = root.to_parameters(None) if to_parameters else root.indexing(None)
+    found = answer.verify(by_execution=True)
+    assert asked == [(k, k) for k in range(COUNT)]
+    runs = {check.executed.runs for check in found.checks if check.executed is not None}
+    assert len(runs) == 1
+    assert min(runs) > 5
+    assert "proof: out of reach; executed" in str(found)
+
+
+def test_what_is_out_of_reach_and_moves_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Truth, "reached", lambda self: frozenset())
+    undecided = Check(Outcome.UNDECIDED, reason="left out")
+    monkeypatch.setattr("hloscope.proof.verifier._judged", lambda *_: undecided)
+    wrong = without(program("tuple").root.indexing(None), 7)
+    (missed,) = wrong.verify(by_execution=True).answer.outputs[7].checked_untouched
+    assert missed.number == 7
+    assert missed.check is not None
+    assert missed.check.is_refuted
+    assert missed.check.executed is not None
+
+
+def test_what_there_was_no_time_for_is_told() -> None:
+    found = program("tuple").root.indexing(None)
+    checked = found.verify(verifier=Verifier(by_execution=True, total=1e-9))
+    assert not any(check.executed and check.executed.runs for check in checked.checks)
+    together = checked.answer.outputs[0].proved_together
+    assert together is not None
+    assert "are over" in str(together[0].executed)
+
+
+def without(found: Indexing, number: int) -> Indexing:
+    """The answer with an output that reads nothing."""
+    output = found.answer.outputs[number]
     operands = output.operands
     nothing: dict[int, OperandAnswer] = {}
     wrong = replace(output, operands=type(operands)(operands._values, range(COUNT), nothing))  # type: ignore[attr-defined, call-arg]
-    outputs = [*found.answer.outputs[:7], wrong, *found.answer.outputs[8:]]
-    checked = Indexing(replace(found.answer, outputs=outputs)).verify()
+    outputs = [*found.answer.outputs[:number], wrong, *found.answer.outputs[number + 1 :]]
+    return Indexing(replace(found.answer, outputs=outputs))
+
+
+@pytest.mark.parametrize("kind", ["tuple", "fusion"])
+def test_what_is_reached_and_left_out_is_refuted(kind: str) -> None:
+    checked = without(program(kind).root.indexing(None), 7).verify()
     (missed,) = checked.answer.outputs[7].checked_untouched
     assert missed.number == 7
     assert missed.check is not None
