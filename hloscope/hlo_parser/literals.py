@@ -245,7 +245,10 @@ def _floats(element: ElementType, words: list[str]) -> Array:
         out: Array = values.astype(dtype)
         if (np.isfinite(values) & (abs(values) > _limit(element))).any():
             raise OverflowError
-        if element.name == "f8e8m0fnu":  # ml_dtypes rounds the smallest one up
+        if element.name == "f8e8m0fnu":
+            if (values < 2.0**-127).any():  # it has no zero and no sign
+                raise OverflowError
+            # ml_dtypes rounds the smallest one up.
             out.view("u1")[(values > 0) & (values < 1.5 * 2.0**-127)] = 0
     for at in np.flatnonzero(np.isnan(values)):
         found = _NAN.fullmatch(words[at])

@@ -169,6 +169,10 @@ REFUSED = {
     " ROOT r = f32[2] reduce(a, b), dimensions={1}, to_apply=taking_a_tuple",
     "domain that takes a tuple apart": "a = (f32[4]) parameter(0) ROOT r = f32[4] domain(a),"
     ' domain={kind="sharding", entry={}, exit={}}',
+    "a shape that is not sent": "a = f32[4] parameter(0) t = token[] after-all()"
+    " ROOT r = token[] outfeed(a, t), outfeed_shape=f32[5]",
+    "no exponent": "ROOT r = f8e8m0fnu[] constant(0)",
+    "an exponent with a sign": "ROOT r = f8e8m0fnu[] constant(-1)",
     "an update with more": "a = f32[4] parameter(0) t = ((f32[4]), f32[2], s32[])"
     " slice-start(a), slice={[0:2]} u = ((f32[4]), f32[2], s32[]) slice-update(t, a)"
     " ROOT d = f32[2] slice-done(u)",
@@ -352,6 +356,8 @@ def test_a_loop_of_types_that_do_not_fit_is_printed_with_all_of_them(place: str)
 
 HEADERS = [
     "num_partitions={1}",
+    "is_scheduled=maybe",
+    "brand_new=1",
     "num_partitions=99999999999999999999",
     "replica_count=-1",
     "replica_count=x, num_partitions=2",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from hloscope.errors import Diagnostic, HloscopeError, ParseError
 from hloscope.hlo_parser.types import parse_type, print_type, read_type
@@ -15,11 +16,39 @@ from hloscope.verifier.hlo.likeness import same
 
 def check_module(module: Module) -> Iterator[Diagnostic]:
     """What belongs to no single instruction."""
+    yield from _check_header(module)
     yield from _check_entry_layout(module)
     yield from check_aliasing(module)
     yield from _check_order(module)
     yield from _check_parameters(module)
     yield from _check_fusions(module)
+
+
+_BOOLEANS: Final = ("alias_passthrough_params", "is_scheduled")
+_HEADER: Final = (
+    *_BOOLEANS,
+    "allow_spmd_sharding_propagation_to_output",
+    "allow_spmd_sharding_propagation_to_parameters",
+    "buffer_donor",
+    "entry_computation_layout",
+    "frontend_attributes",
+    "input_output_alias",
+    "num_partitions",
+    "origin_recovery_table",
+    "replica_count",
+)
+"""Attributes of a header.
+
+Source: XLA `hlo_parser.cc` (`ParseHloModule`).
+"""
+
+
+def _check_header(module: Module) -> Iterator[Diagnostic]:
+    for name, value in module.extras:
+        if name not in _HEADER:
+            yield Diagnostic(f"a module has no attribute `{name}`", module.entry.span)
+        elif name in _BOOLEANS and value not in ("true", "false"):
+            yield Diagnostic(f"`{name}` is {value}, needs true or false", module.entry.span)
 
 
 def _check_entry_layout(module: Module) -> Iterator[Diagnostic]:

@@ -11,7 +11,7 @@ from math import prod
 from typing import Any, Final
 
 from hloscope.errors import HloscopeError, UnsupportedError, VerifyError
-from hloscope.hlo_parser.types import print_type
+from hloscope.hlo_parser.types import parse_type, print_type
 from hloscope.ir.graph import Instruction
 from hloscope.ir.op import Op
 from hloscope.ir.types import ELEMENT_TYPES, BufferType, TensorType, TokenType, TupleType, Type
@@ -23,7 +23,7 @@ from hloscope.ops.dynamic import DynamicReshape
 from hloscope.ops.random import Rng, RngBitGenerator
 from hloscope.ops.reduction import TopK
 from hloscope.ops.shape import Bitcast, BitcastConvert, BroadcastInDim, Constant, Iota
-from hloscope.ops.transfers import Infeed, Recv
+from hloscope.ops.transfers import Infeed, Outfeed, Recv
 from hloscope.verifier.hlo.collectives import COLLECTIVES
 from hloscope.verifier.hlo.likeness import same
 
@@ -201,6 +201,14 @@ def _infeed(ins: Instruction) -> None:
     _parts(ins, "data", "token[]")
 
 
+def _outfeed(ins: Instruction) -> None:
+    """What is sent is of the shape that is written, if one is."""
+    shape = dict(getattr(ins.op, "settings", ())).get("outfeed_shape")
+    if shape is not None and not same(parse_type(shape), ins.operands[0].type):
+        have = _text(ins.operands[0].type)
+        raise VerifyError(f"`outfeed_shape` is {shape}, the operand is {have}")
+
+
 def _random_bits(ins: Instruction) -> None:
     """HLO may declare the bits only, or the new state before them."""
     if isinstance(ins.type, TupleType):
@@ -265,6 +273,7 @@ OWN_RULES: Final[dict[type[Op], Callable[[Instruction], Any]]] = {
     Infeed: _infeed,
     Iota: _iota,
     CustomCall: _anything,
+    Outfeed: _outfeed,
     Recv: _recv,
     Rng: _rng,
     RngBitGenerator: _random_bits,
