@@ -4,7 +4,7 @@ A row stands on one line, or goes on in lines indented deeper.  Its columns, wit
 
 1. The op's name without its dialect; then what is not as usual: `class=case`, the name of its
    class; `since=1.4.0`, the version of portable artifacts that brought it; `names=a,b`, what its
-   results are called.
+   results are called; `effect` if it may not be left out though nobody reads its results.
 2. Operands: `name:constraint`, with `*` or `?` after the name of one that may come any number of
    times or be missing.
 3. Attributes: the same, with `?` for one that may be left out.  `name>field` says what the class
@@ -57,10 +57,17 @@ def compile_row(row: str, dialect: str) -> Definition:
     _, *columns = (column.split() for column in said.split("|"))
     since = more.get("since", "0.9.0")
     suggested = tuple(more["names"].split(",")) if "names" in more else ()
+    pure = "effect" not in more
     if len(columns) < 2:
         attributes = tuple(map(_attribute, columns[0])) if columns else ()
         return Definition(
-            full, attributes=attributes, open=True, form=form, since=since, suggested=suggested
+            full,
+            attributes=attributes,
+            open=True,
+            form=form,
+            since=since,
+            suggested=suggested,
+            pure=pure,
         )
     operands, given, results, rest = columns
     labels = _labels(dialect, name, len(operands), len(given))
@@ -81,6 +88,7 @@ def compile_row(row: str, dialect: str) -> Definition:
         form=form,
         since=since,
         suggested=suggested or _names(slots),
+        pure=pure,
     )
 
 

@@ -91,6 +91,7 @@ class Definition:
             empty if there is only the generic one.
         since: The first version of portable artifacts that has the op.
         suggested: What the results are called where nobody names them.
+        pure: It may be left out if nobody reads its results.
     """
 
     name: str
@@ -105,6 +106,7 @@ class Definition:
     form: str = ""
     since: str = "0.9.0"
     suggested: tuple[str, ...] = ()
+    pure: bool = True
 
     @cached_property
     def inherent(self) -> frozenset[str]:

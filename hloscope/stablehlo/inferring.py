@@ -222,20 +222,11 @@ def _component(type: Type) -> Type:
     return type
 
 
-_IMPURE: Final = frozenset(
-    """
-    after_all all_gather all_reduce all_to_all async_done async_start case collective_broadcast
-    collective_permute collective_reduce composite create_token cross-replica-sum custom_call if
-    infeed outfeed partition_id recv reduce_scatter replica_id return rng send while
-    """.split()
-)
-
-
 def _is_pure(operation: Operation) -> bool:
     """May it be left out if nobody reads its results?"""
-    dialect, _, name = operation.name.partition(".")
+    dialect, definition = operation.name.partition(".")[0], DEFINITIONS.get(operation.name)
     if dialect == "stablehlo":
-        return operation.name in DEFINITIONS and name not in _IMPURE
+        return definition is not None and definition.pure
     return dialect in ("chlo", "shape", "tensor", "arith")
 
 
