@@ -169,6 +169,8 @@ REFUSED = {
     " ROOT r = f32[2] reduce(a, b), dimensions={1}, to_apply=taking_a_tuple",
     "domain that takes a tuple apart": "a = (f32[4]) parameter(0) ROOT r = f32[4] domain(a),"
     ' domain={kind="sharding", entry={}, exit={}}',
+    "parts that differ": "a = f32[3] parameter(0) b = f32[4] parameter(1)"
+    " ROOT r = (f32[3], f32[4]) all-to-all(a, b), replica_groups={{0,1}}",
     "a shape that is not sent": "a = f32[4] parameter(0) t = token[] after-all()"
     " ROOT r = token[] outfeed(a, t), outfeed_shape=f32[5]",
     "no exponent": "ROOT r = f8e8m0fnu[] constant(0)",

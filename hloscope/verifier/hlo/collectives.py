@@ -22,7 +22,7 @@ from hloscope.ops.collectives import (
     is_in_place,
 )
 from hloscope.ops.infer_util import leaves
-from hloscope.verifier.hlo.likeness import like
+from hloscope.verifier.hlo.likeness import like, same
 
 
 def _members(op: Collective) -> int | None:
@@ -129,6 +129,9 @@ def _all_to_all(ins: Instruction) -> None:
             raise VerifyError(f"{len(pairs)} operands, needs one for each of {times} members")
         for operand, result in pairs:
             _check_same(operand, result)
+            if not same(pairs[0][0], operand):
+                texts = [print_type(t, layout=False) for t in (pairs[0][0], operand)]
+                raise VerifyError(f"operands are {texts[0]} and {texts[1]}, need to be alike")
         return
     split = op.split_dimension
     concat = split if op.concat_dimension is None else op.concat_dimension
