@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -33,6 +34,10 @@ COMMANDS = """
     index - --verify --linear
     index - --to-parameters --verify
     index - --all --to-parameters
+    index - --all --verify --seconds 2
+    index - --verify --by-execution --seconds 2
+    show -
+    ls - --tree
 """.strip().splitlines()
 SAMPLED = {
     "call chain": 1100,
@@ -67,6 +72,19 @@ def test_commands_answer_whatever_is_large(kind: str, full: bool) -> None:
     commands = COMMANDS if full else [c for i, c in enumerate(COMMANDS) if i % 3 == len(kind) % 3]
     wrong = {command: said for command in commands if (said := own(command, text))}
     assert wrong == {}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_large_program_is_equal_to_itself(kind: str, full: bool, tmp_path: Path) -> None:
+    make, size = KINDS[kind]
+    if not full:
+        size = SAMPLED.get(kind, size if size < 100 else 300)
+    one, other = tmp_path / "one", tmp_path / "other"
+    for file in (one, other):
+        file.write_text(make(size))
+    code, output = invoke(f"equal {one} {other} --seconds 2", "")
+    undecided = 4 if kind == "recursion" else 0  # of what calls itself nothing is known
+    assert code == undecided, output
 
 
 QUESTIONS = ["index - --verify", "index - --to-parameters --verify", "index - --linear --verify"]
