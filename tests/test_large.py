@@ -110,8 +110,9 @@ def test_proofs_of_functions_that_call_themselves_are_undecided() -> None:
 
 def test_answers_do_not_repeat_long_types() -> None:
     """Each output's section has the type of the operand: it would grow with the square."""
-    small, large = (len(invoke("index -", wide_tuple(n))[1]) for n in (100, 1000))
-    assert large < 11 * small
+    for command in ("index -", "index - --json"):
+        small, large = (len(invoke(command, wide_tuple(n))[1]) for n in (200, 2000))
+        assert large < 11 * small
     _, told = invoke("index - --output 1 --json", wide_tuple(1025))
     assert "1025 in all" in told
     assert "in all" not in invoke("index - --output 1 --json", wide_tuple(1024))[1]

@@ -31,6 +31,9 @@ MOST_TOLD: Final = 1024
 """Of a tuple of more parts an answer tells some, and their number."""
 _NAMED: Final = 6
 """So many operands the `repr` of an output names."""
+MOST_TOLD_IN_ALL: Final = 1 << 16
+"""So many elements of tuple types are told for all outputs together, though a few for each."""
+FEW_TOLD: Final = 8
 Direction: TypeAlias = Literal["output_to_input", "input_to_output"]
 Order: TypeAlias = Literal["logical", "physical", "linear"]
 
@@ -147,7 +150,7 @@ class OutputAnswer:
     def __repr__(self) -> str:
         touched = ", ".join([operand.name for operand in self.touched[:_NAMED]])
         more = f" and {len(self.touched) - _NAMED} more" if len(self.touched) > _NAMED else ""
-        return f"<Output {self.number} {_told(self.type)}: {touched or 'nothing'}{more}>"
+        return f"<Output {self.number} {brief_type(self.type)}: {touched or 'nothing'}{more}>"
 
     @property
     def checked_untouched(self) -> Sequence[OperandAnswer]:
@@ -255,18 +258,21 @@ def to_json(answer: Answer, file: str) -> dict[str, Any]:
     if answer.direction == "input_to_output":
         outputs = [o for o in outputs if o.touched or o.checked_untouched]
         found["unreached"] = sum(not output.touched for output in answer.outputs)
-    found["outputs"] = [_output_json(answer, output, shared) for output in outputs]
+    most = max(FEW_TOLD, min(MOST_TOLD, MOST_TOLD_IN_ALL // max(1, len(outputs))))
+    found["outputs"] = [_output_json(answer, output, shared, most) for output in outputs]
     found["maps"] = shared.maps
     return found
 
 
-def _output_json(answer: Answer, output: OutputAnswer, shared: _SharedMaps) -> dict[str, Any]:
+def _output_json(
+    answer: Answer, output: OutputAnswer, shared: _SharedMaps, most: int
+) -> dict[str, Any]:
     touched, untouched = output.touched, output.checked_untouched
     wrong = [o for o in untouched if o.check and o.check.is_refuted]
     found: dict[str, Any] = {
         "output": output.number,
-        "shape": _told(output.type),
-        "operands": [_operand_json(o, shared) for o in (*touched, *wrong)],
+        "shape": brief_type(output.type, most),
+        "operands": [_operand_json(o, shared, most) for o in (*touched, *wrong)],
     }
     if answer.direction == "output_to_input":
         found["unread"] = len(output.operands) - len(touched)
@@ -281,19 +287,14 @@ def _output_json(answer: Answer, output: OutputAnswer, shared: _SharedMaps) -> d
     return found
 
 
-def _operand_json(operand: OperandAnswer, shared: _SharedMaps) -> dict[str, Any]:
+def _operand_json(operand: OperandAnswer, shared: _SharedMaps, most: int) -> dict[str, Any]:
     return {
         "operand": operand.number,
         "name": operand.name,
-        "shape": _told(operand.type),
+        "shape": brief_type(operand.type, most),
         "maps": [shared.number(access) for access in operand.accesses],
         **({"proof": operand.check.to_json()} if operand.check else {}),
     }
-
-
-def _told(type: Type) -> str:
-    """A type as an answer has it, once for each output: very long ones would fill it."""
-    return brief_type(type, MOST_TOLD)
 
 
 class _SharedMaps:
