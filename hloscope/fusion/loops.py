@@ -20,7 +20,7 @@ from hloscope.fusion.structure import Context, reads, writes
 from hloscope.fusion.unchanged import is_handed_on
 from hloscope.fusion.walk import Flow, composed
 from hloscope.fusion.widen import hull, join_reasons, relaxed
-from hloscope.indexing import Access, Precision
+from hloscope.indexing import Access, Accesses, Precision
 from hloscope.indexing.replicas import joined, parted, shortest
 from hloscope.ir.graph import Computation, Instruction
 from hloscope.ir.types import TensorType, Type
@@ -51,22 +51,14 @@ class Closure:
             return
         if leaf in self._whole:
             return
-        known = self.found.setdefault(leaf, {})
-        pool = self._at.pool
-        for first in before:
-            if flow.accesses is None:
-                known[id(first)] = first
-                continue
-            for further in flow.accesses:
-                type = self._types[leaf]
-                next_ = pool.keep(self._loose(further, type))
-                both = pool.compose(first, next_, forward=self._forward)
-                if both is not None:
-                    both = pool.keep(self._loose(both, type))
-                    known[id(both)] = both
+        known, type = self.found.setdefault(leaf, {}), self._types[leaf]
+        if flow.accesses is None:
+            known.update({id(first): first for first in before})
+        else:
+            self._through(before, flow.accesses, type, known)
         if len(known) > MAX_ACCESSES:
             self._whole.add(leaf)
-            whole = pool.keep_all(hull(known.values(), self._types[leaf], REASON))
+            whole = self._at.pool.keep_all(hull(known.values(), type, REASON))
             self.found[leaf] = {id(access): access for access in whole}
 
     def _leave(self, before: Iterable[Access], flow: Flow, source: Instruction) -> None:
@@ -74,32 +66,23 @@ class Closure:
         pool, type = self._at.pool, self._at.leaves(source.type)[flow.leaf]
         known = self.outside.setdefault((source, flow.leaf), {})
         further = (pool.identity(type),) if flow.accesses is None else flow.accesses
-        for first in before:
-            for second in further:
-                next_ = pool.keep(self._loose(second, type))
-                both = pool.compose(first, next_, forward=self._forward)
-                if both is not None:
-                    both = pool.keep(self._loose(both, type))
-                    known[id(both)] = both
+        self._through(before, further, type, known)
         if len(known) > MAX_ACCESSES:
             whole = pool.keep_all(hull(known.values(), type, REASON))
             self.outside[source, flow.leaf] = {id(access): access for access in whole}
 
-    def _loose(self, access: Access, type: Type) -> Access:
-        """A superset without runtime variables (an iteration may read another value) or ties.
-
-        What depends on the iteration is not known anyway, so that only the box counts.
-        """
-        access = shortest(access)
-        map = access.map
-        if map is None or not (map.runtime or map.constraints):
-            return access
-        if not isinstance(type, TensorType) or not type.is_static:
-            return access if not map.runtime else Access.unknown(REASON)
-        both, rank = joined(access), len(type.shape)
-        ends = [both.range_of(e) for e in both.results[rank:]]
-        looser = relaxed(both, (*type.shape, *[interval.hi + 1 for interval in ends]))
-        return parted(access, looser, rank, access.via)
+    def _through(
+        self, before: Iterable[Access], further: Accesses, type: Type, known: AccessSet
+    ) -> None:
+        """Add all compositions, made loose, to what is known to be reached of a value."""
+        compose, loose = self._at.pool.compose, self._at.pool.changed
+        nexts = [loose(access, type, _loose) for access in further]
+        for first in before:
+            for next_ in nexts:
+                both = compose(first, next_, forward=self._forward)
+                if both is not None:
+                    both = loose(both, type, _loose)
+                    known[id(both)] = both
 
     def close(self, flows: Callable[[int], Iterable[Flow]]) -> None:
         """Follow the body again and again until nothing new is found."""
@@ -122,7 +105,7 @@ class Closure:
         for leaf, known in self.found.items():
             for flow in flows(leaf):
                 further = (pool.identity(type),) if flow.accesses is None else flow.accesses
-                loose = [pool.keep(self._loose(access, type)) for access in further]
+                loose = [pool.changed(access, type, _loose) for access in further]
                 found += composed(pool, known.values(), loose, forward=True)
         if len(found) > MAX_ACCESSES:
             return [*pool.keep_all(hull(found, type, REASON))]
@@ -131,6 +114,23 @@ class Closure:
     def accesses(self, found: AccessSet) -> tuple[Access, ...]:
         """What was found, claimed as a superset."""
         return self._at.pool.keep_all([_any_number(access) for access in found.values()])
+
+
+def _loose(access: Access, type: Type) -> Access:
+    """A superset without runtime variables (an iteration may read another value) or ties.
+
+    What depends on the iteration is not known anyway, so that only the box counts.
+    """
+    access = shortest(access)
+    map = access.map
+    if map is None or not (map.runtime or map.constraints):
+        return access
+    if not isinstance(type, TensorType) or not type.is_static:
+        return access if not map.runtime else Access.unknown(REASON)
+    both, rank = joined(access), len(type.shape)
+    ends = [both.range_of(e) for e in both.results[rank:]]
+    looser = relaxed(both, (*type.shape, *[interval.hi + 1 for interval in ends]))
+    return parted(access, looser, rank, access.via)
 
 
 def _parts(at: Context, ins: Instruction) -> list[tuple[int, int]]:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import lru_cache
 from typing import Final, TypeAlias
 
-from hloscope.affine import Dim, Range
+from hloscope.affine import Dim, Expr, Range, Runtime, Var, variables
 from hloscope.errors import UnsupportedError
 from hloscope.fusion.widen import MAX_SIZE, join_reasons, size
-from hloscope.indexing import Access, Accesses, IndexingMap, Precision, replicas
+from hloscope.indexing import Access, Accesses, IndexingMap, Precision, Variable, replicas
+from hloscope.indexing.compose import merge_runtime
 from hloscope.indexing.project import project_out
 from hloscope.indexing.rules.build import everything_map, identity_map, sizes
+from hloscope.indexing.variables import renamed, substituted
 from hloscope.ir.types import Type
 
 AccessSet: TypeAlias = dict[int, Access]
 """Distinct accesses of one pool by their identity, in the order found."""
+
+Change: TypeAlias = Callable[[Access, Type], Access]
+"""Makes another access to a value of a type, of the access and the type alone."""
 
 _RANK: Final = {Precision.EXACT: 0, Precision.OVER: 1, Precision.UNKNOWN: 2}
 
@@ -32,6 +38,7 @@ class Pool:
         """Identities of the accesses kept whose maps are not too large to be carried along."""
         self._known: dict[Access, Access] = {}
         self._composed: dict[tuple[int, int, bool], Access | None] = {}
+        self._changed: dict[tuple[int, int, Change], tuple[Access, Type, Access]] = {}
         self._identities: set[int] = set()
         self._identity_of: dict[tuple[int, ...], Access] = {}
 
@@ -63,6 +70,18 @@ class Pool:
                 kept = self.keep(access)
                 found[id(kept)] = kept
         return tuple(found.values())
+
+    def changed(self, access: Access, type: Type, change: Change) -> Access:
+        """The access to a value of this type with a change, which is found once.
+
+        Both stand for themselves, and are kept so that no others get their identities: types of a
+        module are shared and hashing them is slow.
+        """
+        key = (id(access), id(type), change)
+        known = self._changed.get(key)
+        if known is None:
+            known = self._changed[key] = (access, type, self.keep(change(access, type)))
+        return known[2]
 
     def identity(self, type: Type) -> Access:
         """Every element of a value of this type touches itself."""
@@ -142,10 +161,66 @@ def _composed(first: IndexingMap, second: IndexingMap) -> IndexingMap:
 
     Simplifying makes no use of names: nothing is left to simplify where `first` only names anew.
     """
+    if second.simplify() != second:
+        return normal(first.compose(second))
+    names_anew = _names_anew(first, second)
+    if _touches_the_same(second):
+        where = first if names_anew else _where_inside(first, second.dims)
+        if names_anew or not (where.ranges or where.runtime):
+            map = second.with_(dims=where.dims, constraints=where.constraints)
+            map.mark_simplified()
+            return map
+    if not names_anew:
+        return normal(first.compose(second))
+    if not second.constraints and _uses_all_runtime(second):
+        return _renamed(first, second)
     map = first.compose(second)
-    if _names_anew(first, second) and second.simplify() is second:
-        map.mark_simplified()
+    map.mark_simplified()
     return normal(map)
+
+
+def _uses_all_runtime(map: IndexingMap) -> bool:
+    """Does the index touched depend on every runtime variable, and are they different?"""
+    every = [Runtime(i) for i in range(len(map.runtime))]
+    return not every or (variables(*map.results).issuperset(every) and merge_runtime(map) is map)
+
+
+def _renamed(first: IndexingMap, second: IndexingMap) -> IndexingMap:
+    """`second`, which has no constraints, in the variables of `first`."""
+    used = variables(*second.results, *[e for v in second.runtime for e in v.arguments])
+    inward = {d: e for i, e in enumerate(first.results) if (d := Dim(i)) in used}
+    own = [s for s in map(Range, range(len(second.ranges))) if s in used]
+    others = sorted([e for e in inward.values() if isinstance(e, Range)])
+    new: dict[Var, Expr] = {s: Range(i) for i, s in enumerate(own)}
+    later: dict[Expr, Expr] = {s: Range(i) for i, s in enumerate(others, len(own))}
+    new |= {d: later.get(e, e) for d, e in inward.items()}
+    again = first.with_(
+        ranges=[second.ranges[s.index] for s in own] + [first.ranges[s.index] for s in others],
+        runtime=[renamed(v, new) for v in second.runtime],
+        results=substituted(second.results, new),
+    )
+    again.mark_simplified()
+    return again
+
+
+def _touches_the_same(map: IndexingMap) -> bool:
+    """Are the same elements touched whatever the index, and is every range variable of use?"""
+    if map.constraints or map.runtime:
+        return False
+    used = variables(*map.results)
+    return len(used) == len(map.ranges) and all([isinstance(v, Range) for v in used])
+
+
+def _where_inside(first: IndexingMap, dims: tuple[Variable, ...]) -> IndexingMap:
+    """The indices from which `first` touches something within the bounds, as a map to nothing."""
+    if first.runtime:  # the memory of runtime variables would keep programs alive
+        return normal(first.compose(IndexingMap(dims)))
+    return _remembered_where(first, dims)
+
+
+@lru_cache(maxsize=1 << 10)
+def _remembered_where(first: IndexingMap, dims: tuple[Variable, ...]) -> IndexingMap:
+    return normal(first.compose(IndexingMap(dims)))
 
 
 def _names_anew(first: IndexingMap, second: IndexingMap) -> bool:

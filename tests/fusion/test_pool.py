@@ -1,0 +1,100 @@
+"""Compositions that are told without simplifying again, and changes of accesses found once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+
+import pytest
+
+from hloscope.fusion.pool import Pool, compose, normal
+from hloscope.hlo_parser.types import parse_type
+from hloscope.indexing import Access, IndexingMap
+from hloscope.ir.types import Type
+
+FIRST = [
+    "(d0, d1) -> (d1, d0), domain: d0 in [0, 7], d1 in [0, 5]",
+    "(d0)[s0] -> (s0, d0), domain: d0 in [0, 7], s0 in [0, 5]",
+    "()[s0, s1] -> (s1, s0), domain: s0 in [0, 7], s1 in [0, 5]",
+    "(d0, d1)[s0] -> (d1, d0 + s0 - 1), domain: d0 in [0, 7], d1 in [0, 5], s0 in [0, 2], "
+    "d0 + s0 in [1, 8]",
+    "(d0, d1) -> (d0, d1 / 2), domain: d0 in [0, 5], d1 in [0, 31]",
+    "(d0, d1) -> (d0, d1 - 3), domain: d0 in [0, 5], d1 in [0, 31], (d1 - 3) mod 2 in [0, 0]",
+    "(d0)[s0] -> (0, d0 * 2 + s0), domain: d0 in [0, 9], s0 in [0, 1]",
+    "(d0){rt0} -> (rt0, d0), domain: d0 in [0, 7], rt0 in [0, 5]",
+    "(d0){rt0} -> (d0, 0), domain: d0 in [0, 7], rt0 in [0, 5], -rt0 + d0 in [0, 0]",
+    "(d0) -> (d0, d0), domain: d0 in [0, 5]",
+    "(d0) -> (d0, 0), domain: d0 in [9, 12]",
+]
+SECOND = [
+    f"(d0, d1){rest}"
+    for rest in (
+        "[s0] -> (s0), domain: d0 in [0, 5], d1 in [0, 7], s0 in [0, 3]",
+        "[s0, s1] -> (s1, (s0 / 4) * 4 + s1), domain: d0 in [0, 5], d1 in [0, 7], s0 in [0, 15], "
+        "s1 in [0, 3]",
+        "[s0, s1] -> (s1), domain: d0 in [0, 5], d1 in [0, 7], s0 in [0, 15], s1 in [0, 3]",
+        " -> (d1, 0), domain: d0 in [0, 5], d1 in [0, 7]",
+        " -> (2, 3), domain: d0 in [0, 5], d1 in [0, 7]",
+        "[s0] -> (d0 + s0, d1 mod 4), domain: d0 in [0, 5], d1 in [0, 7], s0 in [0, 3]",
+        "[s0]{rt0} -> (rt0 + s0, d1), domain: d0 in [0, 5], d1 in [0, 7], s0 in [0, 3], "
+        "rt0 in [0, 6]",
+        "[s0]{rt0} -> (s0, d1), domain: d0 in [0, 5], d1 in [0, 7], s0 in [0, 3], rt0 in [0, 6]",
+        " -> (d0), domain: d0 in [0, 5], d1 in [0, 7], d0 + d1 in [1, 9]",
+        "[s0] -> (s0), domain: d0 in [2, 5], d1 in [0, 4], s0 in [0, 3]",
+        " -> ((d0 / 8) * 2), domain: d0 in [0, 5], d1 in [0, 7]",
+    )
+]
+
+
+@pytest.mark.parametrize(("first", "second"), [*product(FIRST, SECOND)])
+def test_a_composition_is_the_normal_form_of_one_map_after_the_other(
+    first: str, second: str
+) -> None:
+    one, other = normal(IndexingMap.parse(first)), IndexingMap.parse(second)
+    long_way = normal(one.compose(other))
+    found = compose(Access(one), Access(other))
+    if found is None:
+        assert long_way.is_known_empty
+    else:
+        assert found.map == long_way
+        assert found.map is not None
+        assert found.map.simplify() == found.map
+
+
+def test_of_maps_that_touch_the_same_everywhere_only_the_first_domain_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A window into what is read as a whole: its indices are found once, for all readers."""
+    composed = 0
+
+    def counted(self: IndexingMap, second: IndexingMap) -> IndexingMap:
+        nonlocal composed
+        composed += 1
+        return plain(self, second)
+
+    plain: Callable[[IndexingMap, IndexingMap], IndexingMap] = IndexingMap.compose
+    monkeypatch.setattr(IndexingMap, "compose", counted)
+    pool = Pool()
+    window = pool.keep(Access(IndexingMap.parse(FIRST[3])))
+    for size in range(2, 22):
+        text = f"(d0, d1)[s0] -> (s0), domain: d0 in [0, 5], d1 in [0, 7], s0 in [0, {size}]"
+        both = pool.compose(window, pool.keep(Access(IndexingMap.parse(text))))
+        assert both is not None
+        assert str(both.map) == text.replace("[0, 5], d1 in [0, 7]", "[0, 7], d1 in [0, 5]")
+    assert composed <= 1
+
+
+def test_a_change_of_an_access_is_found_once() -> None:
+    changes = 0
+
+    def doubled(access: Access, type: Type) -> Access:
+        nonlocal changes
+        changes += 1
+        return Access(IndexingMap.parse("(d0) -> (d0 * 2), domain: d0 in [0, 3]"))
+
+    pool, type_ = Pool(), parse_type("f32[8]")
+    access = pool.keep(Access(IndexingMap.parse("(d0) -> (d0), domain: d0 in [0, 3]")))
+    found = pool.changed(access, type_, doubled)
+    assert pool.changed(access, type_, doubled) is found
+    assert pool.keep(found) is found
+    assert changes == 1
