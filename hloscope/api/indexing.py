@@ -11,7 +11,7 @@ from hloscope.api.explaining import check, of_right_programs
 from hloscope.display.answer import Answer, OperandAnswer, OperandAnswers, OutputAnswer, to_json
 from hloscope.display.text import to_print_indexing, to_text
 from hloscope.fusion.leaves import leaf_types
-from hloscope.indexing import Accesses, IndexingMap
+from hloscope.indexing import Access, Accesses, IndexingMap
 from hloscope.ir.graph import Module
 from hloscope.lazy import lazy
 
@@ -30,7 +30,7 @@ else:
     proof = lazy("hloscope.proof")
 
 FEW: Final = 64
-"""So many operands are asked about one by one; of more, those out of reach are told together."""
+"""So many tensors are asked about one by one; of more, those out of reach are told together."""
 
 
 class Indexing:
@@ -118,7 +118,7 @@ class Indexing:
             verifier = proof.Verifier(seed=seed, by_execution=by_execution, convention=convention)
         elif verifier.convention != convention:
             raise ValueError(f"the answer is by the convention {convention!r}, the verifier not")
-        outputs = [_proved(answer, output, verifier) for output in answer.outputs]
+        outputs = list(map(_Proving(answer, verifier).proved, answer.outputs))
         return Indexing(replace(answer, outputs=outputs), self._file, self.asked_module)
 
     @property
@@ -199,45 +199,67 @@ class Indexing:
         return html.html_fragment(self.answer)
 
 
-def _proved(answer: Answer, output: OutputAnswer, verifier: Verifier) -> OutputAnswer:
-    """The output's answer with proofs: of all tensors of each operand, or of the one asked from."""
-    inverse = answer.direction == "input_to_output"
-    operands = output.operands
-    if inverse or not isinstance(operands, OperandAnswers) or len(operands) <= FEW:
-        proved = _each_proved(answer, output, operands, verifier)
-        return replace(output, operands=proved)
-    # Of many operands, those out of reach are told together.
-    reached = verifier.reached(answer.instruction, output.number, answer.computation)
-    if reached is None:
-        return replace(output, operands=_each_proved(answer, output, operands, verifier))
-    touched = {operand.number for operand in operands.touched}
-    more = [o for k in sorted(reached - touched) for o in operands.of_number(k)]
-    told = _each_proved(answer, output, [*operands.touched, *more], verifier)
-    rest = verifier.out_of_reach(answer.instruction, answer.computation)
-    return replace(output, operands=operands.proved(told, rest))
+class _Proving:
+    """Proofs for the outputs of one answer, by one verifier."""
 
+    def __init__(self, answer: Answer, verifier: Verifier) -> None:
+        self._answer, self._verifier = answer, verifier
+        self._is_inverse = answer.direction == "input_to_output"
+        # Every output is asked about the same operands: their tensors are counted once.
+        asked = answer.outputs[0].operands if answer.outputs and not self._is_inverse else ()
+        self._tensors = {operand.number: len(leaf_types(operand.type)) for operand in asked}
+        self._is_wide = sum(self._tensors.values()) > FEW
 
-def _each_proved(
-    answer: Answer, output: OutputAnswer, operands: Sequence[OperandAnswer], verifier: Verifier
-) -> list[OperandAnswer]:
-    """The operands with proofs of all of their tensors, or of the one asked from."""
-    inverse = answer.direction == "input_to_output"
-    asked: list[tuple[int, int, Accesses]] = []
-    ends: list[int] = []
-    for operand in operands:
-        for leaf in [operand.leaf] if inverse else range(len(leaf_types(operand.type))):
-            mine = tuple([a for a in operand.accesses if inverse or a.leaf == leaf])
-            asked.append((operand.number, leaf, mine))
-        ends.append(len(asked))
-    checks = verifier.check_all(
-        answer.instruction,
-        output.number,
-        asked,
-        order=answer.order,
-        inverse=inverse,
-        computation=answer.computation,
-    )
-    return [
-        replace(operand, check=proof.combined(checks[start:end]))
-        for operand, start, end in zip(operands, [0, *ends], ends, strict=False)
-    ]
+    def proved(self, output: OutputAnswer) -> OutputAnswer:
+        """The output with proofs: of all tensors of each operand, or of the one asked from.
+
+        Of many tensors, those that the output does not reach are told together.
+        """
+        operands = output.operands
+        if self._is_inverse:
+            each = [(operand, [operand.leaf]) for operand in operands]
+            return replace(output, operands=self._told(output, each, None))
+        if not self._is_wide or not isinstance(operands, OperandAnswers):
+            every = [(operand, range(self._tensors[operand.number])) for operand in operands]
+            return replace(output, operands=self._told(output, every, None))
+        reached, rest = self._verifier.reached(
+            self._answer.instruction, output.number, self._answer.computation
+        )
+        leaves: dict[int, set[int]] = {}
+        for number, leaf in reached:
+            leaves.setdefault(number, set()).add(leaf)
+        for operand in operands.touched:
+            leaves.setdefault(operand.number, set()).update([a.leaf for a in operand.accesses])
+        some = [(o, sorted(leaves[k])) for k in sorted(leaves) for o in operands.of_number(k)]
+        return replace(output, operands=operands.proved(self._told(output, some, rest), rest))
+
+    def _told(
+        self,
+        output: OutputAnswer,
+        each: Sequence[tuple[OperandAnswer, Sequence[int]]],
+        rest: Check | None,
+    ) -> list[OperandAnswer]:
+        """The operands with proofs of some of their tensors, and of all others together."""
+        asked: list[tuple[int, int, Accesses]] = []
+        ends: list[int] = []
+        for operand, leaves in each:
+            of_leaf: dict[int, list[Access]] = {leaf: [] for leaf in leaves}
+            for access in operand.accesses:
+                of_leaf[operand.leaf if self._is_inverse else access.leaf].append(access)
+            asked += [(operand.number, leaf, tuple(some)) for leaf, some in of_leaf.items()]
+            ends.append(len(asked))
+        checks = self._verifier.check_all(
+            self._answer.instruction,
+            output.number,
+            asked,
+            order=self._answer.order,
+            inverse=self._is_inverse,
+            computation=self._answer.computation,
+        )
+        told = []
+        for (operand, leaves), start, end in zip(each, [0, *ends], ends, strict=False):
+            found = checks[start:end]
+            if rest is not None and len(leaves) < self._tensors[operand.number]:
+                found.append(rest)
+            told.append(replace(operand, check=proof.combined(found)))
+        return told

@@ -118,7 +118,8 @@ class Leaves:
 
     def of_part(self, type: Type, part: Part) -> int:
         """The leaf that a part is."""
-        return self._of(type).parts.index(part)
+        known = self._of(type)
+        return known.parts.index(part, known.tensors[part.tensor])
 
     def leaf(self, type: Type, tensor: int) -> int | None:
         """The leaf that a tensor is; `None` if there is none of that number."""

@@ -125,15 +125,15 @@ class Execution:
             evidence.runner.count, seen, pairs, self.instance.shapes, violation=violation
         )
 
-    def suspects(self, output: int) -> frozenset[int]:
-        """The operands that the maps of the instance have for an output, or that may move it."""
+    def suspects(self, output: int) -> frozenset[tuple[int, int]]:
+        """The tensors that the maps of the instance have for an output, or that may move it."""
         evidence = self.evidence
         if evidence is None or not evidence.runs or evidence.undecided:
             return frozenset()
         places = {place for place, accesses in evidence.claims.items() if accesses}
         leaves = {(output, leaf.source, leaf.number) for leaf in evidence.elements.leaves}
         places |= {place for place in leaves if evidence.is_suspect(place)}
-        return frozenset([place[1] for place in places if place[0] == output])
+        return frozenset([place[1:] for place in places if place[0] == output])
 
     def nothing_seen(self) -> Executed:
         """What execution shows of what is no suspect."""

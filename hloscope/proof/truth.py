@@ -85,13 +85,13 @@ class Truth:
             if parts[k, i].dimension is None
         }
 
-    def reached(self) -> frozenset[int]:
-        """Numbers of the values of which anything may be touched: on some way no map is empty.
+    def reached(self) -> frozenset[tuple[int, int]]:
+        """The tensors of values of which anything may be touched: on some way no map is empty.
 
         Raises:
             UndecidedError: The program cannot be walked through.
         """
-        return frozenset([number for number, _ in self.walk(Reaching(), True)])
+        return frozenset(self.walk(Reaching(), True))
 
     def relations(self) -> Way:
         """What is reached, as relations."""

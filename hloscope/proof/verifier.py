@@ -128,7 +128,7 @@ class Verifier:
                 self._done[key] = Check(Outcome.UNDECIDED, reason=str(error))
             except UnsupportedError as error:
                 self._done[key] = Check(Outcome.UNDECIDED, reason=error.message)
-        compared = _compare([*left.values()], self.allowance)
+        compared = _compare([*left.values()], self.allowance) if left else []
         for (key, question), check in zip(left.items(), compared, strict=True):
             if self.by_execution and not check.is_refuted:
                 check = self._run(question, check, order)
@@ -137,27 +137,30 @@ class Verifier:
 
     def reached(
         self, ins: Instruction, output: int, computation: Computation | None
-    ) -> frozenset[int] | None:
-        """The operands, or parameters, that an output may read anything of; no others are read.
+    ) -> tuple[frozenset[tuple[int, int]], Check]:
+        """The tensors that an output may read anything of, and the check of all others together.
 
-        Those of which execution has something to show are among them.  `None`: nobody knows.
+        A tensor is the number of its operand, or parameter, and its own number in it.  Those of
+        which execution has something to show are among them.
         """
-        try:
-            found = self._truth(ins, output, computation).reached()
-        except (UndecidedError, UnsupportedError):
-            return None
-        if self.by_execution and not self.allowance.is_spent:
-            found |= self._executed(ins, computation).suspects(output)
-        return found
-
-    def out_of_reach(self, ins: Instruction, computation: Computation | None) -> Check:
-        """The check, together, of all operands that are not reached."""
-        check = Check(Outcome.PROVED, ("out of reach",))
-        if not self.by_execution:
-            return check
+        found: frozenset[tuple[int, int]] = frozenset()
         if self.allowance.is_spent:
-            return replace(check, executed=Executed(reason=self.allowance.reason))
-        return replace(check, executed=self._executed(ins, computation).nothing_seen())
+            rest = Check(Outcome.UNDECIDED, reason=self.allowance.reason)
+        else:
+            try:
+                found = self._truth(ins, output, computation).reached()
+                rest = Check(Outcome.PROVED, ("out of reach",))
+            except UndecidedError as error:
+                rest = Check(Outcome.UNDECIDED, reason=str(error))
+            except UnsupportedError as error:
+                rest = Check(Outcome.UNDECIDED, reason=error.message)
+        if not self.by_execution:
+            return found, rest
+        if self.allowance.is_spent:
+            return found, replace(rest, executed=Executed(reason=self.allowance.reason))
+        execution = self._executed(ins, computation)
+        found |= execution.suspects(output)
+        return found, replace(rest, executed=execution.nothing_seen())
 
     def _run(self, question: Question, check: Check, order: Order) -> Check:
         """The check with what execution shows."""
@@ -241,8 +244,9 @@ def _with_executed(check: Check, executed: Executed, inverse: bool) -> Check:
 
 
 def _compare(questions: Sequence[Question], allowance: Allowance) -> list[Check]:
-    """First at points: what they refute needs no more proof.  Then by isl, in its own process.
+    """What is found of questions about one output, at least one.
 
+    First at points: what they refute needs no more proof.  Then by isl, in its own process.
     Where an output has few elements, isl gets little time before all of them are looked at.
     """
     begin = perf_counter()
@@ -254,7 +258,7 @@ def _compare(questions: Sequence[Question], allowance: Allowance) -> list[Check]
             by_isl[k] = found  # as it would be for isl, whose steps are longer
         elif not _is_refuting(found):
             open_.append(k)
-    few = bool(questions) and questions[0].truth.are_few
+    few = questions[0].truth.are_few
     whole = [k for k in open_ if _is_whole(points[k])]
     _ask_apart(questions, whole, Question.isl_json, allowance.again, allowance, by_isl)
     open_ = [k for k in open_ if not _is_whole(points[k])]
@@ -271,7 +275,7 @@ def _compare(questions: Sequence[Question], allowance: Allowance) -> list[Check]
         ]
         open_ = [k for k in open_ if not _is_whole(points[k]) and not _is_refuting(points[k])]
         _ask_apart(questions, open_, Question.isl_json, allowance.first, allowance, by_isl)
-    each = (perf_counter() - begin) / max(1, len(questions))
+    each = (perf_counter() - begin) / len(questions)
     return [_judged(*found, each) for found in zip(questions, points, by_isl, strict=True)]
 
 

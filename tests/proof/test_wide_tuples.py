@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from hloscope.proof import Check, Execution, Outcome, Verifier
 from hloscope.proof.check import Executed
 from hloscope.proof.question import Question
 from hloscope.proof.truth import Truth
+from tests.large import wide_tuple
 
 COUNT = 100
 
@@ -55,6 +57,39 @@ def test_only_what_is_reached_is_asked_about(
     assert first["unread"] == COUNT - 1
     assert [p["count"] for p in first["proofs_of_nothing"]] == [COUNT - 1]
     assert "proof: out of reach" in str(found)
+
+
+@pytest.mark.parametrize("to_parameters", [False, True])
+@pytest.mark.parametrize("seconds", [inf, 1e-9])
+def test_each_output_of_a_wide_operand_asks_about_the_tensor_that_it_reaches(
+    seconds: float, to_parameters: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    check_all = Verifier.check_all
+
+    def counted(self: Verifier, ins: Any, output: int, some: Any, **options: Any) -> list[Check]:
+        asked.append(len(some))
+        return check_all(self, ins, output, some, **options)
+
+    monkeypatch.setattr(Verifier, "check_all", counted)
+    root = hloscope.read(wide_tuple(COUNT)).root
+    answer = root.to_parameters(None) if to_parameters else root.indexing(None)
+    found = answer.verify(verifier=Verifier(total=seconds))
+    assert asked == [1] * (COUNT + 1)
+    outcome = Outcome.PROVED if seconds == inf else Outcome.UNDECIDED
+    assert {check.outcome for check in found.checks} == {outcome}
+
+
+def test_a_tensor_of_a_wide_operand_that_is_reached_and_left_out_is_refuted() -> None:
+    root = hloscope.read(wide_tuple(COUNT)).root
+    found = root.indexing(None)
+    output = found.answer.outputs[7]
+    (operand,) = output.touched
+    moved = replace(operand, accesses=tuple([replace(a, leaf=9) for a in operand.accesses]))
+    operands = type(output.operands)(root.ir.operands, range(2), {1: moved})  # type: ignore[call-arg, arg-type]
+    outputs = [replace(output, operands=operands)]
+    checked = Indexing(replace(found.answer, outputs=outputs)).verify()
+    assert [check.outcome for check in checked.checks] == [Outcome.PROVED, Outcome.REFUTED]
 
 
 @pytest.mark.parametrize("kind", ["tuple", "fusion"])
