@@ -41,13 +41,11 @@ class Nesting:
         if self.depth(computation) <= EVERY:
             return []
         asked = self._ahead.setdefault(question, set())
-        found = [
-            inner
-            for inner in inside_out(computation, asked)
-            if inner is not computation and not self._depth[inner] % EVERY
+        walked = [*inside_out(computation, asked)]
+        asked.update(walked)
+        return [
+            inner for inner in walked if inner is not computation and not self._depth[inner] % EVERY
         ]
-        asked.update(found)
-        return found
 
 
 def inside_out(start: Computation, done: Container[Computation]) -> Iterator[Computation]:

@@ -136,3 +136,12 @@ def test_what_a_structure_says_is_found_out_for_its_first_fusion(
     expected = analysis.output_to_input(first)
     monkeypatch.setattr(Sizes, "in_step", None)
     assert analysis.output_to_input(second) == expected
+
+
+def test_a_chain_of_calls_is_walked_once_whatever_is_asked_first() -> None:
+    levels = [computation("c0")]
+    for i in range(1, 3 * EVERY):
+        levels.append(computation(f"c{i}", levels[-1]))
+    nesting = Nesting()
+    assert len(nesting.ahead("reads", levels[-1])) == 2
+    assert nesting._ahead["reads"] == {*levels}  # none of them is walked through again

@@ -14,7 +14,9 @@ from hloscope.api import Indexing
 from hloscope.fusion import pool
 from hloscope.indexing import Access, IndexingMap, Precision, Variable
 from hloscope.proof import Outcome, Verifier
+from hloscope.proof.question import Question
 from hloscope.simplifier.isl_relations import UndecidedError
+from tests.large import diamonds
 
 WINDOW = """
 add { x = f32[] parameter(0) y = f32[] parameter(1) ROOT s = f32[] add(x, y) }
@@ -248,3 +250,22 @@ def test_no_answer_about_a_real_fusion_is_refuted(shared: Path, full: bool) -> N
                     assert not check.is_refuted, f"{file.name}: {view.name}: {check}"
                     outcomes[check.outcome] += 1
     assert outcomes[Outcome.PROVED] >= 0.9 * outcomes.total() > 0
+
+
+def test_long_chains_of_integer_arithmetic_are_one_question(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[object] = []
+    at_points = Question.at_points
+
+    def counted(self: Question, **options: bool) -> object:
+        asked.append(self.place)
+        return at_points(self, **options)
+
+    monkeypatch.setattr(Question, "at_points", counted)
+    verifier = Verifier()
+    for view in hloscope.read(diamonds(100)):
+        if view.ir.operands:
+            (*checks,) = view.indexing().verify(verifier=verifier).checks
+            assert {check.outcome for check in checks} == {Outcome.PROVED}
+    assert len(asked) == 2
