@@ -149,6 +149,8 @@ def _torch_index_select(op: TorchIndexSelect, at: Site) -> Kernel:
         op.selected_sizes(value.shape, index.shape)
         if not value.shape[dim] and index.size:
             raise EvaluationError("a slice of 1 of 0 elements")
+        if np.iscomplexobj(index):
+            raise EvaluationError("elements are not numbered by complex numbers")
         index = np.clip(index.astype(np.int64), 0, max(value.shape[dim] - 1, 0))
         apart = [
             np.arange(size).reshape([-1 if i == d else 1 for i in range(index.ndim)])

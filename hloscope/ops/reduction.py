@@ -215,6 +215,7 @@ class TopK(Op):
         last = t.sizes[-1]
         message = f"operand's last dimension must be at least {self.k}"
         require(last is None or self.k <= last, "", message)
+        require(self.k >= 0, "", f"k must not be negative, but is {self.k}")
         dims = [*extents(t)[:-1], (self.k, None)]
         return TupleType((array(t.element, dims), array(S32, dims)))
 

@@ -20,6 +20,8 @@ SUM = (
     "taking_vectors { x = (f32[3], f32[4]) parameter(0) ROOT r = f32[] constant(0) }\n"
     "before { x = f32[] parameter(0) y = f32[] parameter(1)"
     " ROOT r = pred[] compare(x, y), direction=LT }\n"
+    "scanning { x = f32[3] parameter(0) c = f32[3] parameter(1) s = f32[3] add(x, c)"
+    " ROOT r = (f32[3], f32[3]) tuple(s, s) }\n"
     "taking_four { x = f32[4] parameter(0) ROOT r = f32[] constant(0) }\n"
     "returning_another { x = f32[4] parameter(0) ROOT r = f32[] constant(1) }\n"
 )
@@ -193,6 +195,9 @@ REFUSED = {
     " dim_labels=b0f_0io->b0f",
     "parts of two precisions": "a = f32[4] parameter(0) b = f64[4] parameter(1)"
     " ROOT r = c64[4] complex(a, b)",
+    "fewer than none": "a = f32[4,3] parameter(0) ROOT r = topk(a), k=-1, largest=true",
+    "a tuple in a tuple": "a = f32[4,3] parameter(0) b = f32[3] parameter(1)"
+    " ROOT r = ((f32[4,3], f32[3])) scan(a, b), dimensions={0}, num_carries=1, to_apply=scanning",
     "a complex number that is no pair": "ROOT r = c64[] constant(2)",
     "nan of a payload that e4m3fn lacks": "ROOT r = f8e4m3fn[] constant(nan(0x1))",
 }
@@ -296,6 +301,18 @@ OPEN = {
     " tensor<i1> }) : (tensor<?x3xf32, #stablehlo.bounds<4, ?>>) ->"
     " tensor<3x?xf32, #stablehlo.bounds<?, 4>> return %r :"
     " tensor<3x?xf32, #stablehlo.bounds<?, 4>> }",
+    "a result smaller than its part": "ENTRY e { a = f32[4,3] parameter(0)"
+    " s = (f32[4,3], f32[0,3]) all-gather-start(a), dimensions={0}"
+    " ROOT r = f32[0,3] all-gather-done(s) }",
+    "bits in tiles": "ENTRY e { a = f32[3] parameter(0)"
+    " ROOT r = f32[4,3]{1,0:T(2,128)} bitcast(a) }",
+    "sizes of a tuple's parts": "func.func @main(%a: tensor<?x?xf32>) -> tuple<tensor<4x3xf32>> {"
+    ' %r = "stablehlo.tuple"(%a) : (tensor<?x?xf32>) -> tuple<tensor<4x3xf32>>'
+    " return %r : tuple<tensor<4x3xf32>> }",
+    "complex numbers of rows": "func.func @main(%a: tensor<4x3xf32>, %i: tensor<2xcomplex<f64>>) ->"
+    ' tensor<2x3xf32> { %r = "stablehlo.torch_index_select"(%a, %i) <{dim = 0 : i64, batch_dims ='
+    " 0 : i64}> : (tensor<4x3xf32>, tensor<2xcomplex<f64>>) -> tensor<2x3xf32>"
+    " return %r : tensor<2x3xf32> }",
     "members of a group": "func.func @main(%a: tensor<4x3xf32>) -> tensor<4x3xf32> { %r ="
     ' "stablehlo.all_gather"(%a) <{all_gather_dim = 0 : i64, replica_groups = dense<[[0, 1]]> :'
     " tensor<1x2xi64>}> : (tensor<4x3xf32>) -> tensor<4x3xf32> return %r : tensor<4x3xf32> }",

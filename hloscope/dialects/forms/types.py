@@ -134,7 +134,7 @@ def pairwise(context: Context, arguments: list[str]) -> Part:
 
 
 def tuple_of(context: Context, arguments: list[str]) -> Part:
-    """`<tuple>`: the result, a tuple of the operands' types."""
+    """`<tuple>`: the result, a tuple of exactly the operands' types."""
     context.outputs = max(context.outputs, 1)
 
     def read(reading: Reading) -> None:
@@ -150,7 +150,8 @@ def tuple_of(context: Context, arguments: list[str]) -> Part:
 
     def fits(op: Operation) -> bool:
         type = op.results[0].type
-        return isinstance(type, TupleType) and len(type.elements) == len(op.operands)
+        types = tuple([operand.type for operand in op.operands])
+        return isinstance(type, TupleType) and type.elements == types
 
     return Part(read, write, fits=fits)
 

@@ -200,6 +200,8 @@ def _is_one(ins: Instruction) -> bool:
         return True
     if not isinstance(ins.type, TupleType) or len(ins.type.elements) != 1:
         return False
+    if isinstance(ins.type.elements[0], TupleType):
+        return True
     return not ins.calls or not isinstance(ins.calls[0].root.type, TupleType)
 
 
