@@ -37,7 +37,7 @@ sys.path.insert(0, str(ROOT))
 
 from hloscope.dialects.registry import DIALECTS  # noqa: E402
 from hloscope.hlo_parser import parse_hlo  # noqa: E402
-from hloscope.mlir.parser import parse_mlir  # noqa: E402
+from hloscope.mlir.text.parser import parse_mlir  # noqa: E402
 from hloscope.stablehlo import parse_stablehlo  # noqa: E402
 
 _CHILD: Final = """

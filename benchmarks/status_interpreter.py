@@ -14,7 +14,7 @@ from benchmarks.measuring import HAS_XLA, ROOT, Figure, benchmark, figure, perce
 from hloscope.errors import HloscopeError
 from hloscope.interpreter.coverage import coverage
 from hloscope.interpreter.values import fits
-from hloscope.mlir.parser import parse_type
+from hloscope.mlir.text.parser import parse_type
 from tests.interpreter import chunks, faults, models
 from tests.interpreter import test_dynamic_corpus as dynamic
 

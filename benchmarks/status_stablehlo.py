@@ -11,9 +11,9 @@ from benchmarks.measuring import HAS_XLA, Figure, benchmark, figure, percent, su
 from hloscope.dialects.registry import DIALECTS
 from hloscope.errors import HloscopeError
 from hloscope.hlo_parser import parse_hlo
-from hloscope.mlir.parser import parse_mlir
-from hloscope.mlir.printer import print_mlir
-from hloscope.mlir.split import split_input
+from hloscope.mlir.text.parser import parse_mlir
+from hloscope.mlir.text.printer import print_mlir
+from hloscope.mlir.text.split import split_input
 from hloscope.verifier.hlo import verify_hlo
 from tests.conftest import SHARED
 from tests.hlo_parser.compare import corpus

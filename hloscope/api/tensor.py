@@ -26,7 +26,7 @@ from hloscope.ir.graph import Instruction
 from hloscope.ir.types import ELEMENT_TYPES, ElementType, QuantizedType, TensorType
 from hloscope.mlir.attributes import DenseAttr
 from hloscope.mlir.literals import dense_text, from_array, to_array
-from hloscope.mlir.parser import parse_attribute
+from hloscope.mlir.text.parser import parse_attribute
 from hloscope.mlir.types import type_text
 from hloscope.ops.control import Parameter
 from hloscope.ops.elementwise import ELEMENTWISE, Compare

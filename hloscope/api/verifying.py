@@ -16,7 +16,7 @@ from hloscope.source import Source, Span
 
 if TYPE_CHECKING:
     from hloscope.mlir import ir as mlir
-    from hloscope.mlir import split as splitting
+    from hloscope.mlir.text import split as splitting
     from hloscope.stablehlo import graph
     from hloscope.verifier import expected
     from hloscope.verifier import hlo as hlo_verifier
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hloscope.verifier.stablehlo import walk as mlir_verifier
 else:
     mlir = lazy("hloscope.mlir.ir")
-    splitting = lazy("hloscope.mlir.split")
+    splitting = lazy("hloscope.mlir.text.split")
     graph = lazy("hloscope.stablehlo.graph")
     expected = lazy("hloscope.verifier.expected")
     hlo_verifier = lazy("hloscope.verifier.hlo")

@@ -19,9 +19,9 @@ from hloscope.hlo_parser.types import print_type
 from hloscope.ir.types import TensorType, TupleType, Type
 from hloscope.lazy import dataclass
 from hloscope.mlir.ir import Operation
-from hloscope.mlir.parser import parse_mlir
-from hloscope.mlir.printer import print_mlir
-from hloscope.mlir.split import split_input
+from hloscope.mlir.text.parser import parse_mlir
+from hloscope.mlir.text.printer import print_mlir
+from hloscope.mlir.text.split import split_input
 from hloscope.mlir.types import type_text
 from hloscope.ops.control import Parameter
 from hloscope.source import Source, Span

@@ -12,9 +12,9 @@ from hloscope.cli.files import read_text
 from hloscope.cli.paging import print_long
 from hloscope.dialects.registry import DIALECTS
 from hloscope.hlo_parser import parse_hlo, print_hlo
-from hloscope.mlir.parser import parse_mlir
-from hloscope.mlir.printer import print_mlir
-from hloscope.mlir.split import split_input
+from hloscope.mlir.text.parser import parse_mlir
+from hloscope.mlir.text.printer import print_mlir
+from hloscope.mlir.text.split import split_input
 
 BETWEEN = "// -----\n"
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from hloscope.api.explaining import findings
 from hloscope.api.language import language_of
+from hloscope.compare.files import MOST_BYTES, arranged, load
 from hloscope.errors import (
     HloscopeError,
     UnknownNameError,
@@ -20,7 +21,6 @@ from hloscope.errors import (
 )
 from hloscope.hlo_parser import parse_hlo
 from hloscope.interpreter.evaluate import as_value
-from hloscope.interpreter.files import MOST_BYTES, arranged, load
 from hloscope.interpreter.values import (
     TOKEN,
     EvaluationError,
@@ -42,8 +42,8 @@ from hloscope.ir.types import (
 from hloscope.lazy import pattern
 from hloscope.mlir.attributes import ArrayAttr, DenseAttr
 from hloscope.mlir.literals import to_array
-from hloscope.mlir.parser import parse_attribute
-from hloscope.mlir.split import split_input
+from hloscope.mlir.text.parser import parse_attribute
+from hloscope.mlir.text.split import split_input
 from hloscope.mlir.types import spell, type_text
 from hloscope.source import Source
 from hloscope.stablehlo import parse_stablehlo

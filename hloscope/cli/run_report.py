@@ -11,10 +11,10 @@ import click
 import numpy as np
 
 from hloscope.api.tensor import Tensor
-from hloscope.interpreter.files import leaves
+from hloscope.compare.files import leaves
+from hloscope.compare.tracing import Finding
 from hloscope.interpreter.shown import value_text
 from hloscope.interpreter.statistics import Statistics, statistics
-from hloscope.interpreter.tracing import Finding
 from hloscope.interpreter.values import Value
 from hloscope.ir.types import TensorType, TupleType, Type
 from hloscope.mlir.types import spell, type_text

@@ -29,10 +29,11 @@ from hloscope.lazy import lazy
 
 if TYPE_CHECKING:
     from hloscope.dialects import registry as dialects
-    from hloscope.mlir import printer, types
+    from hloscope.mlir import types
+    from hloscope.mlir.text import printer
     from hloscope.stablehlo import nodes
 else:
-    printer = lazy("hloscope.mlir.printer")
+    printer = lazy("hloscope.mlir.text.printer")
     types = lazy("hloscope.mlir.types")
     dialects = lazy("hloscope.dialects.registry")
     nodes = lazy("hloscope.stablehlo.nodes")

@@ -39,7 +39,7 @@ from hloscope.dialects.rows import Definitions, head, split_rows
 from hloscope.dialects.types import read_type
 from hloscope.mlir.definition import Definition
 from hloscope.mlir.dialects import Dialect, Dialects
-from hloscope.mlir.quant import read_type as read_quantized
+from hloscope.mlir.text.quant import read_type as read_quantized
 from hloscope.ops import OPS
 from hloscope.ops.base import Op
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hloscope.ir.types import FutureType, TensorType, TokenType, Type
-from hloscope.mlir.asm import AsmParser
+from hloscope.mlir.text.asm import AsmParser
 from hloscope.mlir.types import type_text
 
 

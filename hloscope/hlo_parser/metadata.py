@@ -30,10 +30,11 @@ from hloscope.lazy import dataclass, lazy, pattern
 from hloscope.limits import read_json
 
 if TYPE_CHECKING:
-    from hloscope.mlir import constants, parser
+    from hloscope.mlir import constants
+    from hloscope.mlir.text import parser
 else:
     constants = lazy("hloscope.mlir.constants")
-    parser = lazy("hloscope.mlir.parser")
+    parser = lazy("hloscope.mlir.text.parser")
 
 # ---------------------------------------------------------------------------------- metadata
 

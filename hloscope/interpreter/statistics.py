@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hloscope.interpreter.comparing import is_inexact
+from hloscope.interpreter.numbers.distance import is_inexact
 from hloscope.interpreter.values import Array
 
 

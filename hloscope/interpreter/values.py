@@ -77,7 +77,7 @@ def byte_size(type_: Type) -> int:
 
 
 def plain(value: Value) -> Value:
-    """The value without the memory behind the elements that exist (`hloscope.interpreter.bounded`).
+    """The value without the memory behind the elements that exist (`ops.bounded`).
 
     >>> plain((TOKEN, ()))
     (token, ())

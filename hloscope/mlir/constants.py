@@ -10,7 +10,6 @@ from hloscope.ir.floats import decode
 from hloscope.ir.literal import MOST_WRITTEN, Literal
 from hloscope.ir.types import Dims, ElementType, TensorType, Type
 from hloscope.lazy import pattern
-from hloscope.mlir.attribute_text import attribute_text
 from hloscope.mlir.attributes import (
     ArrayAttr,
     Attribute,
@@ -26,6 +25,7 @@ from hloscope.mlir.attributes import (
     VerbatimAttr,
 )
 from hloscope.mlir.literals import elements, to_array
+from hloscope.mlir.text.attribute_text import attribute_text
 from hloscope.mlir.types import type_text
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import NamedTuple, TypeAlias
 
 from hloscope.ir.types import Type
 from hloscope.lazy import dataclass
-from hloscope.mlir.asm import AsmParser, AsmPrinter, Forms
 from hloscope.mlir.attributes import Attribute
 from hloscope.mlir.ir import Operation, Region
+from hloscope.mlir.text.asm import AsmParser, AsmPrinter, Forms
 
 ReadAttribute: TypeAlias = Callable[[AsmParser, str], Attribute | None]
 """Reads what follows the mnemonic of `#dialect.mnemonic…` or `#dialect<mnemonic …>` (up to the

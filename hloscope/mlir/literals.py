@@ -22,7 +22,7 @@ from hloscope.ir.types import ElementType, TensorType, Type, VectorType
 from hloscope.lazy import pattern
 from hloscope.limits import refuse_many_dimensions
 from hloscope.mlir.attributes import DenseAttr
-from hloscope.mlir.escape import quoted, unquoted
+from hloscope.mlir.text.escape import quoted, unquoted
 
 if TYPE_CHECKING:
     import numpy

@@ -14,7 +14,7 @@ from hloscope.errors import HloscopeError
 from hloscope.fusion.leaves import leaf_types
 from hloscope.indexing.groups import Axis, Groups
 from hloscope.indexing.groups import groups_of as read_groups
-from hloscope.interpreter.collectives import groups_of
+from hloscope.interpreter.ops.collectives import groups_of
 from hloscope.interpreter.parallel import Grid, Group
 from hloscope.interpreter.world import World
 from hloscope.ir.graph import Instruction

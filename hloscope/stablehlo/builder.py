@@ -33,7 +33,7 @@ from hloscope.ir.types import ELEMENT_TYPES, FunctionType, TensorType, Type
 from hloscope.mlir.attributes import ArrayAttr, Attribute, DenseAttr, SymbolAttr, TypeAttr
 from hloscope.mlir.ir import Block, Operation, Region, Value
 from hloscope.mlir.literals import from_array
-from hloscope.mlir.printer import print_mlir
+from hloscope.mlir.text.printer import print_mlir
 from hloscope.stablehlo.broadcasting import broadcast_together
 from hloscope.stablehlo.kinds import read_verbatim
 from hloscope.stablehlo.making import (

@@ -19,7 +19,6 @@ from hloscope.ir.literal import Literal
 from hloscope.ir.types import ELEMENT_TYPES, Dims, ElementType, TensorType
 from hloscope.ir.written import Written
 from hloscope.limits import read_json
-from hloscope.mlir.attribute_text import attribute_text as plain_text
 from hloscope.mlir.attributes import (
     ArrayAttr,
     Attribute,
@@ -35,9 +34,10 @@ from hloscope.mlir.attributes import (
     UnitAttr,
 )
 from hloscope.mlir.constants import MlirLiteral, dense_sizes, dense_values, expanded, plain
-from hloscope.mlir.numbering import Names
-from hloscope.mlir.parser import parse_attribute
-from hloscope.mlir.printer import Printer
+from hloscope.mlir.text.attribute_text import attribute_text as plain_text
+from hloscope.mlir.text.numbering import Names
+from hloscope.mlir.text.parser import parse_attribute
+from hloscope.mlir.text.printer import Printer
 from hloscope.mlir.types import F64
 from hloscope.ops.base import Pairs
 from hloscope.ops.convolution import ConvDimensions

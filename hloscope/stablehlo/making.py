@@ -24,7 +24,7 @@ from hloscope.mlir.attributes import (
 from hloscope.mlir.constants import expanded
 from hloscope.mlir.definition import AttributeSlot
 from hloscope.mlir.ir import Operation, Region, Value
-from hloscope.mlir.parser import parse_type
+from hloscope.mlir.text.parser import parse_type
 from hloscope.mlir.types import F64, I64, spell
 from hloscope.ops.base import Op
 from hloscope.ops.control import GetTupleElement, Tuple

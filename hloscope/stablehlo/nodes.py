@@ -12,8 +12,8 @@ from hloscope.ir.types import Type
 from hloscope.mlir.attributes import ArrayAttr, Attribute, DictAttr, StringAttr
 from hloscope.mlir.ir import Operation, Value
 from hloscope.mlir.locations import UNKNOWN, LazyLoc, Location
-from hloscope.mlir.printer import print_mlir
-from hloscope.mlir.printer_aliases import location_text
+from hloscope.mlir.text.printer import print_mlir
+from hloscope.mlir.text.printer_aliases import location_text
 from hloscope.mlir.types import spell
 from hloscope.ops.base import Op
 from hloscope.ops.control import Parameter, Result, UnknownOp

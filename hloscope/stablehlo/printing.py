@@ -7,7 +7,7 @@ from typing import Literal
 from hloscope.dialects.registry import DIALECTS
 from hloscope.ir.graph import Module
 from hloscope.mlir.ir import Operation
-from hloscope.mlir.printer import print_mlir
+from hloscope.mlir.text.printer import print_mlir
 from hloscope.stablehlo.builder import Builder
 from hloscope.stablehlo.tree import to_mlir
 

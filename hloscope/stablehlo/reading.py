@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hloscope.dialects.registry import DIALECTS
 from hloscope.ir.collection import no_collection
-from hloscope.mlir.parser import parse_mlir
+from hloscope.mlir.text.parser import parse_mlir
 from hloscope.stablehlo.graph import TreeModule, to_graph
 
 

@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from hloscope.errors import HloscopeError
-from hloscope.interpreter.observing import PROBE
+from hloscope.interpreter.ops.observing import PROBE
 from hloscope.interpreter.parallel import evaluate_grid
 from hloscope.interpreter.plan import Plans, run
 from hloscope.interpreter.registry import kernel

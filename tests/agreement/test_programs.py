@@ -10,7 +10,7 @@ import numpy as np
 
 from hloscope.errors import HloscopeError
 from hloscope.interpreter.evaluate import evaluate
-from hloscope.interpreter.observing import PRINT, PROBE
+from hloscope.interpreter.ops.observing import PRINT, PROBE
 from hloscope.interpreter.values import Value, fits
 from hloscope.interpreter.world import World
 from hloscope.ir.graph import Instruction, Module

@@ -22,14 +22,14 @@ from typing import Any
 
 from hloscope.errors import HloscopeError, UnsupportedError, VerifyError
 from hloscope.interpreter.evaluate import evaluate
-from hloscope.interpreter.observing import PRINT, PROBE
+from hloscope.interpreter.ops.observing import PRINT, PROBE
 from hloscope.interpreter.values import EvaluationError
 from hloscope.interpreter.world import World
 from hloscope.ir.graph import Computation
 from hloscope.mlir.attributes import ArrayAttr, DenseAttr
 from hloscope.mlir.literals import to_array
-from hloscope.mlir.parser import parse_attribute
-from hloscope.mlir.split import split_input
+from hloscope.mlir.text.parser import parse_attribute
+from hloscope.mlir.text.split import split_input
 from hloscope.stablehlo.graph import Function
 from hloscope.stablehlo.reading import parse_stablehlo
 from tests.conftest import SHARED

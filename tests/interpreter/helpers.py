@@ -10,7 +10,7 @@ from hloscope.hlo_parser import parse_hlo
 from hloscope.interpreter.evaluate import evaluate
 from hloscope.interpreter.parallel import evaluate_grid
 from hloscope.interpreter.world import World
-from hloscope.mlir.sniff import is_mlir
+from hloscope.mlir.text.sniff import is_mlir
 from hloscope.stablehlo import parse_stablehlo
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from hloscope.interpreter.values import dtype_of
 from hloscope.ir.types import TensorType
-from hloscope.mlir.parser import parse_type
+from hloscope.mlir.text.parser import parse_type
 
 
 def one(op: str, result: str, *operands: str) -> str:

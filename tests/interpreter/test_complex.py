@@ -9,7 +9,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from hloscope.interpreter.comparing import ulps
+from hloscope.interpreter.numbers.distance import ulps
 from tests.interpreter.ops import COMPLEX, apply, dtype_of
 
 C64, C128 = np.complex64, np.complex128

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hloscope.errors import HloscopeError
-from hloscope.interpreter import convolution
+from hloscope.interpreter.ops import convolution
 from tests.interpreter.helpers import values
 
 

@@ -18,7 +18,7 @@ from hloscope.errors import HloscopeError
 from hloscope.interpreter.evaluate import evaluate
 from hloscope.interpreter.values import EvaluationError, dtype_of, fits
 from hloscope.ir.types import TensorType
-from hloscope.mlir.parser import parse_type
+from hloscope.mlir.text.parser import parse_type
 from hloscope.stablehlo.reading import parse_stablehlo
 from tests.conftest import SHARED, needs_shared
 from tests.interpreter import models

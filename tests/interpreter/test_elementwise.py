@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hloscope.errors import UnsupportedError
-from hloscope.interpreter.elementwise import plain_function
+from hloscope.interpreter.ops.elementwise import plain_function
 from hloscope.interpreter.registry import LIFTED, MAKERS, load_families
 from hloscope.mlir.types import ELEMENTS
 from hloscope.ops.elementwise import ELEMENTWISE, IMPLICIT_BROADCAST

@@ -11,8 +11,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from hloscope.compare.files import arranged, leaves, load, named, restored, save
 from hloscope.errors import InputError
-from hloscope.interpreter.files import arranged, leaves, load, named, restored, save
 from hloscope.interpreter.statistics import statistics
 from hloscope.interpreter.values import TOKEN, EvaluationError
 from hloscope.ir.types import ELEMENT_TYPES, TensorType, TokenType, TupleType

@@ -9,7 +9,7 @@ import pytest
 
 from hloscope.hlo_parser import parse_hlo
 from hloscope.interpreter.evaluate import evaluate
-from hloscope.interpreter.substitution import lu, substitute
+from hloscope.interpreter.numbers.substitution import lu, substitute
 from tests.interpreter.helpers import values
 
 TYPES = {"s": "f32", "d": "f64", "c": "c64", "z": "c128"}

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hloscope.interpreter.evaluate import evaluate
-from hloscope.interpreter.observing import PRINT, PROBE
+from hloscope.interpreter.ops.observing import PRINT, PROBE
 from hloscope.interpreter.shown import value_text
 from hloscope.interpreter.values import TOKEN, EvaluationError
 from hloscope.interpreter.world import World

@@ -9,8 +9,8 @@ import pytest
 
 from hloscope.errors import UnsupportedError
 from hloscope.hlo_parser import parse_hlo
+from hloscope.interpreter.ops.partition import meshes, shardings
 from hloscope.interpreter.parallel import evaluate_grid
-from hloscope.interpreter.partition import meshes, shardings
 from hloscope.interpreter.values import EvaluationError
 from tests.interpreter.helpers import grid, values
 

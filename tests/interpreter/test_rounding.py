@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hloscope.interpreter.rounding import rounds_to
+from hloscope.interpreter.numbers.rounding import rounds_to
 from hloscope.mlir.types import ELEMENTS
 from tests.interpreter.ops import COMPLEX, FLOATS, INTEGERS, apply, array, dtype_of, numbers
 

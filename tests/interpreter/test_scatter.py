@@ -8,7 +8,7 @@ import pytest
 from hloscope.interpreter.evaluate import evaluate
 from hloscope.interpreter.values import dtype_of
 from hloscope.ir.types import TensorType
-from hloscope.mlir.parser import parse_type
+from hloscope.mlir.text.parser import parse_type
 from tests.interpreter.helpers import read, values
 from tests.interpreter.indexed import EXAMPLE, ROWS, SCATTER, Case, made
 

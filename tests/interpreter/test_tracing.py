@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hloscope.compare.files import arranged, load
+from hloscope.compare.pairing import paired
+from hloscope.compare.tracing import Finding, compare_programs, compare_values
 from hloscope.hlo_parser import parse_hlo
-from hloscope.interpreter.comparing import within
-from hloscope.interpreter.files import arranged, load
-from hloscope.interpreter.pairing import paired
-from hloscope.interpreter.tracing import Finding, compare_programs, compare_values
+from hloscope.interpreter.numbers.distance import within
 from hloscope.interpreter.values import EvaluationError
 from hloscope.interpreter.world import World
 from hloscope.ir.graph import Computation, Module

@@ -33,7 +33,7 @@ from hloscope.mlir.locations import (
     NameLoc,
     resolve_location,
 )
-from hloscope.mlir.parser import parse_attribute, parse_mlir
+from hloscope.mlir.text.parser import parse_attribute, parse_mlir
 from hloscope.mlir.types import F64, I1, I32, I64, INDEX
 
 F32 = ELEMENT_TYPES["f32"]

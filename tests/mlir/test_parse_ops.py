@@ -17,9 +17,9 @@ from hloscope.mlir.attributes import (
     UnitAttr,
 )
 from hloscope.mlir.ir import Block, Operation
-from hloscope.mlir.lexer import TextError
-from hloscope.mlir.parser import parse_mlir
-from hloscope.mlir.split import split_input
+from hloscope.mlir.text.lexer import TextError
+from hloscope.mlir.text.parser import parse_mlir
+from hloscope.mlir.text.split import split_input
 from hloscope.mlir.types import I32, I64, type_text
 
 F32_2 = TensorType(ELEMENT_TYPES["f32"], (2,))

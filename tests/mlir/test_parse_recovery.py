@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hloscope.errors import Diagnostic
-from hloscope.mlir.parser import parse_mlir
+from hloscope.mlir.text.parser import parse_mlir
 
 TEXT = """module {
   func.func @f(%a: i32) -> i32 {

@@ -20,7 +20,7 @@ from hloscope.ir.types import (
     UnrankedTensorType,
     VectorType,
 )
-from hloscope.mlir.parser import parse_mlir, parse_type
+from hloscope.mlir.text.parser import parse_mlir, parse_type
 from hloscope.mlir.types import I1, I32, integer_type, is_signless, type_text
 
 F32 = ELEMENT_TYPES["f32"]

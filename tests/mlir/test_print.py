@@ -9,11 +9,11 @@ import pytest
 
 from hloscope.dialects.registry import DIALECTS
 from hloscope.ir.types import TensorType
-from hloscope.mlir.asm import AsmPrinter, Form, UnfitError
 from hloscope.mlir.dialects import Dialect, Dialects, Suggestion
 from hloscope.mlir.ir import Block, Operation, Region, Value
-from hloscope.mlir.parser import parse_mlir
-from hloscope.mlir.printer import print_mlir
+from hloscope.mlir.text.asm import AsmPrinter, Form, UnfitError
+from hloscope.mlir.text.parser import parse_mlir
+from hloscope.mlir.text.printer import print_mlir
 from hloscope.mlir.types import ELEMENTS, I32
 
 

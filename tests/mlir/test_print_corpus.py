@@ -12,8 +12,8 @@ import pytest
 
 from hloscope.dialects.registry import DIALECTS
 from hloscope.errors import ParseError
-from hloscope.mlir.parser import parse_mlir
-from hloscope.mlir.printer import print_mlir
+from hloscope.mlir.text.parser import parse_mlir
+from hloscope.mlir.text.printer import print_mlir
 from tests.conftest import SHARED, needs_shared
 from tests.filecheck import MismatchError, check, from_records
 

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from hloscope.errors import VerifyError
 from hloscope.ir.floats import FORMATS, decode, encode, format_float
 from hloscope.ir.types import ELEMENT_TYPES, TensorType
-from hloscope.mlir.attribute_text import attribute_text
 from hloscope.mlir.attributes import (
     ArrayAttr,
     BoolAttr,
@@ -32,9 +31,10 @@ from hloscope.mlir.attributes import (
     TypeAttr,
     UnitAttr,
 )
-from hloscope.mlir.escape import bare_or_quoted, quoted, symbol, unquoted
 from hloscope.mlir.literals import dense_text, elements, from_array, to_array
-from hloscope.mlir.parser import parse_attribute
+from hloscope.mlir.text.attribute_text import attribute_text
+from hloscope.mlir.text.escape import bare_or_quoted, quoted, symbol, unquoted
+from hloscope.mlir.text.parser import parse_attribute
 from hloscope.mlir.types import ELEMENTS, F64, I1, I32, I64
 
 # What MLIR prints for these values; from jaxlib.

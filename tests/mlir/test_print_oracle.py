@@ -16,8 +16,8 @@ import pytest
 
 from hloscope.dialects.registry import DIALECTS
 from hloscope.ir.floats import FORMATS, format_float
-from hloscope.mlir.parser import parse_mlir
-from hloscope.mlir.printer import print_mlir
+from hloscope.mlir.text.parser import parse_mlir
+from hloscope.mlir.text.printer import print_mlir
 from hloscope.mlir.types import ELEMENTS
 from tests.conftest import SHARED
 from tests.oracle import needs_jaxlib

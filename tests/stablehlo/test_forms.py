@@ -14,8 +14,8 @@ from hloscope.dialects.registry import DEFINITIONS, DIALECTS
 from hloscope.errors import ParseError
 from hloscope.mlir.attributes import BoolAttr, DenseArrayAttr, IntegerAttr
 from hloscope.mlir.ir import Block, Operation, Region, Value
-from hloscope.mlir.parser import parse_mlir
-from hloscope.mlir.printer import print_mlir
+from hloscope.mlir.text.parser import parse_mlir
+from hloscope.mlir.text.printer import print_mlir
 from hloscope.mlir.types import ELEMENTS, I32, I64
 
 _ROWS = Path(__file__).with_name("forms.txt").read_text().splitlines()

@@ -11,8 +11,8 @@ from hloscope.dialects.registry import DIALECTS
 from hloscope.errors import ParseError
 from hloscope.mlir.attributes import Attribute, EnumAttr, StructAttr
 from hloscope.mlir.ir import Operation
-from hloscope.mlir.parser import parse_attribute
-from hloscope.mlir.printer import print_mlir
+from hloscope.mlir.text.parser import parse_attribute
+from hloscope.mlir.text.printer import print_mlir
 
 # as written | as printed, if it is another text
 TEXTS = """

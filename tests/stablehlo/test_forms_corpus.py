@@ -13,8 +13,8 @@ import pytest
 
 from hloscope.dialects.registry import DIALECTS
 from hloscope.errors import ParseError
-from hloscope.mlir.parser import parse_mlir
-from hloscope.mlir.printer import print_mlir
+from hloscope.mlir.text.parser import parse_mlir
+from hloscope.mlir.text.printer import print_mlir
 from tests.conftest import SHARED, needs_shared
 
 _STABLEHLO = SHARED / "conformance" / "stablehlo"

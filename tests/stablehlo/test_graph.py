@@ -13,8 +13,8 @@ from hloscope.errors import UnsupportedError, VerifyError
 from hloscope.hlo_parser import parse_hlo
 from hloscope.ir.graph import Body, Computation, Instruction, Module
 from hloscope.mlir.ir import Operation
-from hloscope.mlir.parser import parse_mlir
-from hloscope.mlir.printer import print_mlir
+from hloscope.mlir.text.parser import parse_mlir
+from hloscope.mlir.text.printer import print_mlir
 from hloscope.ops import OPS
 from hloscope.ops.control import Fusion, Parameter, Return
 from hloscope.ops.reduction import Sort

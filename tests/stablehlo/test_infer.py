@@ -12,8 +12,8 @@ from click.testing import CliRunner
 import hloscope
 from hloscope.cli.app import app
 from hloscope.dialects.registry import DIALECTS
-from hloscope.mlir.parser import parse_mlir
-from hloscope.mlir.printer import print_mlir
+from hloscope.mlir.text.parser import parse_mlir
+from hloscope.mlir.text.printer import print_mlir
 from hloscope.stablehlo.inferring import answered, inferred_types, is_asking, walk
 from tests.filecheck import check, from_records
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from hloscope.dialects.registry import DIALECTS
 from hloscope.errors import Diagnostic, VerifyError
-from hloscope.mlir.parser import parse_mlir
+from hloscope.mlir.text.parser import parse_mlir
 from hloscope.source import Source
 from hloscope.stablehlo.inferring import answered
 from hloscope.verifier.expected import expectations, mismatches

@@ -22,8 +22,8 @@ from hloscope.errors import HloscopeError, ParseError, VerifyError
 from hloscope.interpreter.values import EvaluationError
 from hloscope.ir.graph import Instruction
 from hloscope.ir.types import Type
-from hloscope.mlir.parser import parse_mlir
-from hloscope.mlir.sniff import is_mlir
+from hloscope.mlir.text.parser import parse_mlir
+from hloscope.mlir.text.sniff import is_mlir
 from hloscope.ops.control import While
 from hloscope.ops.infer_util import leaves
 from hloscope.proof import Verifier

@@ -8,7 +8,7 @@ from hloscope.dialects.registry import DEFINITIONS, DIALECTS
 from hloscope.dialects.rows import compile_row
 from hloscope.mlir.attributes import UnitAttr
 from hloscope.mlir.definition import ATTRIBUTE_SUMMARIES, type_summary
-from hloscope.mlir.parser import parse_attribute, parse_type
+from hloscope.mlir.text.parser import parse_attribute, parse_type
 from hloscope.verifier.stablehlo.constraints import attribute_fits, type_predicate
 from hloscope.verifier.stablehlo.traits import TRAITS
 

@@ -10,8 +10,8 @@ import hloscope
 from hloscope.api import check_expected
 from hloscope.dialects.registry import DIALECTS
 from hloscope.mlir import ir
-from hloscope.mlir.parser import parse_mlir
-from hloscope.mlir.split import split_input
+from hloscope.mlir.text.parser import parse_mlir
+from hloscope.mlir.text.split import split_input
 from hloscope.verifier.stablehlo.text import first_errors, verify_text
 from hloscope.verifier.stablehlo.walk import verify_mlir
 from tests.verifier.chunks import FOLDER, chunks, judge

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from hloscope.mlir.asm import AsmParser
 from hloscope.mlir.attributes import EnumAttr
+from hloscope.mlir.text.asm import AsmParser
 
 
 class Enum(NamedTuple):

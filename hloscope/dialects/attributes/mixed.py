@@ -15,7 +15,6 @@ from hloscope.dialects.attributes.structs import (
     write_fields,
 )
 from hloscope.errors import ParseError, VerifyError
-from hloscope.mlir.asm import AsmParser, AsmPrinter
 from hloscope.mlir.attributes import (
     ArrayAttr,
     Attribute,
@@ -28,6 +27,7 @@ from hloscope.mlir.attributes import (
     SymbolAttr,
     TypeAttr,
 )
+from hloscope.mlir.text.asm import AsmParser, AsmPrinter
 from hloscope.mlir.types import F64, type_text
 from hloscope.ops.precision import check_dot_algorithm
 

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, NoReturn, TypeAlias
 
 from hloscope.errors import ParseError
-from hloscope.mlir.asm import AsmParser, AsmPrinter
 from hloscope.mlir.attributes import (
     ArrayAttr,
     Attribute,
@@ -22,6 +21,7 @@ from hloscope.mlir.attributes import (
     StructAttr,
     TypeAttr,
 )
+from hloscope.mlir.text.asm import AsmParser, AsmPrinter
 
 DYNAMIC: Final = -(1 << 63)
 """A size that is not known, `?`, as a number."""

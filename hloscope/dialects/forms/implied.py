@@ -15,9 +15,9 @@ from hloscope.ir.types import (
     Type,
     UnrankedTensorType,
 )
-from hloscope.mlir.asm import AsmPrinter
-from hloscope.mlir.form_language import Context, Directive, Part, Reading
 from hloscope.mlir.ir import Operation
+from hloscope.mlir.text.asm import AsmPrinter
+from hloscope.mlir.text.form_language import Context, Directive, Part, Reading
 from hloscope.mlir.types import ELEMENTS, INDEX
 
 

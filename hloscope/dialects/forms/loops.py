@@ -9,8 +9,8 @@ from typing import Final
 
 from hloscope.dialects.forms.regions import ended, one_block, resolve
 from hloscope.dialects.forms.types import write_function
-from hloscope.mlir.asm import Argument, AsmParser, AsmPrinter, Form, State, UnfitError, Use
 from hloscope.mlir.ir import Operation, Region, Value
+from hloscope.mlir.text.asm import Argument, AsmParser, AsmPrinter, Form, State, UnfitError, Use
 from hloscope.mlir.types import I1, INDEX
 
 _YIELD: Final = "scf.yield"

@@ -20,7 +20,6 @@ from hloscope.dialects.attributes.structs import (
 from hloscope.dialects.forms.directives import dims_text, i64_array, small_integers
 from hloscope.ir.types import TensorType
 from hloscope.lazy import pattern
-from hloscope.mlir.asm import AsmParser, AsmPrinter
 from hloscope.mlir.attributes import (
     ArrayAttr,
     Attribute,
@@ -30,8 +29,9 @@ from hloscope.mlir.attributes import (
     IntegerAttr,
     StructAttr,
 )
-from hloscope.mlir.form_language import Context, Directive, Need, Part, Reading
 from hloscope.mlir.ir import Operation
+from hloscope.mlir.text.asm import AsmParser, AsmPrinter
+from hloscope.mlir.text.form_language import Context, Directive, Need, Part, Reading
 from hloscope.mlir.types import I1, I32, I64
 
 _FORMAT: Final = pattern(r"e(\d+)m(\d+)", re.ASCII)

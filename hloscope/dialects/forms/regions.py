@@ -12,15 +12,15 @@ from hloscope.dialects.forms.directives import dims_text, i64_array, read_dims
 from hloscope.dialects.forms.types import write_function
 from hloscope.dialects.forms.upstream import read_bracketed
 from hloscope.ir.types import DialectType, TensorType, Type, UnrankedTensorType, compatible
-from hloscope.mlir.asm import Argument, AsmParser, AsmPrinter, Form, State, UnfitError, Use
 from hloscope.mlir.attributes import (
     DenseArrayAttr,
     IntegerAttr,
     StringAttr,
     VerbatimAttr,
 )
-from hloscope.mlir.form_language import Context, Directive, Part, Reading
 from hloscope.mlir.ir import Block, Operation, Region, Value
+from hloscope.mlir.text.asm import Argument, AsmParser, AsmPrinter, Form, State, UnfitError, Use
+from hloscope.mlir.text.form_language import Context, Directive, Part, Reading
 from hloscope.mlir.types import I32, I64
 
 COMMUTATIVE: Final = frozenset(

@@ -27,4 +27,4 @@ SHARED: Final = {
     "variadic_function": " %operands*<attrs> : <function>",
     "witness": " %shapes*<attrs> : <in *><implied output !shape.witness>",
 }
-"""The forms, in the language of `hloscope.mlir.form_language`."""
+"""The forms, in the language of `hloscope.mlir.text.form_language`."""

@@ -9,10 +9,10 @@ from typing import Final
 
 from hloscope.dialects.forms.directives import literal_type
 from hloscope.ir.types import Type
-from hloscope.mlir.asm import AsmParser, AsmPrinter, Form, State, UnfitError, Use
 from hloscope.mlir.attributes import DenseArrayAttr, DictAttr
-from hloscope.mlir.form_language import Reading
 from hloscope.mlir.ir import Operation, Value
+from hloscope.mlir.text.asm import AsmParser, AsmPrinter, Form, State, UnfitError, Use
+from hloscope.mlir.text.form_language import Reading
 from hloscope.mlir.types import I1, I32
 
 

@@ -16,9 +16,9 @@ from hloscope.ir.types import (
     Type,
     UnrankedTensorType,
 )
-from hloscope.mlir.asm import AsmPrinter
-from hloscope.mlir.form_language import Context, Directive, Part, Reading
 from hloscope.mlir.ir import Operation
+from hloscope.mlir.text.asm import AsmPrinter
+from hloscope.mlir.text.form_language import Context, Directive, Part, Reading
 
 _REAL: Final = {
     ELEMENT_TYPES["c64"]: ELEMENT_TYPES["f32"],

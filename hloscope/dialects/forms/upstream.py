@@ -10,7 +10,6 @@ from typing import Final
 from hloscope.dialects.attributes import DYNAMIC
 from hloscope.dialects.forms.directives import dims_text, i64_array, read_dims, small_integers
 from hloscope.ir.types import TensorType
-from hloscope.mlir.asm import AsmParser, AsmPrinter
 from hloscope.mlir.attributes import (
     ArrayAttr,
     DenseArrayAttr,
@@ -19,8 +18,9 @@ from hloscope.mlir.attributes import (
     UnitAttr,
     VerbatimAttr,
 )
-from hloscope.mlir.form_language import Context, Directive, Need, Part, Reading
 from hloscope.mlir.ir import Operation
+from hloscope.mlir.text.asm import AsmParser, AsmPrinter
+from hloscope.mlir.text.form_language import Context, Directive, Need, Part, Reading
 from hloscope.mlir.types import I32, I64, INDEX
 
 _NUMBERED: Final = {

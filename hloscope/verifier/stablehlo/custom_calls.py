@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from hloscope.ir.types import BufferType, Dims, TensorType, TupleType, Type, UnrankedTensorType
-from hloscope.mlir.attribute_text import attribute_text
 from hloscope.mlir.attributes import (
     ArrayAttr,
     Attribute,
@@ -21,6 +20,7 @@ from hloscope.mlir.attributes import (
 )
 from hloscope.mlir.ir import Operation
 from hloscope.mlir.literals import to_array
+from hloscope.mlir.text.attribute_text import attribute_text
 from hloscope.mlir.types import type_text
 from hloscope.verifier.stablehlo.traits import refuse
 

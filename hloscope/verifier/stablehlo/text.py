@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hloscope.dialects.registry import DIALECTS
 from hloscope.errors import Diagnostic, ParseError
-from hloscope.mlir.parser import parse_mlir
+from hloscope.mlir.text.parser import parse_mlir
 from hloscope.verifier.stablehlo.walk import verify_mlir
 
 

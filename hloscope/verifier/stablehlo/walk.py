@@ -15,7 +15,7 @@ from typing import Final
 from hloscope.dialects.registry import DEFINITIONS
 from hloscope.errors import Diagnostic, VerifyError
 from hloscope.mlir.ir import Block, Operation, Region
-from hloscope.mlir.parser_ops import NAME_SCOPES
+from hloscope.mlir.text.parser_ops import NAME_SCOPES
 from hloscope.verifier.stablehlo.custom_calls import check_custom_call
 from hloscope.verifier.stablehlo.dominance import undominated
 from hloscope.verifier.stablehlo.invariants import check_definition

@@ -1,0 +1,266 @@
+"""Two runs side by side: the first instruction whose value differs.
+
+Values of paired instructions are compared as the program that is looked at runs.  What only one of
+the programs has is passed over.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import field, replace
+from typing import Any, Final
+
+from hloscope.compare.files import leaves, restored
+from hloscope.compare.pairing import STRUCTURE, paired, reachable
+from hloscope.interpreter.evaluate import evaluate
+from hloscope.interpreter.numbers.distance import Difference
+from hloscope.interpreter.ops.observing import PRINT, PROBE
+from hloscope.interpreter.values import Array, EvaluationError, Value
+from hloscope.interpreter.world import World
+from hloscope.ir.graph import Computation, Instruction
+from hloscope.ir.types import TensorType
+from hloscope.lazy import dataclass
+from hloscope.ops.control import Call, Composite, Fusion, Return, Tuple
+
+Compare = Callable[[Array, Array], Difference | None]
+
+
+@dataclass(slots=True)
+class Finding:
+    """The first difference, and how much was compared before.
+
+    Attributes:
+        instruction: The one whose value differs; `None` if none does.
+        difference: How it differs.
+        partner: The one it was compared with, if that is of another program.
+        part: Which array of a value of several.
+        evaluation: How often the instruction had been evaluated, counted from 1.
+        operands: Its operands' values, as far as they are known.
+        instructions: How many instructions were compared, and `values` how many of their values.
+        left_out: Values that were not kept for want of memory.
+    """
+
+    instruction: Instruction | None = None
+    difference: Difference | None = None
+    partner: Instruction | None = None
+    part: int = 0
+    evaluation: int = 0
+    operands: list[tuple[Instruction, Value | None]] = field(default_factory=list)
+    instructions: int = 0
+    values: int = 0
+    left_out: int = 0
+
+
+class _Found(BaseException):
+    """Ends an evaluation early."""
+
+
+def by_name(entry: Computation) -> dict[str, Instruction]:
+    """Instructions by name; those outside the entry as `computation/name`."""
+    found = {}
+    for computation in reachable(entry):
+        for ins in computation:
+            plain = computation is entry
+            found[ins.name if plain else f"{computation.name}/{ins.name}"] = ins
+    return found
+
+
+# ---------------------------------------------------------------------------------- comparing
+
+
+class Kept:
+    """Values of instructions, every time they were evaluated."""
+
+    def __init__(self, wanted: Iterator[Instruction], most_bytes: int) -> None:
+        self.values: Final[dict[Instruction, list[Value | None]]] = {ins: [] for ins in wanted}
+        self.left = most_bytes
+        self.left_out = 0
+
+    def watch(self, ins: Instruction, value: Value) -> None:
+        """Keep the value if it is wanted and there is memory for it."""
+        values = self.values.get(ins)
+        if values is None:
+            return
+        size = sum(array.nbytes for array, _ in leaves(value, ins.type))
+        if size > self.left:
+            self.left_out += 1
+            values.append(None)
+        else:
+            self.left -= size
+            values.append(value)
+
+
+def compare_programs(
+    mine: Computation,
+    theirs: Computation,
+    arguments: Sequence[Any],
+    compare: Compare,
+    world: World,
+    other: World,
+) -> Finding:
+    """The first instruction of `mine` whose value is not that of its partner in `theirs`.
+
+    Args:
+        mine: The program that is looked at.
+        theirs: The one that is right.
+        arguments: Arguments of both.
+        compare: What makes a difference.
+        world: Surroundings of the first.
+        other: Surroundings of the second.
+
+    Raises:
+        EvaluationError: One of the programs cannot be evaluated.
+    """
+    pairs = {a: b for a, b in paired(mine, theirs).items() if not isinstance(a.op, STRUCTURE)}
+    kept = Kept(iter(pairs.values()), other.max_bytes)
+    expected = evaluate(theirs, arguments, replace(other, watch=kept.watch))
+    known = {a: kept.values[b] for a, b in pairs.items()}
+    finding, found = _compared(mine, arguments, known, compare, world)
+    finding.left_out = kept.left_out
+    if finding.instruction is None:
+        _compare_results(finding, mine, found, theirs, expected, compare)
+    else:
+        finding.partner = pairs[finding.instruction]
+    return finding
+
+
+def compare_values(
+    mine: Computation,
+    values: Mapping[str, Array],
+    arguments: Sequence[Any],
+    compare: Compare,
+    world: World,
+) -> Finding:
+    """The first instruction of `mine` whose value is not the one of that name.
+
+    Raises:
+        EvaluationError: No instruction has one of the names; the program cannot be evaluated.
+    """
+    names = by_name(mine)
+    known: dict[Instruction, list[Value | None]] = {}
+    for name, array in values.items():
+        ins = names.get(name.removeprefix("%"))
+        if ins is not None and isinstance(ins.type, TensorType):
+            known[ins] = [restored(array, ins.type)]
+    if not known:
+        some = ", ".join(list(values)[:3])
+        raise EvaluationError(f"no instruction has a name of the values given ({some}, …)")
+    return _compared(mine, arguments, known, compare, world)[0]
+
+
+def _compared(
+    mine: Computation,
+    arguments: Sequence[Any],
+    known: Mapping[Instruction, list[Value | None]],
+    compare: Compare,
+    world: World,
+) -> tuple[Finding, tuple[Value, ...]]:
+    finding = Finding()
+    times: defaultdict[Instruction, int] = defaultdict(int)
+
+    def watch(ins: Instruction, value: Value) -> None:
+        expected = known.get(ins)
+        if expected is None:
+            return
+        times[ins] += 1
+        if times[ins] > len(expected) or expected[times[ins] - 1] is None:
+            return
+        finding.instructions += times[ins] == 1
+        finding.values += 1
+        right: Any = expected[times[ins] - 1]
+        pairs = zip(leaves(value, ins.type), leaves(right, ins.type), strict=True)
+        for part, ((a, _), (b, _)) in enumerate(pairs):
+            difference = _difference(a, b, compare)
+            if difference is not None:
+                finding.instruction, finding.difference = ins, difference
+                finding.part, finding.evaluation = part, times[ins]
+                raise _Found
+
+    try:
+        results = evaluate(mine, arguments, replace(world, watch=watch))
+    except _Found:
+        assert finding.instruction is not None
+        finding.operands = _operands(mine, arguments, finding.instruction, finding, world)
+        return finding, ()
+    return finding, results
+
+
+def _difference(a: Array, b: Array, compare: Compare) -> Difference | None:
+    if a.shape != b.shape:
+        return Difference(a.size, a.size, (), list(a.shape), list(b.shape), "the shape")
+    return compare(a, b)
+
+
+def _operands(
+    mine: Computation, arguments: Sequence[Any], ins: Instruction, finding: Finding, world: World
+) -> list[tuple[Instruction, Value | None]]:
+    """Values of the operands, found by running once more up to the instruction."""
+    sources = [_source(operand, mine) for operand in ins.operands]
+    latest: dict[Instruction, Value | None] = dict.fromkeys(sources)
+    for parameter, value in zip(mine.body.parameters, arguments, strict=True):
+        if parameter in latest:
+            latest[parameter] = value
+    left = finding.evaluation
+
+    def watch(at: Instruction, value: Value) -> None:
+        nonlocal left
+        if at in latest:
+            latest[at] = value
+        if at is ins:
+            left -= 1
+            if not left:
+                raise _Found
+
+    quiet = {**world.extra, PRINT: lambda _: None}
+    quiet.pop(PROBE, None)
+    with suppress(_Found, EvaluationError):
+        evaluate(mine, arguments, replace(world, watch=watch, steps=0, extra=quiet))
+    return list(zip(ins.operands, [latest[source] for source in sources], strict=True))
+
+
+def _source(value: Instruction, entry: Computation) -> Instruction:
+    """The value that a parameter of a computation stands for, if it is called in one place."""
+    callers: dict[Instruction, list[Instruction]] = {}
+    for computation in reachable(entry):
+        for ins in computation:
+            if isinstance(ins.op, Call | Fusion | Composite):
+                for callee in ins.calls:
+                    for parameter, operand in zip(
+                        callee.body.parameters, ins.operands, strict=False
+                    ):
+                        callers.setdefault(parameter, []).append(operand)
+    while len(callers.get(value, ())) == 1:
+        (value,) = callers[value]
+    return value
+
+
+def _compare_results(
+    finding: Finding,
+    mine: Computation,
+    found: tuple[Value, ...],
+    theirs: Computation,
+    expected: tuple[Value, ...],
+    compare: Compare,
+) -> None:
+    """Compare what is returned."""
+    a = [leaf for v, t in zip(found, mine.results, strict=True) for leaf in leaves(v, t)]
+    b = [leaf for v, t in zip(expected, theirs.results, strict=True) for leaf in leaves(v, t)]
+    if len(a) != len(b):
+        raise EvaluationError(f"one program returns {len(a)} arrays, the other {len(b)}")
+    for part, ((x, _), (y, _)) in enumerate(zip(a, b, strict=True)):
+        finding.values += 1
+        difference = _difference(x, y, compare)
+        if difference is not None:
+            finding.instruction, finding.part = _returned(mine.root, part)
+            finding.difference, finding.evaluation = difference, 1
+            return
+
+
+def _returned(root: Instruction, part: int) -> tuple[Instruction, int]:
+    """What makes the array that is returned in that place: the root itself if it is not plain."""
+    values = root.operands if isinstance(root.op, Return | Tuple) else ()
+    if part < len(values) and all(isinstance(value.type, TensorType) for value in values):
+        return values[part], 0
+    return root, part

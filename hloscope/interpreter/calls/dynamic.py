@@ -1,0 +1,77 @@
+"""Custom calls that stand for ops whose parameters are operands.
+
+JAX exports them where sizes are not known: `stablehlo.dynamic_reduce_window` and the like.
+Source: StableHLO `StablehloCanonicalizeDynamism.cpp`, which makes them those ops.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from hloscope.interpreter.calls.custom_call import implements
+from hloscope.interpreter.ops.dynamic import run_time_sizes
+from hloscope.interpreter.registry import Kernel, Site, kernel
+from hloscope.interpreter.values import EvaluationError, Value
+from hloscope.ir.graph import Instruction
+from hloscope.ir.op import Op
+from hloscope.ir.types import Dims, TensorType, TupleType, Type
+from hloscope.ops.control import CustomCall
+from hloscope.ops.random import RngBitGenerator
+from hloscope.ops.reduction import TopK
+from hloscope.ops.windows import ReduceWindow, Window
+
+
+def _kernel_of(op: Op, at: Site, type_: Type, operands: int) -> Kernel:
+    """The kernel of an op in place of the call, of its first operands."""
+    ins = at.ins
+    stand_in = Instruction(ins.name, type_, op, ins.operands[:operands], ins.calls, span=ins.span)
+    return kernel(stand_in, at.world)
+
+
+@implements("stablehlo.dynamic_reduce_window")
+def _reduce_window(op: CustomCall, at: Site) -> Kernel:
+    """Operands: inputs, initial values, sizes, strides, two kinds of dilations, padding."""
+    number = len(at.results)
+
+    @lru_cache(maxsize=8)
+    def windowed(sizes: Dims, strides: Dims, base: Dims, dilations: Dims, padding: Dims) -> Kernel:
+        if min((*sizes, *strides, *base, *dilations), default=1) < 1:
+            raise EvaluationError(f"`{op.call_target_name}` of no window: {sizes}, {strides}")
+        pairs = tuple(zip(padding[::2], padding[1::2], strict=True))
+        window = Window(sizes, strides, pairs, base, dilations, (False,) * len(sizes))
+        return _kernel_of(ReduceWindow(window), at, at.ins.type, 2 * number)
+
+    def call(regions: Any, *values: Any) -> Value:
+        given = [tuple(np.ravel(v).tolist()) for v in values[2 * number :]]
+        return windowed(*given)(regions, *values[: 2 * number])
+
+    return call
+
+
+@implements("stablehlo.dynamic_top_k")
+def _top_k(op: CustomCall, at: Site) -> Kernel:
+    def call(value: Any, k: Any) -> Value:
+        if not 0 <= int(k) <= value.shape[-1]:
+            raise EvaluationError(f"the top {int(k)} of {value.shape[-1]} elements")
+        return _kernel_of(TopK(int(k)), at, at.ins.type, 1)(value)
+
+    return call
+
+
+@implements("stablehlo.dynamic_rng_bit_generator")
+def _rng_bit_generator(op: CustomCall, at: Site) -> Kernel:
+    written = dict([*op.settings, *at.ins.extras]).get("rng_algorithm", "DEFAULT")
+    algorithm = written.rpartition("<")[2].rpartition(" ")[2].strip('">')
+    bits = at.results[-1]
+    assert isinstance(bits, TensorType)
+    result = Site(Instruction(at.ins.name, bits, op), at.world)
+
+    def call(state: Any, given: Any) -> Value:
+        sized = TensorType(bits.element, tuple(run_time_sizes(given, result)))
+        types = TupleType((*at.results[:-1], sized))
+        return _kernel_of(RngBitGenerator(algorithm), at, types, 1)(state)
+
+    return call

@@ -1,0 +1,140 @@
+"""Custom calls whose meaning is known: those that XLA and JAX make themselves.
+
+Source: XLA's `TopK` kernel, JAX's `approx_top_k` and shape assertions; what says where a value is
+to be, or how it is laid out, leaves the value as it is.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hloscope.errors import UnsupportedError
+from hloscope.interpreter.calls.custom_call import implements
+from hloscope.interpreter.registry import Kernel, Site, kernel
+from hloscope.interpreter.values import EvaluationError, Value, dtype_of
+from hloscope.ir.graph import Instruction
+from hloscope.ir.types import TensorType, TupleType
+from hloscope.ops.control import CustomCall, Parameter
+from hloscope.ops.reduction import Sort, TopK
+
+
+@implements(
+    "AllocateBuffer",
+    "CreateBuffer",
+)
+def _allocate(op: CustomCall, at: Site) -> Kernel:
+    """What a new buffer holds is not said: zeros."""
+    type_ = at.result
+    return lambda: np.zeros(type_.shape, dtype_of(type_.element))
+
+
+@implements(
+    "LayoutConstraint",
+    "MoveToDevice",
+    "MoveToHost",
+    "Pin",
+    "SPMDFullToShardShape",
+    "SPMDShardToFullShape",
+    "SetBound",
+    "Sharding",
+    "Unpin",
+    "annotate_device_placement",
+    "xla.sdy.FuncResultSharding",
+    "xla.sdy.PropagationBarrier",
+)
+def _same(op: CustomCall, at: Site) -> Kernel:
+    """The operand, where it is no part of it that is asked for."""
+    (operand,) = at.operands
+    if isinstance(operand, TensorType) and operand.sizes != at.result.sizes:
+        given, asked = operand, at.result
+        raise UnsupportedError(
+            f"`{op.call_target_name}` makes {asked} of {given}: this takes several devices"
+        )
+    return lambda value: value
+
+
+@implements("xla.sdy.ShardingGroup")
+def _nothing(op: CustomCall, at: Site) -> Kernel:
+    return lambda *_: ()
+
+
+@implements("X64Combine")
+def _combine(op: CustomCall, at: Site) -> Kernel:
+    """An integer of 64 bits, of its low and high words."""
+    dtype = dtype_of(at.result.element)
+
+    def combine(low: Any, high: Any) -> Value:
+        words = low.astype(np.uint64) | (high.astype(np.uint64) << np.uint64(32))
+        found: Value = np.asarray(words).view(dtype)
+        return found
+
+    return combine
+
+
+@implements("X64SplitLow", "X64SplitHigh")
+def _split(op: CustomCall, at: Site) -> Kernel:
+    dtype, shift = dtype_of(at.result.element), np.uint64(32 * op.call_target_name.endswith("High"))
+    return lambda value: (np.asarray(value).view(np.uint64) >> shift).astype(dtype)
+
+
+@implements("TopK", "__gpu$TopK")
+def _top_k(op: CustomCall, at: Site) -> Kernel:
+    """The largest elements; how many the result's type says."""
+    values = at.results[0]
+    assert isinstance(values, TensorType)
+    size = values.sizes[-1]
+    assert size is not None
+    smallest = at.config.get("largest", True) is False
+    top = TopK(size, not smallest)
+    operands = (_stand_in(at.ins.operands[0], 0),)
+    inner = kernel(Instruction(at.ins.name, TupleType(at.results[:2]), top, operands), at.world)
+    return lambda *given: inner(given[-1])  # what is before it are the regions
+
+
+@implements("ApproxTopK", "PartialReduce")
+def _approx_top_k(op: CustomCall, at: Site) -> Kernel:
+    """The first elements of the sorted operands: operands are arrays and initial values in turn.
+
+    Attributes say along which dimension; a result that holds more elements than asked for, for
+    others to aggregate, holds further ones in order.
+    """
+    count = len(at.results)
+    operands = tuple(_stand_in(o, i) for i, o in enumerate(at.ins.operands[:count]))
+    result = at.results[0]
+    assert isinstance(result, TensorType)
+    dimension = at.config.get("reduction_dim", result.rank - 1) % result.rank
+    most = result.sizes[dimension]
+    types = tuple(o.type for o in operands)
+    whole = TupleType(types) if count > 1 else types[0]
+    sort = Instruction(at.ins.name, whole, Sort(dimension, True), operands, at.ins.calls)
+    inner = kernel(sort, at.world)
+    cut = (slice(None),) * dimension + (slice(most),)
+
+    def top(regions: Any, *given: Any) -> Value:
+        found: Any = inner(regions, *given[:count])
+        return tuple(part[cut] for part in found) if count > 1 else found[cut]
+
+    return top
+
+
+def _stand_in(operand: Instruction, number: int) -> Instruction:
+    return Instruction(operand.name, operand.type, Parameter(number), span=operand.span)
+
+
+@implements("shape_assertion")
+def _shape_assertion(op: CustomCall, at: Site) -> Kernel:
+    """A message, and the numbers it names, where the first operand is false."""
+    settings = {**dict(op.settings), **dict(at.ins.extras)}
+    message = settings.get("error_message", '"the shapes are not as asserted"').strip('"')
+
+    def check(holds: Any, *numbers: Any) -> Value:
+        if not holds:
+            text = message
+            for i, number in enumerate(numbers):
+                text = text.replace(f"{{{i}}}", str(int(number)))
+            raise EvaluationError(text)
+        return ()
+
+    return check

@@ -1,0 +1,327 @@
+"""Custom calls of factorizations: `lapack_spotrf_ffi` and the like, by `numpy.linalg`.
+
+The result tuples are those of jaxlib's calls: LAPACK's outputs in order, and `info`, which is not
+zero where a factorization fails.  All dimensions but the last two are batch dimensions.
+Source: jaxlib's `lapack` kernels and LAPACK's own documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from hloscope.interpreter.calls.custom_call import implements
+from hloscope.interpreter.numbers.substitution import lu, substitute
+from hloscope.interpreter.registry import Kernel, Site
+from hloscope.interpreter.values import Array, Value
+from hloscope.ops.control import CustomCall
+
+_KINDS: Final = "sdcz"
+_INT: Final = np.int32
+
+Factors: TypeAlias = tuple[Array, ...]
+
+
+def _names(routine: str, complex_routine: str = "") -> list[str]:
+    """The targets of a routine, which is called otherwise for complex numbers."""
+    other = complex_routine or routine
+    return [f"lapack_{k}{other if k in 'cz' else routine}_ffi" for k in _KINDS]
+
+
+def _flag(at: Site, name: str, default: str = "") -> str:
+    """An attribute that is the code of a letter."""
+    value = at.config.get(name, default)
+    return chr(value) if isinstance(value, int) else str(value)
+
+
+def _one_by_one(function: Callable[[Array], Factors], a: Array) -> Factors:
+    """Factors of every matrix of a batch."""
+    batch = a.shape[:-2]
+    found = [function(m) for m in a.reshape(-1, *a.shape[-2:])]
+    return tuple(np.stack(part).reshape(batch + part[0].shape) for part in zip(*found, strict=True))
+
+
+def check_finite(a: Array) -> None:
+    """Refuse matrices for which iterations do not end, or give whatever they find.
+
+    Raises:
+        LinAlgError: A number is infinite or NaN.
+    """
+    if not np.isfinite(a).all():
+        raise np.linalg.LinAlgError
+
+
+def each_matrix(function: Callable[[Array], Factors], failed: Callable[[Array], Factors]) -> Kernel:
+    """A kernel of factors and `info`; matrices that have no factors get `failed`'s results."""
+
+    def one(a: Array) -> Factors:
+        try:
+            return (*function(a), np.array(0, _INT))
+        except np.linalg.LinAlgError:
+            return failed(a)
+
+    def kernel(a: Any) -> Value:
+        try:
+            return (*function(a), np.zeros(a.shape[:-2], _INT))
+        except np.linalg.LinAlgError:
+            return _one_by_one(one, a)
+
+    return kernel
+
+
+@implements(*_names("potrf"))
+def _potrf(op: CustomCall, at: Site) -> Kernel:
+    return cholesky(_flag(at, "uplo", "L") == "L")
+
+
+def cholesky(is_lower: bool) -> Kernel:
+    """The kernel of factors; the triangle that is not asked for keeps the operand's elements."""
+    kept = np.triu if is_lower else np.tril
+
+    def factor(a: Array) -> Factors:
+        if is_lower:
+            return (np.linalg.cholesky(a) + kept(a, 1),)
+        return (_adjoint(np.linalg.cholesky(_adjoint(a))) + kept(a, -1),)
+
+    def failed(a: Array) -> Factors:
+        return a, np.array(_first_indefinite(a if is_lower else _adjoint(a)), _INT)
+
+    return each_matrix(factor, failed)
+
+
+def _first_indefinite(a: Array) -> int:
+    """Size of the smallest leading block that is not positive definite."""
+    for size in range(1, len(a)):
+        try:
+            np.linalg.cholesky(a[:size, :size])
+        except np.linalg.LinAlgError:
+            return size
+    return len(a)
+
+
+@implements(*_names("getrf"))
+def _getrf(op: CustomCall, at: Site) -> Kernel:
+    return lambda a: lu(a)
+
+
+@implements(*_names("geqrf"), "cusolver_geqrf_ffi", "cublas_geqrf_batched_ffi")
+def _geqrf(op: CustomCall, at: Site) -> Kernel:
+    """Some versions return `info` too."""
+    count = len(at.results)
+
+    def kernel(a: Any) -> Value:
+        reflectors, scales = np.linalg.qr(a, mode="raw")
+        parts = np.swapaxes(reflectors, -1, -2), scales, np.zeros(a.shape[:-2], _INT)
+        return parts[:count]
+
+    return kernel
+
+
+@implements(*_names("orgqr", "ungqr"), "cusolver_orgqr_ffi")
+def _orgqr(op: CustomCall, at: Site) -> Kernel:
+    """Some versions return `info` too."""
+    count = len(at.results)
+
+    def kernel(a: Any, scales: Any) -> Value:
+        q = _product_of_reflectors(a, scales)
+        return q if count == 1 else (q, np.zeros(a.shape[:-2], _INT))
+
+    return kernel
+
+
+def _product_of_reflectors(a: Array, scales: Array) -> Array:
+    rows, columns = a.shape[-2:]
+    q = np.broadcast_to(np.eye(rows, columns, dtype=a.dtype), a.shape).copy()
+    for i in reversed(range(scales.shape[-1])):
+        v = np.concatenate([np.ones_like(a[..., :1, i]), a[..., i + 1 :, i]], -1)[..., None]
+        tail = q[..., i:, :]
+        q[..., i:, :] = tail - scales[..., i, None, None] * (v @ (_adjoint(v) @ tail))
+    return q
+
+
+@implements(*_names("syevd", "heevd"))
+def _syevd(op: CustomCall, at: Site) -> Kernel:
+    return eigenvectors(_flag(at, "uplo", "L") == "L")
+
+
+def eigenvectors(is_lower: bool) -> Kernel:
+    """The kernel of eigenvectors and eigenvalues; one triangle is read."""
+
+    def factor(a: Array) -> Factors:
+        check_finite(np.tril(a) if is_lower else np.triu(a))
+        values, vectors = np.linalg.eigh(a, "L" if is_lower else "U")
+        return vectors, values
+
+    def failed(a: Array) -> Factors:
+        values = np.full(a.shape[:-1], np.nan, a.real.dtype)
+        return np.full_like(a, np.nan), values, np.array(1, _INT)
+
+    return each_matrix(factor, failed)
+
+
+@implements(*_names("gesdd"), *_names("gesvd"))
+def _gesdd(op: CustomCall, at: Site) -> Kernel:
+    """Mode `N` computes no vectors: they are zero."""
+    mode = _flag(at, "mode", "S")
+    _, _, u_type, v_type, *_ = at.results
+    u_shape, v_shape = u_type.sizes[-2:], v_type.sizes[-2:]  # type: ignore[union-attr]
+
+    def factor(a: Array) -> Factors:
+        check_finite(a)
+        if mode == "N":
+            values = np.linalg.svd(a, compute_uv=False)
+            return a, values, _zeros(a, u_shape), _zeros(a, v_shape)
+        u, values, v = np.linalg.svd(a, full_matrices=mode == "A")
+        return a, values, u, v
+
+    def failed(a: Array) -> Factors:
+        values = np.full((*a.shape[:-2], min(a.shape[-2:])), np.nan, a.real.dtype)
+        u, v = _zeros(a, u_shape), _zeros(a, v_shape)
+        return a, values, u + np.nan, v + np.nan, np.array(1, _INT)
+
+    return each_matrix(factor, failed)
+
+
+def _zeros(a: Array, shape: tuple[int | None, ...]) -> Array:
+    return np.zeros(a.shape[:-2] + tuple(s or 0 for s in shape), a.dtype)
+
+
+@implements(*_names("geev"))
+def _geev(op: CustomCall, at: Site) -> Kernel:
+    """Left vectors are the rows of the inverse of the right ones, made to have length one."""
+    is_real = len(at.results) == 5
+
+    def factor(a: Array) -> Factors:
+        check_finite(a)
+        values, right = np.linalg.eig(a)
+        kind = np.result_type(a.dtype, np.complex64)
+        values, right = values.astype(kind), right.astype(kind)
+        left = _adjoint(np.linalg.inv(right))
+        left = left / np.linalg.norm(left, axis=-2, keepdims=True)
+        parts = (values.real, values.imag) if is_real else (values,)
+        return (*parts, left.astype(kind), right)
+
+    def failed(a: Array) -> Factors:
+        kind = np.result_type(a.dtype, np.complex64)
+        values, vectors = np.full(a.shape[:-1], np.nan, kind), np.full(a.shape, np.nan, kind)
+        parts = (values.real, values.imag) if is_real else (values,)
+        return (*parts, vectors, vectors, np.array(1, _INT))
+
+    return each_matrix(factor, failed)
+
+
+@implements(*_names("trsm"))
+def _trsm(op: CustomCall, at: Site) -> Kernel:
+    side, uplo, diagonal = _flag(at, "side", "L"), _flag(at, "uplo", "L"), _flag(at, "diag", "N")
+    return solver(side == "L", uplo == "L", diagonal == "U", _flag(at, "trans_x", "N"))
+
+
+def solver(is_left: bool, is_lower: bool, is_unit: bool, transposed: str) -> Kernel:
+    """The kernel of the x of `a x = b` or `x a = b` for triangular a: `N`, `T` or `C` of it."""
+
+    def kernel(a: Any, b: Any) -> Value:
+        lower = is_lower
+        if transposed != "N":
+            a, lower = np.swapaxes(a, -1, -2), not lower
+            a = a.conj() if transposed == "C" else a
+        if is_left:
+            return substitute(a, b, lower=lower, unit=is_unit)
+        flipped = np.swapaxes(a, -1, -2), np.swapaxes(b, -1, -2)
+        return np.swapaxes(substitute(*flipped, lower=not lower, unit=is_unit), -1, -2)
+
+    return kernel
+
+
+@implements(*_names("gtsv"))
+def _gtsv(op: CustomCall, at: Site) -> Kernel:
+    """The diagonals come back as they were; the first element below and the last above are none."""
+
+    def kernel(below: Any, diagonal: Any, above: Any, b: Any) -> Value:
+        size = diagonal.shape[-1]
+        a = np.zeros((*diagonal.shape, size), diagonal.dtype)
+        index = np.arange(size)
+        a[..., index, index] = diagonal
+        a[..., index[1:], index[:-1]] = below[..., below.shape[-1] - size + 1 :]
+        a[..., index[:-1], index[1:]] = above[..., : size - 1]
+        info = np.zeros(b.shape[:-2], _INT)
+        try:
+            x = np.linalg.solve(a, b)
+        except np.linalg.LinAlgError:
+            x, info = np.full_like(b, np.nan), info + _INT(size)
+        return below, diagonal, above, x, info
+
+    return kernel
+
+
+@implements(*_names("gehrd"))
+def _gehrd(op: CustomCall, at: Site) -> Kernel:
+    """Hessenberg's form, and the reflectors that lead to it below."""
+    config = at.config
+
+    def factor(a: Array) -> Factors:
+        low, high = int(config.get("low", 1)), int(config.get("high", len(a)))
+        x, scales = a.copy(), np.zeros(max(len(a) - 1, 0), a.dtype)
+        for k in range(low - 1, high - 1):
+            v, scales[k], x[k + 1, k] = _reflector(x[k + 1 : high, k])
+            kept = x[k + 1, k]
+            right = x[:high, k + 1 : high]
+            right -= scales[k] * np.outer(right @ v, v.conj())
+            left = x[k + 1 : high, k + 1 :]
+            left -= scales[k].conj() * np.outer(v, v.conj() @ left)
+            x[k + 1, k], x[k + 2 : high, k] = kept, v[1:]
+        return x, scales
+
+    return lambda a: (*_one_by_one(factor, a), np.zeros(a.shape[:-2], _INT))
+
+
+@implements(*_names("sytrd", "hetrd"))
+def _sytrd(op: CustomCall, at: Site) -> Kernel:
+    """A tridiagonal matrix, and the reflectors that lead to it in the triangle that is read."""
+    is_lower = _flag(at, "uplo", "L") == "L"
+    count = len(at.results)
+
+    def lower(a: Array) -> Factors:
+        x, scales = a.copy(), np.zeros(max(len(a) - 1, 0), a.dtype)
+        x = np.tril(x) + _adjoint(np.tril(x, -1))
+        for k in range(len(a) - 1):
+            v, scale, beta = _reflector(x[k + 1 :, k])
+            scales[k] = scale
+            rest = x[k + 1 :, k + 1 :]
+            w = scale * (rest @ v)
+            w -= scale * (w.conj() @ v) / 2 * v
+            rest -= np.outer(v, w.conj()) + np.outer(w, v.conj())
+            x[k + 1, k], x[k + 2 :, k] = beta, v[1:]
+        return x, np.diagonal(x).real.copy(), np.diagonal(x, -1).real.copy(), scales
+
+    def factor(a: Array) -> Factors:
+        if is_lower:
+            x, diagonal, beside, scales = lower(a)
+            return np.tril(x) + np.triu(a, 1), diagonal, beside, scales
+        x, diagonal, beside, scales = lower(a[::-1, ::-1])  # the last row becomes the first one
+        flipped = np.triu(x[::-1, ::-1]) + np.tril(a, -1)
+        return flipped, diagonal[::-1], beside[::-1], scales[::-1]
+
+    def kernel(a: Any) -> Value:
+        found = *_one_by_one(factor, a), np.zeros(a.shape[:-2], _INT)
+        return found[:count]
+
+    return kernel
+
+
+def _reflector(x: Array) -> tuple[Array, Any, Any]:
+    """`v`, `s`, `b` so that `(1 - s* v v*) x = (b, 0, …)` with real `b` and `v[0] = 1`."""
+    first, rest = x[0], np.linalg.norm(x[1:])
+    if rest == 0 and not np.imag(first):
+        v = np.zeros_like(x)
+        v[0] = 1
+        return v, x.dtype.type(0), first
+    beta = -np.copysign(np.hypot(np.abs(first), rest), first.real).astype(x.real.dtype)
+    v = x / (first - beta)
+    v[0] = 1
+    return v, x.dtype.type((beta - first) / beta), x.dtype.type(beta)
+
+
+def _adjoint(a: Any) -> Any:
+    return np.conj(np.swapaxes(a, -1, -2))

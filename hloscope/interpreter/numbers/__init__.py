@@ -1,0 +1,1 @@
+"""Arithmetic that numpy alone does not have: narrow formats, rounding, special functions."""

@@ -1,0 +1,240 @@
+"""Element-wise functions of floats, one for each op and numpy type.
+
+Functions that are not exact run in double and round once.  They take arrays of any shape, or
+numpy scalars, which loops count with: those get their own short way.
+Source: StableHLO spec.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from hloscope.interpreter.numbers import special
+from hloscope.interpreter.numbers.rounding import is_native, rounds_to
+
+Function = Callable[..., Any]
+
+
+def _sign(x: Any) -> Any:
+    size = np.copysign((x != 0).astype(x.dtype), x)
+    return np.where(x == x, size, x)
+
+
+def _afz(x: Any) -> Any:
+    """To the nearest integer, halves away from zero."""
+    whole = np.trunc(x)
+    return whole + np.copysign((abs(x - whole) >= 0.5).astype(x.dtype), x)
+
+
+def _rsqrt(x: Any) -> Any:
+    return 1 / np.sqrt(x)
+
+
+def _asin_acos_kernel(x: Any) -> Any:
+    """Of a real number, the part of the complex kernel that is not zero."""
+    size = np.abs(x)
+    outside = np.arccosh(np.where(size > 1, size, 1.0))
+    return np.where(size > 1, outside, np.sqrt((1 - x) * (1 + x)))
+
+
+_OPERATORS: Final[dict[str, Function]] = {
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "divide": operator.truediv,
+    "negate": operator.neg,
+    "abs": abs,
+    "chlo.conj": operator.pos,
+    "chlo.next_after": np.nextafter,
+    "chlo.square": np.square,
+}
+_EXACT: Final[dict[str, Function]] = {
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "round_nearest_even": np.rint,
+    "remainder": np.fmod,
+    "sqrt": np.sqrt,
+    "sign": _sign,
+    "round_nearest_afz": _afz,
+}
+_BY_DOUBLE: Final[dict[str, np.ufunc]] = {
+    "exponential": np.exp,
+    "exponential_minus_one": np.expm1,
+    "log": np.log,
+    "log_plus_one": np.log1p,
+    "cbrt": np.cbrt,
+    "sine": np.sin,
+    "cosine": np.cos,
+    "tan": np.tan,
+    "tanh": np.tanh,
+    "power": np.power,
+    "atan2": np.arctan2,
+    "chlo.acos": np.arccos,
+    "chlo.acosh": np.arccosh,
+    "chlo.asin": np.arcsin,
+    "chlo.asinh": np.arcsinh,
+    "chlo.atan": np.arctan,
+    "chlo.atanh": np.arctanh,
+    "chlo.cosh": np.cosh,
+    "chlo.sinh": np.sinh,
+}
+_SPECIAL: Final[dict[str, Function]] = {
+    "erf": special.erf,
+    "rsqrt": _rsqrt,
+    "chlo.bessel_i1e": special.bessel_i1e,
+    "chlo.digamma": special.digamma,
+    "chlo.erfc": special.erfc,
+    "chlo.erf_inv": special.erf_inv,
+    "chlo.lgamma": special.lgamma,
+    "chlo.polygamma": special.polygamma,
+    "chlo.zeta": special.zeta,
+    "chlo._asin_acos_kernel": _asin_acos_kernel,
+}
+_BLOCK: Final = 1 << 15
+"""Elements that are worked on at a time."""
+_WITHOUT_INFINITY: Final = ("float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn", "float8_e8m0fnu")
+
+
+def float_function(name: str, dtype: Any) -> Function | None:
+    """The function of an op for a type of floats; `None` if it has none.
+
+    >>> float_function("exponential", np.dtype("float32"))(np.float32([0, 1])).tolist()
+    [1.0, 2.7182817459106445]
+    """
+    match name:
+        case "maximum" | "minimum":
+            return _extremum(name == "maximum", dtype)
+        case "logistic":
+            return _logistic(dtype)
+        case "chlo.cosh" | "chlo.sinh" if dtype == np.float32:
+            return _cosh if name == "chlo.cosh" else _sinh
+        case "erf" if dtype != np.float64:
+            return rounded(special.erf_of_narrow, dtype)
+    if name in _BY_DOUBLE:
+        return by_double(_BY_DOUBLE[name], dtype)
+    if name in _SPECIAL:
+        return rounded(_SPECIAL[name], dtype)
+    function = _OPERATORS.get(name) or _EXACT.get(name)
+    if function is None or is_native(dtype):
+        return function
+    if name in _OPERATORS and dtype.name not in _WITHOUT_INFINITY:
+        return function
+    return rounded(function, dtype)
+
+
+def by_double(ufunc: np.ufunc, dtype: Any) -> Function:
+    """A numpy function evaluated in double, without a copy of the operands in double."""
+    if dtype == np.float64:
+        return ufunc
+    if dtype != np.float32:
+        return rounded(ufunc, dtype)
+
+    def unary(x: Any) -> Any:
+        if x.ndim == 0:
+            return np.float32(ufunc(float(x)))
+        result = np.empty(x.shape, np.float32)
+        return ufunc(x, out=result, dtype=np.float64, casting="unsafe")
+
+    def binary(a: Any, b: Any) -> Any:
+        if a.ndim == b.ndim == 0:
+            return np.float32(ufunc(float(a), float(b)))
+        result = np.empty(np.broadcast_shapes(a.shape, b.shape), np.float32)
+        return ufunc(a, b, out=result, dtype=np.float64, casting="unsafe")
+
+    return unary if ufunc.nin == 1 else binary
+
+
+def rounded(function: Function, dtype: Any) -> Function:
+    """A function of doubles for a type of floats, rounded once.
+
+    Large arrays are worked through block by block, which are the only ones to be doubles.
+    """
+    if dtype == np.float64:
+        return function
+    to_dtype = rounds_to(dtype)
+
+    def kernel(*operands: Any) -> Any:
+        first = operands[0]
+        if first.size <= _BLOCK or any(x.shape != first.shape for x in operands):
+            return to_dtype(function(*[x.astype(np.float64) for x in operands]))
+        flat = [x.reshape(-1) for x in operands]
+        result = np.empty(first.size, dtype)
+        for start in range(0, first.size, _BLOCK):
+            part = [x[start : start + _BLOCK].astype(np.float64) for x in flat]
+            result[start : start + _BLOCK] = to_dtype(function(*part))
+        return result.reshape(first.shape)
+
+    return kernel
+
+
+_exp: Final = by_double(np.exp, np.dtype("float32"))
+_LOG_HALF: Final = np.float32(np.log(0.5))
+_expm1: Final = by_double(np.expm1, np.dtype("float32"))
+
+
+def _logistic(dtype: Any) -> Function:
+    """Three steps, each rounded, as the specification writes it."""
+    exponential = by_double(np.exp, dtype)
+    one = dtype.type(1)
+
+    def logistic(x: Any) -> Any:
+        return one / (one + exponential(-x))
+
+    return logistic
+
+
+def _cosh(x: Any) -> Any:
+    """In steps of `float32`: JAX's own values, which are some ULPs off, are taken for right."""
+    return _exp(x + _LOG_HALF) + _exp(_LOG_HALF - x)
+
+
+def _sinh(x: Any) -> Any:
+    """In steps of `float32`, as `_cosh`."""
+    small = _expm1(x)
+    small = np.float32(0.5) * (small + small / (small + np.float32(1)))
+    return np.where(np.abs(x) < 1, small, _exp(x + _LOG_HALF) - _exp(_LOG_HALF - x))
+
+
+def _extremum(is_maximum: bool, dtype: Any) -> Function:
+    """NaN if there is one; -0 is less than 0."""
+    ufunc = np.maximum if is_maximum else np.minimum
+    wins = operator.gt if is_maximum else operator.lt
+    both = operator.and_ if is_maximum else operator.or_
+    zero, minus = dtype.type(0), dtype.type(-0.0)
+
+    def extremum(a: Any, b: Any) -> Any:
+        if a.ndim == b.ndim == 0:
+            if wins(a, b) or a != a:
+                return a
+            if wins(b, a) or b != b or a != 0:
+                return b
+        result = ufunc(a, b)
+        is_zero = result == 0
+        if is_zero.any():
+            signed = np.where(both(np.signbit(a), np.signbit(b)), minus, zero)
+            result = np.where(is_zero, signed, result)
+        return result
+
+    return extremum
+
+
+def total_order(dtype: Any) -> Function:
+    """The function to integers that are ordered as IEEE 754's `totalOrder` has the floats.
+
+    >>> total_order(np.dtype("float32"))(np.float32([-0.0, 0, np.nan])).tolist()
+    [-1, 0, 2143289344]
+    """
+    wide = dtype if dtype.name in ("float16", "float32", "float64") else np.dtype("float32")
+    bits = np.dtype(f"i{wide.itemsize}").type
+    shift = bits(8 * wide.itemsize - 1)
+    size = bits(np.iinfo(bits).max)
+
+    def key(x: Any) -> Any:
+        own = x.astype(wide, copy=False).view(bits) if x.dtype != wide else x.view(bits)
+        return own ^ ((own >> shift) & size)
+
+    return key

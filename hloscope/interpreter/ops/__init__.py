@@ -1,0 +1,1 @@
+"""How each op is evaluated, in files named after the op families."""

@@ -1,0 +1,284 @@
+"""Arrays with a bound: behind the elements that exist there is memory up to the bound.
+
+The value of a type such as `f32[<=8]` has its run-time sizes, and nothing else counts for most ops.
+Some look behind them, as they do on a machine, where an array of a bounded type lies in memory that
+the bound is the size of: clamped starts are clamped to the bound, and what a slice finds there is
+what the memory holds.  What is there was put there by ops that compute in place, element by
+element; behind what others make there are zeros.
+
+Source: XLA `dynamic_padder.cc`, `dynamic_dimension_inference.cc`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from hloscope.interpreter.calls.custom_call import implements
+from hloscope.interpreter.ops.dynamic import checked_sizes
+from hloscope.interpreter.ops.slicing import window
+from hloscope.interpreter.registry import ADAPTERS, Kernel, Maker, Site, evaluates
+from hloscope.interpreter.values import Array, Value, plain
+from hloscope.ir.graph import Instruction
+from hloscope.ir.op import Op
+from hloscope.ir.types import TensorType, Type
+from hloscope.ops.control import (
+    AddDependency,
+    AsyncDone,
+    AsyncStart,
+    AsyncUpdate,
+    Case,
+    Composite,
+    CopyDone,
+    CopyStart,
+    CustomCall,
+    Domain,
+    GetTupleElement,
+    OptimizationBarrier,
+    Tuple,
+    While,
+)
+from hloscope.ops.dynamic import SetDimensionSize
+from hloscope.ops.elementwise import Elementwise
+from hloscope.ops.gather_scatter import DynamicGather, Gather, Scatter
+from hloscope.ops.shape import Broadcast, BroadcastInDim, Transpose
+from hloscope.ops.slicing import DynamicSlice, DynamicUpdateSlice, RealDynamicSlice, Slice
+
+
+class Bounded(np.ndarray[Any, Any]):
+    """The elements of an array that exist, in front of the memory up to the bound."""
+
+    memory: Array | None = None
+
+    def __array_finalize__(self, source: Any) -> None:
+        """What is made of such an array is another one."""
+        self.memory = None
+
+
+def in_memory(memory: Array, sizes: Sequence[int]) -> Array:
+    """The first elements of a memory."""
+    memory = np.asarray(memory)
+    found = memory[tuple(map(slice, sizes))].view(Bounded)
+    found.memory = memory
+    return found
+
+
+def is_bounded(type_: Type) -> bool:
+    """Is it an array of sizes known only at run time that all have a bound?"""
+    if not isinstance(type_, TensorType) or None not in type_.sizes:
+        return False
+    bounds = type_.bounds or (None,) * type_.rank
+    return all(s is not None or b is not None for s, b in zip(type_.sizes, bounds, strict=True))
+
+
+def memory_of(value: Any, type_: Type) -> Any:
+    """The memory of a value up to its bounds; zeros behind what was never in memory."""
+    known = getattr(value, "memory", None) if isinstance(value, Bounded) else None
+    if known is not None:
+        return known
+    if not is_bounded(type_):
+        return value
+    assert isinstance(type_, TensorType)
+    if value.shape == type_.shape:
+        return np.asarray(value)
+    memory = np.zeros(type_.shape, value.dtype)
+    memory[tuple(map(slice, value.shape))] = value
+    return memory
+
+
+_IN_PLACE: Final[tuple[type[Op], ...]] = Elementwise, Transpose, BroadcastInDim, Broadcast
+"""Ops that compute in all of the memory."""
+_PICK: Final[tuple[type[Op], ...]] = DynamicSlice, RealDynamicSlice, Gather, DynamicGather
+"""Ops that look for elements of their first operand in all of its memory."""
+_PASSED_ON: Final[tuple[type[Op], ...]] = (
+    AddDependency, AsyncDone, AsyncStart, AsyncUpdate, Case, Composite, CopyDone, CopyStart,
+    CustomCall, Domain, GetTupleElement, OptimizationBarrier, Tuple, While,
+)  # fmt: skip
+"""Ops that hand values on as they are; custom calls say themselves what they do."""
+
+
+def with_memory(maker: Maker, ins: Instruction) -> Maker:
+    """The maker, of an instruction with bounded types one that knows the memory behind."""
+    types = [ins.type, *[operand.type for operand in ins.operands]]
+    if not any(map(is_bounded, types)) or isinstance(ins.op, (SetDimensionSize, *_PASSED_ON)):
+        return maker
+
+    def make(op: Any, at: Site) -> Kernel:
+        inner = maker(op, at)
+        if isinstance(op, _IN_PLACE):
+            return _in_place(inner, at)
+        if isinstance(op, _PICK):
+            return _picking(inner, at)
+        match op:
+            case Slice():
+                return _slice(op, at)
+            case DynamicUpdateSlice():
+                return _update(inner, at)
+            case Scatter() if isinstance(at.ins.type, TensorType):
+                return _scatter(inner, at)
+            case _:
+                return lambda *values: inner(*map(plain, values))
+
+    return make
+
+
+def _in_place(inner: Kernel, at: Site) -> Kernel:
+    def kernel(*values: Any) -> Value:
+        existing = _expanded([np.asarray(v)[()] for v in values], at)
+        result: Any = inner(*existing)
+        memories = [memory_of(v, t) for v, t in zip(values, at.operands, strict=True)]
+        if any(a.shape != np.shape(v) for a, v in zip(existing, values, strict=True)):
+            return result  # type: ignore[no-any-return]
+        memory: Any = inner(*memories)
+        if memory.ndim == 0 or memory.shape == result.shape:
+            return result  # type: ignore[no-any-return]
+        return in_memory(memory, result.shape)
+
+    return kernel
+
+
+def _expanded(values: list[Any], at: Site) -> list[Any]:
+    """The operands of a binary op; where one has the run-time size 1, it expands to the other's.
+
+    Source: XLA `dynamic_padder.cc`, `RewriteDynamicBinaryOp`.
+    """
+    if not isinstance(at.ins.op, Elementwise) or len(values) != 2:
+        return values
+    a, b = values
+    if a.shape == b.shape or a.ndim != b.ndim or not all(map(is_bounded, at.operands)):
+        return values
+    one, other = (t.sizes for t in at.operands if isinstance(t, TensorType))
+    for m, n, x, y in zip(a.shape, b.shape, one, other, strict=True):
+        if m != n and (1 not in (m, n) or x is not None or y is not None):
+            return values
+    return list(np.broadcast_arrays(a, b))
+
+
+def _picking(inner: Kernel, at: Site) -> Kernel:
+    """The window or the indices are found in the memory; sizes of the operand go on."""
+    op, result, whole = at.ins.op, at.result, at.operands[0]
+
+    def kernel(value: Any, *others: Any) -> Value:
+        found: Any = inner(memory_of(value, whole), *map(plain, others))
+        sizes = list(found.shape)
+        for k, (declared, d) in enumerate(zip(result.sizes, _followed(op, result), strict=True)):
+            if declared is None and d is not None:
+                sizes[k] = min(sizes[k], value.shape[d])
+        return found if tuple(sizes) == found.shape else in_memory(found, sizes)
+
+    return kernel
+
+
+def _followed(op: Op, result: TensorType) -> list[int | None]:
+    """For each dimension of what is picked, that of the operand whose size it has."""
+    if not isinstance(op, Gather | DynamicGather):
+        return list(range(result.rank))
+    gone = {*op.collapsed_slice_dims, *op.operand_batching_dims}
+    rank = len(op.offset_dims) + len(gone)
+    left = iter([d for d in range(rank) if d not in gone])
+    return [next(left) if k in op.offset_dims else None for k in range(result.rank)]
+
+
+def _slice(op: Slice, at: Site) -> Kernel:
+    index = tuple(map(slice, op.start_indices, op.limit_indices, op.strides))
+    declared, whole = at.result.sizes, at.operands[0]
+
+    def kernel(value: Any) -> Value:
+        found = memory_of(value, whole)[index]
+        sizes = [
+            len(range(*part.indices(have))) if size is None else size
+            for part, have, size in zip(index, value.shape, declared, strict=True)
+        ]
+        return found if tuple(sizes) == found.shape else in_memory(found, sizes)
+
+    return kernel
+
+
+def _update(inner: Kernel, at: Site) -> Kernel:
+    """The place is clamped as if all of the update's memory were written."""
+    whole, part = at.operands[:2]
+
+    def kernel(value: Any, update: Any, *starts: Any) -> Value:
+        memory, patch = memory_of(value, whole), memory_of(update, part)
+        given = starts
+        if len(starts) == 1 and starts[0].ndim == 1:
+            given = tuple(starts[0])
+        place = window(memory.shape, patch.shape, given)
+        there = [w.start for w in place]
+        first = [slice(s, s + n) for s, n in zip(there, update.shape, strict=True)]
+        result = np.array(memory, dtype=memory.dtype)
+        result[tuple(first)] = np.asarray(update)
+        return in_memory(result, value.shape) if value.shape != memory.shape else result
+
+    return kernel
+
+
+def _scatter(inner: Kernel, at: Site) -> Kernel:
+    """What lands behind the elements that exist is in the memory."""
+    whole = at.operands[0]
+
+    def kernel(regions: Any, value: Any, *others: Any) -> Value:
+        memory: Any = inner(regions, memory_of(value, whole), *map(plain, others))
+        return memory if memory.shape == value.shape else in_memory(memory, value.shape)
+
+    return kernel
+
+
+@evaluates(SetDimensionSize)
+def _set_dimension_size(op: SetDimensionSize, at: Site) -> Kernel:
+    """The first elements of the memory.
+
+    If the type of the result says how many there are, all of the memory stays.
+    """
+    d, (whole, _) = op.dimension, at.operands
+    is_static, known = at.result.is_static, at.result.sizes[d]
+
+    def kernel(value: Any, given: Any) -> Value:
+        memory = memory_of(value, whole)
+        if is_static:
+            return memory  # type: ignore[no-any-return]
+        sizes = [*value.shape]
+        sizes[d] = int(given) if known is None else known
+        checked_sizes(sizes, at)
+        return in_memory(_long_enough(memory, sizes), sizes)
+
+    return kernel
+
+
+def _long_enough(memory: Array, sizes: Sequence[int]) -> Array:
+    """The memory; of a type without bounds longer, if the sizes are."""
+    longer = tuple(map(max, memory.shape, sizes))
+    if longer == memory.shape:
+        return memory
+    result = np.zeros(longer, memory.dtype)
+    result[tuple(map(slice, memory.shape))] = memory
+    return result
+
+
+@implements("SliceToDynamic")
+def _slice_to_dynamic(op: CustomCall, at: Site) -> Kernel:
+    """Operands: an array, the size of each of its dimensions."""
+    declared = at.result.sizes
+
+    def kernel(value: Any, *given: Any) -> Value:
+        sizes = [int(n) if s is None else s for n, s in zip(given, declared, strict=True)]
+        return in_memory(value, checked_sizes(sizes, at))
+
+    return kernel
+
+
+@implements("PadToStatic")
+def _pad_to_static(op: CustomCall, at: Site) -> Kernel:
+    """All of the memory, then the size of each dimension."""
+    whole = at.operands[0]
+
+    def kernel(value: Any) -> Value:
+        sizes = [np.asarray(n, np.int32)[()] for n in value.shape]
+        return (memory_of(value, whole), *sizes)
+
+    return kernel
+
+
+ADAPTERS.append(with_memory)

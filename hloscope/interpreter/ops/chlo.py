@@ -1,0 +1,56 @@
+"""CHLO's ops that broadcast their operands first, and its constants shaped like others.
+
+Source: StableHLO `ChloOps.td`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hloscope.errors import UnsupportedError
+from hloscope.interpreter.ops.elementwise import element_of, function_of
+from hloscope.interpreter.ops.shape import spread
+from hloscope.interpreter.registry import Kernel, Site, evaluates
+from hloscope.interpreter.values import dtype_of
+from hloscope.ir.types import Dims
+from hloscope.ir.written import value_of
+from hloscope.ops.elementwise import (
+    ELEMENTWISE,
+    IMPLICIT_BROADCAST,
+    ConstantLike,
+    ImplicitBroadcast,
+)
+
+
+@evaluates(*IMPLICIT_BROADCAST.values())
+def _broadcasting(op: ImplicitBroadcast, at: Site) -> Kernel:
+    cls = ELEMENTWISE[op.applies]
+    applied = cls(**{name: getattr(op, name) for name in cls.fields if name in type(op).fields})
+    function = function_of(applied, [element_of(t) for t in at.operands], element_of(at.ins.type))
+    dims = op.broadcast_dimensions
+
+    def kernel(*operands: Any) -> Any:
+        if dims is not None and len(operands) == 2:
+            operands = _along(*operands, dims)
+        shape = np.broadcast_shapes(*[x.shape for x in operands])
+        return function(*[np.broadcast_to(x, shape) if x.shape != shape else x for x in operands])
+
+    return kernel
+
+
+def _along(a: Any, b: Any, dims: Dims) -> tuple[Any, Any]:
+    """The smaller of two arrays put along `dims` of the larger."""
+    if a.ndim <= b.ndim:
+        return spread(np.asarray(a), dims, b.ndim), b
+    return a, spread(np.asarray(b), dims, a.ndim)
+
+
+@evaluates(ConstantLike, lifted=True)
+def _constant_like(op: ConstantLike, at: Site) -> Kernel:
+    number, element = value_of(op.settings, "value"), element_of(at.ins.type)
+    if not isinstance(number, int | float | complex):
+        raise UnsupportedError(f"`{op.name}` has a value that is no number")
+    value = np.asarray(number).astype(dtype_of(element))[()]
+    return lambda x: np.full(x.shape, value) if x.ndim else value

@@ -1,0 +1,352 @@
+"""Ops by which the processes of a grid exchange values.
+
+Source: StableHLO spec, the ops named `all_…`, `collective_…`, `reduce_scatter`; for HLO's forms XLA
+docs "Operation semantics".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from hloscope.interpreter.ops.mesh_axes import mesh_groups
+from hloscope.interpreter.parallel import Group, Process, process_of
+from hloscope.interpreter.registry import Kernel, Region, Site, evaluates
+from hloscope.interpreter.values import Array, EvaluationError, Value, dtype_of
+from hloscope.interpreter.world import World
+from hloscope.ir.types import Dims, TensorType, TupleType
+from hloscope.ops.collectives import (
+    AllGather,
+    AllReduce,
+    AllToAll,
+    Collective,
+    CollectiveBroadcast,
+    CollectivePermute,
+    CollectiveReduce,
+    CrossReplicaSum,
+    PartitionId,
+    RaggedAllToAll,
+    ReduceScatter,
+    ReplicaId,
+    Rooted,
+)
+from hloscope.ops.groups import Groups, MeshGroups, Table
+
+Parts = list[tuple[Any, ...]]
+"""The operands of every member of a group."""
+
+
+@evaluates(ReplicaId)
+def _replica_id(op: ReplicaId, at: Site) -> Kernel:
+    number = np.uint32(at.world.replica)
+    return lambda: number  # type: ignore[return-value]
+
+
+@evaluates(PartitionId)
+def _partition_id(op: PartitionId, at: Site) -> Kernel:
+    number = np.uint32(at.world.partition)
+    return lambda: number  # type: ignore[return-value]
+
+
+# ------------------------------------------------------------------------------------ groups
+
+
+def _rows(groups: Groups, world: World) -> tuple[Dims, ...]:
+    if isinstance(groups, MeshGroups):
+        return mesh_groups(groups, world)
+    rows = groups.rows
+    return tuple(row for row in rows if row) if isinstance(groups, Table) else rows
+
+
+_BETWEEN_PARTITIONS: Final = (AllToAll, CollectiveBroadcast, CollectivePermute)
+"""Ops for which a channel means that groups are of partitions only."""
+
+
+def groups_of(
+    op: Collective | CrossReplicaSum, process: Process, world: World
+) -> tuple[Group, ...]:
+    """The groups of processes, by one of the four ways to read `replica_groups`.
+
+    Source: StableHLO spec, "Collective ops"; no groups stand for one of all.
+    """
+    grid = process.grid
+    replicas, partitions = range(grid.replicas), range(grid.partitions)
+    rows = _rows(op.replica_groups, world)
+    has_channel = isinstance(op, Collective) and (op.channel_id or 0) > 0
+    if not has_channel:
+        rows = rows or (tuple(replicas),)
+        return tuple(tuple((r, p) for r in row) for row in rows for p in partitions)
+    assert isinstance(op, Collective)
+    if op.use_global_device_ids:
+        rows = rows or (tuple(range(len(grid.processes))),)
+        return tuple(tuple(divmod(n, grid.partitions) for n in row) for row in rows)
+    if isinstance(op, _BETWEEN_PARTITIONS):
+        rows = rows or (tuple(partitions),)
+        return tuple(tuple((r, p) for p in row) for row in rows for r in replicas)
+    rows = rows or (tuple(replicas),)
+    return tuple(tuple((r, p) for p in partitions for r in row) for row in rows)
+
+
+def _group(op: Collective | CrossReplicaSum, world: World) -> Group | None:
+    """The group of the process, if it is in one.
+
+    Raises:
+        EvaluationError: There is a process in it that the grid does not have.
+    """
+    process = process_of(world)
+    grid = process.grid
+    known = grid.groups.get(op)
+    if known is None:
+        known = grid.groups[op] = {}
+        for group in groups_of(op, process, world):
+            stranger = next((member for member in group if member not in grid.processes), None)
+            known.update(dict.fromkeys(group, (group, stranger)))
+    found, stranger = known.get(process.id, (None, None))
+    if stranger is not None:
+        raise EvaluationError(
+            f"`{op.name}` names process {stranger}, there are {grid.replicas} ×"
+            f" {grid.partitions} (replicas × partitions)"
+        )
+    return found
+
+
+def _needed(op: Collective | CrossReplicaSum, world: World) -> Group:
+    group = _group(op, world)
+    if group is None:
+        raise EvaluationError(f"process {process_of(world).id} is in no group of `{op.name}`")
+    return group
+
+
+def check_arrays(op: Collective | CrossReplicaSum, at: Site) -> None:
+    """Refuse what no collective takes.
+
+    Raises:
+        EvaluationError: An operand is a tuple.
+    """
+    for k, operand in enumerate(at.ins.operands):
+        if isinstance(operand.type, TupleType):
+            raise EvaluationError(f"operand {k} of `{op.name}` is a tuple, needs an array")
+
+
+def _exchange(
+    op: Collective | CrossReplicaSum,
+    at: Site,
+    combine: Callable[[Parts, Sequence[Region]], Any],
+    mine: Callable[[Any, int, tuple[Any, ...]], tuple[Value, ...]],
+) -> Kernel:
+    """A kernel that brings the operands together.
+
+    Args:
+        op: The collective.
+        at: Where it stands.
+        combine: Makes one thing of the operands of all members; called once for a group, or by
+            each member if the body reads values from outside, which are its own.
+        mine: The results of one member: of that thing, its place in the group, its operands.
+    """
+    check_arrays(op, at)
+    process = process_of(at.world)
+    group = _needed(op, at.world)
+    place = group.index(process.id)
+    channel = getattr(op, "channel_id", None) or 0
+    ins, several, has_regions = at.ins, isinstance(at.ins.type, TupleType), bool(at.ins.calls)
+
+    def kernel(*values: Any) -> Value:
+        regions, operands = (values[0], values[1:]) if has_regions else ((), values)
+        if any(region.outer for region in regions):
+            parts = process.meet(group, channel, ins, operands, lambda parts: parts)
+            whole = combine(parts, regions)
+        else:
+            whole = process.meet(
+                group, channel, ins, operands, lambda parts: combine(parts, regions)
+            )
+        results = mine(whole, place, operands)
+        return results if several else results[0]
+
+    return kernel
+
+
+# ------------------------------------------------------------------------------ gathering
+
+
+@evaluates(AllGather)
+def _all_gather(op: AllGather, at: Site) -> Kernel:
+    axis = op.all_gather_dim
+
+    def gathered(parts: Parts, _: Sequence[Region]) -> tuple[Value, ...]:
+        return tuple([np.concatenate(arrays, axis) for arrays in zip(*parts, strict=True)])
+
+    return _exchange(op, at, gathered, lambda whole, *_: whole)
+
+
+@evaluates(AllToAll)
+def _all_to_all(op: AllToAll, at: Site) -> Kernel:
+    split, concat = op.split_dimension, op.concat_dimension
+    if split is None:  # an operand for each member
+        return _exchange(op, at, lambda parts, _: parts, _one_for_each)
+    axis = split if concat is None else concat
+
+    def mine(parts: Parts, place: int, operands: tuple[Any, ...]) -> tuple[Value, ...]:
+        count = op.split_count or len(parts)
+        return tuple(
+            [
+                np.concatenate([_part(theirs[k], split, count, place) for theirs in parts], axis)
+                for k in range(len(operands))
+            ]
+        )
+
+    return _exchange(op, at, lambda parts, _: parts, mine)
+
+
+def _one_for_each(parts: Parts, place: int, operands: tuple[Any, ...]) -> tuple[Value, ...]:
+    """Every member's operand for this one.
+
+    Raises:
+        EvaluationError: There is not one operand for each member.
+    """
+    if len(operands) != len(parts):
+        raise EvaluationError(
+            f"`all_to_all` has {len(operands)} operands for {len(parts)} members of the group"
+        )
+    return tuple([theirs[place] for theirs in parts])
+
+
+def _part(array: Array, axis: int, count: int, number: int) -> Array:
+    """One of `count` equal parts along an axis.
+
+    Raises:
+        EvaluationError: It cannot be split so.
+    """
+    size, rest = divmod(array.shape[axis], count)
+    if rest:
+        raise EvaluationError(f"size {array.shape[axis]} cannot be split in {count} parts")
+    where = [slice(None)] * array.ndim
+    where[axis] = slice(number * size, (number + 1) * size)
+    return array[tuple(where)]
+
+
+@evaluates(RaggedAllToAll)
+def _ragged_all_to_all(op: RaggedAllToAll, at: Site) -> Kernel:
+    """Member `i` gets `sizes[i]` rows from `inputs[i]` on, at `outputs[i]` of its own output."""
+
+    def mine(parts: Parts, place: int, operands: tuple[Any, ...]) -> tuple[Value, ...]:
+        result = np.array(operands[1])
+        for data, _, inputs, sizes, outputs, _ in parts:
+            many = len(inputs) // len(parts)  # several updates for each member
+            for n in range(place * many, (place + 1) * many):
+                size, to, begin = int(sizes[n]), int(outputs[n]), int(inputs[n])
+                if min(size, to, begin) < 0 or max(to - len(result), begin - len(data)) + size > 0:
+                    raise EvaluationError(f"{size} rows from {begin} on do not fit at {to}")
+                result[to : to + size] = data[begin : begin + size]
+        return (result,)
+
+    return _exchange(op, at, lambda parts, _: parts, mine)
+
+
+# ------------------------------------------------------------------------------- reducing
+
+
+def _folded(at: Site) -> Callable[[Parts, Sequence[Region]], tuple[Any, ...]]:
+    """The operands of a group reduced by the body, in the order of the group."""
+    types = at.results
+    body = at.ins.calls[0].arguments[0]
+    accumulated = dtype_of(body.element) if isinstance(body, TensorType) else None
+
+    def fold(parts: Parts, regions: Sequence[Region]) -> tuple[Any, ...]:
+        (region,) = regions
+        found = []
+        for arrays, type_ in zip(zip(*parts, strict=True), types, strict=False):
+            first, *rest = [array.astype(accumulated, copy=False) for array in arrays]
+            for other in rest:
+                first = _applied(region, first, other)
+            assert isinstance(type_, TensorType)
+            found.append(first.astype(dtype_of(type_.element), copy=False))
+        return tuple(found)
+
+    return fold
+
+
+def _applied(region: Region, a: Any, b: Any) -> Any:
+    """A region of two scalars applied to all elements."""
+    if region.is_elementwise:
+        return np.broadcast_to(region(a, b)[0], a.shape)  # type: ignore[arg-type]
+    pairs = zip(a.reshape(-1), b.reshape(-1), strict=True)
+    return np.array([region(x, y)[0] for x, y in pairs], a.dtype).reshape(a.shape)
+
+
+@evaluates(AllReduce)
+def _all_reduce(op: AllReduce, at: Site) -> Kernel:
+    return _exchange(op, at, _folded(at), lambda whole, *_: whole)
+
+
+@evaluates(CrossReplicaSum)
+def _cross_replica_sum(op: CrossReplicaSum, at: Site) -> Kernel:
+    def summed(parts: Parts, _: Sequence[Region]) -> tuple[Any, ...]:
+        return tuple([sum(arrays[1:], arrays[0]) for arrays in zip(*parts, strict=True)])
+
+    return _exchange(op, at, summed, lambda whole, *_: whole)
+
+
+@evaluates(ReduceScatter)
+def _reduce_scatter(op: ReduceScatter, at: Site) -> Kernel:
+    size = len(_needed(op, at.world))
+    axis = op.scatter_dimension
+
+    def mine(whole: tuple[Any, ...], place: int, _: tuple[Any, ...]) -> tuple[Value, ...]:
+        return tuple([_part(array, axis, size, place) for array in whole])
+
+    return _exchange(op, at, _folded(at), mine)
+
+
+@evaluates(CollectiveReduce)
+def _collective_reduce(op: CollectiveReduce, at: Site) -> Kernel:
+    """Those that are not the root of an operand get zeros."""
+    size, fold = len(_needed(op, at.world)), _folded(at)
+
+    def combine(parts: Parts, regions: Sequence[Region]) -> tuple[Any, ...]:
+        return fold([_data(op, operands) for operands in parts], regions)
+
+    def mine(whole: tuple[Any, ...], place: int, operands: tuple[Any, ...]) -> tuple[Value, ...]:
+        roots = _roots(op, operands, size)
+        pairs = zip(whole, roots, strict=True)
+        return tuple([a if root == place else np.zeros_like(a) for a, root in pairs])
+
+    return _exchange(op, at, combine, mine)
+
+
+# ------------------------------------------------------------------------------- sending
+
+
+def _data(op: Rooted, operands: tuple[Any, ...]) -> tuple[Any, ...]:
+    return operands[:-1] if op.has_dynamic_root else operands
+
+
+def _roots(op: Rooted, operands: tuple[Any, ...], size: int) -> list[int]:
+    """For each operand with data, the place in the group of the member that is its root."""
+    if not op.has_dynamic_root:
+        return [0] * len(operands)
+    roots = [int(root) for root in operands[-1]]
+    if any(not 0 <= root < size for root in roots):
+        raise EvaluationError(f"roots {roots} of `{op.name}` in a group of {size}")
+    return roots
+
+
+@evaluates(CollectiveBroadcast)
+def _collective_broadcast(op: CollectiveBroadcast, at: Site) -> Kernel:
+    """Processes of no group get zeros."""
+    several = isinstance(at.ins.type, TupleType)
+    group = _group(op, at.world)
+    if group is None:
+
+        def nothing(*operands: Any) -> Value:
+            zeros = tuple([np.zeros_like(operand) for operand in _data(op, operands)])
+            return zeros if several else zeros[0]
+
+        return nothing
+    size = len(group)
+
+    def mine(parts: Parts, place: int, operands: tuple[Any, ...]) -> tuple[Value, ...]:
+        return tuple([parts[root][k] for k, root in enumerate(_roots(op, operands, size))])
+
+    return _exchange(op, at, lambda parts, _: parts, mine)

@@ -1,0 +1,146 @@
+"""Convolutions: all windows side by side are a matrix, the kernel is another one.
+
+Padding and the holes between spread elements are zeros, multiplied like any element: where the
+kernel is NaN or infinite the result is NaN there too.
+Source: StableHLO spec `convolution`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any, Final
+
+import numpy as np
+
+from hloscope.interpreter.numbers.products import element_of_products, product
+from hloscope.interpreter.numbers.views import strided
+from hloscope.interpreter.ops.windows import padded
+from hloscope.interpreter.registry import Kernel, Site, evaluates
+from hloscope.interpreter.values import Array, EvaluationError
+from hloscope.ops.convolution import Convolution, DynamicConv
+
+_MOST_BYTES: Final = 1 << 25
+"""Largest matrix of windows: more of them are taken in several parts."""
+
+
+@evaluates(Convolution)
+def _convolution(op: Convolution, at: Site) -> Kernel:
+    dtype = element_of_products(at)
+    padding = op.window.padding
+    return lambda lhs, rhs: convolved(op, lhs, rhs, padding, dtype)
+
+
+@evaluates(DynamicConv)
+def _dynamic_conv(op: DynamicConv, at: Site) -> Kernel:
+    dtype = element_of_products(at)
+
+    def kernel(lhs: Array, rhs: Array, padding: Array) -> Array:
+        pairs = [(int(low), int(high)) for low, high in padding.tolist()]
+        return convolved(op, lhs, rhs, pairs, dtype)
+
+    return kernel
+
+
+def convolved(
+    op: Convolution | DynamicConv,
+    lhs: Array,
+    rhs: Array,
+    padding: Sequence[tuple[int, int]],
+    dtype: np.dtype[Any],
+) -> Array:
+    """The convolution in arithmetic of `dtype`, with this padding in place of the window's."""
+    dims, window = op.dimensions, op.window
+    spatial = len(dims.input_spatial)
+    _check(op, len(padding))
+    x = lhs.astype(dtype, copy=False).transpose(
+        dims.input_batch, *dims.input_spatial, dims.input_feature
+    )
+    nothing = [(0, 0)]
+    x = padded(x, dtype.type(0), [*nothing, *padding, *nothing], [1, *window.base_dilations, 1])
+    kernel = rhs.astype(dtype, copy=False).transpose(
+        *dims.kernel_spatial, dims.kernel_input_feature, dims.kernel_output_feature
+    )
+    backwards = [slice(None, None, -1 if r else 1) for r in window.reversal]
+    kernel = kernel[tuple(backwards)]
+    taps = kernel.shape[:spatial]
+    positions = [
+        max((size - (n - 1) * dilation - 1) // stride + 1, 0) if size else 0
+        for size, n, dilation, stride in zip(
+            x.shape[1:-1], taps, window.window_dilations, window.strides, strict=True
+        )
+    ]
+    result = _grouped(op, _windows(x, taps, positions, op), kernel)
+    order = (dims.output_batch, *dims.output_spatial, dims.output_feature)
+    return result.transpose(np.argsort(order))
+
+
+def _check(op: Convolution | DynamicConv, paddings: int) -> None:
+    """Check that the window has as many dimensions as the kernel."""
+    window, spatial = op.window, len(op.dimensions.kernel_spatial)
+    entries = (window.strides, window.base_dilations, window.window_dilations, window.reversal)
+    for found in (paddings, *map(len, entries)):
+        if found != spatial:
+            message = f"`{op.name}`: a window of {found} dimensions, the kernel has {spatial}"
+            raise EvaluationError(message)
+
+
+def _windows(
+    x: Array, taps: Sequence[int], positions: Sequence[int], op: Convolution | DynamicConv
+) -> Array:
+    """A view: batch, positions of the window, taps, feature."""
+    if 0 in (*positions, *taps, x.size):
+        return np.zeros((x.shape[0], *positions, *taps, x.shape[-1]), x.dtype)
+    steps = x.strides[1:-1]
+    strides = (
+        x.strides[0],
+        *(s * n for s, n in zip(steps, op.window.strides, strict=True)),
+        *(s * n for s, n in zip(steps, op.window.window_dilations, strict=True)),
+        x.strides[-1],
+    )
+    shape = (x.shape[0], *positions, *taps, x.shape[-1])
+    return strided(x, shape, strides)
+
+
+def _grouped(op: Convolution | DynamicConv, windows: Array, kernel: Array) -> Array:
+    """The result as batch, positions, feature, group by group of features or of the batch."""
+    groups, batches = op.feature_group_count, op.batch_group_count
+    spatial = kernel.ndim - 2
+    features, made = kernel.shape[-2:]
+    parts = groups * batches
+    batch, positions = windows.shape[0] // batches, windows.shape[1 : 1 + spatial]
+    taps = kernel.shape[:spatial]
+    # windows: group, batch, positions, taps, feature; kernel: group, taps * feature, made
+    if batches > 1:
+        windows = windows.reshape(batches, batch, *windows.shape[1:])
+    else:
+        windows = windows.reshape(*windows.shape[:-1], groups, features)
+        windows = np.moveaxis(windows, -2, 0)
+    matrix = kernel.reshape(*taps, features, parts, made // parts)
+    summed = prod(taps) * features
+    matrix = np.moveaxis(matrix, -2, 0).reshape(parts, summed, made // parts)
+    result = np.zeros((parts, batch, *positions, made // parts), kernel.dtype)
+    for part in _parts(windows, spatial) if result.size and summed else ():
+        rows = windows[part]
+        table = rows.reshape(parts, prod(rows.shape[1 : 2 + spatial]), summed)
+        result[part] = product(table, matrix, kernel.dtype).reshape(result[part].shape)
+    return np.moveaxis(result, 0, -2).reshape(batch, *positions, made)
+
+
+def _parts(windows: Array, spatial: int) -> list[tuple[slice, ...]]:
+    """Parts of the windows that are made matrices one after the other: whole ones if small."""
+    bytes_ = windows.size * windows.itemsize
+    if bytes_ <= _MOST_BYTES:
+        return [(slice(None),)]
+    every = slice(None)
+    batch = windows.shape[1]
+    if bytes_ // batch <= _MOST_BYTES or not spatial:
+        step = max(batch * _MOST_BYTES // bytes_, 1)
+        return [(every, slice(i, i + step)) for i in range(0, batch, step)]
+    rows = windows.shape[2]
+    step = max(batch * rows * _MOST_BYTES // bytes_, 1)
+    return [
+        (every, slice(i, i + 1), slice(j, j + step))
+        for i in range(batch)
+        for j in range(0, rows, step)
+    ]

@@ -1,0 +1,259 @@
+"""Indexed reads and writes, by the numbers of the elements in row-major order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any, Final
+
+import numpy as np
+
+from hloscope.interpreter.numbers.views import strided
+from hloscope.interpreter.ops.scattering import Targets, combine
+from hloscope.interpreter.registry import Kernel, Region, Site, evaluates
+from hloscope.interpreter.values import Array, EvaluationError, Value, dtype_of
+from hloscope.ir.types import TensorType, TupleType
+from hloscope.ops.base import Dims
+from hloscope.ops.gather_scatter import DynamicGather, Gather, Scatter, TorchIndexSelect
+
+_LARGEST: Final = (1 << 63) - 1
+
+Starts = dict[int, Array]
+"""Where slices start along those dimensions of the operand where it is not always at 0."""
+
+
+def _starts(indices: Array, axis: int, of: Dims, batching: Dims, of_indices: Dims) -> Starts:
+    """Starts by dimension of the operand, arrays that broadcast to that of the index vectors.
+
+    Args:
+        indices: The array of index vectors.
+        axis: The dimension of it that has the vectors' elements.
+        of: The dimension of the operand for each of these elements.
+        batching: Dimensions of the operand that go with dimensions of the indices.
+        of_indices: These dimensions.
+    """
+    if indices.dtype == np.uint64:
+        indices = np.minimum(indices, np.uint64(_LARGEST))
+    indices = indices.astype(np.int64, copy=False)
+    if axis == indices.ndim:
+        indices = indices[..., None]
+    vectors = indices.transpose([axis, *(d for d in range(indices.ndim) if d != axis)])
+    found = {d: vectors[i] for i, d in enumerate(of)}
+    rank = vectors.ndim - 1
+    for d, given in zip(batching, of_indices, strict=True):
+        place = given - (given > axis)
+        numbers = np.arange(indices.shape[given])
+        found[d] = numbers.reshape([-1 if i == place else 1 for i in range(rank)])
+    return found
+
+
+def _flat(value: Any, shape: Sequence[int]) -> Array:
+    """The elements of what is broadcast to a shape."""
+    if value.shape != tuple(shape):
+        value = np.broadcast_to(value, shape)
+    return value.reshape(-1)  # type: ignore[no-any-return]
+
+
+def _strides(sizes: Sequence[int]) -> list[int]:
+    """How many elements further the next one is along each dimension."""
+    return [prod(sizes[d + 1 :]) for d in range(len(sizes))]
+
+
+# -------------------------------------------------------------------------------------- gather
+
+
+def _gathering(op: Gather | DynamicGather, at: Site) -> Kernel:
+    """A kernel that takes the operand, the index vectors and the sizes of the slices."""
+    dropped = {*op.collapsed_slice_dims, *op.operand_batching_dims}
+    batches = at.result.rank - len(op.offset_dims)
+    order, batch, offset = [], iter(range(batches)), iter(range(batches, at.result.rank))
+    for d in range(at.result.rank):
+        order.append(next(offset) if d in op.offset_dims else next(batch))
+    in_order = order == sorted(order)
+
+    def kernel(value: Any, indices: Any, sizes: Dims) -> Value:
+        starts = _starts(
+            np.asarray(indices),
+            op.index_vector_dim,
+            op.start_index_map,
+            op.operand_batching_dims,
+            op.start_indices_batching_dims,
+        )
+        shape = tuple([s for d, s in enumerate(indices.shape) if d != op.index_vector_dim])
+        window = tuple([s for d, s in enumerate(sizes) if d not in dropped])
+        if 0 in shape or 0 in sizes:  # where no slice has elements, zeros, as in XLA
+            taken = np.zeros(shape + window, value.dtype)
+        else:
+            taken = _taken(np.asarray(value), starts, sizes, shape).reshape(shape + window)
+        return taken if in_order else taken.transpose(order)
+
+    return kernel
+
+
+def _taken(value: Array, starts: Starts, sizes: Dims, shape: Dims) -> Array:
+    """Slices of an array, one for each element of the starts, moved such that they are inside."""
+    for d, size in enumerate(sizes):
+        most = value.shape[d] - size
+        if most < 0:
+            raise EvaluationError(f"a slice of {size} of {value.shape[d]} elements")
+        if most == 0:
+            starts.pop(d, None)
+        elif d in starts:
+            starts[d] = np.minimum(np.maximum(starts[d], 0), most)
+    rank = value.ndim
+    block = rank  # from this dimension on, slices take all
+    while block and sizes[block - 1] == value.shape[block - 1]:
+        block -= 1
+    if not value.flags.c_contiguous or any(size != 1 for size in sizes[:block]):
+        counts = [n - size + 1 for n, size in zip(value.shape, sizes, strict=True)]
+        windows = strided(value, (*counts, *sizes), value.strides * 2)
+        if not starts:
+            return np.broadcast_to(windows[(0,) * rank], shape + sizes)
+        index = [starts.get(d, 0) for d in range(rank)]
+        found = windows[tuple(index)]
+        return np.broadcast_to(found, shape + sizes)
+    row: Any = np.int64(0)
+    for d, stride in enumerate(_strides(value.shape[:block])):
+        row = row + starts[d] * stride if d in starts else row
+    rows = value.reshape(prod(value.shape[:block]), prod(value.shape[block:]))
+    return rows.take(_flat(row, shape), axis=0)
+
+
+@evaluates(Gather)
+def _gather(op: Gather, at: Site) -> Kernel:
+    kernel, sizes = _gathering(op, at), op.slice_sizes
+    return lambda value, indices: kernel(value, indices, sizes)
+
+
+@evaluates(DynamicGather)
+def _dynamic_gather(op: DynamicGather, at: Site) -> Kernel:
+    gather = _gathering(op, at)
+    dropped = {*op.collapsed_slice_dims, *op.operand_batching_dims}
+
+    def kernel(value: Any, indices: Any, slice_sizes: Array) -> Value:
+        sizes = tuple(map(int, slice_sizes))
+        for d in dropped:
+            if sizes[d] > 1:
+                raise EvaluationError(f"slices of {sizes[d]} along dimension {d}, which is dropped")
+        return gather(value, indices, sizes)
+
+    return kernel
+
+
+@evaluates(TorchIndexSelect)
+def _torch_index_select(op: TorchIndexSelect, at: Site) -> Kernel:
+    """Rows by number along `dim`, for each place of the first `batch_dims` dimensions."""
+    dim, batches = op.dim, op.batch_dims
+
+    def kernel(value: Array, index: Array) -> Value:
+        op.selected_sizes(value.shape, index.shape)
+        if not value.shape[dim] and index.size:
+            raise EvaluationError("a slice of 1 of 0 elements")
+        if np.iscomplexobj(index):
+            raise EvaluationError("elements are not numbered by complex numbers")
+        index = np.clip(index.astype(np.int64), 0, max(value.shape[dim] - 1, 0))
+        apart = [
+            np.arange(size).reshape([-1 if i == d else 1 for i in range(index.ndim)])
+            for d, size in enumerate(value.shape[:batches])
+        ]
+        between = tuple(range(batches, dim))
+        order = (*range(batches), dim, *between, *range(dim + 1, value.ndim))
+        found: Array = value.transpose(order)[(*apart, index)]
+        back = [*range(batches), *(index.ndim + i for i in range(len(between)))]
+        back += range(batches, index.ndim)
+        back += range(index.ndim + len(between), found.ndim)
+        return found.transpose(back)
+
+    return kernel
+
+
+# ------------------------------------------------------------------------------------- scatter
+
+
+@evaluates(Scatter)
+def _scatter(op: Scatter, at: Site) -> Kernel:
+    """Updates in their order, those outside dropped.
+
+    StableHLO drops elements that are outside and goes through the updates in row-major order of
+    all their dimensions (spec `scatter`); XLA drops a window that is not wholly inside and takes
+    window after window (`ScatterExpander`).  That indices are unique is checked, not believed.
+    """
+    number = (len(at.ins.operands) - 1) // 2
+    dtypes = [dtype_of(t.element) for t in at.results if isinstance(t, TensorType)]
+    several = isinstance(at.ins.type, TupleType)
+
+    def kernel(regions: tuple[Region, ...], *values: Any) -> Value:
+        inputs, indices, updates = values[:number], values[number], values[number + 1 :]
+        targets, order = _targets(op, inputs[0], np.asarray(indices), updates[0])
+        results = [
+            np.array(x, t, order="C").reshape(targets.shape)
+            for x, t in zip(inputs, dtypes, strict=True)
+        ]
+        if updates[0].size and results[0].size:
+            length = targets.shape[1]
+            given = [
+                np.asarray(u).astype(t, copy=False).transpose(order).reshape(-1, length)
+                for u, t in zip(updates, dtypes, strict=True)
+            ]
+            combine(regions[0], results, targets, given)
+        found = tuple([r.reshape(v.shape) for r, v in zip(results, inputs, strict=True)])
+        return found if several else found[0]
+
+    return kernel
+
+
+def _targets(op: Scatter, value: Any, indices: Array, update: Any) -> tuple[Targets, list[int]]:
+    """Where the updates go.
+
+    Trailing dimensions of the operand that windows cover wholly are one row: it is rows that are
+    written to.
+
+    Returns:
+        The rows, in the order of the updates, and the order of the update's dimensions in which
+        those of a row are last.
+    """
+    dropped = {*op.inserted_window_dims, *op.input_batching_dims}
+    kept = [d for d in range(value.ndim) if d not in dropped]
+    axis_of = dict(zip(kept, op.update_window_dims, strict=True))
+    sizes = [update.shape[axis_of[d]] if d in axis_of else 1 for d in range(value.ndim)]
+    starts = _starts(
+        indices,
+        op.index_vector_dim,
+        op.scatter_dims_to_operand_dims,
+        op.input_batching_dims,
+        op.scatter_indices_batching_dims,
+    )
+    block = value.ndim
+    while block and block - 1 in axis_of and block - 1 not in starts:
+        if sizes[block - 1] != value.shape[block - 1]:
+            break
+        block -= 1
+    last = [axis_of[d] for d in range(block, value.ndim)]
+    batch = [d for d in range(update.ndim) if d not in op.update_window_dims]
+    first = [d for d in range(update.ndim) if d not in last]
+    if op.by_window:
+        first = [*batch, *(d for d in first if d not in batch)]
+    row: Any = np.int64(0)
+    inside: Any = np.True_
+    for d, stride in enumerate(_strides(value.shape[:block])):
+        coordinate: Any = 0
+        if d in starts:
+            coordinate = _placed(starts[d], batch, first)
+            if op.by_window:
+                inside = inside & (coordinate >= 0) & (coordinate <= value.shape[d] - sizes[d])
+        if sizes[d] != 1:
+            coordinate = coordinate + _placed(np.arange(sizes[d]), [axis_of[d]], first)
+        if d in starts and not op.by_window:
+            inside = inside & (coordinate >= 0) & (coordinate < value.shape[d])
+        row = row + coordinate * stride
+    shape = [update.shape[d] for d in first]
+    rows = _flat(row, shape)
+    keep = None if inside.all() else np.flatnonzero(_flat(inside, shape))
+    whole = prod(value.shape[:block]), prod(value.shape[block:])
+    return Targets(whole, rows if keep is None else rows[keep], keep), [*first, *last]
+
+
+def _placed(value: Array, dims: list[int], among: list[int]) -> Array:
+    """A view whose dimensions stand where their numbers, which ascend, are `among` others."""
+    sizes = dict(zip(dims, value.shape, strict=True))
+    return value.reshape([sizes.get(d, 1) for d in among])

@@ -1,0 +1,103 @@
+"""Reductions, scans, computations applied element by element."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hloscope.interpreter.ops.folding import MONOIDS, fold, lifted, reduced
+from hloscope.interpreter.registry import Kernel, Region, Site, evaluates
+from hloscope.interpreter.values import Array, Value, dtype_of
+from hloscope.ir.types import QuantizedType, TensorType, TupleType, Type
+from hloscope.ops.reduction import Map, Reduce, Scan
+
+
+def dtypes(types: tuple[Type, ...]) -> list[np.dtype[Any]]:
+    """The numpy types of results."""
+    return [dtype_of(t.element) for t in types if isinstance(t, TensorType)]
+
+
+def is_quantized(types: tuple[Type, ...]) -> bool:
+    """Are there quantized numbers, which every op rounds and clamps?"""
+    return any(isinstance(t, TensorType) and isinstance(t.element, QuantizedType) for t in types)
+
+
+def one_or_all(at: Site, values: tuple[Value, ...]) -> Value:
+    """The value of an instruction that has these results."""
+    return values if isinstance(at.ins.type, TupleType) else values[0]
+
+
+def _as(kinds: list[np.dtype[Any]], values: tuple[Array, ...]) -> list[Array]:
+    """Values of other types: accumulators may have wider ones than what they are given."""
+    return [x.astype(t, copy=False) for x, t in zip(values, kinds, strict=True)]
+
+
+@evaluates(Reduce)
+def _reduce(op: Reduce, at: Site) -> Kernel:
+    axes = tuple(sorted(op.dimensions))
+    kinds = dtypes(at.results)
+    number = len(kinds)
+    may_regroup = number == 1 and bool(axes) and not is_quantized(at.results)
+
+    def kernel(regions: tuple[Region, ...], *operands: Array) -> Value:
+        (body,) = regions
+        inputs = _as(kinds, operands[:number])
+        inits = tuple(_as(kinds, operands[number:]))
+        if may_regroup and body.monoid in MONOIDS:
+            total = reduced(body.monoid, inputs[0], axes, inits[0])
+            if total is not None:
+                return one_or_all(at, (total,))
+        kept = [d for d in range(inputs[0].ndim) if d not in axes]
+        shape = [inputs[0].shape[d] for d in kept]
+        count = int(np.prod([inputs[0].shape[d] for d in axes], dtype=np.int64))
+        rows = tuple([x.transpose(*axes, *kept).reshape(count, *shape) for x in inputs])
+        return one_or_all(at, fold(body, inits, rows))
+
+    return kernel
+
+
+@evaluates(Map)
+def _map(op: Map, at: Site) -> Kernel:
+    kinds = dtypes(at.results)
+
+    def kernel(regions: tuple[Region, ...], *inputs: Array) -> Value:
+        return lifted(regions[0], kinds)(*inputs)[0]
+
+    return kernel
+
+
+@evaluates(Scan)
+def _scan(op: Scan, at: Site) -> Kernel:
+    """One step after the other along the dimension, on whole slices."""
+    axis, number = op.scan_dimension, len(at.ins.operands) - op.num_carries
+    results = at.results
+    outputs = results[: len(results) - op.num_carries]
+    kinds = dtypes(outputs)
+
+    def kernel(regions: tuple[Region, ...], *operands: Array) -> Value:
+        (body,) = regions
+        inputs = [np.moveaxis(x, axis, 0) for x in operands[:number]]
+        state: tuple[Value, ...] = operands[number:]
+        count = len(inputs[0]) if inputs else op.scan_dim_size or 0
+        made: list[list[Value]] = [[] for _ in outputs]
+        steps = range(count - 1, -1, -1) if op.is_reverse else range(count)
+        for k in steps:
+            values = body(*[x[k] for x in inputs], *state)
+            for parts, value in zip(made, values, strict=False):
+                parts.append(value)
+            state = values[len(outputs) :]
+        stacked = [
+            _stack(parts[::-1] if op.is_reverse else parts, axis, t, kind)
+            for parts, t, kind in zip(made, outputs, kinds, strict=True)
+        ]
+        return one_or_all(at, (*stacked, *state))
+
+    return kernel
+
+
+def _stack(parts: list[Any], axis: int, type_: Type, kind: np.dtype[Any]) -> Array:
+    if parts:
+        return np.stack(parts, axis)
+    assert isinstance(type_, TensorType)
+    return np.zeros([size or 0 for size in type_.sizes], kind)

@@ -1,0 +1,327 @@
+"""Constants, and ops that move elements without computing.
+
+What can be is a view: broadcasts repeat nothing, transposes and slices copy nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any, Final
+
+import numpy as np
+
+from hloscope.errors import UnsupportedError
+from hloscope.interpreter.numbers.bits import packed_bits, rebit
+from hloscope.interpreter.registry import Kernel, Site, evaluates
+from hloscope.interpreter.values import Array, EvaluationError, Value, dtype_of
+from hloscope.ir.types import Layout, TensorType, TupleType, Type
+from hloscope.ops.base import Dims
+from hloscope.ops.shape import (
+    Bitcast,
+    BitcastConvert,
+    Broadcast,
+    BroadcastInDim,
+    Concatenate,
+    Constant,
+    Iota,
+    Pad,
+    Reshape,
+    Reverse,
+    Transpose,
+)
+
+_SMALL: Final = 4096
+"""Arrays of at most so many elements are filled rather than broadcast, which is faster."""
+
+
+def _once(make: Callable[[], Value]) -> Kernel:
+    """A kernel without operands, whose value is made when it is first asked for."""
+    value: Value | None = None
+
+    def kernel() -> Value:
+        nonlocal value
+        if value is None:
+            value = make()
+        return value
+
+    return kernel
+
+
+@evaluates(Constant)
+def _constant(op: Constant, at: Site) -> Kernel:
+    return _once(lambda: _of_type(op.literal.array(at.ins.type), at.ins.type))
+
+
+def _of_type(value: Any, type_: Type) -> Value:
+    """Arrays without dimensions as numpy's scalars, with which it computes faster."""
+    if isinstance(type_, TupleType):
+        return tuple(map(_of_type, value, type_.elements))
+    assert isinstance(type_, TensorType)
+    array = value.astype(dtype_of(type_.element), copy=False)
+    return array if array.shape else array[()]  # type: ignore[no-any-return]
+
+
+@evaluates(Iota)
+def _iota(op: Iota, at: Site) -> Kernel:
+    sizes, dtype = known_sizes(at.result), dtype_of(at.result.element)
+    return _once(lambda: iota(sizes, op.iota_dimension, dtype))
+
+
+def iota(sizes: Sequence[int], dimension: int, dtype: Any) -> Array:
+    """The array of the numbers of its elements along a dimension."""
+    if 0 in sizes:
+        return np.empty(sizes, dtype)
+    size = sizes[dimension]
+    if dtype.kind == "f" and dtype.itemsize >= 4:
+        numbers = np.arange(size, dtype=dtype)
+    else:
+        numbers = np.arange(size).astype(dtype)
+    return np.broadcast_to(spread(numbers, (dimension,), len(sizes)), tuple(sizes))
+
+
+def known_sizes(type_: TensorType) -> Dims:
+    """The sizes of a type.
+
+    Raises:
+        EvaluationError: It leaves some open.
+    """
+    if not type_.is_static:
+        raise EvaluationError("the size of the result is not known")
+    return type_.shape
+
+
+def spread(value: Array, dims: Dims, rank: int) -> Array:
+    """A view with dimensions of size 1 put in, such that dimension `i` becomes `dims[i]`."""
+    order = sorted(range(len(dims)), key=dims.__getitem__)
+    if order != list(range(len(dims))):
+        value = value.transpose(order)
+    shape = [1] * rank
+    for i, size in zip(order, value.shape, strict=True):
+        shape[dims[i]] = size
+    return value.reshape(shape)
+
+
+def broadcast(value: Array, dims: Dims, sizes: Sequence[int]) -> Array:
+    """`value` along `dims` of an array of the given sizes, repeated along the others."""
+    sizes = tuple(sizes)
+    apart = spread(value, dims, len(sizes))
+    if apart.shape == sizes:
+        return apart
+    if prod(sizes) > _SMALL:
+        return np.broadcast_to(apart, sizes)
+    whole = np.empty(sizes, value.dtype)
+    whole[...] = apart
+    return whole
+
+
+@evaluates(BroadcastInDim)
+def _broadcast_in_dim(op: BroadcastInDim, at: Site) -> Kernel:
+    (operand,), result = at.operands, at.result
+    dims, dtype = op.broadcast_dimensions, dtype_of(result.element)
+    assert isinstance(operand, TensorType)
+    if dtype_of(operand.element) != dtype:  # HLO may mix widths of floats
+        return lambda x: broadcast(x.astype(dtype), dims, _given(result, dims, x.shape))
+    if not (operand.is_static and result.is_static):
+        return lambda x: broadcast(x, dims, _given(result, dims, x.shape))
+    shape, apart = result.shape, [1] * result.rank
+    for d, size in zip(dims, operand.shape, strict=True):
+        apart[d] = size
+    if list(dims) != sorted(dims):
+        return lambda x: broadcast(x, dims, shape)
+    if tuple(apart) == shape:
+        return lambda x: x.reshape(shape)
+    if prod(shape) > _SMALL:
+        return lambda x: np.broadcast_to(x.reshape(apart), shape)
+
+    def fill(value: Any) -> Value:
+        whole = np.empty(shape, dtype)
+        whole[...] = value.reshape(apart)
+        return whole
+
+    return fill
+
+
+def _given(result: TensorType, dims: Dims, of_operand: Dims) -> list[int]:
+    """Sizes of the result, those that are not known taken from the operand, else from bounds."""
+    found = dict(zip(dims, of_operand, strict=True))
+    bounds = result.bounds or (None,) * result.rank
+    sizes = [
+        found.get(d, bound) if size is None else size
+        for d, (size, bound) in enumerate(zip(result.sizes, bounds, strict=True))
+    ]
+    if None in sizes:
+        raise EvaluationError("the sizes of the result do not follow from the operand")
+    return [size for size in sizes if size is not None]
+
+
+@evaluates(Broadcast)
+def _broadcast(op: Broadcast, at: Site) -> Kernel:
+    before, number = op.broadcast_sizes, len(op.broadcast_sizes)
+
+    def kernel(value: Any) -> Value:
+        dims = tuple(range(number, number + value.ndim))
+        return broadcast(value, dims, (*before, *value.shape))
+
+    return kernel
+
+
+@evaluates(Reshape)
+def _reshape(op: Reshape, at: Site) -> Kernel:
+    sizes = at.result.sizes
+    if None in sizes:
+        bounds = at.result.bounds or (None,) * len(sizes)
+        return lambda x: reshaped(x, _open_sizes(sizes, bounds, x.size))
+    shape = at.result.shape
+    if prod(shape) <= _SMALL:
+        return lambda x: x.reshape(shape)
+    return lambda x: reshaped(x, shape)
+
+
+def reshaped(value: Array, sizes: Sequence[int]) -> Array:
+    """The elements under other sizes; those of a splat stay one."""
+    if any(value.strides) or not value.size or prod(sizes) != value.size:
+        return value.reshape(sizes)
+    return np.broadcast_to(value[(0,) * value.ndim], tuple(sizes))
+
+
+def _open_sizes(
+    sizes: Sequence[int | None], bounds: Sequence[int | None], count: int
+) -> tuple[int, ...]:
+    """Sizes of `count` elements: one that is open follows from the others, several from bounds."""
+    if sum(s is None for s in sizes) > 1:
+        full = [b if s is None else s for s, b in zip(sizes, bounds, strict=True)]
+        if None in full or prod(s for s in full if s is not None) != count:
+            raise EvaluationError("the sizes of the result do not follow from the operand")
+        return tuple(s for s in full if s is not None)
+    rest = prod(s for s in sizes if s is not None)
+    return tuple(count // max(rest, 1) if s is None else s for s in sizes)
+
+
+@evaluates(Transpose)
+def _transpose(op: Transpose, at: Site) -> Kernel:
+    permutation = op.permutation
+    if list(permutation) == sorted(permutation):
+        return lambda x: x
+    return lambda x: x.transpose(permutation)
+
+
+@evaluates(Reverse)
+def _reverse(op: Reverse, at: Site) -> Kernel:
+    backwards = set(op.dimensions)
+    index = tuple(slice(None, None, -1 if d in backwards else None) for d in range(at.result.rank))
+    return lambda x: x[index]
+
+
+@evaluates(Concatenate)
+def _concatenate(op: Concatenate, at: Site) -> Kernel:
+    axis, dtype = op.dimension, dtype_of(at.result.element)
+    if len(at.ins.operands) == 1:
+        return lambda x: x
+    types = [t.element for t in at.operands if isinstance(t, TensorType)]
+    if any(dtype_of(t) != dtype for t in types):  # HLO may mix widths of floats
+        return lambda *parts: np.concatenate([x.astype(dtype) for x in parts], axis)
+    return lambda *parts: np.concatenate(parts, axis)
+
+
+# ------------------------------------------------------------------------------------- padding
+
+
+@evaluates(Pad)
+def _pad(op: Pad, at: Site) -> Kernel:
+    amounts = op.edge_padding_low, op.edge_padding_high, op.interior_padding
+    operand, dtype = at.operands[0], dtype_of(at.result.element)
+    assert isinstance(operand, TensorType)
+    if dtype_of(operand.element) != dtype:  # HLO may mix widths of floats
+        return lambda x, value: pad(x.astype(dtype), value, *amounts)
+    if not any(map(any, amounts)):
+        return lambda x, _: x
+    return lambda x, value: pad(x, value, *amounts)
+
+
+def pad(
+    value: Array, padding: Array, low: Sequence[int], high: Sequence[int], interior: Sequence[int]
+) -> Array:
+    """The array with `padding` before, behind and between its elements; negative amounts cut.
+
+    >>> pad(np.array([1, 2, 3]), np.array(0), [-1], [1], [1]).tolist()
+    [0, 2, 0, 3, 0]
+    """
+    source, target, sizes = [], [], []
+    for size, before, after, between in zip(value.shape, low, high, interior, strict=True):
+        step = between + 1
+        whole = before + size + max(size - 1, 0) * between + after
+        if whole < 0:
+            raise EvaluationError(f"padding makes the size {whole} of {size}")
+        first = -(before // step) if before < 0 else 0
+        last = min(size - 1, (whole - 1 - before) // step)
+        count = max(last - first + 1, 0)
+        source.append(slice(first, first + count))
+        start = max(before + first * step, 0)
+        target.append(slice(start, start + max(count * step - between, 0), step))
+        sizes.append(whole)
+    if not any(interior) and max((*low, *high), default=0) <= 0:
+        return value[tuple(source)]
+    result = np.empty(sizes, value.dtype)
+    result[...] = padding
+    result[tuple(target)] = value[tuple(source)]
+    return result
+
+
+# ------------------------------------------------------------------------------------- bitcasts
+
+
+@evaluates(BitcastConvert)
+def _bitcast_convert(op: BitcastConvert, at: Site) -> Kernel:
+    (operand,), result = at.operands, at.result
+    assert isinstance(operand, TensorType)
+    old, new = (packed_bits(t.element, 1) for t in (operand, result))
+    if not _fits(operand, old, result, new):  # a boolean of HLO is a byte
+        old, new = (packed_bits(t.element, 8) for t in (operand, result))
+    dtype = dtype_of(result.element)
+    if old == new:
+        return lambda x: rebit(x, old, new, dtype)
+    if old > new:
+        return lambda x: rebit(x[..., None], old, new, dtype)
+    return lambda x: rebit(x, old, new, dtype)[..., 0]
+
+
+def _fits(operand: TensorType, old: int, result: TensorType, new: int) -> bool:
+    """Is a last dimension added or dropped exactly where the width differs, and of that size?"""
+    if operand.rank == result.rank:
+        return old == new
+    wide, narrow = (old, new) if operand.rank < result.rank else (new, old)
+    last = (operand if operand.rank > result.rank else result).sizes[-1]
+    return wide > narrow and last in (None, wide // narrow)
+
+
+@evaluates(Bitcast)
+def _bitcast(op: Bitcast, at: Site) -> Kernel:
+    """The elements in the order of memory are the same bits.
+
+    Tiles do not count, as in XLA's own evaluator, which keeps none.
+    """
+    (operand,), result = at.operands, at.result
+    if not isinstance(operand, TensorType):
+        raise UnsupportedError("a bitcast between tuples cannot be evaluated")
+    shape, dtype = known_sizes(result), dtype_of(result.element)
+    order, back = _major_to_minor(operand.layout, operand.rank), [0] * result.rank
+    of_result = _major_to_minor(result.layout, result.rank)
+    for place, d in enumerate(of_result):
+        back[d] = place
+    memory = tuple(shape[d] for d in of_result)
+    old, new = packed_bits(operand.element, 8), packed_bits(result.element, 8)
+    if old != new and operand.is_static and operand.num_elements == result.num_elements:
+        raise UnsupportedError("a bitcast between floats of different precision is not evaluated")
+    if dtype_of(operand.element) == dtype:
+        return lambda x: reshaped(x.transpose(order), memory).transpose(back)
+
+    def kernel(value: Any) -> Value:
+        flat = rebit(value.transpose(order).reshape(-1), old, new, dtype)
+        return flat.reshape(memory).transpose(back)
+
+    return kernel
+
+
+def _major_to_minor(layout: Layout | None, rank: int) -> Dims:
+    return tuple(range(rank)) if layout is None else layout.major_to_minor

@@ -1,0 +1,192 @@
+"""Sorting by comparators.
+
+A comparator that compares one key of each side (or several, one after the other), as `a < b` and
+JAX's do, is read as what it computes the keys from (`sort_keys`); numpy sorts those.  Any other one
+is applied to whole arrays by a merge sort, in `log2(n)**2 / 2` calls; one that is no order at all
+(it may see NaNs) to one pair at a time.  All of them are stable.
+Source: StableHLO spec `sort`.
+"""
+
+from __future__ import annotations
+
+from functools import cmp_to_key
+from typing import Any, Final
+
+import numpy as np
+
+from hloscope.interpreter.numbers.floats import total_order
+from hloscope.interpreter.ops.folding import Lifted, computing, lifted
+from hloscope.interpreter.ops.reduction import one_or_all
+from hloscope.interpreter.ops.sort_keys import SortKey, sort_keys
+from hloscope.interpreter.registry import Kernel, Region, Site, evaluates
+from hloscope.interpreter.values import Array, EvaluationError, Value, dtype_of
+from hloscope.ir.types import TensorType
+from hloscope.ops.reduction import Sort, TopK
+
+_PRED: Final = np.dtype(bool)
+_FLOATS: Final = tuple(map(np.dtype, ("float16", "float32", "float64")))
+_LOW: Final = (1 << 32) - 1
+
+
+def sortable(x: Array) -> Array:
+    """Integers in the order of the values: both zeros are equal, NaNs come last.
+
+    >>> sortable(np.array([1.0, -2.0, np.nan, -0.0])).argsort().tolist()
+    [1, 3, 0, 2]
+    """
+    x = x.astype(computing(x.dtype), copy=False)
+    if x.dtype.kind == "b":
+        return x.view(np.uint8)
+    if x.dtype.kind != "f":
+        return x
+    return np.asarray(total_order(x.dtype)(np.where(np.isnan(x), np.nan, x + 0).astype(x.dtype)))
+
+
+def order_of(keys: list[Array], axis: int) -> Array:
+    """The stable order of the lines along an axis by keys of integers, the first one first."""
+    if len(keys) > 1:
+        return np.lexsort(keys[::-1], axis)
+    (key,) = keys
+    count = key.shape[axis]
+    if key.dtype.itemsize > 4 or count > _LOW:
+        return np.argsort(key, axis, kind="stable")
+    if key.dtype == np.uint32:  # as signed numbers of the same order
+        key = (key ^ np.uint32(1 << 31)).view(np.int32)
+    shape = [1] * key.ndim
+    shape[axis] = count
+    packed = key.astype(np.int64) << 32
+    packed |= np.arange(count).reshape(shape)
+    packed.sort(axis)
+    packed &= _LOW
+    return packed
+
+
+@evaluates(Sort)
+def _sort(op: Sort, at: Site) -> Kernel:
+    keys = sort_keys(at.ins.calls[0], at.world)
+
+    def kernel(regions: tuple[Region, ...], *operands: Array) -> Value:
+        axis = op.dimension % max(operands[0].ndim, 1)
+        if operands[0].ndim == 0 or operands[0].shape[axis] < 2:
+            return one_or_all(at, operands)
+        if len(operands) == 1 and len(keys) == 1 and (whole := _sorted(keys[0], *operands, axis)):
+            return one_or_all(at, whole)
+        if keys:
+            order = order_of([_integers(k, operands) for k in keys], axis)
+        else:
+            order = _merged(regions[0], operands, axis)
+        return one_or_all(at, tuple([np.take_along_axis(x, order, axis) for x in operands]))
+
+    return kernel
+
+
+def _integers(key: SortKey, operands: tuple[Array, ...]) -> Array:
+    values = np.broadcast_to(np.asarray(key.compute(operands)), operands[0].shape)
+    ordered = total_order(values.dtype)(values) if key.is_total else sortable(values)
+    return ~ordered if key.is_descending else ordered
+
+
+def _sorted(key: SortKey, x: Array, axis: int) -> tuple[Array, ...]:
+    """The one operand sorted, where equal values are the same; otherwise nothing."""
+    if key.operand is None:
+        return ()
+    if key.is_total and x.dtype in _FLOATS:
+        ints = np.sort(total_order(x.dtype)(x), axis)
+        size = np.iinfo(ints.dtype).max
+        result = (ints ^ ((ints >> (8 * ints.itemsize - 1)) & size)).view(x.dtype)
+    elif x.dtype.kind in "biu":
+        result = np.sort(x, axis)
+    else:
+        return ()
+    return (np.flip(result, axis) if key.is_descending else result,)
+
+
+# ------------------------------------------------------------------------------ any comparator
+
+
+def _merged(region: Region, operands: tuple[Array, ...], axis: int) -> Array:
+    """The order by a comparator, from merges of longer and longer blocks, all at once."""
+    less = lifted(region, (_PRED,))
+    values = [np.moveaxis(x, axis, 0) for x in operands]
+    shape = values[0].shape
+    lines = [x.reshape(shape[0], -1) for x in values]
+    order = np.broadcast_to(np.arange(shape[0])[:, None], lines[0].shape)
+    width = 1
+    while width < shape[0]:
+        places = _places(less, [np.take_along_axis(x, order, 0) for x in lines], width)
+        merged = np.full_like(order, -1)
+        np.put_along_axis(merged, places, order, 0)
+        if (merged < 0).any():
+            order = _one_by_one(region, lines)
+            break
+        order = merged
+        width *= 2
+    return np.moveaxis(order.reshape(shape), 0, axis)
+
+
+def _places(less: Lifted, lines: list[Array], width: int) -> Array:
+    """Where every element goes when neighbouring blocks of this width, sorted ones, are merged.
+
+    It is its index plus the number of elements of the other block that go before it: those less
+    than one of the left block, and those one of the right block is not less than.
+    """
+    count = len(lines[0])
+    index = np.arange(count)[:, None]
+    is_left = index // width % 2 == 0
+    other = np.where(is_left, index // width + 1, index // width - 1) * width
+    size = np.clip(count - other, 0, width)
+    low = np.zeros(lines[0].shape, np.int64)
+    high = np.broadcast_to(size, low.shape)
+    while (open_ := low < high).any():
+        middle = (low + high) // 2
+        probe = np.minimum(other + middle, count - 1)
+        arguments = []
+        for x in lines:
+            there = np.take_along_axis(x, probe, 0)
+            arguments += [np.where(is_left, there, x), np.where(is_left, x, there)]
+        (found,) = less(*arguments)
+        before = (found == is_left) & open_
+        low = np.where(before, middle + 1, low)
+        high = np.where(open_ & ~before, middle, high)
+    own = index - np.where(is_left, 0, width)
+    return own + low
+
+
+def _one_by_one(region: Region, lines: list[Array]) -> Array:
+    order: Array = np.empty(lines[0].shape, np.int64)
+    for line in range(order.shape[1]):
+
+        def compare(i: int, j: int, line: int = line) -> int:
+            pairs: list[Any] = [x[k, line] for x in lines for k in (i, j)]
+            return -1 if region(*pairs)[0] else 0
+
+        order[:, line] = _stable(order.shape[0], compare)
+    return order
+
+
+def _stable(count: int, compare: Any) -> list[int]:
+    return sorted(range(count), key=cmp_to_key(compare))
+
+
+# --------------------------------------------------------------------------------------- top_k
+
+
+@evaluates(TopK)
+def _top_k(op: TopK, at: Site) -> Kernel:
+    """NaNs are greater than all numbers; of equal elements the first one comes first."""
+    values, indices = tuple(at.results)
+    assert isinstance(values, TensorType)
+    assert isinstance(indices, TensorType)
+    is_float = values.element.kind == "float"
+    total = total_order(dtype_of(values.element)) if is_float else sortable
+    kind = dtype_of(indices.element)
+
+    def kernel(x: Array) -> Value:
+        if x.dtype.kind == "c":
+            raise EvaluationError("complex numbers have no order")
+        keys = np.asarray(total(x))
+        order = order_of([~keys if op.largest else keys], x.ndim - 1)
+        first = order[..., : op.k]
+        return np.take_along_axis(x, first, -1), first.astype(kind)
+
+    return kernel

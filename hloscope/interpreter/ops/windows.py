@@ -1,0 +1,225 @@
+"""Ops over sliding windows: `reduce_window`, `select_and_scatter`.
+
+All windows are handled at once: one tap of all of them is a strided view of the padded operand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hloscope.interpreter.memory import claim
+from hloscope.interpreter.ops.folding import MONOIDS, Arrays, Lifted, is_narrow, lifted
+from hloscope.interpreter.ops.reduction import dtypes, is_quantized, one_or_all
+from hloscope.interpreter.registry import Kernel, Region, Site, evaluates
+from hloscope.interpreter.values import Array, Value
+from hloscope.ops.windows import ReduceWindow, SelectAndScatter, Window
+
+_MOST_TAPS = 128
+"""Most taps that are folded one after the other where the order changes the result."""
+_CALL = 4000
+"""Elements that are computed in the time of one call."""
+
+
+def padded(
+    x: Array, fill: Any, padding: Sequence[tuple[int, int]], dilations: Sequence[int]
+) -> Array:
+    """The array with elements spread and `fill` between and around; negative padding cuts.
+
+    >>> padded(np.array([1, 2, 3]), 0, [(1, -1)], [2]).tolist()
+    [0, 1, 0, 2, 0]
+    """
+    if all(p == (0, 0) for p in padding) and all(d == 1 for d in dilations):
+        return x
+    shape, into, out_of = [], [], []
+    for size, (low, high), step in zip(x.shape, padding, dilations, strict=True):
+        length = max(low + high + ((size - 1) * step + 1 if size else 0), 0)
+        first = max(-(low // step), 0)
+        last = min(size, (length - 1 - low) // step + 1)
+        number = max(last - first, 0)
+        start = low + first * step
+        shape.append(length)
+        into.append(slice(start, start + number * step, step) if number else slice(0, 0))
+        out_of.append(slice(first, first + number))
+    claim(prod(shape) * x.itemsize, "a padded operand")
+    result = np.full(shape, fill, x.dtype)
+    result[tuple(into)] = x[tuple(out_of)]
+    return result
+
+
+def counts(window: Window, shape: Sequence[int]) -> tuple[int, ...]:
+    """Numbers of window positions over an array of this shape."""
+    return tuple(window.positions(d, size) for d, size in enumerate(shape))
+
+
+class _Slide(NamedTuple):
+    """A window that moves along one axis: taps, their distance, step, positions."""
+
+    taps: int
+    dilation: int
+    stride: int
+    positions: int
+
+    def at(self, tap: int) -> slice:
+        """What one tap of all positions touches."""
+        start = tap * self.dilation
+        return slice(start, start + (self.positions - 1) * self.stride + 1, self.stride)
+
+
+def _slides(window: Window, positions: Sequence[int]) -> list[_Slide]:
+    return [
+        _Slide(*entry)
+        for entry in zip(
+            window.sizes, window.window_dilations, window.strides, positions, strict=True
+        )
+    ]
+
+
+@evaluates(ReduceWindow)
+def _reduce_window(op: ReduceWindow, at: Site) -> Kernel:
+    window = op.window
+    kinds = dtypes(at.results)
+    number = len(kinds)
+    taps = prod(window.sizes)
+    in_order = is_quantized(at.results)
+
+    def kernel(regions: tuple[Region, ...], *operands: Array) -> Value:
+        (region,) = regions
+        inits = [v.astype(t, copy=False) for v, t in zip(operands[number:], kinds, strict=True)]
+        positions = counts(window, operands[0].shape)
+        starts = tuple([np.broadcast_to(v, positions) for v in inits])
+        if 0 in positions:
+            return one_or_all(at, starts)
+        items = tuple(
+            [
+                padded(x.astype(t, copy=False), v, window.padding, window.base_dilations)
+                for x, t, v in zip(operands[:number], kinds, inits, strict=True)
+            ]
+        )
+        body = lifted(region, kinds)
+        slides = _slides(window, positions)
+        few = taps <= _MOST_TAPS and not _any_order(region, kinds[0])
+        if few or in_order or not region.is_elementwise or _needs_order(region, kinds[0]):
+            for tap in product(*[range(s.taps) for s in slides]):
+                place = tuple([s.at(k) for s, k in zip(slides, tap, strict=True)])
+                starts = body(*starts, *[x[place] for x in items])
+            return one_or_all(at, starts)
+        for axis in reversed(range(len(slides))):
+            items = _along(body, items, axis, slides[axis])
+        return one_or_all(at, body(*starts, *items))
+
+    return kernel
+
+
+def _any_order(region: Region, kind: np.dtype[Any]) -> bool:
+    """Is the result the same in any order?"""
+    name = region.monoid
+    return name in ("maximum", "minimum") or (name in MONOIDS and kind.kind in "biu")
+
+
+def _needs_order(region: Region, kind: np.dtype[Any]) -> bool:
+    """Is it a sum or product whose every step rounds much?"""
+    return region.monoid in ("add", "multiply") and is_narrow(kind)
+
+
+def _along(body: Lifted, items: Arrays, axis: int, slide: _Slide) -> Arrays:
+    """Fold the windows along one axis, in order: tap by tap, or by doubling if that is less work.
+
+    Doubling: windows of 1, 2, 4, … taps at all positions; any window consists of some of them.
+    """
+    before = (slice(None),) * axis
+    length = items[0].shape[axis]
+    lines = max(items[0].size // max(length, 1), 1)
+    doublings = 2 * (slide.taps.bit_length() - 1) * (_CALL + lines * length)
+    if (slide.taps - 1) * (_CALL + lines * slide.positions) <= doublings:
+        totals = tuple([x[(*before, slide.at(0))] for x in items])
+        for tap in range(1, slide.taps):
+            totals = body(*totals, *[x[(*before, slide.at(tap))] for x in items])
+        return totals
+    found: Arrays = ()
+    taken, wide = 0, 1
+    while True:
+        if slide.taps & wide:
+            part = tuple([x[(*before, slide.at(taken))] for x in items])
+            found = body(*found, *part) if found else part
+            taken += wide
+        if taken == slide.taps:
+            return found
+        step = wide * slide.dilation
+        here, there = (*before, slice(None, -step)), (*before, slice(step, None))
+        items = body(*[x[here] for x in items], *[x[there] for x in items])
+        wide *= 2
+
+
+@evaluates(SelectAndScatter)
+def _select_and_scatter(op: SelectAndScatter, at: Site) -> Kernel:
+    """First every window selects a tap; then tap by tap the source is scattered to the elements.
+
+    The windows of one tap select different elements; the last tap of an element belongs to its
+    first window, so taps are taken backwards.  Padding is never selected.
+    """
+    window = op.window
+    kinds = dtypes(at.results)
+
+    def kernel(regions: tuple[Region, ...], operand: Array, source: Array, init: Array) -> Value:
+        select = lifted(regions[0], (np.dtype(bool),))
+        scatter = lifted(regions[1], kinds)
+        nothing = ((0, 0),) * operand.ndim
+        result = np.array(np.broadcast_to(init.astype(kinds[0]), operand.shape))
+        if 0 in source.shape:
+            return result
+        values = padded(operand, operand.dtype.type(0), window.padding, window.base_dilations)
+        inside = np.ones(operand.shape, bool)
+        inside = padded(inside, False, window.padding, window.base_dilations)
+        sums = padded(result, init, window.padding, window.base_dilations)
+        sums = np.array(sums)
+        slides = _slides(window, source.shape)
+        taps = list(product(*[range(s.taps) for s in slides]))
+        places = [tuple([s.at(k) for s, k in zip(slides, tap, strict=True)]) for tap in taps]
+        chosen = np.full(source.shape, -1)
+        best = np.zeros(source.shape, operand.dtype)
+        for number, place in enumerate(places):
+            candidate, valid = values[place], inside[place]
+            (kept,) = select(best, candidate)
+            taken = valid & ((chosen < 0) | ~kept)
+            best = np.where(taken, candidate, best)
+            chosen = np.where(taken, number, chosen)
+        source = source.astype(kinds[0], copy=False)
+        for number, place in reversed(list(enumerate(places))):
+            mask = chosen == number
+            if mask.any():
+                (total,) = scatter(sums[place], source)
+                sums[place] = np.where(mask, total, sums[place])
+        if window.padding == nothing:
+            return sums
+        return unpadded(sums, result, window.padding, window.base_dilations)
+
+    return kernel
+
+
+def unpadded(
+    sums: Array,
+    result: Array,
+    padding: Sequence[tuple[int, int]],
+    dilations: Sequence[int],
+) -> Array:
+    """`result` with its elements taken back out of a padded array; those cut keep their value.
+
+    >>> unpadded(np.array([9, 1, 9, 2, 9]), np.array([0, 0, 7]), [(1, -1)], [2]).tolist()
+    [1, 2, 7]
+    """
+    into, out_of = [], []
+    for size, length, (low, _), step in zip(
+        result.shape, sums.shape, padding, dilations, strict=True
+    ):
+        first = max(-(low // step), 0)
+        number = max(min(size, (length - 1 - low) // step + 1) - first, 0)
+        start = low + first * step
+        into.append(slice(first, first + number))
+        out_of.append(slice(start, start + number * step, step) if number else slice(0, 0))
+    result[tuple(into)] = sums[tuple(out_of)]
+    return result

@@ -1,0 +1,1 @@
+"""MLIR as text: tokens, reader, printer, pretty forms."""

@@ -1,0 +1,335 @@
+"""The language in which pretty forms are written: the text itself, with places in it.
+
+` %operand, dims = <dims broadcast_dimensions><attrs> : <function>` is what stands after the
+op's name.  It is written as it stands, spaces included; a reader looks at words and punctuation
+only.  The places:
+
+    %name           one operand
+    %name*          any number of operands, with commas between them
+    %name*,         the same with a comma after each
+    <word …>        a directive: an attribute or types (`directives`)
+    (?…?)           there only if its attribute is set; begins with punctuation or a word
+
+A row gives both directions and is compiled when its op is first met.
+
+Source of what the rows say: the forms of `StablehloOps.td` and the other dialects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import field, replace
+from typing import Final, TypeAlias
+
+from hloscope.ir.types import Type
+from hloscope.lazy import dataclass, pattern
+from hloscope.mlir.attributes import (
+    Attribute,
+    DenseArrayAttr,
+    EnumAttr,
+    FloatAttr,
+    IntegerAttr,
+    StructAttr,
+)
+from hloscope.mlir.ir import Operation
+from hloscope.mlir.text.asm import AsmParser, AsmPrinter, Form, State, UnfitError, Use
+
+
+@dataclass(slots=True)
+class Reading:
+    """An op that is being read.
+
+    Attributes:
+        parser: Where it stands.
+        state: What is known of the op.
+        uses: Its operands so far.
+        types: Their types so far.
+    """
+
+    parser: AsmParser
+    state: State
+    uses: list[Use] = field(default_factory=list)
+    types: list[Type] = field(default_factory=list)
+
+    def finish(self, at: int) -> None:
+        """Look up the operands; `at` is where the form begins, for messages."""
+        uses, types = self.uses, self.types
+        if len(uses) != len(types):
+            self.parser.fail(
+                "number of operands and types do not match: "
+                f"got {len(uses)} operands and {len(types)} types",
+                uses[0].at if uses else at,
+            )
+        resolve, state = self.parser.resolve, self.state
+        for use, type in zip(uses, types, strict=True):
+            resolve(use, type, state)
+
+
+ReadPart: TypeAlias = Callable[[Reading], None]
+WritePart: TypeAlias = Callable[[AsmPrinter, Operation], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """An attribute that a form writes.
+
+    Attributes:
+        name: Its name.
+        kind: Its class.
+        of: The type of numbers, the mnemonic of an enum or structure; `None` where it is no matter.
+        optional: May it be missing?
+    """
+
+    name: str
+    kind: type
+    of: Type | str | None = None
+    optional: bool = False
+
+    def met(self, found: Attribute | None) -> bool:
+        """Is this what the form can say?"""
+        if not isinstance(found, self.kind):
+            return found is None and self.optional
+        if self.of is None:
+            return True
+        match found:
+            case DenseArrayAttr(of, _) | IntegerAttr(_, of) | FloatAttr(_, of):
+                return of is self.of or of == self.of
+            case EnumAttr("stablehlo", of, _) | StructAttr("stablehlo", of, _):
+                return of == self.of
+            case _:
+                return False
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One piece of a form.
+
+    Attributes:
+        read: Reads it.
+        write: Writes it.
+        needs: The inherent attributes that it stands for.
+        fits: Can it say what they are, or which types there are?
+    """
+
+    read: ReadPart
+    write: WritePart
+    needs: tuple[Need, ...] = ()
+    fits: Callable[[Operation], bool] | None = None
+
+
+@dataclass(slots=True)
+class Context:
+    """What a directive knows of its row.
+
+    Attributes:
+        defaults: Values that `<attrs>` leaves out.
+        operands: How many single operands the form names; they stand before any list.
+        variadic: Does a list of operands follow them?
+        inputs: How many types of operands were written one by one.
+        outputs: How many results the form speaks of one by one.
+        results: Does it speak of all results at once?
+        named: Attributes that have a place of their own.
+    """
+
+    defaults: Mapping[str, Attribute] = field(default_factory=dict)
+    operands: int = 0
+    variadic: bool = False
+    inputs: int = 0
+    outputs: int = 0
+    results: bool = False
+    named: tuple[str, ...] = ()
+
+
+Directive: TypeAlias = Callable[[Context, list[str]], Part]
+
+_PLACE: Final = pattern(r"%\w+(?:\*,?)?|<[a-z][^<>]*>|\(\?|\?\)")
+_TOKEN: Final = pattern(r"[A-Za-z_]\w*|->|[^\s\w]")
+
+
+def compile_form(row: str, directives: Mapping[str, Directive], context: Context) -> Form:
+    """The two directions of a row."""
+    parts = _parts(_pieces(row), directives, context)
+    reads = tuple(part.read for part in parts)
+    writes = tuple(part.write for part in parts)
+    needs = tuple(need for part in parts for need in part.needs)
+    fits = tuple(part.fits for part in parts if part.fits is not None)
+    least, exact = context.operands, not context.variadic
+    results = None if context.results else context.outputs
+
+    def read(parser: AsmParser, state: State) -> None:
+        reading = Reading(parser, state)
+        at = parser.at
+        for step in reads:
+            step(reading)
+        reading.finish(at)
+
+    def write(printer: AsmPrinter, op: Operation) -> None:
+        count = len(op.operands)
+        if (
+            count < least
+            or (exact and count != least)
+            or (results is not None and len(op.results) != results)
+        ):
+            raise UnfitError(f"{op.name} has {count} operands and {len(op.results)} results")
+        if needs:
+            check(op, needs)
+        if fits and not all(fit(op) for fit in fits):
+            raise UnfitError(f"{op.name} is such that only the generic form can say it")
+        for step in writes:
+            step(printer, op)
+
+    return Form(read, write)
+
+
+def check(op: Operation, needs: tuple[Need, ...]) -> None:
+    """Refuse an op that lacks one of these attributes, or has another kind of it."""
+    properties = op.properties
+    for need in needs:
+        if not need.met(properties.get(need.name)):
+            raise UnfitError(f"{op.name} has no {need.name} of the kind its form writes")
+
+
+def _pieces(row: str) -> list[str]:
+    """Texts and places in turn, empty texts left out.
+
+    >>> _pieces(" %a, dim = <i64 dim>")
+    [' ', '%a', ', dim = ', '<i64 dim>']
+    """
+    pieces, end = [], 0
+    for place in _PLACE.finditer(row):
+        pieces += [row[end : place.start()], place[0]]
+        end = place.end()
+    return [piece for piece in [*pieces, row[end:]] if piece]
+
+
+def _parts(pieces: list[str], directives: Mapping[str, Directive], context: Context) -> list[Part]:
+    parts: list[Part] = []
+    position, attrs = 0, -1
+    while position < len(pieces):
+        piece = pieces[position]
+        position += 1
+        if piece == "(?":
+            end = pieces.index("?)", position)
+            part = _optional(pieces[position:end], directives, context)
+            context.named += tuple(need.name for need in part.needs)
+            parts.append(part)
+            position = end + 1
+        elif piece == "<attrs>":
+            attrs = len(parts)
+        elif piece[0] == "%":
+            parts.append(_operands(piece, context))
+        elif _PLACE.fullmatch(piece):
+            word, *arguments = piece[1:-1].split()
+            part = directives[word](context, arguments)
+            context.named += tuple(need.name for need in part.needs)
+            parts.append(part)
+        else:
+            parts.append(literal(piece))
+    if attrs >= 0:  # it leaves out what the parts around it name
+        parts.insert(attrs, dictionary(context))
+    return parts
+
+
+def literal(text: str) -> Part:
+    """Text as it stands."""
+    tokens = _TOKEN.findall(text)
+
+    def read(reading: Reading) -> None:
+        parser = reading.parser
+        for token in tokens:
+            if token[0].isalpha():
+                parser.keyword(token)
+            else:
+                parser.token(token)
+
+    def write(printer: AsmPrinter, op: Operation) -> None:
+        printer.write(text)
+
+    return Part(read if tokens else _nothing, write)
+
+
+def dictionary(context: Context) -> Part:
+    """The attributes without a place of their own, but for those that are as by default."""
+    named, defaults = context.named, context.defaults
+    known = frozenset(named)
+
+    def read(reading: Reading) -> None:
+        reading.parser.dictionary(reading.state)
+
+    def write(printer: AsmPrinter, op: Operation) -> None:
+        properties = op.properties
+        if op.attributes or not known.issuperset(properties):
+            hidden = [name for name, value in defaults.items() if properties.get(name) == value]
+            printer.dictionary(op, (*named, *hidden))
+
+    return Part(read, write)
+
+
+def _nothing(reading: Reading) -> None:
+    pass
+
+
+def _operands(piece: str, context: Context) -> Part:
+    index = context.operands
+
+    def read_one(reading: Reading) -> None:
+        reading.uses.append(reading.parser.use())
+
+    def write_one(printer: AsmPrinter, op: Operation) -> None:
+        printer.value(op.operands[index])
+
+    def read_all(reading: Reading) -> None:
+        reading.uses += reading.parser.uses()
+
+    def write_all(printer: AsmPrinter, op: Operation) -> None:
+        printer.values(op.operands[index:])
+
+    def read_each(reading: Reading) -> None:
+        parser = reading.parser
+        while (use := parser.try_use()) is not None:
+            reading.uses.append(use)
+            parser.token(",")
+
+    def write_each(printer: AsmPrinter, op: Operation) -> None:
+        printer.values(op.operands[index:])
+        printer.write(",")
+
+    if piece.endswith("*"):
+        context.variadic = True
+        return Part(read_all, write_all)
+    if piece.endswith(","):
+        context.variadic = True
+        return Part(read_each, write_each)
+    context.operands += 1
+    return Part(read_one, write_one)
+
+
+def _optional(pieces: list[str], directives: Mapping[str, Directive], context: Context) -> Part:
+    """A group that is there if its first attribute is set and not as by default."""
+    text, parts = pieces[0], _parts(pieces[1:], directives, context)
+    first, *tokens = _TOKEN.findall(text)
+    after = literal(" ".join(tokens))
+    needs = tuple(replace(need, optional=True) for part in parts for need in part.needs)
+    name = needs[0].name
+    default = context.defaults.get(name)
+
+    def read(reading: Reading) -> None:
+        parser = reading.parser
+        there = parser.try_keyword(first) if first[0].isalpha() else parser.try_token(first)
+        if there:
+            after.read(reading)
+            for part in parts:
+                part.read(reading)
+
+    def write(printer: AsmPrinter, op: Operation) -> None:
+        value = op.properties.get(name)
+        if value is not None and value != default:
+            printer.write(text)
+            for part in parts:
+                part.write(printer, op)
+
+    def fits(op: Operation) -> bool:
+        there = op.properties.get(name) is not None
+        return not there or all(part.fits is None or part.fits(op) for part in parts)
+
+    return Part(read, write, needs, fits)

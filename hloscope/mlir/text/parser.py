@@ -1,0 +1,210 @@
+"""Text to syntax tree.
+
+>>> module = parse_mlir('%0 = "x.y"() : () -> tensor<2xf32>')
+>>> module.regions[0].block.operations
+(<x.y of 0 operands>,)
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from hloscope.errors import Diagnostic
+from hloscope.ir.types import Type
+from hloscope.lazy import pattern
+from hloscope.limits import refuse_long_numbers
+from hloscope.mlir.attributes import Attribute
+from hloscope.mlir.dialects import Dialects
+from hloscope.mlir.ir import Block, Operation, Region, SourceModule
+from hloscope.mlir.text.lexer import TextError
+from hloscope.mlir.text.parser_ops import MOST_REGIONS, OperationParser
+from hloscope.mlir.text.parser_recovery import NoMoreErrors, RecoveringParser
+from hloscope.source import Source
+
+_RESOURCES: Final = pattern(r"\{-#(?:[^#\"]|#(?!-\})|\"(?:[^\"\\]|\\.)*\")*#-\}")
+_NO_DIALECTS: Final = Dialects()
+_CALLS_A_LEVEL: Final = 12
+"""Calls of Python functions that a region in a region takes, at most."""
+
+
+def parse_mlir(
+    text: str,
+    name: str = "<text>",
+    *,
+    dialects: Dialects = _NO_DIALECTS,
+    allow_unregistered: bool = True,
+    errors: list[Diagnostic] | None = None,
+) -> SourceModule:
+    """Read a text as a `builtin.module`; ops that are in none are put into one.
+
+    Without pretty forms and attributes of a dialect, its ops are read in generic form and its
+    attributes and types are kept as written.
+
+    Args:
+        text: The text.
+        name: Shown in messages.
+        dialects: What is known of each dialect; `func` and `builtin` are known always.
+        allow_unregistered: Are ops of unknown dialects fine?
+        errors: Takes what is wrong, and reading goes on after it; without it the first error is
+            raised.
+
+    Raises:
+        ParseError: The text is not in the grammar.
+    """
+    source = Source(name, text)
+    refuse_long_numbers(source)
+    parser = _ModuleParser(source, dialects, allow_unregistered, errors)
+    with _uncollected(), _room_to_nest():
+        try:
+            return parser.read()
+        except RecursionError:
+            parser.fail_plainly("nesting is too deep", parser.at)
+
+
+@contextmanager
+def _room_to_nest() -> Iterator[None]:
+    """Let the reader's functions call each other as deeply as text may be nested."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(before + MOST_REGIONS * _CALLS_A_LEVEL)
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Don't look for garbage meanwhile: a reader makes many objects and leaves none behind."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def parse_attribute(text: str, *, dialects: Dialects = _NO_DIALECTS) -> Attribute:
+    """Read one attribute.
+
+    >>> parse_attribute("[1, true]").elements[1]
+    BoolAttr(value=True)
+
+    Raises:
+        ParseError: It is none.
+    """
+    source = Source("<attribute>", text)
+    refuse_long_numbers(source)
+    parser = OperationParser(source, dialects)
+    attribute = parser.attribute()
+    if parser.kind != "end":
+        parser.wrong("expected the end of the text")
+    return attribute
+
+
+def parse_type(text: str, *, dialects: Dialects = _NO_DIALECTS) -> Type:
+    """Read one type.
+
+    >>> parse_type("tensor<2x?xui8>").sizes
+    (2, None)
+
+    Raises:
+        ParseError: It is none.
+    """
+    source = Source("<type>", text)
+    refuse_long_numbers(source)
+    parser = OperationParser(source, dialects)
+    type = parser.type()
+    if parser.kind != "end":
+        parser.wrong("expected the end of the text")
+    return type
+
+
+class _ModuleParser(RecoveringParser):
+    """Reads a whole text."""
+
+    __slots__ = ("resources",)
+
+    resources: str
+
+    def read(self) -> SourceModule:
+        self.resources = ""
+        operations: list[Operation] = []
+        try:
+            with self._names_of("builtin.module"):
+                self._top_level(operations)
+            self._check_names()
+        except NoMoreErrors:
+            pass
+        if len(operations) == 1 and operations[0].name == "builtin.module":
+            module = self._as_source_module(operations[0])
+        else:
+            block = Block((), tuple(operations))
+            module = SourceModule("builtin.module", regions=(Region((block,)),), source=self.source)
+        module.resources = self.resources
+        return module
+
+    def _check_names(self) -> None:
+        """Are all values and locations defined that the text names?"""
+        missing = [
+            *(
+                (f"use of undeclared SSA value name{hint}", at)
+                for at, hint in sorted(self.undeclared)
+            ),
+            *(
+                ("operation location alias was never defined", at)
+                for label, at in self.named_locations.items()
+                if label not in self.locations.texts
+            ),
+        ]
+        if missing:
+            found = [Diagnostic(message, self._span(at, None)) for message, at in missing]
+            span = self._span(missing[0][1], None)
+            self.take(TextError(missing[0][0], span=span, later=tuple(found[1:])))
+
+    def _as_source_module(self, operation: Operation) -> SourceModule:
+        return SourceModule(
+            operation.name,
+            operation.operands,
+            operation.results,
+            operation.properties,
+            operation.attributes,
+            operation.regions,
+            (),
+            (),
+            operation.location,
+            operation.source,
+            operation.start,
+            operation.end,
+        )
+
+    def _top_level(self, operations: list[Operation]) -> None:
+        while self.kind != "end":
+            first = self.start
+            try:
+                if self.kind in ("hash", "type"):
+                    self.alias_definition()
+                elif self.tok == "{-#":
+                    self._read_resources()
+                else:
+                    operation = self.next_operation()
+                    if operation is not None:
+                        operations.append(operation)
+                    elif self.start == first or self.tok == "}":
+                        self.next()
+            except TextError as error:
+                self.take(error)
+                self.skip(first, error.span.start if error.span is not None else first)
+                if self.start == first or self.tok == "}":
+                    self.next()
+
+    def _read_resources(self) -> None:
+        found = _RESOURCES.match(self.text, self.start)
+        if found is None:
+            self.fail_plainly("expected '#-}' to end file metadata", self.start, self.end)
+        self.resources = found[0]
+        self.move(found.end())

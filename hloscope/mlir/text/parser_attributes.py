@@ -1,0 +1,350 @@
+"""Reads attributes.  Source: MLIR language reference, "Builtin attributes"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final, cast
+
+from hloscope.ir.types import TensorType, Type, VectorType
+from hloscope.lazy import pattern
+from hloscope.limits import MOST_ALIASED, MOST_NESTING
+from hloscope.mlir.attributes import (
+    ArrayAttr,
+    Attribute,
+    BoolAttr,
+    DictAttr,
+    StringAttr,
+    SymbolAttr,
+    TypeAttr,
+    UnitAttr,
+    VerbatimAttr,
+)
+from hloscope.mlir.dialects import Dialects
+from hloscope.mlir.text.asm import AsmParser
+from hloscope.mlir.text.lexer import NAME
+from hloscope.mlir.text.parser_elements import ElementParser
+from hloscope.mlir.types import type_text
+from hloscope.source import Source
+
+UNIT: Final = UnitAttr()
+TRUE: Final = BoolAttr(True)
+FALSE: Final = BoolAttr(False)
+
+_DEFINITION: Final = pattern(rf"^[ \t]*([#!]{NAME})\s*=", re.ASCII | re.MULTILINE)
+_LOC: Final = pattern(r"loc\s*\(")
+
+
+class AttributeParser(ElementParser):
+    """Reads attributes.
+
+    Attributes:
+        attribute_aliases: Attributes and their text by the name after `#`.
+    """
+
+    __slots__ = ("_definitions", "_weights", "attribute_aliases")
+
+    def __init__(self, source: Source, dialects: Dialects, at: int = 0) -> None:
+        super().__init__(source, dialects, at)
+        self.attribute_aliases: dict[str, tuple[Attribute, str]] = {}
+        self._definitions: dict[str, int] | None = None
+        self._weights: dict[str, tuple[int, int]] = {}  # depth and characters, written out
+
+    # -------------------------------------------------------------------------------- choices
+
+    def attribute(self, type: Type | None = None) -> Attribute:
+        """Read an attribute; a number without `: type` has the given type."""
+        op, self.op = self.op, ""
+        depth = self.depth
+        self.nest()
+        attribute = self._attribute(type)
+        self.depth, self.op = depth, op
+        return attribute
+
+    def try_attribute(self, type: Type | None = None) -> Attribute | None:
+        """Read an attribute if one begins here."""
+        if self.kind in _KINDS or self.tok in _READERS:
+            return self.attribute(type)
+        found = self.try_type()
+        return None if found is None else TypeAttr(found)
+
+    def _attribute(self, type: Type | None) -> Attribute:
+        reader = _KINDS.get(self.kind) or _READERS.get(self.tok)
+        if reader is not None:
+            return reader(self, type)
+        found = self.try_type()
+        if found is None:
+            self.wrong("expected attribute value")
+        return TypeAttr(found)
+
+    def _positive(self, type: Type | None) -> Attribute:
+        return self.number(type, negative=False)
+
+    def _negative(self, type: Type | None) -> Attribute:
+        self.next()
+        if self.kind != "number":
+            self.wrong("expected constant integer or floating point value")
+        return self.number(type, negative=True)
+
+    def _string(self, type: Type | None) -> Attribute:
+        value = self.string_value()
+        self.next()
+        if type is None and self.try_token(":"):
+            type = self.type()
+        return StringAttr(value, type)
+
+    def _symbol(self, type: Type | None) -> Attribute:
+        return self.symbol_attribute()
+
+    def _dictionary(self, type: Type | None) -> Attribute:
+        return DictAttr(tuple(sorted(self.entries().items())))
+
+    # --------------------------------------------------------------------------------- pieces
+
+    def symbol_attribute(self) -> SymbolAttr:
+        """Read `@root::@nested`."""
+        root = self._symbol_name()
+        nested = []
+        while self.tok == "::":
+            self.next()
+            if self.kind != "symbol":
+                self.fail("expected nested symbol reference identifier")
+            nested.append(self._symbol_name())
+        return SymbolAttr(root, tuple(nested))
+
+    def _symbol_name(self) -> str:
+        token = self.tok
+        name = (
+            self.string_value().decode("utf-8", "surrogateescape") if token[1] == '"' else token[1:]
+        )
+        self.next()
+        return name
+
+    def _array(self, type: Type | None) -> Attribute:
+        self.next()
+        elements: list[Attribute] = []
+        while not (self.tok == "]" and not elements):
+            elements.append(self.attribute())
+            if not self.try_token(","):
+                break
+        self.expect("]")
+        return ArrayAttr(tuple(elements))
+
+    def entries(self) -> dict[str, Attribute]:
+        """Read `{a = 1, b}`, in its order."""
+        self.expect("{", "expected '{' in attribute dictionary")
+        entries: dict[str, Attribute] = {}
+        while not (self.tok == "}" and not entries):
+            name = self._entry_name()
+            if name in entries:
+                self.fail_plainly(f"duplicate key '{name}' in dictionary attribute", self.start)
+            self.next()
+            entries[name] = self.attribute() if self.try_token("=") else UNIT
+            if not self.try_token(","):
+                break
+        self.expect("}", "expected '}' in attribute dictionary")
+        return entries
+
+    def _entry_name(self) -> str:
+        if self.kind == "word":
+            return self.tok
+        if self.kind != "string":
+            self.wrong("expected attribute name")
+        name = self.string_value().decode("utf-8", "surrogateescape")
+        if not name:
+            self.fail_plainly("expected valid attribute name", self.start)
+        return name
+
+    def _resource(self, type: Type | None) -> Attribute:
+        start = self.start
+        self.next()
+        if self.tok != "<":
+            self.wrong("expected '<' after 'dense_resource'")
+        self.move(self.balanced())
+        text = self.verbatim(start)
+        if type is None:
+            at = self.start
+            self.expect(":")
+            type = self.type()
+            if not isinstance(type, TensorType | VectorType):
+                self.fail_plainly("`dense_resource` expected a shaped type", at)
+        return VerbatimAttr(f"{text} : {type_text(type)}")
+
+    # ----------------------------------------------------------------------------- as written
+
+    def _kept(self, type: Type | None) -> Attribute:
+        """Read `word<…>` and perhaps `: type`, and keep them as written."""
+        start, word = self.start, self.next()
+        if word == "distinct" and self.tok == "[":
+            self.move(self.balanced())
+        if self.tok != "<":
+            self.wrong(f"expected '<' after '{word}'")
+        self.move(self.balanced())
+        text = self.verbatim(start)
+        if word in ("sparse", "opaque") and type is None:
+            self.expect(":")
+            type = self.type()
+        if word in ("sparse", "opaque") and type is not None:
+            return VerbatimAttr(f"{text} : {type_text(type)}")
+        return VerbatimAttr(text)
+
+    def _inline_location(self, type: Type | None) -> Attribute:
+        start = self.start
+        self.next()
+        if self.tok != "(":
+            self.wrong("expected '(' in inline location")
+        self.move(self.balanced())
+        return VerbatimAttr(self.verbatim(start))
+
+    def _extended_attribute(self, type: Type | None) -> Attribute:
+        start, name = self.start, self.tok[1:]
+        dialect, dot, mnemonic = name.partition(".")
+        opaque = not dot and self.text.startswith("<", self.end)
+        if not dot and not opaque:
+            return self._attribute_alias(name)[0]
+        if dot and not mnemonic:
+            self.next()
+            self.fail_plainly("expected valid keyword", self.start, self.end)
+        known = self.dialects.named.get(dialect)
+        if known is None or known.read_attribute is None:
+            self.next()
+            if self.tok == "<" and self.start == self.before:
+                self.move(self.balanced())
+            if type is None and self.tok == ":":
+                self.next()
+                self.type()
+            return VerbatimAttr(self.verbatim(start))
+        self.mnemonic_at = start
+        self.next()
+        if self.tok == "<" and self.start == self.before:
+            self.balanced()
+        if opaque:
+            self.next()
+            if self.kind != "word":
+                self.fail("expected valid keyword")
+            mnemonic = self.next()
+        attribute = known.read_attribute(cast(AsmParser, self), mnemonic)
+        if attribute is None:
+            message = f"unknown attribute `{mnemonic}` in dialect `{dialect}`"
+            self.fail_plainly(message, start)
+        if opaque:
+            self.expect(">")
+        if self.try_token(":"):
+            self.type()
+        return attribute
+
+    # -------------------------------------------------------------------------------- aliases
+
+    def _attribute_alias(self, name: str) -> tuple[Attribute, str]:
+        known = self.attribute_aliases.get(name)
+        if known is None:
+            if "#" + name in self.locations.texts:
+                known = VerbatimAttr(f"loc(#{name})"), ""
+            else:
+                self._later("#", name)
+                known = self.attribute_aliases[name]
+        self._expand("#" + name)
+        self.next()
+        return known
+
+    def _type_alias(self, name: str) -> Type:
+        if name not in self.type_aliases:
+            self._later("!", name)
+        self._expand("!" + name)
+        self.next()
+        return self.type_aliases[name]
+
+    def _expand(self, alias: str) -> None:
+        """Count what the alias stands for, where it stands."""
+        depth, size = self._weights.get(alias, (0, 0))
+        self.expanded += size
+        self.deepest = max(self.deepest, self.depth + depth)
+        if self.depth + depth > MOST_NESTING:
+            self.fail_plainly(f"nesting is deeper than {MOST_NESTING}", self.start, self.end)
+        if self.expanded > MOST_ALIASED * 64 + 16 * len(self.text):
+            self.fail_plainly("aliases stand for too much text", self.start, self.end)
+
+    def _later(self, sign: str, name: str) -> None:
+        """Read the definition of an alias that is used before it."""
+        if self._definitions is None:
+            found = _DEFINITION.finditer(self.text)
+            self._definitions = {definition[1]: definition.start(1) for definition in found}
+        at, depth = self.start, self.depth
+        defined = self._definitions.get(sign + name, -1)
+        if defined <= at:
+            self.fail_plainly(f"undefined symbol alias id '{name}'", at, self.end)
+        self.nest()
+        self.move(defined)
+        self.alias_definition()
+        self.move(at)
+        self.depth = depth
+
+    def alias_definition(self) -> None:
+        """Read `#name = attribute` or `!name = type`."""
+        sign, name = self.tok[0], self.tok[1:]
+        what = "attribute" if sign == "#" else "type"
+        if "." in name:
+            message = f"{what} names with a '.' are reserved for dialect-defined names"
+            self.fail_plainly(message, self.start, self.end)
+        self.next()
+        self.expect("=", f"expected '=' in {what} alias definition")
+        start, expanded, deepest = self.start, self.expanded, self.deepest
+        self.deepest = self.depth
+        if sign == "!":
+            self.type_aliases[name] = self.type()
+        elif _LOC.match(self.text, start):
+            self.next()
+            end = self.balanced()
+            text = self.text[self.end : end - 1].strip()
+            self._check_location(text, start)
+            self.locations.texts["#" + name] = text
+            self.move(end)
+        else:
+            attribute = self.attribute()
+            self.attribute_aliases[name] = attribute, self.verbatim(start)
+        inner = self.expanded - expanded
+        if inner > MOST_ALIASED:
+            message = (
+                f"the aliases in it stand for {inner:,} characters, more than {MOST_ALIASED:,}"
+            )
+            self.fail_plainly(message, start, self.before)
+        self._weights[sign + name] = self.deepest - self.depth, self.before - start + inner
+        self.deepest = max(self.deepest, deepest)
+
+    def _encoding(self) -> str:
+        start = self.start
+        if self.kind == "hash" and "." not in self.tok and not self.text.startswith("<", self.end):
+            return self._attribute_alias(self.tok[1:])[1]
+        return "" if self.try_attribute() is None else self.verbatim(start)
+
+
+def _word(value: Attribute) -> Callable[[AttributeParser, Type | None], Attribute]:
+    def read(parser: AttributeParser, type: Type | None) -> Attribute:
+        parser.next()
+        return value
+
+    return read
+
+
+_KINDS: Final[dict[str, Callable[[AttributeParser, Type | None], Attribute]]] = {
+    "number": AttributeParser._positive,
+    "string": AttributeParser._string,
+    "symbol": AttributeParser._symbol,
+    "hash": AttributeParser._extended_attribute,
+}
+_READERS: Final[dict[str, Callable[[AttributeParser, Type | None], Attribute]]] = {
+    "[": AttributeParser._array,
+    "{": AttributeParser._dictionary,
+    "-": AttributeParser._negative,
+    "unit": _word(UNIT),
+    "true": _word(TRUE),
+    "false": _word(FALSE),
+    "dense": AttributeParser._dense,
+    "array": AttributeParser._dense_array,
+    "dense_resource": AttributeParser._resource,
+    "loc": AttributeParser._inline_location,
+    **dict.fromkeys(
+        ("affine_map", "affine_set", "sparse", "opaque", "strided", "distinct"),
+        AttributeParser._kept,
+    ),
+}

@@ -1,0 +1,146 @@
+"""What pretty forms ask for: words, numbers, symbols, dictionaries, arguments."""
+
+from __future__ import annotations
+
+from hloscope.ir.types import Type
+from hloscope.mlir.attributes import SymbolAttr
+from hloscope.mlir.dialects import Dialects
+from hloscope.mlir.text.asm import Argument, State, Use
+from hloscope.mlir.text.functions import CORE_OPS
+from hloscope.mlir.text.parser_values import ValueParser
+from hloscope.source import Source
+
+
+class FormParser(ValueParser):
+    """Reads the parts of pretty forms, as `AsmParser` says.
+
+    Attributes:
+        inherent: Names of the inherent attributes of every known op.
+        results: How many results the text gives names to in the op being read.
+    """
+
+    __slots__ = ("inherent", "results")
+
+    def __init__(self, source: Source, dialects: Dialects, at: int = 0) -> None:
+        super().__init__(source, dialects, at)
+        self.inherent = {**CORE_OPS, **dialects.ops}
+        self.results = 0
+
+    def token(self, token: str) -> None:
+        """Read punctuation."""
+        self.expect(token)
+
+    def try_keyword(self, *words: str) -> str | None:
+        """Read one of these words, or any word if none is given."""
+        if self.kind != "word" or (words and self.tok not in words):
+            return None
+        return self.next()
+
+    def keyword(self, *words: str) -> str:
+        """Read one of these words, or any word if none is given."""
+        found = self.try_keyword(*words)
+        if found is None:
+            if not words:
+                self.fail("expected valid keyword")
+            if len(words) == 1:
+                self.fail(f"expected '{words[0]}'")
+            self.fail(f"expected one of: {', '.join(f'`{word}`' for word in words)}")
+        return found
+
+    def resolve(self, use: Use, type: Type, state: State) -> None:
+        """Find the value of a use, which has this type, and append it to the operands."""
+        state.operands.append(self.value(use, type))
+
+    def integer(self) -> int:
+        """Read a decimal integer with its sign."""
+        value = self.try_integer()
+        if value is None:
+            self.fail("expected integer value")
+        return value
+
+    def try_integer(self) -> int | None:
+        """Read a decimal integer with its sign."""
+        if self.tok in ("true", "false"):
+            return int(self.next() == "true")
+        negative = self.tok == "-"
+        if negative:
+            self.next()
+        elif self.kind != "number" or "." in self.tok:
+            return None
+        if self.kind != "number" or "." in self.tok:
+            self.fail("expected integer value")
+        token = self.tok
+        value = int(token, 0 if token.startswith("0x") else 10) if len(token) < 40 else 1 << 100
+        if not -(1 << 63) <= (-value if negative else value) < 1 << 64:
+            self.fail("integer value too large")
+        self.next()
+        return -value if negative else value
+
+    def floating(self) -> float:
+        """Read a floating-point number with its sign."""
+        negative = self.try_token("-")
+        if self.kind == "number" and self.tok.isdecimal():
+            self.fail("unexpected decimal integer literal for a floating point value")
+        if self.kind != "number" or "." not in self.tok:
+            self.fail("expected floating point literal")
+        value = float(self.next())
+        return -value if negative else value
+
+    def string(self) -> bytes:
+        """Read `"…"`."""
+        if self.kind != "string":
+            self.fail("expected string")
+        value = self.string_value()
+        self.next()
+        return value
+
+    def peek(self) -> str:
+        """The text of the current token."""
+        return self.tok
+
+    def bracketed(self) -> str:
+        """Read `<…>`, `[…]` or `{…}` up to the bracket that closes it: the text, in one line."""
+        start = self.start
+        self.move(self.balanced())
+        return self.verbatim(start)
+
+    def try_symbol(self) -> SymbolAttr | None:
+        """Read `@name` or `@a::@b`."""
+        return self.symbol_attribute() if self.kind == "symbol" else None
+
+    def symbol(self) -> SymbolAttr:
+        """Read `@name` or `@a::@b`."""
+        if self.kind != "symbol":
+            self.fail("expected valid '@'-identifier for symbol name")
+        return self.symbol_attribute()
+
+    def dictionary(self, state: State) -> None:
+        """Read `{…}` if it is there; each entry goes to properties or attributes."""
+        if self.tok == "{":
+            inherent = self.inherent.get(state.name, frozenset())
+            for key, value in self.entries().items():
+                (state.properties if key in inherent else state.attributes)[key] = value
+
+    def attributes_with_keyword(self, state: State) -> None:
+        """Read `attributes {…}` if it is there."""
+        if self.tok == "attributes" and self.kind == "word":
+            self.next()
+            if self.tok != "{":
+                self.wrong("expected '{' in attribute dictionary")
+            self.dictionary(state)
+
+    def arguments(self, *, types: bool) -> list[Argument]:
+        """Read `(%a: t, %b: t)`."""
+        self.expect("(")
+        found: list[Argument] = []
+        while not (self.tok == ")" and not found):
+            use = self.use()
+            type = None
+            if types:
+                self.expect(":")
+                type = self.type()
+            found.append(Argument(use.name, type, use.at, self.location()))  # type: ignore[arg-type]
+            if not self.try_token(","):
+                break
+        self.expect(")")
+        return found

@@ -1,0 +1,402 @@
+"""The tree as MLIR prints it, in pretty or generic form.
+
+Source: MLIR `AsmPrinter.cpp` (`OperationPrinter`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from hloscope.ir.types import FunctionType, FutureType, TensorType, TupleType, Type
+from hloscope.mlir.attributes import Attribute, DictAttr, VerbatimAttr
+from hloscope.mlir.dialects import Dialects
+from hloscope.mlir.ir import Block, Operation, Region, SourceModule, Value
+from hloscope.mlir.text.asm import UnfitError, Write
+from hloscope.mlir.text.attribute_text import entry, write
+from hloscope.mlir.text.escape import quoted, symbol
+from hloscope.mlir.text.numbering import Names, mlir_names, source_names
+from hloscope.mlir.text.printer_aliases import Aliases, NoAliases
+from hloscope.mlir.text.printer_functions import INSIDE, WRITERS
+from hloscope.mlir.text.printer_places import Places
+from hloscope.mlir.types import type_text
+
+STEP: Final = "  "
+"""What each level of regions is indented by."""
+
+LONG_TUPLE: Final = 16
+"""Tuples of more elements get an alias."""
+
+_ALIASES: Final = {"affine_map<": "#map", "affine_set<": "#set"}
+_ENCODINGS: Final = {"#sparse_tensor.encoding<": "#sparse"}
+
+
+def print_mlir(
+    operation: Operation,
+    *,
+    dialects: Dialects,
+    generic: bool = False,
+    locations: bool = False,
+    aliases: bool = True,
+    names: Literal["mlir", "source"] = "mlir",
+) -> str:
+    """The text of an op, usually a module.
+
+    An op that is in another one is printed as it stands there, without a line feed at the end.
+
+    Args:
+        operation: It and everything in it.
+        dialects: They say the pretty forms, and what values would like to be called.
+        generic: Print all ops in generic form.
+        locations: Print where ops and arguments come from: what the text said, else its lines.
+        aliases: Give locations and long attributes and types a name, `#loc1`, and say above or
+            below the module what it stands for.
+        names: Number values as MLIR does, or call them what the source calls them.
+    """
+    root = _outermost(operation)
+    if names == "source":
+        chosen = source_names(root)
+    else:
+        chosen = mlir_names(root, dialects, generic=generic)
+    printer = Printer(dialects, chosen, generic=generic, locations=locations, aliases=aliases)
+    text = printer.print(operation)
+    return text if operation is root else text.removesuffix("\n")
+
+
+def _outermost(operation: Operation) -> Operation:
+    """The op that all others are in."""
+    block = operation.parent
+    while block is not None and block.parent is not None and block.parent.parent is not None:
+        operation = block.parent.parent
+        block = operation.parent
+    return operation
+
+
+class _Body(NamedTuple):
+    """A region that is still to be printed."""
+
+    region: Region
+    indent: str
+    inside: str
+    label: bool  # of the entry block, if it has arguments
+    empty_label: bool  # of the entry block, if it has no ops
+    terminator: bool
+
+
+class _Ops(NamedTuple):
+    """Ops of a block that are still to be printed."""
+
+    operations: Iterator[Operation]
+    indent: str
+    inside: str
+
+
+_Part: TypeAlias = str | _Body | _Ops
+
+
+class Printer:
+    """Writes ops.  Pretty forms call it as the `asm.AsmPrinter` they are given.
+
+    Regions are not printed where a form says so but when the form is done, so that nesting is not
+    a matter of Python's stack.
+    """
+
+    def __init__(
+        self,
+        dialects: Dialects,
+        names: Names,
+        *,
+        generic: bool = False,
+        locations: bool = False,
+        aliases: bool = False,
+    ) -> None:
+        self.names = names
+        self._parts: list[_Part] = []
+        self._dialects = dialects
+        self._writers: Mapping[str, Write] = {} if generic else _writers(dialects)
+        self._inside = {**INSIDE, **dialects.inside}
+        self._locations = locations
+        self._aliases = Aliases() if aliases else NoAliases()
+        self._places = Places(dialects.behind)
+        self._types: dict[int, tuple[Type, str]] = {}
+        self._attributes: dict[tuple[int, bool], tuple[Attribute, str]] = {}
+        self._indent = ""
+        self._default = "builtin."
+        self._waiting = False  # is there a region among the parts of the op?
+
+    def print(self, operation: Operation) -> str:
+        """The whole text, aliases included."""
+        self._run(_Ops(iter([operation]), "", "builtin."))
+        text = self._aliases.finished("".join(self._parts))  # type: ignore[arg-type]
+        resources = operation.resources if isinstance(operation, SourceModule) else ""
+        return f"{text}\n{resources}\n" if resources else text
+
+    def _run(self, work: _Part) -> None:
+        """Print the work, and what turns up meanwhile before what comes after it."""
+        done = self._parts
+        stack: list[Iterator[_Part]] = [iter([work])]
+        while stack:
+            part = next(stack[-1], None)
+            if part is None:
+                stack.pop()
+            elif isinstance(part, str):
+                done.append(part)
+            elif isinstance(part, _Body):
+                stack.append(self._body(part))
+            else:
+                for op in part.operations:
+                    start = len(done)
+                    self._operation(op, part)
+                    if self._waiting:
+                        self._waiting = False
+                        stack += [iter([part]), iter(done[start:])]
+                        del done[start:]
+                        break
+
+    def _operation(self, op: Operation, where: _Ops) -> None:
+        """One line, or several with regions."""
+        self._indent = where.indent
+        self._default = where.inside
+        parts = self._parts
+        parts.append(where.indent)
+        defined = self.names.results.get(op)
+        if defined is not None:
+            parts.append(f"{defined} = ")
+        place = self._aliases.location(self._places.of_op(op)) if self._locations else ""
+        writer = self._writers.get(op.name)
+        if writer is None:
+            parts.append(quoted(op.name))
+            self.generic(op)
+        else:
+            self._pretty(op, writer)
+        parts.append(f" loc({place})\n" if place else "\n")
+
+    def _pretty(self, op: Operation, writer: Write) -> None:
+        parts = self._parts
+        start = len(parts)
+        name = op.name
+        if name.startswith(self._default) and name.count(".") == 1:
+            name = name[len(self._default) :]
+        parts.append(name)
+        try:
+            writer(self, op)
+        except UnfitError:
+            del parts[start:]
+            self._waiting = False
+            parts.append(quoted(op.name))
+            self.generic(op)
+
+    def _body(self, body: _Body) -> Iterator[_Part]:
+        """The parts of a region from its brace to its brace."""
+        blocks = body.region.blocks
+        yield "{\n"
+        comments = _predecessors(body.region) if len(blocks) > 1 else {}
+        for number, block in enumerate(blocks):
+            operations: Sequence[Operation] = block.operations
+            label = number or (body.label and block.arguments)
+            if label or (body.empty_label and not operations):
+                yield self._label(block, body.indent, comments.get(block, []))
+                yield "\n" if not number or block in comments else "  // no predecessors\n"
+            if number == 0 and not body.terminator:
+                operations = operations[:-1]
+            yield _Ops(iter(operations), body.indent + STEP, body.inside)
+        yield f"{body.indent}}}"
+
+    def _label(self, block: Block, indent: str, predecessors: Sequence[Block]) -> str:
+        text = f"{indent}{self.names.blocks[block]}"
+        if block.arguments:
+            text += f"({', '.join(map(self._argument_text, block.arguments))})"
+        before = ", ".join(self.names.blocks[other] for other in predecessors)
+        match len(predecessors):
+            case 0:
+                return f"{text}:"
+            case 1:
+                return f"{text}:  // pred: {before}"
+            case count:
+                return f"{text}:  // {count} preds: {before}"
+
+    def _argument_text(self, argument: Value, attributes: Attribute | None = None) -> str:
+        text = f"{self.names.values[argument]}: {self.type_text(argument.type)}"
+        if isinstance(attributes, DictAttr) and attributes.entries:
+            text += f" {self.attribute_text(attributes)}"
+        if self._locations:
+            text += f" loc({self._aliases.location_text(self._places.of_argument(argument))})"
+        return text
+
+    # What pretty forms call: see `asm.AsmPrinter`.
+
+    def write(self, text: str) -> None:
+        """Write as is."""
+        self._parts.append(text)
+
+    def value(self, value: Value) -> None:
+        """Write `%name`."""
+        self._parts.append(self.names.values[value])
+
+    def values(self, values: Sequence[Value]) -> None:
+        """Write `%a, %b`."""
+        names = self.names.values
+        self._parts.append(", ".join([names[value] for value in values]))
+
+    def argument(self, argument: Value, attributes: Attribute | None = None) -> None:
+        """Write `%a: t {…}` of a region's argument, with its location where they are written."""
+        self._parts.append(self._argument_text(argument, attributes))
+
+    def newline(self) -> None:
+        """Begin a line at the current indentation."""
+        self._parts.append(f"\n{self._indent}")
+
+    def type(self, type: Type) -> None:
+        """Write a type."""
+        self._parts.append(self.type_text(type))
+
+    def types(self, types: Sequence[Type]) -> None:
+        """Write types separated by commas."""
+        self._parts.append(", ".join([self.type_text(type) for type in types]))
+
+    def function_type(self, inputs: Sequence[Type], results: Sequence[Type]) -> None:
+        """Write `(a, b) -> c`, with parentheses around results unless there is exactly one."""
+        left = ", ".join([self.type_text(type) for type in inputs])
+        right = ", ".join([self.type_text(type) for type in results])
+        if len(results) != 1 or isinstance(results[0], FunctionType):
+            right = f"({right})"
+        self._parts.append(f"({left}) -> {right}")
+
+    def attribute(self, attribute: Attribute, *, type: bool = True) -> None:
+        """Write an attribute, with its `: type` unless asked not to."""
+        self._parts.append(self.attribute_text(attribute, typed=type))
+
+    def symbol(self, name: str) -> None:
+        """Write `@name`, with quotes where it needs them."""
+        self._parts.append(symbol(name))
+
+    def string(self, value: bytes | str) -> None:
+        """Write `"…"` with escapes."""
+        self._parts.append(quoted(value))
+
+    def successor(self, block: Block) -> None:
+        """Write `^label`."""
+        self._parts.append(self.names.blocks[block])
+
+    def dictionary(
+        self, op: Operation, leave_out: Sequence[str] = (), *, keyword: bool = False
+    ) -> None:
+        """Write ` {…}` of properties and attributes not left out, nothing if none remains."""
+        if not op.properties and not op.attributes:
+            return
+        merged = {**op.properties, **op.attributes}
+        shown = {name: merged[name] for name in merged if name not in leave_out}
+        if shown:
+            self._parts.append(f"{' attributes' if keyword else ''} {{{self._entries(shown)}}}")
+
+    def generic(self, op: Operation) -> None:
+        """Write what follows the name in the generic form."""
+        names = self.names
+        parts = self._parts
+        parts.append(f"({', '.join([names.values[value] for value in op.operands])})")
+        if op.successors:
+            parts.append(f"[{', '.join([names.blocks[block] for block in op.successors])}]")
+        properties = op.properties
+        if op.name in self._dialects.defaults:
+            properties = {**self._dialects.defaults[op.name], **properties}
+        if properties:
+            parts.append(f" <{{{self._entries(properties)}}}>")
+        for number, region in enumerate(op.regions):
+            parts.append(", " if number else " (")
+            self._region(region, label=True, empty_label=True, terminator=True)
+        if op.regions:
+            parts.append(")")
+        if op.attributes:
+            parts.append(f" {{{self._entries(op.attributes)}}}")
+        parts.append(" : ")
+        self.function_type([v.type for v in op.operands], [v.type for v in op.results])
+
+    def region(self, region: Region, *, arguments: bool = True, terminator: bool = True) -> None:
+        """Write `{…}`, without the label of the entry block unless its arguments are written."""
+        self._region(region, label=arguments, empty_label=False, terminator=terminator)
+
+    def _region(self, region: Region, *, label: bool, empty_label: bool, terminator: bool) -> None:
+        parent = region.parent
+        inside = self._inside.get(parent.name, "") if parent is not None else ""
+        inside = f"{inside}." if inside else "\n"  # no name begins with a line feed
+        body = _Body(region, self._indent, inside, label, empty_label, terminator)
+        self._parts.append(body)
+        self._waiting = True
+
+    def _entries(self, attributes: Mapping[str, Attribute]) -> str:
+        text = self.attribute_text
+        return ", ".join([entry(name, attributes[name], text) for name in sorted(attributes)])
+
+    def attribute_text(self, attribute: Attribute, *, typed: bool = True) -> str:
+        """The attribute as it is printed, aliases as marks."""
+        known = self._attributes.get((id(attribute), typed))
+        if known is not None:
+            return known[1]
+        text = self._by_dialect(attribute)
+        if text is None:
+            text = write(attribute, self.type_text, self.attribute_text, typed=typed)
+        if isinstance(attribute, VerbatimAttr):
+            name = _ALIASES.get(text[: text.find("<") + 1])
+            if name is not None:
+                text = self._aliases.mark(name, text)
+        self._attributes[id(attribute), typed] = attribute, text
+        return text
+
+    def _by_dialect(self, attribute: Attribute) -> str | None:
+        """What the attribute's own dialect writes, if it does."""
+        name = getattr(attribute, "dialect", None)
+        dialect = self._dialects.named.get(name) if name is not None else None
+        if dialect is None or dialect.write_attribute is None:
+            return None
+        outer, self._parts = self._parts, []
+        try:
+            written = dialect.write_attribute(self, attribute)
+            return "".join(self._parts) if written else None  # type: ignore[arg-type]
+        finally:
+            self._parts = outer
+
+    def type_text(self, type: Type) -> str:
+        """The type as it is printed, aliases as marks."""
+        known = self._types.get(id(type))
+        if known is not None:
+            return known[1]
+        text = self._type_text(type)
+        self._types[id(type)] = type, text
+        return text
+
+    def _type_text(self, type: Type) -> str:
+        match type:
+            case TensorType(encoding=encoding) if encoding:
+                encoding = " ".join(encoding.split())
+                name = _ENCODINGS.get(encoding[: encoding.find("<") + 1])
+                if name is None:
+                    return type_text(type)
+                return type_text(type).removesuffix(f"{type.encoding}>") + (
+                    f"{self._aliases.mark(name, encoding)}>"
+                )
+            case TupleType(elements):
+                text = f"tuple<{', '.join(map(self.type_text, elements))}>"
+                return self._aliases.mark("!tuple", text) if len(elements) > LONG_TUPLE else text
+            case FutureType(elements):
+                return f"!stablehlo.future<{', '.join(map(self.type_text, elements))}>"
+            case FunctionType(inputs, results):
+                left = ", ".join(map(self.type_text, inputs))
+                right = ", ".join(map(self.type_text, results))
+                single = len(results) == 1 and not isinstance(results[0], FunctionType)
+                return f"({left}) -> {right}" if single else f"({left}) -> ({right})"
+            case _:
+                return type_text(type)
+
+
+def _writers(dialects: Dialects) -> Mapping[str, Write]:
+    return {**WRITERS, **{name: form.write for name, form in dialects.forms.items()}}
+
+
+def _predecessors(region: Region) -> dict[Block, list[Block]]:
+    """Of each block those that may go to it, as often as they say so."""
+    found: dict[Block, list[Block]] = {}
+    for block in region.blocks:
+        for op in block.operations[-1:]:
+            for successor in op.successors:
+                found.setdefault(successor, []).append(block)
+    return found

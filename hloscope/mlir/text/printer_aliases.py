@@ -1,0 +1,206 @@
+"""Aliases of locations, attributes and types: which there are, their numbers, where they stand.
+
+While an op is printed nobody knows the number of an alias, because those of what an alias is made
+of come first.  A mark stands for it in the text until all of the text is there.
+
+Source: MLIR `AsmPrinter.cpp` (`AliasInitializer`, `AliasState`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+from hloscope.lazy import pattern
+from hloscope.mlir.locations import (
+    CallSiteLoc,
+    FileLoc,
+    FusedLoc,
+    LazyLoc,
+    Location,
+    NameLoc,
+    UnknownLoc,
+    resolve_location,
+)
+from hloscope.mlir.text.escape import quoted
+
+_MARK: Final = pattern("\ud800(\\d+)\ud801")
+"""Marks are between characters that no text read from a file can have."""
+
+
+def _mark(index: int) -> str:
+    return f"\ud800{index}\ud801"
+
+
+class _Alias:
+    """One alias; `text` is what it stands for, with the marks of those in it."""
+
+    __slots__ = ("depth", "later", "name", "parts", "text")
+
+    def __init__(self, name: str, text: str, parts: list[_Alias]) -> None:
+        self.name = name
+        self.text = text
+        self.parts = parts
+        self.depth: int = 1 + max((part.depth for part in parts), default=0)
+        self.later = True  # may stand below the module
+
+
+class Aliases:
+    """The aliases met while printing."""
+
+    def __init__(self) -> None:
+        self._all: list[_Alias] = []
+        self._by_text: dict[tuple[str, str], int] = {}
+        self._by_location: dict[int, tuple[Location, int]] = {}
+
+    def mark(self, name: str, text: str, *, later: bool = False) -> str:
+        """The mark of the alias for this text, which may have marks in it.
+
+        Args:
+            name: Its name before the number, with `#` or `!`.
+            text: What it stands for.
+            later: May it stand below the module?
+        """
+        return _mark(self._index(name, text, later=later))
+
+    def location(self, location: Location, *, later: bool = True) -> str:
+        """The mark of a location's alias."""
+        known = self._by_location.get(id(location))
+        index = self._location(location) if known is None else known[1]
+        if not later:
+            self._not_later(self._all[index])
+        return _mark(index)
+
+    def location_text(self, location: Location) -> str:
+        """The location written out, those in it as marks; it does not stand below the module."""
+        self.location(location, later=False)
+        return self._all[self._by_location[id(location)][1]].text
+
+    def finished(self, text: str) -> str:
+        """The text with aliases instead of marks, and the aliases above and below."""
+        if not self._all:
+            return text
+        order = sorted(
+            range(len(self._all)),
+            key=lambda i: (self._all[i].depth, self._all[i].name[0] == "#", self._all[i].name),
+        )
+        names = [""] * len(self._all)
+        count: Counter[str] = Counter()
+        for i in order:
+            name = self._all[i].name
+            names[i] = f"{name}{count[name] or ''}"
+            count[name] += 1
+        above: list[str] = []
+        below: list[str] = []
+        for i in order:
+            alias = self._all[i]
+            written = f"loc({alias.text})" if alias.name == "#loc" else alias.text
+            (below if alias.later else above).append(f"{names[i]} = {written}\n")
+        whole = "".join([*above, text, *below])
+        return _MARK.sub(lambda found: names[int(found[1])], whole)
+
+    def _index(self, name: str, text: str, *, later: bool) -> int:
+        index = self._by_text.setdefault((name, text), len(self._all))
+        if index == len(self._all):
+            parts = [self._all[int(found)] for found in dict.fromkeys(_MARK.findall(text))]
+            self._all.append(_Alias(name, text, parts))
+        if not later:
+            self._not_later(self._all[index])
+        return index
+
+    def _not_later(self, alias: _Alias) -> None:
+        stack = [alias]
+        while stack:
+            alias = stack.pop()
+            if alias.later:
+                alias.later = False
+                stack += alias.parts
+
+    def _location(self, location: Location) -> int:
+        """The number of a location not met before, those in it first."""
+        stack = [location]
+        while stack:
+            top = stack[-1]
+            missing = [part for part in _parts(top) if id(part) not in self._by_location]
+            if missing:
+                stack += reversed(missing)
+                continue
+            stack.pop()
+            if id(top) not in self._by_location:
+                index = self._index("#loc", self._written(top), later=True)
+                self._by_location[id(top)] = top, index
+        return self._by_location[id(location)][1]
+
+    def _written(self, location: Location) -> str:
+        marks = [_mark(self._by_location[id(part)][1]) for part in _parts(location)]
+        return _location_text(location, marks)
+
+
+class NoAliases(Aliases):
+    """Everything is written out."""
+
+    def mark(self, name: str, text: str, *, later: bool = False) -> str:
+        """The text itself."""
+        return text
+
+    def location(self, location: Location, *, later: bool = True) -> str:
+        """The location written out."""
+        return location_text(location)
+
+    def location_text(self, location: Location) -> str:
+        """The location written out."""
+        return location_text(location)
+
+
+def location_text(location: Location) -> str:
+    """What stands in `loc(…)`, all of it written out.
+
+    >>> location_text(NameLoc("add", FileLoc("a.py", 1, 2)))
+    '"add"("a.py":1:2)'
+    """
+    texts: dict[int, str] = {}
+    location = resolve_location(location)
+    stack = [location]
+    while stack:
+        parts = _parts(stack[-1])
+        missing = [part for part in parts if id(part) not in texts]
+        if missing:
+            stack += missing
+        else:
+            top = stack.pop()
+            texts[id(top)] = _location_text(top, [texts[id(part)] for part in parts])
+    return texts[id(location)]
+
+
+def _parts(location: Location) -> tuple[Location, ...]:
+    """The locations that the text of this one contains."""
+    match location:
+        case NameLoc(_, child):
+            return () if isinstance(child, UnknownLoc) else (child,)
+        case CallSiteLoc(callee, caller):
+            return callee, caller
+        case FusedLoc(locations):
+            return locations
+        case LazyLoc():
+            raise AssertionError("locations are resolved before they are printed")
+        case _:
+            return ()
+
+
+def _location_text(location: Location, parts: list[str]) -> str:
+    match location:
+        case FileLoc(file, line, column, end_line, end_column):
+            text = f"{quoted(file)}:{line}:{column}"
+            if end_column < 0:
+                return text
+            if end_line in (-1, line):
+                return f"{text} to :{end_column}"
+            return f"{text} to {end_line}:{end_column}"
+        case NameLoc(name):
+            return quoted(name) + (f"({parts[0]})" if parts else "")
+        case CallSiteLoc():
+            return f"callsite({parts[0]} at {parts[1]})"
+        case FusedLoc(_, metadata):
+            return f"fused{f'<{metadata}>' if metadata else ''}[{', '.join(parts)}]"
+        case _:
+            return "unknown"
