@@ -15,8 +15,7 @@ from hloscope.errors import HloscopeError
 from hloscope.interpreter.coverage import coverage
 from hloscope.interpreter.values import fits
 from hloscope.mlir.text.parser import parse_type
-from tests.interpreter import chunks, faults, models
-from tests.interpreter import test_dynamic_corpus as dynamic
+from tests.interpreter import chunks, faults, models, test_dynamic_corpus as dynamic
 
 LOOP: Final = "while_1000"
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from graphlib import TopologicalSorter
+from importlib import import_module
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -64,8 +66,12 @@ def test_no_import_is_hidden(path: Path) -> None:
 
 def test_imports_form_a_dag() -> None:
     files = {name_of(p): ast.parse(p.read_text()) for p in FILES}
-    # A package may name its own parts: `from hloscope.ops import shape`.
-    graph = {name: set(imported(tree)) & set(files) - {name} for name, tree in files.items()}
+    # A package may name its own parts: `from hloscope.ops import shape`; its door loads nothing.
+    graph = {
+        name: {m for node in tree.body if not is_type_checking(node) for m in imported(node)}
+        & set(files) - {name}
+        for name, tree in files.items()
+    }
     TopologicalSorter(graph).prepare()  # raises CycleError
 
 
@@ -78,3 +84,74 @@ def test_a_heavy_library_is_loaded_lazily_in_one_place_each() -> None:
             if module.split(".")[0] == library
         }
         assert len(places) <= 1, f"{library} is imported in {places}"
+
+
+PAST_DOORS: Final = {
+    "api.explaining": {
+        "stablehlo.graph",
+        "verifier.hlo",
+        "verifier.stablehlo",
+        "verifier.stablehlo.walk",
+    },
+    "api.indexing": {"display.elements", "display.html", "display.latex", "display.reads"},
+    "api.program": {"fusion.physical", "passes.constant_folding", "stablehlo.printing"},
+    "api.reading": {"hlo_parser.proto.module"},
+    "api.verifying": {
+        "mlir.ir",
+        "mlir.text",
+        "mlir.text.split",
+        "stablehlo.graph",
+        "verifier.expected",
+        "verifier.hlo",
+        "verifier.stablehlo",
+        "verifier.stablehlo.text",
+        "verifier.stablehlo.walk",
+    },
+    "cli.ops": {"interpreter.coverage"},
+    "cli.run": {"interpreter.evaluate", "interpreter.statistics"},
+    "cli.run_report": {"interpreter.statistics"},
+    "cli.show": {
+        "dialects.registry",
+        "mlir.text",
+        "mlir.text.printer",
+        "mlir.types",
+        "stablehlo.nodes",
+    },
+    "compare.tracing": {"interpreter.evaluate"},
+    "fusion.analysis": {"indexing.replicas"},
+    "hlo_parser.devices": {"ops.devices"},
+    "hlo_parser.literals": {"ir.arrays"},
+    "hlo_parser.metadata": {"mlir.constants", "mlir.text", "mlir.text.parser"},
+    "hlo_parser.proto.literals": {"ir.arrays"},
+    "hlo_parser.sharding": {"ops.devices"},
+    "indexing.sets": {"simplifier.isl_relations"},
+    "indexing.simplify": {"simplifier.exact"},
+    "mlir.constants": {"ir.arrays"},
+    "passes.constant_folding": {"interpreter.evaluate"},
+    "proof.question": {"simplifier.isl_relations"},
+    "proof.relations": {"simplifier.isl_relations"},
+    "proof.report": {"compare.files"},
+    "proof.prover": {"simplifier.isl_relations"},
+}
+"""Modules of other rooms that a module imports, and why it does not take a name at their door:
+the name is that of the module, the module is loaded when it is needed, or only types are meant."""
+
+
+def test_rooms_are_entered_through_their_doors() -> None:
+    """`from hloscope.mlir import Operation`, not `from hloscope.mlir.ir import Operation`."""
+    past: dict[str, set[str]] = {}
+    for path in FILES:
+        name = name_of(path).removeprefix("hloscope.")
+        for module in [*imported(ast.parse(path.read_text())), *loaded_lazily(path)]:
+            _, *parts = module.split(".")
+            inner = module.startswith("hloscope.") and len(parts) > 1
+            if inner and parts[0] != room_of(name_of(path)) and name != "__main__":
+                past.setdefault(name, set()).add(".".join(parts))
+    assert past == PAST_DOORS
+
+
+@pytest.mark.parametrize("room", sorted(p.parent.name for p in PACKAGE.glob("*/__init__.py")))
+def test_a_door_leads_to_what_it_names(room: str) -> None:
+    module = import_module(f"hloscope.{room}")
+    for name in dir(module):
+        assert getattr(module, name) is not None or name.startswith("__")

@@ -81,6 +81,7 @@ def test_the_version_is_told_before_anything_is_loaded() -> None:
         "hloscope",
         "hloscope.cli",
         "hloscope.cli.interrupts",
+        "hloscope.doors",
     }
 
 

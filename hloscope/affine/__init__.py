@@ -11,77 +11,78 @@ belongs to a box (`Mapping[Var, Interval]`), never to an expression.
 (d0 * 8 + d1) / 4 in [0, 19]
 """
 
-from hloscope.affine.arrays import evaluate_array
-from hloscope.affine.interval import NEG_INF, POS_INF, Interval
-from hloscope.affine.map import AffineMap, parse_map_prefix
-from hloscope.affine.meaning import (
-    Box,
-    bounds,
-    evaluate,
-    is_multiple_of,
-    known_divisor,
-    safe_evaluate,
-)
-from hloscope.affine.nodes import (
-    ONE,
-    ZERO,
-    CeilDiv,
-    Const,
-    Dim,
-    Expr,
-    ExprLike,
-    FloorDiv,
-    Max,
-    Min,
-    Mod,
-    Product,
-    Range,
-    Runtime,
-    Sum,
-    Var,
-    ceildiv,
-    children,
-    compare,
-    const,
-    divisions,
-    expr,
-    floordiv,
-    from_terms,
-    linear,
-    maximum,
-    minimum,
-    mod,
-    order_key,
-    product,
-    scaled,
-    sorted_sum,
-)
-from hloscope.affine.text import MAX_DIGITS, Style, default_name, parse_expr, parse_prefix, to_text
-from hloscope.affine.walk import (
-    largest_number,
-    postorder,
-    rebuild,
-    replace,
-    substitute,
-    variables,
-)
+from typing import TYPE_CHECKING
 
-__all__ = [
-    # nodes
-    "Const", "Dim", "Range", "Runtime", "Sum", "Product", "FloorDiv", "CeilDiv", "Mod", "Min",
-    "Max", "Expr", "ExprLike", "Var", "ZERO", "ONE",
-    # building
-    "expr", "const", "linear", "from_terms", "sorted_sum", "scaled",
-    "product", "floordiv", "ceildiv", "mod", "minimum",
-    "maximum", "compare", "order_key",
-    # walking
-    "children", "divisions", "largest_number", "postorder", "rebuild", "replace",
-    "substitute", "variables",
-    # meaning
-    "Interval", "NEG_INF", "POS_INF", "Box", "bounds", "evaluate", "evaluate_array",
-    "safe_evaluate", "known_divisor", "is_multiple_of",
-    # text
-    "Style", "default_name", "MAX_DIGITS", "parse_expr", "parse_prefix", "to_text",
-    # maps without ranges
-    "AffineMap", "parse_map_prefix",
-]  # fmt: skip
+from hloscope.doors import door
+
+if TYPE_CHECKING:
+    from hloscope.affine.arrays import evaluate_array as evaluate_array
+    from hloscope.affine.interval import (
+        NEG_INF as NEG_INF,
+        POS_INF as POS_INF,
+        Interval as Interval,
+    )
+    from hloscope.affine.map import AffineMap as AffineMap, parse_map_prefix as parse_map_prefix
+    from hloscope.affine.meaning import (
+        Box as Box,
+        bounds as bounds,
+        bounds_of_node as bounds_of_node,
+        evaluate as evaluate,
+        is_multiple_of as is_multiple_of,
+        known_divisor as known_divisor,
+        safe_evaluate as safe_evaluate,
+    )
+    from hloscope.affine.nodes import (
+        ONE as ONE,
+        ZERO as ZERO,
+        CeilDiv as CeilDiv,
+        Const as Const,
+        Dim as Dim,
+        Expr as Expr,
+        ExprLike as ExprLike,
+        FloorDiv as FloorDiv,
+        Max as Max,
+        Min as Min,
+        Mod as Mod,
+        Product as Product,
+        Range as Range,
+        Runtime as Runtime,
+        Sum as Sum,
+        Var as Var,
+        ceildiv as ceildiv,
+        children as children,
+        compare as compare,
+        const as const,
+        divisions as divisions,
+        expr as expr,
+        floordiv as floordiv,
+        from_terms as from_terms,
+        linear as linear,
+        maximum as maximum,
+        minimum as minimum,
+        mod as mod,
+        order_key as order_key,
+        printed_terms as printed_terms,
+        product as product,
+        scaled as scaled,
+        sorted_sum as sorted_sum,
+    )
+    from hloscope.affine.text import (
+        MAX_DIGITS as MAX_DIGITS,
+        Style as Style,
+        default_name as default_name,
+        parse_expr as parse_expr,
+        parse_prefix as parse_prefix,
+        to_text as to_text,
+    )
+    from hloscope.affine.walk import (
+        largest_number as largest_number,
+        postorder as postorder,
+        rebuild as rebuild,
+        replace as replace,
+        substitute as substitute,
+        variables as variables,
+    )
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = door(__name__)

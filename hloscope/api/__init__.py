@@ -16,24 +16,33 @@ Element (d0, d1) of the output, f32[8,4], reads
     (d0, d1) -> (d1, d0)   exact
 """
 
-from hloscope.api.evaluating import evaluate, evaluate_grid
-from hloscope.api.indexing import Indexing
-from hloscope.api.program import ComputationView, InstructionView, Program, find, find_all
-from hloscope.api.reading import Readable, read, read_source
-from hloscope.api.verifying import check_expected, verify
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "ComputationView",
-    "Indexing",
-    "InstructionView",
-    "Program",
-    "Readable",
-    "check_expected",
-    "evaluate",
-    "evaluate_grid",
-    "find",
-    "find_all",
-    "read",
-    "read_source",
-    "verify",
-]
+from hloscope.doors import door
+
+if TYPE_CHECKING:
+    from hloscope.api.compressed import read_stream as read_stream
+    from hloscope.api.evaluating import evaluate as evaluate, evaluate_grid as evaluate_grid
+    from hloscope.api.explaining import check as check, findings as findings
+    from hloscope.api.indexing import Indexing as Indexing
+    from hloscope.api.language import language_of as language_of
+    from hloscope.api.program import (
+        ComputationView as ComputationView,
+        InstructionView as InstructionView,
+        Program as Program,
+        find as find,
+        find_all as find_all,
+    )
+    from hloscope.api.reading import Readable as Readable, read as read, read_source as read_source
+    from hloscope.api.selecting import (
+        SORTS as SORTS,
+        Key as Key,
+        Place as Place,
+        Selection as Selection,
+        sort_key as sort_key,
+    )
+    from hloscope.api.tensor import Element as Element, Tensor as Tensor
+    from hloscope.api.verifying import check_expected as check_expected, verify as verify
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = door(__name__)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from hloscope.errors import InputError
-from hloscope.hlo_parser.proto.sniff import is_proto
+from hloscope.hlo_parser import is_proto
 from hloscope.limits import MOST_INPUT
 
 GZIP: Final = b"\x1f\x8b"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hloscope.api.program import Program
 from hloscope.api.reading import Readable, read
-from hloscope.ir.graph import Module
+from hloscope.ir import Module
 from hloscope.lazy import lazy
 from hloscope.limits import MAX_BYTES
 

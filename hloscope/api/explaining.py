@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast
 from weakref import WeakSet
 
 from hloscope.errors import Diagnostic, HloscopeError, VerifyError
-from hloscope.ir.graph import Module
+from hloscope.ir import Module
 from hloscope.lazy import lazy
 
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import field
 from pathlib import Path
 
-from hloscope.fusion.analysis import Analysis
+from hloscope.fusion import Analysis
 from hloscope.hlo_parser import parse_hlo
 from hloscope.indexing import Access, Accesses, Precision
-from hloscope.ir.graph import Instruction, Module
+from hloscope.ir import Instruction, Module
 from hloscope.lazy import dataclass
-from hloscope.ops.control import Fusion
+from hloscope.ops import Fusion
 
 
 @dataclass(slots=True)

@@ -8,11 +8,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from hloscope.api.explaining import check, of_right_programs
-from hloscope.display.answer import Answer, OperandAnswer, OperandAnswers, OutputAnswer, to_json
-from hloscope.display.text import to_print_indexing, to_text
-from hloscope.fusion.leaves import leaf_types
+from hloscope.display import (
+    Answer,
+    OperandAnswer,
+    OperandAnswers,
+    OutputAnswer,
+    to_json,
+    to_print_indexing,
+    to_text,
+)
+from hloscope.fusion import leaf_types
 from hloscope.indexing import Access, Accesses, IndexingMap
-from hloscope.ir.graph import Module
+from hloscope.ir import Module
 from hloscope.lazy import lazy
 
 if TYPE_CHECKING:
@@ -21,7 +28,7 @@ if TYPE_CHECKING:
     import hloscope.display.latex as latex
     import hloscope.display.reads as reads
     import hloscope.proof as proof
-    from hloscope.proof import Check, Verifier
+    from hloscope.proof import Check, Prover
 else:
     elements = lazy("hloscope.display.elements")
     html = lazy("hloscope.display.html")
@@ -85,8 +92,8 @@ class Indexing:
         return maps[0]
 
     @of_right_programs
-    def verify(
-        self, *, seed: int = 0, by_execution: bool = False, verifier: Verifier | None = None
+    def prove(
+        self, *, seed: int = 0, by_execution: bool = False, prover: Prover | None = None
     ) -> Indexing:
         """The same answer with a proof for the maps of each operand.
 
@@ -98,7 +105,7 @@ class Indexing:
             seed: Of the elements, and of values read at run time, that are drawn.
             by_execution: Run the instruction too, or a small instance of it: no element that is
                 not in the maps may move an output element.  This uses no rule.
-            verifier: Remembers what it has checked, where many answers about a program are.
+            prover: Remembers what it has checked, where many answers about a program are.
 
         Raises:
             VerifyError: The program is wrong.
@@ -106,19 +113,19 @@ class Indexing:
         >>> import hloscope
         >>> program = hloscope.read("ENTRY e { p = f32[4,8] parameter(0) "
         ...                         "ROOT t = f32[8,4] transpose(p), dimensions={1,0} }")
-        >>> print(program.root.indexing().verify().checks[0])
+        >>> print(program.root.indexing().prove().checks[0])
         isl; enumerated 32
-        >>> print(program.root.indexing().verify(by_execution=True).checks[0])
+        >>> print(program.root.indexing().prove(by_execution=True).checks[0])
         isl; enumerated 32; executed 42, seen 32 of 32
         """
         check(self.asked_module)
         answer = self.answer
         convention = answer.convention
-        if verifier is None:
-            verifier = proof.Verifier(seed=seed, by_execution=by_execution, convention=convention)
-        elif verifier.convention != convention:
-            raise ValueError(f"the answer is by the convention {convention!r}, the verifier not")
-        outputs = list(map(_Proving(answer, verifier).proved, answer.outputs))
+        if prover is None:
+            prover = proof.Prover(seed=seed, by_execution=by_execution, convention=convention)
+        elif prover.convention != convention:
+            raise ValueError(f"the answer is by the convention {convention!r}, the prover not")
+        outputs = list(map(_Proving(answer, prover).proved, answer.outputs))
         return Indexing(replace(answer, outputs=outputs), self._file, self.asked_module)
 
     @property
@@ -200,10 +207,10 @@ class Indexing:
 
 
 class _Proving:
-    """Proofs for the outputs of one answer, by one verifier."""
+    """Proofs for the outputs of one answer, by one prover."""
 
-    def __init__(self, answer: Answer, verifier: Verifier) -> None:
-        self._answer, self._verifier = answer, verifier
+    def __init__(self, answer: Answer, prover: Prover) -> None:
+        self._answer, self._verifier = answer, prover
         self._is_inverse = answer.direction == "input_to_output"
         # Every output is asked about the same operands: their tensors are counted once.
         asked = answer.outputs[0].operands if answer.outputs and not self._is_inverse else ()

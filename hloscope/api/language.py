@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from hloscope.mlir.text.sniff import is_mlir
+from hloscope.mlir import is_mlir
 from hloscope.source import Source
 
 Language: TypeAlias = Literal["hlo", "stablehlo"]

@@ -13,32 +13,29 @@ from typing import TYPE_CHECKING, Any, Final
 from hloscope.api.explaining import of_right_programs
 from hloscope.api.indexing import Indexing
 from hloscope.api.selecting import Selection
-from hloscope.display.answer import (
+from hloscope.display import (
     Answer,
     Direction,
     OperandAnswer,
     OperandAnswers,
     Order,
     OutputAnswer,
+    glob,
+    headline,
+    metadata_of,
     opcode_of,
+    provenance_of,
     shape_text,
 )
-from hloscope.display.provenance import glob, metadata_of, provenance_of
-from hloscope.display.text import headline
 from hloscope.errors import UnknownNameError, UnsupportedError, did_you_mean
-from hloscope.fusion.analysis import Analysis, Convention
-from hloscope.fusion.parameter_reads import ParameterReads
-from hloscope.fusion.physical import linear as _linear
+from hloscope.fusion import Analysis, Convention, ParameterReads, Region, grouped, linear as _linear
 from hloscope.fusion.physical import physical as _physical
-from hloscope.fusion.region import Region, grouped
-from hloscope.hlo_parser.metadata import Frame, Metadata
-from hloscope.hlo_parser.printer import print_hlo
+from hloscope.hlo_parser import Frame, Metadata, print_hlo
 from hloscope.indexing import Access, Accesses
-from hloscope.ir.graph import Computation, Instruction, Module
-from hloscope.ir.types import Type
+from hloscope.ir import Computation, Instruction, Module, Type
 from hloscope.lazy import lazy
 from hloscope.limits import MAX_BYTES
-from hloscope.ops.control import Fusion
+from hloscope.ops import Fusion
 
 if TYPE_CHECKING:
     import hloscope.interpreter as interpreter

@@ -11,9 +11,7 @@ from hloscope.api.compressed import read_file, read_stream
 from hloscope.api.language import language_of
 from hloscope.api.program import Program
 from hloscope.errors import InputError, ParseError, UnsupportedError, did_you_mean
-from hloscope.hlo_parser import parse_hlo
-from hloscope.hlo_parser.proto.sniff import is_proto
-from hloscope.hlo_parser.sniff import decode
+from hloscope.hlo_parser import decode, is_proto, parse_hlo
 from hloscope.lazy import lazy
 from hloscope.source import Source
 

@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
 from typing import Final, TypeAlias
 
-from hloscope.display.answer import opcode_of, shape_text
-from hloscope.display.provenance import SourcePattern, glob, provenance_of
-from hloscope.fusion.costs import Flops, bytes_moved
-from hloscope.ir.graph import Computation, Instruction, Module
+from hloscope.display import SourcePattern, glob, opcode_of, provenance_of, shape_text
+from hloscope.fusion import Flops, bytes_moved
+from hloscope.ir import Computation, Instruction, Module
 from hloscope.lazy import dataclass
 
 Place: TypeAlias = tuple[Computation, Instruction]

@@ -16,20 +16,11 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, Final
 
 from hloscope.errors import InputError, ParseError
-from hloscope.hlo_parser.literals import literal_value, print_literal
-from hloscope.hlo_parser.types import parse_type, print_array
-from hloscope.interpreter.evaluate import as_value
-from hloscope.interpreter.registry import Kernel, kernel
-from hloscope.interpreter.values import Array, EvaluationError, dtype_of
-from hloscope.interpreter.world import World
-from hloscope.ir.graph import Instruction
-from hloscope.ir.types import ELEMENT_TYPES, ElementType, QuantizedType, TensorType
-from hloscope.mlir.attributes import DenseAttr
-from hloscope.mlir.literals import dense_text, from_array, to_array
-from hloscope.mlir.text.parser import parse_attribute
-from hloscope.mlir.types import type_text
-from hloscope.ops.control import Parameter
-from hloscope.ops.elementwise import ELEMENTWISE, Compare
+from hloscope.hlo_parser import literal_value, parse_type, print_array, print_literal
+from hloscope.interpreter import Array, EvaluationError, Kernel, World, as_value, dtype_of, kernel
+from hloscope.ir import ELEMENT_TYPES, ElementType, Instruction, QuantizedType, TensorType
+from hloscope.mlir import DenseAttr, dense_text, from_array, parse_attribute, to_array, type_text
+from hloscope.ops import ELEMENTWISE, Compare, Parameter
 from hloscope.source import Source, Span
 
 if TYPE_CHECKING:

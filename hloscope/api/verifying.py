@@ -10,7 +10,7 @@ from hloscope.api.program import Program
 from hloscope.api.reading import Readable, read_source
 from hloscope.errors import Diagnostic, ParseError
 from hloscope.hlo_parser import parse_hlo
-from hloscope.ir.graph import Module
+from hloscope.ir import Module
 from hloscope.lazy import lazy
 from hloscope.source import Source, Span
 
@@ -18,10 +18,8 @@ if TYPE_CHECKING:
     from hloscope.mlir import ir as mlir
     from hloscope.mlir.text import split as splitting
     from hloscope.stablehlo import graph
-    from hloscope.verifier import expected
-    from hloscope.verifier import hlo as hlo_verifier
-    from hloscope.verifier.stablehlo import text as mlir_text
-    from hloscope.verifier.stablehlo import walk as mlir_verifier
+    from hloscope.verifier import expected, hlo as hlo_verifier
+    from hloscope.verifier.stablehlo import text as mlir_text, walk as mlir_verifier
 else:
     mlir = lazy("hloscope.mlir.ir")
     splitting = lazy("hloscope.mlir.text.split")

@@ -12,7 +12,7 @@ import click
 
 from hloscope.cli.paging import is_terminal, is_tty, print_long, width
 from hloscope.cli.streams import styled_errors
-from hloscope.display.table import Side, columns, fitted
+from hloscope.display import Side, columns, fitted
 from hloscope.lazy import lazy
 
 if TYPE_CHECKING:

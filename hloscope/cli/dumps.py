@@ -9,7 +9,7 @@ from typing import Final
 import click
 
 from hloscope.cli.common import print_json, print_table
-from hloscope.display.table import tab_separated
+from hloscope.display import tab_separated
 from hloscope.errors import InputError
 from hloscope.lazy import dataclass, pattern
 

@@ -13,9 +13,8 @@ from hloscope.api import Indexing, InstructionView, Program
 from hloscope.cli.common import debug_option, json_option, print_json
 from hloscope.cli.files import read_right_program
 from hloscope.indexing import IndexingMap, prove_equal
-from hloscope.proof.allowance import SECONDS_EQUAL
-from hloscope.proof.equality import Compared, compare, same
-from hloscope.simplifier.isl import Proof, Verdict
+from hloscope.proof import SECONDS_EQUAL, Compared, compare, same
+from hloscope.simplifier import Proof, Verdict
 
 SCHEMA: Final = "hloscope.equal/1"
 DIFFERENT: Final = 1

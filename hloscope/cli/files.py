@@ -9,9 +9,7 @@ from typing import Final
 
 import click
 
-from hloscope.api import Program, read, read_source
-from hloscope.api.compressed import read_stream
-from hloscope.api.explaining import check
+from hloscope.api import Program, check, read, read_source, read_stream
 from hloscope.cli.common import REFUSALS
 from hloscope.errors import InputError
 from hloscope.source import Source

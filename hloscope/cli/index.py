@@ -17,15 +17,15 @@ from hloscope.cli.common import (
 )
 from hloscope.cli.files import read_program
 from hloscope.cli.paging import print_long
-from hloscope.display.boxes import Index
+from hloscope.display import Index
 from hloscope.errors import UnknownNameError
-from hloscope.fusion.analysis import Convention
+from hloscope.fusion import Convention
 from hloscope.lazy import lazy
 
 if TYPE_CHECKING:
     from hloscope.cli import proofs
     from hloscope.cli.proofs import Tally
-    from hloscope.proof import Verifier
+    from hloscope.proof import Prover
 else:
     proofs = lazy("hloscope.cli.proofs")
 
@@ -161,10 +161,10 @@ def index(
     tally: Tally | None = None
     if verify:
         tally = proofs.Tally(strict, evidence_dir)
-        verifier = proofs.verifier_of(
+        prover = proofs.prover_of(
             program, seconds, convention=convention, seed=seed, by_execution=by_execution
         )
-        answer = _proving(asked, verifier, tally)
+        answer = _proving(asked, prover, tally)
     if everything:
         _print_all(program, answer)
     else:
@@ -173,14 +173,14 @@ def index(
             raise click.UsageError(f"`{name}` names {len(views)} instructions; a picture shows one")
         _print_answers(views, answer, form, at)
     if tally is not None:
-        tally.end(verifier, summary=everything)
+        tally.end(prover, summary=everything)
 
 
-def _proving(asked: Answering, verifier: Verifier, tally: Tally) -> Answering:
+def _proving(asked: Answering, prover: Prover, tally: Tally) -> Answering:
     """Answers with their proofs, which are counted."""
 
     def answer(view: InstructionView) -> Indexing:
-        found = asked(view).verify(verifier=verifier)
+        found = asked(view).prove(prover=prover)
         tally.add(found)
         return found
 

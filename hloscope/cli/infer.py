@@ -8,25 +8,20 @@ from typing import Any, Final, TypeAlias
 
 import click
 
-from hloscope.api.language import language_of
+from hloscope.api import language_of
 from hloscope.cli.common import debug_option, file_argument, json_option, print_json, print_table
 from hloscope.cli.files import read_text
-from hloscope.dialects.registry import DIALECTS
-from hloscope.display.answer import opcode_of
+from hloscope.dialects import DIALECTS
+from hloscope.display import opcode_of
 from hloscope.errors import HloscopeError
-from hloscope.hlo_parser import parse_hlo
-from hloscope.hlo_parser.types import print_type
-from hloscope.ir.types import TensorType, TupleType, Type
+from hloscope.hlo_parser import parse_hlo, print_type
+from hloscope.ir import TensorType, TupleType, Type
 from hloscope.lazy import dataclass
-from hloscope.mlir.ir import Operation
-from hloscope.mlir.text.parser import parse_mlir
-from hloscope.mlir.text.printer import print_mlir
-from hloscope.mlir.text.split import split_input
-from hloscope.mlir.types import type_text
-from hloscope.ops.control import Parameter
+from hloscope.mlir import Operation, parse_mlir, print_mlir, split_input, type_text
+from hloscope.ops import Parameter
 from hloscope.source import Source, Span
-from hloscope.stablehlo.inferring import answered, inferred_types, is_asking, walk
-from hloscope.verifier.hlo.types import inferred
+from hloscope.stablehlo import answered, inferred_types, is_asking, walk
+from hloscope.verifier import inferred
 
 SCHEMA: Final = "hloscope.infer/1"
 BETWEEN: Final = "// -----\n"

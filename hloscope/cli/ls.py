@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import click
 
-from hloscope.api.selecting import SORTS, Key, Place, Selection, sort_key
+from hloscope.api import SORTS, Key, Place, Selection, sort_key
 from hloscope.cli.common import (
     debug_option,
     file_argument,
@@ -20,14 +20,12 @@ from hloscope.cli.common import (
 from hloscope.cli.dumps import print_dumps
 from hloscope.cli.files import read_program
 from hloscope.cli.tree import print_tree
-from hloscope.display.answer import opcode_of, shape_text
-from hloscope.display.provenance import Provenance, provenance_of
-from hloscope.display.table import Side, tab_separated
+from hloscope.display import Provenance, Side, opcode_of, provenance_of, shape_text, tab_separated
 from hloscope.errors import UnknownNameError, did_you_mean
-from hloscope.hlo_parser.brief import brief_type
-from hloscope.ir.graph import Computation, Instruction, Module
+from hloscope.hlo_parser import brief_type
+from hloscope.ir import Computation, Instruction, Module
 from hloscope.lazy import dataclass
-from hloscope.ops.control import Fusion
+from hloscope.ops import Fusion
 
 SCHEMA: Final = "hloscope.ls/1"
 MOST_OPERANDS: Final = 6

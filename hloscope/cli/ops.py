@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from hloscope.cli.common import debug_option, json_option, print_json, print_table
-from hloscope.indexing.analysis import coverage
+from hloscope.indexing import coverage
 from hloscope.interpreter.coverage import coverage as evaluation
 
 SCHEMA: Final = "hloscope.ops/1"

@@ -9,10 +9,9 @@ from hloscope.cli.files import read_text
 from hloscope.cli.print import BETWEEN
 from hloscope.cli.run_inputs import right_modules_of
 from hloscope.hlo_parser import print_hlo
-from hloscope.ir.graph import Module
-from hloscope.passes.constant_folding import MAX_BYTES, MAX_ELEMENTS, MAX_STEPS, fold
-from hloscope.stablehlo.graph import TreeModule
-from hloscope.stablehlo.printing import print_stablehlo
+from hloscope.ir import Module
+from hloscope.passes import MAX_BYTES, MAX_ELEMENTS, MAX_STEPS, fold
+from hloscope.stablehlo import TreeModule, print_stablehlo
 
 
 @click.command

@@ -6,15 +6,13 @@ from typing import Literal
 
 import click
 
-from hloscope.api.language import language_of
+from hloscope.api import language_of
 from hloscope.cli.common import debug_option, file_argument
 from hloscope.cli.files import read_text
 from hloscope.cli.paging import print_long
-from hloscope.dialects.registry import DIALECTS
+from hloscope.dialects import DIALECTS
 from hloscope.hlo_parser import parse_hlo, print_hlo
-from hloscope.mlir.text.parser import parse_mlir
-from hloscope.mlir.text.printer import print_mlir
-from hloscope.mlir.text.split import split_input
+from hloscope.mlir import parse_mlir, print_mlir, split_input
 
 BETWEEN = "// -----\n"
 

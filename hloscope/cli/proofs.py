@@ -8,8 +8,8 @@ from typing import Final
 import click
 
 from hloscope.api import Indexing, Program
-from hloscope.fusion.analysis import Convention
-from hloscope.proof import SECONDS_ALL, Check, Outcome, Verifier, write_evidence
+from hloscope.fusion import Convention
+from hloscope.proof import SECONDS_ALL, Check, Outcome, Prover, write_evidence
 
 DISAGREES: Final = 5
 UNDECIDED: Final = 4
@@ -22,19 +22,19 @@ SECONDS_MOST: Final = 60.0
 """But no more than this."""
 
 
-def verifier_of(
+def prover_of(
     program: Program,
     seconds: float | None,
     *,
     convention: Convention,
     seed: int,
     by_execution: bool,
-) -> Verifier:
+) -> Prover:
     """What proves the answers about a program: within so many seconds, or what its size allows."""
     more = max(0, sum(1 for _ in program) - FEW)
     total = min(SECONDS + SECONDS_EACH * more, SECONDS_MOST) if seconds is None else seconds
     of_isl = min(total, SECONDS_ALL) if seconds is None else total
-    return Verifier(
+    return Prover(
         seed=seed,
         seconds_of_isl=of_isl,
         total=total,
@@ -88,7 +88,7 @@ class Tally:
             paths = write_evidence(violation, self._folder, name)
             click.echo(f"written: {', '.join(map(str, paths))}", err=True)
 
-    def end(self, verifier: Verifier, *, summary: bool = False) -> None:
+    def end(self, prover: Prover, *, summary: bool = False) -> None:
         """Print how many proofs there were, if asked for; exit if not all went well."""
         if summary:
             counts = [f"{self._counts[o]} {o}" for o in Outcome if self._counts[o]]
@@ -97,8 +97,8 @@ class Tally:
             every = ", ".join([*counts, *runs]) or "none"
             click.echo(f"verified {total} operands: {every}", err=True)
         not_asked = self._counts[Outcome.UNDECIDED] or self._runs["not executed"]
-        if verifier.allowance.is_spent and not_asked:
-            click.echo(f"{verifier.allowance.reason}; --seconds gives them more", err=True)
+        if prover.allowance.is_spent and not_asked:
+            click.echo(f"{prover.allowance.reason}; --seconds gives them more", err=True)
         ctx = click.get_current_context()
         if self._counts[Outcome.REFUTED]:
             ctx.exit(DISAGREES)

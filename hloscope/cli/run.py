@@ -18,18 +18,35 @@ from hloscope.cli.files import read_text
 from hloscope.cli.progress import steps_shown
 from hloscope.cli.run_inputs import arguments_of, entry_of, right_modules_of
 from hloscope.cli.run_report import described, finding_text, print_finding, print_results
-from hloscope.compare.files import leaves, load, named, restored, save
-from hloscope.compare.tracing import by_name, compare_programs, compare_values
+from hloscope.compare import (
+    by_name,
+    compare_programs,
+    compare_values,
+    leaves,
+    load,
+    named,
+    restored,
+    save,
+)
 from hloscope.errors import InputError
+from hloscope.interpreter import (
+    INFEED,
+    OUTFEED,
+    PRINT,
+    PROBE,
+    Array,
+    Difference,
+    EvaluationError,
+    Value,
+    World,
+    check_grid,
+    run_grid,
+    within,
+    within_ulps,
+)
 from hloscope.interpreter.evaluate import evaluate
-from hloscope.interpreter.numbers.distance import Difference, within, within_ulps
-from hloscope.interpreter.ops.observing import PRINT, PROBE
-from hloscope.interpreter.parallel import INFEED, OUTFEED, check_grid, run_grid
 from hloscope.interpreter.statistics import statistics
-from hloscope.interpreter.values import Array, EvaluationError, Value
-from hloscope.interpreter.world import World
-from hloscope.ir.graph import Instruction, Module
-from hloscope.ir.types import TensorType, Type
+from hloscope.ir import Instruction, Module, TensorType, Type
 from hloscope.limits import MAX_BYTES
 
 SCHEMA: Final = "hloscope.run/1"

@@ -9,9 +9,8 @@ from typing import Any, Final
 import click
 import numpy as np
 
-from hloscope.api.explaining import findings
-from hloscope.api.language import language_of
-from hloscope.compare.files import MOST_BYTES, arranged, load
+from hloscope.api import findings, language_of
+from hloscope.compare import MOST_BYTES, arranged, load
 from hloscope.errors import (
     HloscopeError,
     UnknownNameError,
@@ -20,19 +19,20 @@ from hloscope.errors import (
     did_you_mean,
 )
 from hloscope.hlo_parser import parse_hlo
-from hloscope.interpreter.evaluate import as_value
-from hloscope.interpreter.values import (
+from hloscope.interpreter import (
     TOKEN,
     EvaluationError,
     Value,
+    as_value,
     byte_size,
     check_evaluable,
     dtype_of,
 )
-from hloscope.ir.graph import Computation, Module
-from hloscope.ir.types import (
+from hloscope.ir import (
+    Computation,
     ElementType,
     FutureType,
+    Module,
     QuantizedType,
     TensorType,
     TupleType,
@@ -40,14 +40,17 @@ from hloscope.ir.types import (
     VectorType,
 )
 from hloscope.lazy import pattern
-from hloscope.mlir.attributes import ArrayAttr, DenseAttr
-from hloscope.mlir.literals import to_array
-from hloscope.mlir.text.parser import parse_attribute
-from hloscope.mlir.text.split import split_input
-from hloscope.mlir.types import spell, type_text
+from hloscope.mlir import (
+    ArrayAttr,
+    DenseAttr,
+    parse_attribute,
+    spell,
+    split_input,
+    to_array,
+    type_text,
+)
 from hloscope.source import Source
-from hloscope.stablehlo import parse_stablehlo
-from hloscope.stablehlo.graph import Function
+from hloscope.stablehlo import Function, parse_stablehlo
 
 _COMMENT: Final = pattern(r"//[^\n]*")
 _WIDEST: Final = 16

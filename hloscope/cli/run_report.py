@@ -10,14 +10,12 @@ from typing import Any, Final
 import click
 import numpy as np
 
-from hloscope.api.tensor import Tensor
-from hloscope.compare.files import leaves
-from hloscope.compare.tracing import Finding
-from hloscope.interpreter.shown import value_text
-from hloscope.interpreter.statistics import Statistics, statistics
-from hloscope.interpreter.values import Value
-from hloscope.ir.types import TensorType, TupleType, Type
-from hloscope.mlir.types import spell, type_text
+from hloscope.api import Tensor
+from hloscope.compare import Finding, leaves
+from hloscope.interpreter import Statistics, Value, value_text
+from hloscope.interpreter.statistics import statistics
+from hloscope.ir import TensorType, TupleType, Type
+from hloscope.mlir import spell, type_text
 
 MOST_SHOWN: Final = 1000
 """Elements and rows of a result that are printed; of larger ones a summary is."""

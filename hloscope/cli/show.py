@@ -18,13 +18,10 @@ from hloscope.cli.common import (
 )
 from hloscope.cli.files import read_program
 from hloscope.cli.paging import print_long
-from hloscope.display.answer import opcode_of, shape_text
-from hloscope.display.provenance import provenance_of
+from hloscope.display import opcode_of, provenance_of, shape_text
 from hloscope.errors import ParseError
-from hloscope.hlo_parser.brief import brief_type
-from hloscope.hlo_parser.metadata import extra, read_backend_config
-from hloscope.hlo_parser.printer import STYLES, print_instruction
-from hloscope.ir.graph import Computation, Instruction, Module
+from hloscope.hlo_parser import STYLES, brief_type, extra, print_instruction, read_backend_config
+from hloscope.ir import Computation, Instruction, Module
 from hloscope.lazy import lazy
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from typing import Any, Final, NamedTuple
 import click
 
 from hloscope.cli.common import print_json, print_table
-from hloscope.display.answer import opcode_of
+from hloscope.display import opcode_of
 from hloscope.errors import UnknownNameError, did_you_mean
-from hloscope.ir.graph import Computation, Module
+from hloscope.ir import Computation, Module
 
 SCHEMA: Final = "hloscope.tree/1"
 

@@ -7,8 +7,7 @@ from typing import Any, Final
 
 import click
 
-from hloscope.api.verifying import check_expected
-from hloscope.api.verifying import verify as verify_program
+from hloscope.api import check_expected, verify as verify_program
 from hloscope.cli.common import complete_files, debug_option, json_option, print_json
 from hloscope.cli.files import read_text
 from hloscope.errors import Diagnostic

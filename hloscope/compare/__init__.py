@@ -1,1 +1,25 @@
 """Two programs, two runs, two files of values: what is the same, and what differs first."""
+
+from typing import TYPE_CHECKING
+
+from hloscope.doors import door
+
+if TYPE_CHECKING:
+    from hloscope.compare.files import (
+        MOST_BYTES as MOST_BYTES,
+        arranged as arranged,
+        leaves as leaves,
+        load as load,
+        named as named,
+        restored as restored,
+        save as save,
+    )
+    from hloscope.compare.tracing import (
+        Finding as Finding,
+        by_name as by_name,
+        compare_programs as compare_programs,
+        compare_values as compare_values,
+    )
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = door(__name__)

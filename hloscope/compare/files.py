@@ -15,8 +15,8 @@ from typing import IO, Any, Final
 import numpy as np
 
 from hloscope.errors import InputError, Spell, plain
-from hloscope.interpreter.values import TOKEN, Array, EvaluationError, Value, dtype_of, fits
-from hloscope.ir.types import TensorType, TupleType, Type
+from hloscope.interpreter import TOKEN, Array, EvaluationError, Value, dtype_of, fits
+from hloscope.ir import TensorType, TupleType, Type
 
 MOST_BYTES: Final = 1 << 33
 """Most bytes of all arrays of a file together, unless another limit is given."""

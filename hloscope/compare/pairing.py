@@ -14,26 +14,24 @@ from typing import Any, Final
 import numpy as np
 
 from hloscope.errors import HloscopeError
-from hloscope.interpreter.registry import kernel
-from hloscope.interpreter.world import World
-from hloscope.ir.graph import Computation, Instruction
-from hloscope.ir.op import Op
-from hloscope.ir.types import TensorType, TupleType, Type
-from hloscope.ir.views import captured
-from hloscope.ops.control import (
+from hloscope.interpreter import World, kernel
+from hloscope.ir import Computation, Instruction, Op, TensorType, TupleType, Type, captured
+from hloscope.ops import (
     AsyncStart,
+    BroadcastInDim,
     Call,
     Case,
     Composite,
+    Constant,
     Fusion,
     GetTupleElement,
     Parameter,
+    Reshape,
     Result,
     Return,
     Tuple,
     While,
 )
-from hloscope.ops.shape import BroadcastInDim, Constant, Reshape
 
 CALLERS: Final = (AsyncStart, Call, Case, Composite, Fusion, While)
 """Ops whose computations see whole values, not elements."""

@@ -14,15 +14,11 @@ from typing import Any, Final
 
 from hloscope.compare.files import leaves, restored
 from hloscope.compare.pairing import STRUCTURE, paired, reachable
+from hloscope.interpreter import PRINT, PROBE, Array, Difference, EvaluationError, Value, World
 from hloscope.interpreter.evaluate import evaluate
-from hloscope.interpreter.numbers.distance import Difference
-from hloscope.interpreter.ops.observing import PRINT, PROBE
-from hloscope.interpreter.values import Array, EvaluationError, Value
-from hloscope.interpreter.world import World
-from hloscope.ir.graph import Computation, Instruction
-from hloscope.ir.types import TensorType
+from hloscope.ir import Computation, Instruction, TensorType
 from hloscope.lazy import dataclass
-from hloscope.ops.control import Call, Composite, Fusion, Return, Tuple
+from hloscope.ops import Call, Composite, Fusion, Return, Tuple
 
 Compare = Callable[[Array, Array], Difference | None]
 

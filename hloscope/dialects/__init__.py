@@ -2,3 +2,20 @@
 
 `rows` explains the notation; `registry` puts the rows together.
 """
+
+from typing import TYPE_CHECKING
+
+from hloscope.doors import door
+
+if TYPE_CHECKING:
+    from hloscope.dialects.attributes import EMPTY as EMPTY
+    from hloscope.dialects.attributes.enums import ENUMS as ENUMS
+    from hloscope.dialects.registry import (
+        CALLEES as CALLEES,
+        CLASSES as CLASSES,
+        DEFINITIONS as DEFINITIONS,
+        DIALECTS as DIALECTS,
+    )
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = door(__name__)

@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hloscope.mlir.attributes import (
+from hloscope.mlir import (
+    I32,
     ArrayAttr,
     Attribute,
+    AttributeSlot,
     BoolAttr,
+    Definition,
     DictAttr,
     EnumAttr,
     IntegerAttr,
@@ -20,8 +23,6 @@ from hloscope.mlir.attributes import (
     StructAttr,
     VerbatimAttr,
 )
-from hloscope.mlir.definition import AttributeSlot, Definition
-from hloscope.mlir.types import I32
 
 _ACCURACY: Final = StructAttr(
     "stablehlo",

@@ -10,12 +10,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from hloscope.ir.types import ElementType, TensorType
-from hloscope.mlir.attributes import BoolAttr, DenseArrayAttr, IntegerAttr
-from hloscope.mlir.definition import Definition
-from hloscope.mlir.dialects import Suggestion
-from hloscope.mlir.ir import Operation, Region
-from hloscope.mlir.types import INDEX, element_text
+from hloscope.ir import ElementType, TensorType
+from hloscope.mlir import (
+    INDEX,
+    BoolAttr,
+    Definition,
+    DenseArrayAttr,
+    IntegerAttr,
+    Operation,
+    Region,
+    Suggestion,
+    element_text,
+)
 
 
 def _constant(op: Operation) -> Sequence[str]:

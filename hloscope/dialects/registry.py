@@ -37,11 +37,8 @@ from hloscope.dialects.forms import form_of
 from hloscope.dialects.names import suggestion
 from hloscope.dialects.rows import Definitions, head, split_rows
 from hloscope.dialects.types import read_type
-from hloscope.mlir.definition import Definition
-from hloscope.mlir.dialects import Dialect, Dialects
-from hloscope.mlir.text.quant import read_type as read_quantized
-from hloscope.ops import OPS
-from hloscope.ops.base import Op
+from hloscope.mlir import Definition, Dialect, Dialects, read_type as read_quantized
+from hloscope.ops import OPS, Op
 
 _TABLES: Final[dict[str, tuple[str, ...]]] = {
     "stablehlo": stablehlo.ROWS,

@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from hloscope.mlir.definition import AttributeSlot, Definition, RegionSlot, Slot
+from hloscope.mlir import AttributeSlot, Definition, RegionSlot, Slot
 
 
 def split_rows(text: str) -> list[str]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from hloscope.ir.types import FutureType, TensorType, TokenType, Type
-from hloscope.mlir.text.asm import AsmParser
-from hloscope.mlir.types import type_text
+from hloscope.ir import FutureType, TensorType, TokenType, Type
+from hloscope.mlir import AsmParser, type_text
 
 
 def read_type(parser: AsmParser, mnemonic: str) -> Type | None:

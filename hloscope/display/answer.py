@@ -12,15 +12,17 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, overload
 from hloscope.display.parts import runtime_map, source_text
 from hloscope.display.provenance import Provenance
 from hloscope.errors import UnsupportedError
-from hloscope.fusion.analysis import Convention
-from hloscope.fusion.origins import origin_text
-from hloscope.hlo_parser.brief import brief_type
-from hloscope.hlo_parser.spelling import write_op
-from hloscope.hlo_parser.types import print_type
-from hloscope.indexing import Access, Accesses, IndexingMap, RuntimeVariable
-from hloscope.indexing.layout import major_to_minor, placed_sizes
-from hloscope.ir.graph import Computation, Instruction
-from hloscope.ir.types import Dims, TensorType, Type
+from hloscope.fusion import Convention, origin_text
+from hloscope.hlo_parser import brief_type, print_type, write_op
+from hloscope.indexing import (
+    Access,
+    Accesses,
+    IndexingMap,
+    RuntimeVariable,
+    major_to_minor,
+    placed_sizes,
+)
+from hloscope.ir import Computation, Dims, Instruction, TensorType, Type
 from hloscope.lazy import dataclass
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from hloscope.display.answer import Answer, OutputAnswer, shape_text
 from hloscope.display.boxes import Box, Index, box_text
 from hloscope.display.reads import element, touched_boxes
 from hloscope.display.text import headline
-from hloscope.fusion.leaves import leaf_types
+from hloscope.fusion import leaf_types
 from hloscope.indexing import Access
-from hloscope.ir.types import Type
+from hloscope.ir import Type
 from hloscope.lazy import dataclass
 
 SCHEMA: Final = "hloscope.elements/1"

@@ -9,7 +9,7 @@ from hloscope.display.boxes import Index
 from hloscope.display.parts import access_parts
 from hloscope.display.reads import MAX_UNTOUCHED, to_svg
 from hloscope.display.text import headline, untouched_names
-from hloscope.hlo_parser.brief import brief_type
+from hloscope.hlo_parser import brief_type
 from hloscope.indexing import Access, Precision
 from hloscope.visible import in_page
 

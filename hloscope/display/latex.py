@@ -6,9 +6,7 @@ import re
 from collections.abc import Collection
 
 from hloscope.display.answer import Answer, OperandAnswer
-from hloscope.indexing import Access, Precision
-from hloscope.indexing.markup import conditions_latex
-from hloscope.indexing.markup import to_latex as map_to_latex
+from hloscope.indexing import Access, Precision, conditions_latex, to_latex as map_to_latex
 from hloscope.visible import visible
 
 

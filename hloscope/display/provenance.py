@@ -11,17 +11,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from hloscope.errors import ParseError
-from hloscope.hlo_parser.metadata import Frame, Metadata, extra, read_metadata, source_trace
-from hloscope.ir.graph import Instruction, Module
+from hloscope.hlo_parser import Frame, Metadata, extra, read_metadata, source_trace
+from hloscope.ir import Instruction, Module
 from hloscope.lazy import dataclass
-from hloscope.mlir.locations import (
-    CallSiteLoc,
-    FileLoc,
-    FusedLoc,
-    Location,
-    NameLoc,
-    resolve_location,
-)
+from hloscope.mlir import CallSiteLoc, FileLoc, FusedLoc, Location, NameLoc, resolve_location
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from hloscope.display.parts import access_parts
 from hloscope.display.picture import OUTPUT, READS, Mark, Panel, svg
 from hloscope.display.text import output_name, untouched_names
 from hloscope.errors import UnsupportedError
-from hloscope.fusion.leaves import leaf_types
+from hloscope.fusion import leaf_types
 from hloscope.indexing import Access, Accesses
-from hloscope.ir.types import TensorType, Type
+from hloscope.ir import TensorType, Type
 
 MAX_POINTS: Final = 1 << 18
 """An access that touches more elements from one element, and no box, is said, not drawn."""

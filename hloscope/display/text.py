@@ -14,12 +14,10 @@ from hloscope.display.answer import (
 )
 from hloscope.display.parts import AccessParts, access_parts
 from hloscope.display.table import columns
-from hloscope.hlo_parser.brief import brief_list, brief_type
+from hloscope.hlo_parser import brief_list, brief_type
 from hloscope.indexing import Access, Precision
-from hloscope.ir.graph import Instruction
-from hloscope.ir.types import Dims
-from hloscope.ops.control import Parameter
-from hloscope.ops.shape import Constant
+from hloscope.ir import Dims, Instruction
+from hloscope.ops import Constant, Parameter
 
 if TYPE_CHECKING:
     from hloscope.proof import Check

@@ -1,17 +1,35 @@
 """Maps through graphs: fusions, calls, loops, whole computations."""
 
-from hloscope.fusion.analysis import Analysis, Convention
-from hloscope.fusion.leaves import leaf_types
-from hloscope.fusion.physical import linear, physical
-from hloscope.fusion.region import Region, epilogue, grouped
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "Analysis",
-    "Convention",
-    "Region",
-    "epilogue",
-    "grouped",
-    "leaf_types",
-    "linear",
-    "physical",
-]
+from hloscope.doors import door
+
+if TYPE_CHECKING:
+    from hloscope.fusion.analysis import (
+        BY_CONVENTION as BY_CONVENTION,
+        INSIDE as INSIDE,
+        Analysis as Analysis,
+        Convention as Convention,
+    )
+    from hloscope.fusion.blueprint import Blueprints as Blueprints
+    from hloscope.fusion.costs import Flops as Flops, bytes_moved as bytes_moved
+    from hloscope.fusion.leaves import Leaves as Leaves, Part as Part, leaf_types as leaf_types
+    from hloscope.fusion.nesting import RECURSIVE as RECURSIVE, inside_out as inside_out
+    from hloscope.fusion.origins import (
+        counterparts as counterparts,
+        origin_text as origin_text,
+        origins_of as origins_of,
+        with_origins as with_origins,
+    )
+    from hloscope.fusion.parameter_reads import Leaf as Leaf, ParameterReads as ParameterReads
+    from hloscope.fusion.physical import linear as linear, physical as physical
+    from hloscope.fusion.pool import Pool as Pool
+    from hloscope.fusion.region import Region as Region, epilogue as epilogue, grouped as grouped
+    from hloscope.fusion.sizes import OUT_OF_STEP as OUT_OF_STEP, Sizes as Sizes
+    from hloscope.fusion.structure import READS as READS
+    from hloscope.fusion.unchanged import Source as Source, source_in as source_in
+    from hloscope.fusion.values import MOVES as MOVES
+    from hloscope.fusion.walk import Flow as Flow
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = door(__name__)

@@ -17,19 +17,36 @@ from hloscope.fusion.structure import READS, WRITES, unknown_flows
 from hloscope.fusion.unchanged import Source
 from hloscope.fusion.values import fold_runtime
 from hloscope.fusion.walk import Flow, Walk
-from hloscope.indexing import Access, Accesses
-from hloscope.indexing.analysis import input_to_output, instances, output_to_input
-from hloscope.indexing.compose import merge_runtime
-from hloscope.indexing.replicas import inverse, joined, parted
-from hloscope.indexing.rules.dependence import Bodies, Dependence, by_convention
-from hloscope.indexing.rules.registry import Direction, lookup
-from hloscope.ir.graph import Computation, Instruction
-from hloscope.ir.types import TupleType, Type
-from hloscope.ir.views import captured, captures
-from hloscope.ops.collectives import AllReduce, CollectiveReduce, ReduceScatter
-from hloscope.ops.control import Call, Composite, Fusion, Parameter
-from hloscope.ops.reduction import Map, Reduce, Scan
-from hloscope.ops.windows import ReduceWindow
+from hloscope.indexing import (
+    Access,
+    Accesses,
+    Bodies,
+    Dependence,
+    Direction,
+    by_convention,
+    input_to_output,
+    instances,
+    joined,
+    lookup,
+    merge_runtime,
+    output_to_input,
+    parted,
+)
+from hloscope.indexing.replicas import inverse
+from hloscope.ir import Computation, Instruction, TupleType, Type, captured, captures
+from hloscope.ops import (
+    AllReduce,
+    Call,
+    CollectiveReduce,
+    Composite,
+    Fusion,
+    Map,
+    Parameter,
+    Reduce,
+    ReduceScatter,
+    ReduceWindow,
+    Scan,
+)
 
 Place: TypeAlias = tuple[int | Instruction, int]
 """An operand (or a value that a region reads without being handed it) and one of its leaves."""

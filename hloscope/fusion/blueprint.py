@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Final, TypeVar
 
 from hloscope.fusion.nesting import inside_out
-from hloscope.ir.graph import Computation, Instruction
-from hloscope.ir.types import TensorType, Type
-from hloscope.ops.shape import Constant
+from hloscope.ir import Computation, Instruction, TensorType, Type
+from hloscope.ops import Constant
 
 _T = TypeVar("_T")
 

@@ -10,13 +10,20 @@ from hloscope.affine import Expr, Range, Runtime, Var, variables
 from hloscope.fusion.unchanged import Numbers, source_in
 from hloscope.fusion.walk import Flow
 from hloscope.fusion.widen import join_reasons
-from hloscope.indexing import Access, IndexingMap, Precision, RuntimeVariable, Variable
-from hloscope.indexing.replicas import joined, parted
-from hloscope.indexing.rules.dependence import Dependence
-from hloscope.indexing.variables import substituted, substituted_constraints
-from hloscope.ir.graph import Computation, Instruction
-from hloscope.ir.views import captured
-from hloscope.ops.control import Parameter
+from hloscope.indexing import (
+    Access,
+    Dependence,
+    IndexingMap,
+    Precision,
+    RuntimeVariable,
+    Variable,
+    joined,
+    parted,
+    substituted,
+    substituted_constraints,
+)
+from hloscope.ir import Computation, Instruction, captured
+from hloscope.ops import Parameter
 
 VARIES: Final = "read at an index that differs between applications of a body"
 MOST_POINTS: Final = 256

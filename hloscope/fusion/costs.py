@@ -15,31 +15,35 @@ from typing import Final
 
 from hloscope.errors import HloscopeError
 from hloscope.fusion.leaves import leaf_types
-from hloscope.indexing.analysis import output_to_input
-from hloscope.ir.graph import Computation, Instruction
-from hloscope.ir.op import Op
-from hloscope.ir.types import TensorType, Type
-from hloscope.ir.written import backend_config
-from hloscope.ops.contraction import Dot, DotGeneral, RaggedDot, ScaledDot
-from hloscope.ops.control import (
+from hloscope.indexing import output_to_input
+from hloscope.ir import Computation, Instruction, Op, TensorType, Type, backend_config
+from hloscope.ops import (
     AfterAll,
     AsyncStart,
+    Bitcast,
     Call,
     Case,
     Composite,
+    Constant,
+    Convert,
+    Convolution,
     CustomCall,
+    Dot,
+    DotGeneral,
+    DynamicConv,
+    Elementwise,
     Fusion,
     GetTupleElement,
+    Map,
     Parameter,
+    RaggedDot,
+    Reduce,
+    ReduceWindow,
+    ScaledDot,
+    Scatter,
     Tuple,
     While,
 )
-from hloscope.ops.convolution import Convolution, DynamicConv
-from hloscope.ops.elementwise import Convert, Elementwise
-from hloscope.ops.gather_scatter import Scatter
-from hloscope.ops.reduction import Map, Reduce
-from hloscope.ops.shape import Bitcast, Constant
-from hloscope.ops.windows import ReduceWindow
 
 PRODUCTS: Final = (Dot, DotGeneral, RaggedDot, ScaledDot, Convolution, DynamicConv, CustomCall)
 ALIASES: Final = (Parameter, Constant, Tuple, GetTupleElement, Bitcast, AfterAll)

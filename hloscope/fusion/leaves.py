@@ -9,8 +9,7 @@ from __future__ import annotations
 from itertools import accumulate
 from typing import Final, NamedTuple
 
-from hloscope.ir.graph import Instruction
-from hloscope.ir.types import ELEMENT_TYPES, FutureType, TensorType, TupleType, Type
+from hloscope.ir import ELEMENT_TYPES, FutureType, Instruction, TensorType, TupleType, Type
 
 SIZE: Final = TensorType(ELEMENT_TYPES["s32"], ())
 """The type of a leaf that is a size."""

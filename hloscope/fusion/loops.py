@@ -20,11 +20,9 @@ from hloscope.fusion.structure import Context, reads, writes
 from hloscope.fusion.unchanged import is_handed_on
 from hloscope.fusion.walk import Flow, composed
 from hloscope.fusion.widen import hull, join_reasons, relaxed
-from hloscope.indexing import Access, Accesses, Precision
-from hloscope.indexing.replicas import joined, parted, shortest
-from hloscope.ir.graph import Computation, Instruction
-from hloscope.ir.types import TensorType, Type
-from hloscope.ops.control import While
+from hloscope.indexing import Access, Accesses, Precision, joined, parted, shortest
+from hloscope.ir import Computation, Instruction, TensorType, Type
+from hloscope.ops import While
 
 REASON: Final = "through a loop: for any number of iterations"
 MAX_ACCESSES: Final = 32

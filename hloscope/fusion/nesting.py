@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator
 from typing import Final
 
-from hloscope.ir.graph import Computation
+from hloscope.ir import Computation
 
 EVERY: Final = 16
 """Of so many levels of calls the innermost computation is looked at ahead."""

@@ -7,9 +7,8 @@ from dataclasses import replace
 
 from hloscope.fusion.walk import Flow
 from hloscope.indexing import Access, Accesses, IndexingMap, RuntimeVariable
-from hloscope.ir.graph import Computation, Instruction
-from hloscope.ops.control import Parameter
-from hloscope.ops.shape import Constant
+from hloscope.ir import Computation, Instruction
+from hloscope.ops import Constant, Parameter
 
 
 def has_runtime(accesses: Accesses) -> bool:

@@ -18,9 +18,8 @@ from hloscope.fusion.pool import AccessSet
 from hloscope.fusion.walk import Flow, composed, with_accesses
 from hloscope.fusion.widen import without_contained
 from hloscope.indexing import Access, Accesses
-from hloscope.ir.graph import Computation, Instruction
-from hloscope.ir.types import Type
-from hloscope.ops.control import Parameter
+from hloscope.ir import Computation, Instruction, Type
+from hloscope.ops import Parameter
 
 Leaf: TypeAlias = tuple[Instruction, int]
 """A value and one of its tensors, on the way one of its leaves."""

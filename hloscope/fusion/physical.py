@@ -7,11 +7,19 @@ from math import prod
 from hloscope.affine import POS_INF, Dim, Interval
 from hloscope.errors import UnsupportedError
 from hloscope.fusion.pool import compose
-from hloscope.indexing import Access, Accesses, IndexingMap, Variable
-from hloscope.indexing.layout import address_map, physical_access, placed_sizes, unplace
-from hloscope.indexing.reshape import reshaped
-from hloscope.indexing.variables import below
-from hloscope.ir.types import TensorType, Type
+from hloscope.indexing import (
+    Access,
+    Accesses,
+    IndexingMap,
+    Variable,
+    address_map,
+    below,
+    physical_access,
+    placed_sizes,
+    reshaped,
+    unplace,
+)
+from hloscope.ir import TensorType, Type
 
 
 def physical(accesses: Accesses, here: Type, there: Type) -> Accesses:

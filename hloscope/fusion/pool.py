@@ -10,12 +10,22 @@ from typing import Final, TypeAlias
 from hloscope.affine import Dim, Expr, Range, Runtime, Var, variables
 from hloscope.errors import UnsupportedError
 from hloscope.fusion.widen import MAX_SIZE, join_reasons, size
-from hloscope.indexing import Access, Accesses, IndexingMap, Precision, Variable, replicas
-from hloscope.indexing.compose import merge_runtime
-from hloscope.indexing.project import project_out
-from hloscope.indexing.rules.build import everything_map, identity_map, sizes
-from hloscope.indexing.variables import renamed, substituted
-from hloscope.ir.types import Type
+from hloscope.indexing import (
+    Access,
+    Accesses,
+    IndexingMap,
+    Precision,
+    Variable,
+    everything_map,
+    identity_map,
+    merge_runtime,
+    project_out,
+    renamed,
+    replicas,
+    sizes,
+    substituted,
+)
+from hloscope.ir import Type
 
 AccessSet: TypeAlias = dict[int, Access]
 """Distinct accesses of one pool by their identity, in the order found."""

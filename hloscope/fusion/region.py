@@ -9,10 +9,9 @@ from hloscope.errors import UnknownNameError
 from hloscope.fusion.analysis import Analysis
 from hloscope.fusion.walk import Found, Walk
 from hloscope.indexing import Access, Accesses
-from hloscope.ir.graph import Computation, Instruction
-from hloscope.ir.views import captured
+from hloscope.ir import Computation, Instruction, captured
 from hloscope.lazy import dataclass
-from hloscope.ops.control import Call, Fusion, Parameter
+from hloscope.ops import Call, Fusion, Parameter
 
 Grouped: TypeAlias = dict[Instruction, dict[int, Accesses]]
 """For each value reached and each of its tensors: the accesses from where the walk began."""

@@ -15,18 +15,22 @@ from hloscope.errors import UnsupportedError
 from hloscope.fusion.leaves import Leaves, Part, leaf_types
 from hloscope.fusion.pool import Pool
 from hloscope.fusion.walk import Flow
-from hloscope.indexing import Access, Accesses, Precision
-from hloscope.indexing.rules.build import MapBuilder, identity_map, output_sizes, sizes
-from hloscope.indexing.rules.run_time_sizes import (
+from hloscope.indexing import (
+    Access,
+    Accesses,
+    MapBuilder,
+    Precision,
     Reads,
     SizeRead,
     dynamic_dimensions,
     element_reads,
+    identity_map,
+    output_sizes,
     size_reads,
+    sizes,
 )
-from hloscope.ir.graph import Instruction
-from hloscope.ir.types import Dims, Type
-from hloscope.ops.control import (
+from hloscope.ir import Dims, Instruction, Type
+from hloscope.ops import (
     AsyncDone,
     AsyncStart,
     AsyncUpdate,

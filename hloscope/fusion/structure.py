@@ -17,12 +17,10 @@ from hloscope.fusion.pool import Pool
 from hloscope.fusion.unchanged import Source
 from hloscope.fusion.walk import Flow
 from hloscope.indexing import Access
-from hloscope.ir.graph import Computation, Instruction
-from hloscope.ir.op import Op
-from hloscope.ir.types import TupleType, Type, compatible
-from hloscope.ops.collectives import AllReduce
-from hloscope.ops.control import (
+from hloscope.ir import Computation, Instruction, Op, TupleType, Type, compatible
+from hloscope.ops import (
     BARE_STARTS,
+    AllReduce,
     AsyncDone,
     AsyncStart,
     AsyncUpdate,

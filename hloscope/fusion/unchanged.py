@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final, Protocol, TypeAlias
 
-from hloscope.ir.graph import Computation, Instruction
-from hloscope.ir.types import Type
-from hloscope.ops.control import (
+from hloscope.ir import Computation, Instruction, Type
+from hloscope.ops import (
+    ELEMENTWISE,
     AddDependency,
+    Bitcast,
     Call,
     Composite,
     CopyDone,
@@ -17,12 +18,11 @@ from hloscope.ops.control import (
     GetTupleElement,
     OptimizationBarrier,
     Parameter,
+    Reshape,
     Return,
     Tuple,
     While,
 )
-from hloscope.ops.elementwise import ELEMENTWISE
-from hloscope.ops.shape import Bitcast, Reshape
 
 Source: TypeAlias = tuple[Instruction, int]
 """A value and one of its leaves."""

@@ -21,23 +21,22 @@ from hloscope.affine import (
     substitute,
 )
 from hloscope.indexing import Accesses, Constraint, IndexingMap, Precision
-from hloscope.ir.graph import Instruction
-from hloscope.ir.literal import Literal
-from hloscope.ir.op import Op
-from hloscope.ir.types import TensorType, Type
-from hloscope.ops.elementwise import ELEMENTWISE, Compare, Elementwise
-from hloscope.ops.shape import (
+from hloscope.ir import Instruction, Literal, Op, TensorType, Type
+from hloscope.ops import (
+    ELEMENTWISE,
     Bitcast,
     BroadcastInDim,
+    Compare,
     Concatenate,
     Constant,
+    Elementwise,
     Iota,
     Pad,
     Reshape,
     Reverse,
+    Slice,
     Transpose,
 )
-from hloscope.ops.slicing import Slice
 from hloscope.simplifier import Domain
 
 Index: TypeAlias = tuple[Expr, ...]

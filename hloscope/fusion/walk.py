@@ -9,8 +9,7 @@ from typing import Final, NamedTuple, TypeAlias
 from hloscope.fusion.pool import AccessSet, Pool
 from hloscope.fusion.widen import MAX_SIZE, contains_all, hull, simpler, size
 from hloscope.indexing import Access, Accesses
-from hloscope.ir.graph import Instruction
-from hloscope.ir.types import Type
+from hloscope.ir import Instruction, Type
 
 COMPRESS_AT: Final = 64
 """A value reached by more maps is searched for a map that contains all the others."""

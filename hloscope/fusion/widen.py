@@ -8,10 +8,19 @@ from operator import or_
 from typing import Final
 
 from hloscope.affine import Dim, Expr, Interval, Range, Var, substitute, variables
-from hloscope.indexing import Access, Accesses, Constraint, IndexingMap, Precision, Variable
-from hloscope.indexing.groups import Route
-from hloscope.indexing.replicas import joined, parted, shortest
-from hloscope.ir.types import TensorType, Type
+from hloscope.indexing import (
+    Access,
+    Accesses,
+    Constraint,
+    IndexingMap,
+    Precision,
+    Route,
+    Variable,
+    joined,
+    parted,
+    shortest,
+)
+from hloscope.ir import TensorType, Type
 
 MAX_SIZE: Final = 24
 """A map of more range variables, runtime variables and constraints is made simpler."""

@@ -1,8 +1,42 @@
 """HLO text ⇄ the program graph."""
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from hloscope.hlo_parser.printer import print_hlo
-from hloscope.hlo_parser.reader import parse_hlo, parse_hlo_all
+from hloscope.doors import door
 
-__all__ = ["parse_hlo", "parse_hlo_all", "print_hlo"]
+if TYPE_CHECKING:
+    from hloscope.hlo_parser.brief import brief_list as brief_list, brief_type as brief_type
+    from hloscope.hlo_parser.literals import (
+        literal_value as literal_value,
+        print_literal as print_literal,
+    )
+    from hloscope.hlo_parser.metadata import (
+        Frame as Frame,
+        Metadata as Metadata,
+        extra as extra,
+        read_backend_config as read_backend_config,
+        read_metadata as read_metadata,
+        source_trace as source_trace,
+    )
+    from hloscope.hlo_parser.nodes import TextInstruction as TextInstruction
+    from hloscope.hlo_parser.opcodes import COMMON as COMMON, SPELLINGS as SPELLINGS
+    from hloscope.hlo_parser.printer import (
+        STYLES as STYLES,
+        print_hlo as print_hlo,
+        print_instruction as print_instruction,
+    )
+    from hloscope.hlo_parser.proto.sniff import is_proto as is_proto
+    from hloscope.hlo_parser.reader import parse_hlo as parse_hlo, parse_hlo_all as parse_hlo_all
+    from hloscope.hlo_parser.signatures import PAIRED as PAIRED, signature as signature
+    from hloscope.hlo_parser.sniff import decode as decode
+    from hloscope.hlo_parser.spelling import template as template, write_op as write_op
+    from hloscope.hlo_parser.types import (
+        parse_type as parse_type,
+        print_array as print_array,
+        print_type as print_type,
+        read_type as read_type,
+        spell as spell,
+    )
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = door(__name__)

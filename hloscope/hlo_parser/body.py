@@ -26,7 +26,7 @@ from hloscope.hlo_parser.scanner import NAME, fail, skip
 from hloscope.hlo_parser.scope import Scope
 from hloscope.hlo_parser.sections import Section
 from hloscope.hlo_parser.types import print_type
-from hloscope.ir.graph import Body, Computation, Instruction
+from hloscope.ir import Body, Computation, Instruction
 from hloscope.lazy import pattern
 from hloscope.source import Source
 

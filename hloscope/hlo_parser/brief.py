@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
 from hloscope.hlo_parser.types import print_type
-from hloscope.ir.types import TupleType, Type
+from hloscope.ir import TupleType, Type
 
 _T = TypeVar("_T")
 _DEEPEST_BRIEF: Final = 16

@@ -11,9 +11,10 @@ from typing import Final
 
 from hloscope.hlo_parser.attributes import fail, inside, split_list
 from hloscope.hlo_parser.values import read_dims
-from hloscope.ir.types import Dims
+from hloscope.ir import Dims
 from hloscope.lazy import pattern
-from hloscope.ops.devices import MOST_DEVICES, AxisRef, Iota, Mesh
+from hloscope.ops import MOST_DEVICES, AxisRef, Mesh
+from hloscope.ops.devices import Iota
 
 _IOTA: Final = pattern(r"\[([\d,\s]*)\]\s*(?:T\(([\d,\s]*)\))?")
 _TILES: Final = pattern(r"\[([\d,\s]*)\]\s*<=\s*")

@@ -12,18 +12,27 @@ from typing import Final
 
 from hloscope.hlo_parser.opcodes import OPCODES
 from hloscope.hlo_parser.signatures import signature
-from hloscope.ir.graph import Computation
-from hloscope.ir.op import Op
-from hloscope.ir.types import Layout, TensorType, TupleType, Type
-from hloscope.ops.batch_norm import BatchNormInference
-from hloscope.ops.control import AddDependency, Call, Case, GetTupleElement, Tuple, While
-from hloscope.ops.dynamic import SetDimensionSize
-from hloscope.ops.elementwise import Elementwise, element_of
-from hloscope.ops.gather_scatter import Scatter
-from hloscope.ops.linalg import Cholesky, Fft
-from hloscope.ops.reduction import Sort
-from hloscope.ops.shape import Reverse, Transpose
-from hloscope.ops.windows import ReduceWindow, SelectAndScatter
+from hloscope.ir import Computation, Layout, Op, TensorType, TupleType, Type
+from hloscope.ops import (
+    AddDependency,
+    BatchNormInference,
+    Call,
+    Case,
+    Cholesky,
+    Elementwise,
+    Fft,
+    GetTupleElement,
+    ReduceWindow,
+    Reverse,
+    Scatter,
+    SelectAndScatter,
+    SetDimensionSize,
+    Sort,
+    Transpose,
+    Tuple,
+    While,
+    element_of,
+)
 
 _AS_FIRST_OPERAND: Final = (
     AddDependency,

@@ -26,10 +26,9 @@ from hloscope.hlo_parser.scanner import (
 from hloscope.hlo_parser.scope import Scope, nearest
 from hloscope.hlo_parser.spelling import Read, is_impossible, is_opcode, read_op, read_unknown
 from hloscope.hlo_parser.types import print_type, spell
-from hloscope.ir.graph import Computation, Instruction
-from hloscope.ir.types import Type
+from hloscope.ir import Computation, Instruction, Type
 from hloscope.lazy import pattern
-from hloscope.ops.control import Parameter, UnknownOp
+from hloscope.ops import Parameter, UnknownOp
 from hloscope.source import Source
 
 START: Final = pattern(rf"(?:(ROOT)\b{SPACE})?%?({NAME}){SPACE}={SPACE}", re.DOTALL)

@@ -16,9 +16,19 @@ from typing import TYPE_CHECKING, Final, NoReturn
 from hloscope.errors import UnsupportedError
 from hloscope.hlo_parser.attributes import fail, inside, shortened, split_list
 from hloscope.hlo_parser.types import parse_type
-from hloscope.ir.arrays import ml_dtypes, numpy, numpy_dtype
-from hloscope.ir.literal import MOST_WRITTEN, Literal
-from hloscope.ir.types import ELEMENT_TYPES, Dims, ElementType, TensorType, TupleType, Type
+from hloscope.ir import (
+    ELEMENT_TYPES,
+    MOST_WRITTEN,
+    Dims,
+    ElementType,
+    Literal,
+    TensorType,
+    TupleType,
+    Type,
+    ml_dtypes,
+    numpy,
+    numpy_dtype,
+)
 from hloscope.lazy import pattern
 from hloscope.limits import refuse_many_dimensions
 

@@ -16,11 +16,9 @@ from hloscope.hlo_parser.opcodes import COMMON, SPELLINGS
 from hloscope.hlo_parser.scanner import NAME, without_comments
 from hloscope.hlo_parser.spelling import is_opcode, read_op
 from hloscope.hlo_parser.types import parse_type
-from hloscope.ir.op import Op
-from hloscope.ir.types import TensorType, TupleType, Type
+from hloscope.ir import Op, TensorType, TupleType, Type
 from hloscope.lazy import pattern
-from hloscope.ops.control import Parameter
-from hloscope.ops.shape import Constant
+from hloscope.ops import Constant, Parameter
 
 _CALLS: Final = sorted(
     {a.name for row in SPELLINGS.values() for a in row.attributes.values() if a.kind == "call"}

@@ -23,9 +23,7 @@ from hloscope.hlo_parser.attributes import (
     value_end,
 )
 from hloscope.hlo_parser.values import read_dims, read_float, read_string, unquote
-from hloscope.ir.graph import Instruction, Module
-from hloscope.ir.types import Dims
-from hloscope.ir.written import Written
+from hloscope.ir import Dims, Instruction, Module, Written
 from hloscope.lazy import dataclass, lazy, pattern
 from hloscope.limits import read_json
 

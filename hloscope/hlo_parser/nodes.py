@@ -16,9 +16,7 @@ from hloscope.hlo_parser.metadata import written
 from hloscope.hlo_parser.scanner import without_comments
 from hloscope.hlo_parser.sections import Section, read_header
 from hloscope.hlo_parser.types import spell
-from hloscope.ir.graph import Body, Computation, Instruction, Module
-from hloscope.ir.op import Op
-from hloscope.ir.types import Type
+from hloscope.ir import Body, Computation, Instruction, Module, Op, Type
 from hloscope.lazy import pattern
 from hloscope.source import Source, Span
 

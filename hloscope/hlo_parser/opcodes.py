@@ -19,14 +19,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from hloscope.hlo_parser.replica_groups import HloGroups, groups_text
-from hloscope.hlo_parser.values import KINDS as VALUES
-from hloscope.hlo_parser.values import Kind
-from hloscope.ir.op import REQUIRED
+from hloscope.hlo_parser.values import KINDS as VALUES, Kind
+from hloscope.ir import REQUIRED
 from hloscope.lazy import dataclass, pattern
-from hloscope.ops import OPS
-from hloscope.ops.base import Op
-from hloscope.ops.contraction import DotDimensions
-from hloscope.ops.windows import NO_WINDOW
+from hloscope.ops import NO_WINDOW, OPS, DotDimensions, Op
 
 _ROWS: Final = """
     parameter             | parameter             |

@@ -15,13 +15,9 @@ from hloscope.hlo_parser.brief import brief_list, brief_type
 from hloscope.hlo_parser.literals import literal_text
 from hloscope.hlo_parser.spelling import CALL, template
 from hloscope.hlo_parser.types import print_type
-from hloscope.ir.graph import Computation, Instruction, Module
-from hloscope.ir.op import Op
-from hloscope.ir.types import TensorType, Type
+from hloscope.ir import Computation, Instruction, Module, Op, TensorType, Type
 from hloscope.lazy import dataclass
-from hloscope.ops.control import Parameter
-from hloscope.ops.gather_scatter import Scatter
-from hloscope.ops.shape import Constant
+from hloscope.ops import Constant, Parameter, Scatter
 
 
 @dataclass(frozen=True, slots=True)

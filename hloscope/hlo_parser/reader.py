@@ -23,8 +23,7 @@ from hloscope.hlo_parser.sections import (
     read_tables,
 )
 from hloscope.hlo_parser.sniff import decode, explain
-from hloscope.ir.collection import no_collection
-from hloscope.ir.graph import Body, Computation, Module
+from hloscope.ir import Body, Computation, Module, no_collection
 from hloscope.lazy import pattern
 from hloscope.limits import refuse_long_numbers
 from hloscope.source import Source

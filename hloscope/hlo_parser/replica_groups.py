@@ -10,8 +10,8 @@ from __future__ import annotations
 from hloscope.hlo_parser.attributes import fail, inside, split_list
 from hloscope.hlo_parser.devices import read_axes, read_mesh, read_tiles
 from hloscope.hlo_parser.values import read_dims, write_dims
-from hloscope.ir.types import Dims
-from hloscope.ops.groups import Groups, WrittenGroups
+from hloscope.ir import Dims
+from hloscope.ops import Groups, WrittenGroups
 
 
 class HloGroups(WrittenGroups):

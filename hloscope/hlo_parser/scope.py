@@ -9,8 +9,8 @@ from difflib import SequenceMatcher, get_close_matches
 from typing import Final, NoReturn, cast
 
 from hloscope.hlo_parser.scanner import fail
-from hloscope.ir.graph import Body, Instruction
-from hloscope.ops.control import Parameter
+from hloscope.ir import Body, Instruction
+from hloscope.ops import Parameter
 from hloscope.source import Source
 
 _MOST: Final = 3000

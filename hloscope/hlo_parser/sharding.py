@@ -13,9 +13,10 @@ from typing import Final, TypeAlias
 from hloscope.hlo_parser.attributes import fail, inside, shortened, split_list, value_end
 from hloscope.hlo_parser.devices import read_axes, read_axis, read_iota, read_mesh
 from hloscope.hlo_parser.values import read_dims
-from hloscope.ir.types import Dims
+from hloscope.ir import Dims
 from hloscope.lazy import dataclass, pattern
-from hloscope.ops.devices import AxisRef, Iota, Mesh
+from hloscope.ops import AxisRef, Mesh
+from hloscope.ops.devices import Iota
 
 _WHOLE: Final = ("replicated", "manual", "unreduced", "unknown")
 _SUBGROUPS: Final = ("manual", "replicated", "unreduced")

@@ -20,11 +20,9 @@ from typing import Final, NoReturn
 from hloscope.errors import VerifyError
 from hloscope.hlo_parser.opcodes import OPCODES, SPELLINGS
 from hloscope.hlo_parser.types import print_type
-from hloscope.ir.op import Op
-from hloscope.ir.types import BufferType, TensorType, TokenType, TupleType, Type
+from hloscope.ir import BufferType, Op, TensorType, TokenType, TupleType, Type
 from hloscope.lazy import dataclass
-from hloscope.ops.control import AsyncStart
-from hloscope.ops.elementwise import Elementwise
+from hloscope.ops import AsyncStart, Elementwise
 
 _ROWS: Final = """
     parameter constant             |                                        | any

@@ -10,25 +10,24 @@ import re
 from typing import Any, Final, TypeAlias
 
 from hloscope.errors import ParseError, UnsupportedError
-from hloscope.hlo_parser.attributes import Attribute as Part
-from hloscope.hlo_parser.attributes import fail, moved, near, split_attributes
+from hloscope.hlo_parser.attributes import Attribute as Part, fail, moved, near, split_attributes
 from hloscope.hlo_parser.literals import HloLiteral
 from hloscope.hlo_parser.metadata import written as meant
 from hloscope.hlo_parser.opcodes import COMMON, GROUPS, OPCODES, SPELLINGS, Attribute, Spelling
 from hloscope.hlo_parser.values import read_call, read_calls
-from hloscope.ir.graph import Instruction
+from hloscope.ir import Instruction
 from hloscope.lazy import pattern
-from hloscope.ops.base import Op
-from hloscope.ops.control import (
+from hloscope.ops import (
     AsyncDone,
     AsyncStart,
     AsyncUpdate,
     Case,
+    Constant,
     CustomCall,
+    Op,
     Parameter,
     UnknownOp,
 )
-from hloscope.ops.shape import Constant
 from hloscope.source import Source
 
 Pairs: TypeAlias = tuple[tuple[str, str], ...]

@@ -10,7 +10,7 @@ import re
 from typing import Final
 
 from hloscope.hlo_parser.attributes import fail, near, shortened, value_end
-from hloscope.ir.types import (
+from hloscope.ir import (
     ELEMENT_TYPES,
     BufferType,
     Dims,

@@ -14,9 +14,7 @@ from typing import Any, Final
 from hloscope.errors import UnsupportedError
 from hloscope.hlo_parser.attributes import fail, inside, split_list
 from hloscope.lazy import dataclass, pattern
-from hloscope.ops.base import Dims, Pairs
-from hloscope.ops.convolution import ConvDimensions
-from hloscope.ops.windows import Window
+from hloscope.ops import ConvDimensions, Dims, Pairs, Window
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,73 +3,97 @@
 Proofs and sets are loaded when they are first used: they need isl.
 """
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
-from hloscope.indexing.access import Access, Accesses, Precision
-from hloscope.indexing.constraints import ConstraintStep, MapTrace
-from hloscope.indexing.map import IndexingMap
-from hloscope.indexing.variables import Constraint, RuntimeVariable, Variable, VariableKind
-from hloscope.lazy import lazy
+from hloscope.doors import door
 
 if TYPE_CHECKING:
+    from hloscope.indexing.access import (
+        Access as Access,
+        Accesses as Accesses,
+        Precision as Precision,
+    )
+    from hloscope.indexing.analysis import (
+        coverage as coverage,
+        input_to_output as input_to_output,
+        instances as instances,
+        output_to_input as output_to_input,
+    )
+    from hloscope.indexing.compose import merge_runtime as merge_runtime
+    from hloscope.indexing.constraints import ConstraintStep as ConstraintStep, MapTrace as MapTrace
     from hloscope.indexing.exact import (
-        prove_composed,
-        prove_empty,
-        prove_equal,
-        prove_inverse,
-        prove_within,
-        tight_bounds,
+        prove_composed as prove_composed,
+        prove_empty as prove_empty,
+        prove_equal as prove_equal,
+        prove_inverse as prove_inverse,
+        prove_within as prove_within,
+        system_of as system_of,
+        tight_bounds as tight_bounds,
     )
+    from hloscope.indexing.flat import ravel as ravel, unravel as unravel
+    from hloscope.indexing.groups import (
+        Axis as Axis,
+        Groups as Groups,
+        Route as Route,
+        groups_of as groups_of,
+        needed as needed,
+    )
+    from hloscope.indexing.layout import (
+        address_map as address_map,
+        major_to_minor as major_to_minor,
+        physical_access as physical_access,
+        placed_sizes as placed_sizes,
+        unplace as unplace,
+    )
+    from hloscope.indexing.map import IndexingMap as IndexingMap
+    from hloscope.indexing.markup import conditions_latex as conditions_latex, to_latex as to_latex
+    from hloscope.indexing.project import project_out as project_out
     from hloscope.indexing.proofs import (
-        prove_bijective,
-        prove_implies,
-        prove_injective,
-        prove_single_valued,
+        prove_bijective as prove_bijective,
+        prove_implies as prove_implies,
+        prove_injective as prove_injective,
+        prove_single_valued as prove_single_valued,
     )
-    from hloscope.indexing.sets import IndexSet
+    from hloscope.indexing.replicas import (
+        behind as behind,
+        joined as joined,
+        parted as parted,
+        shortest as shortest,
+    )
+    from hloscope.indexing.reshape import reshaped as reshaped
+    from hloscope.indexing.rules.build import (
+        MapBuilder as MapBuilder,
+        everything_map as everything_map,
+        identity_map as identity_map,
+        output_sizes as output_sizes,
+        sizes as sizes,
+    )
+    from hloscope.indexing.rules.custom_calls import CUDNN_ROLES as CUDNN_ROLES
+    from hloscope.indexing.rules.dependence import (
+        Bodies as Bodies,
+        Dependence as Dependence,
+        by_convention as by_convention,
+    )
+    from hloscope.indexing.rules.registry import Direction as Direction, lookup as lookup
+    from hloscope.indexing.rules.run_time_sizes import (
+        Reads as Reads,
+        SizeRead as SizeRead,
+        dynamic_dimensions as dynamic_dimensions,
+        element_reads as element_reads,
+        size_reads as size_reads,
+    )
+    from hloscope.indexing.sets import IndexSet as IndexSet
+    from hloscope.indexing.transform import replaced as replaced
+    from hloscope.indexing.variables import (
+        Constraint as Constraint,
+        RuntimeVariable as RuntimeVariable,
+        Variable as Variable,
+        VariableKind as VariableKind,
+        below as below,
+        renamed as renamed,
+        substituted as substituted,
+        substituted_constraints as substituted_constraints,
+    )
 
-__all__ = [
-    "Access",
-    "Accesses",
-    "Constraint",
-    "ConstraintStep",
-    "IndexSet",
-    "IndexingMap",
-    "MapTrace",
-    "Precision",
-    "RuntimeVariable",
-    "Variable",
-    "VariableKind",
-    "prove_bijective",
-    "prove_composed",
-    "prove_empty",
-    "prove_equal",
-    "prove_implies",
-    "prove_injective",
-    "prove_inverse",
-    "prove_single_valued",
-    "prove_within",
-    "tight_bounds",
-]
-
-_HOMES: Final = {
-    "IndexSet": "sets",
-    "prove_bijective": "proofs",
-    "prove_composed": "exact",
-    "prove_empty": "exact",
-    "prove_equal": "exact",
-    "prove_implies": "proofs",
-    "prove_injective": "proofs",
-    "prove_inverse": "exact",
-    "prove_single_valued": "proofs",
-    "prove_within": "exact",
-    "tight_bounds": "exact",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Load a public name from the module it lives in."""
-    if name not in _HOMES:
-        raise AttributeError(f"module `hloscope.indexing` has no attribute `{name}`")
-    value = globals()[name] = getattr(lazy(f"hloscope.indexing.{_HOMES[name]}"), name)
-    return value
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = door(__name__)

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from hloscope.indexing.map import IndexingMap
-from hloscope.ir.graph import Instruction
+from hloscope.ir import Instruction
 from hloscope.lazy import dataclass
 
 

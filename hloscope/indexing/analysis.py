@@ -18,8 +18,7 @@ from hloscope.indexing.rules.build import leaves, unknown
 from hloscope.indexing.rules.convolution import tight_accesses
 from hloscope.indexing.rules.dependence import Reader, by_convention
 from hloscope.indexing.rules.registry import INSTANCES, Direction, Instances, lookup
-from hloscope.ir.graph import Instruction
-from hloscope.ir.types import TupleType
+from hloscope.ir import Instruction, TupleType
 from hloscope.lazy import dataclass
 from hloscope.ops import OPS
 

@@ -16,11 +16,24 @@ from hloscope.affine import NEG_INF, POS_INF, Dim, Expr, Interval, Range, Runtim
 from hloscope.indexing.base import MapBase
 from hloscope.indexing.reads import Identity, Tables, by_name
 from hloscope.indexing.variables import Constraint, RuntimeVariable
-from hloscope.ir.graph import Instruction
-from hloscope.simplifier.isl import PROVED, CounterExample, Proof, Table, Verdict, as_tuple
-from hloscope.simplifier.isl_families import Refutation, refutations
-from hloscope.simplifier.isl_relations import UndecidedError, budgeted
-from hloscope.simplifier.isl_tables import Body, Witness, extent, included, some_point
+from hloscope.ir import Instruction
+from hloscope.simplifier import (
+    PROVED,
+    Body,
+    CounterExample,
+    Proof,
+    Refutation,
+    Table,
+    UndecidedError,
+    Verdict,
+    Witness,
+    as_tuple,
+    budgeted,
+    extent,
+    included,
+    refutations,
+    some_point,
+)
 
 SECONDS: Final = 1.0
 """After so long no other tables are tried that may refute what is not proved."""

@@ -29,8 +29,7 @@ from hloscope.affine import (
 )
 from hloscope.indexing.variables import Constraint
 from hloscope.lazy import dataclass
-from hloscope.simplifier import Domain, Step
-from hloscope.simplifier import simplify as simplify_expr
+from hloscope.simplifier import Domain, Step, simplify as simplify_expr
 
 Table: TypeAlias = dict[Expr, Interval]
 """Constraints that all hold, by expression."""

@@ -43,8 +43,7 @@ from hloscope.indexing.variables import (
     substituted,
     substituted_constraints,
 )
-from hloscope.simplifier.isl_relations import BUDGET, UndecidedError
-from hloscope.simplifier.isl_sets import count_results
+from hloscope.simplifier import BUDGET, UndecidedError, count_results
 
 MAX_ENUMERATED: Final = 1 << 22
 """Points that are enumerated where isl does not count."""

@@ -6,9 +6,16 @@ from collections.abc import Iterator, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from hloscope.affine import NEG_INF, POS_INF, Dim, Range, Runtime, Var
-from hloscope.affine import evaluate as value_of
-from hloscope.affine import evaluate_array as values_of
+from hloscope.affine import (
+    NEG_INF,
+    POS_INF,
+    Dim,
+    Range,
+    Runtime,
+    Var,
+    evaluate as value_of,
+    evaluate_array as values_of,
+)
 from hloscope.indexing.base import MapBase
 from hloscope.indexing.flat import unravel
 

@@ -9,9 +9,7 @@ from hloscope.affine import Expr, Interval, Runtime, Var, substitute, variables
 from hloscope.errors import UnsupportedError
 from hloscope.indexing.base import MapBase
 from hloscope.indexing.reads import by_name
-from hloscope.simplifier import isl
-from hloscope.simplifier.isl import PROVED, Proof, Verdict
-from hloscope.simplifier.isl_relations import BUDGET, System
+from hloscope.simplifier import BUDGET, PROVED, Proof, System, Verdict, isl
 
 
 def system_of(m: MapBase) -> System:

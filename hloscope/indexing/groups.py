@@ -12,18 +12,17 @@ from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
 from hloscope.affine import Const, Expr
-from hloscope.ir.graph import Instruction
-from hloscope.ir.op import Op
-from hloscope.ir.types import Dims
-from hloscope.ops.collectives import (
+from hloscope.ir import Dims, Instruction, Op
+from hloscope.ops import (
     AllToAll,
+    AsyncStart,
     Collective,
     CollectiveBroadcast,
     CollectivePermute,
     CrossReplicaSum,
+    MeshGroups,
+    Table,
 )
-from hloscope.ops.control import AsyncStart
-from hloscope.ops.groups import MeshGroups, Table
 
 _BETWEEN_PARTITIONS: Final = (AllToAll, CollectiveBroadcast, CollectivePermute)
 _MAX_DEVICES: Final = 1 << 12

@@ -18,7 +18,7 @@ from hloscope.indexing.access import Access
 from hloscope.indexing.map import IndexingMap
 from hloscope.indexing.reshape import linearize, reshaped
 from hloscope.indexing.variables import Constraint, below, renamed
-from hloscope.ir.types import BufferType, Dims, TensorType, Type
+from hloscope.ir import BufferType, Dims, TensorType, Type
 
 
 def major_to_minor(type: Type) -> Dims:

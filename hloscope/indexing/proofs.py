@@ -9,9 +9,7 @@ from hloscope.affine import Interval
 from hloscope.errors import UnsupportedError
 from hloscope.indexing.base import MapBase
 from hloscope.indexing.exact import system_of
-from hloscope.simplifier import isl
-from hloscope.simplifier.isl import PROVED, CounterExample, Proof, Verdict
-from hloscope.simplifier.isl_relations import BUDGET
+from hloscope.simplifier import BUDGET, PROVED, CounterExample, Proof, Verdict, isl
 
 
 def prove_implies(

@@ -19,9 +19,8 @@ from hloscope.indexing.variables import (
     substituted,
     substituted_constraints,
 )
-from hloscope.ir.graph import Instruction
-from hloscope.ir.types import TensorType
-from hloscope.simplifier.isl_tables import Body, Read, clamped
+from hloscope.ir import Instruction, TensorType
+from hloscope.simplifier import Body, Read, clamped
 
 Identity: TypeAlias = Callable[[int, RuntimeVariable], Hashable]
 """What makes runtime variables without origin the same one."""

@@ -9,7 +9,7 @@ from math import prod
 from hloscope.affine import Const, Dim, Expr, linear
 from hloscope.indexing.map import IndexingMap
 from hloscope.indexing.variables import below
-from hloscope.ir.types import Dims
+from hloscope.ir import Dims
 
 
 @lru_cache(maxsize=1 << 12)

@@ -31,9 +31,16 @@ from hloscope.indexing.variables import (
     substituted_constraints,
 )
 from hloscope.lazy import dataclass
-from hloscope.simplifier.isl_relations import BUDGET, UndecidedError, budgeted, context
-from hloscope.simplifier.isl_relations import to_isl as relation_of
-from hloscope.simplifier.isl_sets import Piece, combine, pieces_of
+from hloscope.simplifier import (
+    BUDGET,
+    Piece,
+    UndecidedError,
+    budgeted,
+    combine,
+    pieces_of,
+    to_isl as relation_of,
+)
+from hloscope.simplifier.isl_relations import context
 
 Side: TypeAlias = Interval | range | tuple[int, int] | int
 """The integers a coordinate runs over: an interval, `(lo, hi)` with both ends, a range, one."""

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias, TypeVar
 from weakref import WeakValueDictionary
 
 from hloscope.affine import Const, Dim, Expr, Interval, Range, Runtime, Var, substitute
-from hloscope.ir.graph import Instruction
+from hloscope.ir import Instruction
 from hloscope.lazy import dataclass, pattern
 from hloscope.locks import shared_lock
 

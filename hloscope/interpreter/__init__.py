@@ -3,20 +3,46 @@
 Names are loaded when they are first used: other rooms start without the interpreter.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
+
+from hloscope.doors import door
 
 if TYPE_CHECKING:
-    from hloscope.interpreter.calling import call, call_grid
+    from hloscope.interpreter.calling import call as call, call_grid as call_grid
+    from hloscope.interpreter.evaluate import as_value as as_value
+    from hloscope.interpreter.liveness import PURE as PURE, STRUCTURE as STRUCTURE
+    from hloscope.interpreter.numbers.distance import (
+        Difference as Difference,
+        within as within,
+        within_ulps as within_ulps,
+    )
+    from hloscope.interpreter.ops.collectives import groups_of as groups_of
+    from hloscope.interpreter.ops.observing import PRINT as PRINT, PROBE as PROBE
+    from hloscope.interpreter.parallel import (
+        INFEED as INFEED,
+        OUTFEED as OUTFEED,
+        Grid as Grid,
+        Group as Group,
+        Watch as Watch,
+        check_grid as check_grid,
+        run_grid as run_grid,
+    )
+    from hloscope.interpreter.plan import Plan as Plan, Plans as Plans, run as run
+    from hloscope.interpreter.registry import Kernel as Kernel, kernel as kernel
+    from hloscope.interpreter.shown import value_text as value_text
+    from hloscope.interpreter.statistics import Statistics as Statistics
+    from hloscope.interpreter.values import (
+        TOKEN as TOKEN,
+        Array as Array,
+        EvaluationError as EvaluationError,
+        Token as Token,
+        Value as Value,
+        byte_size as byte_size,
+        check_evaluable as check_evaluable,
+        dtype_of as dtype_of,
+        fits as fits,
+    )
+    from hloscope.interpreter.world import World as World
 
-__all__ = ["call", "call_grid"]
-
-_HOME_OF: Final = {"call": "calling", "call_grid": "calling"}
-
-
-def __getattr__(name: str) -> Any:
-    """Load a name from the module it lives in."""
-    if name not in _HOME_OF:
-        raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
-    value = globals()[name] = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
-    return value
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = door(__name__)

@@ -10,7 +10,7 @@ from hloscope.interpreter.evaluate import evaluate
 from hloscope.interpreter.parallel import evaluate_grid
 from hloscope.interpreter.values import Token, Value
 from hloscope.interpreter.world import UserFunction, World
-from hloscope.ir.graph import Computation, Module
+from hloscope.ir import Computation, Module
 from hloscope.limits import MAX_BYTES
 
 Result: TypeAlias = Any

@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from hloscope.interpreter.registry import MAKERS, NOT_EVALUATED, load_families
-from hloscope.ops import OPS
-from hloscope.ops.control import Call, Fusion, Parameter, Return
+from hloscope.ops import OPS, Call, Fusion, Parameter, Return
 
 _BY_THE_PLAN: Final = frozenset((Call, Fusion, Parameter, Return))
 """Ops without kernels: `plan` does what they mean."""

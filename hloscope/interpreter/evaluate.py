@@ -18,8 +18,7 @@ from hloscope.interpreter.values import (
     plain,
 )
 from hloscope.interpreter.world import World
-from hloscope.ir.graph import Computation, Module
-from hloscope.ir.types import ElementType, QuantizedType, TensorType, TupleType, Type
+from hloscope.ir import Computation, ElementType, Module, QuantizedType, TensorType, TupleType, Type
 
 _TAKES: Final = {
     "pred": "b",

@@ -5,10 +5,19 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-from hloscope.ir.graph import Computation, Instruction
-from hloscope.ir.op import Op
-from hloscope.ir.views import captured
+from hloscope.ir import Computation, Instruction, Op, captured
 from hloscope.ops import (
+    OPS,
+    Call,
+    Case,
+    CustomCall,
+    Fusion,
+    GetTupleElement,
+    Parameter,
+    Result,
+    Return,
+    Tuple,
+    While,
     batch_norm,
     contraction,
     convolution,
@@ -21,19 +30,6 @@ from hloscope.ops import (
     shape,
     slicing,
     windows,
-)
-from hloscope.ops.base import OPS
-from hloscope.ops.control import (
-    Call,
-    Case,
-    CustomCall,
-    Fusion,
-    GetTupleElement,
-    Parameter,
-    Result,
-    Return,
-    Tuple,
-    While,
 )
 
 _FAMILIES: Final = (

@@ -21,7 +21,7 @@ from hloscope.interpreter.memory import limited
 from hloscope.interpreter.plan import Plans, run
 from hloscope.interpreter.values import EvaluationError, Value
 from hloscope.interpreter.world import World
-from hloscope.ir.graph import Computation, Instruction, Module
+from hloscope.ir import Computation, Instruction, Module
 from hloscope.lazy import dataclass
 
 PROCESS: Final = "process"

@@ -11,16 +11,13 @@ from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from hloscope.errors import HloscopeError
-from hloscope.fusion.nesting import inside_out
+from hloscope.fusion import inside_out
 from hloscope.interpreter.liveness import needed
 from hloscope.interpreter.registry import LIFTED, Kernel, kernel
 from hloscope.interpreter.values import EvaluationError, Value, byte_size, check_evaluable
 from hloscope.interpreter.world import World
-from hloscope.ir.graph import Computation, Instruction
-from hloscope.ir.types import QuantizedType, TensorType, TupleType
-from hloscope.ir.views import captures
-from hloscope.ops.control import Call, Fusion, GetTupleElement, Parameter, Return, Tuple
-from hloscope.ops.shape import Constant
+from hloscope.ir import Computation, Instruction, QuantizedType, TensorType, TupleType, captures
+from hloscope.ops import Call, Constant, Fusion, GetTupleElement, Parameter, Return, Tuple
 
 _CALLS: Final = (Call, Fusion)
 _MOST_FRAMES: Final = 100_000

@@ -14,10 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias, T
 
 from hloscope.errors import ParseError, UnsupportedError
 from hloscope.interpreter.values import Value
-from hloscope.ir.graph import Instruction
-from hloscope.ir.op import Op
-from hloscope.ir.types import TensorType, TupleType, Type
-from hloscope.ir.written import backend_config
+from hloscope.ir import Instruction, Op, TensorType, TupleType, Type, backend_config
 
 if TYPE_CHECKING:
     from hloscope.interpreter.world import World

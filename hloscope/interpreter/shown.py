@@ -11,8 +11,15 @@ import numpy as np
 from hloscope.errors import Spell, plain
 from hloscope.interpreter.memory import claim
 from hloscope.interpreter.values import Array, Value
-from hloscope.ir.floats import FORMATS, format_float
-from hloscope.ir.types import ElementType, QuantizedType, TensorType, TupleType, Type
+from hloscope.ir import (
+    FORMATS,
+    ElementType,
+    QuantizedType,
+    TensorType,
+    TupleType,
+    Type,
+    format_float,
+)
 
 _PER_ELEMENT: Final = 64
 """Bytes that the text of an element, or the line of a row, takes while it is made."""

@@ -11,8 +11,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from hloscope.errors import HloscopeError, UnsupportedError
-from hloscope.ir.arrays import numpy_dtype
-from hloscope.ir.types import (
+from hloscope.ir import (
     ElementType,
     QuantizedType,
     TensorType,
@@ -20,6 +19,7 @@ from hloscope.ir.types import (
     TupleType,
     Type,
     UnrankedTensorType,
+    numpy_dtype,
 )
 from hloscope.limits import refuse_many_dimensions
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from hloscope.errors import Spell, plain
 from hloscope.interpreter.values import Value
-from hloscope.ir.graph import Computation, Instruction
+from hloscope.ir import Computation, Instruction
 from hloscope.lazy import dataclass
 from hloscope.limits import MAX_BYTES
 

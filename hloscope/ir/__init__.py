@@ -1,1 +1,69 @@
 """Types, layouts, and the graph of instructions that every language is read into."""
+
+from typing import TYPE_CHECKING
+
+from hloscope.doors import door
+
+if TYPE_CHECKING:
+    from hloscope.ir.arrays import (
+        ml_dtypes as ml_dtypes,
+        numpy as numpy,
+        numpy_dtype as numpy_dtype,
+    )
+    from hloscope.ir.floats import (
+        FORMATS as FORMATS,
+        decode as decode,
+        encode as encode,
+        format_float as format_float,
+    )
+    from hloscope.ir.garbage import no_collection as no_collection
+    from hloscope.ir.graph import (
+        Body as Body,
+        Computation as Computation,
+        Instruction as Instruction,
+        Module as Module,
+    )
+    from hloscope.ir.literal import (
+        MOST_WRITTEN as MOST_WRITTEN,
+        ComputedLiteral as ComputedLiteral,
+        Literal as Literal,
+    )
+    from hloscope.ir.op import (
+        REQUIRED as REQUIRED,
+        Callee as Callee,
+        IncompatibleTypesError as IncompatibleTypesError,
+        InferenceError as InferenceError,
+        NotInferredError as NotInferredError,
+        Op as Op,
+        Signature as Signature,
+    )
+    from hloscope.ir.types import (
+        ELEMENT_TYPES as ELEMENT_TYPES,
+        BufferType as BufferType,
+        DialectType as DialectType,
+        Dims as Dims,
+        ElementType as ElementType,
+        FunctionType as FunctionType,
+        FutureType as FutureType,
+        KnownTensor as KnownTensor,
+        Layout as Layout,
+        OpaqueType as OpaqueType,
+        QuantizedType as QuantizedType,
+        TensorType as TensorType,
+        TokenType as TokenType,
+        TupleType as TupleType,
+        Type as Type,
+        UnrankedTensorType as UnrankedTensorType,
+        VectorType as VectorType,
+        compatible as compatible,
+        compatible_elements as compatible_elements,
+    )
+    from hloscope.ir.views import captured as captured, captures as captures, users as users
+    from hloscope.ir.written import (
+        Written as Written,
+        backend_config as backend_config,
+        value_of as value_of,
+    )
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = door(__name__)

@@ -1,1 +1,112 @@
 """MLIR as such: operations, attributes, types, locations, and their text; no dialect's meaning."""
+
+from typing import TYPE_CHECKING
+
+from hloscope.doors import door
+
+if TYPE_CHECKING:
+    from hloscope.mlir.attributes import (
+        ArrayAttr as ArrayAttr,
+        Attribute as Attribute,
+        BoolAttr as BoolAttr,
+        DenseArrayAttr as DenseArrayAttr,
+        DenseAttr as DenseAttr,
+        DictAttr as DictAttr,
+        EnumAttr as EnumAttr,
+        FloatAttr as FloatAttr,
+        IntegerAttr as IntegerAttr,
+        StringAttr as StringAttr,
+        StructAttr as StructAttr,
+        SymbolAttr as SymbolAttr,
+        TypeAttr as TypeAttr,
+        UnitAttr as UnitAttr,
+        VerbatimAttr as VerbatimAttr,
+    )
+    from hloscope.mlir.constants import (
+        MlirLiteral as MlirLiteral,
+        dense_sizes as dense_sizes,
+        dense_values as dense_values,
+        expanded as expanded,
+        plain as plain,
+    )
+    from hloscope.mlir.definition import (
+        TUPLES as TUPLES,
+        AttributeSlot as AttributeSlot,
+        Definition as Definition,
+        RegionSlot as RegionSlot,
+        Slot as Slot,
+    )
+    from hloscope.mlir.dialects import (
+        Dialect as Dialect,
+        Dialects as Dialects,
+        Suggestion as Suggestion,
+    )
+    from hloscope.mlir.ir import (
+        NO_ATTRIBUTES as NO_ATTRIBUTES,
+        Block as Block,
+        Operation as Operation,
+        Region as Region,
+        Value as Value,
+    )
+    from hloscope.mlir.literals import (
+        dense_text as dense_text,
+        elements as elements,
+        from_array as from_array,
+        to_array as to_array,
+    )
+    from hloscope.mlir.locations import (
+        UNKNOWN as UNKNOWN,
+        CallSiteLoc as CallSiteLoc,
+        FileLoc as FileLoc,
+        FusedLoc as FusedLoc,
+        LazyLoc as LazyLoc,
+        Location as Location,
+        NameLoc as NameLoc,
+        resolve_location as resolve_location,
+    )
+    from hloscope.mlir.text.asm import (
+        Argument as Argument,
+        AsmParser as AsmParser,
+        AsmPrinter as AsmPrinter,
+        Form as Form,
+        State as State,
+        UnfitError as UnfitError,
+        Use as Use,
+    )
+    from hloscope.mlir.text.attribute_text import attribute_text as attribute_text
+    from hloscope.mlir.text.form_language import (
+        Context as Context,
+        Directive as Directive,
+        Need as Need,
+        Part as Part,
+        Reading as Reading,
+        compile_form as compile_form,
+    )
+    from hloscope.mlir.text.numbering import Names as Names
+    from hloscope.mlir.text.parser import (
+        parse_attribute as parse_attribute,
+        parse_mlir as parse_mlir,
+        parse_type as parse_type,
+    )
+    from hloscope.mlir.text.parser_ops import NAME_SCOPES as NAME_SCOPES
+    from hloscope.mlir.text.printer import Printer as Printer, print_mlir as print_mlir
+    from hloscope.mlir.text.printer_aliases import location_text as location_text
+    from hloscope.mlir.text.quant import read_type as read_type
+    from hloscope.mlir.text.sniff import is_mlir as is_mlir
+    from hloscope.mlir.text.split import split_input as split_input
+    from hloscope.mlir.types import (
+        ELEMENTS as ELEMENTS,
+        F64 as F64,
+        I1 as I1,
+        I32 as I32,
+        I64 as I64,
+        INDEX as INDEX,
+        NONE as NONE,
+        element_text as element_text,
+        spell as spell,
+        type_text as type_text,
+        types_text as types_text,
+    )
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = door(__name__)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from hloscope.ir.types import Type
+from hloscope.ir import Type
 from hloscope.lazy import dataclass
 
 

@@ -6,9 +6,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
 from hloscope.errors import VerifyError
-from hloscope.ir.floats import decode
-from hloscope.ir.literal import MOST_WRITTEN, Literal
-from hloscope.ir.types import Dims, ElementType, TensorType, Type
+from hloscope.ir import MOST_WRITTEN, Dims, ElementType, Literal, TensorType, Type, decode
 from hloscope.lazy import pattern
 from hloscope.mlir.attributes import (
     ArrayAttr,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import NamedTuple, TypeAlias
 
-from hloscope.ir.types import Type
+from hloscope.ir import Type
 from hloscope.lazy import dataclass
 from hloscope.mlir.attributes import Attribute
 from hloscope.mlir.ir import Operation, Region

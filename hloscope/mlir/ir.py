@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from hloscope.ir.types import Type
+from hloscope.ir import Type
 from hloscope.mlir.attributes import Attribute
 from hloscope.mlir.locations import UNKNOWN, Location
 from hloscope.source import Source, Span

@@ -17,8 +17,7 @@ from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hloscope.errors import VerifyError
-from hloscope.ir.floats import FORMATS, encode, format_float
-from hloscope.ir.types import ElementType, TensorType, Type, VectorType
+from hloscope.ir import FORMATS, ElementType, TensorType, Type, VectorType, encode, format_float
 from hloscope.lazy import pattern
 from hloscope.limits import refuse_many_dimensions
 from hloscope.mlir.attributes import DenseAttr

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from hloscope.ir.floats import encode, format_float
-from hloscope.ir.types import (
+from hloscope.ir import (
     ELEMENT_TYPES,
     BufferType,
     DialectType,
@@ -20,6 +19,8 @@ from hloscope.ir.types import (
     Type,
     UnrankedTensorType,
     VectorType,
+    encode,
+    format_float,
 )
 from hloscope.lazy import pattern
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from hloscope.ir.op import Callee, Op
-from hloscope.ir.types import Dims, Type
+from hloscope.ir import Callee, Dims, Op, Type
 
 OPS: Final[dict[str, type[Op]]] = {}
 """Every op class by its name."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from hloscope.ir.types import TensorType, TupleType, compatible
+from hloscope.ir import TensorType, TupleType, compatible
 from hloscope.ops.base import Callee, Op, Type, op
 from hloscope.ops.infer_util import (
     array,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import reduce
 
-from hloscope.ir.types import Dims, TensorType, Type
+from hloscope.ir import Dims, TensorType, Type
 from hloscope.ops.infer_util import Extent, extents, raw_size, require
 
 ONE: Extent = (1, None)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from hloscope.errors import Name, said
-from hloscope.ir.literal import Literal
-from hloscope.ir.types import TupleType, compatible
-from hloscope.ir.written import Written
+from hloscope.ir import Literal, TupleType, Written, compatible
 from hloscope.ops.base import Callee, Op, Type, op
 from hloscope.ops.infer_util import bare, count, require
 

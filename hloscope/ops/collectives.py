@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from hloscope.errors import Name, VerifyError, said
-from hloscope.ir.types import TensorType, TupleType
+from hloscope.ir import TensorType, TupleType
 from hloscope.ops.base import Callee, Op, Pairs, Type, op
 from hloscope.ops.declared import mismatch
 from hloscope.ops.groups import (

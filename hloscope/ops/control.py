@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar, Final, NamedTuple
 
 from hloscope.errors import Name, Said, VerifyError, said
-from hloscope.ir.types import FutureType, TensorType, TokenType, TupleType, compatible
+from hloscope.ir import FutureType, TensorType, TokenType, TupleType, compatible
 from hloscope.limits import MOST_LEAVES, MOST_NESTING
 from hloscope.ops.base import Callee, Op, Type, op
 from hloscope.ops.convolution import ConvDimensions

@@ -6,7 +6,7 @@ from functools import partial
 from typing import ClassVar
 
 from hloscope.errors import said
-from hloscope.ir.types import TensorType
+from hloscope.ir import TensorType
 from hloscope.lazy import dataclass
 from hloscope.ops.base import Callee, Dims, Op, Type, op
 from hloscope.ops.declared import check_declared_sizes, product_element

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from hloscope.errors import VerifyError, said
-from hloscope.ir.types import ElementType, TensorType, Type
+from hloscope.ir import ElementType, TensorType, Type
 from hloscope.ops.infer_util import compatible_shapes, require, sizes_text, wider
 
 

@@ -7,7 +7,7 @@ from itertools import product
 from math import prod
 from typing import Final
 
-from hloscope.ir.types import Dims
+from hloscope.ir import Dims
 from hloscope.lazy import dataclass
 
 MOST_DEVICES: Final = 1 << 24

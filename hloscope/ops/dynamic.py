@@ -6,7 +6,7 @@ from math import prod
 from typing import ClassVar
 
 from hloscope.errors import said
-from hloscope.ir.types import TensorType, compatible
+from hloscope.ir import TensorType, compatible
 from hloscope.ops.base import Callee, Dims, Op, Type, op
 from hloscope.ops.infer_util import (
     S32,

@@ -7,9 +7,9 @@ from itertools import starmap
 from typing import ClassVar, Final, TypeVar
 
 from hloscope.errors import VerifyError
-from hloscope.ir.op import IncompatibleTypesError
-from hloscope.ir.types import (
+from hloscope.ir import (
     ElementType,
+    IncompatibleTypesError,
     TensorType,
     UnrankedTensorType,
     compatible,

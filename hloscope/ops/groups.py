@@ -7,7 +7,7 @@ from math import prod
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from hloscope.errors import UnsupportedError
-from hloscope.ir.types import Dims
+from hloscope.ir import Dims
 from hloscope.ops.devices import AxisRef, Mesh
 from hloscope.ops.infer_util import require
 

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 from hloscope.errors import Name, Said, VerifyError, said
-from hloscope.ir.op import Callee
-from hloscope.ir.types import (
+from hloscope.ir import (
     ELEMENT_TYPES,
     BufferType,
+    Callee,
     Dims,
     ElementType,
     KnownTensor,

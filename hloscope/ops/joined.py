@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from hloscope.ir.types import TensorType, TupleType, Type
+from hloscope.ir import TensorType, TupleType, Type
 from hloscope.ops.infer_util import (
     Extent,
     array,

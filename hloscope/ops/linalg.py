@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from hloscope.errors import said
-from hloscope.ir.types import TensorType
+from hloscope.ir import TensorType
 from hloscope.ops.base import Callee, Dims, Op, Type, op
 from hloscope.ops.declared import mismatch
 from hloscope.ops.infer_util import (

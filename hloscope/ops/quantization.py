@@ -11,7 +11,7 @@ from math import prod
 from typing import Final
 
 from hloscope.errors import Said, VerifyError, said
-from hloscope.ir.types import Dims, ElementType, QuantizedType, TensorType, UnrankedTensorType
+from hloscope.ir import Dims, ElementType, QuantizedType, TensorType, UnrankedTensorType
 from hloscope.ops.base import Type
 from hloscope.ops.infer_util import kind, require
 

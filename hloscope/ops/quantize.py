@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from hloscope.errors import Name, VerifyError, said
-from hloscope.ir.types import TensorType
+from hloscope.ir import TensorType
 from hloscope.ops.base import Callee, Op, Type, op
 from hloscope.ops.elementwise import Elementwise
 from hloscope.ops.infer_util import array, compatible_shapes, count, extents, require, tensor

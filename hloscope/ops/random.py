@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from hloscope.errors import said
-from hloscope.ir.types import ELEMENT_TYPES
+from hloscope.ir import ELEMENT_TYPES
 from hloscope.ops.base import Callee, Op, Type, op
 from hloscope.ops.declared import mismatch
 from hloscope.ops.infer_util import (

@@ -6,8 +6,15 @@ from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
 from hloscope.errors import Name, VerifyError, said
-from hloscope.ir.op import Callee, Signature
-from hloscope.ir.types import ElementType, TensorType, TupleType, Type, UnrankedTensorType
+from hloscope.ir import (
+    Callee,
+    ElementType,
+    Signature,
+    TensorType,
+    TupleType,
+    Type,
+    UnrankedTensorType,
+)
 from hloscope.ops.infer_util import (
     compatible_shapes,
     fit,

@@ -6,8 +6,13 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from hloscope.errors import VerifyError, said
-from hloscope.ir.op import IncompatibleTypesError
-from hloscope.ir.types import TensorType, TupleType, UnrankedTensorType, compatible
+from hloscope.ir import (
+    IncompatibleTypesError,
+    TensorType,
+    TupleType,
+    UnrankedTensorType,
+    compatible,
+)
 from hloscope.ops.base import Callee, Dims, Op, Type, op
 from hloscope.ops.declared import mismatch
 from hloscope.ops.infer_util import (

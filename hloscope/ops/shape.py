@@ -8,11 +8,11 @@ from math import prod
 from typing import ClassVar
 
 from hloscope.errors import Name, Said, said
-from hloscope.ir.literal import Literal
-from hloscope.ir.op import IncompatibleTypesError
-from hloscope.ir.types import (
+from hloscope.ir import (
     ELEMENT_TYPES,
     ElementType,
+    IncompatibleTypesError,
+    Literal,
     QuantizedType,
     TensorType,
     compatible_elements,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from hloscope.errors import Name, said
-from hloscope.ir.types import TensorType
+from hloscope.ir import TensorType
 from hloscope.ops.base import Callee, Dims, Op, Type, op
 from hloscope.ops.infer_util import (
     array,
@@ -173,6 +173,9 @@ class RealDynamicSlice(Op):
     ) -> None:
         count(self.name, operands, 4)
         t, *given = tensors(self.name, operands)
+        for result in tensors(self.name, results):
+            message = f"has mismatched ranks of operand ({t.rank}) and result ({result.rank})"
+            require(result.rank == t.rank, "", message)
         names = ("start_indices", "limit_indices", "strides")
         for name, numbers in zip(names, given, strict=True):
             require(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from hloscope.errors import VerifyError, said
-from hloscope.ir.types import TensorType, TokenType, TupleType
+from hloscope.ir import TensorType, TokenType, TupleType
 from hloscope.ops.base import Callee, Op, Type, op
 from hloscope.ops.infer_util import U32, array, bare, count, kind, require
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from hloscope.errors import said
-from hloscope.ir.types import TensorType
+from hloscope.ir import TensorType
 from hloscope.lazy import dataclass
 from hloscope.ops.base import Callee, Dims, Op, Pairs, Type, op
 from hloscope.ops.declared import mismatch

@@ -9,24 +9,22 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from hloscope.errors import HloscopeError
+from hloscope.interpreter import PURE, STRUCTURE, Value, World, byte_size
 from hloscope.interpreter.evaluate import evaluate
-from hloscope.interpreter.liveness import PURE, STRUCTURE
-from hloscope.interpreter.values import Value, byte_size
-from hloscope.interpreter.world import World
-from hloscope.ir.graph import Body, Computation, Instruction, Module
-from hloscope.ir.literal import ComputedLiteral
-from hloscope.ir.types import Layout, QuantizedType, TensorType, TupleType
-from hloscope.ir.views import captured
-from hloscope.ops.control import (
-    Call,
-    Fusion,
-    Parameter,
-    Return,
+from hloscope.ir import (
+    Body,
+    Computation,
+    ComputedLiteral,
+    Instruction,
+    Layout,
+    Module,
+    QuantizedType,
+    TensorType,
+    TupleType,
+    captured,
 )
-from hloscope.ops.infer_util import bare
-from hloscope.ops.shape import BroadcastInDim, Constant, Iota
-from hloscope.stablehlo.graph import Function, Node, TreeModule, to_graph
-from hloscope.stablehlo.tree import to_mlir
+from hloscope.ops import BroadcastInDim, Call, Constant, Fusion, Iota, Parameter, Return, bare
+from hloscope.stablehlo import Function, Node, TreeModule, to_graph, to_mlir
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,20 +1,22 @@
 """Answers compared with the program, independently of composition and simplification."""
 
-from hloscope.proof.allowance import SECONDS_ALL
-from hloscope.proof.check import Check, Executed, Outcome, combined
-from hloscope.proof.execution import Execution
-from hloscope.proof.report import write_evidence
-from hloscope.proof.verifier import Verifier
-from hloscope.proof.violation import Violation
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "SECONDS_ALL",
-    "Check",
-    "Executed",
-    "Execution",
-    "Outcome",
-    "Verifier",
-    "Violation",
-    "combined",
-    "write_evidence",
-]
+from hloscope.doors import door
+
+if TYPE_CHECKING:
+    from hloscope.proof.allowance import SECONDS_ALL as SECONDS_ALL, SECONDS_EQUAL as SECONDS_EQUAL
+    from hloscope.proof.check import (
+        Check as Check,
+        Executed as Executed,
+        Outcome as Outcome,
+        combined as combined,
+    )
+    from hloscope.proof.equality import Compared as Compared, compare as compare, same as same
+    from hloscope.proof.execution import Execution as Execution
+    from hloscope.proof.prover import Prover as Prover
+    from hloscope.proof.report import write_evidence as write_evidence
+    from hloscope.proof.violation import Violation as Violation
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = door(__name__)

@@ -1,4 +1,4 @@
-"""How long proofs may take: for one output, and for all questions to one verifier."""
+"""How long proofs may take: for one output, and for all questions to one prover."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SECONDS_EVERYWHERE: Final = 10.0
 SECONDS_EQUAL: Final = 5.0
 """Time for the comparison of two programs."""
 SECONDS_ALL: Final = 24.0
-"""Time of isl for all questions to one verifier."""
+"""Time of isl for all questions to one prover."""
 
 
 def cpu_seconds() -> float:
@@ -36,7 +36,7 @@ class Purse:
 
 
 class Allowance:
-    """The time of one verifier.
+    """The time of one prover.
 
     Attributes:
         total: Processor time for everything, from now on; after it nothing is asked.

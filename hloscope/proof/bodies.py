@@ -6,19 +6,21 @@ from contextlib import suppress
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
-from hloscope.fusion.analysis import BY_CONVENTION, Convention
-from hloscope.fusion.blueprint import Blueprints
-from hloscope.fusion.nesting import RECURSIVE, inside_out
-from hloscope.fusion.structure import READS
-from hloscope.fusion.unchanged import source_in
-from hloscope.indexing.flat import unravel
-from hloscope.indexing.rules.build import sizes
-from hloscope.indexing.rules.dependence import Bodies, Dependence, by_convention
-from hloscope.ir.graph import Computation, Instruction
+from hloscope.fusion import (
+    BY_CONVENTION,
+    READS,
+    RECURSIVE,
+    Blueprints,
+    Convention,
+    inside_out,
+    source_in,
+)
+from hloscope.indexing import Bodies, Dependence, by_convention, sizes, unravel
+from hloscope.ir import Computation, Instruction
 from hloscope.proof.graph import Reached, Steps, Walker
 from hloscope.proof.points import Touching
 from hloscope.proof.reads import Values
-from hloscope.simplifier.isl_relations import UndecidedError
+from hloscope.simplifier import UndecidedError
 
 if TYPE_CHECKING:
     import numpy as np

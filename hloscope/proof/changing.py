@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from hloscope.interpreter.values import Value
+from hloscope.interpreter import Value
 from hloscope.proof.draw import Draw
 from hloscope.proof.elements import Elements
 from hloscope.proof.running import Base, leaves_of, moved, spread, with_leaf

@@ -9,7 +9,7 @@ from typing import Any
 
 from hloscope.lazy import dataclass
 from hloscope.proof.violation import Violation
-from hloscope.simplifier.isl import CounterExample
+from hloscope.simplifier import CounterExample
 
 
 class Outcome(StrEnum):

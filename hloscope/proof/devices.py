@@ -11,17 +11,14 @@ from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from hloscope.errors import HloscopeError
-from hloscope.fusion.leaves import leaf_types
-from hloscope.indexing.groups import Axis, Groups
-from hloscope.indexing.groups import groups_of as read_groups
-from hloscope.interpreter.ops.collectives import groups_of
-from hloscope.interpreter.parallel import Grid, Group
-from hloscope.interpreter.world import World
-from hloscope.ir.graph import Instruction
-from hloscope.ir.types import Dims, TensorType, Type
-from hloscope.ops.collectives import (
+from hloscope.fusion import leaf_types
+from hloscope.indexing import Axis, Groups, groups_of as read_groups
+from hloscope.interpreter import Grid, Group, World, groups_of
+from hloscope.ir import Dims, Instruction, TensorType, Type
+from hloscope.ops import (
     AllGather,
     AllToAll,
+    AsyncStart,
     Collective,
     CollectivePermute,
     CrossReplicaSum,
@@ -29,9 +26,8 @@ from hloscope.ops.collectives import (
     ReduceScatter,
     ReplicaId,
 )
-from hloscope.ops.control import AsyncStart
 from hloscope.proof.size_rules import as_begun, shape_of
-from hloscope.simplifier.isl_relations import UndecidedError
+from hloscope.simplifier import UndecidedError
 
 if TYPE_CHECKING:
     import numpy as np

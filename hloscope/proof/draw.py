@@ -9,15 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from hloscope.errors import UnsupportedError
-from hloscope.interpreter.values import TOKEN, dtype_of
-from hloscope.ir.types import (
-    ElementType,
-    QuantizedType,
-    TensorType,
-    TokenType,
-    TupleType,
-    Type,
-)
+from hloscope.interpreter import TOKEN, dtype_of
+from hloscope.ir import ElementType, QuantizedType, TensorType, TokenType, TupleType, Type
 
 if TYPE_CHECKING:
     import numpy as np

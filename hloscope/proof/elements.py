@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from hloscope.fusion.leaves import leaf_types
-from hloscope.indexing.flat import unravel
-from hloscope.ir.types import TensorType
+from hloscope.fusion import leaf_types
+from hloscope.indexing import unravel
+from hloscope.ir import TensorType
 from hloscope.lazy import dataclass
 from hloscope.proof.instance import Instance
 from hloscope.proof.running import moved, spread, whole_shapes

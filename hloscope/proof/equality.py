@@ -14,17 +14,22 @@ from time import process_time
 from typing import Final, TypeAlias
 
 from hloscope.errors import OutOfTimeError
-from hloscope.fusion.analysis import Analysis
-from hloscope.fusion.blueprint import Blueprints
-from hloscope.fusion.origins import counterparts, origins_of, with_origins
-from hloscope.fusion.parameter_reads import Leaf, ParameterReads
-from hloscope.fusion.walk import Flow
+from hloscope.fusion import (
+    Analysis,
+    Blueprints,
+    Flow,
+    Leaf,
+    ParameterReads,
+    counterparts,
+    origins_of,
+    with_origins,
+)
 from hloscope.indexing import Access, Accesses, Precision, prove_equal
-from hloscope.ir.graph import Computation, Instruction
+from hloscope.ir import Computation, Instruction
 from hloscope.lazy import dataclass
-from hloscope.ops.control import Fusion, Parameter
+from hloscope.ops import Fusion, Parameter
 from hloscope.proof.allowance import SECONDS_EQUAL, Allowance
-from hloscope.simplifier.isl import PROVED, Proof, Verdict
+from hloscope.simplifier import PROVED, Proof, Verdict
 
 Pair: TypeAlias = tuple[Leaf, Leaf]
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from hloscope.errors import HloscopeError
 from hloscope.indexing import Accesses
-from hloscope.interpreter.values import Value
+from hloscope.interpreter import Value
 from hloscope.lazy import dataclass
 from hloscope.proof.changing import (
     Packings,
@@ -30,7 +30,7 @@ from hloscope.proof.involved import NotExecutableError
 from hloscope.proof.running import Base, Runner
 from hloscope.proof.touched import Claims, Touched, is_moving
 from hloscope.proof.violation import Violation
-from hloscope.simplifier.isl_relations import UndecidedError
+from hloscope.simplifier import UndecidedError
 
 if TYPE_CHECKING:
     import numpy as np

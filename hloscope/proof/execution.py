@@ -8,17 +8,15 @@ from math import inf
 from typing import Final, TypeVar
 
 from hloscope.errors import HloscopeError
-from hloscope.fusion.analysis import Analysis
-from hloscope.fusion.leaves import leaf_types
-from hloscope.fusion.parameter_reads import ParameterReads
+from hloscope.fusion import Analysis, ParameterReads, leaf_types
 from hloscope.indexing import Accesses
-from hloscope.ir.graph import Computation, Instruction
+from hloscope.ir import Computation, Instruction
 from hloscope.proof.check import Executed
 from hloscope.proof.elements import Place
 from hloscope.proof.evidence import Evidence
 from hloscope.proof.instance import Instance, instance_of
 from hloscope.proof.involved import NotExecutableError
-from hloscope.simplifier.isl_relations import UndecidedError
+from hloscope.simplifier import UndecidedError
 
 T = TypeVar("T")
 

@@ -13,23 +13,21 @@ from time import process_time
 from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
 from hloscope.affine import POS_INF
-from hloscope.fusion.analysis import INSIDE
-from hloscope.fusion.leaves import Leaves
-from hloscope.fusion.nesting import RECURSIVE
-from hloscope.fusion.pool import Pool
-from hloscope.fusion.sizes import OUT_OF_STEP, Sizes
-from hloscope.fusion.structure import READS
-from hloscope.fusion.unchanged import Source
-from hloscope.fusion.walk import Flow
-from hloscope.indexing import Access, Accesses, Precision
-from hloscope.indexing.analysis import instances, output_to_input
-from hloscope.indexing.rules.dependence import Bodies, by_convention
-from hloscope.ir.graph import Computation, Instruction
-from hloscope.ir.views import captured
+from hloscope.fusion import INSIDE, OUT_OF_STEP, READS, RECURSIVE, Flow, Leaves, Pool, Sizes, Source
+from hloscope.indexing import (
+    Access,
+    Accesses,
+    Bodies,
+    Precision,
+    by_convention,
+    instances,
+    output_to_input,
+)
+from hloscope.ir import Computation, Instruction, captured
 from hloscope.lazy import dataclass
-from hloscope.ops.control import Parameter, While
+from hloscope.ops import Parameter, While
 from hloscope.proof.kept import Kept
-from hloscope.simplifier.isl_relations import UndecidedError
+from hloscope.simplifier import UndecidedError
 
 T = TypeVar("T")
 K = TypeVar("K")

@@ -12,27 +12,24 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from hloscope.errors import HloscopeError, UnsupportedError
-from hloscope.fusion.leaves import leaf_types
-from hloscope.hlo_parser.types import print_type
-from hloscope.ir.graph import Body, Computation, Instruction, Module
-from hloscope.ir.op import NotInferredError, Op
-from hloscope.ir.types import (
+from hloscope.fusion import leaf_types
+from hloscope.hlo_parser import print_type
+from hloscope.ir import (
+    Body,
+    Computation,
+    Instruction,
+    Module,
+    NotInferredError,
+    Op,
     TensorType,
     TupleType,
     Type,
+    captured,
     compatible,
 )
-from hloscope.ir.views import captured
 from hloscope.lazy import dataclass
 from hloscope.limits import refuse_many_dimensions
-from hloscope.ops.control import (
-    AsyncDone,
-    AsyncStart,
-    CustomCall,
-    Parameter,
-    Return,
-)
-from hloscope.ops.shape import Constant
+from hloscope.ops import AsyncDone, AsyncStart, Constant, CustomCall, Parameter, Return
 from hloscope.proof.devices import Devices, GridError, counts_of
 from hloscope.proof.involved import NotExecutableError, integers_before, needed, taking_part, within
 from hloscope.proof.regrouping import Regrouping, regroupings

@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from hloscope.fusion.values import MOVES
-from hloscope.ir.graph import Computation, Instruction
-from hloscope.ir.types import QuantizedType, TensorType, Type
-from hloscope.ir.views import captured
-from hloscope.ops.elementwise import Elementwise
-from hloscope.ops.shape import Constant, Iota
-from hloscope.ops.slicing import Slice
+from hloscope.fusion import MOVES
+from hloscope.ir import Computation, Instruction, QuantizedType, TensorType, Type, captured
+from hloscope.ops import Constant, Elementwise, Iota, Slice
 
 MOST_INSTRUCTIONS: Final = 5_000
 MAX_DEPTH: Final = 64

@@ -23,7 +23,7 @@ from typing import Any, Final, TypeAlias
 from weakref import finalize
 
 from hloscope.errors import UnsupportedError
-from hloscope.simplifier.isl_relations import UndecidedError
+from hloscope.simplifier import UndecidedError
 
 Question: TypeAlias = Callable[[], Any]
 """Answers with what JSON can say, or raises an `UndecidedError`."""

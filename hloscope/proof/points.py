@@ -11,12 +11,19 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from hloscope.affine import POS_INF, Dim, Interval, Range, Runtime, Var, evaluate_array, variables
-from hloscope.indexing import Access, IndexingMap, RuntimeVariable
-from hloscope.indexing.flat import ravel, unravel
-from hloscope.indexing.groups import Route, needed
-from hloscope.indexing.replicas import behind, shortest
+from hloscope.indexing import (
+    Access,
+    IndexingMap,
+    Route,
+    RuntimeVariable,
+    behind,
+    needed,
+    ravel,
+    shortest,
+    unravel,
+)
 from hloscope.proof.graph import Names
-from hloscope.simplifier.isl_relations import UndecidedError
+from hloscope.simplifier import UndecidedError
 
 if TYPE_CHECKING:
     import numpy as np

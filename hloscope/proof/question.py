@@ -7,17 +7,24 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from hloscope.affine import POS_INF, Dim
 from hloscope.errors import UnsupportedError
-from hloscope.indexing import Access, Accesses, IndexingMap, Precision
-from hloscope.indexing.layout import address_map, major_to_minor, placed_sizes
-from hloscope.indexing.rules.build import sizes as sizes_of
-from hloscope.ir.types import TensorType, Type
+from hloscope.indexing import (
+    Access,
+    Accesses,
+    IndexingMap,
+    Precision,
+    address_map,
+    major_to_minor,
+    placed_sizes,
+    sizes as sizes_of,
+)
+from hloscope.ir import TensorType, Type
 from hloscope.lazy import dataclass
 from hloscope.proof.graph import Reached
 from hloscope.proof.points import Rows, Touching, first_difference
 from hloscope.proof.relations import Relating, Relations
 from hloscope.proof.truth import ROWS, Truth, Way, some_points
-from hloscope.simplifier.isl import CounterExample
-from hloscope.simplifier.isl_relations import UndecidedError, budgeted, context
+from hloscope.simplifier import CounterExample, UndecidedError, budgeted
+from hloscope.simplifier.isl_relations import context
 
 if TYPE_CHECKING:
     import numpy as np

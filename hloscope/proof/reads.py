@@ -11,24 +11,23 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hloscope.affine import POS_INF
-from hloscope.indexing import Precision, RuntimeVariable
-from hloscope.indexing.analysis import output_to_input
-from hloscope.indexing.flat import ravel, unravel
-from hloscope.ir.graph import Instruction
-from hloscope.ir.types import TensorType
-from hloscope.ops.elementwise import ELEMENTWISE, Compare, Elementwise
-from hloscope.ops.shape import (
+from hloscope.indexing import Precision, RuntimeVariable, output_to_input, ravel, unravel
+from hloscope.ir import Instruction, TensorType
+from hloscope.ops import (
+    ELEMENTWISE,
     Bitcast,
     BroadcastInDim,
+    Compare,
     Concatenate,
     Constant,
+    Elementwise,
     Iota,
     Pad,
     Reshape,
     Reverse,
+    Slice,
     Transpose,
 )
-from hloscope.ops.slicing import Slice
 
 if TYPE_CHECKING:
     import numpy as np

@@ -13,24 +13,23 @@ from itertools import islice, product
 from math import prod
 from typing import Final, TypeAlias
 
-from hloscope.indexing.groups import Axis
-from hloscope.ir.graph import Instruction
-from hloscope.ir.op import Op
-from hloscope.ir.types import Dims
+from hloscope.indexing import Axis
+from hloscope.ir import Dims, Instruction, Op
 from hloscope.lazy import dataclass
-from hloscope.ops.base import Pairs
-from hloscope.ops.collectives import (
+from hloscope.ops import (
     AllToAll,
+    AsyncStart,
     Collective,
     CollectiveBroadcast,
     CollectivePermute,
     CrossReplicaSum,
+    Pairs,
     PartitionId,
     RaggedAllToAll,
     ReplicaId,
+    Table,
+    WrittenGroups,
 )
-from hloscope.ops.control import AsyncStart
-from hloscope.ops.groups import Table, WrittenGroups
 from hloscope.proof.devices import Counts, Devices, collective_of, known_groups
 from hloscope.proof.resizing import with_fields
 

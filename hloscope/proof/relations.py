@@ -7,18 +7,21 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from hloscope.affine import Expr, Interval
-from hloscope.indexing import Access, IndexingMap, RuntimeVariable
-from hloscope.indexing.exact import system_of
-from hloscope.indexing.groups import Route, needed
-from hloscope.indexing.replicas import behind, joined, shortest
+from hloscope.indexing import (
+    Access,
+    IndexingMap,
+    Route,
+    RuntimeVariable,
+    behind,
+    joined,
+    needed,
+    shortest,
+    system_of,
+)
 from hloscope.proof.graph import Names
 from hloscope.proof.reads import Values
-from hloscope.simplifier.isl_relations import (
-    Builder,
-    Parameters,
-    UndecidedError,
-    context,
-)
+from hloscope.simplifier import Builder, Parameters, UndecidedError
+from hloscope.simplifier.isl_relations import context
 
 Relations: TypeAlias = dict[Route, Any]
 """From output elements to elements, by the collectives whose positions follow the index."""

@@ -7,14 +7,13 @@ from importlib import import_module
 from pathlib import Path
 
 from hloscope.errors import InputError
-from hloscope.hlo_parser.printer import print_hlo
-from hloscope.ir.graph import Body, Computation, Instruction
-from hloscope.ir.types import TupleType
-from hloscope.ops.control import Result, Return
+from hloscope.hlo_parser import print_hlo
+from hloscope.ir import Body, Computation, Instruction, TupleType
+from hloscope.ops import Result, Return
 from hloscope.proof.instance import module_of
 from hloscope.proof.involved import within
 from hloscope.proof.violation import Violation
-from hloscope.stablehlo.printing import print_stablehlo
+from hloscope.stablehlo import print_stablehlo
 
 
 def write_evidence(violation: Violation, folder: str | Path, name: str) -> tuple[Path, ...]:

@@ -7,30 +7,39 @@ from dataclasses import replace
 from typing import Any, Final, TypeAlias, TypeVar
 
 from hloscope.errors import HloscopeError
-from hloscope.indexing.rules.custom_calls import CUDNN_ROLES
-from hloscope.interpreter.registry import kernel
-from hloscope.interpreter.values import dtype_of
-from hloscope.interpreter.world import World
-from hloscope.ir.graph import Instruction
-from hloscope.ir.literal import ComputedLiteral
-from hloscope.ir.op import Op
-from hloscope.ir.types import (
+from hloscope.indexing import CUDNN_ROLES
+from hloscope.interpreter import World, dtype_of, kernel
+from hloscope.ir import (
     BufferType,
+    ComputedLiteral,
     FutureType,
+    Instruction,
+    Op,
     QuantizedType,
     TensorType,
     TupleType,
     Type,
 )
 from hloscope.lazy import dataclass
-from hloscope.ops.control import AsyncStart, CustomCall
-from hloscope.ops.convolution import ConvDimensions, Convolution
-from hloscope.ops.gather_scatter import Gather
-from hloscope.ops.linalg import Fft
-from hloscope.ops.reduction import Scan, TopK
-from hloscope.ops.shape import Broadcast, Constant, Pad
-from hloscope.ops.slicing import DynamicSlice, Slice
-from hloscope.ops.windows import NO_WINDOW, ReduceWindow, SelectAndScatter, Window
+from hloscope.ops import (
+    NO_WINDOW,
+    AsyncStart,
+    Broadcast,
+    Constant,
+    ConvDimensions,
+    Convolution,
+    CustomCall,
+    DynamicSlice,
+    Fft,
+    Gather,
+    Pad,
+    ReduceWindow,
+    Scan,
+    SelectAndScatter,
+    Slice,
+    TopK,
+    Window,
+)
 from hloscope.proof.size_rules import as_begun, shape_of
 from hloscope.proof.sizes import ShrinkError, Sizes
 

@@ -6,22 +6,18 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from hloscope.fusion.leaves import leaf_types
+from hloscope.fusion import leaf_types
 from hloscope.indexing import RuntimeVariable
-from hloscope.interpreter.parallel import Watch, run_grid
-from hloscope.interpreter.plan import Plan, Plans, run
-from hloscope.interpreter.values import Token, Value
-from hloscope.interpreter.world import World
-from hloscope.ir.graph import Instruction
-from hloscope.ir.types import TensorType
+from hloscope.interpreter import Plan, Plans, Token, Value, Watch, World, run, run_grid
+from hloscope.ir import Instruction, TensorType
 from hloscope.lazy import dataclass
-from hloscope.ops.control import Call, Composite, Fusion
+from hloscope.ops import Call, Composite, Fusion
 from hloscope.proof.devices import Devices
 from hloscope.proof.draw import Draw
 from hloscope.proof.instance import Instance
 from hloscope.proof.involved import NotExecutableError, within
 from hloscope.proof.size_rules import shape_of
-from hloscope.simplifier.isl_relations import UndecidedError
+from hloscope.simplifier import UndecidedError
 
 if TYPE_CHECKING:
     import numpy as np

@@ -9,20 +9,33 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeAlias, TypeVar
 
 from hloscope.errors import UnsupportedError
-from hloscope.indexing.layout import major_to_minor
-from hloscope.ir.graph import Instruction
-from hloscope.ir.op import Op
-from hloscope.ir.types import TensorType, TupleType, Type
-from hloscope.ops.collectives import AllGather, AllToAll, RaggedAllToAll, ReduceScatter
-from hloscope.ops.contraction import RaggedDot, ScaledDot
-from hloscope.ops.control import BARE_STARTS, AsyncStart
-from hloscope.ops.convolution import Convolution
-from hloscope.ops.gather_scatter import DynamicGather, Gather, Scatter
-from hloscope.ops.linalg import Fft
-from hloscope.ops.random import RngBitGenerator
-from hloscope.ops.reduction import TopK
-from hloscope.ops.shape import Bitcast, BitcastConvert, Concatenate, Pad, Reshape
-from hloscope.ops.slicing import DynamicSlice, DynamicUpdateSlice, Slice
+from hloscope.indexing import major_to_minor
+from hloscope.ir import Instruction, Op, TensorType, TupleType, Type
+from hloscope.ops import (
+    BARE_STARTS,
+    AllGather,
+    AllToAll,
+    AsyncStart,
+    Bitcast,
+    BitcastConvert,
+    Concatenate,
+    Convolution,
+    DynamicGather,
+    DynamicSlice,
+    DynamicUpdateSlice,
+    Fft,
+    Gather,
+    Pad,
+    RaggedAllToAll,
+    RaggedDot,
+    ReduceScatter,
+    Reshape,
+    RngBitGenerator,
+    ScaledDot,
+    Scatter,
+    Slice,
+    TopK,
+)
 from hloscope.proof.sizes import Equation, at_most, fixed, products, total
 
 Rule: TypeAlias = Callable[[Instruction], Iterator[Equation]]

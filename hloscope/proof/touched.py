@@ -10,16 +10,12 @@ from math import prod
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from hloscope.affine import POS_INF, Expr, Interval, Range, Runtime, Var
-from hloscope.indexing import Access, Accesses, IndexingMap
-from hloscope.indexing.flat import ravel
-from hloscope.indexing.replicas import joined
-from hloscope.indexing.transform import replaced
-from hloscope.indexing.variables import Variable
+from hloscope.indexing import Access, Accesses, IndexingMap, Variable, joined, ravel, replaced
 from hloscope.proof.elements import Elements, Leaf, Place, nothing, points_of
 from hloscope.proof.instance import Instance
 from hloscope.proof.points import Touching
 from hloscope.proof.running import Base, Observed
-from hloscope.simplifier.isl_relations import UndecidedError
+from hloscope.simplifier import UndecidedError
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,18 +8,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hloscope.affine import POS_INF
 from hloscope.errors import UnsupportedError
-from hloscope.fusion.leaves import Part
-from hloscope.indexing import Access
-from hloscope.indexing.flat import unravel
-from hloscope.indexing.rules.build import sizes as sizes_of
-from hloscope.ir.graph import Computation, Instruction
-from hloscope.ir.types import Type
-from hloscope.ir.views import captured
+from hloscope.fusion import Part
+from hloscope.indexing import Access, sizes as sizes_of, unravel
+from hloscope.ir import Computation, Instruction, Type, captured
 from hloscope.proof.graph import Names, Reached, Steps, Walker, WalkTooLongError
 from hloscope.proof.points import Touching
 from hloscope.proof.reads import Values
 from hloscope.proof.relations import Relating
-from hloscope.simplifier.isl_relations import UndecidedError, budgeted
+from hloscope.simplifier import UndecidedError, budgeted
 
 if TYPE_CHECKING:
     import numpy as np

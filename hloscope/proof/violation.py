@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hloscope.fusion.leaves import leaf_types
-from hloscope.interpreter.values import Value
+from hloscope.fusion import leaf_types
+from hloscope.interpreter import Value
 from hloscope.lazy import dataclass
 from hloscope.proof.elements import Place
 from hloscope.proof.instance import Instance

@@ -6,33 +6,60 @@
 d1 / 16
 """
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
-from hloscope.lazy import lazy
-from hloscope.simplifier.domain import Constraint, Domain, forget_domains, simplify
-from hloscope.simplifier.rule import Rule, Step, Trace
+from hloscope.doors import door
 
 if TYPE_CHECKING:
-    from hloscope.simplifier.convert import from_sympy, to_latex, to_sympy
-    from hloscope.simplifier.exact import simplify_exact
+    from hloscope.simplifier.convert import (
+        from_sympy as from_sympy,
+        to_latex as to_latex,
+        to_sympy as to_sympy,
+    )
+    from hloscope.simplifier.domain import (
+        Constraint as Constraint,
+        Domain as Domain,
+        forget_domains as forget_domains,
+        simplify as simplify,
+    )
+    from hloscope.simplifier.exact import simplify_exact as simplify_exact
+    from hloscope.simplifier.isl import (
+        PROVED as PROVED,
+        CounterExample as CounterExample,
+        Proof as Proof,
+        Table as Table,
+        Verdict as Verdict,
+        as_tuple as as_tuple,
+    )
+    from hloscope.simplifier.isl_families import (
+        Refutation as Refutation,
+        refutations as refutations,
+    )
+    from hloscope.simplifier.isl_relations import (
+        BUDGET as BUDGET,
+        Builder as Builder,
+        Parameters as Parameters,
+        System as System,
+        UndecidedError as UndecidedError,
+        budgeted as budgeted,
+        to_isl as to_isl,
+    )
+    from hloscope.simplifier.isl_sets import (
+        Piece as Piece,
+        combine as combine,
+        count_results as count_results,
+        pieces_of as pieces_of,
+    )
+    from hloscope.simplifier.isl_tables import (
+        Body as Body,
+        Read as Read,
+        Witness as Witness,
+        clamped as clamped,
+        extent as extent,
+        included as included,
+        some_point as some_point,
+    )
+    from hloscope.simplifier.rule import Rule as Rule, Step as Step, Trace as Trace
 
-__all__ = [
-    "simplify", "simplify_exact", "Domain", "Constraint", "forget_domains",
-    "Rule", "Step", "Trace",
-    "to_sympy", "from_sympy", "to_latex",
-]  # fmt: skip
-
-_HOMES: Final = {
-    "from_sympy": "convert",
-    "simplify_exact": "exact",
-    "to_latex": "convert",
-    "to_sympy": "convert",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Load a public name from the module it lives in."""
-    if name not in _HOMES:
-        raise AttributeError(f"module `hloscope.simplifier` has no attribute `{name}`")
-    value = globals()[name] = getattr(lazy(f"hloscope.simplifier.{_HOMES[name]}"), name)
-    return value
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = door(__name__)

@@ -28,9 +28,9 @@ from hloscope.affine import (
     mod,
     parse_expr,
     postorder,
+    printed_terms,
     product,
 )
-from hloscope.affine.nodes import printed_terms
 from hloscope.errors import UnsupportedError
 
 

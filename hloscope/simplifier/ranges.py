@@ -25,11 +25,11 @@ from hloscope.affine import (
     Runtime,
     Sum,
     Var,
+    bounds_of_node,
     children,
     from_terms,
     linear,
 )
-from hloscope.affine.meaning import bounds_of_node
 
 Ends: TypeAlias = tuple[int, int]
 Terms: TypeAlias = tuple[tuple[Expr, int], ...]

@@ -1,7 +1,28 @@
 """StableHLO and CHLO: text, syntax tree and program graph."""
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from hloscope.stablehlo.reading import parse_stablehlo
+from hloscope.doors import door
 
-__all__ = ["parse_stablehlo"]
+if TYPE_CHECKING:
+    from hloscope.stablehlo.builder import Builder as Builder
+    from hloscope.stablehlo.graph import (
+        Function as Function,
+        Node as Node,
+        TreeModule as TreeModule,
+        to_graph as to_graph,
+    )
+    from hloscope.stablehlo.inferring import (
+        answered as answered,
+        infer as infer,
+        inferred_types as inferred_types,
+        is_asking as is_asking,
+        walk as walk,
+    )
+    from hloscope.stablehlo.op_making import OpMaker as OpMaker
+    from hloscope.stablehlo.printing import print_stablehlo as print_stablehlo
+    from hloscope.stablehlo.reading import parse_stablehlo as parse_stablehlo
+    from hloscope.stablehlo.tree import to_mlir as to_mlir
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = door(__name__)

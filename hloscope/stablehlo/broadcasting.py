@@ -8,12 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hloscope.errors import UnsupportedError
-from hloscope.ir.types import TensorType
-from hloscope.mlir.attributes import DenseArrayAttr, IntegerAttr
-from hloscope.mlir.ir import Operation, Value
-from hloscope.mlir.types import I64
-from hloscope.ops.broadcasting import numpy_broadcast
-from hloscope.ops.infer_util import Extent, array, extents
+from hloscope.ir import TensorType
+from hloscope.mlir import I64, DenseArrayAttr, IntegerAttr, Operation, Value
+from hloscope.ops import Extent, array, extents, numpy_broadcast
 from hloscope.stablehlo.making import made
 
 

@@ -26,14 +26,22 @@ from contextlib import contextmanager
 from keyword import iskeyword
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from hloscope.dialects.registry import CALLEES, CLASSES, DEFINITIONS, DIALECTS
+from hloscope.dialects import CALLEES, CLASSES, DEFINITIONS, DIALECTS
 from hloscope.errors import did_you_mean
-from hloscope.ir.op import NotInferredError, Signature
-from hloscope.ir.types import ELEMENT_TYPES, FunctionType, TensorType, Type
-from hloscope.mlir.attributes import ArrayAttr, Attribute, DenseAttr, SymbolAttr, TypeAttr
-from hloscope.mlir.ir import Block, Operation, Region, Value
-from hloscope.mlir.literals import from_array
-from hloscope.mlir.text.printer import print_mlir
+from hloscope.ir import ELEMENT_TYPES, FunctionType, NotInferredError, Signature, TensorType, Type
+from hloscope.mlir import (
+    ArrayAttr,
+    Attribute,
+    Block,
+    DenseAttr,
+    Operation,
+    Region,
+    SymbolAttr,
+    TypeAttr,
+    Value,
+    from_array,
+    print_mlir,
+)
 from hloscope.stablehlo.broadcasting import broadcast_together
 from hloscope.stablehlo.kinds import read_verbatim
 from hloscope.stablehlo.making import (

@@ -11,20 +11,11 @@ from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import Final
 
-from hloscope.dialects.registry import CALLEES, CLASSES
+from hloscope.dialects import CALLEES, CLASSES
 from hloscope.errors import VerifyError, did_you_mean
-from hloscope.ir.collection import no_collection
-from hloscope.ir.graph import Body, Computation, Instruction
-from hloscope.ir.types import FunctionType, TupleType
-from hloscope.mlir.attributes import (
-    ArrayAttr,
-    SymbolAttr,
-    TypeAttr,
-)
-from hloscope.mlir.ir import Block, Operation, Region, Value
-from hloscope.mlir.locations import UNKNOWN
-from hloscope.ops.base import Op
-from hloscope.ops.control import Result, Return, UnknownOp
+from hloscope.ir import Body, Computation, FunctionType, Instruction, TupleType, no_collection
+from hloscope.mlir import UNKNOWN, ArrayAttr, Block, Operation, Region, SymbolAttr, TypeAttr, Value
+from hloscope.ops import Op, Result, Return, UnknownOp
 from hloscope.stablehlo.kinds import attribute_text
 from hloscope.stablehlo.nodes import (
     Argument,

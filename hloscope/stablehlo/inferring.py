@@ -8,14 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from hloscope.dialects.registry import CLASSES, DEFINITIONS
+from hloscope.dialects import CLASSES, DEFINITIONS
 from hloscope.errors import HloscopeError, VerifyError
-from hloscope.ir.op import Callee, NotInferredError
-from hloscope.ir.types import TensorType, Type
-from hloscope.mlir.attributes import Attribute, StringAttr, TypeAttr
-from hloscope.mlir.ir import Block, Operation, Value
-from hloscope.mlir.types import INDEX
-from hloscope.ops.base import Op
+from hloscope.ir import Callee, NotInferredError, TensorType, Type
+from hloscope.mlir import INDEX, Attribute, Block, Operation, StringAttr, TypeAttr, Value
+from hloscope.ops import Op
 from hloscope.source import Span
 from hloscope.stablehlo.broadcasting import broadcast_together
 from hloscope.stablehlo.making import (

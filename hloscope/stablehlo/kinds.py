@@ -11,15 +11,21 @@ from functools import lru_cache
 from math import prod
 from typing import Any, Final, NamedTuple
 
-from hloscope.dialects.attributes import EMPTY
-from hloscope.dialects.registry import DIALECTS
+from hloscope.dialects import DIALECTS, EMPTY
 from hloscope.errors import UnsupportedError
-from hloscope.ir.floats import decode, encode
-from hloscope.ir.literal import Literal
-from hloscope.ir.types import ELEMENT_TYPES, Dims, ElementType, TensorType
-from hloscope.ir.written import Written
+from hloscope.ir import (
+    ELEMENT_TYPES,
+    Dims,
+    ElementType,
+    Literal,
+    TensorType,
+    Written,
+    decode,
+    encode,
+)
 from hloscope.limits import read_json
-from hloscope.mlir.attributes import (
+from hloscope.mlir import (
+    F64,
     ArrayAttr,
     Attribute,
     BoolAttr,
@@ -28,20 +34,21 @@ from hloscope.mlir.attributes import (
     EnumAttr,
     FloatAttr,
     IntegerAttr,
+    MlirLiteral,
+    Names,
+    Printer,
     StringAttr,
     StructAttr,
     SymbolAttr,
     UnitAttr,
+    attribute_text as plain_text,
+    dense_sizes,
+    dense_values,
+    expanded,
+    parse_attribute,
+    plain,
 )
-from hloscope.mlir.constants import MlirLiteral, dense_sizes, dense_values, expanded, plain
-from hloscope.mlir.text.attribute_text import attribute_text as plain_text
-from hloscope.mlir.text.numbering import Names
-from hloscope.mlir.text.parser import parse_attribute
-from hloscope.mlir.text.printer import Printer
-from hloscope.mlir.types import F64
-from hloscope.ops.base import Pairs
-from hloscope.ops.convolution import ConvDimensions
-from hloscope.ops.groups import Groups, Table, WrittenGroups
+from hloscope.ops import ConvDimensions, Groups, Pairs, Table, WrittenGroups
 from hloscope.stablehlo.mesh_axes import AttributeGroups
 
 PRED: Final = ELEMENT_TYPES["pred"]

@@ -5,30 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias, get_args
 
-from hloscope.dialects.attributes import EMPTY
-from hloscope.dialects.registry import DIALECTS
+from hloscope.dialects import DIALECTS, EMPTY
 from hloscope.errors import VerifyError, did_you_mean
-from hloscope.ir.floats import encode
-from hloscope.ir.op import Callee, Signature
-from hloscope.ir.types import KnownTensor, TensorType, TupleType, Type
-from hloscope.mlir.attributes import (
+from hloscope.ir import Callee, KnownTensor, Signature, TensorType, TupleType, Type, encode
+from hloscope.mlir import (
+    F64,
+    I64,
     ArrayAttr,
     Attribute,
+    AttributeSlot,
     BoolAttr,
     DenseAttr,
     DictAttr,
     FloatAttr,
     IntegerAttr,
+    Operation,
+    Region,
     StringAttr,
+    Value,
+    expanded,
+    parse_type,
+    spell,
 )
-from hloscope.mlir.constants import expanded
-from hloscope.mlir.definition import AttributeSlot
-from hloscope.mlir.ir import Operation, Region, Value
-from hloscope.mlir.text.parser import parse_type
-from hloscope.mlir.types import F64, I64, spell
-from hloscope.ops.base import Op
-from hloscope.ops.control import GetTupleElement, Tuple
-from hloscope.ops.groups import Table
+from hloscope.ops import GetTupleElement, Op, Table, Tuple
 from hloscope.stablehlo.kinds import (
     KINDS,
     VERBATIM,

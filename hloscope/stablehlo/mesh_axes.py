@@ -6,10 +6,8 @@ Source: StableHLO's `ReplicaGroupMeshAxesAttr`.
 from __future__ import annotations
 
 from hloscope.errors import UnsupportedError
-from hloscope.mlir.attributes import ArrayAttr, DenseAttr, StringAttr, StructAttr, SymbolAttr
-from hloscope.mlir.constants import expanded
-from hloscope.ops.devices import AxisRef, Mesh
-from hloscope.ops.groups import MeshGroups
+from hloscope.mlir import ArrayAttr, DenseAttr, StringAttr, StructAttr, SymbolAttr, expanded
+from hloscope.ops import AxisRef, Mesh, MeshGroups
 
 
 class AttributeGroups(MeshGroups):

@@ -6,17 +6,23 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import ClassVar, Final
 
-from hloscope.dialects.registry import CALLEES, CLASSES, DEFINITIONS, DIALECTS
-from hloscope.ir.graph import Body, Computation, Instruction, Module
-from hloscope.ir.types import Type
-from hloscope.mlir.attributes import ArrayAttr, Attribute, DictAttr, StringAttr
-from hloscope.mlir.ir import Operation, Value
-from hloscope.mlir.locations import UNKNOWN, LazyLoc, Location
-from hloscope.mlir.text.printer import print_mlir
-from hloscope.mlir.text.printer_aliases import location_text
-from hloscope.mlir.types import spell
-from hloscope.ops.base import Op
-from hloscope.ops.control import Parameter, Result, UnknownOp
+from hloscope.dialects import CALLEES, CLASSES, DEFINITIONS, DIALECTS
+from hloscope.ir import Body, Computation, Instruction, Module, Type
+from hloscope.mlir import (
+    UNKNOWN,
+    ArrayAttr,
+    Attribute,
+    DictAttr,
+    LazyLoc,
+    Location,
+    Operation,
+    StringAttr,
+    Value,
+    location_text,
+    print_mlir,
+    spell,
+)
+from hloscope.ops import Op, Parameter, Result, UnknownOp
 from hloscope.source import Span
 from hloscope.stablehlo.kinds import attribute_text, verbatim
 

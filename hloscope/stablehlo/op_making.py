@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from hloscope.dialects.registry import CLASSES, DEFINITIONS
+from hloscope.dialects import CLASSES, DEFINITIONS
 from hloscope.errors import UnsupportedError, VerifyError
-from hloscope.ir.op import REQUIRED
-from hloscope.ir.types import ElementType, TensorType
-from hloscope.mlir.attributes import Attribute, DenseArrayAttr
-from hloscope.mlir.definition import AttributeSlot
-from hloscope.mlir.ir import Operation
-from hloscope.ops.base import Dims, Op
-from hloscope.ops.contraction import DotDimensions
-from hloscope.ops.control import AsyncDone, AsyncStart, Call, Case, Return, UnknownOp
-from hloscope.ops.convolution import ConvDimensions
-from hloscope.ops.windows import Window
+from hloscope.ir import REQUIRED, ElementType, TensorType
+from hloscope.mlir import Attribute, AttributeSlot, DenseArrayAttr, Operation
+from hloscope.ops import (
+    AsyncDone,
+    AsyncStart,
+    Call,
+    Case,
+    ConvDimensions,
+    Dims,
+    DotDimensions,
+    Op,
+    Return,
+    UnknownOp,
+    Window,
+)
 from hloscope.stablehlo.kinds import attribute_text, kind_of, read_verbatim, verbatim
 
 

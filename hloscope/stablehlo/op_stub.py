@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from hloscope.dialects.attributes.enums import ENUMS
-from hloscope.dialects.registry import DEFINITIONS
-from hloscope.mlir.definition import AttributeSlot, Definition, Slot
+from hloscope.dialects import DEFINITIONS, ENUMS
+from hloscope.mlir import AttributeSlot, Definition, Slot
 from hloscope.stablehlo.builder import Builder, methods_of
 from hloscope.stablehlo.making import structure_fields
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from hloscope.dialects.registry import DIALECTS
-from hloscope.ir.graph import Module
-from hloscope.mlir.ir import Operation
-from hloscope.mlir.text.printer import print_mlir
+from hloscope.dialects import DIALECTS
+from hloscope.ir import Module
+from hloscope.mlir import Operation, print_mlir
 from hloscope.stablehlo.builder import Builder
 from hloscope.stablehlo.tree import to_mlir
 

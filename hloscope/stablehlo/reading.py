@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hloscope.dialects.registry import DIALECTS
-from hloscope.ir.collection import no_collection
-from hloscope.mlir.text.parser import parse_mlir
+from hloscope.dialects import DIALECTS
+from hloscope.ir import no_collection
+from hloscope.mlir import parse_mlir
 from hloscope.stablehlo.graph import TreeModule, to_graph
 
 

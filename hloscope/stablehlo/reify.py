@@ -8,17 +8,23 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from hloscope.ir.types import TensorType, Type
-from hloscope.mlir.attributes import Attribute, IntegerAttr
-from hloscope.mlir.ir import Operation, Value
-from hloscope.mlir.types import I1, I64, INDEX
-from hloscope.ops.broadcasting import numpy_broadcast
-from hloscope.ops.contraction import DotGeneral
-from hloscope.ops.dynamic import DynamicPad
-from hloscope.ops.elementwise import Elementwise, ImplicitBroadcast
-from hloscope.ops.gather_scatter import DynamicGather, Gather
-from hloscope.ops.reduction import Reduce
-from hloscope.ops.shape import Broadcast, Concatenate, Pad, Reverse, Transpose
+from hloscope.ir import TensorType, Type
+from hloscope.mlir import I1, I64, INDEX, Attribute, IntegerAttr, Operation, Value
+from hloscope.ops import (
+    Broadcast,
+    Concatenate,
+    DotGeneral,
+    DynamicGather,
+    DynamicPad,
+    Elementwise,
+    Gather,
+    ImplicitBroadcast,
+    Pad,
+    Reduce,
+    Reverse,
+    Transpose,
+    numpy_broadcast,
+)
 from hloscope.stablehlo.op_making import make_op
 
 _SHAPE_OPERAND: Final = {

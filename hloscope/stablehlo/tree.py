@@ -10,34 +10,37 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from hloscope.errors import UnsupportedError
-from hloscope.ir.graph import Computation, Instruction, Module
-from hloscope.ir.types import FunctionType, TupleType, Type
-from hloscope.mlir.attributes import (
+from hloscope.ir import Computation, FunctionType, Instruction, Module, TupleType, Type
+from hloscope.mlir import (
+    NO_ATTRIBUTES,
     ArrayAttr,
     Attribute,
+    Block,
     DenseArrayAttr,
+    MlirLiteral,
+    Operation,
+    Region,
     StringAttr,
     SymbolAttr,
     TypeAttr,
+    Value,
+    from_array,
 )
-from hloscope.mlir.constants import MlirLiteral
-from hloscope.mlir.ir import NO_ATTRIBUTES, Block, Operation, Region, Value
-from hloscope.mlir.literals import from_array
-from hloscope.ops.control import (
+from hloscope.ops import (
     Call,
     Case,
     Composite,
+    Constant,
     CustomCall,
     GetTupleElement,
     Parameter,
     Result,
     Return,
+    Scan,
+    Scatter,
     Tuple,
+    bare,
 )
-from hloscope.ops.gather_scatter import Scatter
-from hloscope.ops.infer_util import bare
-from hloscope.ops.reduction import Scan
-from hloscope.ops.shape import Constant
 from hloscope.stablehlo.graph import Argument, Function, Node, TreeModule
 from hloscope.stablehlo.kinds import I32
 from hloscope.stablehlo.op_making import attributes_of, name_of

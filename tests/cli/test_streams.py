@@ -188,7 +188,7 @@ def test_an_interrupt_ends_it_whenever_it_comes(what: str, tmp_path: Path, full:
 
 
 EARLY = re.compile(
-    r'File "[^"]*[/\\]hloscope[/\\](?!__init__|__main__|cli/__init__|cli/interrupts)'
+    r'File "[^"]*[/\\]hloscope[/\\](?!__init__|__main__|doors|cli/__init__|cli/interrupts)'
 )
 """A place in our modules, those that are loaded before interrupts are taken care of left out."""
 

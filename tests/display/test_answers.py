@@ -98,7 +98,7 @@ def test_reprs_say_what_things_are() -> None:
     assert repr(answer[0]) == (
         "<Operand 0 p: exact (d0, d1) -> (d1, d0), domain: d0 in [0, 7], d1 in [0, 3]>"
     )
-    checked = answer.verify()[0]
+    checked = answer.prove()[0]
     assert repr(checked).endswith("; proved>")
     assert repr(checked.check).startswith("<Check proved by isl")
 

@@ -7,8 +7,7 @@ from math import prod
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from hloscope.display.boxes import Index, boxes_of
 from hloscope.display.picture import (

@@ -144,4 +144,4 @@ def test_of_a_captured_value_is_read_what_one_application_reads(name: str) -> No
     assert all(access.precision is precision for access in operand)
     forth = program.analysis.spread(program.module.entry, 1, 0)
     assert bool(forth) == bool(maps)
-    assert not [check for check in answer.verify().checks if check.is_refuted]
+    assert not [check for check in answer.prove().checks if check.is_refuted]

@@ -6,8 +6,7 @@ from math import prod
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from hloscope.errors import ParseError
 from hloscope.hlo_parser.devices import read_axes, read_mesh, read_tiles

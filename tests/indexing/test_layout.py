@@ -7,8 +7,7 @@ from math import prod
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from hloscope.affine import Dim, evaluate_array, parse_expr
 from hloscope.hlo_parser.types import parse_type

@@ -7,8 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from hloscope.indexing import IndexingMap
 from hloscope.indexing.exact import prove_composed, prove_equal, prove_inverse

@@ -7,8 +7,7 @@ from random import Random
 from time import process_time
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from hloscope.affine import POS_INF, Const, Dim, Interval, Range
 from hloscope.errors import ParseError

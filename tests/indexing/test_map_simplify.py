@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from hloscope.affine import Dim, Interval, parse_expr
 from hloscope.indexing import ConstraintStep, IndexingMap, MapTrace, VariableKind

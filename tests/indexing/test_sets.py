@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import combinations, product
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from hloscope.affine import Dim, Interval, Range, Runtime
 from hloscope.errors import UnsupportedError

@@ -10,8 +10,7 @@ import tracemalloc
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from hloscope.errors import VerifyError
 from hloscope.ir.floats import FORMATS, decode, encode, format_float

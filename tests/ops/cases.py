@@ -10,8 +10,7 @@ from hloscope.errors import VerifyError
 from hloscope.hlo_parser.types import parse_type
 from hloscope.ir.op import Callee, IncompatibleTypesError, Op
 from hloscope.ir.types import KnownTensor, TensorType, Type
-from hloscope.mlir.types import ELEMENTS, spell, type_text
-from hloscope.mlir.types import quantized as quantized_type
+from hloscope.mlir.types import ELEMENTS, quantized as quantized_type, spell, type_text
 from hloscope.ops.elementwise import ELEMENTWISE
 
 

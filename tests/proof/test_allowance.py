@@ -7,8 +7,8 @@ from click.testing import CliRunner, Result
 
 import hloscope
 from hloscope.cli.app import app
-from hloscope.cli.proofs import FEW, SECONDS, SECONDS_EACH, verifier_of
-from hloscope.proof import Outcome, Verifier
+from hloscope.cli.proofs import FEW, SECONDS, SECONDS_EACH, prover_of
+from hloscope.proof import Outcome, Prover
 from hloscope.proof.allowance import Allowance
 from hloscope.proof.graph import Steps, Walker
 from hloscope.proof.question import Looked, Question
@@ -51,10 +51,8 @@ def test_much_time_is_not_spoken_of() -> None:
 def test_the_time_grows_with_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
     def total(count: int, seconds: float | None = None) -> float:
         program = hloscope.read(chain(count))
-        verifier = verifier_of(
-            program, seconds, convention="structural", seed=0, by_execution=False
-        )
-        return verifier.allowance.total
+        prover = prover_of(program, seconds, convention="structural", seed=0, by_execution=False)
+        return prover.allowance.total
 
     assert total(3) == total(FEW - 1) == SECONDS
     assert total(FEW - 1 + 100) == pytest.approx(SECONDS + 100 * SECONDS_EACH)
@@ -74,11 +72,11 @@ def test_isl_has_no_more_than_what_is_left() -> None:
 
 def test_without_a_total_nothing_is_left_out() -> None:
     program = hloscope.read(chain(3))
-    verifier = Verifier()
+    prover = Prover()
     for view in program.entry:
-        for check in view.indexing().verify(verifier=verifier).checks:
+        for check in view.indexing().prove(prover=prover).checks:
             assert check.outcome is Outcome.PROVED
-    assert not verifier.allowance.is_spent
+    assert not prover.allowance.is_spent
 
 
 def test_looking_at_all_elements_is_stopped_when_the_time_is_over(
@@ -97,8 +95,8 @@ def test_looking_at_all_elements_is_stopped_when_the_time_is_over(
     monkeypatch.setattr(Question, "at_points", endless)
     monkeypatch.setattr(Question, "by_isl", undecided)
     program = hloscope.read(chain(1))
-    verifier = Verifier(total=0.5)
-    check = program.root.indexing().verify(verifier=verifier).checks[0]
+    prover = Prover(total=0.5)
+    check = program.root.indexing().prove(prover=prover).checks[0]
     assert check.outcome is Outcome.SAMPLED
 
 
@@ -108,7 +106,7 @@ def test_a_walk_that_takes_too_long_is_not_begun_again(monkeypatch: pytest.Monke
     walk = Truth.walk
     monkeypatch.setattr(Truth, "walk", lambda self, *rest: begun.append(rest) or walk(self, *rest))
     program = hloscope.read(chain(10))
-    (check,) = program.root.to_parameters().verify().checks
+    (check,) = program.root.to_parameters().prove().checks
     assert str(check) == "undecided: the walk takes more than 5 steps"
     assert len(begun) == 1
 

@@ -197,11 +197,11 @@ def test_wrong_maps_are_refuted_by_execution_alone(
     body: str, change: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     undecided = Check(Outcome.UNDECIDED, reason="left out")
-    monkeypatch.setattr("hloscope.proof.verifier._judged", lambda *_: undecided)
+    monkeypatch.setattr("hloscope.proof.prover._judged", lambda *_: undecided)
     found = read(body).root.indexing()
-    right = found.verify(by_execution=True).checks[0]
+    right = found.prove(by_execution=True).checks[0]
     assert not right.is_refuted
-    check = wrong(found, change).verify(by_execution=True).checks[0]
+    check = wrong(found, change).prove(by_execution=True).checks[0]
     assert check.is_refuted
     assert check.executed is not None
     violation = check.executed.violation
@@ -246,7 +246,7 @@ def test_what_decides_is_found_where_the_maps_leave_it_out(name: str) -> None:
     ],
 )
 def test_what_is_not_executed_says_why(body: str, reason: str) -> None:
-    check = read(body).root.indexing().verify(by_execution=True).checks[0]
+    check = read(body).root.indexing().prove(by_execution=True).checks[0]
     assert check.executed is not None
     assert reason in check.executed.reason
     assert f"not executed: {check.executed.reason}" in str(check) or not check.executed.runs

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 import hloscope
-from hloscope.proof import Outcome, Verifier
+from hloscope.proof import Outcome, Prover
 
 FAR = {
     "one size": "f32[18446744073709551616]",
@@ -31,7 +31,7 @@ def test_right_maps_of_far_sizes_are_not_refuted(name: str, order: str, inverse:
     root = program(name).root
     flags = {"physical": order == "physical", "linear": order == "linear"}
     found = root.indexing_from(0, **flags) if inverse else root.indexing(**flags)
-    outcomes = {check.outcome for check in found.verify().checks}
+    outcomes = {check.outcome for check in found.prove().checks}
     allowed = {Outcome.PROVED, Outcome.SAMPLED}
     if order == "linear" and name.startswith("one"):
         allowed = {Outcome.UNCLAIMED}
@@ -47,9 +47,9 @@ def test_wrong_maps_of_far_sizes_are_refuted(name: str, inverse: bool) -> None:
     found = root.indexing_from(0) if inverse else root.indexing()
     access = found.answer.outputs[0].operands[0].accesses[0]
     assert access.map is not None
-    verifier = Verifier()
+    prover = Prover()
     for change in (1, -1):
         m = access.map.with_(results=[e + change for e in access.map.results])
         wrong = (type(access)(m, access.precision),)
-        check = verifier.check(root.ir, 0, 0, 0, wrong, inverse=inverse)
+        check = prover.check(root.ir, 0, 0, 0, wrong, inverse=inverse)
         assert check.is_refuted, str(check)

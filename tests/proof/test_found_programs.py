@@ -61,7 +61,7 @@ def test_elements_behind_the_size_of_one_side_are_in_no_map(name: str) -> None:
     view = next(v for v in mixed(name) if v.ir.operands)
     found = [view.indexing(), view.indexing_from(0), mixed(name).root.to_parameters()]
     for answer in found:
-        for check in answer.verify(by_execution=True).checks:
+        for check in answer.prove(by_execution=True).checks:
             assert not check.is_refuted, str(check)
 
 
@@ -74,7 +74,7 @@ def test_an_operand_of_another_bound_does_not_expand() -> None:
 
 def test_indices_of_an_asynchronous_computation_are_the_callers() -> None:
     start = next(v for v in hloscope.read(ASYNC_UPDATE) if v.name == "s")
-    checks = start.indexing().verify(by_execution=True).checks
+    checks = start.indexing().prove(by_execution=True).checks
     assert not [str(check) for check in checks if check.is_refuted]
 
 
@@ -99,7 +99,7 @@ def test_positions_in_the_padding_of_tiles_hold_no_element(text: str) -> None:
     places = {int(p) for p in np.atleast_1d(address_map(type).evaluate_array(index)[0])}
     last = m.dims[0].interval.hi
     assert {p for p in range(last + 1) if m.satisfies((p,))} == places
-    checks = program.root.indexing(linear=True).verify().checks
+    checks = program.root.indexing(linear=True).prove().checks
     assert not [str(check) for check in checks if check.is_refuted]
 
 
@@ -110,5 +110,5 @@ def test_pairs_of_elements_past_memory_are_not_kept() -> None:
       unread = f32[2048,2048,2048] parameter(1)
       ROOT r = f32[16,8] multiply(a, a)
     }"""
-    found = hloscope.read(text).root.to_parameters().verify(by_execution=True)
+    found = hloscope.read(text).root.to_parameters().prove(by_execution=True)
     assert any("more than can be kept" in str(check) for check in found.checks)

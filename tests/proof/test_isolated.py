@@ -16,7 +16,7 @@ import pytest
 import hloscope
 from hloscope.affine import Dim, Interval, nodes
 from hloscope.errors import UnsupportedError
-from hloscope.proof import Outcome, Verifier
+from hloscope.proof import Outcome, Prover
 from hloscope.proof.isolated import CAN_FORK, Isolated
 from hloscope.simplifier import Domain, domain
 from hloscope.simplifier.isl_relations import UndecidedError
@@ -142,13 +142,13 @@ def test_a_child_does_not_wait_for_a_lock_of_another_thread(lock: Any) -> None:
 @pytest.mark.parametrize("name", HARD)
 def test_what_isl_does_not_decide_in_time_is_sampled_with_a_reason(name: str) -> None:
     root = hloscope.read(HARD[name]).root
-    verifier = Verifier(seconds=0.2)
+    prover = Prover(seconds=0.2)
     begin = time.perf_counter()
-    check = root.indexing(linear=True).verify(verifier=verifier).checks[0]
+    check = root.indexing(linear=True).prove(prover=prover).checks[0]
     assert time.perf_counter() - begin < 20
     assert check.outcome is Outcome.SAMPLED
     assert check.reason.startswith("not decided within 0.2 s")
-    easy = root.indexing().verify(verifier=Verifier()).checks[0]
+    easy = root.indexing().prove(prover=Prover()).checks[0]
     assert easy.outcome is Outcome.PROVED
 
 

@@ -1,4 +1,4 @@
-"""What a verifier and a walk remember: it changes no answer, and it keeps calls of calls small."""
+"""What a prover and a walk remember: it changes no answer, and it keeps calls of calls small."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 import hloscope
 from hloscope.indexing import Access, Accesses
 from hloscope.ir.types import TensorType
-from hloscope.proof import Check, Outcome, Verifier
+from hloscope.proof import Check, Outcome, Prover
 from hloscope.proof.graph import Steps, Walker
 from hloscope.proof.points import Touching
 from hloscope.proof.reads import Values
@@ -71,10 +71,10 @@ def questions(program: hloscope.Program) -> Iterator[Question]:
                     yield view, output.number, operand.number, said
 
 
-def checked(verifier: Verifier, question: Question) -> tuple[object, ...]:
+def checked(prover: Prover, question: Question) -> tuple[object, ...]:
     view, output, operand, said = question
     try:
-        check = verifier.check(view.ir, output, operand, 0, said)
+        check = prover.check(view.ir, output, operand, 0, said)
     except hloscope.HloscopeError as error:
         return type(error), error.message
     return check.outcome, check.by, check.counter_example
@@ -94,9 +94,9 @@ def test_one_verifier_answers_as_fresh_ones_in_any_order(seed: int) -> None:
     every = [q for q in questions(hloscope.read(PROGRAM)) if fits(q)]
     random.Random(seed).shuffle(every)
     every = every[:60]
-    one = Verifier(seconds=10.0)
+    one = Prover(seconds=10.0)
     remembered = [checked(one, q) for q in every]
-    assert remembered == [checked(Verifier(seconds=10.0), q) for q in every]
+    assert remembered == [checked(Prover(seconds=10.0), q) for q in every]
     assert [checked(one, q) for q in reversed(every)] == remembered[::-1]
     outcomes = {found[0] for found in remembered}
     assert {Outcome.PROVED, Outcome.REFUTED} <= outcomes
@@ -105,12 +105,12 @@ def test_one_verifier_answers_as_fresh_ones_in_any_order(seed: int) -> None:
 @pytest.mark.parametrize("order", [("first", "second"), ("second", "first")])
 def test_scatters_at_other_constant_indices_are_other_questions(order: tuple[str, str]) -> None:
     program = hloscope.read(PROGRAM)
-    verifier = Verifier()
+    prover = Prover()
     one, other = (program[name] for name in order)
 
     def check(asked: hloscope.InstructionView, about: hloscope.InstructionView) -> list[Check]:
         outputs = about.indexing().answer.outputs
-        return [verifier.check(asked.ir, 0, o.number, 0, o.accesses) for o in outputs[0].operands]
+        return [prover.check(asked.ir, 0, o.number, 0, o.accesses) for o in outputs[0].operands]
 
     for asked in (one, other):
         assert all(c.outcome is Outcome.PROVED for c in check(asked, asked)), asked.name
@@ -120,12 +120,12 @@ def test_scatters_at_other_constant_indices_are_other_questions(order: tuple[str
 
 def test_equal_questions_are_answered_by_one_proof() -> None:
     program = hloscope.read(PROGRAM)
-    verifier = Verifier()
+    prover = Prover()
     for one, other, equal in (("first", "third", True), ("f", "g", True), ("f", "h", False)):
         found = []
         for name in (one, other):
             answer = program[name].indexing().answer.outputs[0].operands[0]
-            found.append(verifier.check(program[name].ir, 0, 0, 0, answer.accesses))
+            found.append(prover.check(program[name].ir, 0, 0, 0, answer.accesses))
         assert (found[0] is found[1]) is equal
 
 
@@ -159,7 +159,7 @@ def test_a_tree_of_calls_is_walked_once_for_equal_elements() -> None:
 def test_a_tree_of_calls_is_proved_at_once() -> None:
     root = hloscope.read(tree(40)).root
     begin = cpu()
-    check = root.indexing().verify().checks[0]
+    check = root.indexing().prove().checks[0]
     assert check.outcome is Outcome.PROVED
     assert check.by == ("isl", "enumerated 4")
     assert cpu() - begin < 2
@@ -203,7 +203,7 @@ def test_a_chain_of_reshapes_and_transposes_is_proved(n: int) -> None:
     program = hloscope.read(chain(n))
     found = program.root.to_parameters()
     begin = cpu()
-    check = found.verify().checks[0]
+    check = found.prove().checks[0]
     assert cpu() - begin < 2
     assert check.outcome is Outcome.PROVED, str(check)
 
@@ -231,7 +231,7 @@ def random_chain(seed: int) -> str:
 def test_random_chains_of_reshapes_and_transposes_are_never_refuted(full: bool) -> None:
     outcomes: Counter[Outcome] = Counter()
     for seed in range(200 if full else 12):
-        checks = hloscope.read(random_chain(seed)).root.to_parameters().verify().checks
+        checks = hloscope.read(random_chain(seed)).root.to_parameters().prove().checks
         outcomes.update(check.outcome for check in checks)
     assert not outcomes[Outcome.REFUTED]
     assert outcomes[Outcome.PROVED] > 0.9 * outcomes.total(), outcomes

@@ -11,7 +11,7 @@ import pytest
 import hloscope
 from hloscope.api import Indexing
 from hloscope.display.answer import OperandAnswer
-from hloscope.proof import Check, Execution, Outcome, Verifier
+from hloscope.proof import Check, Execution, Outcome, Prover
 from hloscope.proof.check import Executed
 from hloscope.proof.question import Question
 from hloscope.proof.truth import Truth
@@ -49,7 +49,7 @@ def test_only_what_is_reached_is_asked_about(
 
     monkeypatch.setattr(Question, "at_points", counted)
     root = program(kind).root
-    found = (root.to_parameters(None) if to_parameters else root.indexing(None)).verify()
+    found = (root.to_parameters(None) if to_parameters else root.indexing(None)).prove()
     assert len(asked) == COUNT
     assert len(found.checks) == COUNT * COUNT
     assert all(check.outcome is Outcome.PROVED for check in found.checks)
@@ -65,16 +65,16 @@ def test_each_output_of_a_wide_operand_asks_about_the_tensor_that_it_reaches(
     seconds: float, to_parameters: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int] = []
-    check_all = Verifier.check_all
+    check_all = Prover.check_all
 
-    def counted(self: Verifier, ins: Any, output: int, some: Any, **options: Any) -> list[Check]:
+    def counted(self: Prover, ins: Any, output: int, some: Any, **options: Any) -> list[Check]:
         asked.append(len(some))
         return check_all(self, ins, output, some, **options)
 
-    monkeypatch.setattr(Verifier, "check_all", counted)
+    monkeypatch.setattr(Prover, "check_all", counted)
     root = hloscope.read(wide_tuple(COUNT)).root
     answer = root.to_parameters(None) if to_parameters else root.indexing(None)
-    found = answer.verify(verifier=Verifier(total=seconds))
+    found = answer.prove(prover=Prover(total=seconds))
     assert asked == [1] * (COUNT + 1)
     outcome = Outcome.PROVED if seconds == inf else Outcome.UNDECIDED
     assert {check.outcome for check in found.checks} == {outcome}
@@ -88,7 +88,7 @@ def test_a_tensor_of_a_wide_operand_that_is_reached_and_left_out_is_refuted() ->
     moved = replace(operand, accesses=tuple([replace(a, leaf=9) for a in operand.accesses]))
     operands = type(output.operands)(root.ir.operands, range(2), {1: moved})  # type: ignore[call-arg, arg-type]
     outputs = [replace(output, operands=operands)]
-    checked = Indexing(replace(found.answer, outputs=outputs)).verify()
+    checked = Indexing(replace(found.answer, outputs=outputs)).prove()
     assert [check.outcome for check in checked.checks] == [Outcome.PROVED, Outcome.REFUTED]
 
 
@@ -107,7 +107,7 @@ def test_one_run_tells_of_all_that_is_out_of_reach(
     monkeypatch.setattr(Execution, "check", counted)
     root = program(kind).root
     answer = root.to_parameters(None) if to_parameters else root.indexing(None)
-    found = answer.verify(by_execution=True)
+    found = answer.prove(by_execution=True)
     assert asked == [(k, k) for k in range(COUNT)]
     runs = {check.executed.runs for check in found.checks if check.executed is not None}
     assert len(runs) == 1
@@ -118,9 +118,9 @@ def test_one_run_tells_of_all_that_is_out_of_reach(
 def test_what_is_out_of_reach_and_moves_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Truth, "reached", lambda self: frozenset())
     undecided = Check(Outcome.UNDECIDED, reason="left out")
-    monkeypatch.setattr("hloscope.proof.verifier._judged", lambda *_: undecided)
+    monkeypatch.setattr("hloscope.proof.prover._judged", lambda *_: undecided)
     wrong = without(program("tuple").root.indexing(None), 7)
-    (missed,) = wrong.verify(by_execution=True).answer.outputs[7].checked_untouched
+    (missed,) = wrong.prove(by_execution=True).answer.outputs[7].checked_untouched
     assert missed.number == 7
     assert missed.check is not None
     assert missed.check.is_refuted
@@ -129,7 +129,7 @@ def test_what_is_out_of_reach_and_moves_is_refuted(monkeypatch: pytest.MonkeyPat
 
 def test_what_there_was_no_time_for_is_told() -> None:
     found = program("tuple").root.indexing(None)
-    checked = found.verify(verifier=Verifier(by_execution=True, total=1e-9))
+    checked = found.prove(prover=Prover(by_execution=True, total=1e-9))
     assert not any(check.executed and check.executed.runs for check in checked.checks)
     together = checked.answer.outputs[0].proved_together
     assert together is not None
@@ -148,7 +148,7 @@ def without(found: Indexing, number: int) -> Indexing:
 
 @pytest.mark.parametrize("kind", ["tuple", "fusion"])
 def test_what_is_reached_and_left_out_is_refuted(kind: str) -> None:
-    checked = without(program(kind).root.indexing(None), 7).verify()
+    checked = without(program(kind).root.indexing(None), 7).prove()
     (missed,) = checked.answer.outputs[7].checked_untouched
     assert missed.number == 7
     assert missed.check is not None

@@ -10,8 +10,7 @@ from pkgutil import walk_packages
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
 from hloscope import simplifier
 from hloscope.affine import (

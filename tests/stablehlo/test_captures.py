@@ -58,14 +58,14 @@ func.func @main(%i: tensor<i32>, %a: tensor<4x4xf32>, %b: tensor<4x4xf32>) -> te
 
 def test_a_branch_without_parameters_takes_nothing_whichever_it_is() -> None:
     case = hs.read(CASE)["0"]
-    answer = case.indexing().verify()
+    answer = case.indexing().prove()
     maps = [[str(map) for map in maps] for maps in answer.maps]
     assert [len(some) for some in maps] == [1, 1, 1]
     assert maps[1][0].startswith("(d0, d1) -> (d1, d0)")
     assert maps[2][0].startswith("(d0, d1) -> (d0, d1)")
     assert {check.outcome.value for check in answer.checks} == {"proved"}
     for operand in (1, 2):
-        (check,) = case.indexing_from(operand).verify().checks
+        (check,) = case.indexing_from(operand).prove().checks
         assert check.outcome.value == "proved"
 
 
@@ -86,7 +86,7 @@ def test_what_the_body_of_a_reduction_reads_counts() -> None:
     program = hs.read(REDUCE)
     answer = program.root.to_parameters()
     assert [bool(operand.accesses) for operand in answer.operands] == [True, True, True]
-    (check, *_) = program["0"].indexing_from(2).verify().checks
+    (check, *_) = program["0"].indexing_from(2).prove().checks
     assert check.outcome.value == "proved"
 
 

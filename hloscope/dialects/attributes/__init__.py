@@ -13,8 +13,7 @@ from typing import Final
 
 from hloscope.dialects.attributes import convolution, enums, mixed, structs
 from hloscope.dialects.attributes.structs import DYNAMIC
-from hloscope.mlir.attributes import Attribute, EnumAttr, StructAttr
-from hloscope.mlir.text.asm import AsmParser, AsmPrinter
+from hloscope.mlir import AsmParser, AsmPrinter, Attribute, EnumAttr, StructAttr
 
 __all__ = ["DYNAMIC", "EMPTY", "read_chlo", "read_stablehlo", "write_chlo", "write_stablehlo"]
 

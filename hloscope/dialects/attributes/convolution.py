@@ -12,8 +12,7 @@ from itertools import islice
 from typing import Final
 
 from hloscope.dialects.attributes.structs import Free, empty, read_fields
-from hloscope.mlir.attributes import StructAttr
-from hloscope.mlir.text.asm import AsmParser, AsmPrinter
+from hloscope.mlir import AsmParser, AsmPrinter, StructAttr
 
 FIELDS: Final = (
     *("input_batch_dimension", "input_feature_dimension", "input_spatial_dimensions"),

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from hloscope.mlir.attributes import EnumAttr
-from hloscope.mlir.text.asm import AsmParser
+from hloscope.mlir import AsmParser, EnumAttr
 
 
 class Enum(NamedTuple):

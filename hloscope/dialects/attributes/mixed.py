@@ -15,8 +15,11 @@ from hloscope.dialects.attributes.structs import (
     write_fields,
 )
 from hloscope.errors import ParseError, VerifyError
-from hloscope.mlir.attributes import (
+from hloscope.mlir import (
+    F64,
     ArrayAttr,
+    AsmParser,
+    AsmPrinter,
     Attribute,
     BoolAttr,
     DenseAttr,
@@ -26,10 +29,9 @@ from hloscope.mlir.attributes import (
     StructAttr,
     SymbolAttr,
     TypeAttr,
+    type_text,
 )
-from hloscope.mlir.text.asm import AsmParser, AsmPrinter
-from hloscope.mlir.types import F64, type_text
-from hloscope.ops.precision import check_dot_algorithm
+from hloscope.ops import check_dot_algorithm
 
 _SIGN: Final = 1 << 63
 

@@ -13,15 +13,16 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, NoReturn, TypeAlias
 
 from hloscope.errors import ParseError
-from hloscope.mlir.attributes import (
+from hloscope.mlir import (
     ArrayAttr,
+    AsmParser,
+    AsmPrinter,
     Attribute,
     BoolAttr,
     StringAttr,
     StructAttr,
     TypeAttr,
 )
-from hloscope.mlir.text.asm import AsmParser, AsmPrinter
 
 DYNAMIC: Final = -(1 << 63)
 """A size that is not known, `?`, as a number."""

@@ -20,10 +20,17 @@ from hloscope.dialects.forms import (
     upstream,
 )
 from hloscope.dialects.forms.shared import SHARED
-from hloscope.mlir.definition import Definition
-from hloscope.mlir.ir import Operation
-from hloscope.mlir.text.asm import AsmParser, AsmPrinter, Form, State
-from hloscope.mlir.text.form_language import Context, Directive, compile_form
+from hloscope.mlir import (
+    AsmParser,
+    AsmPrinter,
+    Context,
+    Definition,
+    Directive,
+    Form,
+    Operation,
+    State,
+    compile_form,
+)
 
 _DIRECTIVES: Final[dict[str, Directive]] = {
     **directives.DIRECTIVES,

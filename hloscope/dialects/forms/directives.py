@@ -13,25 +13,35 @@ from typing import Final
 
 from hloscope.dialects.attributes.enums import read_value_or_attribute
 from hloscope.errors import VerifyError
-from hloscope.ir.types import ElementType, TensorType, Type
-from hloscope.mlir.attributes import (
+from hloscope.ir import ElementType, TensorType, Type
+from hloscope.mlir import (
+    F64,
+    I1,
+    I32,
+    I64,
+    INDEX,
+    NONE,
+    AsmParser,
+    AsmPrinter,
     Attribute,
     BoolAttr,
+    Context,
     DenseArrayAttr,
     DenseAttr,
+    Directive,
     EnumAttr,
     FloatAttr,
     IntegerAttr,
+    Need,
+    Operation,
+    Part,
+    Reading,
     StringAttr,
     SymbolAttr,
     VerbatimAttr,
+    elements,
+    parse_type,
 )
-from hloscope.mlir.ir import Operation
-from hloscope.mlir.literals import elements
-from hloscope.mlir.text.asm import AsmParser, AsmPrinter
-from hloscope.mlir.text.form_language import Context, Directive, Need, Part, Reading
-from hloscope.mlir.text.parser import parse_type
-from hloscope.mlir.types import F64, I1, I32, I64, INDEX, NONE
 
 _MOST: Final = 1 << 13
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hloscope.ir.types import (
+from hloscope.ir import (
     ELEMENT_TYPES,
     DialectType,
     ElementType,
@@ -15,10 +15,7 @@ from hloscope.ir.types import (
     Type,
     UnrankedTensorType,
 )
-from hloscope.mlir.ir import Operation
-from hloscope.mlir.text.asm import AsmPrinter
-from hloscope.mlir.text.form_language import Context, Directive, Part, Reading
-from hloscope.mlir.types import ELEMENTS, INDEX
+from hloscope.mlir import ELEMENTS, INDEX, AsmPrinter, Context, Directive, Operation, Part, Reading
 
 
 def _named(text: str) -> Type:

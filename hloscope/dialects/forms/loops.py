@@ -9,9 +9,20 @@ from typing import Final
 
 from hloscope.dialects.forms.regions import ended, one_block, resolve
 from hloscope.dialects.forms.types import write_function
-from hloscope.mlir.ir import Operation, Region, Value
-from hloscope.mlir.text.asm import Argument, AsmParser, AsmPrinter, Form, State, UnfitError, Use
-from hloscope.mlir.types import I1, INDEX
+from hloscope.mlir import (
+    I1,
+    INDEX,
+    Argument,
+    AsmParser,
+    AsmPrinter,
+    Form,
+    Operation,
+    Region,
+    State,
+    UnfitError,
+    Use,
+    Value,
+)
 
 _YIELD: Final = "scf.yield"
 

@@ -18,21 +18,28 @@ from hloscope.dialects.attributes.structs import (
     write_fields,
 )
 from hloscope.dialects.forms.directives import dims_text, i64_array, small_integers
-from hloscope.ir.types import TensorType
+from hloscope.ir import TensorType
 from hloscope.lazy import pattern
-from hloscope.mlir.attributes import (
+from hloscope.mlir import (
+    I1,
+    I32,
+    I64,
     ArrayAttr,
+    AsmParser,
+    AsmPrinter,
     Attribute,
+    Context,
     DenseArrayAttr,
     DenseAttr,
+    Directive,
     EnumAttr,
     IntegerAttr,
+    Need,
+    Operation,
+    Part,
+    Reading,
     StructAttr,
 )
-from hloscope.mlir.ir import Operation
-from hloscope.mlir.text.asm import AsmParser, AsmPrinter
-from hloscope.mlir.text.form_language import Context, Directive, Need, Part, Reading
-from hloscope.mlir.types import I1, I32, I64
 
 _FORMAT: Final = pattern(r"e(\d+)m(\d+)", re.ASCII)
 _INT32: Final = 1 << 31

@@ -11,17 +11,30 @@ from typing import Final
 from hloscope.dialects.forms.directives import dims_text, i64_array, read_dims
 from hloscope.dialects.forms.types import write_function
 from hloscope.dialects.forms.upstream import read_bracketed
-from hloscope.ir.types import DialectType, TensorType, Type, UnrankedTensorType, compatible
-from hloscope.mlir.attributes import (
+from hloscope.ir import DialectType, TensorType, Type, UnrankedTensorType, compatible
+from hloscope.mlir import (
+    I32,
+    I64,
+    Argument,
+    AsmParser,
+    AsmPrinter,
+    Block,
+    Context,
     DenseArrayAttr,
+    Directive,
+    Form,
     IntegerAttr,
+    Operation,
+    Part,
+    Reading,
+    Region,
+    State,
     StringAttr,
+    UnfitError,
+    Use,
+    Value,
     VerbatimAttr,
 )
-from hloscope.mlir.ir import Block, Operation, Region, Value
-from hloscope.mlir.text.asm import Argument, AsmParser, AsmPrinter, Form, State, UnfitError, Use
-from hloscope.mlir.text.form_language import Context, Directive, Part, Reading
-from hloscope.mlir.types import I32, I64
 
 COMMUTATIVE: Final = frozenset(
     f"stablehlo.{name}" for name in ("add", "and", "maximum", "minimum", "multiply", "or", "xor")

@@ -8,12 +8,22 @@ from __future__ import annotations
 from typing import Final
 
 from hloscope.dialects.forms.directives import literal_type
-from hloscope.ir.types import Type
-from hloscope.mlir.attributes import DenseArrayAttr, DictAttr
-from hloscope.mlir.ir import Operation, Value
-from hloscope.mlir.text.asm import AsmParser, AsmPrinter, Form, State, UnfitError, Use
-from hloscope.mlir.text.form_language import Reading
-from hloscope.mlir.types import I1, I32
+from hloscope.ir import Type
+from hloscope.mlir import (
+    I1,
+    I32,
+    AsmParser,
+    AsmPrinter,
+    DenseArrayAttr,
+    DictAttr,
+    Form,
+    Operation,
+    Reading,
+    State,
+    UnfitError,
+    Use,
+    Value,
+)
 
 
 def read_constant(parser: AsmParser, state: State) -> None:

@@ -8,17 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from hloscope.errors import ParseError
-from hloscope.ir.types import (
-    ELEMENT_TYPES,
-    FunctionType,
-    TensorType,
-    TupleType,
-    Type,
-    UnrankedTensorType,
-)
-from hloscope.mlir.ir import Operation
-from hloscope.mlir.text.asm import AsmPrinter
-from hloscope.mlir.text.form_language import Context, Directive, Part, Reading
+from hloscope.ir import ELEMENT_TYPES, FunctionType, TensorType, TupleType, Type, UnrankedTensorType
+from hloscope.mlir import AsmPrinter, Context, Directive, Operation, Part, Reading
 
 _REAL: Final = {
     ELEMENT_TYPES["c64"]: ELEMENT_TYPES["f32"],

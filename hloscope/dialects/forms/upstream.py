@@ -9,19 +9,26 @@ from typing import Final
 
 from hloscope.dialects.attributes import DYNAMIC
 from hloscope.dialects.forms.directives import dims_text, i64_array, read_dims, small_integers
-from hloscope.ir.types import TensorType
-from hloscope.mlir.attributes import (
+from hloscope.ir import TensorType
+from hloscope.mlir import (
+    I32,
+    I64,
+    INDEX,
     ArrayAttr,
+    AsmParser,
+    AsmPrinter,
+    Context,
     DenseArrayAttr,
     DenseAttr,
+    Directive,
     IntegerAttr,
+    Need,
+    Operation,
+    Part,
+    Reading,
     UnitAttr,
     VerbatimAttr,
 )
-from hloscope.mlir.ir import Operation
-from hloscope.mlir.text.asm import AsmParser, AsmPrinter
-from hloscope.mlir.text.form_language import Context, Directive, Need, Part, Reading
-from hloscope.mlir.types import I32, I64, INDEX
 
 _NUMBERED: Final = {
     "integer": ("arith::CmpIPredicate", I64, "eq ne slt sle sgt sge ult ule ugt uge".split()),

@@ -18,9 +18,8 @@ from hloscope.hlo_parser.proto.sharding import (
 )
 from hloscope.hlo_parser.proto.wire import Message
 from hloscope.hlo_parser.values import KINDS, quote, write_bool, write_dim_labels, write_window
-from hloscope.ir.types import Dims
-from hloscope.ops.convolution import ConvDimensions
-from hloscope.ops.windows import Window
+from hloscope.ir import Dims
+from hloscope.ops import ConvDimensions, Window
 
 Writer: TypeAlias = Callable[[Message], str | None]
 

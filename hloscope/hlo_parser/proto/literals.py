@@ -9,8 +9,7 @@ from hloscope.hlo_parser.literals import print_literal
 from hloscope.hlo_parser.proto.shapes import shape_text
 from hloscope.hlo_parser.proto.wire import Message
 from hloscope.hlo_parser.types import parse_type
-from hloscope.ir.arrays import numpy, numpy_dtype
-from hloscope.ir.types import TensorType, TupleType, Type
+from hloscope.ir import TensorType, TupleType, Type, numpy, numpy_dtype
 from hloscope.limits import MOST_DIMENSIONS
 
 if TYPE_CHECKING:

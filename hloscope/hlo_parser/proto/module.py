@@ -20,7 +20,7 @@ from hloscope.hlo_parser.proto.sniff import form
 from hloscope.hlo_parser.proto.wire import File, Message
 from hloscope.hlo_parser.scanner import NAME
 from hloscope.hlo_parser.values import quote
-from hloscope.ir.types import ELEMENT_TYPES
+from hloscope.ir import ELEMENT_TYPES
 from hloscope.lazy import pattern
 from hloscope.limits import MOST_INPUT
 

@@ -15,7 +15,7 @@ from typing import Any, Final, NoReturn
 
 from hloscope.errors import ParseError, UnsupportedError
 from hloscope.hlo_parser.proto.schema import FIELDS, IGNORED, MESSAGES, Field
-from hloscope.ir.arrays import numpy
+from hloscope.ir import numpy
 
 MOST_FIELDS: Final = 3 << 20
 """Fields in one file, and numbers in its lists but for those of literals."""

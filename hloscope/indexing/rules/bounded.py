@@ -32,19 +32,25 @@ from hloscope.indexing.rules.run_time_sizes import (
     hands_on,
     sizes_agree,
 )
-from hloscope.ir.graph import Instruction
-from hloscope.ir.op import Op
-from hloscope.ir.types import Dims, TensorType, Type
-from hloscope.ops.collectives import (
+from hloscope.ir import Dims, Instruction, Op, TensorType, Type
+from hloscope.ops import (
     AllGather,
     AllToAll,
+    Bitcast,
+    BroadcastInDim,
+    Concatenate,
+    DynamicBroadcastInDim,
+    DynamicUpdateSlice,
+    Elementwise,
+    GetDimensionSize,
+    ImplicitBroadcast,
+    Pad,
     RaggedAllToAll,
     ReduceScatter,
+    Reshape,
+    Reverse,
+    SetDimensionSize,
 )
-from hloscope.ops.dynamic import DynamicBroadcastInDim, GetDimensionSize, SetDimensionSize
-from hloscope.ops.elementwise import Elementwise, ImplicitBroadcast
-from hloscope.ops.shape import Bitcast, BroadcastInDim, Concatenate, Pad, Reshape, Reverse
-from hloscope.ops.slicing import DynamicUpdateSlice
 
 BOUND: Final = "a size known only at run time counts as its bound"
 MOVED: Final = "elements move by a size known only at run time"

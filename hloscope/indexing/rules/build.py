@@ -15,8 +15,7 @@ from hloscope.indexing.variables import (
     Variable,
     below,
 )
-from hloscope.ir.graph import Instruction
-from hloscope.ir.types import BufferType, Dims, TensorType, TupleType, Type
+from hloscope.ir import BufferType, Dims, Instruction, TensorType, TupleType, Type
 
 NEVER: Accesses = ()
 """The accesses of a tensor that is not touched."""

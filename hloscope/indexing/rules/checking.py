@@ -5,9 +5,8 @@ from __future__ import annotations
 from hloscope.indexing.access import Accesses
 from hloscope.indexing.rules.build import identity, sizes
 from hloscope.indexing.rules.registry import input_to_output, missing, output_to_input
-from hloscope.ir.graph import Instruction
-from hloscope.ir.op import Op
-from hloscope.ops.checking import Expectation, Print, Probe, RunParallel
+from hloscope.ir import Instruction, Op
+from hloscope.ops import Expectation, Print, Probe, RunParallel
 
 
 @output_to_input(Print, Probe)

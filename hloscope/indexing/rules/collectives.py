@@ -37,10 +37,8 @@ from hloscope.indexing.rules.registry import (
     missing,
     output_to_input,
 )
-from hloscope.ir.graph import Instruction
-from hloscope.ir.types import Dims, TupleType
-from hloscope.ops.base import Pairs
-from hloscope.ops.collectives import (
+from hloscope.ir import Dims, Instruction, TupleType
+from hloscope.ops import (
     AllGather,
     AllReduce,
     AllToAll,
@@ -48,6 +46,9 @@ from hloscope.ops.collectives import (
     CollectivePermute,
     CollectiveReduce,
     CrossReplicaSum,
+    Infeed,
+    Outfeed,
+    Pairs,
     PartitionId,
     RaggedAllToAll,
     ReduceScatter,
@@ -55,7 +56,6 @@ from hloscope.ops.collectives import (
     Rooted,
     is_in_place,
 )
-from hloscope.ops.transfers import Infeed, Outfeed
 
 
 def _pairwise(ins: Instruction, number: int, found: Accesses) -> tuple[Accesses, ...]:

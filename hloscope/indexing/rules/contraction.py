@@ -15,16 +15,8 @@ from hloscope.errors import UnsupportedError
 from hloscope.indexing.access import Accesses
 from hloscope.indexing.rules.build import NEVER, MapBuilder, everything, everywhere, exact, sizes
 from hloscope.indexing.rules.registry import input_to_output, output_to_input
-from hloscope.ir.graph import Instruction
-from hloscope.ir.types import Dims
-from hloscope.ops.contraction import (
-    Dot,
-    DotDimensions,
-    DotGeneral,
-    Einsum,
-    ScaledDot,
-    UnaryEinsum,
-)
+from hloscope.ir import Dims, Instruction
+from hloscope.ops import Dot, DotDimensions, DotGeneral, Einsum, ScaledDot, UnaryEinsum
 
 Labels: TypeAlias = Sequence[Hashable]
 

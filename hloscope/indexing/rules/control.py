@@ -24,10 +24,9 @@ from hloscope.indexing.rules.registry import (
     missing,
     output_to_input,
 )
-from hloscope.ir.graph import Instruction
-from hloscope.ir.op import Op
-from hloscope.ir.types import TupleType, Type
-from hloscope.ops.control import (
+from hloscope.ir import Instruction, Op, TupleType, Type
+from hloscope.ops import (
+    ELEMENTWISE,
     AddDependency,
     AfterAll,
     AsyncDone,
@@ -44,13 +43,15 @@ from hloscope.ops.control import (
     GetTupleElement,
     OptimizationBarrier,
     Parameter,
+    Recv,
+    RecvDone,
     Return,
+    Send,
+    SendDone,
     Tuple,
     UnknownOp,
     While,
 )
-from hloscope.ops.elementwise import ELEMENTWISE
-from hloscope.ops.transfers import Recv, RecvDone, Send, SendDone
 
 _COPY: Final = ELEMENTWISE["copy"]
 """Of a whole tuple as well, as the other element-wise ops are not."""

@@ -22,9 +22,8 @@ from hloscope.indexing.rules.build import (
 )
 from hloscope.indexing.rules.registry import input_to_output, output_to_input
 from hloscope.indexing.rules.windows import base_index, window_position
-from hloscope.ir.graph import Instruction
-from hloscope.ir.types import Dims
-from hloscope.ops.convolution import Convolution, DynamicConv
+from hloscope.ir import Dims, Instruction
+from hloscope.ops import Convolution, DynamicConv
 
 
 class Meeting:

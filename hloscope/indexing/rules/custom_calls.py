@@ -34,18 +34,21 @@ from hloscope.indexing.rules.dependence import Bodies
 from hloscope.indexing.rules.elementwise import broadcast_read, broadcast_write
 from hloscope.indexing.rules.linalg import in_place
 from hloscope.indexing.rules.registry import Direction, input_to_output, lookup, output_to_input
-from hloscope.ir.graph import Instruction
-from hloscope.ir.op import Op
-from hloscope.ir.types import Dims, TensorType, TupleType, Type
-from hloscope.ir.written import backend_config
+from hloscope.ir import Dims, Instruction, Op, TensorType, TupleType, Type, backend_config
 from hloscope.lazy import pattern
-from hloscope.ops.contraction import DotDimensions, DotGeneral
-from hloscope.ops.control import CustomCall, Domain
-from hloscope.ops.convolution import Convolution
-from hloscope.ops.infer_util import fit
-from hloscope.ops.linalg import Cholesky, TriangularSolve
-from hloscope.ops.reduction import Sort, TopK
-from hloscope.ops.windows import NO_WINDOW
+from hloscope.ops import (
+    NO_WINDOW,
+    Cholesky,
+    Convolution,
+    CustomCall,
+    Domain,
+    DotDimensions,
+    DotGeneral,
+    Sort,
+    TopK,
+    TriangularSolve,
+    fit,
+)
 
 Config = Mapping[str, Any]
 

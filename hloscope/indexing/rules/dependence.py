@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 from hloscope.indexing.access import Accesses, Precision
 from hloscope.indexing.rules.build import NEVER, leaves
-from hloscope.ir.graph import Computation, Instruction
+from hloscope.ir import Computation, Instruction
 from hloscope.lazy import dataclass
 
 UNUSED: Final = "the body does not use it in every case"

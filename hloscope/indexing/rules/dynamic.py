@@ -20,9 +20,8 @@ from hloscope.indexing.rules.build import (
 )
 from hloscope.indexing.rules.elementwise import broadcast_read, broadcast_write
 from hloscope.indexing.rules.registry import input_to_output, output_to_input
-from hloscope.ir.graph import Instruction
-from hloscope.ir.types import TensorType
-from hloscope.ops.dynamic import (
+from hloscope.ir import Instruction, TensorType
+from hloscope.ops import (
     DynamicBroadcastInDim,
     DynamicIota,
     DynamicPad,

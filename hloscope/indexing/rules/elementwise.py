@@ -22,10 +22,8 @@ from hloscope.indexing.rules.registry import (
     input_to_output,
     output_to_input,
 )
-from hloscope.ir.graph import Instruction
-from hloscope.ir.types import Dims
-from hloscope.ops.elementwise import ELEMENTWISE, Elementwise, ImplicitBroadcast
-from hloscope.ops.reduction import Map
+from hloscope.ir import Dims, Instruction
+from hloscope.ops import ELEMENTWISE, Elementwise, ImplicitBroadcast, Map
 
 _SHAPE_ONLY = ELEMENTWISE["chlo.constant_like"]
 

@@ -37,10 +37,9 @@ from hloscope.indexing.rules.registry import (
     input_to_output,
     output_to_input,
 )
-from hloscope.ir.graph import Instruction
-from hloscope.ir.types import Dims, Type
+from hloscope.ir import Dims, Instruction, Type
 from hloscope.lazy import dataclass
-from hloscope.ops.gather_scatter import DynamicGather, Gather, Scatter, TorchIndexSelect
+from hloscope.ops import DynamicGather, Gather, Scatter, TorchIndexSelect
 
 
 class Fit(Enum):

@@ -10,9 +10,8 @@ from hloscope.indexing.access import Accesses
 from hloscope.indexing.map import IndexingMap
 from hloscope.indexing.rules.build import MapBuilder, dims, exact, over, sizes
 from hloscope.indexing.rules.registry import input_to_output, output_to_input
-from hloscope.ir.graph import Instruction
-from hloscope.ir.types import Dims
-from hloscope.ops.linalg import Cholesky, Fft, TriangularSolve
+from hloscope.ir import Dims, Instruction
+from hloscope.ops import Cholesky, Fft, TriangularSolve
 
 
 @output_to_input(Fft)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hloscope.indexing.access import Accesses
 from hloscope.indexing.rules.build import identity, sizes
 from hloscope.indexing.rules.registry import input_to_output, missing, output_to_input
-from hloscope.ir.graph import Instruction
-from hloscope.ops.partition import ManualComputation, ShardingConstraint
+from hloscope.ir import Instruction
+from hloscope.ops import ManualComputation, ShardingConstraint
 
 
 @output_to_input(ShardingConstraint)

@@ -23,9 +23,8 @@ from hloscope.indexing.rules.build import (
 )
 from hloscope.indexing.rules.contraction import dot_labels, index_by_labels
 from hloscope.indexing.rules.registry import input_to_output, output_to_input
-from hloscope.ir.graph import Instruction
-from hloscope.ir.types import Dims
-from hloscope.ops.contraction import RaggedDot
+from hloscope.ir import Dims, Instruction
+from hloscope.ops import RaggedDot
 
 MAX_GROUPS = 32
 """With more groups than this, maps are a superset that ignores the group sizes."""

@@ -15,8 +15,8 @@ from hloscope.indexing.rules.build import (
     sizes,
 )
 from hloscope.indexing.rules.registry import input_to_output, output_to_input
-from hloscope.ir.graph import Instruction
-from hloscope.ops.random import Rng, RngBitGenerator, RngGetAndUpdateState
+from hloscope.ir import Instruction
+from hloscope.ops import Rng, RngBitGenerator, RngGetAndUpdateState
 
 
 @output_to_input(Rng)

@@ -27,10 +27,8 @@ from hloscope.indexing.rules.registry import (
     output_to_input,
 )
 from hloscope.indexing.rules.run_time_sizes import dynamic_dimensions
-from hloscope.ir.graph import Instruction
-from hloscope.ir.types import Dims
-from hloscope.ops.batch_norm import BatchNormGrad, BatchNormInference, BatchNormTraining
-from hloscope.ops.reduction import Reduce, Sort, TopK
+from hloscope.ir import Dims, Instruction
+from hloscope.ops import BatchNormGrad, BatchNormInference, BatchNormTraining, Reduce, Sort, TopK
 
 # Reduce: `acc = body(acc, element)` for the elements one after the other.  Which element is the
 # last one is not defined.

@@ -15,8 +15,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from hloscope.indexing.access import Accesses, Precision
 from hloscope.indexing.rules.dependence import Bodies
-from hloscope.ir.graph import Instruction
-from hloscope.ir.op import Op
+from hloscope.ir import Instruction, Op
 from hloscope.lazy import dataclass
 
 Rule: TypeAlias = Callable[..., tuple[Accesses, ...]]

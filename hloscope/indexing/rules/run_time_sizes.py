@@ -12,36 +12,40 @@ from math import prod
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from hloscope.indexing.rules.build import leaves
-from hloscope.ir.graph import Instruction
-from hloscope.ir.op import Op
-from hloscope.ir.types import TensorType, Type
-from hloscope.ops import control
-from hloscope.ops.collectives import AllReduce, CrossReplicaSum
-from hloscope.ops.contraction import DotGeneral
-from hloscope.ops.dynamic import (
-    DynamicBroadcastInDim,
-    DynamicIota,
-    DynamicPad,
-    DynamicReshape,
-    GetDimensionSize,
-    SetDimensionSize,
-)
-from hloscope.ops.elementwise import ELEMENTWISE, Elementwise, ImplicitBroadcast
-from hloscope.ops.gather_scatter import Scatter
-from hloscope.ops.reduction import Map, Reduce, Sort
-from hloscope.ops.shape import (
+from hloscope.ir import Instruction, Op, TensorType, Type
+from hloscope.ops import (
+    ELEMENTWISE,
+    AllReduce,
     Bitcast,
     BitcastConvert,
     Broadcast,
     BroadcastInDim,
     Concatenate,
     Constant,
+    CrossReplicaSum,
+    DotGeneral,
+    DynamicBroadcastInDim,
+    DynamicIota,
+    DynamicPad,
+    DynamicReshape,
+    DynamicSlice,
+    DynamicUpdateSlice,
+    Elementwise,
+    GetDimensionSize,
+    ImplicitBroadcast,
+    Map,
     Pad,
+    RealDynamicSlice,
+    Reduce,
     Reshape,
     Reverse,
+    Scatter,
+    SetDimensionSize,
+    Slice,
+    Sort,
     Transpose,
+    control,
 )
-from hloscope.ops.slicing import DynamicSlice, DynamicUpdateSlice, RealDynamicSlice, Slice
 
 SIZES_AGREE: Final = "operands of one size: that of any of them"
 DEPENDS: Final = "what depends on a size known only at run time is not known more exactly"

@@ -35,10 +35,9 @@ from hloscope.indexing.rules.registry import (
     input_to_output,
     output_to_input,
 )
-from hloscope.ir.graph import Instruction
-from hloscope.ir.types import Dims
+from hloscope.ir import Dims, Instruction
 from hloscope.lazy import dataclass
-from hloscope.ops.reduction import Scan
+from hloscope.ops import Scan
 
 _SLICES = "the body may combine any elements of the slices"
 MOST_RUNS: Final = 4

@@ -17,9 +17,8 @@ from hloscope.indexing.rules.build import (
 )
 from hloscope.indexing.rules.elementwise import broadcast_read, broadcast_write
 from hloscope.indexing.rules.registry import input_to_output, output_to_input
-from hloscope.ir.graph import Instruction
-from hloscope.ir.types import Dims, TensorType
-from hloscope.ops.shape import (
+from hloscope.ir import Dims, Instruction, TensorType
+from hloscope.ops import (
     Bitcast,
     BitcastConvert,
     Broadcast,

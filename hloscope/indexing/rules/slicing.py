@@ -20,9 +20,8 @@ from hloscope.indexing.rules.build import (
     sizes,
 )
 from hloscope.indexing.rules.registry import input_to_output, output_to_input
-from hloscope.ir.graph import Instruction
-from hloscope.ir.types import Dims
-from hloscope.ops.slicing import DynamicSlice, DynamicUpdateSlice, RealDynamicSlice, Slice
+from hloscope.ir import Dims, Instruction
+from hloscope.ops import DynamicSlice, DynamicUpdateSlice, RealDynamicSlice, Slice
 
 
 @output_to_input(Slice)

@@ -32,13 +32,8 @@ from hloscope.indexing.rules.registry import (
     input_to_output,
     output_to_input,
 )
-from hloscope.ir.graph import Instruction
-from hloscope.ir.types import Dims
-from hloscope.ops.windows import (
-    ReduceWindow,
-    SelectAndScatter,
-    Window,
-)
+from hloscope.ir import Dims, Instruction
+from hloscope.ops import ReduceWindow, SelectAndScatter, Window
 
 
 def base_index(

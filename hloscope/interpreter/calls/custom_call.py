@@ -13,8 +13,8 @@ from hloscope.interpreter.evaluate import as_value
 from hloscope.interpreter.registry import Kernel, Maker, Site, evaluates
 from hloscope.interpreter.values import EvaluationError, Value
 from hloscope.interpreter.world import UserFunction
-from hloscope.ir.types import TupleType
-from hloscope.ops.control import CustomCall
+from hloscope.ir import TupleType
+from hloscope.ops import CustomCall
 
 TARGETS: Final[dict[str, Maker]] = {}
 """Makers of kernels by the target's name."""

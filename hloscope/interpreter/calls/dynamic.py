@@ -15,13 +15,8 @@ from hloscope.interpreter.calls.custom_call import implements
 from hloscope.interpreter.ops.dynamic import run_time_sizes
 from hloscope.interpreter.registry import Kernel, Site, kernel
 from hloscope.interpreter.values import EvaluationError, Value
-from hloscope.ir.graph import Instruction
-from hloscope.ir.op import Op
-from hloscope.ir.types import Dims, TensorType, TupleType, Type
-from hloscope.ops.control import CustomCall
-from hloscope.ops.random import RngBitGenerator
-from hloscope.ops.reduction import TopK
-from hloscope.ops.windows import ReduceWindow, Window
+from hloscope.ir import Dims, Instruction, Op, TensorType, TupleType, Type
+from hloscope.ops import CustomCall, ReduceWindow, RngBitGenerator, TopK, Window
 
 
 def _kernel_of(op: Op, at: Site, type_: Type, operands: int) -> Kernel:

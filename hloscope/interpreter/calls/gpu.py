@@ -26,13 +26,17 @@ from hloscope.interpreter.ops.folding import computing
 from hloscope.interpreter.ops.windows import unpadded
 from hloscope.interpreter.registry import Kernel, Site, kernel
 from hloscope.interpreter.values import Array, EvaluationError, Value, dtype_of
-from hloscope.ir.graph import Instruction
-from hloscope.ir.op import Op
-from hloscope.ir.types import Dims, TensorType
-from hloscope.ops.contraction import DotDimensions, DotGeneral
-from hloscope.ops.control import CustomCall, Parameter
-from hloscope.ops.convolution import ConvDimensions, Convolution
-from hloscope.ops.windows import NO_WINDOW, Window
+from hloscope.ir import Dims, Instruction, Op, TensorType
+from hloscope.ops import (
+    NO_WINDOW,
+    ConvDimensions,
+    Convolution,
+    CustomCall,
+    DotDimensions,
+    DotGeneral,
+    Parameter,
+    Window,
+)
 
 _INT: Final = np.int32
 

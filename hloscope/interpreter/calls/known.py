@@ -14,10 +14,8 @@ from hloscope.errors import UnsupportedError
 from hloscope.interpreter.calls.custom_call import implements
 from hloscope.interpreter.registry import Kernel, Site, kernel
 from hloscope.interpreter.values import EvaluationError, Value, dtype_of
-from hloscope.ir.graph import Instruction
-from hloscope.ir.types import TensorType, TupleType
-from hloscope.ops.control import CustomCall, Parameter
-from hloscope.ops.reduction import Sort, TopK
+from hloscope.ir import Instruction, TensorType, TupleType
+from hloscope.ops import CustomCall, Parameter, Sort, TopK
 
 
 @implements(

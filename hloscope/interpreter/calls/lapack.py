@@ -16,7 +16,7 @@ from hloscope.interpreter.calls.custom_call import implements
 from hloscope.interpreter.numbers.substitution import lu, substitute
 from hloscope.interpreter.registry import Kernel, Site
 from hloscope.interpreter.values import Array, Value
-from hloscope.ops.control import CustomCall
+from hloscope.ops import CustomCall
 
 _KINDS: Final = "sdcz"
 _INT: Final = np.int32

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hloscope.interpreter.values import Array
-from hloscope.ir.types import ElementType, QuantizedType
+from hloscope.ir import ElementType, QuantizedType
 
 
 def packed_bits(element: ElementType, bits_of_pred: int) -> int:

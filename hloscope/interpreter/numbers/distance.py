@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from hloscope.interpreter.values import Array
-from hloscope.ir.arrays import ml_dtypes
+from hloscope.ir import ml_dtypes
 from hloscope.lazy import dataclass
 
 FAR: Final = (1 << 64) - 1

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from hloscope.interpreter.values import Array
-from hloscope.ir.types import Dims
+from hloscope.ir import Dims
 
 Pair = tuple[Array, Array]
 Four = tuple[Array, Array, Array, Array]

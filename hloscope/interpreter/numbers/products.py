@@ -19,7 +19,7 @@ from hloscope.interpreter.memory import claim
 from hloscope.interpreter.ops.folding import computing, is_narrow
 from hloscope.interpreter.registry import Site
 from hloscope.interpreter.values import Array, dtype_of
-from hloscope.ir.types import TensorType
+from hloscope.ir import TensorType
 
 _EXACT: Final = 1 << 53
 """Doubles hold all integers up to this."""

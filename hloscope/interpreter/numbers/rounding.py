@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from hloscope.interpreter.values import dtype_of
-from hloscope.ir.types import ElementType
+from hloscope.ir import ElementType
 
 Function = Callable[..., Any]
 

@@ -12,9 +12,8 @@ from hloscope.errors import UnsupportedError
 from hloscope.interpreter.ops.transfers import zeros
 from hloscope.interpreter.registry import Kernel, Region, Site, evaluates, kernel
 from hloscope.interpreter.values import Value
-from hloscope.ir.graph import Instruction
-from hloscope.ir.types import TupleType, Type
-from hloscope.ops.control import BARE_STARTS, AsyncDone, AsyncStart, AsyncUpdate, Call, Fusion
+from hloscope.ir import Instruction, TupleType, Type
+from hloscope.ops import BARE_STARTS, AsyncDone, AsyncStart, AsyncUpdate, Call, Fusion
 
 
 @evaluates(AsyncStart)

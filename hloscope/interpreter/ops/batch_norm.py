@@ -10,7 +10,7 @@ import numpy as np
 from hloscope.interpreter.ops.folding import computing
 from hloscope.interpreter.registry import Kernel, Site, evaluates
 from hloscope.interpreter.values import Array, Value
-from hloscope.ops.batch_norm import BatchNormGrad, BatchNormInference, BatchNormTraining
+from hloscope.ops import BatchNormGrad, BatchNormInference, BatchNormTraining
 
 
 class _Layout:

@@ -21,30 +21,35 @@ from hloscope.interpreter.ops.dynamic import checked_sizes
 from hloscope.interpreter.ops.slicing import window
 from hloscope.interpreter.registry import ADAPTERS, Kernel, Maker, Site, evaluates
 from hloscope.interpreter.values import Array, Value, plain
-from hloscope.ir.graph import Instruction
-from hloscope.ir.op import Op
-from hloscope.ir.types import TensorType, Type
-from hloscope.ops.control import (
+from hloscope.ir import Instruction, Op, TensorType, Type
+from hloscope.ops import (
     AddDependency,
     AsyncDone,
     AsyncStart,
     AsyncUpdate,
+    Broadcast,
+    BroadcastInDim,
     Case,
     Composite,
     CopyDone,
     CopyStart,
     CustomCall,
     Domain,
+    DynamicGather,
+    DynamicSlice,
+    DynamicUpdateSlice,
+    Elementwise,
+    Gather,
     GetTupleElement,
     OptimizationBarrier,
+    RealDynamicSlice,
+    Scatter,
+    SetDimensionSize,
+    Slice,
+    Transpose,
     Tuple,
     While,
 )
-from hloscope.ops.dynamic import SetDimensionSize
-from hloscope.ops.elementwise import Elementwise
-from hloscope.ops.gather_scatter import DynamicGather, Gather, Scatter
-from hloscope.ops.shape import Broadcast, BroadcastInDim, Transpose
-from hloscope.ops.slicing import DynamicSlice, DynamicUpdateSlice, RealDynamicSlice, Slice
 
 
 class Bounded(np.ndarray[Any, Any]):

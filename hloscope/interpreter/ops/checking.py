@@ -16,10 +16,10 @@ from hloscope.interpreter.numbers.distance import FAR, Difference, exactly, with
 from hloscope.interpreter.ops.observing import probed
 from hloscope.interpreter.registry import Kernel, Site, evaluates
 from hloscope.interpreter.values import Array, EvaluationError, Value
-from hloscope.ir.types import TensorType, TupleType
-from hloscope.ir.written import Written
-from hloscope.ops.checking import (
+from hloscope.ir import TensorType, TupleType, Written
+from hloscope.ops import (
     TOLERANCE,
+    CustomCall,
     ExpectAlmostEq,
     ExpectAlmostEqConst,
     ExpectClose,
@@ -27,7 +27,6 @@ from hloscope.ops.checking import (
     ExpectEqConst,
     ExpectSerializedEq,
 )
-from hloscope.ops.control import CustomCall
 
 Comparison = Callable[[Array, Array], Difference | None]
 

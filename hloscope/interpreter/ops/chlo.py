@@ -14,14 +14,8 @@ from hloscope.interpreter.ops.elementwise import element_of, function_of
 from hloscope.interpreter.ops.shape import spread
 from hloscope.interpreter.registry import Kernel, Site, evaluates
 from hloscope.interpreter.values import dtype_of
-from hloscope.ir.types import Dims
-from hloscope.ir.written import value_of
-from hloscope.ops.elementwise import (
-    ELEMENTWISE,
-    IMPLICIT_BROADCAST,
-    ConstantLike,
-    ImplicitBroadcast,
-)
+from hloscope.ir import Dims, value_of
+from hloscope.ops import ELEMENTWISE, IMPLICIT_BROADCAST, ConstantLike, ImplicitBroadcast
 
 
 @evaluates(*IMPLICIT_BROADCAST.values())

@@ -16,8 +16,8 @@ from hloscope.interpreter.parallel import Group, Process, process_of
 from hloscope.interpreter.registry import Kernel, Region, Site, evaluates
 from hloscope.interpreter.values import Array, EvaluationError, Value, dtype_of
 from hloscope.interpreter.world import World
-from hloscope.ir.types import Dims, TensorType, TupleType
-from hloscope.ops.collectives import (
+from hloscope.ir import Dims, TensorType, TupleType
+from hloscope.ops import (
     AllGather,
     AllReduce,
     AllToAll,
@@ -26,13 +26,15 @@ from hloscope.ops.collectives import (
     CollectivePermute,
     CollectiveReduce,
     CrossReplicaSum,
+    Groups,
+    MeshGroups,
     PartitionId,
     RaggedAllToAll,
     ReduceScatter,
     ReplicaId,
     Rooted,
+    Table,
 )
-from hloscope.ops.groups import Groups, MeshGroups, Table
 
 Parts = list[tuple[Any, ...]]
 """The operands of every member of a group."""

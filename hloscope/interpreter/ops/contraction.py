@@ -13,16 +13,8 @@ from hloscope.interpreter.numbers.rounding import conversion
 from hloscope.interpreter.ops.folding import computing
 from hloscope.interpreter.registry import Kernel, Site, evaluates
 from hloscope.interpreter.values import Array, EvaluationError, dtype_of
-from hloscope.ir.types import ELEMENT_TYPES, TensorType
-from hloscope.ops.contraction import (
-    Dot,
-    DotDimensions,
-    DotGeneral,
-    Einsum,
-    RaggedDot,
-    ScaledDot,
-    UnaryEinsum,
-)
+from hloscope.ir import ELEMENT_TYPES, TensorType
+from hloscope.ops import Dot, DotDimensions, DotGeneral, Einsum, RaggedDot, ScaledDot, UnaryEinsum
 
 _F64: Final = ELEMENT_TYPES["f64"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hloscope.interpreter.registry import Kernel, Region, Site, evaluates
 from hloscope.interpreter.values import TOKEN, Value
-from hloscope.ir.op import Op
-from hloscope.ir.types import TupleType
-from hloscope.ops.control import (
+from hloscope.ir import Op, TupleType
+from hloscope.ops import (
+    ELEMENTWISE,
     AddDependency,
     AfterAll,
     Case,
@@ -20,7 +20,6 @@ from hloscope.ops.control import (
     Tuple,
     While,
 )
-from hloscope.ops.elementwise import ELEMENTWISE
 
 
 @evaluates(Tuple)

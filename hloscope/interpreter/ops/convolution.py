@@ -18,7 +18,7 @@ from hloscope.interpreter.numbers.views import strided
 from hloscope.interpreter.ops.windows import padded
 from hloscope.interpreter.registry import Kernel, Site, evaluates
 from hloscope.interpreter.values import Array, EvaluationError
-from hloscope.ops.convolution import Convolution, DynamicConv
+from hloscope.ops import Convolution, DynamicConv
 
 _MOST_BYTES: Final = 1 << 25
 """Largest matrix of windows: more of them are taken in several parts."""

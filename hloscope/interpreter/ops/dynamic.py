@@ -11,7 +11,7 @@ from hloscope.interpreter.memory import claim
 from hloscope.interpreter.ops.shape import broadcast, iota, pad, reshaped
 from hloscope.interpreter.registry import Kernel, Site, evaluates
 from hloscope.interpreter.values import Array, EvaluationError, Value, dtype_of
-from hloscope.ops.dynamic import (
+from hloscope.ops import (
     DynamicBroadcastInDim,
     DynamicIota,
     DynamicPad,

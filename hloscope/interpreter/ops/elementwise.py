@@ -15,7 +15,7 @@ from hloscope.interpreter.numbers.integers import integer_function
 from hloscope.interpreter.numbers.rounding import conversion, reduced_precision
 from hloscope.interpreter.registry import Kernel, Site, evaluates
 from hloscope.interpreter.values import EvaluationError, dtype_of
-from hloscope.ir.types import (
+from hloscope.ir import (
     ELEMENT_TYPES,
     ElementType,
     QuantizedType,
@@ -23,7 +23,7 @@ from hloscope.ir.types import (
     Type,
     UnrankedTensorType,
 )
-from hloscope.ops.elementwise import (
+from hloscope.ops import (
     ELEMENTWISE,
     Compare,
     Convert,

@@ -12,9 +12,8 @@ from hloscope.interpreter.numbers.views import strided
 from hloscope.interpreter.ops.scattering import Targets, combine
 from hloscope.interpreter.registry import Kernel, Region, Site, evaluates
 from hloscope.interpreter.values import Array, EvaluationError, Value, dtype_of
-from hloscope.ir.types import TensorType, TupleType
-from hloscope.ops.base import Dims
-from hloscope.ops.gather_scatter import DynamicGather, Gather, Scatter, TorchIndexSelect
+from hloscope.ir import TensorType, TupleType
+from hloscope.ops import Dims, DynamicGather, Gather, Scatter, TorchIndexSelect
 
 _LARGEST: Final = (1 << 63) - 1
 

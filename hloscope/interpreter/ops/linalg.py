@@ -9,7 +9,7 @@ import numpy as np
 from hloscope.interpreter.ops.folding import computing
 from hloscope.interpreter.registry import Kernel, Site, evaluates
 from hloscope.interpreter.values import Array, dtype_of
-from hloscope.ops.linalg import Cholesky, Fft, TriangularSolve
+from hloscope.ops import Cholesky, Fft, TriangularSolve
 
 _BLOCK: Final = 32
 """Rows that are solved one by one before the rest is updated by one matrix product."""

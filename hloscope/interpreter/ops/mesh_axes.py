@@ -10,9 +10,8 @@ from math import prod
 from hloscope.interpreter.ops.partition import meshes
 from hloscope.interpreter.values import EvaluationError
 from hloscope.interpreter.world import World
-from hloscope.ir.types import Dims
-from hloscope.ops.devices import MOST_DEVICES, Mesh
-from hloscope.ops.groups import MeshGroups
+from hloscope.ir import Dims
+from hloscope.ops import MOST_DEVICES, Mesh, MeshGroups
 
 
 def mesh_groups(groups: MeshGroups, world: World) -> tuple[Dims, ...]:

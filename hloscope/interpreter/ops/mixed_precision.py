@@ -16,14 +16,7 @@ from hloscope.errors import VerifyError
 from hloscope.interpreter.numbers.rounding import conversion
 from hloscope.interpreter.registry import ADAPTERS, Kernel, Maker, Site
 from hloscope.interpreter.values import dtype_of
-from hloscope.ir.graph import Instruction
-from hloscope.ir.types import (
-    ELEMENT_TYPES,
-    ElementType,
-    TensorType,
-    TupleType,
-    Type,
-)
+from hloscope.ir import ELEMENT_TYPES, ElementType, Instruction, TensorType, TupleType, Type
 
 
 def as_declared(maker: Maker, ins: Instruction) -> Maker:

@@ -16,10 +16,8 @@ from hloscope.errors import UnsupportedError
 from hloscope.interpreter.ops.elementwise import comparison, plain_function
 from hloscope.interpreter.registry import Kernel, Site, evaluates
 from hloscope.interpreter.values import EvaluationError, dtype_of
-from hloscope.ir.literal import Literal
-from hloscope.ir.types import ELEMENT_TYPES, ElementType, TensorType, Type
-from hloscope.ir.written import value_of
-from hloscope.ops.control import UnknownOp
+from hloscope.ir import ELEMENT_TYPES, ElementType, Literal, TensorType, Type, value_of
+from hloscope.ops import UnknownOp
 
 _Maker = Callable[[UnknownOp, Site], Kernel]
 

@@ -15,8 +15,8 @@ from hloscope.interpreter.registry import Kernel, Site, evaluates
 from hloscope.interpreter.shown import value_text
 from hloscope.interpreter.values import EvaluationError, Value, dtype_of
 from hloscope.interpreter.world import World
-from hloscope.ir.types import QuantizedType, TensorType, Type
-from hloscope.ops.checking import Print, Probe
+from hloscope.ir import QuantizedType, TensorType, Type
+from hloscope.ops import Print, Probe
 
 PROBE: Final = "probe"
 """Key of `World.extra`: the folder to write values to."""

@@ -22,10 +22,9 @@ from hloscope.interpreter.parallel import PROCESS, Process, run_grid
 from hloscope.interpreter.registry import Kernel, Region, Site, evaluates
 from hloscope.interpreter.values import Array, EvaluationError, Value
 from hloscope.interpreter.world import World
-from hloscope.ir.types import TupleType
+from hloscope.ir import TupleType
 from hloscope.lazy import pattern
-from hloscope.ops.control import CustomCall
-from hloscope.ops.partition import ManualComputation, ShardingConstraint
+from hloscope.ops import CustomCall, ManualComputation, ShardingConstraint
 
 _MESH: Final = pattern(
     r'@(?P<name>[\w.$-]+|"[^"]*") = (?:#sdy\.mesh)?<\[(?P<axes>[^\]]*)\]'

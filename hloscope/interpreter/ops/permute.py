@@ -18,8 +18,8 @@ from hloscope.interpreter.ops.collectives import check_arrays
 from hloscope.interpreter.parallel import process_of
 from hloscope.interpreter.registry import Kernel, Site, evaluates
 from hloscope.interpreter.values import Array, EvaluationError, Value
-from hloscope.ir.types import Dims, TupleType
-from hloscope.ops.collectives import CollectivePermute, is_in_place
+from hloscope.ir import Dims, TupleType
+from hloscope.ops import CollectivePermute, is_in_place
 
 
 class _Mail:

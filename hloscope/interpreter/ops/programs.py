@@ -12,10 +12,8 @@ from hloscope.interpreter.plan import Plans, run
 from hloscope.interpreter.registry import Kernel, Region, Site, evaluates
 from hloscope.interpreter.values import EvaluationError, Value
 from hloscope.interpreter.world import World
-from hloscope.ir.graph import Computation
-from hloscope.ir.types import TupleType
-from hloscope.ops.checking import RunParallel
-from hloscope.ops.control import Composite
+from hloscope.ir import Computation, TupleType
+from hloscope.ops import Composite, RunParallel
 
 
 @evaluates(Composite)

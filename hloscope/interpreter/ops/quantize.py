@@ -14,16 +14,25 @@ import numpy as np
 
 from hloscope.interpreter.registry import ADAPTERS, Kernel, Maker, Site, evaluates
 from hloscope.interpreter.values import dtype_of
-from hloscope.ir.graph import Instruction
-from hloscope.ir.op import Op
-from hloscope.ir.types import Dims, QuantizedType, TensorType, TupleType, Type
-from hloscope.ops.batch_norm import BatchNormGrad, BatchNormInference, BatchNormTraining
-from hloscope.ops.contraction import Dot, DotGeneral, Einsum, UnaryEinsum
-from hloscope.ops.control import Parameter
-from hloscope.ops.convolution import Convolution, DynamicConv
-from hloscope.ops.elementwise import Elementwise, Select
-from hloscope.ops.linalg import Cholesky, TriangularSolve
-from hloscope.ops.quantize import UniformDequantize, UniformQuantize
+from hloscope.ir import Dims, Instruction, Op, QuantizedType, TensorType, TupleType, Type
+from hloscope.ops import (
+    BatchNormGrad,
+    BatchNormInference,
+    BatchNormTraining,
+    Cholesky,
+    Convolution,
+    Dot,
+    DotGeneral,
+    DynamicConv,
+    Einsum,
+    Elementwise,
+    Parameter,
+    Select,
+    TriangularSolve,
+    UnaryEinsum,
+    UniformDequantize,
+    UniformQuantize,
+)
 
 if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]

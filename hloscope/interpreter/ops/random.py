@@ -17,8 +17,8 @@ from hloscope.interpreter.numbers.generators import philox_bits, threefry_bits
 from hloscope.interpreter.registry import Kernel, Site, evaluates
 from hloscope.interpreter.values import Array, EvaluationError, Value, dtype_of
 from hloscope.interpreter.world import World
-from hloscope.ir.types import Dims, ElementType, TensorType
-from hloscope.ops.random import Rng, RngBitGenerator, RngGetAndUpdateState
+from hloscope.ir import Dims, ElementType, TensorType
+from hloscope.ops import Rng, RngBitGenerator, RngGetAndUpdateState
 
 _STATE: Final = "rng"
 """Key of `World.extra`: the state that `rng` and `rng-get-and-update-state` share."""

@@ -9,8 +9,8 @@ import numpy as np
 from hloscope.interpreter.ops.folding import MONOIDS, fold, lifted, reduced
 from hloscope.interpreter.registry import Kernel, Region, Site, evaluates
 from hloscope.interpreter.values import Array, Value, dtype_of
-from hloscope.ir.types import QuantizedType, TensorType, TupleType, Type
-from hloscope.ops.reduction import Map, Reduce, Scan
+from hloscope.ir import QuantizedType, TensorType, TupleType, Type
+from hloscope.ops import Map, Reduce, Scan
 
 
 def dtypes(types: tuple[Type, ...]) -> list[np.dtype[Any]]:

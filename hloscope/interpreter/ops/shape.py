@@ -15,15 +15,15 @@ from hloscope.errors import UnsupportedError
 from hloscope.interpreter.numbers.bits import packed_bits, rebit
 from hloscope.interpreter.registry import Kernel, Site, evaluates
 from hloscope.interpreter.values import Array, EvaluationError, Value, dtype_of
-from hloscope.ir.types import Layout, TensorType, TupleType, Type
-from hloscope.ops.base import Dims
-from hloscope.ops.shape import (
+from hloscope.ir import Layout, TensorType, TupleType, Type
+from hloscope.ops import (
     Bitcast,
     BitcastConvert,
     Broadcast,
     BroadcastInDim,
     Concatenate,
     Constant,
+    Dims,
     Iota,
     Pad,
     Reshape,

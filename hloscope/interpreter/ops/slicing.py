@@ -9,8 +9,8 @@ import numpy as np
 
 from hloscope.interpreter.registry import Kernel, Site, evaluates
 from hloscope.interpreter.values import Array, EvaluationError, Value, dtype_of
-from hloscope.ir.types import TensorType
-from hloscope.ops.slicing import DynamicSlice, DynamicUpdateSlice, RealDynamicSlice, Slice
+from hloscope.ir import TensorType
+from hloscope.ops import DynamicSlice, DynamicUpdateSlice, RealDynamicSlice, Slice
 
 
 @evaluates(Slice)

@@ -8,11 +8,8 @@ from typing import Any, NamedTuple, TypeAlias
 from hloscope.interpreter.registry import LIFTED, Kernel, kernel, load_families
 from hloscope.interpreter.values import Array, Value
 from hloscope.interpreter.world import World
-from hloscope.ir.graph import Computation, Instruction
-from hloscope.ir.types import TensorType
-from hloscope.ops.control import Return
-from hloscope.ops.elementwise import Compare
-from hloscope.ops.shape import Constant
+from hloscope.ir import Computation, Instruction, TensorType
+from hloscope.ops import Compare, Constant, Return
 
 
 class SortKey(NamedTuple):

@@ -20,8 +20,8 @@ from hloscope.interpreter.ops.reduction import one_or_all
 from hloscope.interpreter.ops.sort_keys import SortKey, sort_keys
 from hloscope.interpreter.registry import Kernel, Region, Site, evaluates
 from hloscope.interpreter.values import Array, EvaluationError, Value, dtype_of
-from hloscope.ir.types import TensorType
-from hloscope.ops.reduction import Sort, TopK
+from hloscope.ir import TensorType
+from hloscope.ops import Sort, TopK
 
 _PRED: Final = np.dtype(bool)
 _FLOATS: Final = tuple(map(np.dtype, ("float16", "float32", "float64")))

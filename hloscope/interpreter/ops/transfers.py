@@ -13,9 +13,9 @@ import numpy as np
 from hloscope.interpreter.parallel import INFEED, OUTFEED, process_of
 from hloscope.interpreter.registry import Kernel, Site, evaluates
 from hloscope.interpreter.values import TOKEN, EvaluationError, Value, dtype_of, fits
-from hloscope.ir.types import TensorType, TokenType, TupleType, Type
+from hloscope.ir import TensorType, TokenType, TupleType, Type
 from hloscope.lazy import pattern
-from hloscope.ops.transfers import Infeed, Outfeed, Recv, RecvDone, Send, SendDone
+from hloscope.ops import Infeed, Outfeed, Recv, RecvDone, Send, SendDone
 
 _PAIRS: Final = pattern(r"source_target_pairs[^{]*\{((?:\s*\{\s*\d+\s*,\s*\d+\s*\},?)*)\s*\}")
 _PAIR: Final = pattern(r"(\d+)\s*,\s*(\d+)")

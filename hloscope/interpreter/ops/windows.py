@@ -17,7 +17,7 @@ from hloscope.interpreter.ops.folding import MONOIDS, Arrays, Lifted, is_narrow,
 from hloscope.interpreter.ops.reduction import dtypes, is_quantized, one_or_all
 from hloscope.interpreter.registry import Kernel, Region, Site, evaluates
 from hloscope.interpreter.values import Array, Value
-from hloscope.ops.windows import ReduceWindow, SelectAndScatter, Window
+from hloscope.ops import ReduceWindow, SelectAndScatter, Window
 
 _MOST_TAPS = 128
 """Most taps that are folded one after the other where the order changes the result."""

@@ -11,7 +11,7 @@ from dataclasses import field
 from typing import NamedTuple, NoReturn, Protocol, TypeAlias
 
 from hloscope.errors import HloscopeError, ParseError
-from hloscope.ir.types import FunctionType, Type
+from hloscope.ir import FunctionType, Type
 from hloscope.lazy import dataclass
 from hloscope.mlir.attributes import Attribute, SymbolAttr
 from hloscope.mlir.ir import Block, Operation, Region, Value

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final, TypeAlias
 
-from hloscope.ir.floats import FORMATS, format_float
-from hloscope.ir.types import ElementType, Type
+from hloscope.ir import FORMATS, ElementType, Type, format_float
 from hloscope.mlir.attributes import (
     ArrayAttr,
     Attribute,

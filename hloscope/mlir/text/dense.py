@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from math import prod
 from typing import Final
 
-from hloscope.ir.types import ElementType, TensorType, VectorType
+from hloscope.ir import ElementType, TensorType, VectorType
 from hloscope.lazy import pattern
 from hloscope.mlir.text.lexer import STRING
 from hloscope.mlir.types import I1, INDEX, element_text, type_text

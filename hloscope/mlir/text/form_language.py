@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from typing import Final, TypeAlias
 
-from hloscope.ir.types import Type
+from hloscope.ir import Type
 from hloscope.lazy import dataclass, pattern
 from hloscope.mlir.attributes import (
     Attribute,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hloscope.ir.types import FunctionType, Type
+from hloscope.ir import FunctionType, Type
 from hloscope.mlir.attributes import (
     ArrayAttr,
     Attribute,

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from hloscope.errors import Diagnostic
-from hloscope.ir.types import Type
+from hloscope.ir import Type
 from hloscope.lazy import pattern
 from hloscope.limits import refuse_long_numbers
 from hloscope.mlir.attributes import Attribute

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Final, cast
 
-from hloscope.ir.types import TensorType, Type, VectorType
+from hloscope.ir import TensorType, Type, VectorType
 from hloscope.lazy import pattern
 from hloscope.limits import MOST_ALIASED, MOST_NESTING
 from hloscope.mlir.attributes import (

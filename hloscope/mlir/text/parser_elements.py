@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hloscope.ir.floats import FORMATS, encode
-from hloscope.ir.types import ElementType, TensorType, Type, VectorType
+from hloscope.ir import FORMATS, ElementType, TensorType, Type, VectorType, encode
 from hloscope.lazy import pattern
 from hloscope.mlir.attributes import (
     Attribute,

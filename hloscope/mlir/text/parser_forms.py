@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hloscope.ir.types import Type
+from hloscope.ir import Type
 from hloscope.mlir.attributes import SymbolAttr
 from hloscope.mlir.dialects import Dialects
 from hloscope.mlir.text.asm import Argument, State, Use

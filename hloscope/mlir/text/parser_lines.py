@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from hloscope.ir.types import Type
+from hloscope.ir import Type
 from hloscope.lazy import pattern
 from hloscope.mlir.attributes import Attribute
 from hloscope.mlir.dialects import Dialects

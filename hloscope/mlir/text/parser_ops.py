@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Final, NoReturn
 
 from hloscope.errors import did_you_mean
-from hloscope.ir.types import FunctionType, Type
+from hloscope.ir import FunctionType, Type
 from hloscope.mlir.attributes import Attribute
 from hloscope.mlir.dialects import Dialects
 from hloscope.mlir.ir import NO_ATTRIBUTES, Block, Operation, Region, Value

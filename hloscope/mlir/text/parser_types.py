@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final, NoReturn, cast
 
-from hloscope.ir.types import (
+from hloscope.ir import (
     BufferType,
     DialectType,
     ElementType,

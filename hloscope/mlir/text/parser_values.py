@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NoReturn
 
 from hloscope.errors import Diagnostic
-from hloscope.ir.types import Type
+from hloscope.ir import Type
 from hloscope.mlir.dialects import Dialects
 from hloscope.mlir.ir import Block, Operation, Value
 from hloscope.mlir.text.asm import Use

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from hloscope.ir.types import FunctionType, FutureType, TensorType, TupleType, Type
+from hloscope.ir import FunctionType, FutureType, TensorType, TupleType, Type
 from hloscope.mlir.attributes import Attribute, DictAttr, VerbatimAttr
 from hloscope.mlir.dialects import Dialects
 from hloscope.mlir.ir import Block, Operation, Region, SourceModule, Value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NoReturn
 
-from hloscope.ir.types import FunctionType, Type
+from hloscope.ir import FunctionType, Type
 from hloscope.mlir.attributes import (
     ArrayAttr,
     Attribute,

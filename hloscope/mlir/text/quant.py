@@ -6,8 +6,7 @@ import re
 from functools import cache
 from typing import Final
 
-from hloscope.ir.floats import FORMATS, decode
-from hloscope.ir.types import DialectType, ElementType, Type
+from hloscope.ir import FORMATS, DialectType, ElementType, Type, decode
 from hloscope.lazy import pattern
 from hloscope.mlir.text.asm import AsmParser
 from hloscope.mlir.types import (

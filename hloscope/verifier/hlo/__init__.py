@@ -6,7 +6,7 @@ Source: XLA's `HloVerifier` and shape inference; StableHLO's specification where
 from __future__ import annotations
 
 from hloscope.errors import Diagnostic
-from hloscope.ir.graph import Module
+from hloscope.ir import Module
 from hloscope.verifier.hlo.attributes import check_attributes
 from hloscope.verifier.hlo.calls import check_calls, check_recursion
 from hloscope.verifier.hlo.devices import check_channels, check_groups, module_devices

@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from hloscope.errors import Diagnostic
-from hloscope.hlo_parser.types import print_type
-from hloscope.ir.graph import Module
-from hloscope.ir.types import TupleType, Type
+from hloscope.hlo_parser import print_type
+from hloscope.ir import Module, TupleType, Type
 from hloscope.lazy import pattern
 
 _INDEX: Final = r"\{\s*((?:\d+\s*(?:,\s*\d+\s*)*)?)\}"

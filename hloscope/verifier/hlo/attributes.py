@@ -9,11 +9,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from hloscope.errors import Diagnostic
-from hloscope.hlo_parser.nodes import TextInstruction
-from hloscope.hlo_parser.opcodes import COMMON
-from hloscope.ir.graph import Instruction
-from hloscope.ir.op import Op
-from hloscope.ops.control import AsyncDone, AsyncStart, AsyncUpdate, UnknownOp
+from hloscope.hlo_parser import COMMON, TextInstruction
+from hloscope.ir import Instruction, Op
+from hloscope.ops import AsyncDone, AsyncStart, AsyncUpdate, UnknownOp
 from hloscope.verifier.hlo.types import opcode
 
 _THREAD: Final = "async_execution_thread"

@@ -7,11 +7,18 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Final
 
 from hloscope.errors import Diagnostic
-from hloscope.hlo_parser.types import print_type
-from hloscope.ir.graph import Computation, Instruction, Module
-from hloscope.ir.op import Op
-from hloscope.ir.types import ELEMENT_TYPES, TensorType, TupleType, Type
-from hloscope.ops.control import AsyncStart, Call, Case, Fusion, While
+from hloscope.hlo_parser import print_type
+from hloscope.ir import (
+    ELEMENT_TYPES,
+    Computation,
+    Instruction,
+    Module,
+    Op,
+    TensorType,
+    TupleType,
+    Type,
+)
+from hloscope.ops import AsyncStart, Call, Case, Fusion, While
 from hloscope.verifier.hlo.likeness import placed, same
 from hloscope.verifier.hlo.types import begun, opcode
 

@@ -7,11 +7,9 @@ from math import prod
 from typing import Any, Final
 
 from hloscope.errors import HloscopeError, VerifyError
-from hloscope.hlo_parser.types import print_type
-from hloscope.ir.graph import Instruction
-from hloscope.ir.op import Op
-from hloscope.ir.types import BufferType, TensorType, TupleType, Type
-from hloscope.ops.collectives import (
+from hloscope.hlo_parser import print_type
+from hloscope.ir import BufferType, Instruction, Op, TensorType, TupleType, Type
+from hloscope.ops import (
     AllGather,
     AllReduce,
     AllToAll,
@@ -20,8 +18,8 @@ from hloscope.ops.collectives import (
     ReduceScatter,
     exchanged,
     is_in_place,
+    leaves,
 )
-from hloscope.ops.infer_util import leaves
 from hloscope.verifier.hlo.likeness import like, same
 
 

@@ -7,12 +7,17 @@ from collections.abc import Iterator
 from typing import Final
 
 from hloscope.errors import Diagnostic, HloscopeError
-from hloscope.ir.graph import Instruction, Module
-from hloscope.ir.op import Op
-from hloscope.ops.collectives import Collective, CollectivePermute
-from hloscope.ops.control import AsyncStart
-from hloscope.ops.groups import NO_GROUPS
-from hloscope.ops.transfers import Recv, RecvDone, Send, SendDone
+from hloscope.ir import Instruction, Module, Op
+from hloscope.ops import (
+    NO_GROUPS,
+    AsyncStart,
+    Collective,
+    CollectivePermute,
+    Recv,
+    RecvDone,
+    Send,
+    SendDone,
+)
 
 _MOST_DEVICES: Final = 1 << 31
 

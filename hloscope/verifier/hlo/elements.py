@@ -12,16 +12,20 @@ from dataclasses import replace
 from typing import Final
 
 from hloscope.errors import VerifyError
-from hloscope.hlo_parser.opcodes import SPELLINGS
-from hloscope.hlo_parser.types import print_type
-from hloscope.ir.graph import Instruction
-from hloscope.ir.op import Op
-from hloscope.ir.types import BufferType, ElementType, TensorType, Type
-from hloscope.ops.elementwise import ELEMENTWISE, Convert, StochasticConvert
-from hloscope.ops.gather_scatter import Scatter
-from hloscope.ops.linalg import TriangularSolve
-from hloscope.ops.reduction import Map, Reduce, Sort
-from hloscope.ops.windows import ReduceWindow, SelectAndScatter
+from hloscope.hlo_parser import SPELLINGS, print_type
+from hloscope.ir import BufferType, ElementType, Instruction, Op, TensorType, Type
+from hloscope.ops import (
+    ELEMENTWISE,
+    Convert,
+    Map,
+    Reduce,
+    ReduceWindow,
+    Scatter,
+    SelectAndScatter,
+    Sort,
+    StochasticConvert,
+    TriangularSolve,
+)
 
 _ROWS: Final = """
     pred signed unsigned          | 0 | and not or xor

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hloscope.ir.types import BufferType, TensorType, TupleType, Type, compatible
+from hloscope.ir import BufferType, TensorType, TupleType, Type, compatible
 
 
 def placed(type_: Type) -> Type:

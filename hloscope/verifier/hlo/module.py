@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from hloscope.errors import Diagnostic, HloscopeError, ParseError
-from hloscope.hlo_parser.types import parse_type, print_type, read_type
-from hloscope.ir.graph import Instruction, Module
-from hloscope.ir.types import TupleType, Type
-from hloscope.ops.control import Fusion, Parameter
+from hloscope.hlo_parser import parse_type, print_type, read_type
+from hloscope.ir import Instruction, Module, TupleType, Type
+from hloscope.ops import Fusion, Parameter
 from hloscope.verifier.hlo.aliasing import check_aliasing
 from hloscope.verifier.hlo.likeness import same
 

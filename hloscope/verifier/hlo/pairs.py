@@ -6,13 +6,22 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from hloscope.errors import Diagnostic
-from hloscope.hlo_parser.types import print_type
-from hloscope.ir.graph import Computation, Instruction
-from hloscope.ir.types import TupleType, Type
-from hloscope.ir.views import users
-from hloscope.ops.collectives import AllGather, AllReduce, CollectivePermute
-from hloscope.ops.control import AsyncDone, AsyncStart, AsyncUpdate, CopyDone, CopyStart
-from hloscope.ops.transfers import Recv, RecvDone, Send, SendDone
+from hloscope.hlo_parser import print_type
+from hloscope.ir import Computation, Instruction, TupleType, Type, users
+from hloscope.ops import (
+    AllGather,
+    AllReduce,
+    AsyncDone,
+    AsyncStart,
+    AsyncUpdate,
+    CollectivePermute,
+    CopyDone,
+    CopyStart,
+    Recv,
+    RecvDone,
+    Send,
+    SendDone,
+)
 from hloscope.verifier.hlo.likeness import like, same
 from hloscope.verifier.hlo.types import opcode
 

@@ -11,19 +11,38 @@ from math import prod
 from typing import Any, Final
 
 from hloscope.errors import HloscopeError, UnsupportedError, VerifyError
-from hloscope.hlo_parser.types import parse_type, print_type
-from hloscope.ir.graph import Instruction
-from hloscope.ir.op import Op
-from hloscope.ir.types import ELEMENT_TYPES, BufferType, TensorType, TokenType, TupleType, Type
-from hloscope.ops.contraction import DotGeneral
-from hloscope.ops.control import AsyncDone, AsyncUpdate, Case, CustomCall
-from hloscope.ops.convolution import Convolution
-from hloscope.ops.declared import check_declared_sizes
-from hloscope.ops.dynamic import DynamicReshape
-from hloscope.ops.random import Rng, RngBitGenerator
-from hloscope.ops.reduction import TopK
-from hloscope.ops.shape import Bitcast, BitcastConvert, BroadcastInDim, Constant, Iota
-from hloscope.ops.transfers import Infeed, Outfeed, Recv
+from hloscope.hlo_parser import parse_type, print_type
+from hloscope.ir import (
+    ELEMENT_TYPES,
+    BufferType,
+    Instruction,
+    Op,
+    TensorType,
+    TokenType,
+    TupleType,
+    Type,
+)
+from hloscope.ops import (
+    AsyncDone,
+    AsyncUpdate,
+    Bitcast,
+    BitcastConvert,
+    BroadcastInDim,
+    Case,
+    Constant,
+    Convolution,
+    CustomCall,
+    DotGeneral,
+    DynamicReshape,
+    Infeed,
+    Iota,
+    Outfeed,
+    Recv,
+    Rng,
+    RngBitGenerator,
+    TopK,
+    check_declared_sizes,
+)
 from hloscope.verifier.hlo.collectives import COLLECTIVES
 from hloscope.verifier.hlo.likeness import same
 

@@ -6,34 +6,38 @@ from collections.abc import Iterator
 from typing import Final
 
 from hloscope.errors import Diagnostic, Name, UnsupportedError, VerifyError
-from hloscope.hlo_parser.signatures import PAIRED, signature
-from hloscope.hlo_parser.spelling import template
-from hloscope.hlo_parser.types import print_type, spell
-from hloscope.ir.graph import Instruction
-from hloscope.ir.op import IncompatibleTypesError, Op
-from hloscope.ir.types import TensorType, TupleType, Type
-from hloscope.ops.collectives import is_in_place
-from hloscope.ops.contraction import Dot, DotGeneral, RaggedDot, ScaledDot
-from hloscope.ops.control import (
+from hloscope.hlo_parser import PAIRED, print_type, signature, spell, template
+from hloscope.ir import IncompatibleTypesError, Instruction, Op, TensorType, TupleType, Type
+from hloscope.ops import (
+    ELEMENTWISE,
     AddDependency,
     AsyncStart,
     Call,
     Case,
+    Convolution,
     CopyDone,
     CopyStart,
     Domain,
+    Dot,
+    DotGeneral,
+    DynamicUpdateSlice,
     Fusion,
+    Gather,
     GetTupleElement,
     OptimizationBarrier,
+    RaggedDot,
+    RecvDone,
+    ScaledDot,
+    Scatter,
+    Send,
+    SendDone,
     Tuple,
     While,
+    bare,
+    is_in_place,
+    leaves,
+    packed,
 )
-from hloscope.ops.convolution import Convolution
-from hloscope.ops.elementwise import ELEMENTWISE
-from hloscope.ops.gather_scatter import Gather, Scatter
-from hloscope.ops.infer_util import bare, leaves, packed
-from hloscope.ops.slicing import DynamicUpdateSlice
-from hloscope.ops.transfers import RecvDone, Send, SendDone
 from hloscope.verifier.hlo.elements import check_elements, in_precision_of_body
 from hloscope.verifier.hlo.likeness import alike, bounds_of, is_placed, like, placed
 from hloscope.verifier.hlo.rules import OWN_RULES, check_features

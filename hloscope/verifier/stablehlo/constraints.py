@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Final, TypeAlias
 
-from hloscope.ir.types import (
+from hloscope.ir import (
     BufferType,
     ElementType,
     FunctionType,
@@ -23,7 +23,8 @@ from hloscope.ir.types import (
     Type,
     UnrankedTensorType,
 )
-from hloscope.mlir.attributes import (
+from hloscope.mlir import (
+    TUPLES,
     ArrayAttr,
     Attribute,
     BoolAttr,
@@ -40,7 +41,6 @@ from hloscope.mlir.attributes import (
     UnitAttr,
     VerbatimAttr,
 )
-from hloscope.mlir.definition import TUPLES
 
 Predicate: TypeAlias = Callable[[Type], bool]
 

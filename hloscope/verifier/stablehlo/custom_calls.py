@@ -8,20 +8,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from hloscope.ir.types import BufferType, Dims, TensorType, TupleType, Type, UnrankedTensorType
-from hloscope.mlir.attributes import (
+from hloscope.ir import BufferType, Dims, TensorType, TupleType, Type, UnrankedTensorType
+from hloscope.mlir import (
     ArrayAttr,
     Attribute,
     DenseAttr,
     DictAttr,
     IntegerAttr,
+    Operation,
     StringAttr,
     StructAttr,
+    attribute_text,
+    to_array,
+    type_text,
 )
-from hloscope.mlir.ir import Operation
-from hloscope.mlir.literals import to_array
-from hloscope.mlir.text.attribute_text import attribute_text
-from hloscope.mlir.types import type_text
 from hloscope.verifier.stablehlo.traits import refuse
 
 _VERSIONS: Final = (

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from hloscope.errors import Diagnostic
-from hloscope.mlir.ir import Block, Operation, Region, Value
+from hloscope.mlir import Block, Operation, Region, Value
 
 
 class Dominance:

@@ -11,13 +11,19 @@ from functools import cache
 from operator import attrgetter
 from typing import Final
 
-from hloscope.dialects.registry import DEFINITIONS
+from hloscope.dialects import DEFINITIONS
 from hloscope.errors import VerifyError
-from hloscope.ir.types import TensorType, Type
-from hloscope.mlir.attributes import Attribute, DenseArrayAttr
-from hloscope.mlir.definition import AttributeSlot, Definition, RegionSlot, Slot
-from hloscope.mlir.ir import Operation
-from hloscope.mlir.types import type_text
+from hloscope.ir import TensorType, Type
+from hloscope.mlir import (
+    Attribute,
+    AttributeSlot,
+    Definition,
+    DenseArrayAttr,
+    Operation,
+    RegionSlot,
+    Slot,
+    type_text,
+)
 from hloscope.source import Span
 from hloscope.verifier.stablehlo.constraints import attribute_fits, type_fits
 from hloscope.verifier.stablehlo.traits import TRAITS, element_of, refuse

@@ -10,11 +10,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from hloscope.errors import VerifyError
-from hloscope.ir.op import InferenceError
-from hloscope.ir.types import FunctionType, TensorType, UnrankedTensorType
-from hloscope.mlir.attributes import ArrayAttr, DenseAttr, SymbolAttr
-from hloscope.mlir.ir import Operation
-from hloscope.mlir.types import type_text
+from hloscope.ir import FunctionType, InferenceError, TensorType, UnrankedTensorType
+from hloscope.mlir import ArrayAttr, DenseAttr, Operation, SymbolAttr, type_text
 from hloscope.verifier.stablehlo.symbols import Symbols
 from hloscope.verifier.stablehlo.traits import refuse
 

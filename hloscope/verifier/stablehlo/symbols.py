@@ -10,21 +10,21 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from hloscope.dialects.registry import DEFINITIONS
+from hloscope.dialects import DEFINITIONS
 from hloscope.errors import Diagnostic, VerifyError
-from hloscope.ir.types import FunctionType
+from hloscope.ir import FunctionType
 from hloscope.lazy import pattern
-from hloscope.mlir.attributes import (
+from hloscope.mlir import (
     ArrayAttr,
     Attribute,
+    Operation,
     StringAttr,
     StructAttr,
     SymbolAttr,
     TypeAttr,
     VerbatimAttr,
+    type_text,
 )
-from hloscope.mlir.ir import Operation
-from hloscope.mlir.types import type_text
 from hloscope.verifier.stablehlo.traits import refuse
 
 _TABLES: Final = frozenset({"builtin.module"})

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hloscope.dialects.registry import DIALECTS
+from hloscope.dialects import DIALECTS
 from hloscope.errors import Diagnostic, ParseError
-from hloscope.mlir.text.parser import parse_mlir
+from hloscope.mlir import parse_mlir
 from hloscope.verifier.stablehlo.walk import verify_mlir
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from hloscope.errors import VerifyError
-from hloscope.ir.types import (
+from hloscope.ir import (
     BufferType,
     ElementType,
     QuantizedType,
@@ -19,7 +19,7 @@ from hloscope.ir.types import (
     compatible,
     compatible_elements,
 )
-from hloscope.mlir.ir import Operation
+from hloscope.mlir import Operation
 
 
 def refuse(operation: Operation, message: str, rule: str = "") -> VerifyError:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from hloscope.dialects.registry import DEFINITIONS
+from hloscope.dialects import DEFINITIONS
 from hloscope.errors import HloscopeError, UnsupportedError, VerifyError
-from hloscope.ir.op import IncompatibleTypesError, InferenceError, Op, Signature
-from hloscope.ir.types import KnownTensor, TensorType, Type
-from hloscope.mlir.attributes import DenseAttr
-from hloscope.mlir.ir import Operation, Region, Value
-from hloscope.mlir.literals import to_array
-from hloscope.mlir.types import spell, types_text
-from hloscope.stablehlo.op_making import OpMaker
+from hloscope.ir import (
+    IncompatibleTypesError,
+    InferenceError,
+    KnownTensor,
+    Op,
+    Signature,
+    TensorType,
+    Type,
+)
+from hloscope.mlir import DenseAttr, Operation, Region, Value, spell, to_array, types_text
+from hloscope.stablehlo import OpMaker
 
 TYPED: Final = frozenset({"stablehlo", "chlo", "sdy"})
 """Dialects whose ops have classes."""

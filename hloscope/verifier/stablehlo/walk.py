@@ -12,10 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from hloscope.dialects.registry import DEFINITIONS
+from hloscope.dialects import DEFINITIONS
 from hloscope.errors import Diagnostic, VerifyError
-from hloscope.mlir.ir import Block, Operation, Region
-from hloscope.mlir.text.parser_ops import NAME_SCOPES
+from hloscope.mlir import NAME_SCOPES, Block, Operation, Region
 from hloscope.verifier.stablehlo.custom_calls import check_custom_call
 from hloscope.verifier.stablehlo.dominance import undominated
 from hloscope.verifier.stablehlo.invariants import check_definition

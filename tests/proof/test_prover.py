@@ -13,7 +13,7 @@ from hloscope.affine import Dim, Interval, Range
 from hloscope.api import Indexing
 from hloscope.fusion import pool
 from hloscope.indexing import Access, IndexingMap, Precision, Variable
-from hloscope.proof import Outcome, Verifier
+from hloscope.proof import Outcome, Prover
 from hloscope.proof.question import Question
 from hloscope.simplifier.isl_relations import UndecidedError
 from tests.large import diamonds
@@ -85,7 +85,7 @@ def root(text: str) -> hloscope.InstructionView:
 )
 def test_answers_are_right(text: str, order: str) -> None:
     flags = {"physical": order == "physical", "linear": order == "linear"}
-    checks = root(text).indexing(**flags).verify().checks
+    checks = root(text).indexing(**flags).prove().checks
     assert {check.outcome for check in checks} <= {Outcome.PROVED, Outcome.SAMPLED}
 
 
@@ -93,21 +93,21 @@ def test_answers_are_right(text: str, order: str) -> None:
 def test_answers_the_other_way_are_right(text: str) -> None:
     view = root(text)
     for operand in range(len(view.operands)):
-        for check in view.indexing_from(operand).verify().checks:
+        for check in view.indexing_from(operand).prove().checks:
             assert check.outcome in (Outcome.PROVED, Outcome.SAMPLED), str(check)
 
 
 def test_a_proof_says_by_what_it_is_one() -> None:
-    assert str(root(WINDOW).indexing().verify().checks[0]) == "isl; enumerated 3"
-    assert root(SLICE).indexing().verify().checks[0].by == ("isl", "sampled 18, seed 0")
-    by_samples = root(GATHER).indexing().verify(seed=3).checks[0]
+    assert str(root(WINDOW).indexing().prove().checks[0]) == "isl; enumerated 3"
+    assert root(SLICE).indexing().prove().checks[0].by == ("isl", "sampled 18, seed 0")
+    by_samples = root(GATHER).indexing().prove(seed=3).checks[0]
     assert by_samples.outcome is Outcome.SAMPLED
     assert by_samples.by == ("sampled 28, seed 3",)
     assert "indices that run" in by_samples.reason
 
 
 def test_known_values_are_computed_not_drawn() -> None:
-    check = root(FOLDED).indexing().verify().checks[0]
+    check = root(FOLDED).indexing().prove().checks[0]
     assert (check.outcome, check.by) == (Outcome.PROVED, ("enumerated 4",))
 
 
@@ -154,16 +154,16 @@ def test_wrong_maps_are_refuted(text: str, way: str, monkeypatch: pytest.MonkeyP
     found = root(text).indexing()
     right = found.operands[0].accesses[0]
     assert right.map is not None
-    assert not changed(found, (right,)).verify().checks[0].is_refuted
+    assert not changed(found, (right,)).prove().checks[0].is_refuted
     for name, m in wrong_maps(right.map).items():
-        check = changed(found, (replace(right, map=m),)).verify().checks[0]
+        check = changed(found, (replace(right, map=m),)).prove().checks[0]
         assert check.is_refuted, name
         example = check.counter_example
         assert example is not None
         if not m.runtime:
             pairs = m.points(example.dims)
             assert (example.results in pairs) == (example.only_in == 0)
-    assert changed(found, ()).verify().checks[0].is_refuted
+    assert changed(found, ()).prove().checks[0].is_refuted
 
 
 def test_wrong_maps_the_other_way_are_refuted() -> None:
@@ -171,57 +171,57 @@ def test_wrong_maps_the_other_way_are_refuted() -> None:
     right = found.operands[0].accesses[0]
     assert right.map is not None
     for name, m in wrong_maps(right.map).items():
-        assert changed(found, (replace(right, map=m),)).verify().checks[0].is_refuted, name
+        assert changed(found, (replace(right, map=m),)).prove().checks[0].is_refuted, name
 
 
 def test_a_superset_may_be_larger_but_not_smaller() -> None:
     found = root(WINDOW).indexing()
     whole = IndexingMap.of_sizes((3,), (12, 10), [Range(0), Range(1)])
     over = Access(whole, Precision.OVER, "said so")
-    check = changed(found, (over,)).verify().checks[0]
+    check = changed(found, (over,)).prove().checks[0]
     assert (check.outcome, check.superset) == (Outcome.PROVED, True)
     assert "contained" in str(check)
-    assert changed(found, (Access(whole),)).verify().checks[0].is_refuted
+    assert changed(found, (Access(whole),)).prove().checks[0].is_refuted
     smaller = replace(over, map=whole.bounded([3], [11, 10]))
-    assert changed(found, (smaller,)).verify().checks[0].is_refuted
+    assert changed(found, (smaller,)).prove().checks[0].is_refuted
 
 
 def test_what_is_unknown_claims_nothing() -> None:
-    found = changed(root(WINDOW).indexing(), (Access.unknown("who knows"),)).verify()
+    found = changed(root(WINDOW).indexing(), (Access.unknown("who knows"),)).prove()
     assert found.checks[0].outcome is Outcome.UNCLAIMED
     assert str(found.checks[0]) == "nothing is claimed"
 
 
 def test_loops_are_undecided_with_the_reason() -> None:
-    check = root(LOOP).indexing(1).verify().checks[0]
+    check = root(LOOP).indexing(1).prove().checks[0]
     assert check.outcome is Outcome.UNDECIDED
     assert "loop" in check.reason
 
 
 def test_a_small_budget_leaves_isl_undecided() -> None:
-    found = root(WINDOW).indexing().verify(verifier=Verifier(budget=10))
+    found = root(WINDOW).indexing().prove(prover=Prover(budget=10))
     assert found.checks[0].by == ("enumerated 3",)
     assert "10 steps" in found.checks[0].reason
 
 
 def test_equal_questions_are_answered_once(monkeypatch: pytest.MonkeyPatch) -> None:
     view = root(WINDOW)
-    verifier = Verifier()
-    first = view.indexing().verify(verifier=verifier).checks
-    monkeypatch.setattr(Verifier, "_truth", None)
-    assert view.indexing().verify(verifier=verifier).checks == first
+    prover = Prover()
+    first = view.indexing().prove(prover=prover).checks
+    monkeypatch.setattr(Prover, "_truth", None)
+    assert view.indexing().prove(prover=prover).checks == first
 
 
 def test_equal_maps_of_different_constants_are_different_questions() -> None:
     text = """
     ENTRY e {{ p = f32[8] parameter(0) i = s32[] constant({i})
       ROOT d = f32[2] dynamic-slice(p, i), dynamic_slice_sizes={{2}} }}"""
-    verifier = Verifier()
+    prover = Prover()
     right = root(text.format(i=3)).indexing()
-    assert right.verify(verifier=verifier).checks[0].outcome is Outcome.PROVED
+    assert right.prove(prover=prover).checks[0].outcome is Outcome.PROVED
     other = root(text.format(i=4)).indexing()
     wrong = changed(other, right.operands[0].accesses)
-    assert wrong.verify(verifier=verifier).checks[0].is_refuted
+    assert wrong.prove(prover=prover).checks[0].is_refuted
 
 
 def test_a_wrong_composition_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,7 +233,7 @@ def test_a_wrong_composition_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool, "_composed", compose)
     found = root(WINDOW).indexing()
     monkeypatch.undo()
-    assert found.verify().checks[0].is_refuted
+    assert found.prove().checks[0].is_refuted
 
 
 def test_no_answer_about_a_real_fusion_is_refuted(shared: Path, full: bool) -> None:
@@ -241,12 +241,12 @@ def test_no_answer_about_a_real_fusion_is_refuted(shared: Path, full: bool) -> N
     small = [file for file in files if file.stat().st_size < 100_000]
     outcomes: Counter[Outcome] = Counter()
     for file in files if full else small[::12]:
-        verifier = Verifier()
+        prover = Prover()
         for view in hloscope.read(file).fusions():
             answers = [view.indexing(None)]
             answers += [view.indexing_from(k) for k in range(len(view.operands)) if full]
             for answer in answers:
-                for check in answer.verify(verifier=verifier).checks:
+                for check in answer.prove(prover=prover).checks:
                     assert not check.is_refuted, f"{file.name}: {view.name}: {check}"
                     outcomes[check.outcome] += 1
     assert outcomes[Outcome.PROVED] >= 0.9 * outcomes.total() > 0
@@ -263,9 +263,9 @@ def test_long_chains_of_integer_arithmetic_are_one_question(
         return at_points(self, **options)
 
     monkeypatch.setattr(Question, "at_points", counted)
-    verifier = Verifier()
+    prover = Prover()
     for view in hloscope.read(diamonds(100)):
         if view.ir.operands:
-            (*checks,) = view.indexing().verify(verifier=verifier).checks
+            (*checks,) = view.indexing().prove(prover=prover).checks
             assert {check.outcome for check in checks} == {Outcome.PROVED}
     assert len(asked) == 2

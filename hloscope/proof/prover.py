@@ -10,12 +10,10 @@ from time import perf_counter
 from typing import Any, Final
 
 from hloscope.errors import UnsupportedError
-from hloscope.fusion.analysis import Convention
-from hloscope.fusion.blueprint import Blueprints
+from hloscope.fusion import Blueprints, Convention
 from hloscope.indexing import Accesses
-from hloscope.ir.graph import Computation, Instruction
-from hloscope.ir.views import captured
-from hloscope.ops.elementwise import Elementwise
+from hloscope.ir import Computation, Instruction, captured
+from hloscope.ops import Elementwise
 from hloscope.proof.allowance import SECONDS, SECONDS_ALL, SECONDS_MORE, Allowance, Purse
 from hloscope.proof.bodies import StepsThroughBodies
 from hloscope.proof.check import Check, Executed, Outcome
@@ -25,14 +23,14 @@ from hloscope.proof.involved import integers_before
 from hloscope.proof.isolated import NO_TIME, Isolated
 from hloscope.proof.question import Looked, Order, Question
 from hloscope.proof.truth import Truth
-from hloscope.simplifier.isl import CounterExample
-from hloscope.simplifier.isl_relations import UndecidedError, context
+from hloscope.simplifier import CounterExample, UndecidedError
+from hloscope.simplifier.isl_relations import context
 
 BUDGET: Final = 200_000
 """Steps of isl for the walk from an output, and again for each operand; a second or two."""
 
 
-class Verifier:
+class Prover:
     """Checks answers about one program; remembers what was reached.
 
     Attributes:
