@@ -159,6 +159,13 @@ REFUSED = [
         "",
         "operand rank (2) and strides size (of rank 0)",
     ),
+    Refused(
+        RealDynamicSlice(),
+        "f32[2,3]; s64[2]; s64[2]; s64[2]",
+        "f32[?]",
+        "",
+        "has mismatched ranks of operand (2) and result (1)",
+    ),
 ]
 
 ACCEPTED = [

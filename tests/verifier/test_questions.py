@@ -309,6 +309,9 @@ OPEN = {
     "sizes of a tuple's parts": "func.func @main(%a: tensor<?x?xf32>) -> tuple<tensor<4x3xf32>> {"
     ' %r = "stablehlo.tuple"(%a) : (tensor<?x?xf32>) -> tuple<tensor<4x3xf32>>'
     " return %r : tuple<tensor<4x3xf32>> }",
+    "complex numbers of real ones": "func.func @main(%p: tensor<3xi1>, %a: tensor<3xf32>) ->"
+    ' tensor<3xcomplex<f32>> { %r = "chlo.broadcast_select"(%p, %a, %a) : (tensor<3xi1>,'
+    " tensor<3xf32>, tensor<3xf32>) -> tensor<3xcomplex<f32>> return %r : tensor<3xcomplex<f32>> }",
     "complex numbers of rows": "func.func @main(%a: tensor<4x3xf32>, %i: tensor<2xcomplex<f64>>) ->"
     ' tensor<2x3xf32> { %r = "stablehlo.torch_index_select"(%a, %i) <{dim = 0 : i64, batch_dims ='
     " 0 : i64}> : (tensor<4x3xf32>, tensor<2xcomplex<f64>>) -> tensor<2x3xf32>"
