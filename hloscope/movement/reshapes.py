@@ -1,0 +1,106 @@
+"""A reshape as the smallest reshapes side by side, each of one kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from functools import lru_cache
+from math import prod
+
+from hloscope.indexing import minimal_groups
+from hloscope.ir import Dims
+from hloscope.lazy import dataclass
+
+
+class ReshapeCategory(StrEnum):
+    """What a reshape does to the dimensions that are not of size 1; named as XLA names it."""
+
+    IDENTITY = "Identity"
+    INCREASE_RANK = "IncreaseRank"
+    """Only dimensions of size 1 are added."""
+    DECREASE_RANK = "DecreaseRank"
+    """Only dimensions of size 1 are removed."""
+    EXPAND = "ExpandShape"
+    """One dimension becomes several."""
+    COLLAPSE = "CollapseShape"
+    """Several dimensions become one."""
+    GENERIC = "Generic"
+    """Several dimensions become several others."""
+
+
+@dataclass(frozen=True, slots=True)
+class MinimalReshape:
+    """A run of dimensions that becomes another run, by itself.
+
+    Attributes:
+        source: The dimensions that are reshaped; empty only for those of size 1 from nowhere.
+        target: The dimensions they become.
+        category: What happens to them.
+    """
+
+    source: range
+    target: range
+    category: ReshapeCategory
+
+
+def minimal_reshapes(source: Sequence[int], target: Sequence[int]) -> tuple[MinimalReshape, ...]:
+    """The smallest reshapes that side by side are the reshape from `source` to `target`.
+
+    Together they take every dimension once, in order, and each keeps its number of elements.
+    Where there are no elements, shapes that differ are one reshape: no run is better than another.
+
+    Args:
+        source: Sizes before.
+        target: Sizes after.
+
+    Raises:
+        ValueError: A size is negative, or the numbers of elements differ.
+
+    Source: XLA `GetMinimalReshapes`.
+
+    >>> for group in minimal_reshapes((2, 4, 8, 1), (8, 4, 2)):
+    ...     print(group.category, [*group.source], [*group.target])
+    CollapseShape [0, 1] [0]
+    ExpandShape [2, 3] [1, 2]
+    """
+    here, there = tuple(source), tuple(target)
+    for size in (*here, *there):
+        if size < 0:
+            raise ValueError(f"a dimension has size {size}")
+    if prod(here) != prod(there):
+        raise ValueError(f"{list(here)} has {prod(here)} elements, {list(there)} has {prod(there)}")
+    return _minimal_reshapes(here, there)
+
+
+@lru_cache(maxsize=1 << 12)
+def _minimal_reshapes(here: Dims, there: Dims) -> tuple[MinimalReshape, ...]:
+    return tuple(
+        MinimalReshape(
+            from_, to, _category(here[from_.start : from_.stop], there[to.start : to.stop])
+        )
+        for from_, to in _runs(here, there)
+    )
+
+
+def _runs(here: Dims, there: Dims) -> Iterator[tuple[range, range]]:
+    if here == there:
+        yield from ((range(k, k + 1), range(k, k + 1)) for k in range(len(here)))
+    elif 0 in here:
+        yield range(len(here)), range(len(there))
+    else:
+        for from_, to in minimal_groups(here, there):
+            yield range(from_.start, from_.stop), range(to.start, to.stop)
+
+
+def _category(here: Dims, there: Dims) -> ReshapeCategory:
+    few, many = ([size for size in sizes if size != 1] for sizes in (here, there))
+    if few == many:
+        if len(here) == len(there):
+            return ReshapeCategory.IDENTITY
+        grows = len(here) < len(there)
+        return ReshapeCategory.INCREASE_RANK if grows else ReshapeCategory.DECREASE_RANK
+    if len(few) == 1:
+        return ReshapeCategory.EXPAND
+    if len(many) == 1:
+        return ReshapeCategory.COLLAPSE
+    return ReshapeCategory.GENERIC
