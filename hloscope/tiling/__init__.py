@@ -1,0 +1,24 @@
+"""Tiles: which part of every tensor a tile of the output needs, symbolically and exactly."""
+
+from typing import TYPE_CHECKING
+
+from hloscope.doors import door
+
+if TYPE_CHECKING:
+    from hloscope.tiling.constraints import (
+        Clause as Clause,
+        ConstraintExpression as ConstraintExpression,
+        Divides as Divides,
+        OneSign as OneSign,
+        Run as Run,
+        TileConstraints as TileConstraints,
+        Within as Within,
+    )
+    from hloscope.tiling.symbolic import (
+        Refusal as Refusal,
+        SymbolicTile as SymbolicTile,
+        symbolic_tile as symbolic_tile,
+    )
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = door(__name__)

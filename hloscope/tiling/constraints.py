@@ -1,0 +1,389 @@
+"""What tile sizes must fulfil: clauses that are checked directly, and XLA's normal form of them.
+
+A symbolic tile asks that several clauses hold together.  The most frequent one, that the sizes of
+a collapsed run of dimensions read `1* any? full* 1*`, stands for `n (n + 1) / 2` conjunctions; of
+ten reshapes of rank 16 the product of these has more members than any memory.  So clauses are kept
+and checked as they are, and `expand` writes them out as XLA does where somebody wants to read that.
+
+>>> from hloscope.affine import Dim
+>>> run = Run((Dim(0), Dim(1)), (4, 8))
+>>> run.holds((2, 8)), run.holds((2, 4)), run.holds((1, 4))
+(True, False, True)
+>>> print(TileConstraints.of(run).expand())
+d0 in [1, 1] || d1 in [1, 1] || d1 in [8, 8]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, product
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
+
+from hloscope.affine import Const, Dim, Expr, Interval, Var, evaluate_array, mod, safe_evaluate
+from hloscope.errors import UnsupportedError
+from hloscope.lazy import dataclass, lazy
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    np = lazy("numpy")
+
+ONE: Final = Interval(1, 1)
+_ZERO: Final = Interval(0, 0)
+MAX_EXPANDED: Final = 20_000
+"""So many conjunctions are written out; of more, only the clauses can be shown."""
+_TRIED: Final = 20_000
+"""So many choices of alternatives are tried before constraints count as satisfiable."""
+
+Sizes: TypeAlias = "Sequence[int] | NDArray[np.int64]"
+Conjunction: TypeAlias = "tuple[Within, ...]"
+
+
+def _value(e: Expr, sizes: Sequence[int]) -> int | None:
+    """The value at tile sizes; `None` where a division by zero leaves none."""
+    return safe_evaluate(e, {Dim(i): int(size) for i, size in enumerate(sizes)})
+
+
+def values(e: Expr, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The values at many tilings, one in each row."""
+    at: dict[Var, NDArray[np.int64]] = {Dim(i): sizes[:, i] for i in range(sizes.shape[1])}
+    if isinstance(e, Const) or not at:
+        return np.full(len(sizes), e.value if isinstance(e, Const) else 0, dtype=np.int64)
+    return evaluate_array(e, at)
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """`expr in interval`, where `d_i` is the tile size of parameter `i`."""
+
+    expr: Expr
+    interval: Interval
+
+    def __str__(self) -> str:
+        return f"{self.expr} in {self.interval}"
+
+    def holds(self, sizes: Sequence[int]) -> bool:
+        """Does it hold for these tile sizes?"""
+        value = _value(self.expr, sizes)
+        return value is not None and value in self.interval
+
+    def holds_array(self, sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """For which of many tilings, one in each row, does it hold?"""
+        found = values(self.expr, sizes)
+        return (found >= self.interval.lo) & (found <= self.interval.hi)
+
+    def alternatives(self) -> Iterator[Conjunction]:
+        """The conjunctions, one of which must hold, as XLA builds them."""
+        yield (self,)
+
+
+@dataclass(frozen=True, slots=True)
+class Divides:
+    """The size divides a number or is a multiple of it: tiles of `size` fit blocks of `number`."""
+
+    size: Expr
+    number: int
+
+    def __str__(self) -> str:
+        return " || ".join(str(a) for (a,) in self.alternatives())
+
+    def holds(self, sizes: Sequence[int]) -> bool:
+        """Does it hold for these tile sizes?"""
+        size = _value(self.size, sizes)
+        return bool(size) and (self.number % size == 0 or size % self.number == 0)  # type: ignore[operator]  # not None
+
+    def holds_array(self, sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """For which of many tilings, one in each row, does it hold?"""
+        size = values(self.size, sizes)
+        some = np.maximum(size, 1)
+        fits = (self.number % some == 0) | (some % self.number == 0)
+        found: NDArray[np.bool_] = (size > 0) & fits
+        return found
+
+    def alternatives(self) -> Iterator[tuple[Within]]:
+        """The conjunctions, one of which must hold, as XLA builds them."""
+        yield (Within(mod(self.number, self.size), _ZERO),)
+        yield (Within(mod(self.size, self.number), _ZERO),)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Sizes, major to minor, that read `1* any? full* 1*`: then a collapsed tile has one stride.
+
+    Attributes:
+        sizes: Constants or single tile sizes.
+        full: What each of them is when its dimension is taken whole.
+    """
+
+    sizes: tuple[Expr, ...]
+    full: tuple[int, ...]
+
+    def __str__(self) -> str:
+        sizes, full = (", ".join(map(str, some)) for some in (self.sizes, self.full))
+        return f"({sizes}) of ({full}) read 1* any? full* 1*"
+
+    def holds(self, sizes: Sequence[int]) -> bool:
+        """Does it hold for these tile sizes?"""
+        found = [_value(e, sizes) for e in self.sizes]
+        start = next((i for i, size in enumerate(found) if size != 1), len(found))
+        stop = start + 1
+        while stop < len(found) and found[stop] == self.full[stop]:
+            stop += 1
+        return all([size == 1 for size in found[stop:]])
+
+    def holds_array(self, sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """For which of many tilings, one in each row, does it hold?"""
+        # States of the pattern: before the first size that is not 1, among full ones, among ones.
+        before, full, ones = (np.ones(len(sizes), dtype=bool), *np.zeros((2, len(sizes)), bool))
+        for e, whole in zip(self.sizes, self.full, strict=True):
+            size = values(e, sizes)
+            one, is_full = size == 1, size == whole
+            before, full, ones = before & one, before | (full & is_full), (full | ones) & one
+        found: NDArray[np.bool_] = before | full | ones
+        return found
+
+    def alternatives(self) -> Iterator[Conjunction]:
+        """The conjunctions, one of which must hold, as XLA builds them."""
+        count = len(self.sizes)
+        for partial in range(count):
+            for last in range(partial, count):
+                needed = [ONE] * partial + [Interval.EVERYTHING]
+                needed += [Interval.point(n) for n in self.full[partial + 1 : last + 1]]
+                needed += [ONE] * (count - last - 1)
+                yield tuple(
+                    [Within(e, i) for k, (e, i) in enumerate(zip(self.sizes, needed, strict=True))
+                     if k != partial]
+                )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class OneSign:
+    """All sizes of the one group, or all of the other, are 1: strides of both signs do not mix."""
+
+    down: tuple[Expr, ...]
+    up: tuple[Expr, ...]
+
+    def __str__(self) -> str:
+        return " || ".join(" && ".join(map(str, some)) for some in self.alternatives())
+
+    def holds(self, sizes: Sequence[int]) -> bool:
+        """Does it hold for these tile sizes?"""
+        return any([all([w.holds(sizes) for w in some]) for some in self.alternatives()])
+
+    def holds_array(self, sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """For which of many tilings, one in each row, does it hold?"""
+        down, up = (
+            np.logical_and.reduce([w.holds_array(sizes) for w in some])
+            for some in self.alternatives()
+        )
+        found: NDArray[np.bool_] = down | up
+        return found
+
+    def alternatives(self) -> Iterator[Conjunction]:
+        """The conjunctions, one of which must hold."""
+        for group in (self.down, self.up):
+            yield tuple([Within(e, ONE) for e in group])
+
+
+Clause: TypeAlias = Within | Divides | Run | OneSign
+
+
+@dataclass(frozen=True, slots=True)
+class TileConstraints:
+    """Clauses that must hold together, each once, in the order in which they were found."""
+
+    clauses: tuple[Clause, ...] = ()
+
+    @classmethod
+    def of(cls, *clauses: Clause) -> TileConstraints:
+        """These clauses, without those that always hold.
+
+        >>> print(TileConstraints.of(Within(Const(1), ONE)))
+        always satisfied
+        """
+        return cls(tuple(dict.fromkeys([c for c in clauses if not _is_always(c)])))
+
+    def __and__(self, other: TileConstraints) -> TileConstraints:
+        if not other.clauses:
+            return self
+        return TileConstraints(tuple(dict.fromkeys(self.clauses + other.clauses)))
+
+    def __str__(self) -> str:
+        return "; ".join(map(str, self.clauses)) or "always satisfied"
+
+    def holds(self, sizes: Sequence[int]) -> bool:
+        """Do all clauses hold for these tile sizes?
+
+        >>> TileConstraints.of(Divides(Dim(0), 6)).holds((4,))
+        False
+        """
+        return all([clause.holds(sizes) for clause in self.clauses])
+
+    def violated(self, sizes: Sequence[int]) -> tuple[Clause, ...]:
+        """The clauses that do not hold."""
+        return tuple([clause for clause in self.clauses if not clause.holds(sizes)])
+
+    def holds_array(self, sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """For which of many tilings, one in each row, do all clauses hold?"""
+        found = np.ones(len(sizes), dtype=bool)
+        for clause in self.clauses:
+            found &= clause.holds_array(sizes)
+        return found
+
+    @property
+    def is_satisfiable(self) -> bool:
+        """May there be sizes that fulfil it, as far as XLA looks?
+
+        Expressions count as independent of each other, as they do there.
+        """
+        chosen: list[dict[Expr, Interval]] = [{}]
+        left = [_alternatives(clause) for clause in self.clauses[:1]]
+        tried = 0
+        while left:
+            some = next(left[-1], None)
+            if some is None:
+                left.pop()
+                chosen.pop()
+                continue
+            tried += 1
+            merged = _merged(chosen[-1], some)
+            if merged is None and tried <= _TRIED:
+                continue
+            if merged is None or len(left) == len(self.clauses):
+                return True
+            chosen.append(merged)
+            left.append(_alternatives(self.clauses[len(left)]))
+        return not self.clauses
+
+    def expand(self, limit: int = MAX_EXPANDED) -> ConstraintExpression:
+        """The constraint as XLA writes it, simplified.
+
+        Raises:
+            UnsupportedError: It has more than `limit` conjunctions.
+        """
+        found = ConstraintExpression.ALWAYS
+        for clause in self.clauses:
+            some = ConstraintExpression(tuple(islice(clause.alternatives(), limit + 1)))
+            some = some.simplify()
+            if len(found.conjunctions) * len(some.conjunctions) > limit:
+                raise UnsupportedError(
+                    f"the constraint has more than {limit:,} conjunctions; its clauses are: {self}"
+                )
+            found = (found & some).simplify()
+        return found
+
+
+def _is_always(clause: Clause) -> bool:
+    return any([not simple for simple in map(_simple, clause.alternatives())])
+
+
+def _simple(some: Iterable[Within]) -> dict[Expr, Interval] | None:
+    """A conjunction without what constants decide; `None` if they refute it."""
+    found: dict[Expr, Interval] = {}
+    for atom in some:
+        if isinstance(atom.expr, Const):
+            if atom.expr.value not in atom.interval:
+                return None
+            continue
+        both = found.get(atom.expr, Interval.EVERYTHING) & atom.interval
+        if both.is_empty:
+            return None
+        found[atom.expr] = both
+    return found
+
+
+def _alternatives(clause: Clause) -> Iterator[dict[Expr, Interval]]:
+    return (simple for simple in map(_simple, clause.alternatives()) if simple is not None)
+
+
+def _merged(known: dict[Expr, Interval], some: dict[Expr, Interval]) -> dict[Expr, Interval] | None:
+    merged = dict(known)
+    for e, interval in some.items():
+        both = merged.get(e, Interval.EVERYTHING) & interval
+        if both.is_empty:
+            return None
+        merged[e] = both
+    return merged
+
+
+@dataclass(frozen=True, slots=True)
+class ConstraintExpression:
+    """XLA's form of a constraint: conjunctions of `expr in [lo, hi]`, one of which must hold.
+
+    None at all is unsatisfiable, an empty one always satisfied.  `&` multiplies out and intersects
+    the intervals of equal expressions, `|` puts one behind the other.
+
+    >>> low, high = Within(Dim(0), Interval(0, 5)), Within(Dim(0), Interval(3, 9))
+    >>> print(ConstraintExpression(((low,),)) & ConstraintExpression(((high,),)))
+    d0 in [3, 5]
+
+    Source: XLA `ConstraintExpression`.
+    """
+
+    conjunctions: tuple[Conjunction, ...] = ()
+    ALWAYS: ClassVar[ConstraintExpression]
+
+    @property
+    def is_always_satisfied(self) -> bool:
+        """Does an empty conjunction say that nothing is asked?"""
+        return () in self.conjunctions
+
+    @property
+    def is_satisfiable(self) -> bool:
+        """Is any conjunction left?"""
+        return bool(self.conjunctions)
+
+    def __and__(self, other: ConstraintExpression) -> ConstraintExpression:
+        found = []
+        for mine, theirs in product(self.conjunctions, other.conjunctions):
+            merged: dict[Expr, Interval] = {}
+            for atom in mine + theirs:
+                known = merged.get(atom.expr, Interval.EVERYTHING)
+                merged[atom.expr] = known & atom.interval
+            if not any([interval.is_empty for interval in merged.values()]):
+                found.append(tuple([Within(e, interval) for e, interval in merged.items()]))
+        return ConstraintExpression(tuple(found))
+
+    def __or__(self, other: ConstraintExpression) -> ConstraintExpression:
+        if self.is_always_satisfied or other.is_always_satisfied:
+            return ConstraintExpression.ALWAYS
+        return ConstraintExpression(self.conjunctions + other.conjunctions)
+
+    def simplify(self) -> ConstraintExpression:
+        """The same without what constants decide, every atom and conjunction once, sorted."""
+        found: dict[str, Conjunction] = {}
+        for conjunction in self.conjunctions:
+            simple = _simple(conjunction)
+            if simple is None:
+                continue
+            if not simple:
+                return ConstraintExpression.ALWAYS
+            atoms = sorted([Within(e, i) for e, i in simple.items()], key=str)
+            found[" && ".join(map(str, atoms))] = tuple(atoms)
+        return ConstraintExpression(tuple([found[text] for text in sorted(found)]))
+
+    def holds(self, sizes: Sequence[int]) -> bool:
+        """Does it hold for these tile sizes?"""
+        return any([all([atom.holds(sizes) for atom in some]) for some in self.conjunctions])
+
+    def unsatisfied(self, sizes: Sequence[int]) -> str:
+        """What does not hold of each conjunction that does not, with the values found."""
+        lines = []
+        for number, conjunction in enumerate(self.conjunctions):
+            wrong = [atom for atom in conjunction if not atom.holds(sizes)]
+            if wrong:
+                lines.append(f"Unsatisfied conjunction: #{number}")
+                lines += [f"  {atom}. Value: {_value(atom.expr, sizes)}" for atom in wrong]
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        if self.is_always_satisfied:
+            return "always satisfied"
+        if not self.conjunctions:
+            return "unsatisfiable"
+        texts = [" && ".join(sorted(map(str, some))) for some in self.conjunctions]
+        return " || ".join(sorted(texts))
+
+
+ConstraintExpression.ALWAYS = ConstraintExpression(((),))

@@ -1,0 +1,343 @@
+"""Symbolic tiles: what of an operand a tile of the output needs, as functions of its sizes.
+
+The tile of the output lies at the origin and `d_i` is its *size* along parameter `i`.  Of each
+dimension of the operand it needs `offset + stride * k` for `0 <= k < size`, if the constraints on
+the sizes hold.  Where a tile really lies is the business of `hloscope.tiling.concrete`.
+
+>>> from hloscope.indexing import IndexingMap
+>>> collapse = IndexingMap.parse("(d0, d1) -> (d0 * 8 + d1), domain: d0 in [0, 3], d1 in [0, 7]")
+>>> print(symbolic_tile(collapse))
+Symbolic tile with
+  offset_map: (d0, d1) -> (0)
+  size_map: (d0, d1) -> (d0 * d1)
+  stride_map: (d0, d1) -> (((-d0 + 5) / 4 - 1) * ((-d1 + 9) / 8) * -8 - (-d1 + 9) / 8 + 1)
+  constraints: d0 in [1, 1] || d1 in [1, 1] || d1 in [8, 8]
+
+Source: XLA `SymbolicTile`, `SizeAndStrideExpression`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from hloscope.affine import (
+    ONE,
+    ZERO,
+    AffineMap,
+    Const,
+    Dim,
+    Expr,
+    FloorDiv,
+    Mod,
+    Range,
+    Runtime,
+    Sum,
+    Var,
+    product,
+    safe_evaluate,
+    substitute,
+)
+from hloscope.errors import UnsupportedError
+from hloscope.indexing import Constraint, IndexingMap, RuntimeVariable
+from hloscope.lazy import dataclass, lazy
+from hloscope.simplifier import Domain
+from hloscope.tiling.constraints import Clause, Divides, OneSign, Run, TileConstraints, values
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    np = lazy("numpy")
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why there is no tile.
+
+    Attributes:
+        reason: In words.
+        expr: The expression that has no tile, if one is to blame.
+        result: Which result of the map it is (or is part of).
+        constraint: The constraint of the map that is to blame.
+        op: The instruction at which an analysis ended, as HLO names it.
+        code: XLA's status for it.
+    """
+
+    reason: str
+    expr: Expr | None = None
+    result: int | None = None
+    constraint: Constraint | None = None
+    op: str = ""
+    code: str = "UNIMPLEMENTED"
+
+    def __str__(self) -> str:
+        at = f"`{self.op}`: " if self.op else ""
+        what = f" ({self.expr})" if self.expr is not None else ""
+        where = f" in result {self.result}" if self.result is not None else ""
+        return f"{at}{self.reason}{what}{where}"
+
+
+@dataclass(frozen=True, slots=True)
+class SymbolicTile:
+    """Offset, size and stride along each dimension of the operand, as functions of tile sizes.
+
+    Attributes:
+        bounds: Whole size of each parameter: strides are meant for tile sizes up to these.
+        offsets: Over runtime variables only.
+        sizes: How many elements, along each dimension.
+        strides: How far they are apart.
+        constraints: What XLA asks of the sizes.
+        dropped: What XLA forgets to ask: for sizes that break it the tile misses elements.
+        runtime: What the offsets' runtime variables stand for.
+    """
+
+    bounds: tuple[int, ...]
+    offsets: tuple[Expr, ...]
+    sizes: tuple[Expr, ...]
+    strides: tuple[Expr, ...]
+    constraints: TileConstraints
+    dropped: TileConstraints = TileConstraints()
+    runtime: tuple[RuntimeVariable, ...] = ()
+
+    @property
+    def rank(self) -> int:
+        """The number of dimensions of the operand."""
+        return len(self.sizes)
+
+    def sizes_at(self, sizes: Sequence[int]) -> tuple[int, ...]:
+        """The operand tile's sizes for tile sizes of the output."""
+        return tuple([_at(e, sizes) for e in self.sizes])
+
+    def strides_at(self, sizes: Sequence[int]) -> tuple[int, ...]:
+        """Its strides; sizes beyond a dimension count as the whole dimension, as in XLA.
+
+        >>> from hloscope.indexing import IndexingMap
+        >>> tile = symbolic_tile(IndexingMap.parse("(d0) -> (d0 * 3 + 1), domain: d0 in [0, 4]"))
+        >>> tile.sizes_at((8,)), tile.strides_at((8,))
+        ((8,), (3,))
+        """
+        clamped = [min(size, bound) for size, bound in zip(sizes, self.bounds, strict=True)]
+        return tuple([_at(e, clamped) for e in self.strides])
+
+    def sizes_array(self, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The operand tiles' sizes for many tilings, one in each row."""
+        if not self.sizes:
+            return np.zeros((len(sizes), 0), dtype=np.int64)
+        return np.stack([values(e, sizes) for e in self.sizes], axis=1)
+
+    def strides_array(self, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The operand tiles' strides for many tilings, one in each row."""
+        if not self.strides:
+            return np.zeros((len(sizes), 0), dtype=np.int64)
+        clamped = np.minimum(sizes, np.array(self.bounds, dtype=np.int64).reshape(1, -1))
+        return np.stack([values(e, clamped) for e in self.strides], axis=1)
+
+    def text(self, indent: str = "") -> str:
+        """The tile as XLA prints it."""
+        rows = self.rows()
+        return "".join(
+            [f"{indent}Symbolic tile with", *[f"\n{indent}  {k}: {v}" for k, v in rows.items()]]
+        )
+
+    def rows(self) -> dict[str, str]:
+        """XLA's names of the parts, and their text."""
+        symbols: dict[Var, Expr] = {Runtime(i): Range(i) for i in range(len(self.runtime))}
+        count, offsets = len(self.bounds), [substitute(e, symbols) for e in self.offsets]
+        rows = {
+            "offset_map": str(AffineMap(count, len(self.runtime), tuple(offsets))),
+            "size_map": str(AffineMap(count, 0, self.sizes)),
+            "stride_map": str(AffineMap(count, 0, self.strides)),
+        }
+        if self.runtime:
+            bounds = [f"s{i} in {v.interval}" for i, v in enumerate(self.runtime)]
+            rows["rt_vars"] = ", ".join(bounds)
+        if self.constraints.clauses:
+            rows["constraints"] = _expanded(self.constraints)
+        if self.dropped.clauses:
+            rows["dropped by XLA"] = _expanded(self.dropped)
+        return rows
+
+    def __str__(self) -> str:
+        return self.text()
+
+
+def _expanded(constraints: TileConstraints) -> str:
+    try:
+        return str(constraints.expand())
+    except UnsupportedError:
+        return str(constraints)
+
+
+def _at(e: Expr, sizes: Sequence[int]) -> int:
+    found = safe_evaluate(e, {Dim(i): int(size) for i, size in enumerate(sizes)})
+    if found is None:
+        raise ValueError(f"no value of {e} for tile sizes {tuple(sizes)}")
+    return found
+
+
+# ------------------------------------------------------------------------------- derivation
+
+
+def symbolic_tile(m: IndexingMap) -> SymbolicTile | Refusal:
+    """The tile that a map gives, or why it gives none.
+
+    Args:
+        m: From the elements of the output to those of the operand.
+
+    >>> from hloscope.indexing import IndexingMap
+    >>> print(symbolic_tile(IndexingMap.parse("(d0) -> ((d0 * 5) / 6), domain: d0 in [0, 4]")))
+    a quotient of something else than one dimension ((d0 * 5) / 6) in result 0
+    """
+    if m.is_undefined:
+        return Refusal("the map is undefined")
+    m = m.simplify(replace_points=False)
+    if m.is_known_empty:
+        return Refusal("nothing of the operand is read: the domain is empty")
+    for e, interval in m.constraints:
+        if interval.lo != 0 or e not in m.results:
+            reason = f"the constraint {e} in {interval} does not cut a result at its high end"
+            return Refusal(reason, constraint=(e, interval))
+    domain = Domain(m.box, m.constraints)
+    origin: dict[Var, Expr] = dict.fromkeys(map(Dim, range(len(m.dims))), ZERO)
+    origin |= dict.fromkeys(map(Range, range(len(m.ranges))), ZERO)
+    offsets, parts = [], []
+    for number, e in enumerate(m.results):
+        offset = domain.simplify(substitute(e, origin))
+        part = _part(domain.simplify(e - offset), m)
+        if isinstance(part, Refusal):
+            return Refusal(part.reason, part.expr, number)
+        offsets.append(offset)
+        parts.append(part)
+    return SymbolicTile(
+        tuple([v.interval.hi + 1 for v in m.dims]),
+        tuple(offsets),
+        tuple([part.size for part in parts]),
+        tuple([part.stride for part in parts]),
+        TileConstraints.of(*[c for part in parts for c in part.clauses]),
+        TileConstraints.of(*[c for part in parts for c in part.dropped]),
+        m.runtime,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Size and stride of one result."""
+
+    size: Expr
+    stride: Expr
+    clauses: tuple[Clause, ...] = ()
+    dropped: tuple[Clause, ...] = ()
+
+
+_Found: TypeAlias = _Part | Refusal
+
+
+def _part(e: Expr, m: IndexingMap) -> _Found:
+    """Size and stride of an expression that is 0 at the origin, by its structure."""
+    if isinstance(e, Sum) and (len(e.terms) > 1 or e.const):
+        return _of_sum(e, m)
+    term, factor = e.terms[0] if isinstance(e, Sum) else (e, 1)
+    kind: type = type(term)
+    form = _FORMS.get(kind)
+    if form is None:
+        return Refusal(f"no tile of {_NAMES.get(kind, 'this expression')}", e)
+    part = form(term, m)
+    if factor == 1 or isinstance(part, Refusal):
+        return part
+    # XLA copies size and stride of what is multiplied, and not what they ask for.
+    return _Part(part.size, part.stride * factor, (), part.clauses + part.dropped)
+
+
+def _of_const(e: Expr, _: IndexingMap) -> _Found:
+    return _Part(ONE, ZERO)
+
+
+def _of_dim(e: Expr, _: IndexingMap) -> _Found:
+    return _Part(e, ONE)
+
+
+def _of_range(e: Expr, m: IndexingMap) -> _Found:
+    assert isinstance(e, Range)
+    interval = m.ranges[e.index].interval
+    if interval.lo != 0:
+        return Refusal(f"a range variable that does not begin at 0 but runs over {interval}", e)
+    return _Part(Const(interval.hi + 1), ONE)
+
+
+def _of_floordiv(e: Expr, _: IndexingMap) -> _Found:
+    assert isinstance(e, FloorDiv)
+    if not isinstance(e.den, Const) or e.den.value <= 0:
+        return Refusal("a quotient whose divisor is no positive constant", e)
+    if not isinstance(e.num, Dim):
+        return Refusal("a quotient of something else than one dimension", e)
+    return _Part((e.num + (e.den.value - 1)) // e.den, ONE)
+
+
+def _of_mod(e: Expr, m: IndexingMap) -> _Found:
+    assert isinstance(e, Mod)
+    if not isinstance(e.den, Const) or e.den.value <= 0:
+        return Refusal("a remainder whose divisor is no positive constant", e)
+    size: Expr = e.num
+    if isinstance(e.num, FloorDiv):
+        inner = _of_floordiv(e.num, m)
+        size = inner.size if isinstance(inner, _Part) else e.num
+    if not isinstance(e.num, Dim) and size is e.num:
+        return Refusal("a remainder of something else than one dimension or a quotient of it", e)
+    block = e.den.value
+    return _Part(size - ((size - 1) // block) * block, ONE, (Divides(size, block),))
+
+
+_FORMS: Final[dict[type, Callable[[Expr, IndexingMap], _Found]]] = {
+    Const: _of_const,
+    Dim: _of_dim,
+    Range: _of_range,
+    FloorDiv: _of_floordiv,
+    Mod: _of_mod,
+}
+_NAMES: Final[dict[type, str]] = {Runtime: "a value read at run time that is multiplied or divided"}
+
+
+def _of_sum(e: Sum, m: IndexingMap) -> _Found:
+    """A sum whose strides nest exactly, as collapsed dimensions do: `d0 * 48 + d1 * 6 + d2`."""
+    if e.const:
+        return Refusal("a sum with a constant that is not its offset", e)
+    summands: list[tuple[Expr, int, int]] = []  # size, stride, size of the whole
+    for term, factor in e.terms:
+        part = _part(term, m)
+        if isinstance(part, Refusal):
+            return part
+        whole = _whole(part.size, m)
+        if whole is None or not isinstance(part.stride, Const):
+            return Refusal("a sum of more than single dimensions that begin at 0", e)
+        summands.append((part.size, part.stride.value * factor, whole))
+    summands.sort(key=lambda summand: -abs(summand[1]))
+    for (_, above, _), (_, stride, whole) in pairwise(summands):
+        if whole * abs(stride) != abs(above):
+            reason = f"strides that do not nest: {whole} * {abs(stride)} is not {abs(above)}"
+            return Refusal(reason, e)
+    nested: Expr = ZERO
+    for size, stride, whole in summands:
+        nested = _unless_one(size, Const(stride), nested, whole)
+    sizes, wholes = tuple([s for s, _, _ in summands]), tuple([w for _, _, w in summands])
+    down = tuple([size for size, stride, _ in summands if stride < 0])
+    up = tuple([size for size, stride, _ in summands if stride > 0])
+    mixed = (OneSign(down, up),) if down and up else ()
+    return _Part(product(*sizes), nested, (Run(sizes, wholes),), mixed)
+
+
+def _whole(size: Expr, m: IndexingMap) -> int | None:
+    """The largest value of a size that is a constant or one dimension's; `None` for others."""
+    if isinstance(size, Const):
+        return size.value
+    if not isinstance(size, Dim) or m.dims[size.index].interval.lo != 0:
+        return None
+    return m.dims[size.index].interval.hi + 1
+
+
+def _unless_one(size: Expr, one: Expr, other: Expr, whole: int) -> Expr:
+    """`one` unless `size == 1`, else `other`, without a condition; for sizes in `[1, whole]`."""
+    whole = max(whole, 1)
+    is_one = (Const(whole + 1) - size) // whole
+    return is_one * other + (1 - is_one) * one
