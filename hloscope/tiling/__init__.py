@@ -14,8 +14,9 @@ if TYPE_CHECKING:
         TileConstraints as TileConstraints,
         Within as Within,
     )
+    from hloscope.tiling.fused import Fused as Fused
+    from hloscope.tiling.refusal import Refusal as Refusal, RefusalCode as RefusalCode
     from hloscope.tiling.symbolic import (
-        Refusal as Refusal,
         SymbolicTile as SymbolicTile,
         symbolic_tile as symbolic_tile,
     )

@@ -19,6 +19,7 @@ Source: XLA `SymbolicTile`, `SizeAndStrideExpression`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -40,43 +41,17 @@ from hloscope.affine import (
     substitute,
 )
 from hloscope.errors import UnsupportedError
-from hloscope.indexing import Constraint, IndexingMap, RuntimeVariable
+from hloscope.indexing import IndexingMap, RuntimeVariable
 from hloscope.lazy import dataclass, lazy
 from hloscope.simplifier import Domain
 from hloscope.tiling.constraints import Clause, Divides, OneSign, Run, TileConstraints, values
+from hloscope.tiling.refusal import Refusal, RefusalCode
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 else:
     np = lazy("numpy")
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why there is no tile.
-
-    Attributes:
-        reason: In words.
-        expr: The expression that has no tile, if one is to blame.
-        result: Which result of the map it is (or is part of).
-        constraint: The constraint of the map that is to blame.
-        op: The instruction at which an analysis ended, as HLO names it.
-        code: XLA's status for it.
-    """
-
-    reason: str
-    expr: Expr | None = None
-    result: int | None = None
-    constraint: Constraint | None = None
-    op: str = ""
-    code: str = "UNIMPLEMENTED"
-
-    def __str__(self) -> str:
-        at = f"`{self.op}`: " if self.op else ""
-        what = f" ({self.expr})" if self.expr is not None else ""
-        where = f" in result {self.result}" if self.result is not None else ""
-        return f"{at}{self.reason}{what}{where}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,17 +163,17 @@ def symbolic_tile(m: IndexingMap) -> SymbolicTile | Refusal:
 
     >>> from hloscope.indexing import IndexingMap
     >>> print(symbolic_tile(IndexingMap.parse("(d0) -> ((d0 * 5) / 6), domain: d0 in [0, 4]")))
-    a quotient of something else than one dimension ((d0 * 5) / 6) in result 0
+    UNIMPLEMENTED: a quotient of something else than one dimension: (d0 * 5) / 6, dimension 0
     """
     if m.is_undefined:
-        return Refusal("the map is undefined")
+        return _no("the map is undefined")
     m = m.simplify(replace_points=False)
     if m.is_known_empty:
-        return Refusal("nothing of the operand is read: the domain is empty")
+        return _no("nothing of the operand is read: the domain is empty")
     for e, interval in m.constraints:
         if interval.lo != 0 or e not in m.results:
             reason = f"the constraint {e} in {interval} does not cut a result at its high end"
-            return Refusal(reason, constraint=(e, interval))
+            return Refusal(RefusalCode.UNIMPLEMENTED, reason, constraint=(e, interval))
     domain = Domain(m.box, m.constraints)
     origin: dict[Var, Expr] = dict.fromkeys(map(Dim, range(len(m.dims))), ZERO)
     origin |= dict.fromkeys(map(Range, range(len(m.ranges))), ZERO)
@@ -207,7 +182,7 @@ def symbolic_tile(m: IndexingMap) -> SymbolicTile | Refusal:
         offset = domain.simplify(substitute(e, origin))
         part = _part(domain.simplify(e - offset), m)
         if isinstance(part, Refusal):
-            return Refusal(part.reason, part.expr, number)
+            return replace(part, result=number)
         offsets.append(offset)
         parts.append(part)
     return SymbolicTile(
@@ -219,6 +194,10 @@ def symbolic_tile(m: IndexingMap) -> SymbolicTile | Refusal:
         TileConstraints.of(*[c for part in parts for c in part.dropped]),
         m.runtime,
     )
+
+
+def _no(reason: str, e: Expr | None = None) -> Refusal:
+    return Refusal(RefusalCode.UNIMPLEMENTED, reason, expr=e)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +221,7 @@ def _part(e: Expr, m: IndexingMap) -> _Found:
     kind: type = type(term)
     form = _FORMS.get(kind)
     if form is None:
-        return Refusal(f"no tile of {_NAMES.get(kind, 'this expression')}", e)
+        return _no(f"no tile of {_NAMES.get(kind, 'this expression')}", e)
     part = form(term, m)
     if factor == 1 or isinstance(part, Refusal):
         return part
@@ -262,29 +241,29 @@ def _of_range(e: Expr, m: IndexingMap) -> _Found:
     assert isinstance(e, Range)
     interval = m.ranges[e.index].interval
     if interval.lo != 0:
-        return Refusal(f"a range variable that does not begin at 0 but runs over {interval}", e)
+        return _no(f"a range variable that does not begin at 0 but runs over {interval}", e)
     return _Part(Const(interval.hi + 1), ONE)
 
 
 def _of_floordiv(e: Expr, _: IndexingMap) -> _Found:
     assert isinstance(e, FloorDiv)
     if not isinstance(e.den, Const) or e.den.value <= 0:
-        return Refusal("a quotient whose divisor is no positive constant", e)
+        return _no("a quotient whose divisor is no positive constant", e)
     if not isinstance(e.num, Dim):
-        return Refusal("a quotient of something else than one dimension", e)
+        return _no("a quotient of something else than one dimension", e)
     return _Part((e.num + (e.den.value - 1)) // e.den, ONE)
 
 
 def _of_mod(e: Expr, m: IndexingMap) -> _Found:
     assert isinstance(e, Mod)
     if not isinstance(e.den, Const) or e.den.value <= 0:
-        return Refusal("a remainder whose divisor is no positive constant", e)
+        return _no("a remainder whose divisor is no positive constant", e)
     size: Expr = e.num
     if isinstance(e.num, FloorDiv):
         inner = _of_floordiv(e.num, m)
         size = inner.size if isinstance(inner, _Part) else e.num
     if not isinstance(e.num, Dim) and size is e.num:
-        return Refusal("a remainder of something else than one dimension or a quotient of it", e)
+        return _no("a remainder of something else than one dimension or a quotient of it", e)
     block = e.den.value
     return _Part(size - ((size - 1) // block) * block, ONE, (Divides(size, block),))
 
@@ -302,7 +281,7 @@ _NAMES: Final[dict[type, str]] = {Runtime: "a value read at run time that is mul
 def _of_sum(e: Sum, m: IndexingMap) -> _Found:
     """A sum whose strides nest exactly, as collapsed dimensions do: `d0 * 48 + d1 * 6 + d2`."""
     if e.const:
-        return Refusal("a sum with a constant that is not its offset", e)
+        return _no("a sum with a constant that is not its offset", e)
     summands: list[tuple[Expr, int, int]] = []  # size, stride, size of the whole
     for term, factor in e.terms:
         part = _part(term, m)
@@ -310,13 +289,13 @@ def _of_sum(e: Sum, m: IndexingMap) -> _Found:
             return part
         whole = _whole(part.size, m)
         if whole is None or not isinstance(part.stride, Const):
-            return Refusal("a sum of more than single dimensions that begin at 0", e)
+            return _no("a sum of more than single dimensions that begin at 0", e)
         summands.append((part.size, part.stride.value * factor, whole))
     summands.sort(key=lambda summand: -abs(summand[1]))
     for (_, above, _), (_, stride, whole) in pairwise(summands):
         if whole * abs(stride) != abs(above):
             reason = f"strides that do not nest: {whole} * {abs(stride)} is not {abs(above)}"
-            return Refusal(reason, e)
+            return _no(reason, e)
     nested: Expr = ZERO
     for size, stride, whole in summands:
         nested = _unless_one(size, Const(stride), nested, whole)

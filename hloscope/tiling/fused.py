@@ -1,0 +1,97 @@
+"""What is tiled as one kernel: the instructions of a fusion, or a single one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+
+from hloscope.ir import Computation, Instruction
+from hloscope.ops import Fusion, GetTupleElement, Parameter, Result, Return, Tuple
+
+PROJECTIONS = (GetTupleElement, Result)
+"""Ops that take one element of a tuple."""
+
+
+class Fused:
+    """Instructions that are one kernel, and how they see each other.
+
+    Instructions inside a fusion read its operands where they are written to read its parameters.
+    The tuple at the root of a computation is no instruction of the kernel: its elements are roots.
+
+    Attributes:
+        roots: What the kernel computes.
+        inside: Its instructions.
+    """
+
+    def __init__(
+        self,
+        roots: Iterable[Instruction],
+        inside: Iterable[Instruction],
+        outer: dict[Instruction, Instruction] | None = None,
+    ) -> None:
+        self.roots = tuple(roots)
+        self.inside = frozenset(inside)
+        self._outer = outer or {}
+
+    @classmethod
+    def of(cls, ins: Instruction) -> Fused:
+        """What is inside a fusion; or the instruction alone."""
+        if not isinstance(ins.op, Fusion) or not ins.calls:
+            return cls((ins,), (ins,))
+        computation = ins.calls[0]
+        outer = dict(zip(computation.parameters, ins.operands, strict=False))
+        return cls(_roots(computation), _inside(computation), outer)
+
+    @classmethod
+    def of_computation(cls, computation: Computation) -> Fused:
+        """Everything in a computation, as if it were one kernel."""
+        return cls(_roots(computation), _inside(computation))
+
+    def operands(self, ins: Instruction) -> tuple[Instruction, ...]:
+        """What an instruction reads: instructions of the kernel, or from outside of it."""
+        return tuple([self._outer.get(o, o) for o in ins.operands])
+
+    @cached_property
+    def users_first(self) -> tuple[Instruction, ...]:
+        """The instructions that roots depend on, users before what they use."""
+        order: dict[Instruction, None] = {}
+        for root in self.roots:
+            stack = [(root, False)]
+            while stack:
+                ins, is_done = stack.pop()
+                if ins in order or ins not in self.inside:
+                    continue
+                if is_done:
+                    order[ins] = None
+                    continue
+                stack.append((ins, True))
+                stack += [(o, False) for o in reversed(self.operands(ins))]
+        return tuple(reversed(order))
+
+    def source(self, ins: Instruction) -> tuple[Instruction, int]:
+        """The instruction that has the value, where this one only takes it from a tuple.
+
+        The number says which element of the tuple it is; 0 where it is no tuple.
+        """
+        output = 0
+        while isinstance(ins.op, PROJECTIONS) and ins in self.inside:
+            (operand,) = self.operands(ins)
+            if operand not in self.inside:
+                break
+            output, ins = ins.op.index, operand
+        return ins, output
+
+
+def _inside(computation: Computation) -> list[Instruction]:
+    root = computation.root
+    return [
+        ins
+        for ins in computation
+        if not isinstance(ins.op, Parameter)
+        and not (ins is root and isinstance(ins.op, Tuple | Return))
+    ]
+
+
+def _roots(computation: Computation) -> tuple[Instruction, ...]:
+    root = computation.root
+    return root.operands if isinstance(root.op, Tuple | Return) else (root,)
