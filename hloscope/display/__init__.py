@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         metadata_of as metadata_of,
         provenance_of as provenance_of,
     )
+    from hloscope.display.symbolic_tiles import symbolic_text as symbolic_text
     from hloscope.display.table import (
         Side as Side,
         columns as columns,

@@ -110,8 +110,6 @@ def _result_with_points(e: Expr, domain: Domain, trace: MapTrace | None) -> Expr
     ]
     if not points or (len(points) < len(terms) and domain.bounds(e).is_point):
         return simplified(e, domain, trace)
-    if len(terms) == 1 and e is not points[0][0]:
-        return simplified(e, domain, trace)
     kept = from_terms(points, 0)
     return simplified(e - kept, domain, trace) + kept
 

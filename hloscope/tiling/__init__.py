@@ -5,6 +5,19 @@ from typing import TYPE_CHECKING
 from hloscope.doors import door
 
 if TYPE_CHECKING:
+    from hloscope.tiling.analysis import (
+        Parameter as Parameter,
+        SymbolicTiles as SymbolicTiles,
+        TiledNode as TiledNode,
+        symbolic_tiles as symbolic_tiles,
+    )
+    from hloscope.tiling.concrete import (
+        TiledComputation as TiledComputation,
+        TiledInstruction as TiledInstruction,
+        Tiler as Tiler,
+        candidate_sizes as candidate_sizes,
+        candidate_tilings as candidate_tilings,
+    )
     from hloscope.tiling.constraints import (
         Clause as Clause,
         ConstraintExpression as ConstraintExpression,
@@ -16,6 +29,13 @@ if TYPE_CHECKING:
     )
     from hloscope.tiling.fused import Fused as Fused
     from hloscope.tiling.refusal import Refusal as Refusal, RefusalCode as RefusalCode
+    from hloscope.tiling.schedule import (
+        SCHEDULES as SCHEDULES,
+        ScheduleName as ScheduleName,
+        exchanged_by_transposed_dot as exchanged_by_transposed_dot,
+        major_to_minor as major_to_minor,
+        transposed as transposed,
+    )
     from hloscope.tiling.symbolic import (
         SymbolicTile as SymbolicTile,
         symbolic_tile as symbolic_tile,

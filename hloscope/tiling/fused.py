@@ -43,6 +43,14 @@ class Fused:
         return cls(_roots(computation), _inside(computation), outer)
 
     @classmethod
+    def of_producer_consumer(cls, producer: Instruction, consumer: Instruction) -> Fused:
+        """Two instructions of one computation, fusions or not, as if they were one kernel."""
+        first, second = cls.of(producer), cls.of(consumer)
+        of_producer = {producer: first.roots[0]} if len(first.roots) == 1 else {}
+        outer = {p: of_producer.get(o, o) for p, o in second._outer.items()}
+        return cls(second.roots, first.inside | second.inside, first._outer | of_producer | outer)
+
+    @classmethod
     def of_computation(cls, computation: Computation) -> Fused:
         """Everything in a computation, as if it were one kernel."""
         return cls(_roots(computation), _inside(computation))
@@ -50,6 +58,10 @@ class Fused:
     def operands(self, ins: Instruction) -> tuple[Instruction, ...]:
         """What an instruction reads: instructions of the kernel, or from outside of it."""
         return tuple([self._outer.get(o, o) for o in ins.operands])
+
+    def outside(self, ins: Instruction) -> Instruction:
+        """What a parameter inside a fusion stands for; any other instruction itself."""
+        return self._outer.get(ins, ins)
 
     @cached_property
     def users_first(self) -> tuple[Instruction, ...]:

@@ -174,16 +174,16 @@ def symbolic_tile(m: IndexingMap) -> SymbolicTile | Refusal:
         if interval.lo != 0 or e not in m.results:
             reason = f"the constraint {e} in {interval} does not cut a result at its high end"
             return Refusal(RefusalCode.UNIMPLEMENTED, reason, constraint=(e, interval))
-    domain = Domain(m.box, m.constraints)
     origin: dict[Var, Expr] = dict.fromkeys(map(Dim, range(len(m.dims))), ZERO)
     origin |= dict.fromkeys(map(Range, range(len(m.ranges))), ZERO)
-    offsets, parts = [], []
-    for number, e in enumerate(m.results):
-        offset = domain.simplify(substitute(e, origin))
-        part = _part(domain.simplify(e - offset), m)
+    domain = Domain(m.box, m.constraints)
+    offsets = [domain.simplify(substitute(e, origin)) for e in m.results]
+    moved = [e - offset for e, offset in zip(m.results, offsets, strict=True)]
+    parts = []
+    for number, e in enumerate(m.with_(results=moved).simplify(replace_points=False).results):
+        part = _part(e, m)
         if isinstance(part, Refusal):
             return replace(part, result=number)
-        offsets.append(offset)
         parts.append(part)
     return SymbolicTile(
         tuple([v.interval.hi + 1 for v in m.dims]),

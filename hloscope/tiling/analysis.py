@@ -1,0 +1,488 @@
+"""Symbolic tiles of every instruction of a fusion, as XLA's tiling of block-level fusions has them.
+
+The sizes of a tile of the root are the parameters, and those of the contracted dimensions of every
+dot.  From the root back to the operands, maps are composed and each gives a symbolic tile; two uses
+of an instruction that need the same tile are one.
+
+Source: XLA `SymbolicTileAnalysis`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final, TypeAlias
+
+from hloscope.affine import Dim, Expr, FloorDiv, Range
+from hloscope.fusion import Analysis
+from hloscope.indexing import Access, Accesses, IndexingMap, Precision, output_to_input
+from hloscope.ir import Instruction, TensorType
+from hloscope.lazy import dataclass
+from hloscope.ops import (
+    Bitcast,
+    Concatenate,
+    DotGeneral,
+    DynamicUpdateSlice,
+    Fusion,
+    Pad,
+    Reshape,
+    ScaledDot,
+)
+from hloscope.tiling.constraints import TileConstraints
+from hloscope.tiling.fused import Fused
+from hloscope.tiling.nested import Asking, answered
+from hloscope.tiling.refusal import Refusal, RefusalCode
+from hloscope.tiling.symbolic import SymbolicTile, symbolic_tile
+
+Dot: TypeAlias = DotGeneral | ScaledDot
+DOTS: Final = (DotGeneral, ScaledDot)
+GEMM_KINDS: Final = ("__triton_nested_gemm_fusion", "__triton_gemm")
+"""Kinds of fusions, by their backend config, in which a pad may be tiled."""
+MAX_TILES: Final = 50_000
+"""More tiled instructions are not looked at: nested regions may double with every level."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A tile size that is chosen.
+
+    Attributes:
+        instruction: The instruction that brings it: the root, or a dot.
+        dimension: Of the root, or of the dot's left operand.
+        size: Of that dimension.
+        is_contracting: Is it summed over?
+    """
+
+    instruction: Instruction
+    dimension: int
+    size: int
+    is_contracting: bool = False
+
+
+class TiledNode:
+    """An instruction with its symbolic tile.
+
+    Attributes:
+        instruction: Inside the fusion, or an operand of it.
+        output: Which tensor of its value.
+        map: From the parameters to its elements.
+        tile: The symbolic tile of that map.
+        operands: The tiles of what it reads.
+        runtime: The tiles of what its runtime variables are read from, outermost read first.
+        regions: Of a dot: what is computed in its loop; of a concatenate: for each operand.
+        claim: Why the map says more than is read; empty where it is exact.
+    """
+
+    __slots__ = ("claim", "instruction", "map", "operands", "output", "regions", "runtime", "tile")
+    tile: SymbolicTile
+
+    def __init__(
+        self,
+        instruction: Instruction,
+        map: IndexingMap,
+        runtime: Iterable[TiledNode] = (),
+        output: int = 0,
+        claim: str = "",
+    ) -> None:
+        self.instruction: Final = instruction
+        self.output: Final = output
+        self.map: Final = map
+        self.runtime: Final = tuple(runtime)
+        self.claim: Final = claim
+        self.operands: Final[list[TiledNode]] = []
+        self.regions: Final[list[list[TiledNode]]] = []
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Two nodes are one when these agree."""
+        return self.instruction, self.output, self.map, self.runtime
+
+    def __repr__(self) -> str:
+        return f"<tile of {self.instruction.name}: {self.map}>"
+
+
+def every(nodes: Iterable[TiledNode]) -> Iterator[TiledNode]:
+    """The nodes and all in their regions, what is computed first before its users."""
+    todo = [*reversed([*nodes])]
+    while todo:
+        node = todo.pop()
+        yield node
+        for region in node.regions:
+            todo += reversed(region)
+
+
+class _RefusedError(Exception):
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(str(refusal))
+        self.refusal = refusal
+
+
+def _refuse(reason: str, at: Instruction, code: str = "UNIMPLEMENTED") -> _RefusedError:
+    return _RefusedError(Refusal(RefusalCode(code), reason, at))
+
+
+class SymbolicTiles:
+    """What is known of the tiles of a fusion before sizes are chosen.
+
+    Attributes:
+        fused: The instructions.
+        parameters: The tile sizes to choose; a dot's contracting ones come before its others.
+        roots: What is computed.
+        root: The one that decides: no instruction of the fusion uses it.
+        nodes: Tiled instructions, what is computed first before its users; the root is the last.
+        constraints: What XLA asks of the sizes.
+        dropped: What it forgets to ask.
+        keeps_points: Are dimensions of one element kept as variables?
+    """
+
+    def __init__(
+        self,
+        fused: Fused,
+        parameters: Sequence[Parameter],
+        introduced: Sequence[tuple[Instruction, int]],
+        root: Instruction,
+        walk: _Walk,
+        nodes: list[TiledNode],
+    ) -> None:
+        self.fused: Final = fused
+        self.parameters: Final = tuple(parameters)
+        self.introduced: Final = tuple(introduced)
+        self.roots: Final = fused.roots
+        self.root: Final = root
+        self.nodes: Final = nodes
+        self.constraints: Final = walk.constraints
+        self.dropped: Final = walk.dropped
+        self.keeps_points: Final = walk.keeps_points
+
+    def __repr__(self) -> str:
+        sizes = ", ".join(str(p.size) for p in self.parameters)
+        return f"<symbolic tiles of {self.root.name}: {len(self.nodes)} of parameters ({sizes})>"
+
+
+def symbolic_tiles(
+    fused: Fused, analysis: Analysis | None = None, *, kind: str = ""
+) -> SymbolicTiles | Refusal:
+    """The symbolic tiles of a fusion, or why XLA has none.
+
+    Args:
+        fused: The instructions.
+        analysis: Remembers the maps of single instructions; by XLA's convention.
+        kind: Of the fusion, as in its backend config: pads are tiled in those of gemms only.
+
+    >>> from hloscope.hlo_parser import parse_hlo
+    >>> module = parse_hlo("f { p = f32[8,6] parameter(0) ROOT r = f32[48] reshape(p) } "
+    ...                    "ENTRY e { a = f32[8,6] parameter(0) "
+    ...                    "ROOT x = f32[48] fusion(a), kind=kLoop, calls=f }")
+    >>> found = symbolic_tiles(Fused.of(module.entry.root))
+    >>> print(found.constraints, "|", *found.nodes[0].tile.sizes)
+    6 mod d0 in [0, 0] || d0 mod 6 in [0, 0] | (d0 + 5) / 6 ((d0 - 1) / 6) * -6 + d0
+    """
+    try:
+        root = _real_root(fused)
+        _check_types(fused)
+        introduced = _introduced(fused, root)
+        parameters = [p for ins, count in introduced for p in _parameters(ins, count)]
+        walk = _Walk(fused, analysis or Analysis(convention="xla"), introduced, kind)
+        position = (
+            next(
+                i
+                for i, p in enumerate(parameters)
+                if p.instruction is root and not p.is_contracting
+            )
+            if _rank(root)
+            else 0
+        )
+        identity = IndexingMap.of_sizes(
+            [p.size for p in parameters], (), [Dim(position + i) for i in range(_rank(root))]
+        )
+        nodes = walk.run(TiledNode(root, identity))
+    except _RefusedError as error:
+        return error.refusal
+    return SymbolicTiles(fused, parameters, introduced, root, walk, nodes)
+
+
+def _rank(ins: Instruction) -> int:
+    return ins.type.rank if isinstance(ins.type, TensorType) else 0
+
+
+def _real_root(fused: Fused) -> Instruction:
+    used = {o for ins in fused.inside for o in fused.operands(ins)}
+    real = [root for root in dict.fromkeys(fused.roots) if root not in used]
+    if len(real) != 1 or not fused.roots:
+        what = "no root without users" if not real else f"{len(real)} roots without users"
+        refusal = Refusal(RefusalCode.FAILED_PRECONDITION, f"{what}: one real root is needed")
+        raise _RefusedError(refusal)
+    (root,) = real
+    if not isinstance(root.type, TensorType):
+        raise _refuse("the root is no array", root, "FAILED_PRECONDITION")
+    if isinstance(root.op, Fusion) and root in fused.inside:
+        raise _refuse("a fusion at the root of a fusion", root)
+    return root
+
+
+def _check_types(fused: Fused) -> None:
+    for ins in fused.users_first:
+        if isinstance(ins.type, TensorType) and not ins.type.is_static:
+            raise _refuse("sizes that are known only at run time", ins)
+
+
+def _introduced(fused: Fused, root: Instruction) -> list[tuple[Instruction, int]]:
+    """The instructions that bring tiling parameters, and how many, users first."""
+    found = {root: _rank(root)}
+    for ins in fused.users_first:
+        if isinstance(ins.op, DOTS):
+            found[ins] = found.get(ins, 0) + len(ins.op.dimensions.lhs_contracting)
+    return [*found.items()]
+
+
+def _parameters(ins: Instruction, count: int) -> list[Parameter]:
+    found: list[Parameter] = []
+    if isinstance(ins.op, DOTS):
+        sizes = _sizes(ins.operands[0])
+        for d in ins.op.dimensions.lhs_contracting:
+            found.append(Parameter(ins, d, sizes[d], is_contracting=True))
+    if count > len(found):
+        found += [Parameter(ins, d, size) for d, size in enumerate(_sizes(ins))]
+    return found
+
+
+def _sizes(ins: Instruction) -> tuple[int, ...]:
+    return ins.type.shape if isinstance(ins.type, TensorType) else ()
+
+
+# ------------------------------------------------------------------------------------ the walk
+
+
+class _Walk:
+    """From the root back, region by region."""
+
+    def __init__(
+        self,
+        fused: Fused,
+        analysis: Analysis,
+        introduced: Sequence[tuple[Instruction, int]],
+        kind: str,
+    ) -> None:
+        self.constraints = TileConstraints()
+        self.dropped = TileConstraints()
+        self.keeps_points: Final = any(map(_needs_points, fused.inside))
+        self._fused, self._analysis, self._kind = fused, analysis, kind
+        self._first: dict[Instruction, int] = {}
+        before = 0
+        for ins, count in introduced:
+            self._first[ins] = before
+            before += count
+        self._count = 0
+        self._ruled: dict[Instruction, list[tuple[int, IndexingMap, str]]] = {}
+
+    def run(self, root: TiledNode) -> list[TiledNode]:
+        """The tiles from a root back."""
+        return answered(self._region, root)
+
+    def _region(self, root: TiledNode) -> Asking[TiledNode, list[TiledNode]]:
+        """The tiles of one region; asks for those of the regions in it."""
+        known: dict[tuple[object, ...], TiledNode] = {}
+        todo = [root]
+        while todo:
+            node = todo.pop()
+            self._set_tile(node)
+            if node.instruction not in self._fused.inside:
+                continue
+            operands = self._fused.operands(node.instruction)
+            maps = self._maps(node.instruction)
+            for k, (operand, (output, m, claim)) in enumerate(zip(operands, maps, strict=True)):
+                composed = self._composed(node, k, m)
+                runtime = [*node.runtime]
+                for source in self._runtime(node, m, composed):
+                    kept = known.setdefault(source.key, source)
+                    if kept is source:
+                        todo.append(source)
+                    runtime.append(kept)
+                read = {self._fused.outside(v.origin) for v in composed.runtime if v.origin}
+                runtime = [n for n in dict.fromkeys(runtime) if n.instruction in read]
+                child = TiledNode(operand, composed, runtime, output, claim or node.claim)
+                if isinstance(node.instruction.op, Concatenate):
+                    region = yield child
+                    node.operands.append(region[-1])
+                    node.regions.append(region)
+                    continue
+                is_loop = isinstance(operand.op, DOTS)
+                if is_loop and child.key not in known:
+                    (child,) = yield child
+                kept = known.setdefault(child.key, child)
+                node.operands.append(kept)
+                if kept is child and not is_loop:
+                    todo.append(kept)
+        nodes = [*known.values()]
+        order = _definitions_first(root)
+        nodes.sort(key=lambda node: order.get(id(node), 0))
+        if isinstance(root.instruction.op, DOTS) and nodes:
+            root.regions.append(nodes)
+            nodes = []
+        return [*nodes, root]
+
+    def _set_tile(self, node: TiledNode) -> None:
+        """Give a node its symbolic tile and take over what that asks for."""
+        ins = node.instruction
+        self._count += 1
+        if self._count > MAX_TILES:
+            raise _refuse(f"more than {MAX_TILES:,} tiled instructions", ins)
+        if ins in self._fused.inside:
+            self._check_op(ins)
+        tile = symbolic_tile(node.map)
+        if isinstance(tile, Refusal):
+            raise _RefusedError(replace(tile, instruction=ins))
+        node.tile = tile
+        together = self.constraints & tile.constraints
+        if len(together.clauses) > len(self.constraints.clauses):
+            if not together.is_satisfiable:
+                reason = f"no tile sizes fulfil all constraints: {together}"
+                raise _refuse(reason, ins)
+            self.constraints = together
+        self.dropped &= tile.dropped
+
+    def _check_op(self, ins: Instruction) -> None:
+        """Refuse what XLA does not tile, whatever the map."""
+        if isinstance(ins.op, Pad) and self._kind not in GEMM_KINDS:
+            raise _refuse("Bailing out on a pad outside of fusions of a gemm", ins)
+        if isinstance(ins.op, Fusion):
+            raise _refuse("a fusion inside a fusion", ins)
+        if isinstance(ins.op, Reshape | Bitcast):
+            ((_, m, _),) = self._maps(ins)
+            alone = symbolic_tile(m)
+            if isinstance(alone, Refusal):
+                reason = f"Bailing out on reshape, which alone has no tile: {alone.reason}"
+                raise _RefusedError(replace(alone, reason=reason, instruction=ins))
+
+    def _maps(self, ins: Instruction) -> list[tuple[int, IndexingMap, str]]:
+        """For each operand: which of its tensors is read, by which map, why that is too much."""
+        found = self._ruled.get(ins)
+        if found is None:
+            found = self._ruled[ins] = [*self._find_maps(ins)]
+        return found
+
+    def _find_maps(self, ins: Instruction) -> Iterator[tuple[int, IndexingMap, str]]:
+        sizes = _sizes(ins)
+        reads = self._reads(ins)
+        for k, operand in enumerate(ins.operands):
+            leaves = [(leaf, some) for (place, leaf), some in reads.items() if place == k and some]
+            if isinstance(ins.op, Pad) or (isinstance(ins.op, DynamicUpdateSlice) and k == 0):
+                yield 0, *_as_if_everywhere(ins, k)
+            elif not leaves and _rank(operand) == 0:
+                yield 0, IndexingMap.of_sizes(sizes), ""
+            elif len(leaves) != 1 or len(leaves[0][1]) != 1:
+                count = sum(len(some) for _, some in leaves)
+                raise _refuse(f"{count} maps say together what is read of operand {k}", ins)
+            else:
+                leaf, (access,) = leaves[0]
+                yield leaf, _known_map(access, ins, k), access.reason
+
+    def _reads(self, ins: Instruction) -> dict[tuple[int, int], Accesses]:
+        """What an instruction reads, by operand and tensor."""
+        if self.keeps_points:  # as the rules have it: an analysis replaces points by their value
+            plain = output_to_input(ins, reader=self._analysis.bodies)
+            maps = [access.map for some in plain for access in some]
+            if not any([m is not None and m.runtime for m in maps]):
+                found: dict[tuple[int, int], Accesses] = {}
+                for k, accesses in enumerate(plain):
+                    for access in accesses:
+                        place = k, access.leaf
+                        found[place] = (*found.get(place, ()), access)
+                return found
+        reads = self._analysis.output_to_input(ins)
+        return {(k, leaf): some for (k, leaf), some in reads.items() if isinstance(k, int)}
+
+    def _composed(self, node: TiledNode, operand: int, m: IndexingMap) -> IndexingMap:
+        """From the parameters to the elements of an operand."""
+        first, op = node.map, node.instruction.op
+        if isinstance(op, DOTS) and m.ranges:
+            start = self._first[node.instruction]
+            ranges = _contracted_ranges(op, operand, m)
+            contracted = [Dim(start + k) for k in ranges]
+            first = first.with_(results=(*first.results, *contracted))
+            m = m.ranges_to_dims([*ranges.values()])
+        composed = first.compose(m).simplify(replace_points=not self.keeps_points)
+        if composed.is_known_empty:
+            raise _refuse("nothing is read of an operand", node.instruction)
+        return composed.rescale_symbols().remove_unused_symbols()
+
+    def _runtime(
+        self, node: TiledNode, m: IndexingMap, composed: IndexingMap
+    ) -> Iterator[TiledNode]:
+        """Tiles of what the runtime variables of an operand's map are read from."""
+        read = {v.origin for v in composed.runtime}
+        for variable in m.runtime:
+            if variable.origin is None or variable.origin not in read:
+                continue
+            index = m.with_(results=variable.index, runtime=())
+            source = self._fused.outside(variable.origin)
+            yield TiledNode(source, node.map.compose(index).simplify(), node.runtime)
+
+
+def _known_map(access: Access, ins: Instruction, operand: int) -> IndexingMap:
+    if access.map is None or access.precision is Precision.UNKNOWN:
+        raise _refuse(f"nothing is known of operand {operand}: {access.reason}", ins)
+    if access.replica is not None:
+        raise _refuse(f"operand {operand} is read on other devices", ins)
+    return access.map
+
+
+def _as_if_everywhere(ins: Instruction, operand: int) -> tuple[IndexingMap, str]:
+    """A map without the conditions under which the operand is read: the tile covers what is not."""
+    sizes = _sizes(ins)
+    if operand or isinstance(ins.op, DynamicUpdateSlice):
+        results: list[Expr] = [Dim(i) for i in range(len(sizes))] if operand == 0 else []
+        claim = "what the update replaces is covered too" if operand == 0 else ""
+        return IndexingMap.of_sizes(sizes, (), results), claim
+    assert isinstance(ins.op, Pad)
+    lows = zip(ins.op.edge_padding_low, ins.op.interior_padding, strict=True)
+    if any(ins.op.interior_padding):
+        raise _refuse("interior padding", ins)
+    results = [Dim(i) - low for i, (low, _) in enumerate(lows)]
+    return IndexingMap.of_sizes(sizes, (), results), "padding is covered too"
+
+
+def _contracted_ranges(op: Dot, operand: int, m: IndexingMap) -> dict[int, int]:
+    """By the number of a contracted dimension: the range variable of a dot operand's map."""
+    dims = op.dimensions
+    contracting = dims.rhs_contracting if operand % 2 else dims.lhs_contracting
+    found = {k: _range_in(m.results[d]) for k, d in enumerate(contracting)}
+    return {k: number for k, number in found.items() if number is not None}
+
+
+def _range_in(e: Expr) -> int | None:
+    """The range variable that an expression is, or is a quotient of."""
+    if isinstance(e, FloorDiv):
+        e = e.num
+    return e.index if isinstance(e, Range) else None
+
+
+def _needs_points(ins: Instruction) -> bool:
+    """Would a dimension of one element that is simplified away lose the tile size along it?"""
+    op = ins.op
+    if isinstance(op, Pad):
+        return True
+    if isinstance(op, Concatenate):
+        return any([_sizes(o)[op.dimension : op.dimension + 1] == (1,) for o in ins.operands])
+    if not isinstance(op, DOTS):
+        return False
+    lhs, rhs = _sizes(ins.operands[0]), _sizes(ins.operands[1])
+    left = [n for d, n in enumerate(lhs) if d not in op.dimensions.lhs_batch]
+    kept = op.dimensions.rhs_batch + op.dimensions.rhs_contracting
+    return 1 in left or 1 in [n for d, n in enumerate(rhs) if d not in kept]
+
+
+def _definitions_first(root: TiledNode) -> dict[int, int]:
+    """A number for each node that the root reaches, what is read before who reads it."""
+    order: dict[int, int] = {}
+    stack: list[tuple[TiledNode, bool]] = [(root, False)]
+    while stack:
+        node, is_done = stack.pop()
+        if id(node) in order:
+            continue
+        if is_done:
+            order[id(node)] = len(order)
+            continue
+        stack.append((node, True))
+        stack += [(n, False) for n in reversed([*node.operands, *node.runtime])]
+    return order

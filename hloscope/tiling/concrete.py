@@ -1,0 +1,397 @@
+"""Tiles for concrete sizes: where each tile of every instruction lies, and how large it is.
+
+Source: XLA `SymbolicTileAnalysis::ComputeTiledComputation`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, product
+from math import prod
+from typing import TYPE_CHECKING, Final
+
+from hloscope.affine import ZERO, Dim, Expr, Interval, Range, Var, postorder
+from hloscope.errors import UnsupportedError
+from hloscope.indexing import (
+    Constraint,
+    IndexingMap,
+    Variable,
+    renamed,
+    substituted,
+    substituted_constraints,
+)
+from hloscope.ir import Instruction, TensorType
+from hloscope.lazy import dataclass, lazy
+from hloscope.ops import Concatenate
+from hloscope.tiling.analysis import DOTS, SymbolicTiles, TiledNode
+from hloscope.tiling.nested import Asking, answered
+from hloscope.tiling.refusal import Refusal, RefusalCode
+from hloscope.tiling.schedule import (
+    ScheduleName,
+    Space,
+    exchanged_by_transposed_dot,
+    major_to_minor,
+    transposed,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = lazy("numpy")
+
+MOST_TILINGS: Final = 1 << 20
+"""So many tilings are looked at together."""
+
+
+def candidate_sizes(size: int) -> list[int]:
+    """The tile sizes XLA tries for a dimension: powers of two below it, then all of it.
+
+    >>> candidate_sizes(11), candidate_sizes(0)
+    ([1, 2, 4, 8, 11], [0])
+    """
+    powers = [1 << k for k in range((size - 1).bit_length())] if size > 0 else []
+    return [*powers, size]
+
+
+def candidate_tilings(sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """All combinations of candidate sizes, those of the first dimension the slowest."""
+    return product(*map(candidate_sizes, sizes))
+
+
+class TiledInstruction:
+    """One tile of an instruction for each program that runs.
+
+    Attributes:
+        node: The symbolic tile it was made from.
+        sizes: Elements along each dimension.
+        strides: How far they are apart.
+        offsets: From the number of a program to where its tile begins.
+        operands: The tiles of what it reads.
+        runtime: The tiles of what its runtime variables are read from.
+        regions: What a dot's loop computes; what is computed for each operand of a concatenate.
+    """
+
+    __slots__ = ("node", "offsets", "operands", "regions", "runtime", "sizes", "strides")
+
+    def __init__(
+        self,
+        node: TiledNode,
+        sizes: tuple[int, ...],
+        strides: tuple[int, ...],
+        offsets: IndexingMap,
+        operands: Iterable[TiledInstruction] = (),
+        runtime: Iterable[TiledInstruction] = (),
+        regions: Iterable[Sequence[TiledInstruction]] = (),
+    ) -> None:
+        self.node: Final = node
+        self.sizes: Final = sizes
+        self.strides: Final = strides
+        self.offsets: Final = offsets
+        self.operands: Final = tuple(operands)
+        self.runtime: Final = tuple(runtime)
+        self.regions: Final = tuple(map(tuple, regions))
+
+    @property
+    def instruction(self) -> Instruction:
+        """The instruction that is tiled."""
+        return self.node.instruction
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Two tiles are one when these agree."""
+        of_output = self.instruction, self.node.output
+        return of_output, self.sizes, self.strides, self.offsets, self.operands, self.runtime
+
+    def __repr__(self) -> str:
+        return f"<{self.instruction.name}: {self.sizes} by {self.strides} at {self.offsets}>"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TiledComputation:
+    """The tiles of a fusion.
+
+    Attributes:
+        sizes: The tile sizes chosen, one for each parameter.
+        tiles: Along each dimension of the root.
+        instructions: What is computed first before its users; the root is the last.
+        roots: The tiles of what is computed, in order.
+    """
+
+    sizes: tuple[int, ...]
+    tiles: tuple[int, ...]
+    instructions: tuple[TiledInstruction, ...]
+    roots: tuple[TiledInstruction, ...]
+
+    @property
+    def programs(self) -> int:
+        """How many programs run."""
+        return prod(self.tiles)
+
+    def every(self) -> Iterator[TiledInstruction]:
+        """All tiled instructions, those in regions too, each before its users."""
+        todo = [*reversed(self.instructions)]
+        done: set[int] = set()
+        while todo:
+            tiled = todo.pop()
+            inner = [t for region in tiled.regions for t in region]
+            if id(tiled) in done or not inner:
+                yield tiled
+                continue
+            done.add(id(tiled))
+            todo += [tiled, *reversed(inner)]
+
+
+class Tiler:
+    """Concrete tiles of one fusion, for any sizes.
+
+    Attributes:
+        symbolic: The symbolic tiles.
+    """
+
+    def __init__(self, symbolic: SymbolicTiles) -> None:
+        self.symbolic: Final = symbolic
+
+    def refused(self, sizes: Sequence[int]) -> Refusal | None:
+        """Why these tile sizes are not allowed, by XLA's constraints; `None` if they are."""
+        parameters = self.symbolic.parameters
+        if len(sizes) != len(parameters):
+            reason = f"{len(sizes)} tile sizes for {len(parameters)} parameters"
+            return Refusal(RefusalCode.FAILED_PRECONDITION, reason)
+        for k, (size, parameter) in enumerate(zip(sizes, parameters, strict=True)):
+            if size < (1 if parameter.size else 0):
+                reason = f"tile size {size} of parameter {k} is not positive"
+                return Refusal(RefusalCode.INVALID_ARGUMENT, reason)
+        wrong = self.symbolic.constraints.violated(sizes)
+        if not wrong:
+            return None
+        reason = f"tile sizes {tuple(sizes)} do not fulfil {'; '.join(map(str, wrong))}"
+        return Refusal(RefusalCode.INVALID_ARGUMENT, reason)
+
+    def valid_tilings(self, limit: int = MOST_TILINGS) -> list[tuple[int, ...]]:
+        """The candidate tilings that fulfil the constraints.
+
+        Raises:
+            UnsupportedError: There are more than `limit` candidates.
+        """
+        dims = [p.size for p in self.symbolic.parameters]
+        count = prod([len(candidate_sizes(n)) for n in dims])
+        if count > limit:
+            raise UnsupportedError(f"{count:,} candidate tilings, more than {limit:,}")
+        every = [*islice(candidate_tilings(dims), limit)]
+        table = np.array(every, dtype=np.int64).reshape(len(every), len(dims))
+        valid = self.symbolic.constraints.holds_array(table)
+        return [tiling for tiling, holds in zip(every, valid, strict=True) if holds]
+
+    def tiled(
+        self,
+        sizes: Sequence[int],
+        *,
+        schedule: ScheduleName = "major_to_minor",
+        is_known_valid: bool = False,
+    ) -> TiledComputation | Refusal:
+        """The tiles of every instruction.
+
+        Args:
+            sizes: One for each parameter.
+            schedule: How programs are numbered.
+            is_known_valid: Do not ask whether the sizes fulfil the constraints.
+        """
+        wrong = self.refused(sizes)
+        is_broken = wrong is not None and wrong.code is not RefusalCode.INVALID_ARGUMENT
+        if wrong is not None and (is_broken or not is_known_valid or min(sizes, default=1) < 0):
+            return wrong
+        exchanged: tuple[int, int] | None = None
+        if schedule == "transposed_dot":
+            found = exchanged_by_transposed_dot(self.symbolic.introduced)
+            if isinstance(found, Refusal):
+                return found
+            exchanged = found
+        try:
+            return _Concrete(self.symbolic, tuple(map(int, sizes)), exchanged).computation()
+        except _RefusedError as error:
+            return error.refusal
+
+
+class _RefusedError(Exception):
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(str(refusal))
+        self.refusal = refusal
+
+
+def _granted(found: IndexingMap | Refusal) -> IndexingMap:
+    if isinstance(found, Refusal):
+        raise _RefusedError(found)
+    return found
+
+
+def _refuse(reason: str, at: Instruction | None = None, code: str = "UNIMPLEMENTED") -> Exception:
+    return _RefusedError(Refusal(RefusalCode(code), reason, at))
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a region's tiles are: which dimensions are iterated over, and the offsets that gives.
+
+    Attributes:
+        active: Parameters that are iterated over, major to minor.
+        bounds: For each parameter, the number of its tiles; 1 for those not iterated over.
+        offsets: From the number of a program to the offset along each parameter.
+    """
+
+    active: tuple[int, ...]
+    bounds: tuple[int, ...]
+    offsets: IndexingMap
+
+
+class _Concrete:
+    """The tiles for one choice of sizes."""
+
+    def __init__(
+        self,
+        symbolic: SymbolicTiles,
+        sizes: tuple[int, ...],
+        exchanged: tuple[int, int] | None,
+    ) -> None:
+        self._symbolic, self._sizes, self._exchanged = symbolic, sizes, exchanged
+        self._made: dict[int, TiledInstruction] = {}
+
+    def computation(self) -> TiledComputation:
+        """The tiles of all instructions and of the roots."""
+        nodes: Sequence[TiledNode] = self._symbolic.nodes
+        for node in nodes:
+            if any([stride < 0 for stride in node.tile.strides_at(self._sizes)]):
+                raise _refuse("negative strides", node.instruction)
+        root = nodes[-1]
+        active = _with_parameters(root.map, ())
+        place = self._place(root.map, active, None)
+        instructions = answered(self._region, (nodes, place))
+        bounds = [place.bounds[p] for p in active]
+        return TiledComputation(
+            self._sizes, tuple(bounds), instructions, self._roots(instructions, prod(bounds))
+        )
+
+    # ------------------------------------------------------------------------------- offsets
+
+    def _place(
+        self, m: IndexingMap, active: tuple[int, ...], parent: tuple[int, ...] | None
+    ) -> _Place:
+        """The offsets of the tiles of a region whose root has the map `m`.
+
+        A region of a concatenate computes for some of its parent's programs only: its numbers of
+        tiles are the parent's, and a constraint says for which.
+        """
+        bounds = [1] * len(m.dims)
+        results: list[Expr] = [ZERO] * len(m.dims)
+        constraints: list[Constraint] = []
+        for p in active:
+            interval, size = m.dims[p].interval, max(self._sizes[p], 1)
+            if interval.lo % size:
+                reason = f"the bounds {interval} of parameter {p} are not divisible by tile size "
+                raise _refuse(f"{reason}{size}")
+            count = -(-(interval.hi + 1) // size)
+            if parent is not None:
+                constraints.append((Dim(p), Interval(interval.lo // size, count - 1)))
+                count = parent[p]
+            elif interval.lo:
+                raise _refuse(f"parameter {p} begins at {interval.lo}, not at 0")
+            bounds[p] = count
+            results[p] = Dim(p) * size
+        dims = [Variable(Interval(0, count - 1)) for count in bounds]
+        tiles = IndexingMap(dims, (), (), results, constraints)
+        space: Space = [(p, bounds[p]) for p in active]
+        if self._exchanged is None:
+            offsets = major_to_minor(tiles, space)
+        else:
+            offsets = transposed(tiles, space, self._exchanged)
+        return _Place(active, tuple(bounds), _granted(offsets))
+
+    def _offsets(self, node: TiledNode, place: _Place) -> IndexingMap:
+        """From the number of a program to where the tile of a node begins."""
+        m = place.offsets.compose(node.map)
+        if any([v.interval.lo for v in m.ranges]):
+            raise _refuse("Symbol lower bound is not zero", node.instruction, "FAILED_PRECONDITION")
+        zero: dict[Var, Expr] = {Range(i): ZERO for i in range(len(m.ranges))}
+        begins = m.with_(
+            ranges=(),
+            runtime=[renamed(v, zero) for v in m.runtime],
+            results=substituted(m.results, zero),
+            constraints=substituted_constraints(m.constraints, zero),
+        )
+        return begins.simplify().rescale_symbols().remove_unused_symbols()
+
+    # ---------------------------------------------------------------------------- instructions
+
+    def _region(
+        self, question: tuple[Sequence[TiledNode], _Place]
+    ) -> Asking[tuple[Sequence[TiledNode], _Place], tuple[TiledInstruction, ...]]:
+        """The tiles of one region; asks for those of the regions in it."""
+        nodes, place = question
+        known: dict[tuple[object, ...], TiledInstruction] = {}
+        for node in nodes:
+            regions = []
+            for region, inner in zip(node.regions, self._inner_places(node, place), strict=True):
+                regions.append((yield region, inner))
+            tiled = self._instruction(node, place, regions)
+            self._made[id(node)] = known.setdefault(tiled.key, tiled)
+        return tuple(known.values())
+
+    def _inner_places(self, node: TiledNode, place: _Place) -> list[_Place]:
+        if not node.regions:
+            return []
+        active, parent = place.active, None
+        if isinstance(node.instruction.op, DOTS):
+            active = _with_parameters(node.regions[-1][-1].map, active)
+        if isinstance(node.instruction.op, Concatenate):
+            parent = place.bounds
+        return [self._place(region[-1].map, active, parent) for region in node.regions]
+
+    def _instruction(
+        self, node: TiledNode, place: _Place, regions: Sequence[tuple[TiledInstruction, ...]]
+    ) -> TiledInstruction:
+        made = self._made
+        return TiledInstruction(
+            node,
+            node.tile.sizes_at(self._sizes),
+            node.tile.strides_at(self._sizes),
+            self._offsets(node, place),
+            [made[id(n)] for n in node.operands],
+            [made[id(n)] for n in node.runtime],
+            regions,
+        )
+
+    # ------------------------------------------------------------------------------------ roots
+
+    def _roots(
+        self, instructions: Sequence[TiledInstruction], programs: int
+    ) -> tuple[TiledInstruction, ...]:
+        """A tile for each root; those that are used inside take over one that the real root needs.
+
+        The output may share a buffer with an operand, so that it must be written by the program
+        that reads it: the tile must be the one that tiling this root by itself would give.
+        """
+        found = {instructions[-1].instruction: instructions[-1]}
+        wanted = dict.fromkeys(self._symbolic.roots)
+        for tiled in instructions[:-1]:
+            if tiled.instruction in wanted and self._is_own_tile(tiled, programs):
+                found[tiled.instruction] = tiled
+        for root in wanted:
+            if root not in found:
+                reason = "Unsupported case of multi-output fusion: no tile can be taken over"
+                raise _refuse(reason, root)
+        return tuple([found[root] for root in self._symbolic.roots])
+
+    def _is_own_tile(self, tiled: TiledInstruction, programs: int) -> bool:
+        type = tiled.instruction.type
+        assert isinstance(type, TensorType)
+        counts = [-(-n // max(size, 1)) for n, size in zip(type.shape, tiled.sizes, strict=True)]
+        if prod(counts) != programs:
+            return False
+        own = _Concrete(self._symbolic, tiled.sizes, None)
+        place = own._place(IndexingMap.identity(type.shape), tuple(range(type.rank)), None)
+        return place.offsets == tiled.offsets
+
+
+def _with_parameters(m: IndexingMap, active: tuple[int, ...]) -> tuple[int, ...]:
+    """The parameters that are iterated over, with those that a map's results use."""
+    used = [e.index for e in postorder(*m.results) if isinstance(e, Dim)]
+    return tuple(dict.fromkeys([*active, *used]))

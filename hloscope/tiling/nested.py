@@ -1,0 +1,37 @@
+"""Functions that ask themselves, without Python's stack: programs nest as deep as they like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import Any, TypeAlias, TypeVar
+
+Q = TypeVar("Q")
+A = TypeVar("A")
+Asking: TypeAlias = Generator[Q, Any, A]
+"""Yields questions of its own kind, is sent their answers, and returns its own."""
+
+
+def answered(ask: Callable[[Q], Asking[Q, A]], question: Q) -> A:
+    """The answer of a generator function that yields the questions it needs answered first.
+
+    >>> def depth(tree):
+    ...     below = []
+    ...     for child in tree:
+    ...         below.append((yield child))
+    ...     return 1 + max(below, default=0)
+    >>> answered(depth, [[], [[]]])
+    3
+    """
+    waiting = [ask(question)]
+    answer: Any = None
+    while waiting:
+        try:
+            further = waiting[-1].send(answer)
+        except StopIteration as done:
+            waiting.pop()
+            answer = done.value
+        else:
+            waiting.append(ask(further))
+            answer = None
+    found: A = answer
+    return found
