@@ -2,12 +2,13 @@
 
 A walk from every instruction to the parameters would compose the maps of the same path anew for
 each start.  Here what a value reads is what its operands read, seen through one instruction;
-questions about many values of a computation share everything below them.
+questions about many values of a computation share everything below them, and what they read of
+many parameters is kept in tables that share what is alike.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from math import inf
 from time import process_time
 from typing import Final, TypeAlias
@@ -15,6 +16,7 @@ from typing import Final, TypeAlias
 from hloscope.errors import OutOfTimeError
 from hloscope.fusion.analysis import Analysis
 from hloscope.fusion.pool import AccessSet
+from hloscope.fusion.tables import Node, Tables
 from hloscope.fusion.walk import Flow, composed, with_accesses
 from hloscope.fusion.widen import without_contained
 from hloscope.indexing import Access, Accesses
@@ -28,8 +30,8 @@ Ends: TypeAlias = Mapping[Leaf, Accesses]
 
 MANY: Final = 2
 """Of more accesses of one tensor, those that are inside others are left out."""
-MOST_KEPT: Final = 2_000_000
-"""Pairs of a value and what it reads that are remembered; beyond that all is forgotten."""
+MOST_KEPT: Final = 300_000
+"""Parts of tables, and joins of them, that are remembered; beyond that all is forgotten."""
 
 
 class ParameterReads:
@@ -53,26 +55,31 @@ class ParameterReads:
         self._ends, self._until = ends, until
         self._analysis = analysis
         self._inside = analysis.positions(computation)
-        self._known: dict[Leaf, Ends] = {}
-        self._kept = 0
+        self._forget()
+
+    def _forget(self) -> None:
+        self._tables = Tables(self._join)
+        self._known: dict[Leaf, Node | None] = {}
+        self._numbered: list[Leaf] = []
 
     def of(self, ins: Instruction, output: int) -> Ends:
         """What one tensor of a value reads; through fusions, calls and loops, not into them."""
         leaf, tensor_of = self._analysis.leaf_of(ins.type, output), self._analysis.tensor_of
         if leaf is None:
             return {}
-        return {
-            (end, tensor): accesses
-            for (end, part), accesses in self._of(ins, leaf).items()
-            if (tensor := tensor_of(end.type, part)) is not None  # else a size, no element
-        }
+        found: dict[Leaf, Accesses] = {}
+        for number, reading in self._tables.items(self._of(ins, leaf)):
+            end, part = self._numbered[number]
+            tensor = tensor_of(end.type, part)
+            if tensor is not None:  # else a size, no element
+                found[end, tensor] = reading.accesses
+        return found
 
-    def _of(self, ins: Instruction, leaf: int) -> Ends:
+    def _of(self, ins: Instruction, leaf: int) -> Node | None:
         """What one leaf of a value reads."""
+        if self._tables.size > MOST_KEPT:
+            self._forget()
         known = self._known
-        if self._kept > MOST_KEPT:
-            known.clear()
-            self._kept = 0
         waiting: dict[Leaf, list[Flow]] = {}
         stack: list[Leaf] = [(ins, leaf)]
         while stack:
@@ -85,46 +92,43 @@ class ParameterReads:
             flows = waiting.get(top)
             if flows is None:
                 if self._is_end(top[0]):
-                    identity = self._analysis.pool.identity(self._type(top))
-                    known[top] = {top: (identity,)}
+                    known[top] = self._itself(top)
                     continue
                 flows = waiting[top] = list(self._analysis.reads(*top))
             missing = [target for flow in flows if (target := _target(top[0], flow)) not in known]
             if missing:
                 stack += missing
                 continue
-            known[top] = self._joined(top[0], flows)
-            self._kept += len(known[top])
+            tables = [(flow.accesses, known[_target(top[0], flow)]) for flow in flows]
+            known[top] = self._tables.joined(tables)
             del waiting[top]
         return known[ins, leaf]
 
     def _is_end(self, ins: Instruction) -> bool:
         return isinstance(ins.op, Parameter) or ins in self._ends or ins not in self._inside
 
-    def _type(self, leaf: Leaf) -> Type:
-        return self._analysis.leaves(leaf[0].type)[leaf[1]]
+    def _itself(self, end: Leaf) -> Node:
+        """An end reads itself; it gets a number by which tables know it."""
+        number = len(self._numbered)
+        self._numbered.append(end)
+        type = self._analysis.leaves(end[0].type)[end[1]]
+        return self._tables.single(number, type, (self._analysis.pool.identity(type),))
 
-    def _joined(self, ins: Instruction, flows: list[Flow]) -> Ends:
-        """What is read through the flows of one instruction."""
-        known, pool = self._known, self._analysis.pool
-        if len(flows) == 1 and flows[0].accesses is None:
-            return known[_target(ins, flows[0])]
-        sets: dict[Leaf, AccessSet] = {}
-        for flow in flows:
-            for end, accesses in known[_target(ins, flow)].items():
-                reached = (
-                    accesses if flow.accesses is None else composed(pool, flow.accesses, accesses)
-                )
-                if reached:
-                    sets[end] = with_accesses(pool, sets.get(end, {}), reached, self._type(end))
-        return {end: self._fewer(end, accesses) for end, accesses in sets.items()}
+    def _join(self, type: Type, parts: Sequence[tuple[Accesses | None, Accesses]]) -> Accesses:
+        """What is read of an end through accesses, each followed by others.
 
-    def _fewer(self, end: Leaf, accesses: AccessSet) -> Accesses:
-        """The accesses; of many, or under conditions, those that others contain are left out."""
-        found = tuple(accesses.values())
-        if len(found) <= 1 or (len(found) <= MANY and not any(map(_has_conditions, found))):
-            return found
-        return tuple(without_contained(found, self._type(end)))
+        Of many, or under conditions, those that others contain are left out.
+        """
+        pool = self._analysis.pool
+        found: AccessSet = {}
+        for first, further in parts:
+            reached = further if first is None else composed(pool, first, further)
+            if reached:
+                found = with_accesses(pool, found, reached, type)
+        every = tuple(found.values())
+        if len(every) <= 1 or (len(every) <= MANY and not any(map(_has_conditions, every))):
+            return every
+        return tuple(without_contained(every, type))
 
 
 def _has_conditions(access: Access) -> bool:
