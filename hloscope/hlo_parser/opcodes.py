@@ -64,7 +64,7 @@ _ROWS: Final = """
 
     map                   | map                   | dimensions+dims to_apply!call
     reduce                | reduce                | dimensions!dims to_apply!call
-    scan                  | scan                  | dimensions!dim>scan_dimension is_reverse?bool is_associative?word num_carries!int to_apply!call
+    scan                  | scan                  | dimensions!dim>scan_dimension num_carries!int is_reverse?bool is_associative?word to_apply!call
     sort                  | sort                  | dimensions!dim>dimension is_stable?bool to_apply!call
     topk                  | top_k                 | k!int largest+bool
     reduce-window         | reduce_window         | window+window to_apply!call

@@ -60,7 +60,12 @@ if TYPE_CHECKING:
         parted as parted,
         shortest as shortest,
     )
-    from hloscope.indexing.reshape import minimal_groups as minimal_groups, reshaped as reshaped
+    from hloscope.indexing.reshape import (
+        delinearize as delinearize,
+        linearize as linearize,
+        minimal_groups as minimal_groups,
+        reshaped as reshaped,
+    )
     from hloscope.indexing.rules.build import (
         MapBuilder as MapBuilder,
         everything_map as everything_map,

@@ -120,7 +120,7 @@ CASES: list[tuple[str, Op, tuple[str, ...]]] = [
     ("fft, fft_type=RFFT, fft_length={8}", Fft("RFFT", (8,)), ()),
     ("rng, distribution=rng_normal", Rng("NORMAL"), ()),
     ("topk, k=2, largest=false", TopK(2, False), ()),
-    ("scan, dimensions={0}, is_reverse=true, is_associative=true, num_carries=1, to_apply=%f",
+    ("scan, dimensions={0}, num_carries=1, is_reverse=true, is_associative=true, to_apply=%f",
      Scan(0, 1, True, "true"), ("f",)),
     ("async-start, async_execution_thread=\"host\", calls=%f",
      AsyncStart(None, (("async_execution_thread", '"host"'),)), ("f",)),

@@ -1,0 +1,303 @@
+"""A kernel tiled: every instruction with the tiles of it that are needed, in nested regions.
+
+A region is what is computed again and again: in the loop over the tiles of a contraction or a
+reduction, or only for the tiles of a concatenation that meet one operand.
+Source: XLA's experimental `TiledHloComputation`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, TypeAlias
+
+from hloscope.ir import Instruction
+from hloscope.ops import (
+    Concatenate,
+    Dot,
+    DotGeneral,
+    DynamicSlice,
+    RaggedDot,
+    Reduce,
+    ScaledDot,
+    Scan,
+)
+from hloscope.tiling.fused import PROJECTIONS
+from hloscope.tiling.propagate import to_operands
+from hloscope.tiling.propagation.registry import Fit, Part
+from hloscope.tiling.refusal import Refusal, RefusalCode
+from hloscope.tiling.space import DimensionKind, TilingSpace
+from hloscope.tiling.tile import Tile
+
+MOST_INSTRUCTIONS: Final = 1 << 15
+"""More tiled instructions are not made: regions in regions multiply."""
+_WORST: Final = {fit: k for k, fit in enumerate(Fit)}
+
+
+class TiledInstruction:
+    """An instruction and the tile of it that is computed.
+
+    Attributes:
+        instruction: The instruction.
+        output: Which array of its value.
+        tile: The tile.
+        operands: What it is computed from; empty at the edge of the kernel.
+        regions: What is computed in loops or branches for it.
+        fit: What the tile is, compared with the elements that are needed for those it is made for.
+        reasons: Why that is not exact.
+    """
+
+    __slots__ = ("fit", "instruction", "operands", "output", "reasons", "regions", "tile")
+
+    def __init__(self, instruction: Instruction, output: int, tile: Tile) -> None:
+        self.instruction: Final = instruction
+        self.output: Final = output
+        self.tile: Final = tile
+        self.operands: tuple[TiledInstruction, ...] = ()
+        self.regions: tuple[TiledRegion, ...] = ()
+        self.fit = Fit.EXACT
+        self.reasons: tuple[str, ...] = ()
+
+    @property
+    def starts(self) -> tuple[TiledInstruction, ...]:
+        """The operands that tell where a slice is taken."""
+        return self.operands[1:] if isinstance(self.instruction.op, DynamicSlice) else ()
+
+    def claims(self, fit: Fit, reasons: Sequence[str]) -> bool:
+        """Take over a weaker claim; was there anything new?"""
+        new = tuple(dict.fromkeys((*self.reasons, *filter(None, reasons))))
+        worst = max(self.fit, fit, key=_WORST.__getitem__)
+        if worst is self.fit and new == self.reasons:
+            return False
+        self.fit, self.reasons = worst, new
+        return True
+
+    def __repr__(self) -> str:
+        return f"<{self.instruction.name}: {self.tile}>"
+
+
+class TiledRegion:
+    """Tiled instructions that are computed together.
+
+    Attributes:
+        instructions: Each once.
+        roots: What the region is for.
+    """
+
+    __slots__ = ("instructions", "roots")
+
+    def __init__(self) -> None:
+        self.instructions: tuple[TiledInstruction, ...] = ()
+        self.roots: tuple[TiledInstruction, ...] = ()
+
+
+class TiledComputation:
+    """A tiled kernel.
+
+    Attributes:
+        space: Its tiling space.
+        region: The outermost region.
+        refusals: Where tiles could not be carried on; empty if all went well.
+        beyond: Where XLA refuses and tiles were carried on all the same: instructions and why.
+    """
+
+    def __init__(
+        self,
+        space: TilingSpace,
+        region: TiledRegion,
+        refusals: Sequence[Refusal],
+        beyond: Sequence[tuple[Instruction, str]],
+    ) -> None:
+        self.space: Final = space
+        self.region: Final = region
+        self.refusals: Final = tuple(refusals)
+        self.beyond: Final = tuple(beyond)
+
+    def regions(self) -> Iterator[TiledRegion]:
+        """All regions, outer ones before those in them."""
+        todo = [self.region]
+        while todo:
+            region = todo.pop()
+            yield region
+            for tiled in region.instructions:
+                todo += tiled.regions
+
+    def __iter__(self) -> Iterator[TiledInstruction]:
+        """All tiled instructions, region by region."""
+        for region in self.regions():
+            yield from region.instructions
+
+
+# ---------------------------------------------------------------------------------- building
+
+Schema: TypeAlias = tuple[list[range], list[int]]
+"""Groups of operands that are computed in a region each, and the other operands."""
+
+
+def _schema(space: TilingSpace, ins: Instruction) -> Schema:
+    """How the operands of an instruction are spread over regions."""
+    count = len(ins.operands)
+    match ins.op:
+        case Dot() | DotGeneral() | ScaledDot() | RaggedDot():
+            return [range(count)], []
+        case Concatenate():
+            return [range(k, k + 1) for k in range(count)], []
+        case Reduce() if _is_looped(space, ins):
+            return [range(count // 2)], [*range(count // 2, count)]
+        case Scan(num_carries=carries) if _is_looped(space, ins):
+            return [range(count - carries)], [*range(count - carries, count)]
+        case _:
+            return [], [*range(count)]
+
+
+def _is_looped(space: TilingSpace, ins: Instruction) -> bool:
+    """Does one of its own sequential dimensions have several tiles?"""
+    return any(
+        d.instruction is ins
+        and d.kind is DimensionKind.SEQUENTIAL
+        and d.tile_size is not None
+        and d.tile_size < d.size
+        for d in space.dimensions
+    )
+
+
+class _Growing:
+    """A region while it is made."""
+
+    def __init__(self) -> None:
+        self.region = TiledRegion()
+        self.known: dict[tuple[Instruction, int, Tile], TiledInstruction] = {}
+        self.todo: list[TiledInstruction] = []
+
+    def enter(self, ins: Instruction, output: int, tile: Tile) -> TiledInstruction:
+        """The tiled instruction, made if it is not there yet."""
+        found = self.known.get((ins, output, tile))
+        if found is None:
+            found = self.known[ins, output, tile] = TiledInstruction(ins, output, tile)
+            self.todo.append(found)
+        return found
+
+
+class _Tiling:
+    """Makes the regions of a kernel, from its roots on; regions in regions are put off."""
+
+    def __init__(self, space: TilingSpace, *, beyond_xla: bool) -> None:
+        self.space, self.fused = space, space.fused
+        self.beyond_xla = beyond_xla
+        self.refusals: dict[tuple[Instruction | None, str], Refusal] = {}
+        self.beyond: dict[Instruction, str] = {}
+        self.open: list[_Growing] = []
+        self.edges: list[tuple[TiledInstruction, TiledInstruction, Part]] = []
+        self.count = 0
+
+    def run(self) -> TiledComputation:
+        """Make all regions."""
+        outer = _Growing()
+        for root in self.fused.roots:
+            source, output = self.fused.source(root)
+            tile = self.space.output_tile(source, output)
+            outer.region.roots += (outer.enter(root, 0, tile),)
+        self.open.append(outer)
+        while self.open:
+            self._grow(self.open.pop())
+        _spread_claims(self.edges)
+        refusals, beyond = [*self.refusals.values()], [*self.beyond.items()]
+        return TiledComputation(self.space, outer.region, refusals, beyond)
+
+    def _grow(self, growing: _Growing) -> None:
+        """Follow the operands of everything in a region, the last that was met first."""
+        while growing.todo:
+            tiled = growing.todo.pop()
+            ins = tiled.instruction
+            if ins not in self.fused.inside or not ins.operands:
+                continue
+            if self.count > MOST_INSTRUCTIONS:
+                self._refuse(Refusal(RefusalCode.UNIMPLEMENTED, _TOO_MANY))
+                break
+            self._follow(growing, tiled)
+        growing.region.instructions = tuple(growing.known.values())
+
+    def _follow(self, growing: _Growing, tiled: TiledInstruction) -> None:
+        """Carry a tile to the operands, and open the regions that they are in."""
+        ins = tiled.instruction
+        answer = to_operands(self.space, ins, tiled.tile, tiled.output, beyond_xla=self.beyond_xla)
+        if isinstance(answer, Refusal):
+            self._refuse(answer)
+            return
+        if answer.beyond:
+            self.beyond.setdefault(ins, answer.beyond)
+        operands = self.fused.operands(ins)
+        output = ins.op.index if isinstance(ins.op, PROJECTIONS) else 0
+        groups, rest = _schema(self.space, ins)
+        found: dict[int, TiledInstruction] = {}
+        for group in groups:
+            inner = _Growing()
+            self.open.append(inner)
+            for k in group:
+                found[k] = inner.enter(operands[k], output, answer.parts[k].tile)
+            inner.region.roots = tuple([found[k] for k in group])
+            tiled.regions += (inner.region,)
+        for k in rest:
+            found[k] = growing.enter(operands[k], output, answer.parts[k].tile)
+        self.count += len(operands)
+        tiled.operands = tuple([found[k] for k in range(len(operands))])
+        self.edges += [(tiled, found[k], part) for k, part in enumerate(answer.parts)]
+
+    def _refuse(self, refusal: Refusal) -> None:
+        self.refusals.setdefault((refusal.instruction, refusal.code), refusal)
+
+
+_TOO_MANY: Final = f"more than {MOST_INSTRUCTIONS:,} tiled instructions"
+
+
+def _spread_claims(edges: Sequence[tuple[TiledInstruction, TiledInstruction, Part]]) -> None:
+    """Let everything that is tiled for a tile claim no more than that does."""
+    below: dict[TiledInstruction, list[TiledInstruction]] = {}
+    todo: list[TiledInstruction] = []
+    for tiled, operand, part in edges:
+        below.setdefault(tiled, []).append(operand)
+        if operand.claims(part.fit, [part.reason]):
+            todo.append(operand)
+    while todo:
+        tiled = todo.pop()
+        for operand in below.get(tiled, ()):
+            if operand.claims(tiled.fit, tiled.reasons):
+                todo.append(operand)
+
+
+def tiled_computation(
+    space: TilingSpace, *, beyond_xla: bool = False, in_order: bool = True
+) -> TiledComputation:
+    """The kernel of a tiling space, tiled from its roots to what it reads.
+
+    Where a tile cannot be carried on, that is among the refusals, and what lies behind is missing.
+
+    Args:
+        space: The tiling space, with sizes of tiles or without.
+        beyond_xla: Carry tiles through ops that XLA refuses, where tiles exist.
+        in_order: Put operands before what reads them; else instructions are in the order in which
+            they are met.
+    """
+    found = _Tiling(space, beyond_xla=beyond_xla).run()
+    if in_order:
+        for region in found.regions():
+            region.instructions = _sorted(region)
+    return found
+
+
+def _sorted(region: TiledRegion) -> tuple[TiledInstruction, ...]:
+    """Operands before what reads them, and before all those that tell where a slice is taken."""
+    inside = set(region.instructions)
+    order: dict[TiledInstruction, None] = {}
+    for root in region.roots:
+        stack = [(root, False)]
+        while stack:
+            tiled, is_done = stack.pop()
+            if tiled in order or tiled not in inside:
+                continue
+            if is_done:
+                order[tiled] = None
+                continue
+            stack.append((tiled, True))
+            before = (*tiled.starts, *tiled.operands)
+            stack += [(operand, False) for operand in reversed(before)]
+    return tuple(order)

@@ -1,0 +1,144 @@
+"""Carry a tile through an instruction: to its operands, or to its outputs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hloscope.errors import UnsupportedError
+from hloscope.indexing import output_sizes, sizes
+from hloscope.ir import Dims, Instruction, TupleType
+from hloscope.lazy import dataclass
+from hloscope.ops import OPS
+from hloscope.tiling.propagation import (  # noqa: F401  (registers every rule)
+    collectives,
+    contraction,
+    control,
+    elementwise,
+    others,
+    reduction,
+    reshape,
+    shape,
+    slicing,
+)
+from hloscope.tiling.propagation.registry import Answer, Entry, Propagated, Way, entry_of
+from hloscope.tiling.refusal import Refusal, RefusalCode
+from hloscope.tiling.space import UNFIT, TilingSpace
+from hloscope.tiling.tile import Tile
+
+
+def to_operands(
+    space: TilingSpace,
+    ins: Instruction,
+    tile: Tile,
+    output: int = 0,
+    *,
+    beyond_xla: bool = False,
+) -> Answer:
+    """The tiles of the operands that a tile of an output is computed from.
+
+    Args:
+        space: The tiling space of the kernel that the instruction is in.
+        ins: The instruction.
+        tile: The tile of one of its arrays.
+        output: Which array of its value that is.
+        beyond_xla: Carry it through ops that XLA refuses, where tiles exist.
+
+    Source: XLA's experimental `PropagateTileToInput`.
+    """
+    return _carried(Way.TO_OPERANDS, space, ins, tile, output, beyond_xla)
+
+
+def to_outputs(
+    space: TilingSpace,
+    ins: Instruction,
+    tile: Tile,
+    operand: int = 0,
+    *,
+    beyond_xla: bool = False,
+) -> Answer:
+    """The tiles of the outputs that a tile of an operand has influence on.
+
+    Args:
+        space: The tiling space of the kernel that the instruction is in.
+        ins: The instruction.
+        tile: The tile of one of its operands.
+        operand: Which operand that is.
+        beyond_xla: Carry it through ops that XLA refuses, where tiles exist.
+
+    Source: XLA's experimental `PropagateTileToOutput`.
+    """
+    return _carried(Way.TO_OUTPUTS, space, ins, tile, operand, beyond_xla)
+
+
+def _carried(
+    way: Way, space: TilingSpace, ins: Instruction, tile: Tile, number: int, beyond_xla: bool
+) -> Answer:
+    entry = entry_of(way, type(ins.op)) or Entry(reason="there is no rule")
+    rule = entry.rule or (entry.beyond if beyond_xla else None)
+    if rule is None:
+        return Refusal(RefusalCode.INVALID_ARGUMENT, _no_rule(way, ins, entry.reason), ins)
+    try:
+        if len(tile.dims) != len(_shape(way, ins, number)):
+            return Refusal(RefusalCode.INVALID_ARGUMENT, "the tile has another rank", ins)
+        answer = rule(space, ins, ins.op, tile, number)
+    except UnsupportedError as error:
+        return Refusal(RefusalCode.UNIMPLEMENTED, error.message, ins)
+    except (LookupError, ValueError, ZeroDivisionError, StopIteration):
+        return Refusal(RefusalCode.INVALID_ARGUMENT, UNFIT, ins)
+    if isinstance(answer, Refusal):
+        return replace(answer, instruction=ins)
+    if entry.rule is None:
+        answer = replace(answer, beyond=_no_rule(way, ins, entry.reason))
+    return _simplified(space, answer)
+
+
+def _shape(way: Way, ins: Instruction, number: int) -> Dims:
+    """The sizes of the array whose tile is carried."""
+    if way is Way.TO_OUTPUTS:
+        type_ = ins.operands[number].type
+        return output_sizes(ins.operands[number]) if isinstance(type_, TupleType) else sizes(type_)
+    return output_sizes(ins, number)
+
+
+def _no_rule(way: Way, ins: Instruction, reason: str) -> str:
+    return f"no propagation of tiles {way} of {ins.op.name}: {reason}"
+
+
+def _simplified(space: TilingSpace, answer: Propagated) -> Propagated:
+    if space.is_symbolic:
+        return answer
+    return replace(
+        answer,
+        parts=tuple([replace(part, tile=space.simplified(part.tile)) for part in answer.parts]),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TileCoverage:
+    """Whether tiles are carried through an op.
+
+    Attributes:
+        op: Its name.
+        to_operands: Is there a rule from outputs to operands?
+        to_outputs: And the other way?
+        reason: Why not.
+    """
+
+    op: str
+    to_operands: bool
+    to_outputs: bool
+    reason: str = ""
+
+
+def tile_coverage() -> tuple[TileCoverage, ...]:
+    """One row per op: is there a rule in both directions, and why not.
+
+    >>> next(row for row in tile_coverage() if row.op == "transpose").to_outputs
+    True
+    """
+    rows = []
+    for name, cls in sorted(OPS.items()):
+        back, forth = [entry_of(way, cls) or Entry(reason="there is no rule") for way in Way]
+        reasons = "; ".join(dict.fromkeys(filter(None, (back.reason, forth.reason))))
+        rows.append(TileCoverage(name, back.rule is not None, forth.rule is not None, reasons))
+    return tuple(rows)

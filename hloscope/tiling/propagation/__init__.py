@@ -1,0 +1,1 @@
+"""Rules that carry tiles through ops, one file per op family, in both directions."""

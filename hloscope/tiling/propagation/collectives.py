@@ -1,0 +1,96 @@
+"""Tiles through collectives: what a device reads of the others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from hloscope.affine import ONE, Const, floordiv, mod
+from hloscope.indexing import output_sizes, sizes
+from hloscope.ir import Instruction, TensorType
+from hloscope.ops import (
+    AllGather,
+    AllReduce,
+    AllToAll,
+    CollectiveBroadcast,
+    CollectivePermute,
+    CollectiveReduce,
+    CrossReplicaSum,
+    RaggedAllToAll,
+    ReduceScatter,
+)
+from hloscope.tiling.propagation.edges import ends_inside, starts_inside
+from hloscope.tiling.propagation.registry import (
+    Answer,
+    Fit,
+    Part,
+    Way,
+    exact,
+    parts,
+    refuse,
+    refused,
+    to_operands,
+)
+from hloscope.tiling.tile import DimTile, Tile
+
+if TYPE_CHECKING:
+    from hloscope.tiling.space import TilingSpace
+
+_BETWEEN: Final = "tiles are not carried to other devices through it"
+_CROSSES: Final = "of a tile that crosses into the part of the next device the rest is missed"
+
+
+@to_operands(AllReduce, CrossReplicaSum)
+def _(space: TilingSpace, ins: Instruction, op: AllReduce, tile: Tile, output: int) -> Answer:
+    """On one device the same elements."""
+    return exact(*[tile] * len(ins.operands))
+
+
+@to_operands(AllGather)
+def _(space: TilingSpace, ins: Instruction, op: AllGather, tile: Tile, output: int) -> Answer:
+    """The part that holds the tile is the position of its device in the group."""
+    if len(ins.operands) != 1 or not isinstance(ins.type, TensorType):
+        return refused("several arrays are gathered at once")
+    if tile.replicas:
+        return refused("an array gathered from arrays that are gathered")
+    d = op.all_gather_dim
+    part, whole = sizes(ins.operands[0].type)[d], output_sizes(ins)[d]
+    if part == 0:
+        return refused("the parts have no elements")
+    here = tile.dims[d]
+    at = DimTile(mod(here.offset, part), here.size, here.stride, Const(part))
+    replica = DimTile(floordiv(here.offset, part), ONE, ONE, Const(whole // part))
+    dims = [at if k == d else t for k, t in enumerate(tile.dims)]
+    return parts(_gathered(space, here, at, part, whole, Tile(tuple(dims), (replica,))))
+
+
+def _gathered(
+    space: TilingSpace, here: DimTile, at: DimTile, part: int, whole: int, tile: Tile
+) -> Part:
+    crosses = at.last - (part - 1)
+    if space.is_symbolic:
+        return Part(tile, Fit.UNCHECKED, "whether a tile crosses into the next part")
+    if not starts_inside(space, here):
+        return Part(tile, Fit.OVER, "indices cut off below 0 are not cut off any more")
+    if space.bounds(space.simplify(crosses)).hi > 0:
+        return Part(tile, Fit.UNDER, _CROSSES)
+    if here.upper_bound is not Const(whole) and not ends_inside(space, here):
+        return Part(tile, Fit.OVER, "an upper bound within a part is not kept")
+    return Part(tile)
+
+
+refuse(
+    AllGather,
+    AllReduce,
+    CrossReplicaSum,
+    reason="a part reaches every device of the group",
+    ways=(Way.TO_OUTPUTS,),
+)
+refuse(
+    AllToAll,
+    CollectiveBroadcast,
+    CollectivePermute,
+    CollectiveReduce,
+    RaggedAllToAll,
+    ReduceScatter,
+    reason=_BETWEEN,
+)

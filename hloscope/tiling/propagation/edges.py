@@ -1,0 +1,61 @@
+"""What of a tile is cut off at the edges, and whether that survives where the tile is carried.
+
+A tile keeps the indices in `[0, upper_bound)`.  A rule that shifts indices upwards loses the lower
+cut, one that drops dimensions loses that there may be no index at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from hloscope.affine import Const, Dim, Range
+from hloscope.tiling.tile import DimTile
+
+if TYPE_CHECKING:
+    from hloscope.tiling.space import TilingSpace
+
+
+def starts_inside(space: TilingSpace, tile: DimTile) -> bool:
+    """Is no index of the tile negative, as far as bounds show?"""
+    return space.bounds(tile.offset).lo >= 0
+
+
+def ends_inside(space: TilingSpace, tile: DimTile) -> bool:
+    """Is no index of the tile cut off at its upper bound, as far as bounds show?"""
+    return space.bounds(tile.upper_bound - tile.last).lo >= 1
+
+
+def has_element(space: TilingSpace, tile: DimTile) -> bool:
+    """Does every tile keep its first index, as far as bounds show?"""
+    if space.bounds(tile.size).lo < 1 or not starts_inside(space, tile):
+        return False
+    return _is_own(space, tile) or space.bounds(tile.upper_bound - tile.offset).lo >= 1
+
+
+def _is_own(space: TilingSpace, tile: DimTile) -> bool:
+    """Is it the tile of a dimension as such, all of whose tiles begin inside?"""
+    for v in (Dim(i) for i in range(len(space.dimensions))):
+        size = space.dimensions[v.index].size
+        if tile.offset is v * Range(v.index):
+            return size > 0 and tile.upper_bound == Const(size)
+    return False
+
+
+def maybe_empty(space: TilingSpace, tiles: Iterable[DimTile]) -> str:
+    """Why an array may be read by a tile that has no element in these dimensions; or nothing."""
+    if all(has_element(space, tile) for tile in tiles):
+        return ""
+    return "tiles may lie wholly outside of a dimension that is dropped"
+
+
+def lost_start(space: TilingSpace, tiles: Iterable[DimTile]) -> str:
+    """Why negative indices, which are cut off, may become others; or nothing."""
+    if all(starts_inside(space, tile) for tile in tiles):
+        return ""
+    return "indices cut off below 0 are not cut off any more"
+
+
+def joined(*reasons: str) -> str:
+    """Reasons in one text, each once."""
+    return "; ".join(dict.fromkeys(filter(None, reasons)))

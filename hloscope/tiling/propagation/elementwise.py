@@ -1,0 +1,108 @@
+"""Tiles through ops that compute element by element, and through broadcasts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hloscope.indexing import output_sizes, sizes
+from hloscope.ir import Dims, Instruction
+from hloscope.ops import (
+    Broadcast,
+    BroadcastInDim,
+    Domain,
+    Elementwise,
+    ImplicitBroadcast,
+    Map,
+    ShardingConstraint,
+)
+from hloscope.tiling.propagation.edges import maybe_empty
+from hloscope.tiling.propagation.registry import (
+    Answer,
+    Part,
+    exact,
+    parts,
+    to_operands,
+    to_outputs,
+    unless,
+)
+from hloscope.tiling.tile import UNIT, Tile, whole
+
+if TYPE_CHECKING:
+    from hloscope.tiling.space import TilingSpace
+
+
+def spread_to_operand(space: TilingSpace, tile: Tile, source: Dims, dims: Dims) -> Part:
+    """The tile of an array whose dimensions stand for some dimensions of the tiled one.
+
+    Dimensions of size 1 are read at 0.
+    """
+    out = [UNIT if n == 1 else tile.dims[d] for n, d in zip(source, dims, strict=True)]
+    read = {d for n, d in zip(source, dims, strict=True) if n != 1}
+    dropped = [t for k, t in enumerate(tile.dims) if k not in read]
+    return unless(maybe_empty(space, dropped), tile.with_dims(out))
+
+
+def spread_to_output(tile: Tile, source: Dims, target: Dims, dims: Dims) -> Tile:
+    """The tile of what an array is spread over: its own dimensions, and the whole of the others."""
+    out = [whole(n) for n in target]
+    for k, d in enumerate(dims):
+        if source[k] == target[d]:
+            out[d] = tile.dims[k]
+    return tile.with_dims(out)
+
+
+def trailing(source: Dims, target: Dims) -> Dims:
+    """The last dimensions of the target, as many as the source has."""
+    return tuple(range(len(target) - len(source), len(target)))
+
+
+@to_operands(Elementwise, Map, ImplicitBroadcast)
+def _(space: TilingSpace, ins: Instruction, op: Elementwise, tile: Tile, output: int) -> Answer:
+    """The same tile; of a scalar among arrays, its element."""
+    target = output_sizes(ins)
+    return parts(
+        *[
+            spread_to_operand(space, tile, source, trailing(source, target))
+            if source != target
+            else Part(tile)
+            for source in (sizes(o.type) for o in ins.operands)
+        ]
+    )
+
+
+@to_outputs(Elementwise, Map, ImplicitBroadcast)
+def _(space: TilingSpace, ins: Instruction, op: Elementwise, tile: Tile, operand: int) -> Answer:
+    source, target = sizes(ins.operands[operand].type), output_sizes(ins)
+    if source == target:
+        return exact(tile)
+    return exact(spread_to_output(tile, source, target, trailing(source, target)))
+
+
+@to_operands(BroadcastInDim)
+def _(space: TilingSpace, ins: Instruction, op: BroadcastInDim, tile: Tile, output: int) -> Answer:
+    source = sizes(ins.operands[0].type)
+    return parts(spread_to_operand(space, tile, source, op.broadcast_dimensions))
+
+
+@to_outputs(BroadcastInDim)
+def _(space: TilingSpace, ins: Instruction, op: BroadcastInDim, tile: Tile, operand: int) -> Answer:
+    source = sizes(ins.operands[0].type)
+    return exact(spread_to_output(tile, source, output_sizes(ins), op.broadcast_dimensions))
+
+
+@to_operands(Broadcast)
+def _(space: TilingSpace, ins: Instruction, op: Broadcast, tile: Tile, output: int) -> Answer:
+    source = sizes(ins.operands[0].type)
+    return parts(spread_to_operand(space, tile, source, trailing(source, output_sizes(ins))))
+
+
+@to_outputs(Broadcast)
+def _(space: TilingSpace, ins: Instruction, op: Broadcast, tile: Tile, operand: int) -> Answer:
+    source, target = sizes(ins.operands[0].type), output_sizes(ins)
+    return exact(spread_to_output(tile, source, target, trailing(source, target)))
+
+
+@to_operands(Domain, ShardingConstraint, refused="it marks a boundary, and computes nothing")
+@to_outputs(Domain, ShardingConstraint, refused="it marks a boundary, and computes nothing")
+def _(space: TilingSpace, ins: Instruction, op: Domain, tile: Tile, number: int) -> Answer:
+    return exact(tile)

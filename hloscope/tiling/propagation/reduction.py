@@ -1,0 +1,91 @@
+"""Tiles through reductions and scans."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from hloscope.indexing import output_sizes, sizes
+from hloscope.ir import Instruction
+from hloscope.ops import Reduce, Scan, Sort, TopK
+from hloscope.tiling.propagation.edges import maybe_empty
+from hloscope.tiling.propagation.registry import (
+    Answer,
+    Fit,
+    Part,
+    Propagated,
+    parts,
+    refuse,
+    refused,
+    to_operands,
+    to_outputs,
+    unless,
+)
+from hloscope.tiling.tile import DimTile, Tile
+
+if TYPE_CHECKING:
+    from hloscope.tiling.space import TilingSpace
+
+_CARRIED: Final = "what other steps contribute comes through the carries"
+
+
+@to_operands(Reduce)
+def _(space: TilingSpace, ins: Instruction, op: Reduce, tile: Tile, output: int) -> Answer:
+    """Dimensions that are kept have the output's tiles, those that are reduced their own."""
+    rank, kept = len(output_sizes(ins)), iter(tile.dims)
+    dims: list[DimTile] = []
+    for d in range(len(sizes(ins.operands[0].type))):
+        if d in op.dimensions:
+            number = space.number(ins, rank + op.dimensions.index(d))
+            if number is None:
+                return refused("the reduced dimensions are not in the tiling space")
+            dims.append(space.own_tile(number))
+        else:
+            dims.append(next(kept))
+    count = len(ins.operands) // 2
+    init = unless(maybe_empty(space, tile.dims), tile.with_dims(()))
+    return parts(*[Part(tile.with_dims(dims))] * count, *[init] * count)
+
+
+@to_outputs(Reduce)
+def _(space: TilingSpace, ins: Instruction, op: Reduce, tile: Tile, operand: int) -> Answer:
+    count = len(ins.operands) // 2
+    if operand >= count:
+        return refused("an initial value reaches every output")
+    kept = [d for k, d in enumerate(tile.dims) if k not in op.dimensions]
+    dropped = [d for k, d in enumerate(tile.dims) if k in op.dimensions]
+    return parts(*[unless(maybe_empty(space, dropped), tile.with_dims(kept))] * count)
+
+
+def _scanned(
+    space: TilingSpace, op: Scan, tile: Tile, ranks: Sequence[int], *, to_operands: bool
+) -> Propagated:
+    """The tiles of inputs or stacked outputs, and of carries, which have no scanned dimension."""
+    walked = op.scan_dimension
+    line = [d for k, d in enumerate(tile.dims) if k != walked]
+    carry = tile.with_dims(line)
+    found = [Part(tile, Fit.UNDER, _CARRIED)] * (len(ranks) - op.num_carries)
+    empty = maybe_empty(space, tile.dims[walked : walked + 1])
+    fit = unless(empty, carry) if to_operands else Part(carry, Fit.UNDER, _CARRIED)
+    return Propagated((*found, *[fit] * op.num_carries))
+
+
+@to_operands(Scan)
+def _(space: TilingSpace, ins: Instruction, op: Scan, tile: Tile, output: int) -> Answer:
+    outputs = len(ins.type.elements) if hasattr(ins.type, "elements") else 1
+    if output >= outputs - op.num_carries:
+        return refused("the final carry of a scan comes from all of its steps")
+    ranks = [len(sizes(o.type)) for o in ins.operands]
+    return _scanned(space, op, tile, ranks, to_operands=True)
+
+
+@to_outputs(Scan)
+def _(space: TilingSpace, ins: Instruction, op: Scan, tile: Tile, operand: int) -> Answer:
+    if operand >= len(ins.operands) - op.num_carries:
+        return refused("the initial carry of a scan reaches all of its steps")
+    outputs = len(ins.type.elements) if hasattr(ins.type, "elements") else 1
+    ranks = [len(output_sizes(ins, k)) for k in range(outputs)]
+    return _scanned(space, op, tile, ranks, to_operands=False)
+
+
+refuse(Sort, TopK, reason="where an element comes from depends on the values of its line")

@@ -1,0 +1,278 @@
+"""Tiles through reshapes and bitcasts: one minimal reshape after the other.
+
+A tile goes through a collapse or an expansion if what it covers, in row-major order, is one run of
+elements, or one element of every so many.  Whether it does is told by concrete sizes; with sizes
+that are variables it is carried without being checked.
+Source: XLA's `PropagateTileToInput` for reshapes, `DecomposeBitcastToTrt`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Final
+
+from hloscope.affine import ONE, Const, Expr, minimum
+from hloscope.indexing import delinearize, linearize, major_to_minor, output_sizes, sizes
+from hloscope.ir import Dims, Instruction, TensorType
+from hloscope.movement import MinimalReshape, ReshapeCategory, minimal_reshapes
+from hloscope.ops import Bitcast, Reshape
+from hloscope.tiling.propagation.edges import (
+    ends_inside,
+    joined,
+    maybe_empty,
+)
+from hloscope.tiling.propagation.registry import (
+    Answer,
+    Fit,
+    Part,
+    parts,
+    refused,
+    to_operands,
+    to_outputs,
+)
+from hloscope.tiling.refusal import Refusal, RefusalCode
+from hloscope.tiling.tile import UNIT, DimTile, Tile
+
+if TYPE_CHECKING:
+    from hloscope.tiling.space import TilingSpace
+
+Through = tuple[tuple[DimTile, ...], str]
+"""The tiles of the target's dimensions, and why they are not exact."""
+_COPIES: Final = (
+    ReshapeCategory.IDENTITY,
+    ReshapeCategory.INCREASE_RANK,
+    ReshapeCategory.DECREASE_RANK,
+)
+_UNCHECKED: Final = "whether the tile is one run of elements depends on the sizes of tiles"
+
+
+@to_operands(Reshape)
+def _(space: TilingSpace, ins: Instruction, op: Reshape, tile: Tile, output: int) -> Answer:
+    return _one(through_reshape(space, tile, output_sizes(ins), sizes(ins.operands[0].type)))
+
+
+@to_outputs(Reshape)
+def _(space: TilingSpace, ins: Instruction, op: Reshape, tile: Tile, operand: int) -> Answer:
+    return _one(through_reshape(space, tile, sizes(ins.operands[0].type), output_sizes(ins)))
+
+
+@to_operands(Bitcast)
+def _(space: TilingSpace, ins: Instruction, op: Bitcast, tile: Tile, output: int) -> Answer:
+    return _bitcast(space, tile, ins.type, ins.operands[0].type)
+
+
+@to_outputs(Bitcast)
+def _(space: TilingSpace, ins: Instruction, op: Bitcast, tile: Tile, operand: int) -> Answer:
+    return _bitcast(space, tile, ins.operands[0].type, ins.type)
+
+
+def _one(part: Part | Refusal) -> Answer:
+    return part if isinstance(part, Refusal) else parts(part)
+
+
+def _bitcast(space: TilingSpace, tile: Tile, here: object, there: object) -> Answer:
+    """Through the physical order: a transpose to it, a reshape, a transpose from the other's."""
+    if not isinstance(here, TensorType) or not isinstance(there, TensorType):
+        return refused("a bitcast of something that is not an array")
+    if any(t.layout is not None and t.layout.tiles for t in (here, there)):
+        return refused("a bitcast of arrays in tiled layouts")
+    from_sizes, to_sizes = sizes(here), sizes(there)
+    if prod(from_sizes) != prod(to_sizes):
+        return refused("a bitcast between arrays of different numbers of elements")
+    order, target = major_to_minor(here), major_to_minor(there)
+    part = through_reshape(
+        space,
+        tile.permuted(order),
+        tuple([from_sizes[d] for d in order]),
+        tuple([to_sizes[d] for d in target]),
+    )
+    if isinstance(part, Refusal):
+        return part
+    back = [target.index(d) for d in range(len(target))]
+    return parts(Part(part.tile.permuted(back), part.fit, part.reason))
+
+
+def through_reshape(space: TilingSpace, tile: Tile, source: Dims, target: Dims) -> Part | Refusal:
+    """The tile of an array under another shape.
+
+    Args:
+        space: The tiling space.
+        tile: The tile under the shape `source`.
+        source: Sizes before.
+        target: Sizes after.
+    """
+    kept = tuple([n for n in target if n != 1])
+    out: list[DimTile] = []
+    reasons: list[str] = []
+    fit = Fit.EXACT
+    for group in minimal_reshapes(source, kept):
+        found = _through_group(space, tile, source, kept, group)
+        if isinstance(found, Refusal):
+            return found
+        dims, reason = found
+        out += dims
+        reasons.append(reason)
+        if space.is_symbolic and group.category not in _COPIES:
+            fit = Fit.UNCHECKED
+            reasons.append(_UNCHECKED)
+    rest = iter(out)
+    reason = joined(*reasons)
+    if reason and fit is Fit.EXACT:
+        fit = Fit.OVER
+    return Part(tile.with_dims([UNIT if n == 1 else next(rest) for n in target]), fit, reason)
+
+
+def _through_group(
+    space: TilingSpace, tile: Tile, source: Dims, target: Dims, group: MinimalReshape
+) -> Through | Refusal:
+    """Through one minimal reshape, seen by its dimensions that are not of size 1."""
+    mine = [d for d in group.source if source[d] != 1] or [*group.source][:1]
+    dropped = maybe_empty(space, [tile.dims[d] for d in group.source if d not in mine])
+    if not group.target:  # only dimensions of size 1
+        return (), joined(dropped, maybe_empty(space, [tile.dims[d] for d in mine]))
+    dims, from_sizes = [tile.dims[d] for d in mine], tuple([source[d] for d in mine])
+    to_sizes = tuple([target[d] for d in group.target])
+    if group.category in _COPIES:
+        return tuple(dims), dropped
+    if group.category is ReshapeCategory.GENERIC:
+        sizes_of = f"{list(from_sizes)} -> {list(to_sizes)}"
+        reason = f"Reshape {sizes_of} neither collapses dimensions into one nor expands one"
+        return refused(reason, RefusalCode.UNIMPLEMENTED)
+    collapses = group.category is ReshapeCategory.COLLAPSE
+    carry = _collapsed if collapses else _expanded
+    found, reason = carry(space, dims, from_sizes, to_sizes)
+    wrong = (
+        ""
+        if space.is_symbolic
+        else _not_one_run(dims, found, from_sizes, to_sizes, collapses=collapses)
+    )
+    if wrong:
+        return _non_contiguous(dims, found, from_sizes, to_sizes, wrong)
+    if not collapses:
+        found = tuple([_cut(space, d, n) for d, n in zip(found, to_sizes, strict=True)])
+    return found, joined(dropped, reason)
+
+
+def _cut(space: TilingSpace, tile: DimTile, n: int) -> DimTile:
+    """The tile, cut off where the array ends."""
+    bound = space.simplify(minimum(tile.upper_bound, n))
+    return DimTile(tile.offset, tile.size, tile.stride, bound)
+
+
+def _collapsed(space: TilingSpace, dims: Sequence[DimTile], source: Dims, target: Dims) -> Through:
+    """Several dimensions as one: indices are linearised."""
+    last = [minimum(d.last, d.upper_bound - 1) for d in dims]
+    size: Expr = ONE
+    for d in dims:
+        size = size * d.size
+    k = next((k for k in range(len(dims) - 1, -1, -1) if dims[k].size != ONE), len(dims) - 1)
+    stride = dims[k].stride * prod(source[k + 1 :])
+    bound = linearize(last, source) + 1
+    tile = DimTile(linearize([d.offset for d in dims], source), size, stride, bound)
+    return (_simplified(space, tile),), _gaps(space, dims)
+
+
+def _gaps(space: TilingSpace, dims: Sequence[DimTile]) -> str:
+    """Why a collapsed tile has elements that the tile has not; or nothing."""
+    first = next((k for k, d in enumerate(dims) if d.size is not ONE), len(dims))
+    behind = [d for d in dims[first + 1 :] if d.size is not ONE]
+    moved = any(not _starts_at_0(space, d) or not ends_inside(space, d) for d in behind)
+    cut = "a dimension behind the tiled one is cut off" if moved else ""
+    return joined(cut, maybe_empty(space, dims))
+
+
+def _starts_at_0(space: TilingSpace, tile: DimTile) -> bool:
+    bounds = space.bounds(tile.offset)
+    return bounds.lo == bounds.hi == 0
+
+
+def _expanded(space: TilingSpace, dims: Sequence[DimTile], source: Dims, target: Dims) -> Through:
+    """One dimension as several: the first and the last index are delinearised."""
+    (tile,) = dims
+    first = [space.simplify(e) for e in delinearize(tile.offset, target)]
+    last = [space.simplify(e) for e in delinearize(tile.last, target)]
+    found = [
+        DimTile(begin, end - begin + 1, ONE, end + 1)
+        for begin, end in zip(first, last, strict=True)
+    ]
+    kept = tile.upper_bound is Const(source[0]) or ends_inside(space, tile)
+    reason = "" if kept else "an upper bound within a run of elements is not kept"
+    return tuple([_simplified(space, d) for d in found]), reason
+
+
+def _simplified(space: TilingSpace, tile: DimTile) -> DimTile:
+    return tile.mapped(space.simplify)
+
+
+# ---------------------------------------------------------------- is it one run of elements?
+
+
+def _number(e: Expr) -> int | None:
+    return e.value if isinstance(e, Const) else None
+
+
+def _not_one_run(
+    source: Sequence[DimTile],
+    target: Sequence[DimTile],
+    from_sizes: Dims,
+    to_sizes: Dims,
+    *,
+    collapses: bool,
+) -> str:
+    """Why the tile of several dimensions is no run of elements of one, or no strided one."""
+    many, shape = (source, from_sizes) if collapses else (target, to_sizes)
+    checked = source[:-1] if collapses else source
+    for d in checked:
+        stride = _number(d.stride)
+        if stride is None or stride <= 0:
+            return f"Expect constant positive source tile stride. Got: {d.stride}"
+    steps = [d.stride for d in checked if d.stride is not ONE]
+    if not steps:
+        return _not_contiguous(many, shape, collapses=collapses)
+    if len(steps) > 1:
+        return f"At most one dimension can have stride >1. Got: {len(steps)}"
+    if collapses:
+        stepped = next(k for k, d in enumerate(checked) if d.stride is not ONE)
+    else:
+        rows = [prod(shape[k + 1 :]) for k in range(len(shape))]
+        step = _number(steps[0])
+        if step not in rows:
+            return f"The source tile's stride {step} is no stride of the target, which has {rows}"
+        stepped = rows.index(step)
+    if any(k != stepped and d.size is not ONE for k, d in enumerate(many)):
+        return f"In a strided tile only the strided dimension {stepped} can have size > 1"
+    return ""
+
+
+def _not_contiguous(many: Sequence[DimTile], shape: Dims, *, collapses: bool) -> str:
+    """Is at most one dimension tiled in part, those before of size 1 and those behind whole?"""
+    i = 0
+    while i < len(many) and many[i].size is ONE:
+        i += 1
+    j = len(many) - 1
+    while j >= 0 and (
+        _is_whole(many[j], shape[j]) or (collapses and many[j].size is ONE and _is_last(many, j))
+    ):
+        j -= 1
+    return "Multiple dimensions are partially tiled" if i < j else ""
+
+
+def _is_whole(tile: DimTile, n: int) -> bool:
+    size, stride = _number(tile.size), _number(tile.stride)
+    return size is not None and (size == n or (stride is not None and size * stride == n))
+
+
+def _is_last(many: Sequence[DimTile], j: int) -> bool:
+    """Has no dimension behind it a size other than 1?"""
+    return all(d.size is ONE for d in many[j + 1 :])
+
+
+def _non_contiguous(
+    dims: Sequence[DimTile], found: Sequence[DimTile], source: Dims, target: Dims, why: str
+) -> Refusal:
+    before = "; ".join(map(str, dims))
+    after = "; ".join(map(str, found))
+    shapes = f"{list(source)} -> {list(target)}"
+    reason = f"Reshape is non-contiguous {shapes}, tiling {before} -> {after}: {why}"
+    return refused(reason, RefusalCode.UNIMPLEMENTED)

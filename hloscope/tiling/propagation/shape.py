@@ -1,0 +1,151 @@
+"""Tiles through ops that move elements without computing; reshapes are in `reshape`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from hloscope.affine import Const, maximum, minimum
+from hloscope.indexing import output_sizes, sizes
+from hloscope.ir import Instruction
+from hloscope.ops import (
+    BitcastConvert,
+    Concatenate,
+    Constant,
+    Iota,
+    Pad,
+    Reverse,
+    Transpose,
+)
+from hloscope.tiling.propagation.concatenate import misfit
+from hloscope.tiling.propagation.edges import joined, lost_start, maybe_empty
+from hloscope.tiling.propagation.registry import (
+    Answer,
+    Part,
+    Way,
+    exact,
+    parts,
+    refuse,
+    refused,
+    to_operands,
+    to_outputs,
+    unless,
+)
+from hloscope.tiling.refusal import RefusalCode
+from hloscope.tiling.tile import DimTile, Tile, whole
+
+if TYPE_CHECKING:
+    from hloscope.tiling.space import TilingSpace
+
+
+@to_operands(Constant, Iota)
+def _(space: TilingSpace, ins: Instruction, op: Constant, tile: Tile, output: int) -> Answer:
+    return exact()
+
+
+refuse(Constant, Iota, reason="it has no operands", ways=(Way.TO_OUTPUTS,))
+
+
+@to_operands(Transpose)
+def _(space: TilingSpace, ins: Instruction, op: Transpose, tile: Tile, output: int) -> Answer:
+    return exact(tile.permuted([op.permutation.index(d) for d in range(len(op.permutation))]))
+
+
+@to_outputs(Transpose)
+def _(space: TilingSpace, ins: Instruction, op: Transpose, tile: Tile, operand: int) -> Answer:
+    return exact(tile.permuted(op.permutation))
+
+
+_BACKWARDS: Final = "its elements are in the opposite order"
+
+
+@to_operands(Reverse, refused=_BACKWARDS)
+@to_outputs(Reverse, refused=_BACKWARDS)
+def _(space: TilingSpace, ins: Instruction, op: Reverse, tile: Tile, number: int) -> Answer:
+    """The same elements counted from the end; the first of the tile is the last of the other."""
+    dims, reasons = [], []
+    for d, (t, n) in enumerate(zip(tile.dims, output_sizes(ins), strict=True)):
+        if d not in op.dimensions:
+            dims.append(t)
+            continue
+        dims.append(DimTile(n - 1 - t.last, t.size, t.stride, Const(n)))
+        if t.upper_bound is not Const(n):
+            reasons.append("an upper bound is a lower bound of the reversed tile")
+        reasons.append(lost_start(space, [t]))
+    return parts(unless(joined(*reasons), tile.with_dims(dims)))
+
+
+@to_operands(Concatenate)
+def _(space: TilingSpace, ins: Instruction, op: Concatenate, tile: Tile, output: int) -> Answer:
+    """Each operand is read by the tiles that meet it."""
+    d = op.dimension
+    extents = [sizes(operand.type)[d] for operand in ins.operands]
+    wrong = misfit(space, tile.dims[d], extents)
+    if wrong:
+        return refused(wrong, RefusalCode.FAILED_PRECONDITION)
+    return parts(*_pieces(tile, d, extents))
+
+
+def _pieces(tile: Tile, d: int, extents: list[int]) -> list[Part]:
+    found, start = [], 0
+    here = tile.dims[d]
+    for n in extents:
+        bound = maximum(minimum(here.upper_bound - start, n), 0)
+        piece = DimTile(here.offset - start, here.size, here.stride, bound)
+        found.append(Part(tile.with_dims([*tile.dims[:d], piece, *tile.dims[d + 1 :]])))
+        start += n
+    return found
+
+
+@to_outputs(Concatenate)
+def _(space: TilingSpace, ins: Instruction, op: Concatenate, tile: Tile, operand: int) -> Answer:
+    d = op.dimension
+    start = sum(sizes(o.type)[d] for o in ins.operands[:operand])
+    here = tile.dims[d]
+    moved = DimTile(here.offset + start, here.size, here.stride, here.upper_bound + start)
+    dims = [*tile.dims[:d], moved, *tile.dims[d + 1 :]]
+    return parts(unless(lost_start(space, [here]) if start else "", tile.with_dims(dims)))
+
+
+_INTERIOR: Final = "Can't propagate tile to input of pad op with interior padding"
+
+
+@to_operands(Pad)
+def _(space: TilingSpace, ins: Instruction, op: Pad, tile: Tile, output: int) -> Answer:
+    if any(op.interior_padding):
+        return refused(_INTERIOR, RefusalCode.UNIMPLEMENTED)
+    dims, reasons = [], []
+    source = sizes(ins.operands[0].type)
+    for t, low, n in zip(tile.dims, op.edge_padding_low, source, strict=True):
+        dims.append(DimTile(t.offset - low, t.size, t.stride, Const(n)))
+        if low < 0:
+            reasons.append(lost_start(space, [t]))
+        if space.bounds(t.upper_bound - (low + n)).lo < 0:
+            reasons.append("an upper bound within the operand is not kept")
+    value = joined("the padding value is read by padded elements only")
+    pads = any((*op.edge_padding_low, *op.edge_padding_high))
+    return parts(
+        unless(joined(*reasons), tile.with_dims(dims)),
+        unless(value if pads else "it is not read", tile.with_dims(())),
+    )
+
+
+refuse(Pad, reason="from an array to the padded one there is no rule", ways=(Way.TO_OUTPUTS,))
+
+
+@to_operands(BitcastConvert)
+def _(space: TilingSpace, ins: Instruction, op: BitcastConvert, tile: Tile, output: int) -> Answer:
+    return _same_bits(space, tile, sizes(ins.operands[0].type), len(output_sizes(ins)))
+
+
+@to_outputs(BitcastConvert)
+def _(space: TilingSpace, ins: Instruction, op: BitcastConvert, tile: Tile, operand: int) -> Answer:
+    return _same_bits(space, tile, output_sizes(ins), len(sizes(ins.operands[0].type)))
+
+
+def _same_bits(space: TilingSpace, tile: Tile, target: tuple[int, ...], rank: int) -> Answer:
+    """The narrower type has one more dimension, which is one element of the wider."""
+    if len(target) == rank:
+        return exact(tile)
+    if len(target) > rank:
+        return exact(tile.with_dims([*tile.dims, whole(target[-1])]))
+    return parts(unless(maybe_empty(space, tile.dims[-1:]), tile.with_dims(tile.dims[:-1])))

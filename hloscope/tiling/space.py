@@ -1,0 +1,318 @@
+"""The tiling space of a kernel: the dimensions that are tiled, and what is read at run time.
+
+Each dimension of a root is one, and each dimension that is summed or walked along in the kernel.
+Source: XLA's experimental `TilingSpace`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from enum import StrEnum
+from functools import cached_property
+from typing import Final
+
+from hloscope.affine import POS_INF, Const, Dim, Expr, Interval, Range, Runtime, Var
+from hloscope.errors import UnsupportedError
+from hloscope.indexing import output_sizes
+from hloscope.ir import Dims, Instruction, TensorType, TupleType
+from hloscope.lazy import dataclass
+from hloscope.ops import Scan
+from hloscope.simplifier import Domain
+from hloscope.tiling.fused import Fused
+from hloscope.tiling.refusal import Refusal, RefusalCode
+from hloscope.tiling.space_dimensions import ADDED, Added
+from hloscope.tiling.tile import DimTile, Tile
+
+MOST_TILE: Final = POS_INF
+"""The largest size of a tile."""
+UNFIT: Final = "operands and result do not fit together"
+"""Why an instruction of a program that is not valid has no tiles."""
+
+
+class DimensionKind(StrEnum):
+    """How the tiles of a dimension are gone through."""
+
+    PARALLEL = "parallel"
+    SEQUENTIAL = "sequential"
+
+
+class Roots(StrEnum):
+    """What is done with a kernel of several roots."""
+
+    REFUSED = "refused"
+    """It is refused, as XLA does unless a flag is set."""
+    SHARED = "shared"
+    """Roots of equal sizes share their dimensions; others are refused."""
+    OWN = "own"
+    """Each root has its own dimensions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """A dimension that is tiled.
+
+    Attributes:
+        size: Number of elements.
+        kind: Are its tiles independent of each other?
+        instruction: Whose dimension it is.
+        position: Which: those of the output first, then those that it reduces or contracts.
+        tile_size: The size of its tiles, once there is one.
+    """
+
+    size: int
+    kind: DimensionKind
+    instruction: Instruction
+    position: int
+    tile_size: int | None = None
+
+    @property
+    def tiles(self) -> int:
+        """How many tiles cover it; with tiles of unknown size, at most."""
+        return self.size if self.tile_size is None else -(-self.size // self.tile_size)
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeValue:
+    """A value that is read while the kernel runs.
+
+    Attributes:
+        bounds: Where it lies, clamped as it is.
+        origin: What computes it.
+        dimension: The sequential dimension whose tile tells which element is read, if there is one.
+        is_prefix_sum: Is it the sum of the elements before, not the element?
+    """
+
+    bounds: Interval
+    origin: Instruction
+    dimension: int | None = None
+    is_prefix_sum: bool = False
+
+
+class TilingSpace:
+    """The dimensions of a kernel, its runtime values, and the tiles of its roots.
+
+    Attributes:
+        fused: The kernel.
+        dimensions: What is tiled, in XLA's order.
+        runtime: What is read at run time.
+        root_tiles: The tile of each array that the kernel computes.
+
+    Source: XLA `TilingSpace::Create`.
+    """
+
+    def __init__(
+        self,
+        fused: Fused,
+        dimensions: Sequence[Dimension],
+        runtime: Sequence[RuntimeValue],
+        keys: Mapping[tuple[Instruction, int], int],
+        runtime_keys: Mapping[tuple[Instruction, int], int],
+    ) -> None:
+        self.fused: Final = fused
+        self.dimensions: Final = tuple(dimensions)
+        self.runtime: Final = tuple(runtime)
+        self._keys: Final = keys
+        self._runtime_keys: Final = runtime_keys
+
+    @classmethod
+    def of(cls, fused: Fused, roots: Roots = Roots.REFUSED) -> TilingSpace | Refusal:
+        """The space of a kernel, or why there is none.
+
+        Args:
+            fused: The kernel.
+            roots: What is done if it has several roots.
+        """
+        return _Builder(fused).build(roots)
+
+    @property
+    def is_symbolic(self) -> bool:
+        """Are the sizes of tiles variables?"""
+        return any(d.tile_size is None for d in self.dimensions)
+
+    @property
+    def sizes(self) -> tuple[int | None, ...]:
+        """The sizes of tiles, dimension by dimension."""
+        return tuple([d.tile_size for d in self.dimensions])
+
+    @property
+    def parallel(self) -> tuple[int, ...]:
+        """The numbers of the parallel dimensions."""
+        return tuple([i for i, d in enumerate(self.dimensions) if d.kind is DimensionKind.PARALLEL])
+
+    def with_sizes(self, sizes: Sequence[int]) -> TilingSpace:
+        """The space whose tiles have these sizes.
+
+        Raises:
+            ValueError: There are not as many sizes as dimensions, or one is not positive.
+        """
+        if len(sizes) != len(self.dimensions):
+            raise ValueError(
+                f"{len(self.dimensions)} dimensions are tiled, {len(sizes)} sizes are given"
+            )
+        for i, size in enumerate(sizes):
+            if not 0 < size <= MOST_TILE:
+                raise ValueError(f"the size of tiles of dimension {i} is {size}")
+        dimensions = [
+            replace(d, tile_size=size) for d, size in zip(self.dimensions, sizes, strict=True)
+        ]
+        return TilingSpace(self.fused, dimensions, self.runtime, self._keys, self._runtime_keys)
+
+    def number(self, ins: Instruction, position: int) -> int | None:
+        """The number of a dimension of an instruction; `None` if that is not tiled by itself."""
+        return self._keys.get((ins, position))
+
+    def runtime_number(self, ins: Instruction, operand: int) -> int | None:
+        """The number of the runtime value that an operand of an instruction is."""
+        return self._runtime_keys.get((ins, operand))
+
+    def own_tile(self, i: int) -> DimTile:
+        """The tile of a dimension as such: `tid_i * ts_i` and on, cut off at its size.
+
+        Where one tile covers the dimension its offset is 0.
+        """
+        dimension = self.dimensions[i]
+        size: Expr = Range(i) if dimension.tile_size is None else Const(dimension.tile_size)
+        is_one = dimension.tile_size is not None and dimension.tile_size >= dimension.size
+        return DimTile.of(0 if is_one else Dim(i) * size, size, 1, dimension.size)
+
+    @cached_property
+    def root_tiles(self) -> tuple[Tile, ...]:
+        """The tile of each array that the kernel computes, tuples of roots taken apart."""
+        tiles = []
+        for root in self.fused.roots:
+            source, output = self.fused.source(root)
+            count = len(root.type.elements) if isinstance(root.type, TupleType) else 1
+            tiles += [self.output_tile(source, output + k) for k in range(count)]
+        return tuple(tiles)
+
+    def output_tile(self, root: Instruction, output: int) -> Tile:
+        """The tile of an array of a root; a carry of a scan has no scanned dimension."""
+        numbers = [self._keys[root, k] for k in range(len(output_sizes(root)))]
+        if is_carry(root, output):
+            del numbers[root.op.scan_dimension]  # type: ignore[attr-defined]
+        return Tile(tuple([self.own_tile(i) for i in numbers]))
+
+    @cached_property
+    def box(self) -> dict[Var, Interval]:
+        """Where the variables lie."""
+        found: dict[Var, Interval] = {}
+        for i, d in enumerate(self.dimensions):
+            found[Dim(i)] = Interval(0, max(d.tiles, 1) - 1)
+            if d.tile_size is None:
+                found[Range(i)] = Interval(1, POS_INF)
+        return found | {Runtime(i): value.bounds for i, value in enumerate(self.runtime)}
+
+    @cached_property
+    def domain(self) -> Domain:
+        """Where expressions of tiles are simplified."""
+        return Domain(self.box)
+
+    def simplify(self, e: Expr) -> Expr:
+        """An equal expression; ranges are used once the sizes of tiles are known."""
+        return e if self.is_symbolic else self.domain.simplify(e)
+
+    def simplified(self, tile: Tile) -> Tile:
+        """A tile with simplified expressions."""
+        return tile if self.is_symbolic else tile.mapped(self.domain.simplify)
+
+    def bounds(self, e: Expr) -> Interval:
+        """Where the values of an expression lie."""
+        return self.domain.bounds(e)
+
+
+class _Builder:
+    """Collects the dimensions and runtime values of a kernel."""
+
+    def __init__(self, fused: Fused) -> None:
+        self.fused = fused
+        self.dimensions: list[Dimension] = []
+        self.runtime: list[RuntimeValue] = []
+        self.keys: dict[tuple[Instruction, int], int] = {}
+        self.runtime_keys: dict[tuple[Instruction, int], int] = {}
+
+    def build(self, roots: Roots) -> TilingSpace | Refusal:
+        try:
+            refusal = self.add_roots(roots)
+            if refusal is not None:
+                return refusal
+            for ins in self.fused.users_first:
+                added = ADDED.get(type(ins.op))
+                if added is not None:
+                    self.add(ins, added(ins, ins.op))
+        except UnsupportedError as error:
+            return Refusal(RefusalCode.UNIMPLEMENTED, error.message)
+        except (LookupError, ValueError):
+            return Refusal(RefusalCode.INVALID_ARGUMENT, UNFIT)
+        return TilingSpace(self.fused, self.dimensions, self.runtime, self.keys, self.runtime_keys)
+
+    def add_roots(self, roots: Roots) -> Refusal | None:
+        sources = [self.fused.source(root)[0] for root in self.fused.roots]
+        if not sources:
+            return Refusal(RefusalCode.INVALID_ARGUMENT, "there are no roots")
+        for source in sources:
+            refusal = _unfit_root(source)
+            if refusal is not None:
+                return refusal
+        if len(sources) > 1 and roots is Roots.REFUSED:
+            return Refusal(RefusalCode.UNIMPLEMENTED, f"{_MULTIPLE}, there are {len(sources)}")
+        shapes = [output_sizes(source) for source in sources]
+        if roots is Roots.SHARED and len(set(shapes)) > 1:
+            listed = ", ".join(str(list(shape)) for shape in dict.fromkeys(shapes))
+            reason = f"{_MULTIPLE} of different sizes: {listed}"
+            return Refusal(RefusalCode.UNIMPLEMENTED, reason)
+        for k, (source, shape) in enumerate(zip(sources, shapes, strict=True)):
+            if (source, 0) in self.keys:  # the same root again
+                continue
+            if k and roots is Roots.SHARED:
+                self.keys |= {(source, d): self.keys[sources[0], d] for d in range(len(shape))}
+            else:
+                self.add_output(source, shape)
+        return None
+
+    def add_output(self, source: Instruction, shape: Dims) -> None:
+        walked = source.op.scan_dimension if isinstance(source.op, Scan) else None
+        for d, size in enumerate(shape):
+            self.add_dimension(source, d, size, is_parallel=d != walked)
+
+    def add_dimension(
+        self, ins: Instruction, position: int, size: int, *, is_parallel: bool
+    ) -> int:
+        kind = DimensionKind.PARALLEL if is_parallel else DimensionKind.SEQUENTIAL
+        self.keys[ins, position] = len(self.dimensions)
+        self.dimensions.append(Dimension(size, kind, ins, position))
+        return len(self.dimensions) - 1
+
+    def add(self, ins: Instruction, added: Added) -> None:
+        first = len(self.dimensions)
+        rank = len(output_sizes(ins))
+        for k, size in enumerate(added.sequential):
+            self.add_dimension(ins, rank + k, size, is_parallel=False)
+        for read in added.reads:
+            self.runtime_keys[ins, read.operand] = len(self.runtime)
+            origin = self.fused.operands(ins)[read.origin]
+            along = None if read.along is None else first + read.along
+            self.runtime.append(
+                RuntimeValue(Interval(0, max(read.most, 0)), origin, along, read.is_prefix_sum)
+            )
+
+
+_MULTIPLE: Final = "TilingSpace does not support fusions with multiple roots"
+
+
+def is_carry(ins: Instruction, output: int) -> bool:
+    """Is an output of an instruction the final carry of a scan?"""
+    if not isinstance(ins.op, Scan) or not isinstance(ins.type, TupleType):
+        return False
+    return output >= len(ins.type.elements) - ins.op.num_carries
+
+
+def _unfit_root(root: Instruction) -> Refusal | None:
+    """Why there are no tiles of a root."""
+    arrays = root.type.elements if isinstance(root.type, TupleType) else (root.type,)
+    if not arrays or not all(isinstance(array, TensorType) for array in arrays):
+        return Refusal(RefusalCode.INVALID_ARGUMENT, f"a root of type {root.type}", root)
+    shapes = {output_sizes(root, k) for k in range(len(arrays)) if not is_carry(root, k)}
+    if len(shapes) > 1 or is_carry(root, 0):
+        return Refusal(RefusalCode.INVALID_ARGUMENT, "the root's arrays differ in size", root)
+    return None

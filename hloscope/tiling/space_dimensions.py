@@ -1,0 +1,111 @@
+"""What an op adds to the tiling space of its kernel: dimensions walked along, values read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias, TypeVar
+
+from hloscope.indexing import sizes
+from hloscope.ir import Dims, Instruction, Op
+from hloscope.lazy import dataclass
+from hloscope.ops import (
+    Dot,
+    DotDimensions,
+    DotGeneral,
+    DynamicSlice,
+    RaggedDot,
+    Reduce,
+    ScaledDot,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A value that is read at run time.
+
+    Attributes:
+        operand: The number it is asked for by; -1 for one that is no operand.
+        origin: The operand it is read from.
+        most: The largest value it is clamped to; the least is 0.
+        along: Which of the sequential dimensions of the op tells the element that is read.
+        is_prefix_sum: Is it the sum of the elements before?
+    """
+
+    operand: int
+    origin: int
+    most: int
+    along: int | None = None
+    is_prefix_sum: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What an instruction adds.
+
+    Attributes:
+        sequential: Sizes of the dimensions that it reduces or contracts; their positions follow
+            those of its output.
+        reads: What it reads at run time.
+    """
+
+    sequential: Dims = ()
+    reads: tuple[Reading, ...] = ()
+
+
+Adding: TypeAlias = Callable[[Instruction, Any], Added]
+A = TypeVar("A", bound=Adding)
+ADDED: Final[dict[type[Op], Adding]] = {}
+"""What the instructions of an op add, by its class."""
+
+
+def _adds(*classes: type[Op]) -> Callable[[A], A]:
+    def register(adding: A) -> A:
+        ADDED.update(dict.fromkeys(classes, adding))
+        return adding
+
+    return register
+
+
+def dot_dimensions(ins: Instruction) -> DotDimensions:
+    """The batch and contracting dimensions of a product."""
+    op = ins.op
+    if isinstance(op, Dot):
+        return DotDimensions((), (), (len(sizes(ins.operands[0].type)) - 1,), (0,))
+    assert isinstance(op, DotGeneral | ScaledDot | RaggedDot)
+    return op.dimensions
+
+
+@_adds(Dot, DotGeneral, ScaledDot)
+def _(ins: Instruction, op: Dot | DotGeneral | ScaledDot) -> Added:
+    left = sizes(ins.operands[0].type)
+    return Added(tuple([left[d] for d in dot_dimensions(ins).lhs_contracting]))
+
+
+@_adds(Reduce)
+def _(ins: Instruction, op: Reduce) -> Added:
+    source = sizes(ins.operands[0].type)
+    return Added(tuple([source[d] for d in op.dimensions]))
+
+
+@_adds(DynamicSlice)
+def _(ins: Instruction, op: DynamicSlice) -> Added:
+    if len(ins.operands) != 1 + len(op.slice_sizes):  # one vector of starts, in old texts
+        return Added()
+    source = sizes(ins.operands[0].type)
+    pairs = zip(source, op.slice_sizes, strict=True)
+    return Added((), tuple([Reading(1 + d, 1 + d, n - size) for d, (n, size) in enumerate(pairs)]))
+
+
+@_adds(RaggedDot)
+def _(ins: Instruction, op: RaggedDot) -> Added:
+    left = sizes(ins.operands[0].type)
+    (ragged,) = op.lhs_ragged
+    contracted = tuple([left[d] for d in op.dimensions.lhs_contracting])
+    if ragged in op.dimensions.lhs_batch:
+        return Added(contracted)
+    if ragged in op.dimensions.lhs_contracting:
+        size = Reading(2, 2, left[ragged])
+        start = Reading(-1, 2, left[ragged], is_prefix_sum=True)
+        return Added((left[ragged],), (size, start))
+    groups = sizes(ins.operands[1].type)[op.rhs_group[0]]
+    return Added((groups, *contracted), (Reading(2, 2, left[ragged], along=0),))

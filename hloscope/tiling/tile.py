@@ -1,0 +1,242 @@
+"""Tiles: boxes with strides whose offsets and sizes are expressions.
+
+The variables of a tiling space stand in these expressions: `tid_i`, which tile of dimension `i` it
+is, is `Dim(i)`; `ts_i`, the size of tiles of dimension `i`, is `Range(i)`; `rt_j`, a value that is
+read at run time, is `Runtime(j)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+from hloscope.affine import (
+    ONE,
+    ZERO,
+    Const,
+    Dim,
+    Expr,
+    Range,
+    Runtime,
+    Var,
+    evaluate,
+    expr,
+    parse_expr,
+    substitute,
+    to_text,
+    variables,
+)
+from hloscope.lazy import dataclass
+
+_KINDS: Final[dict[str, type[Dim] | type[Range] | type[Runtime]]] = {
+    "tid": Dim,
+    "ts": Range,
+    "rt": Runtime,
+}
+_PREFIXES: Final = {kind: prefix for prefix, kind in _KINDS.items()}
+
+
+def variable_name(v: Var) -> str:
+    """The name of a variable of a tiling space.
+
+    >>> variable_name(Dim(0)), variable_name(Range(1)), variable_name(Runtime(2))
+    ('tid_0', 'ts_1', 'rt_2')
+    """
+    return f"{_PREFIXES[type(v)]}_{v.index}"
+
+
+def spelled(e: Expr) -> str:
+    """An expression as text, with the names of a tiling space.
+
+    >>> spelled(Dim(0) * Range(0) + 1)
+    'tid_0 * ts_0 + 1'
+    """
+    return to_text(e, {v: variable_name(v) for v in variables(e)})
+
+
+def read_expression(text: str, dimensions: int, runtime: int = 0) -> Expr:
+    """An expression with the names of a tiling space.
+
+    Args:
+        text: Such as `tid_0 * ts_0`.
+        dimensions: How many dimensions the space has.
+        runtime: How many runtime variables it has.
+
+    Raises:
+        ParseError: The text is no expression, or names something else.
+
+    >>> read_expression("tid_0 * ts_0 + rt_0", 1, 1) is Dim(0) * Range(0) + Runtime(0)
+    True
+    """
+    names: dict[str, Var] = {}
+    for prefix, count in (("tid", dimensions), ("ts", dimensions), ("rt", runtime)):
+        names |= {f"{prefix}_{i}": _KINDS[prefix](i) for i in range(count)}
+    return parse_expr(text, names)
+
+
+@dataclass(frozen=True, slots=True)
+class DimTile:
+    """The indices `offset + stride * k`, `0 <= k < size`, that are in `[0, upper_bound)`.
+
+    >>> print(DimTile(Dim(0) * 4, Const(4), Const(1), Const(10)))
+    offset [tid_0 * 4], size [4], stride [1], upper bound [10]
+    """
+
+    offset: Expr
+    size: Expr
+    stride: Expr
+    upper_bound: Expr
+
+    @classmethod
+    def of(cls, offset: Expr | int, size: Expr | int, stride: int, bound: int) -> DimTile:
+        """The tile with numbers for some of its expressions."""
+        return cls(expr(offset), expr(size), Const(stride), Const(bound))
+
+    def __str__(self) -> str:
+        parts = zip(
+            ("offset", "size", "stride", "upper bound"),
+            (self.offset, self.size, self.stride, self.upper_bound),
+            strict=True,
+        )
+        return ", ".join(f"{name} [{spelled(e)}]" for name, e in parts)
+
+    @property
+    def last(self) -> Expr:
+        """The index of the last element, where the size is not 0."""
+        return self.offset + (self.size - 1) * self.stride
+
+    def mapped(self, change: Callable[[Expr], Expr]) -> DimTile:
+        """The tile with every expression changed."""
+        return DimTile(
+            change(self.offset), change(self.size), change(self.stride), change(self.upper_bound)
+        )
+
+    def indices(self, at: Mapping[Var, int]) -> range:
+        """The indices that are kept, where the variables have these values.
+
+        A stride of 0 repeats one index, which is told once.
+
+        >>> list(DimTile.of(Dim(0) * 4, 4, 1, 10).indices({Dim(0): 2}))
+        [8, 9]
+        """
+        offset, size = evaluate(self.offset, at), evaluate(self.size, at)
+        step, bound = evaluate(self.stride, at), evaluate(self.upper_bound, at)
+        if step == 0:
+            step, size = 1, min(size, 1)
+        if step > 0:
+            first = max(0, -(offset // step))
+            last = min(size - 1, (bound - 1 - offset) // step)
+        else:
+            first = max(0, -((bound - 1 - offset) // -step))
+            last = min(size - 1, offset // -step)
+        return range(offset + first * step, offset + (max(last, first - 1) + 1) * step, step)
+
+
+UNIT: Final = DimTile(ZERO, ONE, ONE, ONE)
+"""The tile of a dimension of size 1."""
+
+
+def whole(size: int) -> DimTile:
+    """The tile that covers a dimension: its size is the next power of two, the rest is cut off.
+
+    >>> print(whole(6))
+    offset [0], size [8], stride [1], upper bound [6]
+    """
+    return DimTile.of(0, 1 << max(size - 1, 0).bit_length(), 1, size)
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A tile of an array: the product of tiles of its dimensions.
+
+    Attributes:
+        dims: One for each dimension.
+        replicas: Positions in the groups of the collectives that the array is gathered from.
+
+    >>> print(Tile((DimTile.of(Dim(0) * Range(0), Range(0), 1, 10),)))
+    offsets [tid_0 * ts_0] sizes [ts_0] strides [1] upper bounds [10]
+    """
+
+    dims: tuple[DimTile, ...] = ()
+    replicas: tuple[DimTile, ...] = ()
+
+    @property
+    def offsets(self) -> tuple[Expr, ...]:
+        """The first index in every dimension."""
+        return tuple([d.offset for d in self.dims])
+
+    @property
+    def sizes(self) -> tuple[Expr, ...]:
+        """How many indices there are in every dimension."""
+        return tuple([d.size for d in self.dims])
+
+    @property
+    def strides(self) -> tuple[Expr, ...]:
+        """The distance between indices in every dimension."""
+        return tuple([d.stride for d in self.dims])
+
+    @property
+    def upper_bounds(self) -> tuple[Expr, ...]:
+        """Where indices are cut off in every dimension."""
+        return tuple([d.upper_bound for d in self.dims])
+
+    def fields(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """The expressions of all dimensions as texts, by name."""
+        return _fields(self.dims)
+
+    def replica_fields(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """The expressions of the positions in groups as texts, by name."""
+        return _fields(self.replicas)
+
+    def __str__(self) -> str:
+        text = _line(self.fields())
+        return f"{text} replica ids {{ {_line(self.replica_fields())} }}" if self.replicas else text
+
+    def mapped(self, change: Callable[[Expr], Expr]) -> Tile:
+        """The tile with every expression changed."""
+        return Tile(
+            tuple([d.mapped(change) for d in self.dims]),
+            tuple([d.mapped(change) for d in self.replicas]),
+        )
+
+    def substituted(self, values: Mapping[Var, Expr | int]) -> Tile:
+        """The tile with values for some variables.
+
+        >>> print(Tile((DimTile.of(Dim(0) * Range(0), Range(0), 1, 8),)).substituted({Range(0): 4}))
+        offsets [tid_0 * 4] sizes [4] strides [1] upper bounds [8]
+        """
+        return self.mapped(lambda e: substitute(e, values))
+
+    def with_dims(self, dims: Iterable[DimTile]) -> Tile:
+        """Another array's tile at the same positions in groups."""
+        return Tile(tuple(dims), self.replicas)
+
+    def permuted(self, order: Sequence[int]) -> Tile:
+        """The tile whose dimension `k` is what dimension `order[k]` was."""
+        return self.with_dims([self.dims[k] for k in order])
+
+    def variables(self) -> frozenset[Var]:
+        """The variables that its expressions depend on."""
+        every = [
+            e
+            for d in (*self.dims, *self.replicas)
+            for e in (d.offset, d.size, d.stride, d.upper_bound)
+        ]
+        return variables(*every) if every else frozenset()
+
+    def indices(self, at: Mapping[Var, int]) -> tuple[range, ...]:
+        """The indices kept in every dimension, where the variables have these values."""
+        return tuple([d.indices(at) for d in self.dims])
+
+
+def _fields(dims: Sequence[DimTile]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    return (
+        ("offsets", tuple([spelled(d.offset) for d in dims])),
+        ("sizes", tuple([spelled(d.size) for d in dims])),
+        ("strides", tuple([spelled(d.stride) for d in dims])),
+        ("upper bounds", tuple([spelled(d.upper_bound) for d in dims])),
+    )
+
+
+def _line(fields: Iterable[tuple[str, tuple[str, ...]]]) -> str:
+    return " ".join(f"{name} [{', '.join(texts)}]" for name, texts in fields)
