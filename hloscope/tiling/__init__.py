@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from hloscope.doors import door
 
 if TYPE_CHECKING:
+<<<<<<< HEAD
     from hloscope.tiling.analysis import (
         Parameter as Parameter,
         SymbolicTiles as SymbolicTiles,
@@ -17,6 +18,13 @@ if TYPE_CHECKING:
         Tiler as Tiler,
         candidate_sizes as candidate_sizes,
         candidate_tilings as candidate_tilings,
+=======
+    from hloscope.tiling.computation import (
+        TiledComputation as TiledComputation,
+        TiledInstruction as TiledInstruction,
+        TiledRegion as TiledRegion,
+        tiled_computation as tiled_computation,
+>>>>>>> 0091dba (Tiled kernels against XLA's tests; every op carries tiles or says why not)
     )
     from hloscope.tiling.constraints import (
         Clause as Clause,
@@ -28,17 +36,44 @@ if TYPE_CHECKING:
         Within as Within,
     )
     from hloscope.tiling.fused import Fused as Fused
+    from hloscope.tiling.propagate import (
+        TileCoverage as TileCoverage,
+        propagate_to_operands as propagate_to_operands,
+        propagate_to_outputs as propagate_to_outputs,
+        tile_coverage as tile_coverage,
+    )
+    from hloscope.tiling.propagation.registry import (
+        CarriedTile as CarriedTile,
+        Fit as Fit,
+        Propagated as Propagated,
+        Way as Way,
+    )
     from hloscope.tiling.refusal import Refusal as Refusal, RefusalCode as RefusalCode
+<<<<<<< HEAD
     from hloscope.tiling.schedule import (
         SCHEDULES as SCHEDULES,
         ScheduleName as ScheduleName,
         exchanged_by_transposed_dot as exchanged_by_transposed_dot,
         major_to_minor as major_to_minor,
         transposed as transposed,
+=======
+    from hloscope.tiling.space import (
+        Dimension as Dimension,
+        DimensionKind as DimensionKind,
+        Roots as Roots,
+        RuntimeValue as RuntimeValue,
+        TilingSpace as TilingSpace,
+>>>>>>> 0091dba (Tiled kernels against XLA's tests; every op carries tiles or says why not)
     )
     from hloscope.tiling.symbolic import (
         SymbolicTile as SymbolicTile,
         symbolic_tile as symbolic_tile,
+    )
+    from hloscope.tiling.tile import (
+        DimTile as DimTile,
+        Tile as Tile,
+        read_expression as read_expression,
+        spelled as spelled,
     )
 
 if not TYPE_CHECKING:

@@ -22,8 +22,8 @@ from hloscope.ops import (
     Scan,
 )
 from hloscope.tiling.fused import PROJECTIONS
-from hloscope.tiling.propagate import to_operands
-from hloscope.tiling.propagation.registry import Fit, Part
+from hloscope.tiling.propagate import propagate_to_operands
+from hloscope.tiling.propagation.registry import CarriedTile, Fit
 from hloscope.tiling.refusal import Refusal, RefusalCode
 from hloscope.tiling.space import DimensionKind, TilingSpace
 from hloscope.tiling.tile import Tile
@@ -186,7 +186,7 @@ class _Tiling:
         self.refusals: dict[tuple[Instruction | None, str], Refusal] = {}
         self.beyond: dict[Instruction, str] = {}
         self.open: list[_Growing] = []
-        self.edges: list[tuple[TiledInstruction, TiledInstruction, Part]] = []
+        self.edges: list[tuple[TiledInstruction, TiledInstruction, CarriedTile]] = []
         self.count = 0
 
     def run(self) -> TiledComputation:
@@ -219,7 +219,9 @@ class _Tiling:
     def _follow(self, growing: _Growing, tiled: TiledInstruction) -> None:
         """Carry a tile to the operands, and open the regions that they are in."""
         ins = tiled.instruction
-        answer = to_operands(self.space, ins, tiled.tile, tiled.output, beyond_xla=self.beyond_xla)
+        answer = propagate_to_operands(
+            self.space, ins, tiled.tile, tiled.output, beyond_xla=self.beyond_xla
+        )
         if isinstance(answer, Refusal):
             self._refuse(answer)
             return
@@ -249,7 +251,7 @@ class _Tiling:
 _TOO_MANY: Final = f"more than {MOST_INSTRUCTIONS:,} tiled instructions"
 
 
-def _spread_claims(edges: Sequence[tuple[TiledInstruction, TiledInstruction, Part]]) -> None:
+def _spread_claims(edges: Sequence[tuple[TiledInstruction, TiledInstruction, CarriedTile]]) -> None:
     """Let everything that is tiled for a tile claim no more than that does."""
     below: dict[TiledInstruction, list[TiledInstruction]] = {}
     todo: list[TiledInstruction] = []

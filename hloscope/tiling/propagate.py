@@ -26,7 +26,7 @@ from hloscope.tiling.space import UNFIT, TilingSpace
 from hloscope.tiling.tile import Tile
 
 
-def to_operands(
+def propagate_to_operands(
     space: TilingSpace,
     ins: Instruction,
     tile: Tile,
@@ -48,7 +48,7 @@ def to_operands(
     return _carried(Way.TO_OPERANDS, space, ins, tile, output, beyond_xla)
 
 
-def to_outputs(
+def propagate_to_outputs(
     space: TilingSpace,
     ins: Instruction,
     tile: Tile,

@@ -19,7 +19,8 @@ _BODY = re.compile(r"^[^\n{]*\{\s*$.*?^\s*\}", re.MULTILINE | re.DOTALL)
 def with_unique_names(text: str) -> str:
     """The program with instruction names made unique in the module, as XLA makes them.
 
-    >>> print(with_unique_names("a {\\n  p = f32[] parameter(0)\\n}\\nb {\\n  p = f32[] parameter(0)\\n}"))
+    >>> body = "{{\\n  p = f32[] parameter(0)\\n}}"
+    >>> print(with_unique_names(f"a {body.format()}\\nb {body.format()}"))
     a {
       p = f32[] parameter(0)
     }

@@ -14,18 +14,17 @@ from hloscope.affine import Const, Dim, Interval, evaluate
 from hloscope.ir import Instruction
 from hloscope.tiling import (
     DimTile,
-    Fused,
     Propagated,
     Refusal,
     Tile,
     TilingSpace,
+    propagate_to_operands,
+    propagate_to_outputs,
     read_expression,
     spelled,
-    to_operands,
-    to_outputs,
 )
+from hloscope.tiling.propagation.registry import CarriedTile
 from hloscope.tiling.propagation.reshape import through_reshape
-from hloscope.tiling.propagation.registry import Part
 from tests.conftest import SHARED, needs_shared
 from tests.tiling.spaces import read, space_of, squeezed, synthetic
 
@@ -92,8 +91,8 @@ def _answer(case: dict[str, Any]) -> Propagated | Refusal:
     ins, space = _asked(case)
     tile = _given_tile(case, root, space)
     if case["kind"] == "tile_to_input":
-        return to_operands(space, ins, tile, case["output_index"])
-    return to_outputs(space, ins, tile, case["input_index"])
+        return propagate_to_operands(space, ins, tile, case["output_index"])
+    return propagate_to_outputs(space, ins, tile, case["input_index"])
 
 
 def fields_of(tile: Tile) -> dict[str, Any]:
@@ -146,7 +145,7 @@ def test_tiling_spaces_of_propagation_have_the_numbers_of_xla(case: dict[str, An
 # ------------------------------------------------------------------------------------ reshapes
 
 
-def _reshaped(given: dict[str, Any]) -> tuple[Tile, TilingSpace, Part | Refusal]:
+def _reshaped(given: dict[str, Any]) -> tuple[Tile, TilingSpace, CarriedTile | Refusal]:
     shape = ",".join(map(str, given["from"]))
     text = f"ENTRY e {{\n  p = f32[{shape}] parameter(0)\n  ROOT c = f32[{shape}] copy(p)\n}}"
     space = space_of(read(text).entry.root).with_sizes(given["tile_sizes"])
@@ -215,7 +214,7 @@ def test_reshaped_tiles_have_the_same_elements_in_the_same_order(case: dict[str,
             _same_message(squeezed(expected["message_text"]).replace("v0", "tid_0"), str(found))
         assert expected.get("message_contains", "") in found.reason
         return
-    assert isinstance(found, Part), found
+    assert isinstance(found, CarriedTile), found
     boxes = [range(space.box.get(Dim(i), Interval(0, 0)).hi + 1) for i in range(len(tile.dims))]
     for tids in product(*boxes):
         at = {Dim(i): tid for i, tid in enumerate(tids)}

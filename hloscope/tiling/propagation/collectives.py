@@ -21,8 +21,8 @@ from hloscope.ops import (
 from hloscope.tiling.propagation.edges import ends_inside, starts_inside
 from hloscope.tiling.propagation.registry import (
     Answer,
+    CarriedTile,
     Fit,
-    Part,
     Way,
     exact,
     parts,
@@ -65,17 +65,17 @@ def _(space: TilingSpace, ins: Instruction, op: AllGather, tile: Tile, output: i
 
 def _gathered(
     space: TilingSpace, here: DimTile, at: DimTile, part: int, whole: int, tile: Tile
-) -> Part:
+) -> CarriedTile:
     crosses = at.last - (part - 1)
     if space.is_symbolic:
-        return Part(tile, Fit.UNCHECKED, "whether a tile crosses into the next part")
+        return CarriedTile(tile, Fit.UNCHECKED, "whether a tile crosses into the next part")
     if not starts_inside(space, here):
-        return Part(tile, Fit.OVER, "indices cut off below 0 are not cut off any more")
+        return CarriedTile(tile, Fit.OVER, "indices cut off below 0 are not cut off any more")
     if space.bounds(space.simplify(crosses)).hi > 0:
-        return Part(tile, Fit.UNDER, _CROSSES)
+        return CarriedTile(tile, Fit.UNDER, _CROSSES)
     if here.upper_bound is not Const(whole) and not ends_inside(space, here):
-        return Part(tile, Fit.OVER, "an upper bound within a part is not kept")
-    return Part(tile)
+        return CarriedTile(tile, Fit.OVER, "an upper bound within a part is not kept")
+    return CarriedTile(tile)
 
 
 refuse(

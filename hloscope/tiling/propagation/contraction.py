@@ -12,8 +12,8 @@ from hloscope.ops import Dot, DotGeneral, Einsum, RaggedDot, ScaledDot, UnaryEin
 from hloscope.tiling.propagation.edges import joined, maybe_empty, starts_inside
 from hloscope.tiling.propagation.registry import (
     Answer,
+    CarriedTile,
     Fit,
-    Part,
     Way,
     parts,
     refuse,
@@ -69,7 +69,7 @@ class _Sides:
             self.sides[0][left] = self.sides[1][right] = self.space.own_tile(number)
         return True
 
-    def part(self, side: int, extra: str = "") -> Part:
+    def part(self, side: int, extra: str = "") -> CarriedTile:
         """The tile of a side; the other's free dimensions are dropped."""
         other = [self.sides[1 - side][k] for k in self.free(1 - side) if k in self.sides[1 - side]]
         dims = [self.sides[side][k] for k in range(self.ranks[side])]
@@ -104,7 +104,7 @@ def _(space: TilingSpace, ins: Instruction, op: ScaledDot, tile: Tile, output: i
     return parts(*both, *scales)
 
 
-def _scale(space: TilingSpace, part: Part, whole_sizes: Dims, blocks: Dims) -> Part:
+def _scale(space: TilingSpace, part: CarriedTile, whole_sizes: Dims, blocks: Dims) -> CarriedTile:
     """The tile of the scales, one for each block of elements; one scalar may be for all."""
     if not blocks:
         reason = maybe_empty(space, part.tile.dims)
@@ -183,8 +183,8 @@ def _ragged_contracting(space: TilingSpace, ins: Instruction, op: RaggedDot, til
 def _ragged_parts(ins: Instruction, sides: _Sides, counts: Tile) -> Answer:
     if len(counts.dims) != len(sizes(ins.operands[2].type)):
         counts = counts.with_dims(counts.dims[-1:])
-    found = [Part(sides.part(k).tile, Fit.UNCHECKED, _IN_GROUP) for k in (0, 1)]
-    return parts(*found, Part(counts, Fit.UNCHECKED, _IN_GROUP))
+    found = [CarriedTile(sides.part(k).tile, Fit.UNCHECKED, _IN_GROUP) for k in (0, 1)]
+    return parts(*found, CarriedTile(counts, Fit.UNCHECKED, _IN_GROUP))
 
 
 refuse(

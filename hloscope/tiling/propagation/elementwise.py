@@ -18,7 +18,7 @@ from hloscope.ops import (
 from hloscope.tiling.propagation.edges import maybe_empty
 from hloscope.tiling.propagation.registry import (
     Answer,
-    Part,
+    CarriedTile,
     exact,
     parts,
     to_operands,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from hloscope.tiling.space import TilingSpace
 
 
-def spread_to_operand(space: TilingSpace, tile: Tile, source: Dims, dims: Dims) -> Part:
+def spread_to_operand(space: TilingSpace, tile: Tile, source: Dims, dims: Dims) -> CarriedTile:
     """The tile of an array whose dimensions stand for some dimensions of the tiled one.
 
     Dimensions of size 1 are read at 0.
@@ -64,7 +64,7 @@ def _(space: TilingSpace, ins: Instruction, op: Elementwise, tile: Tile, output:
         *[
             spread_to_operand(space, tile, source, trailing(source, target))
             if source != target
-            else Part(tile)
+            else CarriedTile(tile)
             for source in (sizes(o.type) for o in ins.operands)
         ]
     )

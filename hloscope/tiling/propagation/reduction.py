@@ -11,8 +11,8 @@ from hloscope.ops import Reduce, Scan, Sort, TopK
 from hloscope.tiling.propagation.edges import maybe_empty
 from hloscope.tiling.propagation.registry import (
     Answer,
+    CarriedTile,
     Fit,
-    Part,
     Propagated,
     parts,
     refuse,
@@ -44,7 +44,7 @@ def _(space: TilingSpace, ins: Instruction, op: Reduce, tile: Tile, output: int)
             dims.append(next(kept))
     count = len(ins.operands) // 2
     init = unless(maybe_empty(space, tile.dims), tile.with_dims(()))
-    return parts(*[Part(tile.with_dims(dims))] * count, *[init] * count)
+    return parts(*[CarriedTile(tile.with_dims(dims))] * count, *[init] * count)
 
 
 @to_outputs(Reduce)
@@ -64,9 +64,9 @@ def _scanned(
     walked = op.scan_dimension
     line = [d for k, d in enumerate(tile.dims) if k != walked]
     carry = tile.with_dims(line)
-    found = [Part(tile, Fit.UNDER, _CARRIED)] * (len(ranks) - op.num_carries)
+    found = [CarriedTile(tile, Fit.UNDER, _CARRIED)] * (len(ranks) - op.num_carries)
     empty = maybe_empty(space, tile.dims[walked : walked + 1])
-    fit = unless(empty, carry) if to_operands else Part(carry, Fit.UNDER, _CARRIED)
+    fit = unless(empty, carry) if to_operands else CarriedTile(carry, Fit.UNDER, _CARRIED)
     return Propagated((*found, *[fit] * op.num_carries))
 
 

@@ -43,7 +43,7 @@ class Fit(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class CarriedTile:
     """The tile of one operand or output.
 
     Attributes:
@@ -66,7 +66,7 @@ class Propagated:
         beyond: Why XLA refuses this, empty where it does not.
     """
 
-    parts: tuple[Part, ...]
+    parts: tuple[CarriedTile, ...]
     beyond: str = ""
 
     @property
@@ -145,21 +145,21 @@ def entry_of(way: Way, cls: type[Op]) -> Entry | None:
 
 def exact(*tiles: Tile) -> Propagated:
     """These tiles are precisely what is read or influenced."""
-    return Propagated(tuple([Part(tile) for tile in tiles]))
+    return Propagated(tuple([CarriedTile(tile) for tile in tiles]))
 
 
-def parts(*every: Part) -> Propagated:
+def parts(*every: CarriedTile) -> Propagated:
     """The tiles with what each claims."""
     return Propagated(every)
 
 
-def unless(reason: str, tile: Tile, fit: Fit = Fit.OVER) -> Part:
+def unless(reason: str, tile: Tile, fit: Fit = Fit.OVER) -> CarriedTile:
     """A tile that is exact if there is no reason why not.
 
     >>> unless("", Tile()).fit.value, unless("edges", Tile()).fit.value
     ('exact', 'over')
     """
-    return Part(tile, fit, reason) if reason else Part(tile)
+    return CarriedTile(tile, fit, reason) if reason else CarriedTile(tile)
 
 
 def refused(reason: str, code: RefusalCode = RefusalCode.INVALID_ARGUMENT) -> Refusal:

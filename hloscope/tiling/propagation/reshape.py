@@ -24,8 +24,8 @@ from hloscope.tiling.propagation.edges import (
 )
 from hloscope.tiling.propagation.registry import (
     Answer,
+    CarriedTile,
     Fit,
-    Part,
     parts,
     refused,
     to_operands,
@@ -67,7 +67,7 @@ def _(space: TilingSpace, ins: Instruction, op: Bitcast, tile: Tile, operand: in
     return _bitcast(space, tile, ins.operands[0].type, ins.type)
 
 
-def _one(part: Part | Refusal) -> Answer:
+def _one(part: CarriedTile | Refusal) -> Answer:
     return part if isinstance(part, Refusal) else parts(part)
 
 
@@ -90,10 +90,12 @@ def _bitcast(space: TilingSpace, tile: Tile, here: object, there: object) -> Ans
     if isinstance(part, Refusal):
         return part
     back = [target.index(d) for d in range(len(target))]
-    return parts(Part(part.tile.permuted(back), part.fit, part.reason))
+    return parts(CarriedTile(part.tile.permuted(back), part.fit, part.reason))
 
 
-def through_reshape(space: TilingSpace, tile: Tile, source: Dims, target: Dims) -> Part | Refusal:
+def through_reshape(
+    space: TilingSpace, tile: Tile, source: Dims, target: Dims
+) -> CarriedTile | Refusal:
     """The tile of an array under another shape.
 
     Args:
@@ -120,7 +122,9 @@ def through_reshape(space: TilingSpace, tile: Tile, source: Dims, target: Dims) 
     reason = joined(*reasons)
     if reason and fit is Fit.EXACT:
         fit = Fit.OVER
-    return Part(tile.with_dims([UNIT if n == 1 else next(rest) for n in target]), fit, reason)
+    return CarriedTile(
+        tile.with_dims([UNIT if n == 1 else next(rest) for n in target]), fit, reason
+    )
 
 
 def _through_group(

@@ -20,7 +20,7 @@ from hloscope.tiling.propagation.concatenate import misfit
 from hloscope.tiling.propagation.edges import joined, lost_start, maybe_empty
 from hloscope.tiling.propagation.registry import (
     Answer,
-    Part,
+    CarriedTile,
     Way,
     exact,
     parts,
@@ -85,13 +85,13 @@ def _(space: TilingSpace, ins: Instruction, op: Concatenate, tile: Tile, output:
     return parts(*_pieces(tile, d, extents))
 
 
-def _pieces(tile: Tile, d: int, extents: list[int]) -> list[Part]:
+def _pieces(tile: Tile, d: int, extents: list[int]) -> list[CarriedTile]:
     found, start = [], 0
     here = tile.dims[d]
     for n in extents:
         bound = maximum(minimum(here.upper_bound - start, n), 0)
         piece = DimTile(here.offset - start, here.size, here.stride, bound)
-        found.append(Part(tile.with_dims([*tile.dims[:d], piece, *tile.dims[d + 1 :]])))
+        found.append(CarriedTile(tile.with_dims([*tile.dims[:d], piece, *tile.dims[d + 1 :]])))
         start += n
     return found
 

@@ -18,7 +18,7 @@ from hloscope.ops import (
 from hloscope.tiling.propagation.edges import joined, lost_start, maybe_empty
 from hloscope.tiling.propagation.registry import (
     Answer,
-    Part,
+    CarriedTile,
     Way,
     parts,
     refuse,
@@ -48,7 +48,7 @@ def _sliced(tile: DimTile, start: Expr, step: int) -> DimTile:
 
 def _sliced_part(
     space: TilingSpace, tile: Tile, starts: Sequence[Expr], steps: Sequence[int]
-) -> Part:
+) -> CarriedTile:
     dims = [
         _sliced(d, start, step) for d, start, step in zip(tile.dims, starts, steps, strict=True)
     ]
@@ -72,7 +72,7 @@ def _(space: TilingSpace, ins: Instruction, op: Slice, tile: Tile, operand: int)
             return refused(_AFFECTED)
         bound = minimum(d.upper_bound - start, n)
         dims.append(DimTile(d.offset - start, d.size, d.stride, bound))
-    return parts(Part(tile.with_dims(dims)))
+    return parts(CarriedTile(tile.with_dims(dims)))
 
 
 def start_of(space: TilingSpace, ins: Instruction, operand: int) -> Expr | None:
@@ -127,7 +127,7 @@ def _(
     over = joined("what is updated is not read", maybe_empty(space, tile.dims))
     scalar = unless(maybe_empty(space, tile.dims), tile.with_dims(()))
     return parts(
-        unless(over, tile), Part(tile.with_dims(dims)), *[scalar] * (len(ins.operands) - 2)
+        unless(over, tile), CarriedTile(tile.with_dims(dims)), *[scalar] * (len(ins.operands) - 2)
     )
 
 
