@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from hloscope.doors import door
 
 if TYPE_CHECKING:
-<<<<<<< HEAD
     from hloscope.tiling.analysis import (
         Parameter as Parameter,
         SymbolicTiles as SymbolicTiles,
@@ -18,13 +17,6 @@ if TYPE_CHECKING:
         Tiler as Tiler,
         candidate_sizes as candidate_sizes,
         candidate_tilings as candidate_tilings,
-=======
-    from hloscope.tiling.computation import (
-        TiledComputation as TiledComputation,
-        TiledInstruction as TiledInstruction,
-        TiledRegion as TiledRegion,
-        tiled_computation as tiled_computation,
->>>>>>> 0091dba (Tiled kernels against XLA's tests; every op carries tiles or says why not)
     )
     from hloscope.tiling.constraints import (
         Clause as Clause,
@@ -49,21 +41,25 @@ if TYPE_CHECKING:
         Way as Way,
     )
     from hloscope.tiling.refusal import Refusal as Refusal, RefusalCode as RefusalCode
-<<<<<<< HEAD
+    from hloscope.tiling.regions import (
+        RegionInstruction as RegionInstruction,
+        TiledKernel as TiledKernel,
+        TiledRegion as TiledRegion,
+        tiled_kernel as tiled_kernel,
+    )
     from hloscope.tiling.schedule import (
         SCHEDULES as SCHEDULES,
         ScheduleName as ScheduleName,
         exchanged_by_transposed_dot as exchanged_by_transposed_dot,
         major_to_minor as major_to_minor,
         transposed as transposed,
-=======
+    )
     from hloscope.tiling.space import (
         Dimension as Dimension,
         DimensionKind as DimensionKind,
         Roots as Roots,
         RuntimeValue as RuntimeValue,
         TilingSpace as TilingSpace,
->>>>>>> 0091dba (Tiled kernels against XLA's tests; every op carries tiles or says why not)
     )
     from hloscope.tiling.symbolic import (
         SymbolicTile as SymbolicTile,

@@ -15,11 +15,11 @@ from hloscope.tiling import (
     Fused,
     Propagated,
     Refusal,
-    TiledComputation,
-    TiledInstruction,
+    RegionInstruction,
+    TiledKernel,
     TilingSpace,
     propagate_to_operands,
-    tiled_computation,
+    tiled_kernel,
 )
 from tests.conftest import SHARED, needs_shared
 from tests.tiling.spaces import read, space_of, synthetic
@@ -38,20 +38,20 @@ def _cases(kind: str) -> list[Any]:
     return [pytest.param(c, id=c["id"]) for c in cases if c["kind"] == kind]
 
 
-def _tiled(case: dict[str, Any]) -> TiledComputation | Refusal:
+def _tiled(case: dict[str, Any]) -> TiledKernel | Refusal:
     flags = [ROOTS[name] for name, on in case["flags"].items() if on]
     space = TilingSpace.of(Fused.of(read(case["hlo"]).entry.root), *flags)
     if isinstance(space, Refusal):
         return space
     in_order = case.get("simplified_and_sorted", True)
-    return tiled_computation(space.with_sizes(case["tile_sizes"]), in_order=in_order)
+    return tiled_kernel(space.with_sizes(case["tile_sizes"]), in_order=in_order)
 
 
 class _Names:
     """`p0.tile_0`, `p0.tile_1` … in the order in which instructions are met."""
 
     def __init__(self) -> None:
-        self.given: dict[TiledInstruction, str] = {}
+        self.given: dict[RegionInstruction, str] = {}
         self.counts: Counter[str] = Counter()
 
     def give(self, instructions: Any) -> None:
@@ -88,7 +88,7 @@ def test_kernels_are_tiled_as_by_xla(case: dict[str, Any]) -> None:
         assert found.code == expected["code"]
         assert expected["message_contains"].rstrip(".") in found.reason
         return
-    assert isinstance(found, TiledComputation)
+    assert isinstance(found, TiledKernel)
     assert not found.refusals
     if case["id"] in SIMPLER:
         text = " ".join(str(tiled.tile) for tiled in found)

@@ -33,7 +33,7 @@ MOST_INSTRUCTIONS: Final = 1 << 15
 _WORST: Final = {fit: k for k, fit in enumerate(Fit)}
 
 
-class TiledInstruction:
+class RegionInstruction:
     """An instruction and the tile of it that is computed.
 
     Attributes:
@@ -52,13 +52,13 @@ class TiledInstruction:
         self.instruction: Final = instruction
         self.output: Final = output
         self.tile: Final = tile
-        self.operands: tuple[TiledInstruction, ...] = ()
+        self.operands: tuple[RegionInstruction, ...] = ()
         self.regions: tuple[TiledRegion, ...] = ()
         self.fit = Fit.EXACT
         self.reasons: tuple[str, ...] = ()
 
     @property
-    def starts(self) -> tuple[TiledInstruction, ...]:
+    def starts(self) -> tuple[RegionInstruction, ...]:
         """The operands that tell where a slice is taken."""
         return self.operands[1:] if isinstance(self.instruction.op, DynamicSlice) else ()
 
@@ -86,11 +86,11 @@ class TiledRegion:
     __slots__ = ("instructions", "roots")
 
     def __init__(self) -> None:
-        self.instructions: tuple[TiledInstruction, ...] = ()
-        self.roots: tuple[TiledInstruction, ...] = ()
+        self.instructions: tuple[RegionInstruction, ...] = ()
+        self.roots: tuple[RegionInstruction, ...] = ()
 
 
-class TiledComputation:
+class TiledKernel:
     """A tiled kernel.
 
     Attributes:
@@ -121,7 +121,7 @@ class TiledComputation:
             for tiled in region.instructions:
                 todo += tiled.regions
 
-    def __iter__(self) -> Iterator[TiledInstruction]:
+    def __iter__(self) -> Iterator[RegionInstruction]:
         """All tiled instructions, region by region."""
         for region in self.regions():
             yield from region.instructions
@@ -165,14 +165,14 @@ class _Growing:
 
     def __init__(self) -> None:
         self.region = TiledRegion()
-        self.known: dict[tuple[Instruction, int, Tile], TiledInstruction] = {}
-        self.todo: list[TiledInstruction] = []
+        self.known: dict[tuple[Instruction, int, Tile], RegionInstruction] = {}
+        self.todo: list[RegionInstruction] = []
 
-    def enter(self, ins: Instruction, output: int, tile: Tile) -> TiledInstruction:
+    def enter(self, ins: Instruction, output: int, tile: Tile) -> RegionInstruction:
         """The tiled instruction, made if it is not there yet."""
         found = self.known.get((ins, output, tile))
         if found is None:
-            found = self.known[ins, output, tile] = TiledInstruction(ins, output, tile)
+            found = self.known[ins, output, tile] = RegionInstruction(ins, output, tile)
             self.todo.append(found)
         return found
 
@@ -186,10 +186,10 @@ class _Tiling:
         self.refusals: dict[tuple[Instruction | None, str], Refusal] = {}
         self.beyond: dict[Instruction, str] = {}
         self.open: list[_Growing] = []
-        self.edges: list[tuple[TiledInstruction, TiledInstruction, CarriedTile]] = []
+        self.edges: list[tuple[RegionInstruction, RegionInstruction, CarriedTile]] = []
         self.count = 0
 
-    def run(self) -> TiledComputation:
+    def run(self) -> TiledKernel:
         """Make all regions."""
         outer = _Growing()
         for root in self.fused.roots:
@@ -201,7 +201,7 @@ class _Tiling:
             self._grow(self.open.pop())
         _spread_claims(self.edges)
         refusals, beyond = [*self.refusals.values()], [*self.beyond.items()]
-        return TiledComputation(self.space, outer.region, refusals, beyond)
+        return TiledKernel(self.space, outer.region, refusals, beyond)
 
     def _grow(self, growing: _Growing) -> None:
         """Follow the operands of everything in a region, the last that was met first."""
@@ -216,7 +216,7 @@ class _Tiling:
             self._follow(growing, tiled)
         growing.region.instructions = tuple(growing.known.values())
 
-    def _follow(self, growing: _Growing, tiled: TiledInstruction) -> None:
+    def _follow(self, growing: _Growing, tiled: RegionInstruction) -> None:
         """Carry a tile to the operands, and open the regions that they are in."""
         ins = tiled.instruction
         answer = propagate_to_operands(
@@ -230,7 +230,7 @@ class _Tiling:
         operands = self.fused.operands(ins)
         output = ins.op.index if isinstance(ins.op, PROJECTIONS) else 0
         groups, rest = _schema(self.space, ins)
-        found: dict[int, TiledInstruction] = {}
+        found: dict[int, RegionInstruction] = {}
         for group in groups:
             inner = _Growing()
             self.open.append(inner)
@@ -251,10 +251,12 @@ class _Tiling:
 _TOO_MANY: Final = f"more than {MOST_INSTRUCTIONS:,} tiled instructions"
 
 
-def _spread_claims(edges: Sequence[tuple[TiledInstruction, TiledInstruction, CarriedTile]]) -> None:
+def _spread_claims(
+    edges: Sequence[tuple[RegionInstruction, RegionInstruction, CarriedTile]],
+) -> None:
     """Let everything that is tiled for a tile claim no more than that does."""
-    below: dict[TiledInstruction, list[TiledInstruction]] = {}
-    todo: list[TiledInstruction] = []
+    below: dict[RegionInstruction, list[RegionInstruction]] = {}
+    todo: list[RegionInstruction] = []
     for tiled, operand, part in edges:
         below.setdefault(tiled, []).append(operand)
         if operand.claims(part.fit, [part.reason]):
@@ -266,9 +268,9 @@ def _spread_claims(edges: Sequence[tuple[TiledInstruction, TiledInstruction, Car
                 todo.append(operand)
 
 
-def tiled_computation(
+def tiled_kernel(
     space: TilingSpace, *, beyond_xla: bool = False, in_order: bool = True
-) -> TiledComputation:
+) -> TiledKernel:
     """The kernel of a tiling space, tiled from its roots to what it reads.
 
     Where a tile cannot be carried on, that is among the refusals, and what lies behind is missing.
@@ -286,10 +288,10 @@ def tiled_computation(
     return found
 
 
-def _sorted(region: TiledRegion) -> tuple[TiledInstruction, ...]:
+def _sorted(region: TiledRegion) -> tuple[RegionInstruction, ...]:
     """Operands before what reads them, and before all those that tell where a slice is taken."""
     inside = set(region.instructions)
-    order: dict[TiledInstruction, None] = {}
+    order: dict[RegionInstruction, None] = {}
     for root in region.roots:
         stack = [(root, False)]
         while stack:
