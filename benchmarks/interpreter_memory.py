@@ -18,7 +18,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from hloscope.interpreter.evaluate import evaluate
+from hloscope.interpreter.evaluation import evaluate
 from hloscope.interpreter.plan import Plan, Plans, run
 from hloscope.interpreter.values import byte_size
 from hloscope.interpreter.world import World

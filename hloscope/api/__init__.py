@@ -21,28 +21,72 @@ from typing import TYPE_CHECKING
 from hloscope.doors import door
 
 if TYPE_CHECKING:
+    from hloscope.api.arguments import Given as Given, arguments_of as arguments_of
     from hloscope.api.compressed import read_stream as read_stream
+    from hloscope.api.covering import coverage as coverage
+    from hloscope.api.dumps import dumps_in as dumps_in
+    from hloscope.api.equality import (
+        Comparable as Comparable,
+        comparisons as comparisons,
+        verdict_of as verdict_of,
+    )
     from hloscope.api.evaluating import evaluate as evaluate, evaluate_grid as evaluate_grid
     from hloscope.api.explaining import check as check, findings as findings
-    from hloscope.api.indexing import Indexing as Indexing
-    from hloscope.api.language import language_of as language_of
-    from hloscope.api.program import (
-        ComputationView as ComputationView,
-        InstructionView as InstructionView,
-        Program as Program,
+    from hloscope.api.finding import (
+        computation_of as computation_of,
         find as find,
         find_all as find_all,
     )
+    from hloscope.api.indexing import Indexing as Indexing
+    from hloscope.api.inferring import (
+        rows_of_hlo as rows_of_hlo,
+        rows_of_tree as rows_of_tree,
+        types_of as types_of,
+    )
+    from hloscope.api.language import language_of as language_of
+    from hloscope.api.maps import (
+        MAP_SCHEMA as MAP_SCHEMA,
+        simplified as simplified,
+        simplified_line as simplified_line,
+    )
+    from hloscope.api.modules import (
+        entry_of as entry_of,
+        joined as joined,
+        modules_of as modules_of,
+    )
+    from hloscope.api.printing import canonical as canonical
+    from hloscope.api.program import Program as Program
+    from hloscope.api.proving import Tally as Tally, prover_of as prover_of
     from hloscope.api.reading import Readable as Readable, read as read, read_source as read_source
+    from hloscope.api.running import (
+        Ran as Ran,
+        RunOptions as RunOptions,
+        check_run as check_run,
+        run_program as run_program,
+    )
     from hloscope.api.selecting import (
         SORTS as SORTS,
-        Key as Key,
-        Place as Place,
         Selection as Selection,
         sort_key as sort_key,
     )
     from hloscope.api.tensor import Element as Element, Tensor as Tensor
     from hloscope.api.verifying import check_expected as check_expected, verify as verify
+    from hloscope.api.views import (
+        ComputationView as ComputationView,
+        InstructionView as InstructionView,
+    )
+    from hloscope.fusion import Convention as Convention
+    from hloscope.indexing import IndexingMap as IndexingMap
+    from hloscope.interpreter import EvaluationError as EvaluationError
+    from hloscope.ir import Computation as Computation, Module as Module
+    from hloscope.limits import MAX_BYTES as MAX_BYTES
+    from hloscope.passes import (
+        FOLD_BYTES as FOLD_BYTES,
+        FOLD_ELEMENTS as FOLD_ELEMENTS,
+        FOLD_STEPS as FOLD_STEPS,
+    )
+    from hloscope.proof import SECONDS_EQUAL as SECONDS_EQUAL, Prover as Prover
+    from hloscope.simplifier import Verdict as Verdict
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(__name__)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from hloscope.display import SourcePattern, glob, opcode_of, provenance_of, shape_text
 from hloscope.fusion import Flops, bytes_moved
 from hloscope.ir import Computation, Instruction, Module
 from hloscope.lazy import dataclass
+from hloscope.ops import Fusion
 
-Place: TypeAlias = tuple[Computation, Instruction]
-"""An instruction and the computation it is in."""
-Key: TypeAlias = Callable[[Computation, Instruction], int]
+if TYPE_CHECKING:
+    from hloscope.display import Key, Place
 
 SORTS: Final = ("line", "bytes", "flops", "users")
 """What instructions can be sorted by."""
@@ -44,9 +44,13 @@ class Selection:
         """Does it let every instruction through?"""
         return all(getattr(self, f.name) is None for f in fields(self))
 
-    def of(self, module: Module, computations: Iterable[Computation]) -> Iterator[Place]:
-        """The instructions of some computations that have all of it."""
+    def of(
+        self, module: Module, computations: Iterable[Computation], *, fusions: bool = False
+    ) -> Iterator[Place]:
+        """The instructions of some computations that have all of it; or the fusions among them."""
         tests = list(self._tests(module))
+        if fusions:
+            tests.append(lambda ins: isinstance(ins.op, Fusion))
         for computation in computations:
             for ins in computation:
                 if all(test(ins) for test in tests):

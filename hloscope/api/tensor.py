@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Final
 from hloscope.errors import InputError, ParseError
 from hloscope.hlo_parser import literal_value, parse_type, print_array, print_literal
 from hloscope.interpreter import Array, EvaluationError, Kernel, World, as_value, dtype_of, kernel
-from hloscope.ir import ELEMENT_TYPES, ElementType, Instruction, QuantizedType, TensorType
-from hloscope.mlir import DenseAttr, dense_text, from_array, parse_attribute, to_array, type_text
+from hloscope.ir import ELEMENT_TYPES, ElementType, Instruction, TensorType
+from hloscope.mlir import DenseAttr, array_text, parse_attribute, to_array
 from hloscope.ops import ELEMENTWISE, Compare, Parameter
 from hloscope.source import Source, Span
 
@@ -277,10 +277,7 @@ class Tensor:
 
     def to_mlir(self) -> str:
         """The literal as MLIR has it, `dense<…> : tensor<…>`."""
-        type_ = self.type
-        if isinstance(type_.element, QuantizedType):
-            type_ = TensorType(type_.element.storage, type_.sizes)
-        return f"{dense_text(from_array(self.array, type_))} : {type_text(type_)}"
+        return array_text(self.array, self.type)
 
     def to_hlo(self) -> str:
         """The literal as HLO has it, `f32[2] {1, 2}`."""

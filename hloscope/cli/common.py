@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -12,7 +12,7 @@ import click
 
 from hloscope.cli.paging import is_terminal, is_tty, print_long, width
 from hloscope.cli.streams import styled_errors
-from hloscope.display import Side, columns, fitted
+from hloscope.display import Table, columns, fitted
 from hloscope.lazy import lazy
 
 if TYPE_CHECKING:
@@ -85,27 +85,13 @@ WIDEST: Final = 48
 """Columns of a pipe have room for no more; longer cells move the rest of their line only."""
 
 
-def print_table(
-    header: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    right: Sequence[int] = (),
-    *,
-    cut: Mapping[int, Side] | None = None,
-    optional: Sequence[int] = (),
-) -> None:
-    """A ruled table that fits on a terminal; plain aligned columns for a pipe or a file.
-
-    Args:
-        header: Titles of the columns.
-        rows: Cells of each row.
-        right: Columns of numbers.
-        cut: On a terminal: columns whose cells may be shortened, and on which side.
-        optional: On a terminal: columns that may be left out, the first first.
-    """
+def print_table(table: Table) -> None:
+    """A ruled table that fits on a terminal; plain aligned columns for a pipe or a file."""
     if is_terminal():
-        print_long(fitted(header, rows, width(), right=right, cut=cut, optional=optional))
+        print_long(fitted(table, width()))
     else:
-        click.echo(columns([header, *rows], right=right, widest=WIDEST))
+        rows = [table.header, *table.rows]
+        click.echo(columns(rows, right=table.right, widest=WIDEST))
 
 
 def with_progress(items: Sequence[T], label: str) -> Iterator[T]:

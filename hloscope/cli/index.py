@@ -8,28 +8,23 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import click
 
-from hloscope.api import Indexing, InstructionView, Program
-from hloscope.cli.common import (
-    debug_option,
-    file_argument,
-    print_json,
-    with_progress,
-)
+from hloscope.api import Convention, Indexing, InstructionView, Program
+from hloscope.cli.common import debug_option, file_argument, print_json, with_progress
 from hloscope.cli.files import read_program
 from hloscope.cli.paging import print_long
 from hloscope.display import Index
 from hloscope.errors import UnknownNameError
-from hloscope.fusion import Convention
 from hloscope.lazy import lazy
 
 if TYPE_CHECKING:
-    from hloscope.cli import proofs
-    from hloscope.cli.proofs import Tally
-    from hloscope.proof import Prover
+    import hloscope.api as proofs
+    from hloscope.api import Prover, Tally
 else:
-    proofs = lazy("hloscope.cli.proofs")
+    proofs = lazy("hloscope.api")
 
 Answering: TypeAlias = Callable[[InstructionView], Indexing]
+DISAGREES: Final = 5
+UNDECIDED: Final = 4
 FORMATS: Final = ("text", "print_indexing", "json", "latex", "html", "svg")
 
 
@@ -121,33 +116,8 @@ def index(
     character in NAME, every instruction like it is asked about.
     """
     form = "json" if as_json else form
-    _check_usage(
-        {
-            "--operand goes with the operands read, --from-operand with outputs": (
-                from_operand is not None and operand is not None
-            ),
-            "--to-parameters and --from-operand are opposite directions": (
-                to_parameters and from_operand is not None
-            ),
-            "--at lists elements as text or JSON, or says what svg and html draw": (
-                at is not None and form not in ("text", "json", "html", "svg")
-            ),
-            "--at lists elements, --verify proves maps": at is not None and verify,
-            "--at is about an element of one instruction, --all about all of them": (
-                at is not None and everything
-            ),
-            "--strict says what --verify does with what is undecided": strict and not verify,
-            "--seconds is what the proofs of --verify may take": seconds is not None and not verify,
-            "--by-execution says how --verify proves": by_execution and not verify,
-            "--evidence-dir keeps what --by-execution refutes": (
-                evidence_dir is not None and not by_execution
-            ),
-            "--verify prints proofs as text or JSON": verify and form not in ("text", "json"),
-            "--all prints JSON lines for the whole program": (
-                everything and (name is not None or form not in ("text", "json"))
-            ),
-        }
-    )
+    ctx = click.get_current_context()
+    _check_usage({**ctx.params, "form": form})
 
     def asked(view: InstructionView) -> Indexing:
         if to_parameters:
@@ -160,7 +130,7 @@ def index(
     answer: Answering = asked
     tally: Tally | None = None
     if verify:
-        tally = proofs.Tally(strict, evidence_dir)
+        tally = proofs.Tally(evidence_dir)
         prover = proofs.prover_of(
             program, seconds, convention=convention, seed=seed, by_execution=by_execution
         )
@@ -173,7 +143,7 @@ def index(
             raise click.UsageError(f"`{name}` names {len(views)} instructions; a picture shows one")
         _print_answers(views, answer, form, at)
     if tally is not None:
-        tally.end(prover, summary=everything)
+        _end(tally, prover, summary=everything, strict=strict)
 
 
 def _proving(asked: Answering, prover: Prover, tally: Tally) -> Answering:
@@ -181,10 +151,25 @@ def _proving(asked: Answering, prover: Prover, tally: Tally) -> Answering:
 
     def answer(view: InstructionView) -> Indexing:
         found = asked(view).prove(prover=prover)
-        tally.add(found)
+        for line in tally.add(found):
+            click.echo(line, err=True)
         return found
 
     return answer
+
+
+def _end(tally: Tally, prover: Prover, *, summary: bool, strict: bool) -> None:
+    """Say how many proofs there were, if asked for; exit if not all went well."""
+    if summary:
+        click.echo(tally.summary, err=True)
+    if prover.allowance.is_spent and tally.lacks_time:
+        click.echo(f"{prover.allowance.reason}; --seconds gives them more", err=True)
+    ctx = click.get_current_context()
+    if tally.is_refuted:
+        ctx.exit(DISAGREES)
+    if strict and tally.is_undecided:
+        click.echo("some maps are undecided", err=True)
+        ctx.exit(UNDECIDED)
 
 
 def _print_answers(
@@ -211,10 +196,48 @@ def _json(found: Indexing, at: Index | None) -> dict[str, Any]:
         raise click.UsageError(str(error)) from None
 
 
-def _check_usage(wrong: dict[str, bool]) -> None:
+_WRONG: Final[dict[str, Callable[[dict[str, Any]], bool]]] = {
+    "--operand goes with the operands read, --from-operand with outputs": lambda given: (
+        given["from_operand"] is not None and given["operand"] is not None
+    ),
+    "--to-parameters and --from-operand are opposite directions": lambda given: (
+        given["to_parameters"] and given["from_operand"] is not None
+    ),
+    "--at lists elements as text or JSON, or says what svg and html draw": lambda given: (
+        given["at"] is not None and given["form"] not in ("text", "json", "html", "svg")
+    ),
+    "--at lists elements, --verify proves maps": lambda given: (
+        given["at"] is not None and given["verify"]
+    ),
+    "--at is about an element of one instruction, --all about all of them": lambda given: (
+        given["at"] is not None and given["everything"]
+    ),
+    "--strict says what --verify does with what is undecided": lambda given: (
+        given["strict"] and not given["verify"]
+    ),
+    "--seconds is what the proofs of --verify may take": lambda given: (
+        given["seconds"] is not None and not given["verify"]
+    ),
+    "--by-execution says how --verify proves": lambda given: (
+        given["by_execution"] and not given["verify"]
+    ),
+    "--evidence-dir keeps what --by-execution refutes": lambda given: (
+        given["evidence_dir"] is not None and not given["by_execution"]
+    ),
+    "--verify prints proofs as text or JSON": lambda given: (
+        given["verify"] and given["form"] not in ("text", "json")
+    ),
+    "--all prints JSON lines for the whole program": lambda given: (
+        given["everything"] and (given["name"] is not None or given["form"] not in ("text", "json"))
+    ),
+}
+"""Options that do not go together, and why."""
+
+
+def _check_usage(given: dict[str, Any]) -> None:
     """Say what is wrong with the options."""
-    for message, is_wrong in wrong.items():
-        if is_wrong:
+    for message, is_wrong in _WRONG.items():
+        if is_wrong(given):
             raise click.UsageError(message)
 
 

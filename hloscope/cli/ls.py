@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 
-from hloscope.api import SORTS, Key, Place, Selection, sort_key
-from hloscope.cli.common import (
-    debug_option,
-    file_argument,
-    json_option,
-    print_json,
-    print_table,
-)
-from hloscope.cli.dumps import print_dumps
+from hloscope.api import SORTS, Program, Selection, computation_of, dumps_in, sort_key
+from hloscope.cli.common import debug_option, file_argument, json_option, print_json, print_table
 from hloscope.cli.files import read_program
-from hloscope.cli.tree import print_tree
-from hloscope.display import Provenance, Side, opcode_of, provenance_of, shape_text, tab_separated
-from hloscope.errors import UnknownNameError, did_you_mean
-from hloscope.hlo_parser import brief_type
-from hloscope.ir import Computation, Instruction, Module
-from hloscope.lazy import dataclass
-from hloscope.ops import Fusion
+from hloscope.display import (
+    Listing,
+    branch_json,
+    branches,
+    dump_json,
+    dumps_table,
+    tab_separated,
+    tree_table,
+)
+from hloscope.errors import UnknownNameError
 
 SCHEMA: Final = "hloscope.ls/1"
-MOST_OPERANDS: Final = 6
+TREE_SCHEMA: Final = "hloscope.tree/1"
+DUMPS_SCHEMA: Final = "hloscope.dumps/1"
 
 
 @click.command
@@ -79,20 +75,22 @@ def ls(
     if tsv and as_json:
         raise click.UsageError("--tsv and --json are two forms")
     if os.path.isdir(file):
-        print_dumps(Path(file), as_json=as_json, tsv=tsv)
+        _print_dumps(Path(file), as_json=as_json, tsv=tsv)
         return
     program = read_program(file)
     module = program.module
     if tree:
-        print_tree(module, file, computation, top, as_json=as_json)
+        _print_tree(program, computation, top, as_json=as_json)
         return
     if like is not None:
         source = _place_of(program[like].source, like)
     wanted = Selection(opcode, name, op_name, source, shape, calls)
     wide = fusions or everything or not wanted.is_empty
-    listed = list(wanted.of(module, _computations(module, computation, wide)))
-    if fusions:
-        listed = [(c, i) for c, i in listed if isinstance(i.op, Fusion)]
+    if computation is not None:
+        asked = [computation_of(module, computation)]
+    else:
+        asked = list(module) if wide else [module.entry]
+    listed = list(wanted.of(module, asked, fusions=fusions))
     key = sort_key(sort, module) if sort else None
     if key is not None:
         listed.sort(key=lambda place: key(*place))
@@ -106,7 +104,11 @@ def ls(
         what = "fusions" if fusions else "instructions"
         click.echo(f"no {what} {'' if wanted.is_empty else 'like that '}in {file}", err=True)
     else:
-        listing.print(shown, tsv=tsv)
+        table = listing.table(shown, full=tsv)
+        if tsv:
+            click.echo(tab_separated(table))
+        else:
+            print_table(table)
 
 
 def _place_of(source: object, name: str) -> str:
@@ -115,160 +117,29 @@ def _place_of(source: object, name: str) -> str:
     return str(source)
 
 
-def _computations(module: Module, name: str | None, everything: bool) -> list[Computation]:
-    if name is None:
-        return list(module) if everything else [module.entry]
-    plain = name.removeprefix("%")
-    if plain not in module.computations:
-        near = did_you_mean(plain, module.computations)
-        raise UnknownNameError(f"no computation `{plain}`{near}")
-    return [module.computations[plain]]
+def _print_tree(program: Program, name: str | None, top: int | None, *, as_json: bool) -> None:
+    """Print the tree below the entry, or below the computation of that name."""
+    module = program.module
+    root = module.entry if name is None else computation_of(module, name)
+    listed = list(branches(root))
+    shown = listed[:top]
+    if as_json:
+        described = {"module": module.name, "computations": list(map(branch_json, shown))}
+        print_json({"schema": TREE_SCHEMA, "file": program.file, **described})
+        return
+    print_table(tree_table(shown))
+    unreached = len(module.computations) - len({b.computation for b in listed})
+    if name is None and unreached:
+        click.echo(f"{unreached} computations are not called from {root.name}", err=True)
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One column of the list.
-
-    Attributes:
-        title: Its head.
-        cell: The text for an instruction.
-        side: Where long cells are cut on a terminal; `None` for never.
-        drop: Which columns a narrow terminal loses first; 0 for those it keeps.
-        number: Is it one of numbers?
-    """
-
-    title: str
-    cell: Callable[[Computation, Instruction], str]
-    side: Side | None = None
-    drop: int = 0
-    number: bool = False
-
-
-class Listing:
-    """Instructions as rows of text or as JSON."""
-
-    def __init__(
-        self, module: Module, sort: str | None, key: Key | None, fusions: bool, *, in_column: bool
-    ) -> None:
-        """Take what was asked for; `in_column`: say in which computation each one is."""
-        self._module = module
-        self._sort, self._key = sort, key
-        self._fusions, self._in_column = fusions, in_column
-        self._origins: dict[Instruction, Provenance] = {}
-
-    def print(self, places: list[Place], *, tsv: bool) -> None:
-        """Print a row for each instruction; columns nobody has a word for are left out."""
-        used = self._columns(full=tsv)
-        cells = [[column.cell(c, i) for column in used] for c, i in places]
-        always = {"operands", "line"}
-        kept = [
-            k
-            for k, column in enumerate(used)
-            if column.title in always or any(row[k] for row in cells)
-        ]
-        header = [used[k].title for k in kept]
-        rows = [[row[k] for k in kept] for row in cells]
-        if tsv:
-            click.echo(tab_separated([header, *rows]))
-            return
-        chosen = [used[k] for k in kept]
-        droppable = [k for k, column in enumerate(chosen) if column.drop]
-        print_table(
-            header,
-            rows,
-            [k for k, column in enumerate(chosen) if column.number],
-            cut={k: column.side for k, column in enumerate(chosen) if column.side},
-            optional=sorted(droppable, key=lambda k: chosen[k].drop),
-        )
-
-    def _columns(self, *, full: bool) -> list[Column]:
-        if self._fusions:
-            own = [
-                Column("fusion", lambda _, i: i.name),
-                Column("kind", _kind),
-                Column("shape", _shape(full), "right"),
-                Column("operands", lambda _, i: str(len(i.operands)), number=True),
-                Column("instructions", lambda _, i: str(_size(i)), number=True),
-            ]
-        else:
-            own = [
-                Column("instruction", lambda _, i: i.name),
-                Column("opcode", lambda _, i: opcode_of(i)),
-                Column("shape", _shape(full), "right"),
-                Column("operands", _operands(full), "right", drop=3),
-            ]
-        if self._key is not None and self._sort not in (None, "line"):
-            own.append(Column(str(self._sort), self._figure, number=True))
-        if self._in_column:
-            own.append(Column("in", lambda c, _: c.name, "right", drop=0 if self._fusions else 4))
-        return [
-            *own,
-            Column("line", lambda _, i: _line(i), number=True),
-            Column("source", lambda _, i: self._place(i, full), "left", drop=2),
-            Column("op name", lambda _, i: self._origin(i).op_name, "left", drop=1),
-        ]
-
-    def _figure(self, computation: Computation, ins: Instruction) -> str:
-        return str(-self._key(computation, ins)) if self._key else ""
-
-    def _place(self, ins: Instruction, full: bool) -> str:
-        """The place in the source; the file without its folder where room is short."""
-        place = self._origin(ins).place
-        return place if full else place.rpartition("/")[2]
-
-    def _origin(self, ins: Instruction) -> Provenance:
-        known = self._origins.get(ins)
-        if known is None:
-            known = self._origins[ins] = provenance_of(ins, self._module)
-        return known
-
-    def described(self, computation: Computation, ins: Instruction) -> dict[str, Any]:
-        """The instruction as JSON has it."""
-        origin = self._origin(ins)
-        described: dict[str, Any] = {
-            "name": ins.name,
-            "opcode": opcode_of(ins),
-            "shape": shape_text(ins.type),
-            "operands": [o.name for o in ins.operands],
-            "computation": computation.name,
-            "line": ins.span.line if ins.span else None,
-        }
-        described |= origin.to_json()
-        if self._key is not None and self._sort != "line":
-            described[str(self._sort)] = -self._key(computation, ins)
-        if isinstance(ins.op, Fusion):
-            described["kind"] = ins.op.kind
-            described["calls"] = [called.name for called in ins.calls]
-            described["instructions"] = _size(ins)
-        return described
-
-
-def _operands(full: bool) -> Callable[[Computation, Instruction], str]:
-    def cell(_: Computation, ins: Instruction) -> str:
-        names = [o.name for o in ins.operands]
-        if len(names) > MOST_OPERANDS and not full:
-            kept = MOST_OPERANDS - 1
-            names = [*names[:kept], f"… {len(names) - kept} more"]
-        return " ".join(names)
-
-    return cell
-
-
-def _shape(full: bool) -> Callable[[Computation, Instruction], str]:
-    return lambda _, ins: shape_text(ins.type) if full else brief_type(ins.type, 4)
-
-
-def _kind(_: Computation, ins: Instruction) -> str:
-    return ins.op.kind if isinstance(ins.op, Fusion) else ""
-
-
-def _size(ins: Instruction) -> int:
-    return sum(map(len, _called(ins)))
-
-
-def _called(ins: Instruction) -> Iterable[Computation]:
-    return dict.fromkeys(ins.calls)
-
-
-def _line(ins: Instruction) -> str:
-    return "" if ins.span is None else str(ins.span.line)
+def _print_dumps(folder: Path, *, as_json: bool, tsv: bool) -> None:
+    """Print what is in a directory of dumps."""
+    found = dumps_in(folder)
+    if as_json:
+        programs = list(map(dump_json, found))
+        print_json({"schema": DUMPS_SCHEMA, "directory": str(folder), "programs": programs})
+    elif tsv:
+        click.echo(tab_separated(dumps_table(found, folder)))
+    else:
+        print_table(dumps_table(found, folder))

@@ -8,17 +8,11 @@ from typing import Any, Final
 
 import click
 
+from hloscope.api import MAP_SCHEMA, IndexingMap, simplified, simplified_line
 from hloscope.cli.common import debug_option, json_option, print_json
-from hloscope.errors import HloscopeError, InputError, ParseError, did_you_mean
-from hloscope.indexing import IndexingMap, MapTrace
-from hloscope.limits import read_json
+from hloscope.errors import HloscopeError, InputError, ParseError
 
-MAP_SCHEMA: Final = "hloscope.map/1"
 COMPOSE_SCHEMA: Final = "hloscope.compose/1"
-LINE_KEYS: Final = ("map", "point_dimensions")
-"""What `simplify --lines` reads of an object; everything else comes back as it was."""
-POINT_DIMENSIONS: Final = {"replace": True, "preserve": False, True: True, False: False}
-"""Values of `point_dimensions`: are variables with only one value replaced by it?"""
 
 
 @click.command
@@ -51,7 +45,7 @@ def simplify(
         return
     if map is None:
         raise click.UsageError("missing argument 'MAP|-': the text of a map, or `-`")
-    steps: MapTrace | None = [] if trace else None
+    steps: list[Any] | None = [] if trace else None
     given = read_text(map)
     after = IndexingMap.parse(given).simplify(
         replace_points=not keep_points, exact=exact, trace=steps
@@ -103,19 +97,12 @@ def _decoded(data: bytes) -> str:
         raise InputError(f"the standard input is not UTF-8 text: {error}") from None
 
 
-def simplified(given: str, after: IndexingMap) -> dict[str, Any]:
-    """What `simplify --json` prints; white space is no change."""
-    text = str(after)
-    changed = "".join(given.split()) != "".join(text.split())
-    return {"schema": MAP_SCHEMA, "map": text, "changed": changed}
-
-
 def _simplify_lines(keep_points: bool, exact: bool) -> None:
     """One line out for each line in, an error for a bad one; exit code 3 if there was any."""
     failed = False
     for number, line in _input_lines():
         try:
-            print_json(_simplify_line(line, keep_points, exact), lines=True)
+            print_json(simplified_line(line, keep_points=keep_points, exact=exact), lines=True)
         except HloscopeError as error:
             failed = True
             print_json({"schema": MAP_SCHEMA, "line": number, "error": str(error)}, lines=True)
@@ -127,24 +114,3 @@ def _input_lines() -> Iterator[tuple[int, str]]:
     for number, data in enumerate(sys.stdin.buffer, 1):
         if data.strip():
             yield number, data.decode(errors="replace")
-
-
-def _simplify_line(line: str, keep_points: bool, exact: bool) -> dict[str, Any]:
-    try:
-        given = read_json(line)
-    except ValueError as error:
-        raise ParseError(f"not JSON: {error}") from None
-    if not isinstance(given, dict) or "map" not in given:
-        raise ParseError('expected an object with "map"')
-    for key in given:
-        if key not in LINE_KEYS and (hint := did_you_mean(key, LINE_KEYS)):
-            raise ParseError(f"unknown key `{key}`{hint}")
-    if not isinstance(given["map"], str):
-        raise ParseError(f"`map` must be a text, not {given['map']!r}")
-    points = given.get("point_dimensions", not keep_points)
-    if not isinstance(points, str | bool) or points not in POINT_DIMENSIONS:
-        raise ParseError(f'`point_dimensions` must be "replace" or "preserve", not {points!r}')
-    before = IndexingMap.parse(given["map"])
-    after = before.simplify(replace_points=POINT_DIMENSIONS[points], exact=exact)
-    answer = simplified(given["map"], after)
-    return answer | {k: v for k, v in given.items() if k not in answer and k not in LINE_KEYS}

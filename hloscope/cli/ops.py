@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Final
 
 import click
 
+from hloscope.api import coverage
 from hloscope.cli.common import debug_option, json_option, print_json, print_table
-from hloscope.indexing import coverage
-from hloscope.interpreter.coverage import coverage as evaluation
+from hloscope.display import coverage_json, coverage_summary, coverage_table
 
 SCHEMA: Final = "hloscope.ops/1"
 
@@ -23,38 +22,10 @@ def ops(as_json: bool) -> None:
     Told as well is whether `hloscope run` evaluates it.
     """
     rows = coverage()
-    evaluated = {row.op: row for row in evaluation()}
     if as_json:
-        described = [
-            {
-                "op": row.op,
-                "output_to_input": str(row.output_to_input),
-                "input_to_output": str(row.input_to_output),
-                "reason": row.reason or None,
-                "evaluated": evaluated[row.op].is_evaluated,
-                "evaluation_reason": evaluated[row.op].reason or None,
-            }
-            for row in rows
-        ]
-        print_json({"schema": SCHEMA, "ops": described})
+        print_json({"schema": SCHEMA, "ops": list(map(coverage_json, rows))})
         return
-    print_table(
-        ["op", "output → input", "input → output", "evaluation", "reason"],
-        [
-            [
-                row.op,
-                str(row.output_to_input),
-                str(row.input_to_output),
-                "evaluated" if evaluated[row.op].is_evaluated else "missing",
-                "; ".join(filter(None, (row.reason, evaluated[row.op].reason))),
-            ]
-            for row in rows
-        ],
-    )
+    print_table(coverage_table(rows))
     click.echo()
-    for what in ("output_to_input", "input_to_output"):
-        counts = Counter(str(getattr(row, what)) for row in rows)
-        said = ", ".join(f"{counts[p]} {p}" for p in ("exact", "over", "unknown") if counts[p])
-        click.echo(f"{what.replace('_', ' ')}: {said}")
-    known = sum(row.is_evaluated for row in evaluated.values())
-    click.echo(f"evaluated: {known} of {len(evaluated)}")
+    for line in coverage_summary(rows):
+        click.echo(line)

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import click
 
+from hloscope.api import FOLD_BYTES, FOLD_ELEMENTS, FOLD_STEPS, Program, joined
 from hloscope.cli.common import debug_option, file_argument
 from hloscope.cli.files import read_text
-from hloscope.cli.print import BETWEEN
-from hloscope.cli.run_inputs import right_modules_of
-from hloscope.hlo_parser import print_hlo
-from hloscope.ir import Module
-from hloscope.passes import MAX_BYTES, MAX_ELEMENTS, MAX_STEPS, fold
-from hloscope.stablehlo import TreeModule, print_stablehlo
+from hloscope.cli.verified import right_modules_of
 
 
 @click.command
@@ -23,7 +19,7 @@ from hloscope.stablehlo import TreeModule, print_stablehlo
     "--max-elements",
     metavar="N",
     type=click.IntRange(0),
-    default=MAX_ELEMENTS,
+    default=FOLD_ELEMENTS,
     show_default=True,
     help="Fold: most elements of a constant that is made.",
 )
@@ -31,7 +27,7 @@ from hloscope.stablehlo import TreeModule, print_stablehlo
     "--max-bytes",
     metavar="B",
     type=click.IntRange(0),
-    default=MAX_BYTES,
+    default=FOLD_BYTES,
     show_default=True,
     help="Fold: most bytes of an array on the way to one.",
 )
@@ -39,7 +35,7 @@ from hloscope.stablehlo import TreeModule, print_stablehlo
     "--max-steps",
     metavar="N",
     type=click.IntRange(0),
-    default=MAX_STEPS,
+    default=FOLD_STEPS,
     show_default=True,
     help="Fold: most instructions to evaluate in all.",
 )
@@ -59,13 +55,10 @@ def opt(
     """
     if not folds:
         raise click.UsageError("name a pass: --fold")
-    texts = []
-    for module in right_modules_of(read_text(file), split=split_input_file):
-        made = fold(module, max_elements=max_elements, max_bytes=max_bytes, max_steps=max_steps)
-        texts.append(_text(made))
-    click.echo(BETWEEN.join(texts), nl=False)
-
-
-def _text(module: Module) -> str:
-    """The program in its own language."""
-    return print_stablehlo(module) if isinstance(module, TreeModule) else print_hlo(module)
+    texts = [
+        Program(module)
+        .fold(max_elements=max_elements, max_bytes=max_bytes, max_steps=max_steps)
+        .text()
+        for module in right_modules_of(read_text(file), split=split_input_file)
+    ]
+    click.echo(joined(texts), nl=False)

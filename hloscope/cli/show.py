@@ -2,49 +2,24 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Final
 
 import click
 
 from hloscope.api import find_all
-from hloscope.cli.common import (
-    debug_option,
-    file_argument,
-    json_option,
-    print_json,
-)
+from hloscope.cli.common import debug_option, file_argument, json_option, print_json
 from hloscope.cli.files import read_program
 from hloscope.cli.paging import print_long
-from hloscope.display import opcode_of, provenance_of, shape_text
-from hloscope.errors import ParseError
-from hloscope.hlo_parser import STYLES, brief_type, extra, print_instruction, read_backend_config
-from hloscope.ir import Computation, Instruction, Module
-from hloscope.lazy import lazy
-
-if TYPE_CHECKING:
-    from hloscope.dialects import registry as dialects
-    from hloscope.mlir import types
-    from hloscope.mlir.text import printer
-    from hloscope.stablehlo import nodes
-else:
-    printer = lazy("hloscope.mlir.text.printer")
-    types = lazy("hloscope.mlir.types")
-    dialects = lazy("hloscope.dialects.registry")
-    nodes = lazy("hloscope.stablehlo.nodes")
+from hloscope.display import (
+    Found,
+    computation_json,
+    computation_text,
+    neighbourhood,
+    neighbourhood_json,
+    neighbourhood_text,
+)
 
 SCHEMA: Final = "hloscope.show/1"
-MOST_FRAMES: Final = 3
-
-
-class Found(NamedTuple):
-    """An instruction, the computation it is in, and the module."""
-
-    module: Module
-    computation: Computation
-    instruction: Instruction
 
 
 @click.command
@@ -75,158 +50,18 @@ def show(file: str, name: str, around: int, full: bool, as_json: bool) -> None:
     if plain in module.computations and "/" not in plain:
         computation = module.computations[plain]
         if as_json:
-            print_json({"schema": SCHEMA, "file": file, **_computation_json(computation)})
+            print_json({"schema": SCHEMA, "file": file, **computation_json(computation)})
         else:
-            print_long("\n".join(_computation_text(computation, full)))
+            print_long("\n".join(computation_text(computation, full)))
         return
     every = [Found(module, *place) for place in find_all(module, name)]
     texts: list[str] = []
     for found in every:
         steps = neighbourhood(found, around)
         if as_json:
-            said = {"schema": SCHEMA, "file": file, **_json(found, steps)}
+            said = {"schema": SCHEMA, "file": file, **neighbourhood_json(found, steps)}
             print_json(said, lines=len(every) > 1)
         else:
-            texts.append("\n".join(_text(found, steps, full)))
+            texts.append("\n".join(neighbourhood_text(found, steps, full)))
     if texts:
         print_long("\n\n".join(texts))
-
-
-def mlir_text(ins: Instruction) -> str:
-    """An instruction of StableHLO as MLIR prints it, with the names of the source."""
-    if not isinstance(ins, nodes.Node):
-        return f"%{ins.name}: {types.type_text(ins.type)}"
-    return printer.print_mlir(ins.operation, dialects=dialects.DIALECTS, names="source").strip()
-
-
-def neighbourhood(found: Found, around: int) -> dict[Instruction, int]:
-    """Instructions at most `around` steps away by operands or users, with their signed distance.
-
-    The distance is negative among what the instruction depends on, positive among its users; an
-    instruction is counted on the side where it is nearer.
-    """
-    steps = {found.instruction: 0}
-    users: dict[Instruction, list[Instruction]] = {}
-    if around:
-        for ins in found.computation:
-            for operand in dict.fromkeys(ins.operands):
-                users.setdefault(operand, []).append(ins)
-    for sign in (-1, 1):
-        ring = [found.instruction]
-        for distance in range(1, around + 1):
-            following = [n for i in ring for n in (i.operands if sign < 0 else users.get(i, ()))]
-            ring = [n for n in dict.fromkeys(following) if n not in steps]
-            steps |= dict.fromkeys(ring, sign * distance)
-    return steps
-
-
-def _text(found: Found, steps: dict[Instruction, int], full: bool) -> Iterator[str]:
-    """The neighbourhood in the program's order, the instruction marked; then what it calls."""
-    position = {ins: i for i, ins in enumerate(found.computation)} if len(steps) > 1 else {}
-    if position:
-        yield f"{found.computation.name}:"
-    for ins in sorted(steps, key=lambda ins: position.get(ins, 0)):
-        mark = "" if len(steps) == 1 else "> " if ins is found.instruction else "  "
-        yield f"{mark}{_line(ins, full)}"
-    yield from _origin(found, full)
-    if full:
-        yield from _config(found.instruction)
-    for called in dict.fromkeys(found.instruction.calls):
-        yield ""
-        yield from _computation_text(called, full)
-
-
-def _line(ins: Instruction, full: bool) -> str:
-    """The instruction in its own language."""
-    if ins.location is not None:
-        return mlir_text(ins)
-    if full and (config := extra(ins, "backend_config")) is not None and _pretty(config):
-        style = replace(STYLES["short"], backend_config=False)
-        return print_instruction(ins, style=style)  # it stands below
-    return print_instruction(ins, style="short" if full else "brief")
-
-
-def _origin(found: Found, full: bool) -> Iterator[str]:
-    """Where the instruction comes from: the framework's name, then the places in the source."""
-    origin = provenance_of(found.instruction, found.module)
-    if origin.op_name:
-        yield f"  from {origin.op_name}"
-    most = len(origin.trace) if full else MOST_FRAMES
-    for frame in origin.trace[:most]:
-        yield f"  at {frame}{f' in {frame.function}' if frame.function else ''}"
-    if len(origin.trace) > most:
-        yield f"  … and {len(origin.trace) - most} places above; --full shows them"
-
-
-def _config(ins: Instruction) -> Iterator[str]:
-    """The backend config over several lines, if it is an object of JSON."""
-    text = extra(ins, "backend_config")
-    pretty = _pretty(text) if text is not None else None
-    if pretty:
-        yield "  backend_config:"
-        yield from (f"    {line}" for line in pretty)
-
-
-def _pretty(text: str) -> list[str] | None:
-    try:
-        config = read_backend_config(text)
-    except ParseError:
-        return None
-    if config.kind != "json" or not isinstance(config.value, dict):
-        return None
-    return json.dumps(config.value, indent=2, ensure_ascii=False).splitlines()
-
-
-def _computation_text(computation: Computation, full: bool) -> Iterator[str]:
-    shape = shape_text if full else brief_type
-    parameters = ", ".join(f"{p.name}: {shape(p.type)}" for p in computation.parameters)
-    yield f"{computation.name} ({parameters}) -> {shape(computation.root.type)} {{"
-    for ins in computation:
-        root = "ROOT " if ins is computation.root and ins.location is None else ""
-        style = "short" if full else "brief"
-        text = print_instruction(ins, style=style) if ins.location is None else mlir_text(ins)
-        yield f"  {root}{text}"
-    yield "}"
-
-
-def _json(found: Found, steps: dict[Instruction, int]) -> dict[str, Any]:
-    ins = found.instruction
-    return {
-        **_instruction_json(ins),
-        **_origin_json(found),
-        "computation": found.computation.name,
-        "operands": [o.name for o in ins.operands],
-        "users": [i.name for i in found.computation if any(o is ins for o in i.operands)],
-        "calls": [_computation_json(called) for called in dict.fromkeys(ins.calls)],
-        "around": [
-            _instruction_json(i) | {"distance": d} for i, d in steps.items() if i is not ins
-        ],
-    }
-
-
-def _origin_json(found: Found) -> dict[str, Any]:
-    """What is known of where it comes from; nothing where nothing is."""
-    origin = provenance_of(found.instruction, found.module)
-    said: dict[str, Any] = {**origin.to_json()}
-    if origin.trace:
-        said["trace"] = [{"place": str(f), "function": f.function or None} for f in origin.trace]
-    return said
-
-
-def _instruction_json(ins: Instruction) -> dict[str, Any]:
-    return {
-        "instruction": ins.name,
-        "opcode": opcode_of(ins),
-        "shape": shape_text(ins.type),
-        "line": ins.span.line if ins.span else None,
-        "text": print_instruction(ins) if ins.location is None else mlir_text(ins),
-    }
-
-
-def _computation_json(computation: Computation) -> dict[str, Any]:
-    return {
-        "computation": computation.name,
-        "parameters": [p.name for p in computation.parameters],
-        "root": computation.root.name,
-        "instructions": [_instruction_json(ins) for ins in computation],
-    }

@@ -14,8 +14,16 @@ from typing import Any, Final
 
 from hloscope.compare.files import leaves, restored
 from hloscope.compare.pairing import STRUCTURE, paired, reachable
-from hloscope.interpreter import PRINT, PROBE, Array, Difference, EvaluationError, Value, World
-from hloscope.interpreter.evaluate import evaluate
+from hloscope.interpreter import (
+    PRINT,
+    PROBE,
+    Array,
+    Difference,
+    EvaluationError,
+    Value,
+    World,
+    evaluate,
+)
 from hloscope.ir import Computation, Instruction, TensorType
 from hloscope.lazy import dataclass
 from hloscope.ops import Call, Composite, Fusion, Return, Tuple

@@ -19,7 +19,36 @@ if TYPE_CHECKING:
         shape_text as shape_text,
         to_json as to_json,
     )
+    from hloscope.display.around import (
+        Found as Found,
+        computation_json as computation_json,
+        computation_text as computation_text,
+        neighbourhood as neighbourhood,
+        neighbourhood_json as neighbourhood_json,
+        neighbourhood_text as neighbourhood_text,
+    )
     from hloscope.display.boxes import Index as Index
+    from hloscope.display.coverage import (
+        OpCoverage as OpCoverage,
+        coverage_json as coverage_json,
+        coverage_summary as coverage_summary,
+        coverage_table as coverage_table,
+    )
+    from hloscope.display.dumps import (
+        Dump as Dump,
+        dump_json as dump_json,
+        dumps_table as dumps_table,
+    )
+    from hloscope.display.equality import (
+        compared_json as compared_json,
+        comparison_text as comparison_text,
+    )
+    from hloscope.display.inferred import (
+        OpTypes as OpTypes,
+        types_json as types_json,
+        types_table as types_table,
+    )
+    from hloscope.display.listing import Key as Key, Listing as Listing, Place as Place
     from hloscope.display.provenance import (
         Provenance as Provenance,
         SourcePattern as SourcePattern,
@@ -27,9 +56,16 @@ if TYPE_CHECKING:
         metadata_of as metadata_of,
         provenance_of as provenance_of,
     )
+    from hloscope.display.results import (
+        finding_json as finding_json,
+        finding_text as finding_text,
+        result_json as result_json,
+        result_text as result_text,
+    )
     from hloscope.display.symbolic_tiles import symbolic_text as symbolic_text
     from hloscope.display.table import (
         Side as Side,
+        Table as Table,
         columns as columns,
         fitted as fitted,
         tab_separated as tab_separated,
@@ -38,6 +74,11 @@ if TYPE_CHECKING:
         headline as headline,
         to_print_indexing as to_print_indexing,
         to_text as to_text,
+    )
+    from hloscope.display.tree import (
+        branch_json as branch_json,
+        branches as branches,
+        tree_table as tree_table,
     )
 
 if not TYPE_CHECKING:

@@ -3,11 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, Literal, TypeAlias
+from types import MappingProxyType
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 Side: TypeAlias = Literal["left", "right"]
 NARROWEST: Final = 12
 """Cells are not cut to less."""
+
+
+class Table(NamedTuple):
+    """Cells of text, and how they may be arranged.
+
+    Attributes:
+        header: Titles of the columns.
+        rows: Cells of each row.
+        right: Columns of numbers.
+        cut: Where room is short: columns whose cells may be shortened, and on which side.
+        optional: Where room is short: columns that may be left out, the first first.
+    """
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    right: Sequence[int] = ()
+    cut: Mapping[int, Side] = MappingProxyType({})
+    optional: Sequence[int] = ()
 
 
 def columns(
@@ -47,56 +66,41 @@ def columns(
     return "\n".join((" " * indent + line).rstrip() for line in lines)
 
 
-def fitted(
-    header: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    width: int,
-    *,
-    right: Iterable[int] = (),
-    cut: Mapping[int, Side] | None = None,
-    optional: Sequence[int] = (),
-) -> str:
+def fitted(table: Table, width: int) -> str:
     """A ruled table that is no wider than `width` if columns that may be cut can be cut so far.
 
-    Args:
-        header: Titles of the columns.
-        rows: Cells of each row.
-        width: Room for a line.
-        right: Columns of numbers.
-        cut: Columns whose long cells may be shortened, and the side where something is left out.
-        optional: Columns that are left out, the first first, where cutting does not help.
-
-    >>> print(fitted(["name", "from"], [["scores", "jit(f)/attention/softmax"]], 22,
-    ...              cut={1: "left"}))
+    >>> row = ["scores", "jit(f)/attention/softmax"]
+    >>> print(fitted(Table(["name", "from"], [row], cut={1: "left"}), 22))
     name    from
     ──────────────────────
     scores  …ntion/softmax
     """
-    table = _filled([header, *rows])
-    widths = _widths(table)
-    cuts = dict(cut or {})
+    cells = _filled([table.header, *table.rows])
+    widths = _widths(cells)
     shown = list(range(len(widths)))
-    for dropped in [None, *optional]:
+    for dropped in [None, *table.optional]:
         if dropped is not None:
             shown.remove(dropped)
-        room = _room(widths, shown, cuts, width)
+        room = _room(widths, shown, table.cut, width)
         if sum(room.values()) + 2 * (len(shown) - 1) <= width:
             break
-    numbers = frozenset(right)
-    body = [[_cut(row[i], room[i], cuts.get(i)) for i in shown] for row in table]
+    numbers = frozenset(table.right)
+    body = [[_cut(row[i], room[i], table.cut.get(i)) for i in shown] for row in cells]
     lines = columns(body, right=[k for k, i in enumerate(shown) if i in numbers]).splitlines()
     rule = "─" * min(width, max(map(len, lines), default=0))
     return "\n".join([lines[0], rule, *lines[1:]])
 
 
-def tab_separated(rows: Iterable[Sequence[str]]) -> str:
+def tab_separated(table: Table) -> str:
     r"""The rows with tabs between cells; tabs and line ends in cells become spaces.
 
-    >>> tab_separated([["a", "b c"], ["1", "x\ty"]])
+    >>> tab_separated(Table(["a", "b c"], [["1", "x\ty"]]))
     'a\tb c\n1\tx y'
     """
     plain = str.maketrans("\t\n\r", "   ")
-    return "\n".join("\t".join(cell.translate(plain) for cell in row) for row in rows)
+    return "\n".join(
+        "\t".join(cell.translate(plain) for cell in row) for row in [table.header, *table.rows]
+    )
 
 
 def _filled(rows: Iterable[Sequence[str]]) -> list[list[str]]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from hloscope.fusion.blueprint import Blueprints as Blueprints
     from hloscope.fusion.costs import Flops as Flops, bytes_moved as bytes_moved
     from hloscope.fusion.leaves import Leaves as Leaves, Part as Part, leaf_types as leaf_types
+    from hloscope.fusion.memory_order import linear as linear, physical as physical
     from hloscope.fusion.nesting import RECURSIVE as RECURSIVE, inside_out as inside_out
     from hloscope.fusion.origins import (
         counterparts as counterparts,
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
         with_origins as with_origins,
     )
     from hloscope.fusion.parameter_reads import Leaf as Leaf, ParameterReads as ParameterReads
-    from hloscope.fusion.physical import linear as linear, physical as physical
     from hloscope.fusion.pool import Pool as Pool
     from hloscope.fusion.region import Region as Region, epilogue as epilogue, grouped as grouped
     from hloscope.fusion.sizes import OUT_OF_STEP as OUT_OF_STEP, Sizes as Sizes

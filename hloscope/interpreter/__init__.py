@@ -9,7 +9,8 @@ from hloscope.doors import door
 
 if TYPE_CHECKING:
     from hloscope.interpreter.calling import call as call, call_grid as call_grid
-    from hloscope.interpreter.evaluate import as_value as as_value
+    from hloscope.interpreter.covered import coverage as coverage
+    from hloscope.interpreter.evaluation import as_value as as_value, evaluate as evaluate
     from hloscope.interpreter.liveness import PURE as PURE, STRUCTURE as STRUCTURE
     from hloscope.interpreter.numbers.distance import (
         Difference as Difference,
@@ -30,7 +31,10 @@ if TYPE_CHECKING:
     from hloscope.interpreter.plan import Plan as Plan, Plans as Plans, run as run
     from hloscope.interpreter.registry import Kernel as Kernel, kernel as kernel
     from hloscope.interpreter.shown import value_text as value_text
-    from hloscope.interpreter.statistics import Statistics as Statistics
+    from hloscope.interpreter.summary import (
+        Statistics as Statistics,
+        statistics as statistics,
+    )
     from hloscope.interpreter.values import (
         TOKEN as TOKEN,
         Array as Array,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from hloscope.errors import UnknownNameError, did_you_mean
-from hloscope.interpreter.evaluate import evaluate
+from hloscope.interpreter.evaluation import evaluate
 from hloscope.interpreter.parallel import evaluate_grid
 from hloscope.interpreter.values import Token, Value
 from hloscope.interpreter.world import UserFunction, World

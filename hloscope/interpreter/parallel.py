@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from hloscope.interpreter.evaluate import as_value, check_results
+from hloscope.interpreter.evaluation import as_value, check_results
 from hloscope.interpreter.memory import limited
 from hloscope.interpreter.plan import Plans, run
 from hloscope.interpreter.values import EvaluationError, Value

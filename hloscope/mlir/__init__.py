@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         Value as Value,
     )
     from hloscope.mlir.literals import (
+        array_text as array_text,
         dense_text as dense_text,
         elements as elements,
         from_array as from_array,
@@ -93,7 +94,7 @@ if TYPE_CHECKING:
     from hloscope.mlir.text.printer_aliases import location_text as location_text
     from hloscope.mlir.text.quant import read_type as read_type
     from hloscope.mlir.text.sniff import is_mlir as is_mlir
-    from hloscope.mlir.text.split import split_input as split_input
+    from hloscope.mlir.text.split import MARKER as MARKER, split_input as split_input
     from hloscope.mlir.types import (
         ELEMENTS as ELEMENTS,
         F64 as F64,

@@ -17,11 +17,21 @@ from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hloscope.errors import VerifyError
-from hloscope.ir import FORMATS, ElementType, TensorType, Type, VectorType, encode, format_float
+from hloscope.ir import (
+    FORMATS,
+    ElementType,
+    QuantizedType,
+    TensorType,
+    Type,
+    VectorType,
+    encode,
+    format_float,
+)
 from hloscope.lazy import pattern
 from hloscope.limits import refuse_many_dimensions
 from hloscope.mlir.attributes import DenseAttr
 from hloscope.mlir.text.escape import quoted, unquoted
+from hloscope.mlir.types import type_text
 
 if TYPE_CHECKING:
     import numpy
@@ -179,6 +189,19 @@ def from_array(values: numpy.ndarray, type: Type) -> DenseAttr:
         values = values.astype(numpy.int8).view(numpy.uint8) & mask
     literal = DenseAttr(numpy.ascontiguousarray(values).tobytes(), type)
     return DenseAttr(elements(literal).raw, type)
+
+
+def array_text(values: numpy.ndarray, type: TensorType) -> str:
+    """An array as a literal with its type; of quantized elements the stored integers.
+
+    >>> import numpy
+    >>> from hloscope.ir.types import ELEMENT_TYPES
+    >>> array_text(numpy.array([1, 2], "int32"), TensorType(ELEMENT_TYPES["s32"], (2,)))
+    'dense<[1, 2]> : tensor<2xi32>'
+    """
+    if isinstance(type.element, QuantizedType):
+        type = TensorType(type.element.storage, type.sizes)
+    return f"{dense_text(from_array(values, type))} : {type_text(type)}"
 
 
 def _dtype(name: str) -> numpy.dtype:

@@ -6,9 +6,9 @@ from hloscope.doors import door
 
 if TYPE_CHECKING:
     from hloscope.passes.constant_folding import (
-        MAX_BYTES as MAX_BYTES,
-        MAX_ELEMENTS as MAX_ELEMENTS,
-        MAX_STEPS as MAX_STEPS,
+        FOLD_BYTES as FOLD_BYTES,
+        FOLD_ELEMENTS as FOLD_ELEMENTS,
+        FOLD_STEPS as FOLD_STEPS,
         fold as fold,
     )
 

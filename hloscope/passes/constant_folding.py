@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from hloscope.errors import HloscopeError
-from hloscope.interpreter import PURE, STRUCTURE, Value, World, byte_size
-from hloscope.interpreter.evaluate import evaluate
+from hloscope.interpreter import PURE, STRUCTURE, Value, World, byte_size, evaluate
 from hloscope.ir import (
     Body,
     Computation,
@@ -29,10 +28,10 @@ from hloscope.stablehlo import Function, Node, TreeModule, to_graph, to_mlir
 if TYPE_CHECKING:
     import numpy as np
 
-MAX_ELEMENTS: Final = 1 << 16
+FOLD_ELEMENTS: Final = 1 << 16
 """Most elements of a constant that is made, unless another limit is given."""
-MAX_BYTES: Final = 1 << 24
-MAX_STEPS: Final = 1 << 17
+FOLD_BYTES: Final = 1 << 24
+FOLD_STEPS: Final = 1 << 17
 
 _PASSIVE: Final = (Parameter, Return)
 
@@ -40,9 +39,9 @@ _PASSIVE: Final = (Parameter, Return)
 def fold(
     module: Module,
     *,
-    max_elements: int = MAX_ELEMENTS,
-    max_bytes: int = MAX_BYTES,
-    max_steps: int = MAX_STEPS,
+    max_elements: int = FOLD_ELEMENTS,
+    max_bytes: int = FOLD_BYTES,
+    max_steps: int = FOLD_STEPS,
 ) -> Module:
     """The module with constants in place of what depends on constants only.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hloscope.interpreter.coverage import coverage
+from hloscope.interpreter.covered import coverage
 from hloscope.interpreter.registry import MAKERS, NOT_EVALUATED, load_families
 from hloscope.ops import OPS
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from hloscope.errors import HloscopeError
-from hloscope.interpreter.evaluate import evaluate
+from hloscope.interpreter.evaluation import evaluate
 from hloscope.interpreter.ops.observing import PRINT, PROBE
 from hloscope.interpreter.values import Value, fits
 from hloscope.interpreter.world import World

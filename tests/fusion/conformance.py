@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from hloscope.fusion.analysis import Analysis
-from hloscope.fusion.physical import physical
+from hloscope.fusion.memory_order import physical
 from hloscope.fusion.region import Region, epilogue, grouped
 from hloscope.hlo_parser import parse_hlo
 from hloscope.indexing import Access, Accesses, IndexingMap

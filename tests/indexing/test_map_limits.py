@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from hloscope.affine import POS_INF, Const, Dim, Interval, Range
 from hloscope.errors import ParseError
-from hloscope.fusion.physical import linear
+from hloscope.fusion.memory_order import linear
 from hloscope.hlo_parser.types import parse_type
 from hloscope.indexing import Access, IndexingMap
 from hloscope.indexing.variables import replace_interval

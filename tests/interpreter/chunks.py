@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from hloscope.errors import HloscopeError, UnsupportedError, VerifyError
-from hloscope.interpreter.evaluate import evaluate
+from hloscope.interpreter.evaluation import evaluate
 from hloscope.interpreter.ops.observing import PRINT, PROBE
 from hloscope.interpreter.values import EvaluationError
 from hloscope.interpreter.world import World

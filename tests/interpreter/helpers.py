@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hloscope.hlo_parser import parse_hlo
-from hloscope.interpreter.evaluate import evaluate
+from hloscope.interpreter.evaluation import evaluate
 from hloscope.interpreter.parallel import evaluate_grid
 from hloscope.interpreter.world import World
 from hloscope.mlir.text.sniff import is_mlir

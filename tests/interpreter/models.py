@@ -26,7 +26,7 @@ import numpy as np
 
 from hloscope.errors import HloscopeError, UnsupportedError
 from hloscope.hlo_parser import parse_hlo
-from hloscope.interpreter.evaluate import evaluate
+from hloscope.interpreter.evaluation import evaluate
 from hloscope.interpreter.parallel import evaluate_grid
 from hloscope.interpreter.values import EvaluationError
 from hloscope.interpreter.world import World

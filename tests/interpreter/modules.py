@@ -23,7 +23,7 @@ import numpy as np
 
 from hloscope.errors import HloscopeError, UnsupportedError
 from hloscope.hlo_parser import parse_hlo
-from hloscope.interpreter.evaluate import evaluate
+from hloscope.interpreter.evaluation import evaluate
 from hloscope.interpreter.values import TOKEN, EvaluationError, Token
 from hloscope.interpreter.world import World
 from hloscope.ir.types import TokenType

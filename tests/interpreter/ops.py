@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hloscope.interpreter.evaluate import evaluate
+from hloscope.interpreter.evaluation import evaluate
 from hloscope.ir.arrays import numpy_dtype
 from hloscope.ir.types import ElementType, TensorType
 from hloscope.mlir.types import ELEMENTS, type_text

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hloscope.interpreter.evaluate import evaluate
+from hloscope.interpreter.evaluation import evaluate
 from tests.interpreter.helpers import read, values
 from tests.interpreter.small_programs import array, hlo, one
 

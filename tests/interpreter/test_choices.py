@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hloscope.errors import HloscopeError
-from hloscope.interpreter.evaluate import evaluate
+from hloscope.interpreter.evaluation import evaluate
 from hloscope.interpreter.values import EvaluationError
 from hloscope.mlir.types import ELEMENTS
 from tests.interpreter.helpers import read, values

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from hloscope.errors import HloscopeError
-from hloscope.interpreter.evaluate import evaluate
+from hloscope.interpreter.evaluation import evaluate
 from hloscope.interpreter.values import EvaluationError, dtype_of, fits
 from hloscope.ir.types import TensorType
 from hloscope.mlir.text.parser import parse_type

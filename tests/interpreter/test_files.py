@@ -13,7 +13,7 @@ import pytest
 
 from hloscope.compare.files import arranged, leaves, load, named, restored, save
 from hloscope.errors import InputError
-from hloscope.interpreter.statistics import statistics
+from hloscope.interpreter.summary import statistics
 from hloscope.interpreter.values import TOKEN, EvaluationError
 from hloscope.ir.types import ELEMENT_TYPES, TensorType, TokenType, TupleType
 from hloscope.mlir.types import spell

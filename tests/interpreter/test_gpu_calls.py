@@ -10,7 +10,7 @@ import pytest
 
 from hloscope.errors import UnsupportedError
 from hloscope.hlo_parser import parse_hlo
-from hloscope.interpreter.evaluate import evaluate
+from hloscope.interpreter.evaluation import evaluate
 
 F32 = np.float32
 

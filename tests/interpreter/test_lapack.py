@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hloscope.hlo_parser import parse_hlo
-from hloscope.interpreter.evaluate import evaluate
+from hloscope.interpreter.evaluation import evaluate
 from hloscope.interpreter.numbers.substitution import lu, substitute
 from tests.interpreter.helpers import values
 

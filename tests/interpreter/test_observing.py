@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hloscope.interpreter.evaluate import evaluate
+from hloscope.interpreter.evaluation import evaluate
 from hloscope.interpreter.ops.observing import PRINT, PROBE
 from hloscope.interpreter.shown import value_text
 from hloscope.interpreter.values import TOKEN, EvaluationError

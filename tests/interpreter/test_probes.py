@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from hloscope.errors import HloscopeError
-from hloscope.interpreter.evaluate import evaluate
+from hloscope.interpreter.evaluation import evaluate
 from hloscope.ir.arrays import ml_dtypes
 from tests.interpreter.helpers import read
 

@@ -12,7 +12,7 @@ import pytest
 
 from hloscope.errors import UnsupportedError
 from hloscope.hlo_parser import parse_hlo
-from hloscope.interpreter.evaluate import evaluate
+from hloscope.interpreter.evaluation import evaluate
 from hloscope.interpreter.values import EvaluationError
 from tests.conftest import SHARED
 from tests.interpreter.helpers import values

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import hloscope as hs
-from hloscope.interpreter.evaluate import evaluate
+from hloscope.interpreter.evaluation import evaluate
 from hloscope.interpreter.world import World
 from tests.interpreter.helpers import read, values
 from tests.large import reduce_of_chain

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from hloscope.errors import HloscopeError
-from hloscope.interpreter.evaluate import evaluate
+from hloscope.interpreter.evaluation import evaluate
 from hloscope.interpreter.numbers.distance import ulps
 from hloscope.ir.types import TensorType
 from hloscope.mlir.literals import dense_text, from_array

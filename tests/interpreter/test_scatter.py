@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hloscope.interpreter.evaluate import evaluate
+from hloscope.interpreter.evaluation import evaluate
 from hloscope.interpreter.values import dtype_of
 from hloscope.ir.types import TensorType
 from hloscope.mlir.text.parser import parse_type

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hloscope.errors import UnsupportedError
-from hloscope.interpreter.evaluate import evaluate
+from hloscope.interpreter.evaluation import evaluate
 from hloscope.interpreter.values import EvaluationError
 from tests.interpreter.helpers import read, values
 from tests.interpreter.small_programs import array, hlo, one

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hloscope.interpreter.evaluate import evaluate
+from hloscope.interpreter.evaluation import evaluate
 from tests.interpreter.helpers import read, values
 
 

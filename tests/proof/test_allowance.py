@@ -6,8 +6,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 import hloscope
+from hloscope.api.proving import FEW, SECONDS, SECONDS_EACH, prover_of
 from hloscope.cli.app import app
-from hloscope.cli.proofs import FEW, SECONDS, SECONDS_EACH, prover_of
 from hloscope.proof import Outcome, Prover
 from hloscope.proof.allowance import Allowance
 from hloscope.proof.graph import Steps, Walker
@@ -57,7 +57,7 @@ def test_the_time_grows_with_the_program(monkeypatch: pytest.MonkeyPatch) -> Non
     assert total(3) == total(FEW - 1) == SECONDS
     assert total(FEW - 1 + 100) == pytest.approx(SECONDS + 100 * SECONDS_EACH)
     assert total(FEW - 1 + 100, 7.0) == 7.0
-    monkeypatch.setattr("hloscope.cli.proofs.SECONDS_MOST", SECONDS + 1.0)
+    monkeypatch.setattr("hloscope.api.proving.SECONDS_MOST", SECONDS + 1.0)
     assert total(FEW - 1 + 1000) == SECONDS + 1.0
     assert total(3, 100.0) == 100.0
 

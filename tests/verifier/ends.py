@@ -11,12 +11,15 @@ from math import inf
 from random import Random
 from typing import Any, Final
 
-import click
-
 import hloscope
-from hloscope.api.program import InstructionView, Program
-from hloscope.cli.infer import rows_of_hlo, rows_of_tree
-from hloscope.cli.run_inputs import arguments_of
+from hloscope.api import (
+    Given,
+    InstructionView,
+    Program,
+    arguments_of,
+    rows_of_hlo,
+    rows_of_tree,
+)
 from hloscope.dialects.registry import DIALECTS
 from hloscope.errors import HloscopeError, ParseError, VerifyError
 from hloscope.interpreter.values import EvaluationError
@@ -38,7 +41,8 @@ _PARTLY_TYPED_HLO: Final = ("all_gather", "bitcast")
 
 _BLAMES: Final = ("is not valid", "cannot be computed of", "the program is wrong")
 """What evaluation says of programs that should not have been accepted."""
-_RANDOM: Final = {"literals": None, "inputs": (), "random": 1, "max_bytes": 1 << 26}
+_MOST_BYTES: Final = 1 << 26
+"""Of one value of a program that is run."""
 
 
 class Disagreement(Exception):  # noqa: N818  (a finding, not an error of ours)
@@ -172,12 +176,12 @@ def _proved(found: Any) -> None:
 def _run(program: Program) -> None:
     entry = program.module.entry
     try:
-        arguments = arguments_of(entry, _RANDOM, 1)[0]
-    except click.UsageError:
+        arguments = arguments_of(entry, Given(random=1), max_bytes=_MOST_BYTES)[0]
+    except EvaluationError:
         return  # there are no random values of such a type
     try:
         hloscope.evaluate_grid(
-            program, arguments, replicas=2, max_steps=10_000, max_bytes=_RANDOM["max_bytes"]
+            program, arguments, replicas=2, max_steps=10_000, max_bytes=_MOST_BYTES
         )
     except EvaluationError as error:
         text = program.text()

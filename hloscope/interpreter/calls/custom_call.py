@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 from hloscope.errors import UnsupportedError, did_you_mean
-from hloscope.interpreter.evaluate import as_value
+from hloscope.interpreter.evaluation import as_value
 from hloscope.interpreter.registry import Kernel, Maker, Site, evaluates
 from hloscope.interpreter.values import EvaluationError, Value
 from hloscope.interpreter.world import UserFunction

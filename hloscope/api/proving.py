@@ -1,18 +1,16 @@
-"""What `--verify` says at the end, and the exit code it says it with."""
+"""Proofs of all answers about a program: how long they may take, and how many went well."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Final
 
-import click
-
-from hloscope.api import Indexing, Program
+from hloscope.api.indexing import Indexing
+from hloscope.api.program import Program
 from hloscope.fusion import Convention
 from hloscope.proof import SECONDS_ALL, Check, Outcome, Prover, write_evidence
 
-DISAGREES: Final = 5
-UNDECIDED: Final = 4
 SECONDS: Final = 1.0
 """Processor time of all proofs of a program of at most `FEW` instructions."""
 FEW: Final = 400
@@ -44,16 +42,16 @@ def prover_of(
 
 
 class Tally:
-    """Counts proofs and reports those that went wrong."""
+    """Counts proofs and tells those that went wrong."""
 
-    def __init__(self, strict: bool, evidence_dir: str | None = None) -> None:
-        self._strict = strict
+    def __init__(self, evidence_dir: str | None = None) -> None:
+        """Take the folder that what refutes maps is written to, as a program and its inputs."""
         self._folder = evidence_dir
         self._runs: Counter[str] = Counter()
         self._counts: Counter[Outcome] = Counter()
 
-    def add(self, found: Indexing) -> None:
-        """Count the proofs of an answer; say at once which maps are wrong."""
+    def add(self, found: Indexing) -> Iterator[str]:
+        """Count the proofs of an answer; tell which maps are wrong."""
         for output in found.answer.outputs:
             together = output.proved_together
             if together is not None:
@@ -67,10 +65,9 @@ class Tally:
                 if operand.check.is_refuted:
                     where = f"{found.answer.instruction.name}, output {output.number}"
                     what = f"{found.answer.what} {operand.number} ({operand.name})"
-                    text = f"{where}, {what}: the maps are wrong: {operand.check.disagreement}"
-                    click.echo(text, err=True)
+                    yield f"{where}, {what}: the maps are wrong: {operand.check.disagreement}"
                     name = f"{found.answer.instruction.name}.{output.number}.{operand.number}"
-                    self._write(operand.check, name)
+                    yield from self._write(operand.check, name)
 
     def _count_runs(self, check: Check, count: int = 1) -> None:
         executed = check.executed
@@ -82,26 +79,31 @@ class Tally:
         self._runs["executed"] += count
         self._runs["of them on small instances"] += count * bool(executed.shapes)
 
-    def _write(self, check: Check, name: str) -> None:
+    def _write(self, check: Check, name: str) -> Iterator[str]:
         violation = check.executed.violation if check.executed is not None else None
         if self._folder is not None and violation is not None:
             paths = write_evidence(violation, self._folder, name)
-            click.echo(f"written: {', '.join(map(str, paths))}", err=True)
+            yield f"written: {', '.join(map(str, paths))}"
 
-    def end(self, prover: Prover, *, summary: bool = False) -> None:
-        """Print how many proofs there were, if asked for; exit if not all went well."""
-        if summary:
-            counts = [f"{self._counts[o]} {o}" for o in Outcome if self._counts[o]]
-            total = self._counts.total()
-            runs = [f"{number} {what}" for what, number in self._runs.items() if number]
-            every = ", ".join([*counts, *runs]) or "none"
-            click.echo(f"verified {total} operands: {every}", err=True)
-        not_asked = self._counts[Outcome.UNDECIDED] or self._runs["not executed"]
-        if prover.allowance.is_spent and not_asked:
-            click.echo(f"{prover.allowance.reason}; --seconds gives them more", err=True)
-        ctx = click.get_current_context()
-        if self._counts[Outcome.REFUTED]:
-            ctx.exit(DISAGREES)
-        if self._strict and self._counts[Outcome.UNDECIDED]:
-            click.echo("some maps are undecided", err=True)
-            ctx.exit(UNDECIDED)
+    @property
+    def summary(self) -> str:
+        """How many proofs there were, by their outcome."""
+        counts = [f"{self._counts[o]} {o}" for o in Outcome if self._counts[o]]
+        runs = [f"{number} {what}" for what, number in self._runs.items() if number]
+        every = ", ".join([*counts, *runs]) or "none"
+        return f"verified {self._counts.total()} operands: {every}"
+
+    @property
+    def lacks_time(self) -> bool:
+        """Was something not asked that more time might have answered?"""
+        return bool(self._counts[Outcome.UNDECIDED] or self._runs["not executed"])
+
+    @property
+    def is_refuted(self) -> bool:
+        """Is a map wrong?"""
+        return bool(self._counts[Outcome.REFUTED])
+
+    @property
+    def is_undecided(self) -> bool:
+        """Is nothing known of a map?"""
+        return bool(self._counts[Outcome.UNDECIDED])

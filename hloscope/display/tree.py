@@ -1,19 +1,14 @@
-"""`ls --tree`: the computations of a program, each below the one that calls it."""
+"""The computations of a program, each below the one that calls it, as rows and JSON."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
-import click
-
-from hloscope.cli.common import print_json, print_table
-from hloscope.display import opcode_of
-from hloscope.errors import UnknownNameError, did_you_mean
-from hloscope.ir import Computation, Module
-
-SCHEMA: Final = "hloscope.tree/1"
+from hloscope.display.answer import opcode_of
+from hloscope.display.table import Table
+from hloscope.ir import Computation
 
 
 class Branch(NamedTuple):
@@ -52,24 +47,8 @@ def branches(root: Computation) -> Iterator[Branch]:
         stack += reversed(below)
 
 
-def print_tree(
-    module: Module, file: str, name: str | None, top: int | None, *, as_json: bool
-) -> None:
-    """Print the tree below the entry, or below the computation of that name."""
-    root = module.entry
-    if name is not None:
-        plain = name.removeprefix("%")
-        if plain not in module.computations:
-            near = did_you_mean(plain, module.computations)
-            raise UnknownNameError(f"no computation `{plain}`{near}")
-        root = module.computations[plain]
-    listed = list(branches(root))[:top]
-    if as_json:
-        described = list(map(_described, listed))
-        print_json(
-            {"schema": SCHEMA, "file": file, "module": module.name, "computations": described}
-        )
-        return
+def tree_table(listed: list[Branch]) -> Table:
+    """A row for each computation, further to the right the deeper it is."""
     rows = [
         [
             f"{'  ' * b.depth}{b.computation.name}",
@@ -79,10 +58,7 @@ def print_tree(
         ]
         for b in listed
     ]
-    print_table(["computation", "instructions", "called by", "line"], rows, [1, 3])
-    unreached = len(module.computations) - len({b.computation for b in branches(root)})
-    if name is None and unreached:
-        click.echo(f"{unreached} computations are not called from {root.name}", err=True)
+    return Table(["computation", "instructions", "called by", "line"], rows, right=[1, 3])
 
 
 def _callers(opcodes: Counter[str]) -> str:
@@ -93,7 +69,8 @@ def _line(computation: Computation) -> str:
     return str(computation.span.line) if computation.span else ""
 
 
-def _described(branch: Branch) -> dict[str, Any]:
+def branch_json(branch: Branch) -> dict[str, Any]:
+    """One computation of the tree as JSON has it."""
     computation = branch.computation
     return {
         "name": computation.name,

@@ -1,66 +1,50 @@
-"""What `run` prints: results, and where two runs differ."""
+"""What programs return, and where two runs differ first, as text and JSON."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator
 from math import prod
 from typing import Any, Final
 
-import click
 import numpy as np
 
-from hloscope.api import Tensor
 from hloscope.compare import Finding, leaves
-from hloscope.interpreter import Statistics, Value, value_text
-from hloscope.interpreter.statistics import statistics
+from hloscope.interpreter import Statistics, Value, statistics, value_text
 from hloscope.ir import TensorType, TupleType, Type
-from hloscope.mlir import spell, type_text
+from hloscope.mlir import array_text, spell, type_text
 
 MOST_SHOWN: Final = 1000
 """Elements and rows of a result that are printed; of larger ones a summary is."""
 
 
-def print_results(
-    results: Sequence[Value],
-    types: Sequence[Type],
-    labels: Sequence[str],
-    *,
-    brief: bool,
-    dense: bool,
-) -> None:
-    """Print every result.
+def result_text(value: Any, type_: Type, *, brief: bool = False, dense: bool = False) -> str:
+    """A result as text; of a tuple, each part on its own lines.
 
     Args:
-        results: The values.
-        types: Their types.
-        labels: What stands before each.
+        value: The value.
+        type_: Its type.
         brief: Say what it is like instead of printing it.
         dense: Print literals.
     """
-    for value, type_, label in zip(results, types, labels, strict=True):
-        click.echo(label + _text(value, type_, brief, dense))
-
-
-def _text(value: Any, type_: Type, brief: bool, dense: bool) -> str:
     if isinstance(type_, TupleType):
         parts = zip(value, type_.elements, strict=True)
-        return "\n".join(_text(v, t, brief, dense) for v, t in parts) or "()"
+        return "\n".join(result_text(v, t, brief=brief, dense=dense) for v, t in parts) or "()"
     if not isinstance(type_, TensorType):
         return type_text(type_)
     whole = TensorType(type_.element, value.shape)
     if dense:
-        return Tensor(value, whole).to_mlir()
+        return array_text(value, whole)
     if brief or max(value.size, prod(value.shape[:-1])) > MOST_SHOWN:
         return f"{type_text(whole)}: {statistics(value)}"
     return value_text(value, type_, spell=spell)
 
 
-def described(value: Value, type_: Type) -> Any:
+def result_json(value: Value, type_: Type) -> Any:
     """A result as JSON has it: of a tuple, a list."""
     if isinstance(type_, TupleType):
         assert isinstance(value, tuple)
-        return [described(v, t) for v, t in zip(value, type_.elements, strict=True)]
+        return [result_json(v, t) for v, t in zip(value, type_.elements, strict=True)]
     if not isinstance(type_, TensorType):
         return {"type": type_text(type_)}
     array = np.asarray(value)
@@ -87,7 +71,7 @@ def _number(value: Any) -> Any:
     return number if math.isfinite(number) else str(number)
 
 
-def finding_text(finding: Finding) -> dict[str, Any]:
+def finding_json(finding: Finding) -> dict[str, Any]:
     """A comparison as JSON has it."""
     found: dict[str, Any] = {
         "instructions": finding.instructions,
@@ -114,16 +98,16 @@ def finding_text(finding: Finding) -> dict[str, Any]:
     return found
 
 
-def print_finding(finding: Finding) -> None:
-    """Say which instruction differs first, and what it was given."""
+def finding_text(finding: Finding) -> Iterator[str]:
+    """Which instruction differs first, and what it was given, line by line."""
     ins = finding.instruction
     lost = f" ({finding.left_out:,} were too many to be kept)" if finding.left_out else ""
     if ins is None and not finding.values:
-        click.echo(f"nothing was compared: no instruction of one has its like in the other{lost}")
+        yield f"nothing was compared: no instruction of one has its like in the other{lost}"
         return
     if ins is None:
         much = f"{finding.values:,} values of {finding.instructions:,} instructions"
-        click.echo(f"no difference in {much}{lost}")
+        yield f"no difference in {much}{lost}"
         return
     where = ""
     if ins.span is not None:
@@ -133,12 +117,12 @@ def print_finding(finding: Finding) -> None:
     times = f", evaluation {finding.evaluation:,}" if finding.evaluation > 1 else ""
     other = finding.partner
     there = f" ({other.op.name} there)" if other and other.op.name != ins.op.name else ""
-    click.echo(f"{where}`{ins.name}` = {ins.op.name}{there}{output}{times}: {finding.difference}")
+    yield f"{where}`{ins.name}` = {ins.op.name}{there}{output}{times}: {finding.difference}"
     if ins.span is not None:
-        click.echo(ins.span.render())
+        yield ins.span.render()
     for operand, lines in _operand_lines(finding):
-        click.echo(f"operand `{operand.name}` {type_text(operand.type)}: {'; '.join(lines)}")
-    click.echo(f"no difference in {finding.values - 1:,} values before{lost}")
+        yield f"operand `{operand.name}` {type_text(operand.type)}: {'; '.join(lines)}"
+    yield f"no difference in {finding.values - 1:,} values before{lost}"
 
 
 def _operand_lines(finding: Finding) -> list[tuple[Any, list[str]]]:

@@ -1,24 +1,15 @@
-"""What `run` runs, and on which arguments."""
+"""The arguments a program is run on: literals, arrays of files, random numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from math import prod
 from typing import Any, Final
 
-import click
 import numpy as np
 
-from hloscope.api import findings, language_of
 from hloscope.compare import MOST_BYTES, arranged, load
-from hloscope.errors import (
-    HloscopeError,
-    UnknownNameError,
-    UnsupportedError,
-    VerifyError,
-    did_you_mean,
-)
-from hloscope.hlo_parser import parse_hlo
+from hloscope.errors import HloscopeError, UnsupportedError
 from hloscope.interpreter import (
     TOKEN,
     EvaluationError,
@@ -32,105 +23,82 @@ from hloscope.ir import (
     Computation,
     ElementType,
     FutureType,
-    Module,
     QuantizedType,
     TensorType,
     TupleType,
     Type,
     VectorType,
 )
-from hloscope.lazy import pattern
-from hloscope.mlir import (
-    ArrayAttr,
-    DenseAttr,
-    parse_attribute,
-    spell,
-    split_input,
-    to_array,
-    type_text,
-)
-from hloscope.source import Source
-from hloscope.stablehlo import Function, parse_stablehlo
+from hloscope.lazy import dataclass
+from hloscope.limits import MAX_BYTES
+from hloscope.mlir import ArrayAttr, DenseAttr, parse_attribute, spell, to_array, type_text
 
-_COMMENT: Final = pattern(r"//[^\n]*")
 _WIDEST: Final = 16
 """Bytes of the widest element, complex128."""
 _SPARE: Final = 1 << 20
 _LIKE: Final = "i.e. --args=[dense<1> : tensor<2xi32>, ...]"
 
 
-def modules_of(source: Source, *, split: bool) -> Iterator[Module]:
-    """The programs of a text: pieces without any are left out."""
-    for line, piece in split_input(source.text) if split else [(1, source.text)]:
-        if not split or _COMMENT.sub("", piece).strip():
-            text = "\n" * (line - 1) + piece
-            in_hlo = language_of(Source(source.name, piece)) == "hlo"
-            yield (parse_hlo if in_hlo else parse_stablehlo)(text, name=source.name)
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Where arguments come from, one of three; without any a program takes none.
 
-
-def right_modules_of(source: Source, *, split: bool) -> Iterator[Module]:
-    """The programs of a text, verified; ends with all findings about the first wrong one.
-
-    What would be computed of a wrong program has no meaning.
+    Attributes:
+        literals: `[dense<1> : tensor<2xi32>, …]`.
+        inputs: Files of arrays, `.npz` or `.npy`.
+        random: The seed of random numbers.
     """
-    for module in modules_of(source, split=split):
-        wrong = findings(module)
-        for diagnostic in wrong:
-            click.echo(str(diagnostic), err=True)
-        if wrong:
-            click.get_current_context().exit(VerifyError.exit_code)
-        yield module
+
+    literals: str | None = None
+    inputs: Sequence[str] = ()
+    random: int | None = None
 
 
-def entry_of(module: Module, name: str | None) -> Computation:
-    """The computation of that name; else `main` or ENTRY, or the only function.
-
-    Raises:
-        UnknownNameError: There is none of that name, or several functions but no `main`.
-    """
-    if name is not None:
-        found = module.computations.get(name.lstrip("@%"))
-        if found is None:
-            near = did_you_mean(name, module.computations)
-            raise UnknownNameError(f"no function or computation `{name}`{near}")
-        return found
-    functions = [c.name for c in module if isinstance(c, Function)]
-    if len(functions) > 1 and "main" not in functions:
-        some = ", ".join(functions[:5])
-        raise UnknownNameError(f"no function `main`: name one of {some} with --entry")
-    return module.entry
-
-
-def arguments_of(entry: Computation, options: dict[str, Any], processes: int) -> list[list[Value]]:
+def arguments_of(
+    entry: Computation, given: Given, *, processes: int = 1, max_bytes: int = MAX_BYTES
+) -> list[list[Value]]:
     """The arguments of each process, or those of all.
 
+    Args:
+        entry: What is run.
+        given: Where they come from.
+        processes: How many run it side by side.
+        max_bytes: Most bytes of one random argument.
+
     Raises:
-        click.UsageError: They are not those that the entry takes.
+        EvaluationError: They are not those that the entry takes.
+        InputError: A file cannot be read.
         UnsupportedError: It takes what is no tensor, such as a plain `i32`.
+
+    >>> import hloscope
+    >>> program = hloscope.read("ENTRY e { ROOT p = s32[2] parameter(0) }")
+    >>> arguments_of(program.module.entry, Given("[dense<[1, 2]> : tensor<2xi32>]"))
+    [[array([1, 2], dtype=int32)]]
     """
     types = entry.arguments
     for type_ in types:
         check_evaluable(type_)
         if isinstance(type_, ElementType | VectorType):
             raise UnsupportedError(f"arguments of type {type_text(type_)} cannot be given")
+    if given.literals is not None:
+        return [_checked(_literals(given.literals), types)]
+    if given.inputs:
+        return _from_files(given.inputs, entry, processes)
+    if given.random is not None:
+        return [_random_arguments(types, given.random, max_bytes)]
+    return [_checked([], types)]
+
+
+def _random_arguments(types: Sequence[Type], seed: int, max_bytes: int) -> list[Value]:
+    for i, type_ in enumerate(types):
+        if byte_size(type_) > max_bytes:
+            raise EvaluationError(f"argument {i} needs {byte_size(type_):,} bytes")
+    generator = np.random.default_rng(seed)
     try:
-        if options["literals"] is not None:
-            return [_checked(_literals(options["literals"]), types)]
-        if options["inputs"]:
-            return _from_files(options["inputs"], entry, processes)
-        if options["random"] is not None:
-            for i, type_ in enumerate(types):
-                if byte_size(type_) > options["max_bytes"]:
-                    raise EvaluationError(f"argument {i} needs {byte_size(type_):,} bytes")
-            generator = np.random.default_rng(options["random"])
-            try:
-                return [[_random(type_, generator) for type_ in types]]
-            except MemoryError:
-                needed = sum(map(byte_size, types))
-                raise EvaluationError(f"no memory for arguments of {needed:,} bytes") from None
-        return [_checked([], types)]
-    except EvaluationError as error:
-        raise click.UsageError(error.message) from None
+        return [_random(type_, generator) for type_ in types]
+    except MemoryError:
+        needed = sum(map(byte_size, types))
+        raise EvaluationError(f"no memory for arguments of {needed:,} bytes") from None
 
 
 def _checked(given: Sequence[Any], types: Sequence[Type]) -> list[Value]:

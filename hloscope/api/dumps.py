@@ -1,4 +1,4 @@
-"""`ls DIRECTORY`: the modules and stages of what `--xla_dump_to` wrote."""
+"""The modules and stages of what `--xla_dump_to` wrote into a directory."""
 
 from __future__ import annotations
 
@@ -6,14 +6,10 @@ import re
 from pathlib import Path
 from typing import Final
 
-import click
-
-from hloscope.cli.common import print_json, print_table
-from hloscope.display import tab_separated
+from hloscope.display import Dump
 from hloscope.errors import InputError
-from hloscope.lazy import dataclass, pattern
+from hloscope.lazy import pattern
 
-SCHEMA: Final = "hloscope.dumps/1"
 _MODULE: Final = r"(?:(?P<folder>.*)/)?module_(?P<number>\d+)\.(?P<module>.+?)\."
 _NAMES: Final = (
     pattern(_MODULE + r"(?P<pass>\d{4})\.(?P<stage>.+)"),
@@ -32,35 +28,20 @@ _STAGES: Final = ("before_optimizations", "after_spmd_partitioner", "after_optim
 """In the order in which they are written, apart from single passes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Dump:
-    """A file of a directory of dumps.
-
-    Attributes:
-        file: Its path.
-        module: The module's name; the file's without ending where it has another form.
-        number: The module's number, or -1.
-        stage: The stage or pass after which it was written.
-        order: Its place among the stages of the module.
-        size: Its size in bytes.
-    """
-
-    file: Path
-    module: str
-    number: int
-    stage: str
-    order: tuple[int, int]
-    size: int
-
-
 def dumps_in(folder: Path) -> list[Dump]:
-    """The programs in and below a directory, module by module, in order of their stages."""
+    """The programs in and below a directory, module by module, in order of their stages.
+
+    Raises:
+        InputError: There is none.
+    """
     found = []
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         program = _PROGRAM.match(name)
         if program and path.is_file() and not _OTHERS.search(path.name):
             found.append(_dump(path, program["stem"]))
+    if not found:
+        raise InputError(f"`{folder}` is a directory without programs (.txt, .hlo, .mlir)")
     return sorted(found, key=lambda d: (d.number, d.module, d.order, d.file))
 
 
@@ -82,40 +63,3 @@ def _order(parts: re.Match[str]) -> tuple[int, int]:
         return 1, int(parts["pass"])
     ends = [i for i, end in enumerate(_STAGES) if parts["stage"].endswith(end)]
     return (0, 0) if ends == [0] else (2, ends[0] if ends else len(_STAGES))
-
-
-def print_dumps(folder: Path, *, as_json: bool, tsv: bool) -> None:
-    """Print what is in a directory of dumps.
-
-    Raises:
-        InputError: There is no program.
-    """
-    found = dumps_in(folder)
-    if not found:
-        raise InputError(f"`{folder}` is a directory without programs (.txt, .hlo, .mlir)")
-    if as_json:
-        described = [
-            {
-                "file": str(dump.file),
-                "module": dump.module,
-                "number": None if dump.number < 0 else dump.number,
-                "stage": dump.stage,
-                "bytes": dump.size,
-            }
-            for dump in found
-        ]
-        print_json({"schema": SCHEMA, "directory": str(folder), "programs": described})
-        return
-    header = ["module", "number", "stage", "bytes", "file"]
-    rows = [
-        [d.module, "" if d.number < 0 else str(d.number), d.stage, str(d.size), _shown(d, folder)]
-        for d in found
-    ]
-    if tsv:
-        click.echo(tab_separated([header, *rows]))
-    else:
-        print_table(header, rows, [1, 3], cut={0: "left", 4: "left"}, optional=[1])
-
-
-def _shown(dump: Dump, folder: Path) -> str:
-    return dump.file.relative_to(folder).as_posix()

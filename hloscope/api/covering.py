@@ -1,0 +1,27 @@
+"""What the indexing rules and the interpreter cover."""
+
+from __future__ import annotations
+
+from hloscope.display import OpCoverage
+from hloscope.indexing import coverage as of_rules
+from hloscope.interpreter import coverage as of_evaluations
+
+
+def coverage() -> list[OpCoverage]:
+    """One row for each op, in order of their names.
+
+    >>> next(row for row in coverage() if row.op == "transpose")
+    OpCoverage(op='transpose', output_to_input='exact', input_to_output='exact', ...)
+    """
+    evaluated = {row.op: row for row in of_evaluations()}
+    return [
+        OpCoverage(
+            row.op,
+            str(row.output_to_input),
+            str(row.input_to_output),
+            row.reason,
+            evaluated[row.op].is_evaluated,
+            evaluated[row.op].reason,
+        )
+        for row in of_rules()
+    ]

@@ -1,0 +1,92 @@
+"""Do two maps, instructions or programs mean the same?  Proved, or an index that tells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from hloscope.api.indexing import Indexing
+from hloscope.api.program import Program
+from hloscope.api.views import InstructionView
+from hloscope.indexing import IndexingMap, prove_equal
+from hloscope.proof import SECONDS_EQUAL, Compared, compare, same
+from hloscope.simplifier import Proof, Verdict
+
+Comparable: TypeAlias = IndexingMap | InstructionView | Program
+"""What can be compared with another one of its kind."""
+
+
+def comparisons(
+    a: Comparable, b: Comparable, *, seconds: float = SECONDS_EQUAL
+) -> Iterator[Compared]:
+    """Do two maps, instructions or programs touch the same elements?  Part by part.
+
+    Args:
+        a: A map; an instruction; or a program, of which is compared what each output reads of each
+            parameter.
+        b: Another one.
+        seconds: Processor time for comparing programs.
+
+    Raises:
+        TypeError: They are not of one kind.
+
+    >>> a, b = map(IndexingMap.parse, ["(d0) -> (d0 * 2 / 2), domain: d0 in [0, 9]",
+    ...                                "(d0) -> (d0), domain: d0 in [0, 9]"])
+    >>> [str(compared.proof.verdict) for compared in comparisons(a, b)]
+    ['proved']
+    """
+    match a, b:
+        case IndexingMap(), IndexingMap():
+            yield Compared("the maps", prove_equal([a], [b]))
+        case InstructionView(), InstructionView():
+            yield from _answers(a.indexing(None), b.indexing(None))
+        case Program(), Program():
+            one, other = len(a.entry.parameters), len(b.entry.parameters)
+            if one != other:
+                yield _different("parameters", f"{one} parameters, and {other}")
+            else:
+                yield from compare(a.entry.ir, b.entry.ir, seconds=seconds)
+        case _:
+            raise TypeError("A and B are two maps, two instructions or two programs")
+
+
+def _answers(a: Indexing, b: Indexing) -> Iterator[Compared]:
+    """Each output and operand of two answers."""
+    outputs, others = a.answer.outputs, b.answer.outputs
+    if len(outputs) != len(others):
+        yield _different("outputs", f"{len(outputs)} outputs, and {len(others)}")
+        return
+    for one, other in zip(outputs, others, strict=True):
+        sizes = a.answer.sizes(one.type), b.answer.sizes(other.type)
+        if sizes[0] != sizes[1]:
+            said = " and ".join(str(list(size)) for size in sizes)
+            yield _different(f"output {one.number}", f"sizes {said}")
+            continue
+        if len(one.operands) != len(other.operands):
+            said = f"{len(one.operands)} {a.answer.what}s, and {len(other.operands)}"
+            yield _different(f"output {one.number}", said)
+            continue
+        mine = {(o.number, x.leaf): None for o in one.touched for x in o.accesses}
+        theirs = {(o.number, x.leaf): None for o in other.touched for x in o.accesses}
+        for number, leaf in sorted({**mine, **theirs}):
+            what = f"output {one.number}, {a.answer.what} {number}" + (
+                f"{{{leaf}}}" if leaf else ""
+            )
+            pair = (
+                [x for x in answer.operands[number].accesses if x.leaf == leaf]
+                for answer in (one, other)
+            )
+            yield Compared(what, same(*pair))
+
+
+def _different(what: str, reason: str) -> Compared:
+    return Compared(what, Proof(Verdict.REFUTED, reason=reason))
+
+
+def verdict_of(found: list[Compared]) -> Verdict:
+    """Different if anything is; equal if all is proved."""
+    verdicts = {c.proof.verdict for c in found}
+    for verdict in (Verdict.REFUTED, Verdict.UNDECIDED):
+        if verdict in verdicts:
+            return verdict
+    return Verdict.PROVED

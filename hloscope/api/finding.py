@@ -1,0 +1,83 @@
+"""Computations and instructions by their names."""
+
+from __future__ import annotations
+
+import re
+
+from hloscope.display import glob
+from hloscope.errors import UnknownNameError, did_you_mean
+from hloscope.ir import Computation, Instruction, Module
+
+
+def computation_of(module: Module, name: str) -> Computation:
+    """The computation of that name, with or without `%`.
+
+    Raises:
+        UnknownNameError: There is none.
+    """
+    plain = name.removeprefix("%")
+    if plain not in module.computations:
+        near = did_you_mean(plain, module.computations)
+        raise UnknownNameError(f"no computation `{plain}`{near}")
+    return module.computations[plain]
+
+
+def instruction_of(computation: Computation, name: str) -> Instruction:
+    """The instruction of a computation, with or without `%`.
+
+    Raises:
+        UnknownNameError: There is none.
+    """
+    plain = name.removeprefix("%")
+    if plain not in computation.body.by_name:
+        near = did_you_mean(plain, computation.body.by_name)
+        raise UnknownNameError(f"no instruction `{plain}` in `{computation.name}`{near}")
+    return computation[plain]
+
+
+def find(module: Module, name: str) -> tuple[Computation, Instruction]:
+    """The instruction `name`, or `computation/name`, with or without `%`, and where it is.
+
+    The entry computation comes first, then all others.
+
+    Raises:
+        UnknownNameError: There is none, or several outside the entry computation.
+    """
+    where, slash, plain = name.replace("%", "").rpartition("/")
+    if slash:
+        computation = computation_of(module, where)
+        return computation, instruction_of(computation, plain)
+    if plain in module.entry.body.by_name:
+        return module.entry, module.entry[plain]
+    places = [c for c in module if plain in c.body.by_name]
+    if not places:
+        near = did_you_mean(plain, (i.name for c in [module.entry, *module] for i in c))
+        raise UnknownNameError(f"no instruction `{plain}` in {module.name}{near}")
+    if len(places) > 1:
+        names = ", ".join(f"`{c.name}/{plain}`" for c in places[:3])
+        raise UnknownNameError(f"{len(places)} computations have a `{plain}`: say {names} …")
+    return places[0], places[0][plain]
+
+
+def find_all(module: Module, name: str) -> list[tuple[Computation, Instruction]]:
+    """The instruction of that name; or all, if `*` and `?` in it stand for any text or character.
+
+    A pattern without computation goes for all computations.
+
+    Raises:
+        UnknownNameError: There is none.
+    """
+    where, slash, plain = name.replace("%", "").rpartition("/")
+    if not re.search(r"[*?]", name):
+        return [find(module, name)]
+    place, pattern = glob(where if slash else "*"), glob(plain)
+    found = [
+        (computation, ins)
+        for computation in module
+        if place.fullmatch(computation.name)
+        for ins in computation
+        if pattern.fullmatch(ins.name)
+    ]
+    if not found:
+        raise UnknownNameError(f"no instruction is like `{name}` in {module.name}")
+    return found

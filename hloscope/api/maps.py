@@ -1,0 +1,56 @@
+"""Maps as text, simplified; and as lines of JSON."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from hloscope.errors import ParseError, did_you_mean
+from hloscope.indexing import IndexingMap
+from hloscope.limits import read_json
+
+MAP_SCHEMA: Final = "hloscope.map/1"
+LINE_KEYS: Final = ("map", "point_dimensions")
+"""What `simplify --lines` reads of an object; everything else comes back as it was."""
+POINT_DIMENSIONS: Final = {"replace": True, "preserve": False, True: True, False: False}
+"""Values of `point_dimensions`: are variables with only one value replaced by it?"""
+
+
+def simplified(given: str, after: IndexingMap) -> dict[str, Any]:
+    """What `simplify --json` prints; white space is no change."""
+    text = str(after)
+    changed = "".join(given.split()) != "".join(text.split())
+    return {"schema": MAP_SCHEMA, "map": text, "changed": changed}
+
+
+def simplified_line(line: str, *, keep_points: bool = False, exact: bool = False) -> dict[str, Any]:
+    """The answer to one line of JSON, `{"map": ..}`; other keys come back as they are.
+
+    Args:
+        line: The line.
+        keep_points: Leave variables that have only one value, unless the line says otherwise.
+        exact: Look for still shorter forms, and prove them.
+
+    Raises:
+        ParseError: It is no such object, or the map is none.
+
+    >>> simplified_line('{"map": "(d0) -> (d0 * 8 / 4), domain: d0 in [0, 9]", "id": 7}')["map"]
+    '(d0) -> (d0 * 2), domain: d0 in [0, 9]'
+    """
+    try:
+        given = read_json(line)
+    except ValueError as error:
+        raise ParseError(f"not JSON: {error}") from None
+    if not isinstance(given, dict) or "map" not in given:
+        raise ParseError('expected an object with "map"')
+    for key in given:
+        if key not in LINE_KEYS and (hint := did_you_mean(key, LINE_KEYS)):
+            raise ParseError(f"unknown key `{key}`{hint}")
+    if not isinstance(given["map"], str):
+        raise ParseError(f"`map` must be a text, not {given['map']!r}")
+    points = given.get("point_dimensions", not keep_points)
+    if not isinstance(points, str | bool) or points not in POINT_DIMENSIONS:
+        raise ParseError(f'`point_dimensions` must be "replace" or "preserve", not {points!r}')
+    before = IndexingMap.parse(given["map"])
+    after = before.simplify(replace_points=POINT_DIMENSIONS[points], exact=exact)
+    answer = simplified(given["map"], after)
+    return answer | {k: v for k, v in given.items() if k not in answer and k not in LINE_KEYS}

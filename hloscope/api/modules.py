@@ -1,0 +1,80 @@
+"""The programs of a text, and which of their computations is meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final
+
+from hloscope.api.language import language_of
+from hloscope.errors import UnknownNameError, did_you_mean
+from hloscope.hlo_parser import parse_hlo
+from hloscope.ir import Computation, Module
+from hloscope.lazy import lazy, pattern
+from hloscope.mlir import MARKER, split_input
+from hloscope.source import Source
+
+if TYPE_CHECKING:
+    import hloscope.stablehlo as stablehlo
+else:
+    stablehlo = lazy("hloscope.stablehlo")
+
+_COMMENT: Final = pattern(r"//[^\n]*")
+
+
+def pieces_of(source: Source, *, split: bool) -> list[str]:
+    """The programs of a text, each after so many empty lines that its lines keep their numbers.
+
+    Args:
+        source: The text.
+        split: Is it several programs, `// -----` apart?
+    """
+    pieces = split_input(source.text) if split else [(1, source.text)]
+    return ["\n" * (line - 1) + piece for line, piece in pieces]
+
+
+def joined(texts: Iterable[str]) -> str:
+    r"""The programs as one text.
+
+    >>> joined(["one\n", "two\n"])
+    'one\n// -----\ntwo\n'
+    """
+    return f"{MARKER}\n".join(texts)
+
+
+def modules_of(source: Source, *, split: bool = False) -> Iterator[Module]:
+    r"""The programs of a text, not verified; pieces with comments only are none.
+
+    Args:
+        source: The text.
+        split: Is it several programs, `// -----` apart?
+
+    Raises:
+        ParseError: One is neither HLO nor StableHLO.
+
+    >>> text = "ENTRY e { ROOT p = f32[2] parameter(0) }"
+    >>> [m.entry.name for m in modules_of(Source("two", f"{text}\n// -----\n{text}"), split=True)]
+    ['e', 'e']
+    """
+    for text in pieces_of(source, split=split):
+        if not split or _COMMENT.sub("", text).strip():
+            in_hlo = language_of(Source(source.name, text)) == "hlo"
+            yield (parse_hlo if in_hlo else stablehlo.parse_stablehlo)(text, name=source.name)
+
+
+def entry_of(module: Module, name: str | None) -> Computation:
+    """The computation of that name; else `main` or ENTRY, or the only function.
+
+    Raises:
+        UnknownNameError: There is none of that name, or several functions but no `main`.
+    """
+    if name is not None:
+        found = module.computations.get(name.lstrip("@%"))
+        if found is None:
+            near = did_you_mean(name, module.computations)
+            raise UnknownNameError(f"no function or computation `{name}`{near}")
+        return found
+    functions = [c.name for c in module if isinstance(c, stablehlo.Function)]
+    if len(functions) > 1 and "main" not in functions:
+        some = ", ".join(functions[:5])
+        raise UnknownNameError(f"no function `main`: name one of {some} with --entry")
+    return module.entry

@@ -1,0 +1,49 @@
+"""Texts printed canonically, each in its own language."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from hloscope.api.language import language_of
+from hloscope.api.modules import joined, pieces_of
+from hloscope.dialects import DIALECTS
+from hloscope.hlo_parser import parse_hlo, print_hlo
+from hloscope.mlir import parse_mlir, print_mlir
+from hloscope.source import Source
+
+
+def canonical(
+    source: Source,
+    *,
+    generic: bool = False,
+    locations: bool = False,
+    names: Literal["mlir", "source"] = "mlir",
+    split: bool = False,
+) -> str:
+    """The text as the tools of its language print it: HLO as XLA does, StableHLO as MLIR does.
+
+    Args:
+        source: The text; programs of StableHLO need not be right.
+        generic: StableHLO: all ops in the generic form.
+        locations: StableHLO: with where ops come from.
+        names: StableHLO: values numbered as MLIR does, or by the names they have.
+        split: StableHLO: the text is several programs, `// -----` apart.
+
+    Raises:
+        ParseError: It cannot be read.
+
+    >>> print(canonical(Source("one", "ENTRY e { ROOT p = f32[2] parameter(0) }")).strip())
+    HloModule module_e
+    <BLANKLINE>
+    ENTRY %e (p: f32[2]) -> f32[2] {
+      ROOT %p = f32[2] parameter(0)
+    }
+    """
+    if language_of(source) == "hlo":
+        return print_hlo(parse_hlo(source.text, name=source.name, strict=True))
+    pieces = pieces_of(source, split=split)
+    modules = [parse_mlir(text, source.name, dialects=DIALECTS) for text in pieces]
+    return joined(
+        print_mlir(module, dialects=DIALECTS, generic=generic, locations=locations, names=names)
+        for module in modules
+    )

@@ -1,0 +1,387 @@
+"""Computations and instructions of a program that was read: ask them what they touch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from hloscope.api.explaining import of_right_programs
+from hloscope.api.finding import instruction_of
+from hloscope.api.indexing import Indexing
+from hloscope.display import (
+    Answer,
+    Direction,
+    OperandAnswer,
+    OperandAnswers,
+    Order,
+    OutputAnswer,
+    headline,
+    metadata_of,
+    opcode_of,
+    provenance_of,
+    shape_text,
+)
+from hloscope.errors import UnknownNameError, UnsupportedError
+from hloscope.fusion import Region, grouped, linear as _linear, physical as _physical
+from hloscope.hlo_parser import Frame, Metadata
+from hloscope.indexing import Access, Accesses
+from hloscope.ir import Computation, Instruction, Module, Type
+
+if TYPE_CHECKING:
+    from hloscope.api.program import Program
+
+
+class ComputationView:
+    """A computation of a program."""
+
+    def __init__(self, program: Program, ir: Computation) -> None:
+        self.program: Final = program
+        self.ir: Final = ir
+
+    @property
+    def name(self) -> str:
+        return self.ir.name
+
+    @property
+    def root(self) -> InstructionView:
+        """The instruction whose value is returned."""
+        return InstructionView(self.program, self.ir.root, self.ir)
+
+    @property
+    def parameters(self) -> tuple[InstructionView, ...]:
+        """Parameters by number."""
+        return tuple([InstructionView(self.program, p, self.ir) for p in self.ir.parameters])
+
+    def __iter__(self) -> Iterator[InstructionView]:
+        return (InstructionView(self.program, ins, self.ir) for ins in self.ir)
+
+    def __len__(self) -> int:
+        return len(self.ir)
+
+    def __getitem__(self, name: str) -> InstructionView:
+        return InstructionView(self.program, instruction_of(self.ir, name), self.ir)
+
+    def __repr__(self) -> str:
+        return f"<computation {self.name}: {len(self)} instructions>"
+
+
+class InstructionView:
+    """An instruction of a program: ask it what it touches."""
+
+    def __init__(
+        self, program: Program, ir: Instruction, computation: Computation | None = None
+    ) -> None:
+        self.program: Final = program
+        self.ir: Final = ir
+        self._known_computation = computation
+
+    @property
+    def name(self) -> str:
+        return self.ir.name
+
+    @property
+    def asked_module(self) -> Module:
+        """The module that questions are about."""
+        return self.program.module
+
+    @property
+    def while_asked(self) -> AbstractContextManager[Any]:
+        """The lock of what questions remember."""
+        return self.program.lock
+
+    @property
+    def metadata(self) -> Metadata:
+        """The framework's name of the op, and the place in its source, as far as they are known.
+
+        >>> import hloscope
+        >>> program = hloscope.read('ENTRY e { ROOT p = f32[] parameter(0), '
+        ...                         'metadata={op_name="x" source_file="train.py" source_line=7} }')
+        >>> program.root.metadata.op_name, str(program.root.source)
+        ('x', 'train.py:7')
+        """
+        return metadata_of(self.ir, self.program.module)
+
+    @property
+    def source(self) -> Frame | None:
+        """The place in the program's source, `train.py:120` as text; `None` if it is not known."""
+        return provenance_of(self.ir, self.program.module).source
+
+    @property
+    def trace(self) -> tuple[Frame, ...]:
+        """The places in the program's source that led to it, the innermost first."""
+        return provenance_of(self.ir, self.program.module).trace
+
+    def same_source(self) -> list[InstructionView]:
+        """All instructions that came from the same line; none if no line is known."""
+        at = self.source
+        return [] if at is None else self.program.select(source=str(at))
+
+    @cached_property
+    def opcode(self) -> str:
+        """The opcode as HLO spells it; StableHLO's name of an op that HLO lacks."""
+        return opcode_of(self.ir)
+
+    @property
+    def shape(self) -> str:
+        """The type without layouts, `f32[8,128]`."""
+        return shape_text(self.ir.type)
+
+    @property
+    def outputs(self) -> tuple[Type, ...]:
+        """Types of the outputs: of a tuple, its tensors in order."""
+        return self.program.analysis.tensors(self.ir.type)
+
+    @property
+    def operands(self) -> tuple[InstructionView, ...]:
+        """The values read."""
+        return tuple([InstructionView(self.program, o) for o in self.ir.operands])
+
+    @property
+    def calls(self) -> tuple[ComputationView, ...]:
+        """The computations called."""
+        return tuple([ComputationView(self.program, c) for c in self.ir.calls])
+
+    @of_right_programs
+    def indexing(
+        self,
+        output: int | None = 0,
+        operand: int | None = None,
+        physical: bool = False,
+        *,
+        linear: bool = False,
+    ) -> Indexing:
+        """What an element of an output reads of the operands.
+
+        Values that StableHLO's regions read without being handed them come after the operands.
+
+        Args:
+            output: Number of the output, or `None` for all.
+            operand: Number of an operand; all if not given.
+            physical: Indices in memory order, slowest-varying dimension first.
+            linear: Positions in memory, counted in elements.
+
+        Raises:
+            UnknownNameError: There is no such output or operand.
+        """
+        numbers = self._outputs(output)
+        chosen = self._operands(operand)
+        read = self._read
+        answers = []
+        for k in numbers:
+            here = self.outputs[k]
+            found: dict[int, dict[int, Accesses]] = {}
+            for (j, leaf), some in self.program.analysis.output_to_input(self.ir, k).items():
+                number = j if isinstance(j, int) else read.index(j, len(self.ir.operands))
+                found.setdefault(number, {})[leaf] = some
+            touched = {
+                j: self._touched(j, read[j], here, leaves, physical, linear)
+                for j, leaves in found.items()
+                if j in chosen
+            }
+            answers.append(OutputAnswer(k, here, OperandAnswers(read, chosen, touched)))
+        return self._answer("output_to_input", answers, _order(physical, linear))
+
+    @of_right_programs
+    def indexing_from(
+        self,
+        operand: int = 0,
+        output: int | None = None,
+        physical: bool = False,
+        *,
+        linear: bool = False,
+        leaf: int = 0,
+    ) -> Indexing:
+        """Which elements of the outputs an element of an operand influences.
+
+        Args:
+            operand: Number of the operand.
+            output: Number of an output; all if not given.
+            physical: Indices in memory order, slowest-varying dimension first.
+            linear: Positions in memory, counted in elements.
+            leaf: Which tensor of an operand that is a tuple.
+
+        Raises:
+            UnknownNameError: There is no such output or operand.
+        """
+        self._operands(operand)
+        source = self._read[operand]
+        leaves = self.program.analysis.tensors(source.type)
+        if leaf not in range(len(leaves)):
+            raise UnknownNameError(f"operand {operand} of `{self.name}` has {len(leaves)} leaves")
+        asked_from = operand if operand < len(self.ir.operands) else source
+        found = self.program.analysis.input_to_output(self.ir, asked_from, leaf)
+        answers = []
+        for k in self._outputs(output):
+            mine = _placed(found.get(k, ()), leaves[leaf], self.outputs[k], physical, linear)
+            asked = OperandAnswer(operand, source.name, source.type, mine, leaf)
+            answers.append(OutputAnswer(k, self.outputs[k], [asked]))
+        return self._answer("input_to_output", answers, _order(physical, linear))
+
+    @of_right_programs
+    def to_parameters(
+        self,
+        output: int | None = 0,
+        parameter: int | None = None,
+        physical: bool = False,
+        *,
+        linear: bool = False,
+    ) -> Indexing:
+        """What an element reads of the parameters of its computation, through all in between.
+
+        Args:
+            output: Number of the output, or `None` for all.
+            parameter: Number of a parameter; all if not given.
+            physical: Indices in memory order, slowest-varying dimension first.
+            linear: Positions in memory, counted in elements.
+
+        Raises:
+            UnknownNameError: There is no such output or parameter.
+        """
+        computation = self._computation
+        parameters = computation.parameters
+        if parameter is not None and not 0 <= parameter < len(parameters):
+            said = _no_such("parameter", parameter, computation.name, len(parameters))
+            raise UnknownNameError(said)
+        chosen = range(len(parameters)) if parameter is None else range(parameter, parameter + 1)
+        reads = self.program.parameter_reads(computation)
+        answers = []
+        for k in self._outputs(output):
+            found: dict[Instruction, dict[int, Accesses]] = {}
+            for (value, leaf), some in reads.of(self.ir, k).items():
+                found.setdefault(value, {})[leaf] = some
+            here = self.outputs[k]
+            touched = {
+                j: self._touched(j, p, here, found[p], physical, linear)
+                for j in chosen
+                if (p := parameters[j]) in found
+            }
+            answers.append(OutputAnswer(k, here, OperandAnswers(parameters, chosen, touched)))
+        order = _order(physical, linear)
+        answer = Answer(
+            self.ir,
+            self.opcode,
+            "output_to_input",
+            answers,
+            order,
+            "parameter",
+            computation,
+            computation,
+            provenance_of(self.ir, self.program.module),
+            self.program.analysis.convention,
+        )
+        return Indexing(answer, self.program.file, self.program.module)
+
+    @of_right_programs
+    def grouped(self, output: int = 0) -> dict[InstructionView, Accesses]:
+        """What an element reads of every value inside the fusion, and of its operands.
+
+        >>> import hloscope
+        >>> text = "f { a = f32[4] parameter(0) b = f32[4] reverse(a), dimensions={0} "
+        >>> text += "ROOT c = f32[4] add(a, b) } ENTRY e { p = f32[4] parameter(0) "
+        >>> text += "ROOT r = f32[4] fusion(p), kind=kLoop, calls=f }"
+        >>> for value, accesses in hloscope.read(text).root.grouped().items():
+        ...     print(value.name, [str(access.map).split(",")[0] for access in accesses])
+        r ['(d0) -> (d0)']
+        p ['(d0) -> (d0)', '(d0) -> (-d0 + 3)']
+        c ['(d0) -> (d0)']
+        a ['(d0) -> (d0)', '(d0) -> (-d0 + 3)']
+        b ['(d0) -> (d0)']
+        """
+        self._outputs(output)
+        region = Region.of_instruction(self.ir)
+        return {
+            InstructionView(self.program, ins): tuple(
+                replace(access, leaf=leaf) if leaf else access
+                for leaf, accesses in leaves.items()
+                for access in accesses
+            )
+            for ins, leaves in grouped(self.program.analysis, region, None, output).items()
+        }
+
+    @cached_property
+    def _computation(self) -> Computation:
+        known = self._known_computation
+        return known or next(
+            c for c in self.program.module if c.body.by_name.get(self.name) is self.ir
+        )
+
+    def _touched(
+        self,
+        number: int,
+        source: Instruction,
+        here: Type,
+        found: Mapping[int, Accesses],
+        physical: bool,
+        linear: bool,
+    ) -> OperandAnswer:
+        """What is touched of the leaves of one value."""
+        accesses: list[Access] = []
+        types = self.program.analysis.tensors(source.type)
+        for leaf, some in sorted(found.items()):
+            mine = _placed(some, here, types[leaf], physical, linear)
+            accesses += [replace(a, leaf=leaf) if leaf else a for a in mine]
+        return OperandAnswer(number, source.name, source.type, tuple(accesses))
+
+    def _answer(self, direction: Direction, outputs: list[OutputAnswer], order: Order) -> Indexing:
+        answer = Answer(
+            self.ir,
+            self.opcode,
+            direction,
+            outputs,
+            order,
+            inside=self._known_computation,
+            origin=provenance_of(self.ir, self.program.module),
+            convention=self.program.analysis.convention,
+        )
+        return Indexing(answer, self.program.file, self.program.module)
+
+    def _outputs(self, number: int | None) -> range:
+        count = len(self.outputs)
+        if number is None:
+            return range(count)
+        if not 0 <= number < count:
+            raise UnknownNameError(_no_such("output", number, self.name, count))
+        return range(number, number + 1)
+
+    @cached_property
+    def _read(self) -> tuple[Instruction, ...]:
+        """The operands, then the values that regions read without being handed them."""
+        return (*self.ir.operands, *self.program.analysis.captured(self.ir))
+
+    def _operands(self, number: int | None) -> range:
+        count = len(self._read)
+        if number is None:
+            return range(count)
+        if not 0 <= number < count:
+            raise UnknownNameError(_no_such("operand", number, self.name, count))
+        return range(number, number + 1)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, InstructionView) and other.ir is self.ir
+
+    def __hash__(self) -> int:
+        return hash(self.ir)
+
+    def __repr__(self) -> str:
+        return f"<{headline(self.ir, self.opcode)}>"
+
+
+def _order(physical: bool, linear: bool) -> Order:
+    return "linear" if linear else "physical" if physical else "logical"
+
+
+def _no_such(what: str, number: int, name: str, count: int) -> str:
+    known = "none" if not count else "only 0" if count == 1 else f"0 to {count - 1}"
+    return f"`{name}` has no {what} {number}; it has {known}"
+
+
+def _placed(accesses: Accesses, here: Type, there: Type, physical: bool, linear: bool) -> Accesses:
+    try:
+        if linear:
+            return _linear(accesses, here, there)
+        return _physical(accesses, here, there) if physical else accesses
+    except UnsupportedError as error:  # nobody knows where an array of no bounds lies
+        return (Access.unknown(error.message),)

@@ -1,0 +1,25 @@
+"""Read the programs of a text, and end where one is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+from hloscope.api import Module, findings, modules_of
+from hloscope.errors import VerifyError
+from hloscope.source import Source
+
+
+def right_modules_of(source: Source, *, split: bool) -> Iterator[Module]:
+    """The programs of a text, verified; ends with all findings about the first wrong one.
+
+    What would be computed of a wrong program has no meaning.
+    """
+    for module in modules_of(source, split=split):
+        wrong = findings(module)
+        for diagnostic in wrong:
+            click.echo(str(diagnostic), err=True)
+        if wrong:
+            click.get_current_context().exit(VerifyError.exit_code)
+        yield module

@@ -1,0 +1,61 @@
+"""What is covered of each op, as rows and JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from hloscope.display.table import Table
+
+
+class OpCoverage(NamedTuple):
+    """What is known about one op.
+
+    Attributes:
+        op: Its name.
+        output_to_input: How exact the rule for what an output reads is.
+        input_to_output: How exact the rule for what an operand reaches is.
+        reason: Why the rules are not exact.
+        is_evaluated: Does the interpreter evaluate it?
+        evaluation_reason: If not, why.
+    """
+
+    op: str
+    output_to_input: str
+    input_to_output: str
+    reason: str
+    is_evaluated: bool
+    evaluation_reason: str
+
+
+def coverage_table(rows: Sequence[OpCoverage]) -> Table:
+    """A row for each op."""
+    cells = [
+        [
+            row.op,
+            row.output_to_input,
+            row.input_to_output,
+            "evaluated" if row.is_evaluated else "missing",
+            "; ".join(filter(None, (row.reason, row.evaluation_reason))),
+        ]
+        for row in rows
+    ]
+    return Table(["op", "output → input", "input → output", "evaluation", "reason"], cells)
+
+
+def coverage_summary(rows: Sequence[OpCoverage]) -> Iterator[str]:
+    """How many ops are covered, and how well."""
+    for direction in ("output_to_input", "input_to_output"):
+        counts = Counter(getattr(row, direction) for row in rows)
+        said = ", ".join(f"{counts[p]} {p}" for p in ("exact", "over", "unknown") if counts[p])
+        yield f"{direction.replace('_', ' ')}: {said}"
+    yield f"evaluated: {sum(row.is_evaluated for row in rows)} of {len(rows)}"
+
+
+def coverage_json(row: OpCoverage) -> dict[str, Any]:
+    """One op as JSON has it."""
+    return row._asdict() | {
+        "reason": row.reason or None,
+        "evaluation_reason": row.evaluation_reason or None,
+    }

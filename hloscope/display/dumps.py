@@ -1,0 +1,58 @@
+"""What is in a directory of dumps, as rows and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from hloscope.display.table import Table
+from hloscope.lazy import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Dump:
+    """A file of a directory of dumps.
+
+    Attributes:
+        file: Its path.
+        module: The module's name; the file's without ending where it has another form.
+        number: The module's number, or -1.
+        stage: The stage or pass after which it was written.
+        order: Its place among the stages of the module.
+        size: Its size in bytes.
+    """
+
+    file: Path
+    module: str
+    number: int
+    stage: str
+    order: tuple[int, int]
+    size: int
+
+
+def dumps_table(dumps: Iterable[Dump], folder: Path) -> Table:
+    """A row for each program of a directory."""
+    rows = [
+        [
+            dump.module,
+            "" if dump.number < 0 else str(dump.number),
+            dump.stage,
+            str(dump.size),
+            dump.file.relative_to(folder).as_posix(),
+        ]
+        for dump in dumps
+    ]
+    header = ["module", "number", "stage", "bytes", "file"]
+    return Table(header, rows, right=[1, 3], cut={0: "left", 4: "left"}, optional=[1])
+
+
+def dump_json(dump: Dump) -> dict[str, Any]:
+    """One program of a directory as JSON has it."""
+    return {
+        "file": str(dump.file),
+        "module": dump.module,
+        "number": None if dump.number < 0 else dump.number,
+        "stage": dump.stage,
+        "bytes": dump.size,
+    }

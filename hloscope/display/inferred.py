@@ -1,0 +1,79 @@
+"""Types that follow for the results of ops, beside those that are declared, as rows and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from hloscope.display.table import Table
+from hloscope.errors import HloscopeError
+from hloscope.ir import TensorType, TupleType, Type
+from hloscope.lazy import dataclass
+from hloscope.mlir import type_text
+from hloscope.source import Span
+
+
+@dataclass(frozen=True, slots=True)
+class OpTypes:
+    """One op: its place, name and opcode, the types of its results, or why there are none."""
+
+    span: Span | None
+    name: str
+    op: str
+    inferred: tuple[Type, ...] | None
+    declared: tuple[Type, ...]
+    error: HloscopeError | None = None
+
+    @property
+    def refusal(self) -> HloscopeError | None:
+        """Why the op is refused, at the place of the op if no other is known."""
+        error = self.error
+        if error is None or error.span is not None:
+            return error
+        return type(error)(error.message, span=self.span, rule=error.rule)
+
+
+def types_table(rows: Iterable[OpTypes], spell: Callable[[Type], str]) -> Table:
+    """A row for each op; the types are spelled as the program's language has them."""
+    table = []
+    for row in rows:
+        line, column = row.span.line_col if row.span else (0, 0)
+        declared = ", ".join(map(spell, row.declared))
+        if row.error is not None:
+            said = f"refused; declared {declared}"
+        elif row.inferred is None:
+            said = f"declared {declared}"
+        else:
+            said = ", ".join(map(spell, row.inferred))
+        table.append([f"{line}:{column}", row.name, row.op, said])
+    return Table(["line", "name", "op", "types"], table)
+
+
+def types_json(row: OpTypes) -> dict[str, Any]:
+    """One op as JSON has it."""
+    line, column = row.span.line_col if row.span else (None, None)
+    return {
+        "line": line,
+        "column": column,
+        "name": row.name,
+        "op": row.op,
+        "types": None if row.inferred is None else list(map(type_json, row.inferred)),
+        "declared": list(map(type_json, row.declared)),
+        "error": row.error and {"message": row.error.message, "rule": row.error.rule or None},
+    }
+
+
+def type_json(type: Type) -> dict[str, Any]:
+    """The type as JSON has it: its text in MLIR, and of a tensor its element type and sizes.
+
+    >>> from hloscope.ir import ELEMENT_TYPES
+    >>> type_json(TensorType(ELEMENT_TYPES["f32"], (2, 3)))
+    {'type': 'tensor<2x3xf32>', 'element_type': 'f32', 'dims': [2, 3]}
+    """
+    if isinstance(type, TupleType):
+        return {"type": type_text(type), "elements": list(map(type_json, type.elements))}
+    if not isinstance(type, TensorType):
+        return {"type": type_text(type)}
+    sizes = {"element_type": type_text(type.element), "dims": list(type.sizes)}
+    bounds = {"bounds": list(type.bounds)} if any(b is not None for b in type.bounds) else {}
+    return {"type": type_text(type), **sizes, **bounds}

@@ -1,0 +1,171 @@
+"""Lists of instructions, as rows and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final, TypeAlias
+
+from hloscope.display.answer import opcode_of, shape_text
+from hloscope.display.provenance import Provenance, provenance_of
+from hloscope.display.table import Side, Table
+from hloscope.hlo_parser import brief_type
+from hloscope.ir import Computation, Instruction, Module
+from hloscope.lazy import dataclass
+from hloscope.ops import Fusion
+
+Place: TypeAlias = tuple[Computation, Instruction]
+"""An instruction and the computation it is in."""
+Key: TypeAlias = Callable[[Computation, Instruction], int]
+"""A figure to sort by; the smallest come first."""
+
+MOST_OPERANDS: Final = 6
+"""Operands that a row names where room is short."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of the list.
+
+    Attributes:
+        title: Its head.
+        cell: The text for an instruction.
+        side: Where long cells are cut on a terminal; `None` for never.
+        drop: Which columns a narrow terminal loses first; 0 for those it keeps.
+        number: Is it one of numbers?
+    """
+
+    title: str
+    cell: Callable[[Computation, Instruction], str]
+    side: Side | None = None
+    drop: int = 0
+    number: bool = False
+
+
+class Listing:
+    """Instructions as rows of text or as JSON."""
+
+    def __init__(
+        self, module: Module, sort: str | None, key: Key | None, fusions: bool, *, in_column: bool
+    ) -> None:
+        """Take what was asked for; `in_column`: say in which computation each one is."""
+        self._module = module
+        self._sort, self._key = sort, key
+        self._fusions, self._in_column = fusions, in_column
+        self._origins: dict[Instruction, Provenance] = {}
+
+    def table(self, places: list[Place], *, full: bool) -> Table:
+        """A row for each instruction; columns nobody has a word for are left out.
+
+        Args:
+            places: The instructions.
+            full: Shorten nothing.
+        """
+        used = self._columns(full=full)
+        cells = [[column.cell(c, i) for column in used] for c, i in places]
+        always = {"operands", "line"}
+        kept = [
+            k
+            for k, column in enumerate(used)
+            if column.title in always or any(row[k] for row in cells)
+        ]
+        chosen = [used[k] for k in kept]
+        droppable = [k for k, column in enumerate(chosen) if column.drop]
+        return Table(
+            [column.title for column in chosen],
+            [[row[k] for k in kept] for row in cells],
+            right=[k for k, column in enumerate(chosen) if column.number],
+            cut={k: column.side for k, column in enumerate(chosen) if column.side},
+            optional=sorted(droppable, key=lambda k: chosen[k].drop),
+        )
+
+    def _columns(self, *, full: bool) -> list[Column]:
+        if self._fusions:
+            own = [
+                Column("fusion", lambda _, i: i.name),
+                Column("kind", _kind),
+                Column("shape", _shape(full), "right"),
+                Column("operands", lambda _, i: str(len(i.operands)), number=True),
+                Column("instructions", lambda _, i: str(_size(i)), number=True),
+            ]
+        else:
+            own = [
+                Column("instruction", lambda _, i: i.name),
+                Column("opcode", lambda _, i: opcode_of(i)),
+                Column("shape", _shape(full), "right"),
+                Column("operands", _operands(full), "right", drop=3),
+            ]
+        if self._key is not None and self._sort not in (None, "line"):
+            own.append(Column(str(self._sort), self._figure, number=True))
+        if self._in_column:
+            own.append(Column("in", lambda c, _: c.name, "right", drop=0 if self._fusions else 4))
+        return [
+            *own,
+            Column("line", lambda _, i: _line(i), number=True),
+            Column("source", lambda _, i: self._place(i, full), "left", drop=2),
+            Column("op name", lambda _, i: self._origin(i).op_name, "left", drop=1),
+        ]
+
+    def _figure(self, computation: Computation, ins: Instruction) -> str:
+        return str(-self._key(computation, ins)) if self._key else ""
+
+    def _place(self, ins: Instruction, full: bool) -> str:
+        """The place in the source; the file without its folder where room is short."""
+        place = self._origin(ins).place
+        return place if full else place.rpartition("/")[2]
+
+    def _origin(self, ins: Instruction) -> Provenance:
+        known = self._origins.get(ins)
+        if known is None:
+            known = self._origins[ins] = provenance_of(ins, self._module)
+        return known
+
+    def described(self, computation: Computation, ins: Instruction) -> dict[str, Any]:
+        """The instruction as JSON has it."""
+        origin = self._origin(ins)
+        described: dict[str, Any] = {
+            "name": ins.name,
+            "opcode": opcode_of(ins),
+            "shape": shape_text(ins.type),
+            "operands": [o.name for o in ins.operands],
+            "computation": computation.name,
+            "line": ins.span.line if ins.span else None,
+        }
+        described |= origin.to_json()
+        if self._key is not None and self._sort != "line":
+            described[str(self._sort)] = -self._key(computation, ins)
+        if isinstance(ins.op, Fusion):
+            described["kind"] = ins.op.kind
+            described["calls"] = [called.name for called in ins.calls]
+            described["instructions"] = _size(ins)
+        return described
+
+
+def _operands(full: bool) -> Callable[[Computation, Instruction], str]:
+    def cell(_: Computation, ins: Instruction) -> str:
+        names = [o.name for o in ins.operands]
+        if len(names) > MOST_OPERANDS and not full:
+            kept = MOST_OPERANDS - 1
+            names = [*names[:kept], f"… {len(names) - kept} more"]
+        return " ".join(names)
+
+    return cell
+
+
+def _shape(full: bool) -> Callable[[Computation, Instruction], str]:
+    return lambda _, ins: shape_text(ins.type) if full else brief_type(ins.type, 4)
+
+
+def _kind(_: Computation, ins: Instruction) -> str:
+    return ins.op.kind if isinstance(ins.op, Fusion) else ""
+
+
+def _size(ins: Instruction) -> int:
+    return sum(map(len, _called(ins)))
+
+
+def _called(ins: Instruction) -> Iterable[Computation]:
+    return dict.fromkeys(ins.calls)
+
+
+def _line(ins: Instruction) -> str:
+    return "" if ins.span is None else str(ins.span.line)
