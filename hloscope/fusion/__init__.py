@@ -12,7 +12,12 @@ if TYPE_CHECKING:
         Convention as Convention,
     )
     from hloscope.fusion.blueprint import Blueprints as Blueprints
-    from hloscope.fusion.costs import Flops as Flops, bytes_moved as bytes_moved
+    from hloscope.fusion.costs import (
+        ALIASES as ALIASES,
+        Flops as Flops,
+        bytes_moved as bytes_moved,
+        trip_count as trip_count,
+    )
     from hloscope.fusion.leaves import Leaves as Leaves, Part as Part, leaf_types as leaf_types
     from hloscope.fusion.memory_order import linear as linear, physical as physical
     from hloscope.fusion.nesting import RECURSIVE as RECURSIVE, inside_out as inside_out

@@ -92,7 +92,7 @@ class Flops:
             case Fusion() | Call() | Composite():
                 return self._called(ins)
             case While():
-                return self._called(ins) * _trip_count(ins)
+                return self._called(ins) * trip_count(ins)
             case Case():
                 return max(map(self._of_computation, ins.calls), default=0)
             case AsyncStart(wrapped) if wrapped is not None:
@@ -145,9 +145,9 @@ def _read_by_element(ins: Instruction) -> int:
     return sum(prod(v.interval.hi - v.interval.lo + 1 for v in m.ranges) for m in known)
 
 
-def _trip_count(ins: Instruction) -> int:
+def trip_count(ins: Instruction) -> int:
     """How often a loop runs, where the backend knows; else once."""
     try:
-        return int(backend_config(ins.extras)["known_trip_count"]["n"])
+        return int(backend_config(ins.extras)["knowntrip_count"]["n"])
     except (HloscopeError, KeyError, TypeError, ValueError):
         return 1

@@ -1,0 +1,365 @@
+"""The reduction emitters: rows, several rows in a warp, columns, narrow columns.
+
+Source: XLA `xla/backends/gpu/codegen/emitters/reduction.cc`, `reduction_base.cc`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from hloscope.affine import Expr, Interval
+from hloscope.indexing import IndexingMap
+from hloscope.ir import Instruction, Layout, TensorType
+from hloscope.lazy import dataclass
+from hloscope.memory.choice import NO_BITS, Choice, in_memory_of
+from hloscope.memory.fused import behind_tuples
+from hloscope.memory.groups import groups_of
+from hloscope.memory.kernel import (
+    BLOCK_Z,
+    THREAD,
+    Kernel,
+    Launch,
+    Reading,
+    SharedAccess,
+    loop_variable,
+    split,
+)
+from hloscope.memory.reductions import ReductionShape
+from hloscope.memory.storage import element_count, index_in
+from hloscope.ops import Reduce
+
+THREADS: Final = 256
+"""Threads of a block where a row needs fewer."""
+MOST_THREADS: Final = 1024
+ROW_ELEMENTS: Final = 16
+"""Elements of a row that a thread reduces before blocks get larger."""
+COLUMN: Final = 32
+"""Side of the square of threads of a column reduction."""
+SMALL_THREADS: Final = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How the threads of a reduction touch the matrix.
+
+    Attributes:
+        emitter: Its name.
+        launch: Launch dimensions of one group.
+        shape: Sizes of the matrix as the emitter sees it.
+        ranges: Sizes of the loops of a thread, for what is read.
+        index: What a thread reads, by `shape`.
+        out_ranges: Sizes of the loops of a thread, for what is written.
+        out: What is written, by the sizes kept.
+        writers: An expression that is 0 for threads that write.
+        vector: Elements read at once.
+        shared: Maps of the tile in shared memory: what, index, sizes of the tile, and who takes
+            part: an expression and the size that it is below.
+    """
+
+    emitter: str
+    launch: Launch
+    shape: tuple[int, ...]
+    ranges: tuple[int, ...]
+    index: tuple[Expr, ...]
+    out_ranges: tuple[int, ...]
+    out: tuple[Expr, ...]
+    writers: Expr
+    vector: int
+    shared: tuple[tuple[str, tuple[Expr, Expr], tuple[int, int], Expr, int], ...] = ()
+
+
+def reduction(choice: Choice) -> Kernel:
+    """A kernel made by a reduction emitter."""
+    first = choice.first_reduction
+    assert first is not None
+    shape = ReductionShape.of(first)
+    assert shape is not None
+    groups = groups_of(choice)
+    plan = _plan(choice, shape)
+    launch = replace(plan.launch, blocks=(*plan.launch.blocks[:2], max(groups, default=0) + 1))
+    plan = replace(plan, launch=launch)
+    readings: list[Reading] = []
+    outputs: list[tuple[IndexingMap, ...] | None] = []
+    inputs: dict[tuple[int, int], IndexingMap] = {}
+    for k, hero in enumerate(choice.heroes):
+        if not choice.is_reduction_root(k):
+            _side_output(choice, plan, k, groups[k], readings, outputs)
+            continue
+        written = _output_map(plan, shape, groups[k], hero)
+        count = len(hero.operands) // 2
+        for number, operand in enumerate(hero.operands):
+            if number < count:
+                map = _input_map(plan, groups[k], operand)
+                inputs[k, number] = map
+                readings.append(Reading(operand, 0, map))
+            else:  # XLA has no map of an initial value
+                readings.append(Reading(operand, 0, written.with_(results=()), is_hero=False))
+        for leaf, type in enumerate(choice.analysis.tensors(choice.roots[k].type)):
+            if not isinstance(type, TensorType):
+                continue
+            place = _to_root(written, hero, type)
+            outputs.append(None if place is None else (place,))
+            if place is not None and behind_tuples(choice.roots[k]) is not hero:
+                readings.append(Reading(choice.roots[k], leaf, place, is_hero=False))
+    return Kernel(
+        plan.emitter,
+        launch,
+        choice.heroes,
+        tuple(readings),
+        inputs,
+        tuple(outputs),
+        shared=_shared(plan, first),
+        unroll=plan.vector,
+    )
+
+
+def _side_output(
+    choice: Choice,
+    plan: Plan,
+    number: int,
+    group: int,
+    readings: list[Reading],
+    outputs: list[tuple[IndexingMap, ...] | None],
+) -> None:
+    root = choice.roots[number]
+    for leaf, type in enumerate(choice.analysis.tensors(root.type)):
+        if isinstance(type, TensorType):
+            map = _map(plan, group, type)
+            outputs.append((map,))
+            readings.append(Reading(root, leaf, map))
+
+
+def _input_map(plan: Plan, group: int, operand: Instruction) -> IndexingMap:
+    assert isinstance(operand.type, TensorType)
+    return _map(plan, group, operand.type)
+
+
+def _map(plan: Plan, group: int, type: TensorType) -> IndexingMap:
+    """From threads to the elements of an array of as many elements as the matrix."""
+    conditions = [*zip(plan.index, plan.shape, strict=True)]
+    index = index_in(plan.index, plan.shape, type)
+    if element_count(type) == 0:
+        conditions.append((THREAD * 0, 0))
+    map = plan.launch.map(plan.ranges, index, conditions)
+    return _of_group(map, plan, group).simplify(replace_points=False)
+
+
+def _of_group(map: IndexingMap, plan: Plan, group: int) -> IndexingMap:
+    if plan.launch.blocks[2] == 1:
+        return map
+    return map.add_constraint(BLOCK_Z, Interval(group, group))
+
+
+def _output_map(plan: Plan, shape: ReductionShape, group: int, hero: Instruction) -> IndexingMap:
+    """From threads to the elements of the hero that they write."""
+    assert isinstance(hero.op, Reduce)
+    source = hero.operands[0].type
+    assert isinstance(source, TensorType)
+    kept = _without(source, hero.op.dimensions)
+    conditions = [*zip(plan.out, shape.kept, strict=True), (plan.writers, 1)]
+    index = index_in(plan.out, shape.kept, kept)
+    map = plan.launch.map(plan.out_ranges, index, conditions)
+    return _of_group(map, plan, group).simplify(replace_points=False)
+
+
+def _to_root(written: IndexingMap, hero: Instruction, type: TensorType) -> IndexingMap | None:
+    result = hero.type if isinstance(hero.type, TensorType) else None
+    if result is None:  # of several operands; such a hero is the root
+        return written if len(written.results) == type.rank else None
+    return in_memory_of(written, result, type)
+
+
+def _without(type: TensorType, dimensions: tuple[int, ...]) -> TensorType:
+    """The type without some dimensions, the others in the same order in memory."""
+    kept = [k for k in range(type.rank) if k not in dimensions]
+    layout = None
+    if type.layout is not None and len(type.layout.minor_to_major) == type.rank:
+        layout = Layout(
+            tuple([kept.index(k) for k in type.layout.minor_to_major if k in kept])
+        )
+    return TensorType(type.element, tuple([type.shape[k] for k in kept]), layout)
+
+
+# ---------------------------------------------------------------------------------------- plans
+
+
+def _plan(choice: Choice, shape: ReductionShape) -> Plan:
+    warp = choice.device.warp
+    if shape.by_rows:
+        vector = _rows_in_warp(choice, shape)
+        return _multi_row(shape, vector) if vector else _row(choice, shape)
+    minor = shape.sizes[2]
+    if minor and warp % minor == 0:
+        return _small_column(choice, shape)
+    return _column(choice, shape)
+
+
+def _vector(choice: Choice, minor: int, threads: int) -> int:
+    """Elements of a row that a thread reads at once."""
+    bits = choice.input_bits
+    is_complex = any(type.element.kind == "complex" for type in choice.fused.tensors)
+    if minor % 2 or threads * 2 > minor or is_complex or 64 <= bits < NO_BITS:
+        return 1
+    if bits >= 32 or threads * 4 > minor:
+        return 2
+    return 4 if minor % 4 == 0 else 2
+
+
+def _rows_in_warp(choice: Choice, shape: ReductionShape) -> int:
+    """Elements of a thread where several rows fit into a warp; 0 where they do not."""
+    minor = shape.sizes[2]
+    if minor <= 0 or minor & (minor - 1):
+        return 0
+    smallest = min(choice.input_bits, choice.output_bits)
+    largest = max(choice.input_bits, choice.output_bits)
+    if largest == NO_BITS:
+        largest = choice.output_bits
+    vector = min(minor, max(64 // smallest, 1))
+    if largest >= 32:
+        vector = max(min(128 // largest, vector), 1)
+    if minor > choice.device.warp * vector:
+        return 0
+    while vector > 1 and _multi_row_blocks(shape, vector) < choice.device.sms:
+        vector //= 2
+    return vector if minor <= choice.device.warp * vector else 0
+
+
+def _multi_row_threads(shape: ReductionShape, vector: int) -> tuple[int, int]:
+    """Rows of a block, threads of a row."""
+    threads = shape.sizes[2] // vector
+    kept = shape.sizes[1]
+    return (kept if kept * threads <= THREADS else THREADS // threads), threads
+
+
+def _multi_row_blocks(shape: ReductionShape, vector: int) -> int:
+    return -(-shape.sizes[1] // max(_multi_row_threads(shape, vector)[0], 1))
+
+
+def _multi_row(shape: ReductionShape, vector: int) -> Plan:
+    major, kept, minor = shape.sizes
+    rows, threads = _multi_row_threads(shape, vector)
+    rows = max(rows, 1)
+    launch = Launch.of(rows * threads, max(_multi_row_blocks(shape, vector), 1))
+    row, lane = split(THREAD, (rows, threads))
+    index = (
+        loop_variable(0),
+        launch.block * rows + row,
+        lane * vector + loop_variable(1),
+    )
+    return Plan(
+        "multi-row reduction", launch, (major, kept, minor), (major, vector), index,
+        (), (index[1],), lane, vector,
+    )  # fmt: skip
+
+
+def _row(choice: Choice, shape: ReductionShape) -> Plan:
+    major, kept, minor = shape.sizes
+    warp = choice.device.warp
+    wanted = -(-minor // ROW_ELEMENTS)
+    threads = min(MOST_THREADS, -(-wanted // warp) * warp)
+    rows = 1
+    if threads * 2 <= THREADS:
+        rows = max(kept if kept * threads <= THREADS else THREADS // threads, 1)
+    vector = _vector(choice, minor, threads)
+    columns = minor // vector
+    steps = min(ROW_ELEMENTS // vector, -(-columns // threads))
+    across = -(-columns // (steps * threads))
+    launch = Launch.of(rows * threads, max(-(-kept // rows), 1) * across)
+    row, lane = split(THREAD, (rows, threads))
+    block_row, block_column = split(launch.block, (max(-(-kept // rows), 1), across))
+    index = (
+        loop_variable(0),
+        block_row * rows + row,
+        block_column * (steps * threads) + loop_variable(1) * threads + lane,
+        loop_variable(2),
+    )
+    warps = threads // warp
+    shared: tuple[tuple[str, tuple[Expr, Expr], tuple[int, int], Expr, int], ...] = ()
+    if warps > 1:
+        sizes = (rows, warps + (1 if warps % warp == 0 else 0))
+        shared = (
+            ("write partial results", (row, lane // warp), sizes, lane % warp, 1),
+            ("read partial results", (row, lane % warp), sizes, lane, warps),
+        )
+    return Plan(
+        "row reduction", launch, (major, kept, columns, vector), (major, steps, vector), index,
+        (), (index[1],), lane, vector, shared,
+    )  # fmt: skip
+
+
+def _column(choice: Choice, shape: ReductionShape) -> Plan:
+    major, reduced, minor = shape.sizes
+    vector = _vector(choice, minor, COLUMN)
+    across = max(-(-minor // (COLUMN * vector)), 1)
+    launch = Launch.of(COLUMN * COLUMN, max(major, 1) * across)
+    first, second = split(THREAD, (COLUMN, COLUMN))
+    block, part = split(launch.block, (max(major, 1), across))
+    index = (
+        block,
+        first + loop_variable(0) * COLUMN,
+        (part * COLUMN + second) * vector + loop_variable(1),
+    )
+    out = (block, (part * COLUMN + first) * vector + loop_variable(0))
+    v = loop_variable(0)
+    width = COLUMN * vector
+    tile = (COLUMN, width + (1 if width % choice.device.warp == 0 else 0))
+    shared = (
+        ("write partial results", (second, first * vector + v), tile, THREAD * 0, 1),
+        ("read partial results", (first, second * vector + v), tile, THREAD * 0, 1),
+    )
+    return Plan(
+        "column reduction", launch, shape.sizes, (-(-reduced // COLUMN), vector), index,
+        (vector,), out, second, vector, shared,
+    )  # fmt: skip
+
+
+def _small_column(choice: Choice, shape: ReductionShape) -> Plan:
+    major, reduced, minor = shape.sizes
+    total = reduced * minor
+    vector, threads = _vector(choice, total, COLUMN), SMALL_THREADS
+    rows = vector * threads // minor
+    while rows > COLUMN and vector > 1:
+        vector, rows = vector // 2, rows // 2
+    if rows > COLUMN:
+        threads //= rows // COLUMN
+        rows = COLUMN
+    launch = Launch.of(threads, max(major, 1))
+    linear = (
+        THREAD * vector + loop_variable(1) + loop_variable(0) * (vector * threads)
+    )
+    row, column = split(linear, (max(reduced, 1), minor))
+    steps = -(-total // (vector * threads))
+    spread = THREAD + loop_variable(0) * threads
+    out = (launch.block, spread // rows)
+    padding = 0 if threads == 32 and vector == 1 else -(-minor // (threads * vector))
+    tile = (rows, minor + padding)
+    write_row, write_column = split(THREAD * vector + loop_variable(0), (rows, minor))
+    read_column, read_row = split(spread, (minor, rows))
+    shared = (
+        ("write partial results", (write_row, write_column), tile, THREAD * 0, 1),
+        ("read partial results", (read_row, read_column), tile, THREAD * 0, 1),
+    )
+    return Plan(
+        "small column reduction", launch, (max(major, 1), total), (steps, vector),
+        (launch.block, linear), (vector,), out, THREAD % rows, vector, shared,
+    )  # fmt: skip
+
+
+def _shared(plan: Plan, hero: Instruction) -> tuple[SharedAccess, ...]:
+    type = hero.operands[0].type
+    assert isinstance(type, TensorType)
+    bits = max(type.element.bits, 8)
+    return tuple(
+        [
+            SharedAccess(
+                what,
+                plan.launch.map(plan.out_ranges, index, [(who, below)]).simplify(
+                    replace_points=False
+                ),
+                sizes,
+                bits,
+            )
+            for what, index, sizes, who, below in plan.shared
+        ]
+    )

@@ -1,0 +1,86 @@
+"""The kernel of a fusion: which emitter XLA:GPU takes, and its maps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from hloscope.errors import UnsupportedError
+from hloscope.fusion import ALIASES
+from hloscope.ir import Instruction, TensorType, backend_config
+from hloscope.memory.choice import Choice
+from hloscope.memory.emitters.concatenate import concatenate
+from hloscope.memory.emitters.loop import loop
+from hloscope.memory.emitters.reduction import reduction
+from hloscope.memory.emitters.scatter import scatter
+from hloscope.memory.emitters.transpose import transpose
+from hloscope.memory.emitters.update import update_in_place, updates_of
+from hloscope.memory.kernel import Kernel
+from hloscope.ops import (
+    AsyncDone,
+    AsyncStart,
+    Call,
+    Case,
+    CustomCall,
+    Fusion,
+    While,
+)
+
+TRITON: Final = "__triton"
+LIBRARY: Final = {"__cudnn$fusion": "cuDNN", "__custom_fusion": "a custom kernel"}
+BLOCK_LEVEL: Final = "Triton"
+_MADE: Final[dict[str, Callable[[Choice], Kernel | None]]] = {
+    "reduction": reduction,
+    "transpose": transpose,
+    "scatter": scatter,
+    "concatenate": concatenate,
+    "loop": loop,
+}
+
+
+def config_of(ins: Instruction) -> Mapping[str, Any]:
+    """The entries of a fusion's backend config: its kind, tile sizes and so on."""
+    settings = ins.op.settings if isinstance(ins.op, Fusion) else ()
+    found = backend_config(settings, ins.extras).get("fusion_backend_config")
+    return found if isinstance(found, Mapping) else {}
+
+
+def kernel_of(choice: Choice) -> Kernel:
+    """The kernel that XLA makes.
+
+    Raises:
+        UnsupportedError: No kernel of XLA's own emitters belongs to the instruction.
+    """
+    ins = choice.fused.instruction
+    if ins is not None:
+        refuse_no_kernel(ins)
+        kind = str(config_of(ins).get("kind", ""))
+        if kind.startswith(TRITON):
+            return Kernel(BLOCK_LEVEL, None, choice.heroes, notes=(f"backend config {kind}",))
+        if kind in LIBRARY or (isinstance(ins.op, Fusion) and ins.op.kind == "kCustom"):
+            made = LIBRARY.get(kind, f"a custom kernel, {kind or 'of no stated kind'}")
+            raise UnsupportedError(f"`{ins.name}` is made by {made}, not by XLA's emitters")
+    if not any(isinstance(t, TensorType) for r in choice.roots for t in _tensors(choice, r)):
+        raise UnsupportedError(f"`{choice.fused.name}` writes no array")
+    emitter = choice.emitter
+    if emitter == "loop" and (updates := updates_of(choice)):
+        return update_in_place(choice, updates)
+    return _MADE[emitter](choice) or loop(choice)
+
+
+def _tensors(choice: Choice, root: Instruction) -> tuple[object, ...]:
+    return choice.analysis.tensors(root.type)
+
+
+def refuse_no_kernel(ins: Instruction) -> None:
+    """Refuse instructions that touch no memory themselves, or whose kernel nobody knows.
+
+    Raises:
+        UnsupportedError: It is one of them.
+    """
+    if isinstance(ins.op, ALIASES):
+        raise UnsupportedError(f"`{ins.name}` is no kernel: `{ins.op.name}` moves nothing")
+    if isinstance(ins.op, CustomCall):
+        raise UnsupportedError(f"`{ins.name}` is a custom call: its kernel is not XLA's")
+    if isinstance(ins.op, While | Case | Call | AsyncStart | AsyncDone):
+        raise UnsupportedError(f"`{ins.name}` is no kernel: ask about what `{ins.op.name}` calls")

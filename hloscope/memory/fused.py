@@ -1,0 +1,152 @@
+"""What one kernel would compute: a fusion, a computation, or an instruction on its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Final
+
+from hloscope.fusion import Analysis
+from hloscope.fusion.walk import Walk
+from hloscope.indexing import Access, Accesses
+from hloscope.ir import Computation, Instruction, TensorType
+from hloscope.ops import Fusion, GetTupleElement, Parameter, Tuple
+
+Edge = dict[tuple[int, int], Accesses]
+"""By number of an operand and of its tensor: how its elements are touched."""
+
+
+class Fused:
+    """Instructions that one kernel computes, with what is handed to them and what they write.
+
+    Attributes:
+        name: Of the fusion, instruction or computation.
+        instruction: The fusion or instruction, `None` of a computation.
+        inside: Instructions in order of definition.
+        edge: What is read: parameters of the fused computation, or operands of the instruction.
+        operands: What stands outside for each of them.
+        roots: The values written.  A tuple at the end is no value of its own.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        inside: tuple[Instruction, ...],
+        edge: tuple[Instruction, ...],
+        root: Instruction,
+        instruction: Instruction | None = None,
+    ) -> None:
+        self.name: Final = name
+        self.instruction: Final = instruction
+        self.inside: Final = inside
+        self.edge: Final = edge
+        self.operands: Final = edge if instruction is None else instruction.operands
+        self.roots: Final = roots_of(root)
+        self._position: Final = {ins: at for at, ins in enumerate(inside)}
+        self._number: Final = {value: k for k, value in reversed(list(enumerate(edge)))}
+
+    @classmethod
+    def of_instruction(cls, ins: Instruction) -> Fused:
+        """A fusion with what is in it; any other instruction as if it were fused alone."""
+        if isinstance(ins.op, Fusion) and len(ins.calls) == 1:
+            return cls.of_computation(ins.calls[0], ins)
+        return cls(ins.name, (ins,), ins.operands, ins, ins)
+
+    @classmethod
+    def of_computation(cls, computation: Computation, fusion: Instruction | None = None) -> Fused:
+        """A computation whose parameters are in memory."""
+        inside = [i for i in computation.instructions if not isinstance(i.op, Parameter)]
+        edge = computation.parameters
+        if fusion is not None and len(fusion.operands) != len(edge):
+            edge = edge[: len(fusion.operands)]
+        name = computation.name if fusion is None else fusion.name
+        return cls(name, tuple(inside), edge, computation.root, fusion)
+
+    def contains(self, ins: Instruction) -> bool:
+        """Is it computed here?"""
+        return ins in self._position
+
+    @cached_property
+    def users(self) -> Mapping[Instruction, tuple[Instruction, ...]]:
+        """The instructions inside that read each value."""
+        found: dict[Instruction, list[Instruction]] = {}
+        for ins in self.inside:
+            for operand in dict.fromkeys(ins.operands):
+                found.setdefault(operand, []).append(ins)
+        return {value: tuple(users) for value, users in found.items()}
+
+    @cached_property
+    def tensors(self) -> tuple[TensorType, ...]:
+        """Types of all arrays that are read at the edge."""
+        types = [leaf for value in self.edge for leaf in _arrays(value)]
+        return tuple(types)
+
+    def outputs(self, analysis: Analysis) -> list[tuple[int, Instruction, int, TensorType]]:
+        """Number of the root, the root, tensor of it, and type: for each array written."""
+        return [
+            (k, root, leaf, type)
+            for k, root in enumerate(self.roots)
+            for leaf, type in enumerate(analysis.tensors(root.type))
+            if isinstance(type, TensorType)
+        ]
+
+    def reads(
+        self,
+        analysis: Analysis,
+        value: Instruction,
+        leaf: int,
+        ends: frozenset[Instruction] = frozenset(),
+    ) -> Edge:
+        """What an element of a value reads of everything at the edge.
+
+        Operands, regions and calls are followed as `Analysis` does; not what is behind `ends`.
+        """
+        place = analysis.leaf_of(value.type, leaf)
+        if place is None:
+            return {}
+        walk = Walk(analysis.pool, analysis.leaves)
+        walk.add(value, place, [analysis.pool.identity(analysis.leaves(value.type)[place])])
+
+        def position(ins: Instruction) -> int | None:
+            return None if ins in ends and ins is not value else self._position.get(ins)
+
+        walk.to_producers(position, analysis.reads)
+        found: Edge = {}
+        for k, source in enumerate(self.edge):
+            if self._number[source] != k:
+                continue
+            for part, accesses in walk.found.get(source, {}).items():
+                tensor = analysis.tensor_of(source.type, part)
+                if tensor is not None and accesses:
+                    found[k, tensor] = tuple(accesses.values())
+        return found
+
+
+def roots_of(root: Instruction) -> tuple[Instruction, ...]:
+    """The values that a root stands for: those of a tuple, nested ones too."""
+    found: list[Instruction] = []
+    todo = [root]
+    while todo:
+        ins = todo.pop()
+        if isinstance(ins.op, Tuple):
+            todo.extend(reversed(ins.operands))
+        else:
+            found.append(ins)
+    return tuple(found)
+
+
+def behind_tuples(ins: Instruction) -> Instruction:
+    """The value whose tensor a `get-tuple-element` names; others are themselves."""
+    while isinstance(ins.op, GetTupleElement):
+        ins = ins.operands[0]
+    return ins
+
+
+def unknown(reason: str) -> Accesses:
+    """Nothing is known."""
+    return (Access.unknown(reason),)
+
+
+def _arrays(value: Instruction) -> list[TensorType]:
+    from_leaves = [value.type] if isinstance(value.type, TensorType) else []
+    return from_leaves

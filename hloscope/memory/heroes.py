@@ -1,0 +1,123 @@
+"""Heroes: the instruction of each root that decides how its kernel is made.
+
+Source: XLA `xla/service/gpu/ir_emission_utils.cc`, `FindNonTrivialHero`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from hloscope.ir import Instruction, TensorType
+from hloscope.memory.fused import Fused
+from hloscope.memory.storage import array_of, physical_sizes, same_memory
+from hloscope.memory.transposes import TransposeShape
+from hloscope.ops import Bitcast, Concatenate, Elementwise, Reduce, Reshape, Transpose
+
+WIDE: Final = 3
+"""Operands of what may stand between a root and a transpose or a concatenation."""
+
+
+def hero_of(root: Instruction, fused: Fused) -> Instruction:
+    """The hero of a root: a reduction, tiled transpose or concatenation above it, or the root.
+
+    Between them are only element-wise ops and those that leave memory as it is.
+    """
+    hero = root
+    while is_intermediate(hero, 1) and fused.contains(hero.operands[0]):
+        hero = hero.operands[0]
+    for predicate in (is_tiled_transpose, _is_concatenate):
+        found = _searched(hero, fused, predicate)
+        if found is not None:
+            return found
+    return hero if isinstance(hero.op, Reduce) else root
+
+
+def is_tiled_transpose(ins: Instruction) -> bool:
+    """Does the transpose emitter take this instruction?"""
+    shape = TransposeShape.of(ins)
+    return shape is not None and shape.is_tiled
+
+
+def _is_concatenate(ins: Instruction) -> bool:
+    return isinstance(ins.op, Concatenate)
+
+
+def is_intermediate(ins: Instruction, most_operands: int) -> bool:
+    """Is it element-wise, or a change of shape that leaves memory as it is?"""
+    if not 0 < len(ins.operands) <= most_operands:
+        return False
+    if isinstance(ins.op, Elementwise):
+        if ins.op.name == "copy":
+            return _keeps_layout(ins)
+        return True
+    if isinstance(ins.op, Bitcast):
+        return True
+    if isinstance(ins.op, Reshape | Transpose):
+        return leaves_memory(ins)
+    return False
+
+
+def leaves_memory(ins: Instruction) -> bool:
+    """Is a reshape or transpose the same bytes at the same addresses?"""
+    here, there = array_of(ins), array_of(ins.operands[0])
+    if here is None or there is None:
+        return False
+    if isinstance(ins.op, Transpose):
+        moved = [k for k in _memory_order(here) if here.shape[k] != 1]
+        place = {dimension: at for at, dimension in enumerate(_memory_order(there))}
+        places = [place[ins.op.permutation[k]] for k in moved]
+        return places == sorted(places)
+    return same_memory(here, there) or _is_row_major(here, there)
+
+
+def _is_row_major(*types: TensorType) -> bool:
+    return all([physical_sizes(type) == type.shape for type in types])
+
+
+def _memory_order(type: TensorType) -> tuple[int, ...]:
+    if type.layout is None or len(type.layout.minor_to_major) != type.rank:
+        return tuple(range(type.rank))
+    return type.layout.major_to_minor
+
+
+def _keeps_layout(ins: Instruction) -> bool:
+    here, there = array_of(ins), array_of(ins.operands[0])
+    return here is not None and there is not None and _memory_order(here) == _memory_order(there)
+
+
+def _searched(
+    start: Instruction, fused: Fused, predicate: Callable[[Instruction], bool]
+) -> Instruction | None:
+    """The one instruction that fits, reached through intermediate ops only; else `None`."""
+    hero = None
+    todo, seen = [start], {start}
+    while todo:
+        ins = todo.pop(0)
+        if predicate(ins):
+            if hero is not None:
+                return None
+            hero = ins
+        if not is_intermediate(ins, WIDE):
+            continue
+        for operand in ins.operands:
+            if fused.contains(operand) and operand not in seen:
+                seen.add(operand)
+                todo.append(operand)
+    if hero is None or not _is_followed_simply(hero, fused):
+        return None
+    return hero
+
+
+def _is_followed_simply(hero: Instruction, fused: Fused) -> bool:
+    """Do only intermediate ops use it, and what they make?"""
+    todo, seen = [*fused.users.get(hero, ())], set[Instruction]()
+    while todo:
+        ins = todo.pop()
+        if ins in seen:
+            continue
+        seen.add(ins)
+        if ins.op.name != "tuple" and not is_intermediate(ins, WIDE):
+            return False
+        todo.extend(fused.users.get(ins, ()))
+    return True

@@ -1,0 +1,176 @@
+"""What a kernel is to this room: launch dimensions and maps from threads to elements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
+from math import prod
+from typing import Final, TypeAlias
+
+from hloscope.affine import Const, Dim, Expr, Interval, Range
+from hloscope.indexing import IndexingMap, Variable
+from hloscope.ir import Instruction
+from hloscope.lazy import dataclass
+from hloscope.memory.devices import LARGEST_GRID
+
+GRID: Final = ("th_x", "th_y", "th_z", "bl_x", "bl_y", "bl_z")
+"""XLA's names of the dimension variables of a thread map."""
+THREAD: Final = Dim(0)
+BLOCK: Final = Dim(3)
+BLOCK_Y: Final = Dim(4)
+BLOCK_Z: Final = Dim(5)
+Sizes: TypeAlias = Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Threads of a block and blocks of the grid, x first.
+
+    >>> print(Launch.of(128, 40))
+    128 threads × 40 blocks
+    """
+
+    threads: tuple[int, int, int]
+    blocks: tuple[int, int, int]
+
+    @classmethod
+    def of(cls, threads: int, blocks: int, groups: int = 1) -> Launch:
+        """One-dimensional blocks; a grid too long for x goes on in y."""
+        rows = -(-blocks // LARGEST_GRID)
+        return cls((threads, 1, 1), (-(-blocks // rows), rows, groups))
+
+    @property
+    def block_size(self) -> int:
+        """Threads of a block."""
+        return prod(self.threads)
+
+    @property
+    def grid_size(self) -> int:
+        """Blocks of the grid."""
+        return prod(self.blocks)
+
+    @property
+    def block(self) -> Expr:
+        """The number of a block among those of x and y."""
+        return BLOCK if self.blocks[1] == 1 else BLOCK + BLOCK_Y * self.blocks[0]
+
+    def map(
+        self,
+        ranges: Sequence[int],
+        results: Iterable[Expr | int],
+        constraints: Iterable[tuple[Expr, int]] = (),
+    ) -> IndexingMap:
+        """A map from this grid.
+
+        Args:
+            ranges: Sizes of the loops of a thread.
+            results: The index touched.
+            constraints: Expressions that are at least 0 and below a size.
+        """
+        sizes = (*self.threads, *self.blocks)
+        names = zip(sizes, GRID, strict=True)
+        return IndexingMap(
+            [Variable(Interval(0, size - 1), name) for size, name in names],
+            [Variable(Interval(0, size - 1)) for size in ranges],
+            (),
+            tuple(results),
+            [(e, Interval(0, size - 1)) for e, size in constraints],
+        )
+
+    def __str__(self) -> str:
+        def text(sizes: Sizes) -> str:
+            used = max((k + 1 for k, size in enumerate(sizes) if size != 1), default=1)
+            return "x".join(map(str, sizes[:used]))
+
+        return f"{text(self.threads)} threads × {text(self.blocks)} blocks"
+
+
+@dataclass(frozen=True, slots=True)
+class SharedAccess:
+    """How threads touch a tile in shared memory.
+
+    Attributes:
+        what: `write` or `read`, and of what.
+        map: From threads to the index in the tile.
+        shape: Sizes of the tile, padding included.
+        bits: Of an element.
+        vector: Elements that a lane touches at once, along the last dimension.
+    """
+
+    what: str
+    map: IndexingMap
+    shape: tuple[int, ...]
+    bits: int
+    vector: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Where threads read a value: of a hero's operand, or of a root that is written.
+
+    Attributes:
+        value: The value of which elements are needed.
+        leaf: Which tensor of it.
+        map: From threads to these elements.
+        is_hero: Is it what XLA's verdict looks at: an operand of a hero?
+    """
+
+    value: Instruction
+    leaf: int
+    map: IndexingMap
+    is_hero: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """Which emitter makes a kernel of a fusion, how it is launched, what its threads touch.
+
+    Attributes:
+        emitter: Its name.
+        launch: Launch dimensions; `None` where lanes are nobody's business.
+        heroes: The hero of each root.
+        readings: What is read inside, from the threads on.
+        inputs: By hero and operand number: from threads to the elements of that operand.
+        outputs: For each root and tensor of it: from threads to the elements written; `None` where
+            values that are read at run time say where.
+        unread: Parameters that this kernel does not read, although its text does.
+        shared: Tiles in shared memory.
+        unroll: Elements that a thread of a loop touches one after another.
+        notes: What was assumed.
+    """
+
+    emitter: str
+    launch: Launch | None
+    heroes: tuple[Instruction, ...]
+    readings: tuple[Reading, ...] = ()
+    inputs: Mapping[tuple[int, int], IndexingMap] = field(default_factory=dict)
+    outputs: tuple[tuple[IndexingMap, ...] | None, ...] = ()
+    unread: frozenset[Instruction] = frozenset()
+    shared: tuple[SharedAccess, ...] = ()
+    unroll: int = 1
+    notes: tuple[str, ...] = ()
+
+
+def split(position: Expr, sizes: Sizes) -> list[Expr]:
+    """The index at a row-major position inside these sizes; sizes may be 1.
+
+    >>> print(*split(Dim(0), (4, 1, 8)))
+    d0 / 8 0 d0 mod 8
+    """
+    index: list[Expr] = []
+    below = prod(sizes)
+    is_first = True
+    for size in sizes:
+        below //= max(size, 1)
+        if size == 1:
+            index.append(Const(0))
+            continue
+        part = position // below if below != 1 else position
+        index.append(part if is_first else part % size)
+        is_first = False
+    return index
+
+
+def loop_variable(number: int) -> Range:
+    """The variable of a loop of a thread."""
+    return Range(number)

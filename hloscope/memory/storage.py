@@ -1,0 +1,74 @@
+"""Arrays as they lie in memory: bits of an element, sizes in physical order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+from hloscope.affine import Expr
+from hloscope.indexing import major_to_minor, placed_sizes, reshaped, unplace
+from hloscope.ir import Instruction, TensorType, Type
+
+
+def storage_bits(type: TensorType) -> int:
+    """Bits that an element takes in memory: bytes, unless the layout packs them, as `E(4)` does.
+
+    >>> from hloscope.hlo_parser.types import parse_type
+    >>> [storage_bits(parse_type(text)) for text in ("bf16[8]", "s4[8]", "s4[8]{0:E(4)}")]
+    [16, 8, 4]
+    """
+    if type.layout is not None and type.layout.element_bits:
+        return type.layout.element_bits
+    return max(8, type.element.bits)
+
+
+def storage_bytes(type: TensorType) -> int:
+    """Bytes that an array takes in memory, padding of tiles included."""
+    return -(-prod(placed_sizes(type)) * storage_bits(type) // 8)
+
+
+def array_of(value: Instruction) -> TensorType | None:
+    """The type of a value that is one array of known rank and bounded sizes."""
+    return value.type if is_array(value.type) else None  # type: ignore[return-value]
+
+
+def is_array(type: Type) -> bool:
+    """Is it an array whose sizes, or at least their bounds, are known?"""
+    if not isinstance(type, TensorType):
+        return False
+    bounds = type.bounds or (None,) * type.rank
+    return all(s is not None or b is not None for s, b in zip(type.sizes, bounds, strict=True))
+
+
+def physical_sizes(type: TensorType) -> tuple[int, ...]:
+    """Sizes from the slowest to the fastest varying dimension, without regard to tiles."""
+    return tuple(type.shape[k] for k in major_to_minor(type))
+
+
+def element_count(type: TensorType) -> int:
+    """Number of elements; a bounded size counts as its bound."""
+    return prod(type.shape)
+
+
+def index_in(parts: Sequence[Expr], sizes: Sequence[int], type: TensorType) -> list[Expr]:
+    """The logical index of an element that stands at `parts` of its memory, cut as `sizes`.
+
+    The sizes have as many elements as the type.
+    """
+    if element_count(type) == 0:
+        return [*unplace([e * 0 for e in _fill(parts, placed_sizes(type))], type)[0]]
+    placed = reshaped(list(parts), tuple(sizes), placed_sizes(type))
+    return unplace(placed, type)[0]
+
+
+def _fill(parts: Sequence[Expr], sizes: Sequence[int]) -> list[Expr]:
+    return [parts[0]] * len(sizes) if parts else []
+
+
+def same_memory(a: TensorType, b: TensorType) -> bool:
+    """Have two arrays the same sizes in memory order, sizes of 1 left out?"""
+    return _without_ones(physical_sizes(a)) == _without_ones(physical_sizes(b))
+
+
+def _without_ones(sizes: Sequence[int]) -> tuple[int, ...]:
+    return tuple(size for size in sizes if size != 1)
