@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from hloscope.fusion.structure import READS as READS
     from hloscope.fusion.unchanged import Source as Source, source_in as source_in
     from hloscope.fusion.values import MOVES as MOVES
-    from hloscope.fusion.walk import Flow as Flow
+    from hloscope.fusion.walk import Flow as Flow, Walk as Walk
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(__name__)

@@ -96,9 +96,7 @@ class Choice:
     @cached_property
     def first_reduction(self) -> Instruction | None:
         """The hero that all reductions of the kernel must be like."""
-        return next(
-            (hero for k, hero in enumerate(self.heroes) if self.is_reduction_root(k)), None
-        )
+        return next((hero for k, hero in enumerate(self.heroes) if self.is_reduction_root(k)), None)
 
     def _is_reduction(self) -> bool:
         first = self.first_reduction

@@ -83,7 +83,10 @@ _ROWS: Final = """
 
 def _device(row: str) -> Device:
     name, *numbers, amd = [cell.strip() for cell in row.split("|")]
-    return Device(name, *map(int, numbers), is_amd=amd == "amd")
+    per_sm, sms, warp, shared, l2, bandwidth, transaction, vector = map(int, numbers)
+    return Device(
+        name, per_sm, sms, warp, shared, l2, bandwidth, transaction, vector, is_amd=amd == "amd"
+    )
 
 
 DEVICES: Final[dict[str, Device]] = {

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Final
 
-from hloscope.fusion import Analysis
-from hloscope.fusion.walk import Walk
+from hloscope.fusion import Analysis, Walk
 from hloscope.indexing import Access, Accesses
 from hloscope.ir import Computation, Instruction, TensorType
 from hloscope.ops import Fusion, GetTupleElement, Parameter, Tuple

@@ -5,8 +5,6 @@ Source: XLA `xla/backends/gpu/codegen/emitters/reduction_base.cc`, `GroupDisjoin
 
 from __future__ import annotations
 
-import networkx as nx
-
 from hloscope.ir import Instruction
 from hloscope.memory.choice import Choice
 from hloscope.ops import BroadcastInDim, Constant
@@ -15,11 +13,9 @@ from hloscope.ops import BroadcastInDim, Constant
 def groups_of(choice: Choice) -> list[int]:
     """The number of the group of each root."""
     roots = range(len(choice.roots))
-    together = nx.Graph()
-    together.add_nodes_from(roots)
     is_reduction = [choice.is_reduction_root(k) for k in roots]
-    others = [k for k in roots if not is_reduction[k]]
-    nx.add_path(together, others)  # their order of reading and writing is kept
+    # Roots that are no reductions stay together: their order of reading and writing is kept.
+    together = [[k for k in roots if not is_reduction[k]]]
     for ins, reached in _reached(choice).items():
         joined: list[int] = []
         has_reduction = False
@@ -29,16 +25,29 @@ def groups_of(choice: Choice) -> list[int]:
                     continue
                 has_reduction = True
             joined.append(k)
-        nx.add_path(together, joined)
-    numbers: dict[int, int] = {}
-    for number, group in enumerate(sorted(map(sorted, nx.connected_components(together)))):
-        numbers.update(dict.fromkeys(group, number))
-    return [numbers[k] for k in roots]
+        together.append(joined)
+    return _numbered(len(roots), together)
+
+
+def _numbered(count: int, together: list[list[int]]) -> list[int]:
+    """A number for each root, the same for those that are together, in order of the first.
+
+    >>> _numbered(4, [[3, 1], [2]])
+    [0, 1, 2, 1]
+    """
+    group = list(range(count))
+    for roots in together:
+        for root in roots[1:]:
+            old, new = group[root], group[roots[0]]
+            group = [new if number == old else number for number in group]
+    order = list(dict.fromkeys(group))
+    return [order.index(number) for number in group]
 
 
 def _reached(choice: Choice) -> dict[Instruction, list[int]]:
-    """The roots that each instruction inside leads to."""
-    reached: dict[Instruction, set[int]] = {ins: set() for ins in choice.fused.inside}
+    """The roots that each value leads to, if there are several; what is handed in counts too."""
+    values = (*choice.fused.edge, *choice.fused.inside)
+    reached: dict[Instruction, set[int]] = {ins: set() for ins in values}
     for k, root in enumerate(choice.roots):
         if root in reached:
             reached[root].add(k)

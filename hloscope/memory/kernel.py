@@ -133,7 +133,7 @@ class Kernel:
         inputs: By hero and operand number: from threads to the elements of that operand.
         outputs: For each root and tensor of it: from threads to the elements written; `None` where
             values that are read at run time say where.
-        unread: Parameters that this kernel does not read, although its text does.
+        tile: The loop of a reduction: from threads to the matrix that it reduces.
         shared: Tiles in shared memory.
         unroll: Elements that a thread of a loop touches one after another.
         notes: What was assumed.
@@ -145,7 +145,7 @@ class Kernel:
     readings: tuple[Reading, ...] = ()
     inputs: Mapping[tuple[int, int], IndexingMap] = field(default_factory=dict)
     outputs: tuple[tuple[IndexingMap, ...] | None, ...] = ()
-    unread: frozenset[Instruction] = frozenset()
+    tile: IndexingMap | None = None
     shared: tuple[SharedAccess, ...] = ()
     unroll: int = 1
     notes: tuple[str, ...] = ()

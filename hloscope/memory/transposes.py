@@ -79,7 +79,9 @@ class TransposeShape:
             return None
         place = {dimension: at for at, dimension in enumerate(major_to_minor(there))}
         moved = [
-            (here.shape[k], place[dimensions[k]]) for k in major_to_minor(here) if here.shape[k] != 1
+            (here.shape[k], place[dimensions[k]])
+            for k in major_to_minor(here)
+            if here.shape[k] != 1
         ]
         return cls.normal(moved, here.element.bits)
 
@@ -118,7 +120,7 @@ class TransposeShape:
 
 @dataclass(frozen=True, slots=True)
 class PackedTile:
-    """Tiles of a transpose of elements below 32 bits, `[…, T2, …, A, T1, B]` to `[…, T1, …, A, T2, B]`.
+    """Tiles of `[…, T2, …, A, T1, B]` to `[…, T1, …, A, T2, B]`, of elements below 32 bits.
 
     `B` is 1, and `A` is 1 where no dimension stays in place before the last one moved.
 

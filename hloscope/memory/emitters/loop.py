@@ -41,9 +41,7 @@ def loop(choice: Choice) -> Kernel:
     )
 
 
-def _of_operands(
-    choice: Choice, launch: Launch, unroll: int
-) -> dict[tuple[int, int], IndexingMap]:
+def _of_operands(choice: Choice, launch: Launch, unroll: int) -> dict[tuple[int, int], IndexingMap]:
     """The maps to operands of roots, where each reads its elements in one way."""
     found = {}
     for k, root in enumerate(choice.roots):

@@ -109,6 +109,7 @@ def reduction(choice: Choice) -> Kernel:
         tuple(readings),
         inputs,
         tuple(outputs),
+        tile=_matrix(plan),
         shared=_shared(plan, first),
         unroll=plan.vector,
     )
@@ -145,6 +146,12 @@ def _map(plan: Plan, group: int, type: TensorType) -> IndexingMap:
     return _of_group(map, plan, group).simplify(replace_points=False)
 
 
+def _matrix(plan: Plan) -> IndexingMap:
+    """From threads to the matrix as the emitter sees it."""
+    conditions = zip(plan.index, plan.shape, strict=True)
+    return plan.launch.map(plan.ranges, plan.index, conditions).simplify(replace_points=False)
+
+
 def _of_group(map: IndexingMap, plan: Plan, group: int) -> IndexingMap:
     if plan.launch.blocks[2] == 1:
         return map
@@ -175,9 +182,7 @@ def _without(type: TensorType, dimensions: tuple[int, ...]) -> TensorType:
     kept = [k for k in range(type.rank) if k not in dimensions]
     layout = None
     if type.layout is not None and len(type.layout.minor_to_major) == type.rank:
-        layout = Layout(
-            tuple([kept.index(k) for k in type.layout.minor_to_major if k in kept])
-        )
+        layout = Layout(tuple([kept.index(k) for k in type.layout.minor_to_major if k in kept]))
     return TensorType(type.element, tuple([type.shape[k] for k in kept]), layout)
 
 
@@ -325,10 +330,7 @@ def _small_column(choice: Choice, shape: ReductionShape) -> Plan:
         threads //= rows // COLUMN
         rows = COLUMN
     launch = Launch.of(threads, max(major, 1))
-    linear = (
-        THREAD * vector + loop_variable(1) + loop_variable(0) * (vector * threads)
-    )
-    row, column = split(linear, (max(reduced, 1), minor))
+    linear = THREAD * vector + loop_variable(1) + loop_variable(0) * (vector * threads)
     steps = -(-total // (vector * threads))
     spread = THREAD + loop_variable(0) * threads
     out = (launch.block, spread // rows)

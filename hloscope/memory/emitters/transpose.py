@@ -114,9 +114,7 @@ def transpose(choice: Choice) -> Kernel:
     )
 
 
-def _map(
-    tiles: Tiles, indices: Indices, sizes: Sequence[int], type: TensorType
-) -> IndexingMap:
+def _map(tiles: Tiles, indices: Indices, sizes: Sequence[int], type: TensorType) -> IndexingMap:
     conditions = [*zip(indices.index, sizes, strict=True), *indices.inside]
     index = index_in(indices.index, sizes, type)
     return tiles.launch.map(indices.ranges, index, conditions).simplify(replace_points=False)

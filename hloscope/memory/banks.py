@@ -1,0 +1,172 @@
+"""Conflicts between lanes in the banks of shared memory.
+
+Lanes that ask for different words of one bank wait for each other; the same word is handed to all.
+Accesses of 8 bytes are served by half warps, those of 16 by quarter warps.
+
+Source: CUDA C++ Programming Guide, shared memory.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Final
+
+from hloscope.affine import Const, Dim, Expr, Interval, Var, evaluate_array, linear
+from hloscope.errors import UnsupportedError
+from hloscope.indexing import IndexingMap
+from hloscope.lazy import dataclass
+from hloscope.memory.devices import Device
+from hloscope.memory.kernel import Launch, SharedAccess
+from hloscope.memory.requests import LANE, Requests, requests_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+MOST_REQUESTS: Final = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class BankUse:
+    """Conflicts of an access to shared memory.
+
+    Attributes:
+        what: Which access.
+        shape: Sizes of the tile, padding included.
+        bytes: Of the tile.
+        requests: Phases of requests with an active lane, in one block.
+        mean: Different words that the busiest bank is asked for, on average.
+        most: The same at worst.
+        worst: Words asked for, by lane, where it is worst: `None` for lanes masked off.
+        is_exact: Else only the first requests were looked at.
+    """
+
+    what: str
+    shape: tuple[int, ...]
+    bytes: int
+    requests: int
+    mean: float
+    most: int
+    worst: tuple[int | None, ...] = ()
+    is_exact: bool = True
+
+
+def bank_use(shared: SharedAccess, launch: Launch | None, device: Device) -> BankUse:
+    """Conflicts of one access, over the warps of a block.
+
+    Args:
+        shared: From threads to an index in the tile.
+        launch: Launch dimensions.
+        device: Banks and lanes of a warp.
+
+    >>> from hloscope.affine import Dim
+    >>> from hloscope.memory.devices import device_of
+    >>> launch = Launch.of(32, 1)
+    >>> rows = launch.map((), [Dim(0), 0])
+    >>> for width in (32, 33):
+    ...     access = SharedAccess("read", rows, (32, width), 32)
+    ...     print(bank_use(access, launch, device_of("h100")).most)
+    32
+    1
+    """
+    import numpy as np
+
+    if launch is None:
+        raise UnsupportedError("without launch dimensions nothing is known of lanes")
+    one_block = Launch(launch.threads, (1, 1, 1))
+    requests = requests_of(_linear(shared), shared.bits, one_block, device.warp)
+    addresses, active, is_exact = _addresses(requests)
+    size = -(-prod(shared.shape) * shared.bits // 8)
+    if not len(addresses):
+        return BankUse(shared.what, shared.shape, size, 0, 0.0, 0)
+    unit = max(requests.unit_bits // 8, 1)
+    phases = max(unit // device.bank_bytes, 1)
+    first = addresses * shared.bits // 8 // device.bank_bytes
+    lanes = device.warp // phases
+    degrees: list[NDArray[np.int64]] = []
+    for phase in range(phases):
+        part = slice(phase * lanes, (phase + 1) * lanes)
+        words = [first[:, part] + k for k in range(phases)]
+        masks = [active[:, part]] * phases
+        degrees.append(
+            _degree(np.concatenate(words, axis=1), np.concatenate(masks, axis=1), device.banks)
+        )
+    every = np.stack(degrees, axis=1)
+    used = every[every > 0]
+    row = int(np.argmax(every.max(axis=1)))
+    worst = tuple(
+        [
+            int(word) if on else None
+            for word, on in zip(first[row].tolist(), active[row].tolist(), strict=True)
+        ]
+    )
+    return BankUse(
+        shared.what,
+        shared.shape,
+        size,
+        len(used),
+        float(used.mean()) if len(used) else 0.0,
+        int(every.max(initial=0)),
+        worst,
+        is_exact,
+    )
+
+
+def _linear(shared: SharedAccess) -> IndexingMap:
+    """The map to the position in the tile."""
+    terms: list[tuple[Expr, int]] = [
+        (e, prod(shared.shape[k + 1 :])) for k, e in enumerate(shared.map.results)
+    ]
+    map = shared.map.with_(results=[linear(*terms) if terms else Const(0)])
+    pinned = [map.dims[k].interval.lo for k in range(3, 6)] if not map.is_known_empty else []
+    for k, lo in enumerate(pinned, 3):
+        map = map.add_constraint(*_point(k, lo))
+    return map.simplify(replace_points=False)
+
+
+def _point(dimension: int, value: int) -> tuple[Expr, Interval]:
+    return Dim(dimension), Interval(value, value)
+
+
+def _addresses(requests: Requests) -> tuple[NDArray[np.int64], NDArray[np.bool_], bool]:
+    """Element addresses of all lanes of all requests of a block."""
+    import numpy as np
+
+    map = requests.map
+    sizes = [interval.hi - interval.lo + 1 for _, interval in requests.free]
+    total = prod(sizes)
+    if map.is_known_empty or total <= 0:
+        empty = np.zeros((0, requests.warp), dtype=np.int64)
+        return empty, empty.astype(np.bool_), True
+    flat = np.arange(min(total, MOST_REQUESTS))
+    at: dict[Var, NDArray[np.int64]] = {}
+    for (x, interval), size in zip(reversed(requests.free), reversed(sizes), strict=True):
+        at[x] = (flat % size + interval.lo)[:, None]
+        flat = flat // size
+    at[LANE] = np.arange(requests.warp, dtype=np.int64)[None, :]
+    shape = min(total, MOST_REQUESTS), requests.warp
+    addresses = np.broadcast_to(evaluate_array(requests.address, at), shape)
+    active = np.ones(shape, dtype=np.bool_)
+    for e, interval in map.constraints:
+        value = evaluate_array(e, at)
+        active &= (value >= interval.lo) & (value <= interval.hi)
+    lanes = map.dims[0].interval
+    active &= (at[LANE] >= lanes.lo) & (at[LANE] <= lanes.hi)
+    return addresses, active, total <= MOST_REQUESTS
+
+
+def _degree(words: NDArray[np.int64], active: NDArray[np.bool_], banks: int) -> NDArray[np.int64]:
+    """For each row the number of different words that the busiest bank is asked for."""
+    import numpy as np
+
+    nowhere = (1 << 62) - 1
+    keys = np.where(active, words, nowhere)
+    keys.sort(axis=1)
+    new = np.ones_like(keys, dtype=np.bool_)
+    new[:, 1:] = keys[:, 1:] != keys[:, :-1]
+    new &= keys != nowhere
+    rows = np.broadcast_to(np.arange(len(keys))[:, None], keys.shape)
+    counts = np.zeros((len(keys), banks), dtype=np.int64)
+    np.add.at(counts, (rows[new], keys[new] % banks), 1)
+    most: NDArray[np.int64] = counts.max(axis=1, initial=0)
+    return most

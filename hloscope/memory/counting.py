@@ -1,0 +1,373 @@
+"""How many sectors and lines the requests of an access move: counted over the whole grid.
+
+Requests that behave alike are counted once (`periods`); what is left is evaluated with numpy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import product
+from math import gcd, prod
+from typing import TYPE_CHECKING, Final
+
+from hloscope.affine import Interval, Runtime, Var, evaluate_array, variables
+from hloscope.memory.devices import LINE, SECTOR
+from hloscope.memory.periods import Values, representatives
+from hloscope.memory.requests import LANE, Requests, runtime_terms
+from hloscope.memory.traffic import BOUNDS, EXACT, SAMPLED, Request, Traffic
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+BUDGET: Final = 1 << 21
+"""Lanes of different requests that are looked at; of more a sample is drawn."""
+CHUNK: Final = 1 << 13
+"""Requests looked at at once."""
+MOST_ALIGNMENTS: Final = 64
+"""Alignments of what is read at run time that are tried."""
+FIGURES: Final = ("requests", "sectors", "lines", "asked", "needed", "lanes")
+_NOWHERE: Final = (1 << 63) - 1
+
+
+def traffic_of(requests: Requests, budget: int = BUDGET) -> Traffic:
+    """Count what the requests of an access move.
+
+    Args:
+        requests: The access.
+        budget: Lanes to look at, at most; beyond it a sample is drawn.
+
+    """
+    if requests.map.is_known_empty or requests.lanes_at_most <= 0:
+        return Traffic(vector=requests.vector)
+    reads = set(map(Runtime, range(len(requests.map.runtime))))
+    used = variables(requests.address, *[e for e, _ in requests.map.constraints])
+    if reads & used:
+        return _bounded(requests, budget)
+    return _Counter(requests, budget).count({})
+
+
+def _bounded(requests: Requests, budget: int) -> Traffic:
+    """The most and the least that values read at run time can lead to."""
+    map = requests.map
+    terms = runtime_terms(requests.address)
+    in_constraints = variables(*[e for e, _ in map.constraints])
+    if terms is None or any(isinstance(v, Runtime) for v in in_constraints):
+        return _unknown(requests, budget)
+    best = worst = None
+    for values in _alignments(requests, terms):
+        low, high = _Counter(requests, budget).count_groups(values, tuple(terms))
+        best = low if best is None or low.sectors < best.sectors else best
+        worst = high if worst is None or high.sectors > worst.sectors else worst
+    assert worst is not None
+    return replace(worst, precision=BOUNDS, best=best)
+
+
+def _alignments(requests: Requests, terms: Mapping[Runtime, int]) -> Iterator[dict[Var, int]]:
+    """Values of what is read at run time, one for each alignment to a line."""
+    choices: list[list[tuple[Var, int]]] = []
+    for runtime, factor in terms.items():
+        interval = requests.map.runtime[runtime.index].interval
+        step = requests.modulus // gcd(factor, requests.modulus)
+        count = min(step, interval.hi - interval.lo + 1)
+        values = list(range(interval.lo, interval.lo + count))
+        if prod(map(len, choices)) * len(values) > MOST_ALIGNMENTS:
+            values = sorted({values[0], values[len(values) // 2], values[-1]})[:1]
+        choices.append([(runtime, value) for value in values])
+    for chosen in product(*choices):
+        yield dict(chosen)
+
+
+def _unknown(requests: Requests, budget: int) -> Traffic:
+    """Nothing is known of addresses: at best one sector a request, at worst one for each lane."""
+    lowest: dict[Var, int] = {Runtime(k): v.interval.lo for k, v in enumerate(requests.map.runtime)}
+    found = _Counter(requests, budget).count(lowest)
+    each = max(requests.unit_bits // 8, 1)
+    lanes = requests.warp
+    requests_there = max(found.requests, 0)
+    worst = replace(
+        found,
+        sectors=requests_there * lanes,
+        lines=requests_there * lanes,
+        asked=requests_there * lanes * each,
+        needed=-(-requests_there * lanes * each // SECTOR),
+        histogram={lanes: requests_there} if requests_there else {},
+        precision=BOUNDS,
+        worst=None,
+        typical=None,
+    )
+    best = replace(
+        found,
+        sectors=requests_there,
+        lines=requests_there,
+        asked=requests_there * each,
+        needed=requests_there,
+        histogram={1: requests_there} if requests_there else {},
+        worst=None,
+        typical=None,
+    )
+    return replace(worst, best=best)
+
+
+class _Counter:
+    """Counts the requests of one access."""
+
+    def __init__(self, requests: Requests, budget: int) -> None:
+        self._requests = requests
+        map = requests.map
+        origins = [e for v in map.runtime for e in v.arguments]
+        self._free = requests.free
+        self._values: list[Values] = [
+            representatives(
+                x, interval, requests.address, requests.modulus, map.constraints, origins, map.box
+            )
+            for x, interval in self._free
+        ]
+        self._sizes = [len(v.values) for v in self._values]
+        self._total = prod(self._sizes)
+        self._scale = 1.0
+        self._budget = max(budget // requests.warp, 1)
+        self._histogram: dict[int, int] = {}
+        self._sums = dict.fromkeys(FIGURES, 0)
+        self._worst: tuple[int, dict[Var, int]] | None = None
+        self._at: dict[int, dict[Var, int]] = {}
+
+    def count(self, given: Mapping[Var, int]) -> Traffic:
+        """Count with values for what is read at run time."""
+        for at, weights in self._chunks():
+            addresses, active = self._addresses(at, given)
+            self._add(at, weights, addresses, active, addresses * 0)
+        return self._found(given)
+
+    def count_groups(
+        self, given: Mapping[Var, int], read: tuple[Runtime, ...]
+    ) -> tuple[Traffic, Traffic]:
+        """Count where lanes that read the same value at run time go together.
+
+        The first figure takes the group that touches most and lets the others touch the same
+        sectors; the second lets no two groups share one.
+        """
+        low = _Counter(self._requests, self._budget * self._requests.warp)
+        for at, weights in self._chunks():
+            addresses, active = self._addresses(at, given)
+            groups = self._groups(at, read, addresses.shape)
+            self._add(at, weights, addresses, active, groups)
+            largest = _largest_group(addresses, active, groups, self._requests)
+            low._add(at, weights, addresses, active & largest, groups)
+        return low._found(given), self._found(given)
+
+    # ------------------------------------------------------------------------------- the work
+
+    def _chunks(self) -> Iterator[tuple[dict[Var, NDArray[np.int64]], NDArray[np.int64]]]:
+        """Requests that differ, and how many others each stands for."""
+        import numpy as np
+
+        if not self._total:
+            return
+        if self._total > self._budget:
+            yield from self._sample()
+            return
+        for start in range(0, self._total, CHUNK):
+            flat = np.arange(start, min(start + CHUNK, self._total))
+            yield self._at_places(self._unraveled(flat))
+
+    def _unraveled(self, flat: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        index = []
+        for size in reversed(self._sizes):
+            index.append(flat % size)
+            flat = flat // size
+        return index[::-1]
+
+    def _at_places(
+        self, places: list[NDArray[np.int64]]
+    ) -> tuple[dict[Var, NDArray[np.int64]], NDArray[np.int64]]:
+        import numpy as np
+
+        at: dict[Var, NDArray[np.int64]] = {}
+        weights = np.ones(len(places[0]), dtype=np.int64)
+        for (x, _), values, place in zip(self._free, self._values, places, strict=True):
+            at[x] = values.values[place][:, None]
+            weights = weights * values.weights[place]
+        return at, weights
+
+    def _sample(self) -> Iterator[tuple[dict[Var, NDArray[np.int64]], NDArray[np.int64]]]:
+        """Requests drawn with a fixed seed, each as likely as it is frequent."""
+        import numpy as np
+
+        draw = np.random.default_rng(0)
+        count = self._budget
+        all_requests = 1
+        for values in self._values:
+            all_requests *= int(values.weights.sum())
+        self._scale = all_requests / count
+        for start in range(0, count, CHUNK):
+            size = min(CHUNK, count - start)
+            places = [
+                np.searchsorted(
+                    np.cumsum(v.weights), draw.integers(0, int(v.weights.sum()), size), "right"
+                )
+                for v in self._values
+            ]
+            at, _ = self._at_places(places)
+            yield at, np.ones(size, dtype=np.int64)
+
+    def _addresses(
+        self, at: Mapping[Var, NDArray[np.int64]], given: Mapping[Var, int]
+    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """The address of each lane, and whether it is active: requests × lanes."""
+        import numpy as np
+
+        map = self._requests.map
+        count = len(next(iter(at.values())))
+        shape = count, self._requests.warp
+        every: dict[Var, NDArray[np.int64]] = dict(at)
+        every[LANE] = np.arange(self._requests.warp, dtype=np.int64)[None, :]
+        for k, v in enumerate(map.runtime):
+            every[Runtime(k)] = np.int64(given.get(Runtime(k), v.interval.lo)).reshape(1, 1)
+        addresses = np.broadcast_to(evaluate_array(self._requests.address, every), shape)
+        active = np.ones(shape, dtype=np.bool_)
+        for e, interval in map.constraints:
+            value = evaluate_array(e, every)
+            active &= (value >= interval.lo) & (value <= interval.hi)
+        lane = map.dims[0].interval
+        if (lane.lo, lane.hi) != (0, self._requests.warp - 1):
+            active &= (every[LANE] >= lane.lo) & (every[LANE] <= lane.hi)
+        return addresses, active
+
+    def _groups(
+        self, at: Mapping[Var, NDArray[np.int64]], read: tuple[Runtime, ...], shape: tuple[int, ...]
+    ) -> NDArray[np.int64]:
+        """Which lanes read the same element at run time: the same numbers."""
+        import numpy as np
+
+        every: dict[Var, NDArray[np.int64]] = dict(at)
+        every[LANE] = np.arange(self._requests.warp, dtype=np.int64)[None, :]
+        number = np.zeros(shape, dtype=np.int64)
+        for runtime in read:
+            variable = self._requests.map.runtime[runtime.index]
+            for k, other in enumerate(self._requests.map.runtime):
+                every.setdefault(Runtime(k), np.int64(other.interval.lo).reshape(1, 1))
+            for e in variable.arguments:
+                value = np.broadcast_to(evaluate_array(e, every), shape)
+                number = number * (int(value.max(initial=0)) + 1) + value
+        return _ranked(number)
+
+    def _add(
+        self,
+        at: Mapping[Var, NDArray[np.int64]],
+        weights: NDArray[np.int64],
+        addresses: NDArray[np.int64],
+        active: NDArray[np.bool_],
+        groups: NDArray[np.int64],
+    ) -> None:
+        import numpy as np
+
+        bits, unit = self._requests.bits, max(self._requests.unit_bits // 8, 1)
+        sorted_bits = np.where(active, addresses * bits, _NOWHERE)
+        sector_bits = SECTOR * 8
+        span = (1 << 62) // max(int(groups.max(initial=0)) + 1, 1)
+        far = span // sector_bits * sector_bits
+
+        def distinct(divisor: int) -> NDArray[np.int64]:
+            keys = np.where(active, sorted_bits // divisor + groups * (far // divisor), _NOWHERE)
+            keys.sort(axis=1)
+            new = keys[:, 1:] != keys[:, :-1]
+            first = keys[:, :1] != _NOWHERE
+            counted: NDArray[np.int64] = (new & (keys[:, 1:] != _NOWHERE)).sum(axis=1)
+            counted += first[:, 0]
+            return counted
+
+        sectors, lines = distinct(sector_bits), distinct(LINE * 8)
+        asked = distinct(max(self._requests.unit_bits, 8)) * unit
+        lanes = active.sum(axis=1)
+        is_request = lanes > 0
+        figures = (is_request, sectors, lines, asked, -(-asked // SECTOR), lanes)
+        for name, values in zip(FIGURES, figures, strict=True):
+            self._sums[name] += int((values * weights).sum())
+        for count in np.unique(sectors[is_request]).tolist():
+            here = (sectors == count) & is_request
+            self._histogram[count] = self._histogram.get(count, 0) + int(weights[here].sum())
+            if count not in self._at:
+                row = int(np.argmax(here))
+                self._at[count] = {x: int(values[row, 0]) for x, values in at.items()}
+
+    def _found(self, given: Mapping[Var, int]) -> Traffic:
+        def scaled(value: int) -> int:
+            return round(value * self._scale) if self._scale != 1.0 else value
+
+        sums = {name: scaled(value) for name, value in self._sums.items()}
+        histogram = {count: scaled(n) for count, n in sorted(self._histogram.items())}
+        worst = typical = None
+        if histogram:
+            most = max(histogram)
+            usual = max(histogram, key=lambda count: (histogram[count], -count))
+            worst = self._request(self._at[most], most, given)
+            typical = self._request(self._at[usual], usual, given)
+        return Traffic(
+            sums["requests"],
+            sums["sectors"],
+            sums["lines"],
+            sums["asked"],
+            sums["needed"],
+            histogram,
+            sums["lanes"],
+            EXACT if self._scale == 1.0 else SAMPLED,
+            worst,
+            typical,
+            vector=self._requests.vector,
+            seen=min(self._total, self._budget) * self._requests.warp,
+        )
+
+    def _request(self, at: Mapping[Var, int], sectors: int, given: Mapping[Var, int]) -> Request:
+        import numpy as np
+
+        arrays = {x: np.array([[value]], dtype=np.int64) for x, value in at.items()}
+        addresses, active = self._addresses(arrays, given)
+        bits = self._requests.bits
+        names = self._requests.map.names
+        placed = {names[x]: value for x, value in at.items() if _is_worth_saying(self, x)}
+        first = [
+            int(a) * bits // 8 if on else None
+            for a, on in zip(addresses[0].tolist(), active[0].tolist(), strict=True)
+        ]
+        return Request(placed, tuple(first), max(self._requests.unit_bits // 8, 1), sectors)
+
+
+def _is_worth_saying(counter: _Counter, x: Var) -> bool:
+    interval: Interval = dict(counter._free)[x]
+    return interval.hi > interval.lo
+
+
+def _ranked(number: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The numbers of each row as small ones: how many of the row are smaller."""
+    import numpy as np
+
+    ordered = np.sort(number, axis=1)
+    ranks: NDArray[np.int64] = (number[:, :, None] > ordered[:, None, :]).sum(axis=2)
+    return ranks
+
+
+def _largest_group(
+    addresses: NDArray[np.int64],
+    active: NDArray[np.bool_],
+    groups: NDArray[np.int64],
+    requests: Requests,
+) -> NDArray[np.bool_]:
+    """For each request the lanes of the group that touches most sectors."""
+    import numpy as np
+
+    most = np.full(len(addresses), -1, dtype=np.int64)
+    chosen = np.zeros_like(active)
+    for group in range(int(groups.max(initial=0)) + 1):
+        mine = active & (groups == group)
+        if not mine.any():
+            continue
+        keys = np.where(mine, addresses * requests.bits // (SECTOR * 8), _NOWHERE)
+        keys.sort(axis=1)
+        count = (keys[:, 0] != _NOWHERE).astype(np.int64)
+        count += ((keys[:, 1:] != keys[:, :-1]) & (keys[:, 1:] != _NOWHERE)).sum(axis=1)
+        better = count > most
+        most = np.where(better, count, most)
+        chosen = np.where(better[:, None], mine, chosen)
+    return chosen

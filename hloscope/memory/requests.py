@@ -1,0 +1,227 @@
+"""Requests of warps: an access map with lanes, warps, blocks and loops told apart.
+
+A request is one instruction of one warp: it has a block, a warp of it, and a value of each loop of
+the thread but the one along which a lane loads a vector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import gcd, prod
+from typing import Final
+
+from hloscope.affine import (
+    Dim,
+    Expr,
+    Interval,
+    Range,
+    Runtime,
+    Sum,
+    Var,
+    floordiv,
+    from_terms,
+    known_divisor,
+    mod,
+    variables,
+)
+from hloscope.indexing import (
+    Constraint,
+    IndexingMap,
+    Variable,
+    substituted,
+    substituted_constraints,
+)
+from hloscope.lazy import dataclass
+from hloscope.memory.devices import LINE, VECTORS
+from hloscope.memory.kernel import Launch
+
+LANE: Final = Dim(0)
+WARP: Final = Dim(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """An access map from (lane, warp, block x, y, z) and loops to addresses.
+
+    Attributes:
+        map: The map; its result is the address in elements of the first element of a vector.
+        bits: Of an element.
+        vector: Elements that a lane touches in one request.
+        warp: Lanes of a warp.
+        original: The map from threads that it was made of.
+    """
+
+    map: IndexingMap
+    bits: int
+    vector: int
+    warp: int
+    original: IndexingMap
+
+    @property
+    def address(self) -> Expr:
+        """The address, in elements."""
+        return self.map.results[0]
+
+    @property
+    def modulus(self) -> int:
+        """Elements after which lines repeat."""
+        line = LINE * 8
+        return line // gcd(line, self.bits)
+
+    @property
+    def unit_bits(self) -> int:
+        """Bits that a lane touches in one request."""
+        return self.bits * self.vector
+
+    @property
+    def free(self) -> list[tuple[Var, Interval]]:
+        """The variables whose values make requests."""
+        found: list[tuple[Var, Interval]] = [
+            (Dim(k), v.interval) for k, v in enumerate(self.map.dims) if k
+        ]
+        found += [(Range(k), v.interval) for k, v in enumerate(self.map.ranges)]
+        return found
+
+    @property
+    def lanes_at_most(self) -> int:
+        """Lanes of all requests, active or not."""
+        return self.warp * prod([i.hi - i.lo + 1 for _, i in self.free])
+
+
+def requests_of(
+    map: IndexingMap, bits: int, launch: Launch, warp: int, widest: int = VECTORS[-1]
+) -> Requests:
+    """The requests of an access.
+
+    Args:
+        map: From threads (x, y, z), blocks (x, y, z) and loops to an address in elements.
+        bits: Of an element.
+        launch: Launch dimensions.
+        warp: Lanes of a warp.
+        widest: Bytes that a lane loads at once, at most.
+    """
+    by_lane = _by_lane(map, launch, warp)
+    vector, with_vector = _with_vector(by_lane, bits, widest)
+    return Requests(with_vector, bits, vector, warp, map)
+
+
+def _by_lane(map: IndexingMap, launch: Launch, warp: int) -> IndexingMap:
+    """The map with lane and warp instead of the thread."""
+    if map.is_known_empty:
+        empty = [Variable(Interval(0, -1))] * 5
+        return IndexingMap(empty, map.ranges, map.runtime, map.results)
+    x, y, _ = launch.threads
+    thread = WARP * warp + LANE
+    if y == 1 and launch.threads[2] == 1:
+        places: list[Expr] = [thread, Dim(0) * 0, Dim(0) * 0]
+    else:
+        places = [mod(thread, x), mod(floordiv(thread, x), y), floordiv(thread, x * y)]
+    new: dict[Var, Expr] = {Dim(k): e for k, e in enumerate(places)}
+    new |= {Dim(3 + k): Dim(2 + k) for k in range(3)}
+    warps = -(-launch.block_size // warp)
+    inside = [(thread, Interval(0, launch.block_size - 1))]
+    inside += [
+        (place, variable.interval)
+        for place, variable in zip(places, map.dims[:3], strict=True)
+        if variables(place)
+    ]
+    found = IndexingMap(
+        [
+            Variable(Interval(0, warp - 1), "lane"),
+            Variable(Interval(0, warps - 1), "warp"),
+            *map.dims[3:],
+        ],
+        map.ranges,
+        [v.at(substituted(v.arguments, new)) for v in map.runtime],
+        substituted(map.results, new),
+        [*substituted_constraints(map.constraints, new), *inside],
+    )
+    return found.simplify(replace_points=False)
+
+
+def _with_vector(map: IndexingMap, bits: int, widest: int) -> tuple[int, IndexingMap]:
+    """How many elements a lane touches at once, and the map to the first of them."""
+    if map.is_known_empty or map.is_undefined:
+        return 1, map
+    for k in range(len(map.ranges) - 1, -1, -1):
+        loop = map.ranges[k].interval
+        size = loop.hi - loop.lo + 1
+        if loop.lo != 0 or size < 2:
+            continue
+        base = _base(map.results[0], Range(k))
+        if base is None or _is_read_elsewhere(map, Range(k)):
+            continue
+        vector = _width(map, k, base, size, bits, widest)
+        if vector > 1:
+            return vector, _stepped(map, k, vector)
+    return 1, map
+
+
+def _base(address: Expr, x: Var) -> Expr | None:
+    """`address - x`, if it does not depend on `x`."""
+    if address is x:
+        return x * 0
+    if not isinstance(address, Sum) or dict(address.terms).get(x) != 1:
+        return None
+    base = address - x
+    return None if x in variables(base) else base
+
+
+def _is_read_elsewhere(map: IndexingMap, x: Var) -> bool:
+    return any(x in variables(*v.arguments) for v in map.runtime)
+
+
+def _width(map: IndexingMap, number: int, base: Expr, size: int, bits: int, widest: int) -> int:
+    """The most elements that lie in one aligned vector, wholly inside or outside the domain."""
+    x = Range(number)
+    vector = 1
+    while (
+        size % (vector * 2) == 0
+        and vector * 2 * bits <= widest * 8
+        and known_divisor(base) % (vector * 2) == 0
+        and all(_cuts_between(c, x, vector * 2) for c in map.constraints)
+    ):
+        vector *= 2
+    return vector if vector * bits >= 8 * VECTORS[0] else 1
+
+
+def _cuts_between(constraint: Constraint, x: Var, vector: int) -> bool:
+    """Does a constraint hold for all elements of each aligned vector, or for none?"""
+    e, interval = constraint
+    if x not in variables(e):
+        return True
+    base = _base(e, x)
+    if base is None or known_divisor(base) % vector:
+        return False
+    return interval.lo % vector == 0 and (interval.hi + 1) % vector == 0
+
+
+def _stepped(map: IndexingMap, number: int, vector: int) -> IndexingMap:
+    """The map whose loop goes in steps of a vector."""
+    size = map.ranges[number].interval.hi + 1
+    ranges = list(map.ranges)
+    ranges[number] = Variable(Interval(0, size // vector - 1), ranges[number].name)
+    new: dict[Var, Expr] = {Range(number): Range(number) * vector}
+    return IndexingMap(
+        map.dims,
+        ranges,
+        map.runtime,
+        substituted(map.results, new),
+        substituted_constraints(map.constraints, new),
+    )
+
+
+def runtime_terms(address: Expr) -> dict[Runtime, int] | None:
+    """Coefficients of what is read at run time, `None` if it is divided or multiplied."""
+    terms: Iterable[tuple[Expr, int]]
+    terms = address.terms if isinstance(address, Sum) else [(address, 1)]
+    found: dict[Runtime, int] = {}
+    rest = []
+    for term, factor in terms:
+        if isinstance(term, Runtime):
+            found[term] = factor
+        else:
+            rest.append((term, factor))
+    if any(isinstance(v, Runtime) for v in variables(from_terms(rest, 0))):
+        return None
+    return found

@@ -1,0 +1,116 @@
+"""The term of an address that keeps neighbouring lanes apart, found by what it does.
+
+Terms of the address are evaluated over the lanes of one request; the one whose steps between
+neighbouring lanes are farther than a lane's own bytes, and largest, is named.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from hloscope.affine import Dim, Expr, Sum, Var, evaluate, to_text, variables
+from hloscope.lazy import dataclass
+from hloscope.memory.devices import SECTOR
+from hloscope.memory.requests import Requests
+from hloscope.memory.traffic import Request
+
+
+@dataclass(frozen=True, slots=True)
+class Spoiler:
+    """What spoils a request.
+
+    Attributes:
+        term: The term of the address, in the variables of the thread map.
+        every: How many lanes lie between its steps.
+        step: Bytes from one lane to the next where it steps.
+    """
+
+    term: str
+    every: int
+    step: int
+
+    def __str__(self) -> str:
+        apart = f"{size_text(abs(self.step))} apart"
+        if self.every == 1:
+            return f"`{self.term}`: neighbouring lanes are {apart}"
+        return f"`{self.term}`: every {self.every} lanes the address jumps {size_text(self.step)}"
+
+
+def spoiler_of(requests: Requests, request: Request) -> Spoiler | None:
+    """What makes a request take more sectors than its bytes need; `None` if nothing does.
+
+    >>> from hloscope.indexing import IndexingMap
+    >>> from hloscope.memory.kernel import Launch
+    >>> from hloscope.memory.requests import requests_of
+    >>> from hloscope.memory.counting import traffic_of
+    >>> launch = Launch.of(128, 32)
+    >>> map = launch.map((), [Dim(0) * 4096 + Dim(3)])
+    >>> requests = requests_of(map, 32, launch, 32)
+    >>> print(spoiler_of(requests, traffic_of(requests).worst))
+    `th_x * 4096`: neighbouring lanes are 16 KiB apart
+    """
+    needed = -(-len({a for a in request.addresses if a is not None}) * request.unit // SECTOR)
+    if request.sectors <= needed + 1:
+        return None
+    original = requests.original
+    thread = _threads_of(requests, request)
+    if thread is None:
+        return None
+    names = original.names
+    best: tuple[int, Spoiler] | None = None
+    for term, factor in _terms(original.results[0]):
+        if not {Dim(0), Dim(1), Dim(2)} & variables(term):
+            continue
+        values = [
+            evaluate(term, at) * factor * requests.bits // 8 for at in thread if at is not None
+        ]
+        steps = [b - a for a, b in pairwise(values)]
+        far = [(k, step) for k, step in enumerate(steps) if abs(step) > request.unit]
+        if not far:
+            continue
+        weight = sum(min(abs(step), 1 << 20) for _, step in far)
+        text = to_text(term * factor, names)
+        every = (len(values) // (len(far) + 1)) if len(far) < len(steps) else 1
+        found = Spoiler(text, max(every, 1), far[0][1])
+        if best is None or weight > best[0]:
+            best = weight, found
+    return best[1] if best else None
+
+
+def _terms(address: Expr) -> list[tuple[Expr, int]]:
+    return [*address.terms] if isinstance(address, Sum) else [(address, 1)]
+
+
+def _threads_of(requests: Requests, request: Request) -> list[dict[Var, int] | None] | None:
+    """Values of the variables of the original map for each lane of a request."""
+    original = requests.original
+    x, y = (_extent(original.dims[k].interval.hi) for k in (0, 1))
+    base: dict[Var, int] = {v: interval.lo for v, interval in original.box.items()}
+    for k, name in enumerate(("bl_x", "bl_y", "bl_z"), 3):
+        base[Dim(k)] = request.at.get(name, base.get(Dim(k), 0))
+    warp = request.at.get("warp", 0)
+    found: list[dict[Var, int] | None] = []
+    for lane, address in enumerate(request.addresses):
+        thread = warp * requests.warp + lane
+        at = {**base, Dim(0): thread}
+        if y > 1:
+            at |= {Dim(0): thread % x, Dim(1): thread // x % y, Dim(2): thread // (x * y)}
+        found.append(None if address is None else at)
+    return found
+
+
+def _extent(hi: int) -> int:
+    return hi + 1
+
+
+def size_text(count: float) -> str:
+    """Bytes in the largest binary unit that gives at least 1.
+
+    >>> size_text(96), size_text(16384), size_text(3 << 29)
+    ('96 bytes', '16 KiB', '1.5 GiB')
+    """
+    sign, count = ("-", -count) if count < 0 else ("", count)
+    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if count >= size:
+            return f"{sign}{count / size:.4g} {unit}"
+    return f"{sign}{count:.4g} byte{'' if count == 1 else 's'}"

@@ -1,0 +1,247 @@
+"""Which part of an array is touched at all: different elements, bytes and sectors.
+
+The variables of a map fall into groups that have nothing to do with each other; each group reaches
+a set of addresses of its own, and the array's addresses are the sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import prod
+from typing import TYPE_CHECKING, Final
+
+from hloscope.affine import Const, Dim, Expr, Range, Var, evaluate_array, variables
+from hloscope.indexing import IndexingMap, major_to_minor
+from hloscope.ir import TensorType
+from hloscope.lazy import dataclass
+from hloscope.memory.devices import SECTOR
+from hloscope.memory.storage import element_count, storage_bits
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+MOST_POINTS: Final = 1 << 20
+"""Values of a group of variables, and sums of groups, that are written out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """What of an array is touched.
+
+    Attributes:
+        elements: Different elements.
+        bytes: Their bytes.
+        sectors: Different sectors they lie in.
+        reads: How often an element is touched, all together.
+        is_exact: Else the figures are the most that it can be.
+    """
+
+    elements: int = 0
+    bytes: int = 0
+    sectors: int = 0
+    reads: int = 0
+    is_exact: bool = True
+
+    @property
+    def reuse(self) -> float:
+        """How often an element is touched."""
+        return self.reads / self.elements if self.elements else 0.0
+
+
+def whole(type: TensorType, reads: int, *, is_exact: bool = True) -> Touched:
+    """Every element of an array."""
+    count = element_count(type)
+    size = -(-count * storage_bits(type) // 8)
+    return Touched(count, size, -(-size // SECTOR), reads, is_exact)
+
+
+def touched_by(maps: Sequence[IndexingMap], type: TensorType) -> Touched:
+    """What several accesses touch together.
+
+    Args:
+        maps: To logical indices of the array.
+        type: Of the array.
+
+    >>> from hloscope.hlo_parser.types import parse_type
+    >>> column = IndexingMap.parse("(d0) -> (d0, 3), domain: d0 in [0, 7]")
+    >>> touched_by([column], parse_type("f32[8,1000]"))
+    Touched(elements=8, bytes=32, sectors=8, reads=8, is_exact=True)
+    """
+    if not maps or element_count(type) == 0:
+        return Touched()
+    parts = [_part(map, type) for map in dict.fromkeys(maps) if not map.is_known_empty]
+    reads = sum([part.reads for part in parts])
+    all_of_it = element_count(type)
+    known = [part for part in parts if part.is_exact]
+    if any(part.elements == all_of_it for part in known):
+        return whole(type, reads)
+    if len(parts) == 1 and known:
+        return _measured(parts[0], type)
+    if len(known) == len(parts) and all(part.addresses is not None for part in parts):
+        return _measured(_Part(_union(parts), None, reads, True), type)
+    most = sum([part.elements for part in parts])
+    sectors = sum([_measured(part, type).sectors for part in parts])
+    limit = whole(type, reads)
+    bits = storage_bits(type)
+    return Touched(
+        min(most, limit.elements),
+        min(-(-most * bits // 8), limit.bytes),
+        min(sectors, limit.sectors),
+        reads,
+        is_exact=False,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """What one map touches: its addresses, or a set and how far copies of it lie apart."""
+
+    addresses: NDArray[np.int64] | None
+    copies: tuple[NDArray[np.int64], ...] | None
+    reads: int
+    is_exact: bool
+    count: int = 0
+
+    @property
+    def elements(self) -> int:
+        if not self.is_exact:
+            return self.count
+        found = 1 if self.addresses is None else len(self.addresses)
+        return found * prod([len(copy) for copy in self.copies or ()])
+
+
+def _union(parts: Iterable[_Part]) -> NDArray[np.int64]:
+    import numpy as np
+
+    pieces = [part.addresses for part in parts if part.addresses is not None]
+    return np.unique(np.concatenate(pieces))
+
+
+def _measured(part: _Part, type: TensorType) -> Touched:
+    """Elements, bytes and sectors of a part."""
+    import numpy as np
+
+    bits, sector = storage_bits(type), SECTOR * 8
+    limit = whole(type, part.reads)
+    if not part.is_exact or part.addresses is None:
+        count = min(part.elements, limit.elements)
+        size = -(-count * bits // 8)
+        return Touched(count, size, min(count, limit.sectors), part.reads, is_exact=False)
+    inner = part.addresses
+    sectors = len(np.unique(inner * bits // sector))
+    is_exact = True
+    span = int(inner.max() - inner.min()) + 1 if len(inner) else 1
+    for copy in part.copies or ():
+        gaps = np.diff(np.sort(copy)) * bits
+        apart = len(copy) < 2 or int(gaps.min()) >= span * bits + sector
+        is_exact &= bool(((copy * bits) % sector == 0).all()) and apart
+        sectors *= len(copy)
+        span += int(copy.max() - copy.min())
+    size = -(-part.elements * bits // 8)
+    found = min(sectors, limit.sectors)
+    return Touched(part.elements, size, found, part.reads, is_exact)
+
+
+def _part(map: IndexingMap, type: TensorType) -> _Part:
+    """What one map touches."""
+    import numpy as np
+
+    points = _points(map)
+    if map.runtime or map.is_undefined or (type.layout is not None and type.layout.tiles):
+        if map.is_undefined:
+            return _Part(None, None, element_count(type), False, element_count(type))
+        # Whatever is read, no more elements than there are points.
+        most = min(_points_of_results(map), element_count(type))
+        return _Part(None, None, points, False, most)
+    strides = _strides(type)
+    sets: list[NDArray[np.int64]] = []
+    reads = 1
+    for group in _groups(map):
+        exprs = [k for k, e in enumerate(map.results) if variables(e) & group]
+        found = _addresses(map, group, [(map.results[k], strides[k]) for k in exprs])
+        if found is None:
+            return _Part(None, None, points, False, min(points, element_count(type)))
+        addresses, count = found
+        reads *= count
+        if not count:
+            return _Part(np.zeros(0, np.int64), None, 0, True)
+        if exprs:
+            sets.append(addresses)
+    start = sum(
+        [e.value * s for e, s in zip(map.results, strides, strict=True) if isinstance(e, Const)]
+    )
+    return _summed(sets, start, reads)
+
+
+def _summed(sets: list[NDArray[np.int64]], start: int, reads: int) -> _Part:
+    """All sums of one address of each set."""
+    import numpy as np
+
+    sets.sort(key=lambda some: int(some[-1] - some[0]))
+    found = np.array([start], dtype=np.int64)
+    for k, some in enumerate(sets):
+        if len(found) * len(some) > MOST_POINTS:
+            return _Part(found, tuple(sets[k:]), reads, True)
+        found = np.unique((found[:, None] + some[None, :]).ravel())
+    return _Part(found, None, reads, True)
+
+
+def _strides(type: TensorType) -> list[int]:
+    strides = [0] * type.rank
+    step = 1
+    for k in reversed(major_to_minor(type)):
+        strides[k] = step
+        step *= type.shape[k]
+    return strides
+
+
+def _groups(map: IndexingMap) -> list[frozenset[Var]]:
+    """Variables that occur together in a result or a constraint, and all others one by one."""
+    every: list[set[Var]] = [{v} for v in map.box]
+    for e in (*map.results, *[e for e, _ in map.constraints]):
+        used = variables(e)
+        joined: set[Var] = set().union(*[group for group in every if group & used])
+        if joined:
+            every = [*[group for group in every if not group & used], joined]
+    return [frozenset(group) for group in every]
+
+
+def _addresses(
+    map: IndexingMap, group: frozenset[Var], terms: Sequence[tuple[Expr, int]]
+) -> tuple[NDArray[np.int64], int] | None:
+    """The sums that a group of variables reaches, and from how many points; `None`: too many."""
+    import numpy as np
+
+    box = [(v, map.box[v]) for v in sorted(group, key=str)]
+    sizes = [interval.hi - interval.lo + 1 for _, interval in box]
+    total = prod(sizes)
+    constraints = [(e, i) for e, i in map.constraints if variables(e) & group]
+    if not terms and not constraints:
+        return np.zeros(1, np.int64), total
+    if total > MOST_POINTS:
+        return None
+    axes = np.indices(sizes, dtype=np.int64, sparse=True) if sizes else ()
+    at: dict[Var, NDArray[np.int64]] = {
+        v: axis + interval.lo for (v, interval), axis in zip(box, axes, strict=True)
+    }
+    value = np.zeros(sizes, dtype=np.int64)
+    for e, stride in terms:
+        value = value + evaluate_array(e, at) * stride
+    active = np.ones(sizes, dtype=np.bool_)
+    for e, interval in constraints:
+        found = evaluate_array(e, at)
+        active &= (found >= interval.lo) & (found <= interval.hi)
+    chosen = np.broadcast_to(value, sizes)[active]
+    return np.unique(chosen), int(active.sum())
+
+
+def _points(map: IndexingMap) -> int:
+    return prod([max(v.interval.hi - v.interval.lo + 1, 0) for v in (*map.dims, *map.ranges)])
+
+
+def _points_of_results(map: IndexingMap) -> int:
+    """Values of the variables that results depend on, also through what is read at run time."""
+    used = variables(*map.results, *[e for v in map.runtime for e in v.arguments])
+    boxes = [map.box[v] for v in used if isinstance(v, Dim | Range)]
+    return prod([interval.hi - interval.lo + 1 for interval in boxes])

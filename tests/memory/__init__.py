@@ -1,0 +1,1 @@
+"""Thread maps, coalescing, banks and footprints."""

@@ -1,0 +1,129 @@
+"""Sectors, lines and bytes of requests against enumeration of every lane."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from hloscope.affine import Dim, Expr, Interval, Range, floordiv, mod
+from hloscope.indexing import IndexingMap
+from hloscope.memory import Launch
+from hloscope.memory.counting import traffic_of
+from hloscope.memory.requests import Requests, requests_of
+from hloscope.memory.traffic import EXACT, SAMPLED
+from tests.memory.enumeration import enumerated
+
+BITS = (4, 8, 16, 32, 64, 128)
+
+
+def random_access(draw: random.Random) -> tuple[IndexingMap, Launch, int]:
+    """A map from threads to addresses such as fusions have, and odder ones."""
+    launch = draw.choice(
+        [
+            Launch.of(draw.choice([1, 7, 32, 64, 100]), draw.randint(1, 9)),
+            Launch((draw.choice([4, 8, 33]), draw.choice([2, 3]), 1), (draw.randint(1, 4), 2, 1)),
+        ]
+    )
+    loops = [draw.choice([2, 3, 4, 8]) for _ in range(draw.randint(0, 2))]
+    unroll = loops[-1] if loops and draw.random() < 0.7 else 1
+    linear: Expr = (Dim(3) * launch.block_size + Dim(0)) * unroll
+    if loops:
+        linear = linear + Range(len(loops) - 1)
+    variables: list[Expr] = [Dim(0), Dim(1), Dim(3), Dim(4), linear, *map(Range, range(len(loops)))]
+
+    def term() -> Expr:
+        e = draw.choice(variables)
+        kind = draw.randint(0, 3)
+        size = draw.choice([2, 3, 4, 5, 8, 12, 32])
+        if kind == 1:
+            e = floordiv(e, size)
+        elif kind == 2:
+            e = mod(e, size)
+        elif kind == 3:
+            e = mod(floordiv(e, size), draw.choice([2, 3, 7]))
+        return e * draw.choice([1, 1, 2, 3, 4, 16, 33, 100])
+
+    address = term()
+    for _ in range(draw.randint(0, 3)):
+        address = address + term()
+    if draw.random() < 0.5:
+        address = linear + draw.choice([0, 0, 1, 4])
+    inside = []
+    if draw.random() < 0.5:
+        e = draw.choice([linear, address, mod(linear, 7), Dim(0)])
+        inside.append((e, draw.randint(1, 40)))
+    map_ = launch.map(loops, [address])
+    for e, hi in inside:
+        map_ = map_.add_constraint(e, Interval(draw.choice([0, 0, 1, 3]), hi))
+    return map_, launch, draw.choice(BITS)
+
+
+def loop_of(requests: Requests) -> int | None:
+    """The range variable whose loop was replaced by vectors."""
+    if requests.vector == 1:
+        return None
+    before, after = requests.original.ranges, requests.map.ranges
+    [loop] = [
+        k
+        for k, (a, b) in enumerate(zip(before, after, strict=True))
+        if b.interval.hi + 1 != a.interval.hi + 1
+    ]
+    return loop
+
+
+def test_counts_equal_enumeration_of_every_lane(full: bool) -> None:
+    draw = random.Random(5)
+    vectors = shortened = 0
+    for _ in range(1000 if full else 120):
+        access, launch, bits = random_access(draw)
+        warp = draw.choice([32, 32, 64])
+        requests = requests_of(access, bits, launch, warp)
+        found = traffic_of(requests)
+        if access.is_known_empty:
+            assert not found.requests
+            continue
+        true = enumerated(access, bits, launch, warp, requests.vector, loop_of(requests))
+        told = found.requests, found.sectors, found.lines, found.asked, dict(found.histogram)
+        assert told == tuple(true), f"{access}, {bits} bits, {launch}, {warp} lanes"
+        assert found.precision == EXACT
+        vectors += requests.vector > 1
+        shortened += found.seen < requests.lanes_at_most
+    assert vectors > 5
+    assert shortened > 20
+
+
+@pytest.mark.parametrize(
+    ("blocks", "step", "most"), [(1 << 30, 1, 4), (1 << 30, 100, 32), (1 << 26, 3, 12)]
+)
+def test_huge_grids_are_counted_without_looking_at_all_of_them(
+    blocks: int, step: int, most: int
+) -> None:
+    launch = Launch.of(128, blocks)
+    linear = Dim(3) * 128 + Dim(0)
+    access = launch.map((), [linear * step], [(linear, blocks * 128 - 5)])
+    found = traffic_of(requests_of(access, 32, launch, 32))
+    assert found.precision == EXACT
+    assert found.requests == blocks * 4
+    assert found.most in (most, most + 1)
+    assert found.seen < 1 << 16
+    assert found.lanes == blocks * 128 - 5
+
+
+def test_what_does_not_repeat_is_sampled_and_said_so() -> None:
+    launch = Launch.of(256, 1 << 16)
+    linear = Dim(3) * 256 + Dim(0)
+    access = launch.map((64,), [mod(linear, 1000003) * 1009 + mod(linear + Range(0), 999983)])
+    found = traffic_of(requests_of(access, 32, launch, 32), budget=1 << 15)
+    assert found.precision == SAMPLED
+    assert found.requests == (1 << 16) * 8 * 64
+    assert found.mean > 20
+
+
+def test_a_vector_is_one_request_only_where_it_is_aligned() -> None:
+    launch = Launch.of(32, 1)
+    for start, vector in ((0, 4), (2, 2), (1, 1), (8, 4)):
+        access = launch.map((4,), [Dim(0) * 4 + Range(0) + start])
+        assert requests_of(access, 32, launch, 32).vector == vector
+    eight = launch.map((4,), [Dim(0) * 4 + Range(0)])
+    assert requests_of(eight, 64, launch, 32).vector == 2  # 16 bytes at most
