@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
+from math import prod
 from typing import Any, Final
 
 from hloscope.errors import ParseError, UnsupportedError
@@ -24,6 +26,10 @@ MAX_BYTES: Final = 1 << 30
 """Bytes of one value that a program makes when it runs."""
 MOST_DIMENSIONS: Final = 64
 """Dimensions of numpy's arrays.  Source: numpy, `NPY_MAXDIMS`."""
+MOST_ARRAY: Final = (1 << 63) - 1
+"""Bytes of numpy's arrays; sizes of 0 count as 1.  Source: numpy, `npy_intp`."""
+WIDEST: Final = 16
+"""Bytes of the widest element, of complex128."""
 MOST_JSON: Final = 200
 """How deep lists and objects of JSON may be nested."""
 _JSON_MARK: Final = pattern(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
@@ -58,6 +64,28 @@ def refuse_many_dimensions(rank: int) -> None:
     if rank > MOST_DIMENSIONS:
         many = f"{rank} dimensions, at most {MOST_DIMENSIONS} are evaluated"
         raise UnsupportedError(f"a value has {many}")
+
+
+def refuse_no_array(sizes: Sequence[int | None], width: int = WIDEST) -> None:
+    """Refuse to make an array that numpy does not have: of too many dimensions, or too large.
+
+    One without elements is too large where the other sizes are.  Sizes that are not known do not
+    count.
+
+    Args:
+        sizes: Of the array.
+        width: Bytes of an element.
+
+    Raises:
+        UnsupportedError: There is no such array.
+
+    >>> refuse_no_array((2**32, 2**32, 0))
+    Traceback (most recent call last):
+    hloscope.errors.UnsupportedError: error: no array has sizes 4294967296, 4294967296, 0
+    """
+    refuse_many_dimensions(len(sizes))
+    if prod(size for size in sizes if size) * width > MOST_ARRAY:
+        raise UnsupportedError(f"no array has sizes {', '.join(map(str, sizes))}")
 
 
 def refuse_long_numbers(source: Source) -> None:

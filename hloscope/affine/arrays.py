@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
-from typing import TYPE_CHECKING, Any, assert_never
+from math import prod
+from typing import TYPE_CHECKING, Any, Final, assert_never
 
 from hloscope.affine.nodes import (
     CeilDiv,
@@ -29,31 +30,75 @@ if TYPE_CHECKING:
 
 
 def evaluate_array(e: Expr, at: Mapping[Var, npt.ArrayLike]) -> npt.NDArray[np.int64]:
-    """The values at many points at once, by numpy's broadcasting, in int64.
+    """The values at many points at once, by numpy's broadcasting.
 
     Every variable of `e` has an integer array in `at`; the result has the shape that all arrays of
-    `at` broadcast to.  Shared subexpressions are computed once.
+    `at` broadcast to.  Shared subexpressions are computed once, in int64 where that holds all of
+    them.  Otherwise they are Python's integers, and so are the results if int64 doesn't hold them:
+    these are an array of objects.
 
     Raises:
         ValueError: A division by zero at some point, or a variable without values.
+        OverflowError: A value in `at` does not fit into int64.
 
     >>> evaluate_array(Dim(0) // 2 + 1, {Dim(0): [0, 1, 2, 3]}).tolist()
     [1, 1, 2, 2]
+    >>> evaluate_array(Dim(0) * 2**40, {Dim(0): [3, 2**40]}).tolist() == [3 * 2**40, 2**80]
+    True
     """
     import numpy as np
 
-    value: dict[Expr, Any] = {}
-    for x in postorder(e):
+    given = {v: np.asarray(values, dtype=np.int64) for v, values in at.items()}
+    nodes = postorder(e)
+    shape = np.broadcast_shapes(*(np.shape(values) for values in given.values()))
+    if _most(nodes, given) < _END:
+        return np.broadcast_to(np.asarray(_computed(nodes, given, np.int64), np.int64), shape)
+    exact: Any = np.asarray(_computed(nodes, given, int), object)
+    fits = all(-_END <= value < _END for value in exact.flat)
+    return np.broadcast_to(exact.astype(np.int64) if fits else exact, shape)
+
+
+def _most(nodes: Sequence[Expr], given: Mapping[Var, npt.NDArray[np.int64]]) -> int:
+    """No value of the nodes, operands before their users, or on the way to them is larger."""
+    most: dict[Expr, int] = {}
+    for x in nodes:
         match x:
             case Const(number):
-                value[x] = np.int64(number)
+                most[x] = abs(number)
             case Dim() | Range() | Runtime():
-                if x not in at:
+                if x not in given:
                     raise ValueError(f"no values are given for {x}")
-                value[x] = np.asarray(at[x], dtype=np.int64)
+                values = given[x]
+                most[x] = max(int(values.max()), -int(values.min())) if values.size else 0
             case Sum(terms, const):
-                parts = [value[t] if c == 1 else value[t] * np.int64(c) for t, c in terms]
-                value[x] = reduce(np.add, parts) + np.int64(const)
+                most[x] = sum(abs(c) * max(1, most[t]) for t, c in terms) + abs(const)
+            case Product(args):
+                most[x] = prod(most[a] for a in args)
+            case Min(args) | Max(args):
+                most[x] = max(most[a] for a in args)
+            case FloorDiv(num, _) | CeilDiv(num, _):
+                most[x] = most[num] + 1
+            case Mod(_, den):
+                most[x] = most[den]
+            case _:
+                assert_never(x)
+    return max(most.values())
+
+
+def _computed(nodes: Sequence[Expr], given: Mapping[Var, Any], number: Callable[[int], Any]) -> Any:
+    """The values of the last node, in the numbers that `number` makes."""
+    import numpy as np
+
+    value: dict[Expr, Any] = {}
+    for x in nodes:
+        match x:
+            case Const(it):
+                value[x] = number(it)
+            case Dim() | Range() | Runtime():
+                value[x] = given[x] if number is np.int64 else given[x].astype(object)
+            case Sum(terms, const):
+                parts = [value[t] if c == 1 else value[t] * number(c) for t, c in terms]
+                value[x] = reduce(np.add, parts) + number(const)
             case Product(args) | Min(args) | Max(args):
                 value[x] = reduce(getattr(np, _REDUCED[type(x)]), [value[a] for a in args])
             case FloorDiv(num, den) | CeilDiv(num, den) | Mod(num, den):
@@ -62,10 +107,11 @@ def evaluate_array(e: Expr, at: Mapping[Var, npt.ArrayLike]) -> npt.NDArray[np.i
                 value[x] = _DIVISION[type(x)](np, value[num], value[den])
             case _:
                 assert_never(x)
-    shape = np.broadcast_shapes(*(np.shape(values) for values in at.values()))
-    return np.broadcast_to(np.asarray(value[e], dtype=np.int64), shape)
+    return value[nodes[-1]]
 
 
+_END: Final = 1 << 63
+"""The first positive integer that int64 does not hold."""
 _REDUCED: dict[type, str] = {Product: "multiply", Min: "minimum", Max: "maximum"}
 _DIVISION: dict[type, Callable[[Any, Any, Any], Any]] = {
     FloorDiv: lambda np, x, y: np.floor_divide(x, y),

@@ -30,11 +30,9 @@ from hloscope.ir import (
     VectorType,
 )
 from hloscope.lazy import dataclass
-from hloscope.limits import MAX_BYTES
+from hloscope.limits import MAX_BYTES, WIDEST
 from hloscope.mlir import ArrayAttr, DenseAttr, parse_attribute, spell, to_array, type_text
 
-_WIDEST: Final = 16
-"""Bytes of the widest element, complex128."""
 _SPARE: Final = 1 << 20
 _LIKE: Final = "i.e. --args=[dense<1> : tensor<2xi32>, ...]"
 
@@ -143,7 +141,7 @@ def _from_files(paths: Sequence[str], entry: Computation, processes: int) -> lis
     names = [parameter.name for parameter in entry.body.parameters]
     counts = [_elements(type_) for type_ in types]
     # Elements may be stored in a wider type; an array too many is told of when all are there.
-    most = MOST_BYTES if None in counts else _SPARE + _WIDEST * sum(filter(None, counts))
+    most = MOST_BYTES if None in counts else _SPARE + WIDEST * sum(filter(None, counts))
     loaded = [load(path, most_bytes=min(most, MOST_BYTES)) for path in paths]
     if processes > 1 and len(loaded) == processes:
         return [arranged(arrays, types, names, spell) for arrays in loaded]

@@ -30,7 +30,7 @@ from hloscope.ir import (
     numpy_dtype,
 )
 from hloscope.lazy import pattern
-from hloscope.limits import refuse_many_dimensions
+from hloscope.limits import refuse_no_array
 
 if TYPE_CHECKING:
     from hloscope.ir.arrays import Array, Value
@@ -139,7 +139,8 @@ def _array_value(type_: TensorType, text: str) -> Array:
     words = _SEPARATOR.sub(" ", flat).split()
     if shape and not found and len(words) == 1:
         return _first_only(type_, words, text)
-    if type_.num_elements > len(text) or found != _skeleton(shape):
+    written = shape[: shape.index(0) + 1] if 0 in shape else shape  # nothing is inside of nothing
+    if prod(filter(None, written)) > len(text) or found != _skeleton(written):
         _explain_shape(shape, text, found)
     if len(words) != type_.num_elements:
         fail(f"expected {type_.num_elements} numbers, found {len(words)}", text, 0, len(text))
@@ -157,7 +158,7 @@ def _first_only(type_: TensorType, words: list[str], text: str) -> Array:
 
 
 def _shaped(flat: Array, shape: Dims) -> Array:
-    refuse_many_dimensions(len(shape))
+    refuse_no_array(shape)
     return flat.reshape(shape)
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any
 
-from hloscope.limits import MOST_DIMENSIONS
+from hloscope.limits import MOST_ARRAY, MOST_DIMENSIONS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,7 +24,7 @@ def unravel(flat: Any, sizes: Sequence[int]) -> list[NDArray[np.int64]]:
     """
     import numpy as np
 
-    if len(sizes) <= MOST_DIMENSIONS:
+    if len(sizes) <= MOST_DIMENSIONS and prod(filter(None, sizes)) <= MOST_ARRAY:
         return [*np.unravel_index(flat, sizes)] if sizes else []
     index = []
     for size in reversed(sizes):

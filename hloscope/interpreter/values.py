@@ -21,7 +21,7 @@ from hloscope.ir import (
     UnrankedTensorType,
     numpy_dtype,
 )
-from hloscope.limits import refuse_many_dimensions
+from hloscope.limits import refuse_no_array
 
 if TYPE_CHECKING:
     import numpy as np
@@ -99,7 +99,9 @@ def check_evaluable(type_: Type) -> None:
     """
     match type_:
         case TensorType():
-            refuse_many_dimensions(type_.rank)
+            bounds = type_.bounds or (None,) * type_.rank
+            sizes = [b if s is None else s for s, b in zip(type_.sizes, bounds, strict=True)]
+            refuse_no_array(sizes)
         case UnrankedTensorType():
             raise UnsupportedError("values of tensors without a rank are not evaluated")
         case TupleType():

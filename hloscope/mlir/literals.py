@@ -28,7 +28,7 @@ from hloscope.ir import (
     format_float,
 )
 from hloscope.lazy import pattern
-from hloscope.limits import refuse_many_dimensions
+from hloscope.limits import refuse_no_array
 from hloscope.mlir.attributes import DenseAttr
 from hloscope.mlir.text.escape import quoted, unquoted
 from hloscope.mlir.types import type_text
@@ -148,7 +148,7 @@ def to_array(literal: DenseAttr) -> numpy.ndarray:
     """The literal as an array of its type's numpy type, read-only; a splat takes no memory.
 
     Raises:
-        UnsupportedError: It has more dimensions than arrays may have.
+        UnsupportedError: No array has its sizes.
 
     >>> from hloscope.ir.types import ELEMENT_TYPES
     >>> to_array(DenseAttr("[[1], [2]]", TensorType(ELEMENT_TYPES["s32"], (2, 1)))).tolist()
@@ -158,10 +158,10 @@ def to_array(literal: DenseAttr) -> numpy.ndarray:
 
     values: numpy.ndarray
     element, sizes = shaped(literal.type)
-    refuse_many_dimensions(len(sizes))
     raw, splat, width = elements(literal)
+    refuse_no_array(sizes, width)
     name = element.numpy
-    if element.bits < 8 and element.kind in ("signed", "unsigned"):
+    if name and element.bits < 8 and element.kind in ("signed", "unsigned"):
         shift = 8 - element.bits
         top = numpy.frombuffer(raw, numpy.uint8) << shift
         values = top.view(numpy.int8) >> shift if element.kind == "signed" else top >> shift
@@ -266,7 +266,7 @@ def _packed_floats(words: Sequence[str], number: _Number) -> bytes:
     if name in ("f32", "f64") and not any("x" in word for word in words):
         return _little("f" if name == "f32" else "d", map(float, words), number.bytes)
     values = [int(w, 16) if "x" in w else encode(float(w), name) for w in words]
-    return _little({1: "B", 2: "H", 4: "I", 8: "Q"}[number.bytes], values, number.bytes)
+    return _little({1: "B", 2: "H", 4: "I", 8: "Q"}.get(number.bytes), values, number.bytes)
 
 
 def _little(code: str | None, values: Iterable[float], width: int) -> bytes:

@@ -6,6 +6,7 @@ Instructions are looked at from the outside in; nothing here recurses, however d
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
 from hloscope.errors import HloscopeError
@@ -155,7 +156,7 @@ class _Known:
             and t.is_static
             and not t.encoding
             and not isinstance(t.element, QuantizedType)
-            and t.num_elements <= self.max_elements
+            and prod(filter(None, t.shape)) <= self.max_elements  # what is written, if nothing
             and byte_size(t) <= self.limits.max_bytes
             for t in types
         )

@@ -28,7 +28,7 @@ from hloscope.ir import (
     compatible,
 )
 from hloscope.lazy import dataclass
-from hloscope.limits import refuse_many_dimensions
+from hloscope.limits import refuse_many_dimensions, refuse_no_array
 from hloscope.ops import AsyncDone, AsyncStart, Constant, CustomCall, Parameter, Return
 from hloscope.proof.devices import Devices, GridError, counts_of
 from hloscope.proof.involved import NotExecutableError, integers_before, needed, taking_part, within
@@ -175,7 +175,10 @@ def _elements(type: Type) -> int:
         if isinstance(leaf, TensorType):
             refuse_many_dimensions(leaf.rank)
             try:
-                found = max(found, leaf.num_elements)
+                count = leaf.num_elements
+                if not count:  # large ones become small
+                    refuse_no_array(leaf.sizes)
+                found = max(found, count)
             except (UnsupportedError, ValueError):
                 raise NotExecutableError("sizes without bounds") from None
     return found

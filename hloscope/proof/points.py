@@ -130,6 +130,8 @@ class Touching:
             inside &= (index[:, i] >= v.interval.lo) & (index[:, i] <= v.interval.hi)
         source = np.flatnonzero(inside)
         sizes = [self._size(v.interval) for v in m.ranges]
+        if not len(source):
+            return np.zeros(0, np.int64), np.zeros((0, len(m.results)), np.int64)
         if len(source) * prod(sizes) > self._limit:
             raise UndecidedError(f"it touches more than {self._limit} elements at once")
         inner = prod(sizes)
@@ -145,11 +147,11 @@ class Touching:
             value = at[Runtime(i)]
             ok &= (value >= variable.interval.lo) & (value <= variable.interval.hi)
         for e, interval in m.constraints:
-            value = evaluate_array(e, at) if variables(e) else np.asarray(int(str(e)))
+            value = evaluate_array(e, at)
             ok &= (value >= interval.lo) & (value <= interval.hi)
         columns = [np.broadcast_to(evaluate_array(e, at), len(source)) for e in m.results]
-        table = np.stack(columns, axis=1) if columns else np.zeros((len(source), 0), np.int64)
-        return source[ok], table[ok]
+        table = np.stack(columns, axis=1)[ok] if columns else np.zeros((ok.sum(), 0), np.int64)
+        return source[ok], table.astype(np.int64)
 
     def _size(self, interval: Interval) -> int:
         """How many values a range variable has; a few stand for all where there is no end."""

@@ -130,16 +130,10 @@ class Relating:
             return variable.source, can_be, index, can_be
         origin = names.get(variable.origin, variable.origin)
         source = replace(variable, origin=origin).source
-        table = self._values.known(origin)
-        place = index
-        index = index[: len(variable.index)]
-        if table is not None and len(index) == len(table.shape):
-            inside = all(0 <= i < n for i, n in zip(index, table.shape, strict=True))
-            at = table.position(index)
-            if inside and table.is_known[at]:
-                value = int(table.values[at])
-                can_be = Interval.point(min(max(value, can_be.lo), can_be.hi))
-        return source, variable.values, place, can_be
+        value = self._values.known(origin, index[: len(variable.index)])
+        if value is not None:
+            can_be = Interval.point(min(max(value, can_be.lo), can_be.hi))
+        return source, variable.values, index, can_be
 
     def _fixed(self, m: IndexingMap, e: Expr) -> int:
         bounds = m.range_of(e)

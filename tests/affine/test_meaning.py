@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, strategies as st
 
 from hloscope.affine import (
     Dim,
@@ -33,6 +33,14 @@ def test_arrays_agree_with_points(e, box_and_point):
     got = evaluate_array(e, columns)
     assert got.shape == (5,)
     assert got.tolist() == [evaluate(e, {v: int(columns[v][i]) for v in VARS}) for i in range(5)]
+
+
+@given(exprs, st.lists(st.integers(-(2**63), 2**63 - 1), min_size=len(VARS) * 3))
+def test_arrays_agree_with_points_whose_values_leave_int64(e, numbers):
+    columns = {v: np.array(numbers[3 * i : 3 * i + 3]) for i, v in enumerate(VARS)}
+    at = [{v: int(columns[v][i]) for v in VARS} for i in range(3)]
+    assert evaluate_array(e, columns).tolist() == [evaluate(e, one) for one in at]
+    assert evaluate_array(e * 2**62, columns).tolist() == [evaluate(e, o) * 2**62 for o in at]
 
 
 @given(exprs, exprs, boxes_and_points())

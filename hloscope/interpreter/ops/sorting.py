@@ -44,6 +44,8 @@ def sortable(x: Array) -> Array:
 
 def order_of(keys: list[Array], axis: int) -> Array:
     """The stable order of the lines along an axis by keys of integers, the first one first."""
+    if not keys[0].size:  # numpy would walk along each of the lines
+        return np.zeros(keys[0].shape, np.int64)
     if len(keys) > 1:
         return np.lexsort(keys[::-1], axis)
     (key,) = keys
@@ -184,6 +186,8 @@ def _top_k(op: TopK, at: Site) -> Kernel:
     def kernel(x: Array) -> Value:
         if x.dtype.kind == "c":
             raise EvaluationError("complex numbers have no order")
+        if not x.size:
+            return x[..., : op.k], np.zeros((*x.shape[:-1], op.k), kind)
         keys = np.asarray(total(x))
         order = order_of([~keys if op.largest else keys], x.ndim - 1)
         first = order[..., : op.k]

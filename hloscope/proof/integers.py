@@ -1,0 +1,342 @@
+"""Integers known before the program runs: constants and iotas, and what is computed from them.
+
+Elements are computed where they are asked for, so that sizes do not matter.  They are as large as
+they are: what int64 does not hold is kept as Python's integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+from hloscope.affine import NEG_INF, POS_INF
+from hloscope.indexing import Precision, output_to_input, ravel, unravel
+from hloscope.ir import Instruction, Literal, TensorType, Type
+from hloscope.ops import (
+    ELEMENTWISE,
+    Bitcast,
+    BroadcastInDim,
+    Compare,
+    Concatenate,
+    Constant,
+    Elementwise,
+    Iota,
+    Pad,
+    Reshape,
+    Reverse,
+    Slice,
+    Transpose,
+)
+from hloscope.simplifier import UndecidedError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+MAX_ELEMENTS: Final = 1 << 16
+"""Of a tensor with at most so many, all elements are computed, once."""
+MOST_WORK: Final = 1 << 24
+"""Elements of all instructions that one question may take."""
+A_STEP: Final = 1 << 11
+"""What an instruction takes at least, in elements."""
+_MOVES: Final = (
+    BroadcastInDim,
+    Reshape,
+    Transpose,
+    Slice,
+    Reverse,
+    Bitcast,
+    Concatenate,
+    Pad,
+    ELEMENTWISE["copy"],
+)
+_DIRECTIONS: Final = {"LT": "less", "LE": "less_equal", "GT": "greater", "GE": "greater_equal",
+                      "EQ": "equal", "NE": "not_equal"}  # fmt: skip
+
+
+class Known(NamedTuple):
+    """Integers in a row, and which of them are known.
+
+    Attributes:
+        values: The integers; in place of those not known anything.
+        is_known: Which of them are known.
+    """
+
+    values: NDArray[np.int64]
+    is_known: NDArray[np.bool_]
+
+    def at(self, place: Any) -> Known:
+        """Those at these places of the row."""
+        return Known(self.values[place], self.is_known[place])
+
+
+class Index:
+    """Indices of a tensor, an array for each dimension: given, or all there are."""
+
+    __slots__ = ("_columns", "_shape", "count")
+
+    def __init__(
+        self,
+        count: int,
+        columns: Sequence[NDArray[np.int64]] | None = None,
+        shape: tuple[int, ...] = (),
+    ) -> None:
+        self.count, self._columns, self._shape = count, columns, shape
+
+    @property
+    def columns(self) -> Sequence[NDArray[np.int64]]:
+        """The arrays."""
+        import numpy as np
+
+        if self._columns is None:
+            self._columns = unravel(np.arange(self.count), self._shape)
+        return self._columns
+
+
+Asked: TypeAlias = tuple[Instruction, Index | None]
+"""Elements of an instruction's value: at indices, or all in a row."""
+Asking: TypeAlias = Generator[Asked, Known | None, Known | None]
+"""Asks for elements of operands, is sent these, and returns its own; `None`: none is known."""
+
+
+class Integers:
+    """Elements of integer tensors that are the same whatever the program is given."""
+
+    def __init__(self) -> None:
+        self._whole: dict[Instruction, Known | None] = {}
+
+    def at(self, ins: Instruction, columns: Sequence[NDArray[np.int64]], count: int) -> Known:
+        """The elements at so many indices; those outside of the tensor are not known.
+
+        Raises:
+            UndecidedError: It takes too much.
+        """
+        import numpy as np
+
+        found = None
+        if isinstance(ins.type, TensorType) and len(columns) == len(ins.type.sizes):
+            found = self._answered(ins, Index(count, columns))
+        if found is None:
+            return Known(np.zeros(count, np.int64), np.zeros(count, np.bool_))
+        return found
+
+    def _answered(self, ins: Instruction, index: Index) -> Known | None:
+        """The elements; those that they are computed from, however deep, wait on a stack."""
+        stack: list[tuple[Asked, Asking]] = [((ins, index), self._elements(ins, index))]
+        done: dict[Asked, Known | None] = {}
+        answer: Known | None = None
+        work = 0
+        while stack:
+            asked, asking = stack[-1]
+            try:
+                wanted = asking.send(answer)
+            except StopIteration as end:
+                answer = done[asked] = end.value
+                stack.pop()
+                continue
+            answer = done.get(wanted)
+            if wanted not in done:
+                operand, at = wanted
+                work += max(A_STEP, at.count if at is not None else prod(_shape(operand)))
+                if work > MOST_WORK:
+                    raise UndecidedError(f"too much decides an index: `{ins.name}`")
+                stack.append(
+                    (wanted, self._all(operand) if at is None else self._elements(operand, at))
+                )
+        return answer
+
+    def _elements(self, ins: Instruction, index: Index) -> Asking:
+        """The elements at indices; those of a tensor that is not large are looked up."""
+        import numpy as np
+
+        type = ins.type
+        if _limits(type) is None or not isinstance(type, TensorType) or not type.is_static:
+            return None
+        shape = type.shape
+        if prod(shape) > MAX_ELEMENTS:
+            found = yield from self._computed(ins, index)
+        else:
+            found = yield ins, None
+        if found is None:
+            return None
+        inside = np.ones(index.count, np.bool_)
+        for i, extent in zip(index.columns, shape, strict=True):
+            inside &= (i >= 0) & (i < extent)
+        if prod(shape) <= MAX_ELEMENTS:
+            columns = [np.where(inside, i, 0) for i in index.columns]
+            found = found.at(_places(columns, shape, index.count))
+        return Known(found.values, found.is_known & inside)
+
+    def _all(self, ins: Instruction) -> Asking:
+        """All elements in a row, the last index the fastest."""
+        if ins not in self._whole:
+            shape = _shape(ins)
+            found = yield from self._computed(ins, Index(prod(shape), shape=shape))
+            is_any = found is not None and bool(found.is_known.any())
+            self._whole[ins] = found if is_any else None
+        return self._whole[ins]
+
+    def _computed(self, ins: Instruction, index: Index) -> Asking:
+        """The elements by what the instruction does; those that wrap around are not known."""
+        import numpy as np
+
+        found: Known | None = None
+        match ins.op:
+            case Constant(literal):
+                found = _written(literal, ins.type, index)
+            case Iota(dimension):
+                found = Known(index.columns[dimension], np.ones(index.count, np.bool_))
+            case op if isinstance(op, _MOVES):
+                found = yield from self._moved(ins, index)
+            case Elementwise() as op:
+                found = yield from self._arithmetic(ins, op, index)
+        return None if found is None else _fitting(found, ins.type)
+
+    def _moved(self, ins: Instruction, index: Index) -> Asking:
+        """The operand element that each element is."""
+        import numpy as np
+
+        values: NDArray[Any] = np.zeros(index.count, np.int64)
+        known, open_ = np.zeros(index.count, np.bool_), np.ones(index.count, np.bool_)
+        for operand, accesses in zip(ins.operands, output_to_input(ins, 0), strict=True):
+            for access in accesses:
+                m = access.map
+                if m is None or access.precision is not Precision.EXACT or m.ranges or m.runtime:
+                    return Known(values, known)
+                rows = np.flatnonzero(open_ & m.satisfies_array(index.columns))
+                if not len(rows):
+                    continue
+                results = m.evaluate_array([i[rows] for i in index.columns])
+                columns = [np.broadcast_to(i.astype(np.int64), len(rows)) for i in results]
+                found = yield operand, Index(len(rows), columns)
+                open_[rows] = False
+                if found is not None:
+                    values = values.astype(np.result_type(values, found.values))
+                    values[rows], known[rows] = found
+        return Known(values, known)
+
+    def _arithmetic(self, ins: Instruction, op: Elementwise, index: Index) -> Asking:
+        """What an elementwise op makes of its operands."""
+        import numpy as np
+
+        compute = _arithmetic_of(op)
+        if compute is None:
+            return None
+        nothing = Known(np.zeros(index.count, np.int64), np.zeros(index.count, np.bool_))
+        given = []
+        for operand in ins.operands:
+            is_scalar = isinstance(operand.type, TensorType) and not operand.type.sizes
+            found = yield operand, Index(index.count, ()) if is_scalar else index
+            if found is None and op.name != "select":
+                return None
+            given.append(found or nothing)
+        values = _exactly(compute, [one.values for one in given], op.name)
+        known = np.logical_and.reduce([one.is_known for one in given])
+        if op.name in ("divide", "remainder"):
+            known = known & (given[1].values != 0)
+        if op.name == "select":
+            (c, c_known), (t, t_known), (f, f_known) = given
+            chosen = c_known & np.where(c != 0, t_known, f_known)
+            known = chosen | (t_known & f_known & (t == f))
+        return Known(values, known)
+
+
+def _shape(ins: Instruction) -> tuple[int, ...]:
+    return ins.type.shape if isinstance(ins.type, TensorType) and ins.type.is_static else ()
+
+
+def _places(columns: Sequence[Any], shape: tuple[int, ...], count: int) -> Any:
+    import numpy as np
+
+    return ravel(columns, shape) if columns else np.zeros(count, np.int64)
+
+
+def _written(literal: Literal, type: Type, index: Index) -> Known | None:
+    """Elements of a constant, if they are in the program."""
+    import numpy as np
+
+    assert isinstance(type, TensorType)
+    numbers = literal.integers(type)
+    if not numbers:
+        return None
+    row = _as_small(np.array(numbers, object))
+    is_splat = len(numbers) == 1
+    values = row if is_splat else row[_places(index.columns, type.shape, index.count)]
+    return Known(np.broadcast_to(values, index.count), np.ones(index.count, np.bool_))
+
+
+def _fitting(found: Known, type: Type) -> Known:
+    """The integers; those that the type does not hold are not known, and 0."""
+    import numpy as np
+
+    limits = _limits(type)
+    assert limits is not None
+    values, ends = found.values, limits
+    if values.dtype != object:  # numpy compares int64 with int64
+        ends = max(limits[0], NEG_INF), min(limits[1], POS_INF)
+    fits = (values >= ends[0]) & (values <= ends[1])
+    return Known(_as_small(np.where(fits, values, 0)), found.is_known & fits.astype(np.bool_))
+
+
+def _limits(type: Type) -> tuple[int, int] | None:
+    """The least and the greatest integer of an element type; `None` if it has no integers."""
+    if not isinstance(type, TensorType):
+        return None
+    match type.element.kind:
+        case "pred":
+            return 0, 1
+        case "signed":
+            half = 1 << (type.element.bits - 1)
+            return -half, half - 1
+        case "unsigned":
+            return 0, (1 << type.element.bits) - 1
+        case _:
+            return None
+
+
+def _as_small(values: NDArray[Any]) -> NDArray[Any]:
+    """The same integers in int64, if that holds them."""
+    import numpy as np
+
+    if values.dtype != object or not all(NEG_INF <= v <= POS_INF for v in values.flat):
+        return values
+    return values.astype(np.int64)
+
+
+def _exactly(compute: Callable[..., Any], given: Sequence[NDArray[Any]], name: str) -> NDArray[Any]:
+    """What is computed of integers, without overflow."""
+    import numpy as np
+
+    end = 1 << (31 if name == "multiply" else 61)
+    if all(one.dtype != object and ((one > -end) & (one < end)).all() for one in given):
+        return np.asarray(compute(*given), np.int64)
+    return _as_small(np.asarray(compute(*[one.astype(object) for one in given]), object))
+
+
+def _arithmetic_of(op: Elementwise) -> Callable[..., Any] | None:
+    import numpy as np
+
+    def quotient(x: Any, y: Any) -> Any:  # HLO rounds towards zero
+        y = np.where(y == 0, 1, y)
+        return np.sign(x) * np.sign(y) * (np.abs(x) // np.abs(y))
+
+    if isinstance(op, Compare):
+        compare = getattr(np, _DIRECTIONS.get(op.comparison_direction, ""), None)
+        return None if compare is None else compare
+    match op.name:
+        case "divide":
+            return quotient
+        case "remainder":
+            return lambda x, y: x - quotient(x, y) * np.where(y == 0, 1, y)
+        case "select":
+            return lambda c, x, y: np.where(c != 0, x, y)
+        case "clamp":
+            return lambda low, x, high: np.minimum(np.maximum(x, low), high)
+        case "convert":
+            return lambda x: x
+        case "abs" | "add" | "subtract" | "multiply" | "maximum" | "minimum":
+            return getattr(np, op.name)  # type: ignore[no-any-return]
+        case "negate":
+            return np.negative
+    return None
