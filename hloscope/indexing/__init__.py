@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     )
     from hloscope.indexing.layout import (
         address_map as address_map,
+        bitcast_map as bitcast_map,
         major_to_minor as major_to_minor,
         physical_access as physical_access,
         placed_sizes as placed_sizes,
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
         delinearize as delinearize,
         linearize as linearize,
         minimal_groups as minimal_groups,
+        reshape_map as reshape_map,
         reshaped as reshaped,
     )
     from hloscope.indexing.rules.build import (

@@ -1,0 +1,197 @@
+"""Functions of one index that are an offset plus digits times strides, in mixed radix.
+
+`f(x) = offset + sum of ((x / (s_0 * ... * s_{i-1})) mod s_i) * d_i`: a reshape, a transpose and
+what slices, reverses and broadcasts add (offsets, negative strides, strides of 0) are of this form,
+and so is every flat layout of CuTe.  With neighbours merged where they can be, the form is unique
+but for digits of size 1, so that its number of digits is a property of the function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Final, NamedTuple
+
+from hloscope.affine import Const, Dim, Expr, linear
+from hloscope.indexing import IndexingMap, below, prove_equal
+from hloscope.ir import Dims
+from hloscope.lazy import dataclass
+from hloscope.simplifier import Proof, Verdict
+
+_MOST_TRIED: Final = 1 << 16
+"""Possible factors of a size that are tried; what is left counts as prime."""
+_MOST_DIVISORS: Final = 1 << 13
+"""Divisors that are tried as ends of a digit."""
+
+
+class Mode(NamedTuple):
+    """One digit: how many values it has, and how far apart these are."""
+
+    size: int
+    stride: int
+
+
+@dataclass(frozen=True, slots=True)
+class Strided:
+    """`offset` plus the digits of an index times their strides; the first digit varies fastest.
+
+    Attributes:
+        modes: Sizes and strides, from the fastest to the slowest digit.
+        offset: The value at 0.
+
+    >>> turn = Strided((Mode(4, 8), Mode(8, 1)))
+    >>> [turn(x) for x in (0, 1, 2, 4, 5)]
+    [0, 8, 16, 1, 9]
+    """
+
+    modes: tuple[Mode, ...]
+    offset: int = 0
+
+    @property
+    def size(self) -> int:
+        """How many indices there are."""
+        return prod(mode.size for mode in self.modes)
+
+    def __call__(self, x: int) -> int:
+        """The value at an index."""
+        value = self.offset
+        for size, stride in self.modes:
+            x, digit = divmod(x, size)
+            value += digit * stride
+        return value
+
+    @property
+    def is_identity(self) -> bool:
+        """Is every index its own value?"""
+        return not self.offset and all(mode.stride == 1 for mode in self.merged().modes)
+
+    @property
+    def is_permutation(self) -> bool:
+        """Is it a rearrangement of `0 .. size - 1`: the strides are those of the sorted digits?"""
+        below_ = 1
+        for size, stride in sorted(self.merged().modes, key=lambda mode: mode.stride):
+            if stride != below_:
+                return False
+            below_ *= size
+        return not self.offset
+
+    def merged(self) -> Strided:
+        """The same function without digits of size 1, and neighbours that are one digit joined.
+
+        >>> Strided((Mode(4, 2), Mode(1, 7), Mode(3, 8), Mode(2, 1))).merged().modes
+        (Mode(size=12, stride=2), Mode(size=2, stride=1))
+        """
+        modes: list[Mode] = []
+        for size, stride in self.modes:
+            if size == 1:
+                continue
+            if modes and stride == modes[-1].size * modes[-1].stride:
+                modes[-1] = Mode(modes[-1].size * size, modes[-1].stride)
+            else:
+                modes.append(Mode(size, stride))
+        return Strided(tuple(modes), self.offset)
+
+    def expression(self, x: Expr) -> Expr:
+        """The value as an expression of the index `x`, which is in bounds."""
+        terms: list[tuple[Expr, int]] = []
+        lower, total = 1, self.size
+        for size, stride in self.modes:
+            digit = x if lower == 1 else x // lower
+            lower *= size
+            if size > 1:
+                terms.append((digit if lower == total else digit % size, stride))
+        return (linear(*terms) if terms else Const(0)) + self.offset
+
+    def to_map(self) -> IndexingMap:
+        """The function as a map of one dimension.
+
+        >>> print(Strided((Mode(4, 8), Mode(8, 1))).to_map())
+        (d0) -> ((d0 mod 4) * 8 + d0 / 4), domain: d0 in [0, 31]
+        """
+        return IndexingMap((below(self.size),), results=[self.expression(Dim(0))])
+
+
+class Answer(NamedTuple):
+    """What `strided_form` found: the form and its proof, or why there is none."""
+
+    form: Strided | None
+    proof: Proof
+
+
+def strided_form(m: IndexingMap, factors: Sequence[int] = ()) -> Answer:
+    """The merged form of a map from one index to one number, if it has that form.
+
+    The digits are read off from the values at a few indices; that they give the map is proved.
+
+    Args:
+        m: A map of one dimension that begins at 0, with one result and no other variables.
+        factors: Sizes whose product is the number of indices, where that is known; digits end
+            where their divisors do.
+
+    >>> m = IndexingMap.parse("(d0) -> (d0 mod 5), domain: d0 in [0, 11]")
+    >>> strided_form(m).proof.counter_example.dims
+    (5,)
+    """
+    if len(m.dims) != 1 or len(m.results) != 1 or m.ranges or m.runtime or m.is_undefined:
+        return _none("not a function of one index to one number")
+    interval = m.dims[0].interval
+    if m.is_known_empty or interval.lo > interval.hi:
+        return Answer(Strided((Mode(0, 0),)), Proof(Verdict.PROVED))
+    if interval.lo != 0:
+        return _none("not a function of all indices from 0 on")
+    size = interval.hi + 1
+    ends = divisors(factors if prod(factors) == size else (size,))
+    form = Strided(*_digits(lambda x: m.evaluate((x,))[0], size, ends))
+    proof = prove_equal([m], [form.to_map()])
+    return Answer(form if proof.is_proved else None, proof)
+
+
+def _none(reason: str) -> Answer:
+    return Answer(None, Proof(Verdict.REFUTED, reason=reason))
+
+
+def _digits(f: Callable[[int], int], size: int, ends: Dims) -> tuple[tuple[Mode, ...], int]:
+    """The only digits that `f` can have, and its value at 0."""
+    offset = f(0)
+    modes: list[Mode] = []
+    lower = 1
+    while lower < size:
+        stride = f(lower) - offset
+        rest = size // lower
+        end = next(
+            (
+                r
+                for r in ends
+                if 1 < r < rest and rest % r == 0 and f(lower * r) != offset + stride * r
+            ),
+            rest,
+        )
+        modes.append(Mode(end, stride))
+        lower *= end
+    return tuple(modes), offset
+
+
+def divisors(factors: Sequence[int]) -> Dims:
+    """The divisors of a product, in order; not all of them where they are very many.
+
+    >>> divisors((4, 3))
+    (1, 2, 3, 4, 6, 12)
+    """
+    found = {1}
+    for factor in factors:
+        for prime in _primes(factor):
+            if len(found) <= _MOST_DIVISORS:
+                found |= {prime * d for d in found}
+    return tuple(sorted(found))
+
+
+def _primes(number: int) -> list[int]:
+    """The prime factors of a number, each as often as it divides; a large rest may be composite."""
+    primes: list[int] = []
+    p = 2
+    while p * p <= number and p < _MOST_TRIED:
+        while number % p == 0:
+            primes.append(p)
+            number //= p
+        p += 1
+    return primes if number <= 1 else [*primes, number]

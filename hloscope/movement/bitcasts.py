@@ -1,0 +1,119 @@
+"""A bitcast as reshapes and transposes: what it does to elements, in logical indices.
+
+The layouts decide: a bitcast leaves the bytes where they are and reads them as another array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hloscope.indexing import IndexingMap, bitcast_map, major_to_minor, prove_equal
+from hloscope.ir import Dims, TensorType
+from hloscope.layouts import strided_form
+from hloscope.lazy import dataclass
+from hloscope.movement.rearranging import (
+    Rearrangement,
+    combined,
+    flat,
+    reshape_to,
+    split_transposed,
+    transpose_by,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BitcastParts:
+    """A bitcast taken apart.
+
+    Attributes:
+        kind: `reshape`, `transpose`, `transpose-reshape-transpose`; for tiled layouts also
+            `reshape-transpose-reshape`, or `through memory`, that one twice; "" for none of them.
+        steps: Reshapes and transposes that do together what the bitcast does, in order; those that
+            would change nothing are left out.
+        reason: Why there are none.
+    """
+
+    kind: str
+    steps: tuple[Rearrangement, ...] = ()
+    reason: str = ""
+
+
+def decompose_bitcast(source: TensorType, target: TensorType) -> BitcastParts:
+    """What a bitcast does, as reshapes and transposes of logical arrays.
+
+    Tried in this order: a reshape; a transpose; a transpose to the source's order in memory, a
+    reshape, and a transpose from the target's.  Where tiles cut dimensions, these are split,
+    transposed and joined.  The steps are proved to touch the elements at the same addresses.
+
+    Args:
+        source: Type of the operand with its layout; row-major without one.
+        target: Type of the result.
+
+    Source: XLA `ShapeUtil::DecomposeBitcast`.
+
+    >>> from hloscope.hlo_parser import parse_type
+    >>> found = decompose_bitcast(parse_type("f32[6,8]{0,1}"), parse_type("f32[4,2,6]{2,1,0}"))
+    >>> print(found.kind, *found.steps, sep="; ")
+    transpose-reshape-transpose; transpose by [1, 0] to [8, 6]; reshape to [4, 2, 6]
+    """
+    if not (source.is_static and target.is_static):
+        return BitcastParts("", reason="sizes that are known at run time only")
+    if source.num_elements != target.num_elements:
+        counts = f"{source.num_elements} elements as {target.num_elements}"
+        return BitcastParts("", reason=f"{counts}: no rearrangement")
+    if source.num_elements == 0:
+        return BitcastParts("reshape", tuple(reshape_to(target.shape, source.shape)))
+    same = bitcast_map(target, source)
+    if isinstance(same, str):
+        return BitcastParts("", reason=same)
+    if same.ranges or same.constraints or same.runtime:
+        return BitcastParts("", reason="elements of the one stand in the padding of the other")
+    for kind, steps in _candidates(source, target, same):
+        sizes = steps[-1].sizes if steps else source.shape
+        if sizes == target.shape and prove_equal([combined(steps, source.shape)], [same]).is_proved:
+            return BitcastParts(kind, tuple(steps))
+    return BitcastParts("", reason="no transpose of split dimensions")
+
+
+def _candidates(
+    source: TensorType, target: TensorType, same: IndexingMap
+) -> Iterator[tuple[str, list[Rearrangement]]]:
+    """What the bitcast may be, the simplest first."""
+    shape, goal = source.shape, target.shape
+    yield "reshape", reshape_to(goal, shape)
+    here, there = major_to_minor(source), major_to_minor(target)
+    if source.rank == target.rank:
+        yield (
+            "transpose",
+            transpose_by(tuple(here[there.index(k)] for k in range(len(goal))), shape),
+        )
+    yield "transpose-reshape-transpose", _through_memory(shape, goal, here, there)
+    moved = _digits_moved(same, shape, goal)
+    if moved is not None:
+        yield "reshape-transpose-reshape", moved
+    line = TensorType(source.element, (source.num_elements,))
+    out, back = bitcast_map(line, source), bitcast_map(target, line)
+    if isinstance(out, IndexingMap) and isinstance(back, IndexingMap):
+        first = _digits_moved(out, shape, line.shape)
+        second = _digits_moved(back, line.shape, goal)
+        if first is not None and second is not None:
+            yield "through memory", [*first, *second]
+
+
+def _digits_moved(m: IndexingMap, source: Dims, target: Dims) -> list[Rearrangement] | None:
+    """Reshape, transpose and reshape that do what a map from target to source says."""
+    form = strided_form(flat(m, target, source), target).form
+    if form is None or not form.is_permutation:
+        return None
+    return split_transposed(form, source, target)
+
+
+def _through_memory(shape: Dims, goal: Dims, here: Dims, there: Dims) -> list[Rearrangement]:
+    """To the order in memory of the source, to the sizes of the target's, to the target."""
+    before = tuple(shape[k] for k in here)
+    after = tuple(goal[k] for k in there)
+    return [
+        *transpose_by(here, shape),
+        *reshape_to(after, before),
+        *transpose_by(tuple(there.index(k) for k in range(len(goal))), after),
+    ]
