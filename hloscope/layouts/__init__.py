@@ -8,7 +8,9 @@ if TYPE_CHECKING:
     from hloscope.layouts.strided import (
         Mode as Mode,
         Strided as Strided,
+        divisors as divisors,
         strided_form as strided_form,
+        supposed as supposed,
     )
 
 if not TYPE_CHECKING:

@@ -141,7 +141,7 @@ def strided_form(m: IndexingMap, factors: Sequence[int] = ()) -> Answer:
         return _none("not a function of all indices from 0 on")
     size = interval.hi + 1
     ends = divisors(factors if prod(factors) == size else (size,))
-    form = Strided(*_digits(lambda x: m.evaluate((x,))[0], size, ends))
+    form = supposed(lambda x: m.evaluate((x,))[0], size, ends)
     proof = prove_equal([m], [form.to_map()])
     return Answer(form if proof.is_proved else None, proof)
 
@@ -150,8 +150,14 @@ def _none(reason: str) -> Answer:
     return Answer(None, Proof(Verdict.REFUTED, reason=reason))
 
 
-def _digits(f: Callable[[int], int], size: int, ends: Dims) -> tuple[tuple[Mode, ...], int]:
-    """The only digits that `f` can have, and its value at 0."""
+def supposed(f: Callable[[int], int], size: int, ends: Dims) -> Strided:
+    """The only form that `f` can have, read off at a few indices; that it has it is not proved.
+
+    Args:
+        f: A function of `0 .. size - 1`.
+        size: How many indices there are; at least 1.
+        ends: The divisors of the size, in order: where digits may end.
+    """
     offset = f(0)
     modes: list[Mode] = []
     lower = 1
@@ -168,7 +174,7 @@ def _digits(f: Callable[[int], int], size: int, ends: Dims) -> tuple[tuple[Mode,
         )
         modes.append(Mode(end, stride))
         lower *= end
-    return tuple(modes), offset
+    return Strided(tuple(modes), offset)
 
 
 def divisors(factors: Sequence[int]) -> Dims:

@@ -9,6 +9,10 @@ if TYPE_CHECKING:
         BitcastParts as BitcastParts,
         decompose_bitcast as decompose_bitcast,
     )
+    from hloscope.movement.chains import Chain as Chain, Leaf as Leaf, chains_of as chains_of
+    from hloscope.movement.checks import Rewriting as Rewriting, rewrite as rewrite
+    from hloscope.movement.drafts import as_it_stands as as_it_stands, rewritten as rewritten
+    from hloscope.movement.flow import Flow as Flow
     from hloscope.movement.rearranging import (
         Rearrangement as Rearrangement,
         combined as combined,
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
         ReshapeCategory as ReshapeCategory,
         minimal_reshapes as minimal_reshapes,
     )
+    from hloscope.movement.verdicts import Judgement as Judgement, Kind as Kind, judge as judge
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(__name__)

@@ -1,16 +1,17 @@
 """Where values flow: through fusions and tuples, and which ops only move elements.
 
-What is looked at: operands; the computation of a fusion, if that is its only call; tuples that are
-taken apart again.  Other called computations are walked through by themselves.
+What is followed: operands; the computation of a fusion, if that is its only caller; tuples that are
+taken apart again.  Other called computations are looked at by themselves.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
-from hloscope.indexing import Access, IndexingMap, Precision, output_to_input
+from hloscope.indexing import IndexingMap, Precision, output_to_input
 from hloscope.ir import Computation, Instruction, Module, TensorType
 from hloscope.ops import (
     ELEMENTWISE,
@@ -35,42 +36,145 @@ MOVES: Final = (Reshape, Transpose, Bitcast, Broadcast, BroadcastInDim, Slice, R
 """Ops whose result is elements of their one operand."""
 JOINS: Final = (Concatenate, Pad)
 """Ops whose result is elements of several operands."""
+_MOST_HOPS: Final = 10_000
+"""Fusions and tuples seen through on the way to a value: a module that calls itself has no end."""
+
+
+def is_array(ins: Instruction) -> bool:
+    """Is the value an array of known sizes?"""
+    return isinstance(ins.type, TensorType) and ins.type.is_static
+
+
+def moves(ins: Instruction) -> bool:
+    """Does it only move elements, of one operand or of several?"""
+    return isinstance(ins.op, MOVES + JOINS) and is_array(ins) and all(map(is_array, ins.operands))
+
+
+def computes(ins: Instruction) -> bool:
+    """Is it element-wise on arrays?"""
+    return (
+        isinstance(ins.op, Elementwise)
+        and not isinstance(ins.op, COPY)
+        and bool(ins.operands)
+        and is_array(ins)
+        and all(map(is_array, ins.operands))
+    )
+
+
+@lru_cache(maxsize=1 << 12)
+def step_maps(ins: Instruction) -> tuple[tuple[IndexingMap, ...] | None, ...]:
+    """From an index of the result to those of each operand that are read there.
+
+    Each operand has maps that give at most one element each, or `None` where they are not exact.
+    """
+    found: list[tuple[IndexingMap, ...] | None] = []
+    for accesses in output_to_input(ins):
+        maps = tuple([access.map for access in accesses if access.map is not None])
+        known = len(maps) == len(accesses) and all(
+            access.precision is Precision.EXACT for access in accesses
+        )
+        plain = not any(m.is_undefined or m.ranges or m.runtime for m in maps)
+        found.append(maps if known and plain else None)
+    return tuple(found)
+
+
+def only_map(ins: Instruction, operand: int = 0) -> IndexingMap | None:
+    """The one map of an operand, if it has one."""
+    maps = step_maps(ins)[operand]
+    return maps[0] if maps is not None and len(maps) == 1 else None
 
 
 class Flow:
-    """The values of a module and who reads them, fusions and tuples seen through."""
+    """The values of a module and who reads them, fusions and tuples seen through.
+
+    Attributes:
+        fused: The fusion that alone calls a computation.
+        home: The computation each instruction stands in.
+        users: The readers of each value: neither fusions nor tuples that are seen through.
+        returned: Values that computations other than fused ones return.
+    """
 
     def __init__(self, module: Module) -> None:
         calls = Counter(callee for c in module for ins in c for callee in ins.calls)
-        self.module: Final = module
         self.fused: Final[dict[Computation, Instruction]] = {
             ins.calls[0]: ins
             for c in module
             for ins in c
             if isinstance(ins.op, Fusion) and len(ins.calls) == 1 and calls[ins.calls[0]] == 1
         }
-        """The one fusion that calls a computation."""
         self.home: Final[dict[Instruction, Computation]] = {i: c for c in module for i in c}
-        self.users: Final[dict[Instruction, list[Instruction]]] = {}
-        """Readers of each value that are neither fusions nor tuples that were seen through."""
+        self._opened = set(self.fused.values())
         self._sources: dict[Instruction, Instruction] = {}
-        self.outputs: Final = self._read()
-
-    def _read(self) -> set[Instruction]:
-        """Fill `users`; the values that computations return."""
-        returned: set[Instruction] = set()
-        for computation in self.module:
+        self.users: Final[dict[Instruction, list[Instruction]]] = {}
+        self.returned: Final[set[Instruction]] = set()
+        for computation in module:
+            inner = computation in self.fused
             for ins in computation:
-                if isinstance(ins.op, Tuple) or ins in self._opened:
+                if ins in self._opened or self.source(ins) is not ins:
                     continue
-                for operand in dict.fromkeys(map(self.source, ins.operands)):
-                    self.users.setdefault(operand, []).append(ins)
-            if computation not in self.fused:
-                root = computation.root
-                parts = root.operands if isinstance(root.op, Tuple) else (root,)
-                returned.update(map(self.source, parts))
-        return returned
+                if inner and ins is computation.root and isinstance(ins.op, Tuple):
+                    continue
+                for operand in dict.fromkeys(ins.operands):
+                    for part in self._parts(operand):
+                        self.users.setdefault(part, []).append(ins)
+            if not inner:
+                self.returned.update(self._parts(computation.root))
 
-    @property
-    def _opened(self) -> set[Instruction]:
-        return set(self.fused.values())
+    def source(self, value: Instruction) -> Instruction:
+        """The value that this one is, fusions and tuples seen through."""
+        known = self._sources.get(value)
+        if known is not None:
+            return known
+        at = value
+        for _ in range(_MOST_HOPS):
+            following = self._seen_through(at)
+            if following is None:
+                break
+            at = following
+        self._sources[value] = at
+        return at
+
+    def _seen_through(self, at: Instruction) -> Instruction | None:
+        match at.op:
+            case Parameter(number=number):
+                caller = self.fused.get(self.home[at]) if at in self.home else None
+                if caller is not None and 0 <= number < len(caller.operands):
+                    return caller.operands[number]
+            case Fusion() if at in self._opened and isinstance(at.type, TensorType):
+                return at.calls[0].root
+            case GetTupleElement(index=index):
+                whole = self.source(at.operands[0]) if at.operands else at
+                parts = self._elements(whole)
+                if 0 <= index < len(parts):
+                    return parts[index]
+        return None
+
+    def _elements(self, value: Instruction) -> Sequence[Instruction]:
+        """The elements of a tuple that is made here or in the fusion that returns it."""
+        for _ in range(_MOST_HOPS):
+            if isinstance(value.op, Tuple):
+                return value.operands
+            if value not in self._opened:
+                break
+            value = value.calls[0].root
+        return ()
+
+    def _parts(self, value: Instruction) -> list[Instruction]:
+        """The arrays of a value, tuples one level deep."""
+        whole = self.source(value)
+        parts = self._elements(whole) if whole in self._opened or value is whole else ()
+        return [*map(self.source, parts)] or [whole]
+
+    def is_written(self, ins: Instruction) -> bool:
+        """Does the value get a buffer: is it outside of fusions, or what one returns?"""
+        home = self.home.get(ins)
+        for _ in range(_MOST_HOPS):
+            if home not in self.fused or home is None:
+                return not isinstance(ins.op, Bitcast)
+            root = home.root
+            results = root.operands if isinstance(root.op, Tuple) else (root,)
+            if ins not in results:
+                return False
+            ins = self.fused[home]
+            home = self.home.get(ins)
+        return False

@@ -1,0 +1,368 @@
+"""Small programs that do what a chain does: as it stands, and shorter."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from hloscope.affine import Const, Dim, Sum
+from hloscope.indexing import IndexingMap
+from hloscope.ir import (
+    Body,
+    Computation,
+    Dims,
+    Instruction,
+    Layout,
+    Module,
+    Op,
+    TensorType,
+)
+from hloscope.lazy import dataclass
+from hloscope.movement.chains import Arrival, Chain, composed
+from hloscope.movement.flow import COPY, computes, moves, only_map
+from hloscope.movement.rearranging import Rearrangement, split_transposed
+from hloscope.movement.verdicts import Judgement, Kind, is_tiled, judge, row_major, same_layout
+from hloscope.ops import (
+    Bitcast,
+    Broadcast,
+    BroadcastInDim,
+    Parameter,
+    Reshape,
+    Reverse,
+    Slice,
+    Transpose,
+)
+
+MOST_WINDOW: Final = 12
+"""Neighbouring ops that are looked at together, to find one op that does what they do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One op that moves elements, and the type of its result but for the elements' type."""
+
+    op: Op
+    sizes: Dims
+    layout: Layout | None
+
+    def type_of(self, operand: TensorType) -> TensorType:
+        """The type of the result for an operand."""
+        return TensorType(operand.element, self.sizes, self.layout)
+
+
+class Draft:
+    """A program that is being made."""
+
+    def __init__(self) -> None:
+        self._instructions: list[Instruction] = []
+        self._parameters: list[Instruction] = []
+        self._names: set[str] = set()
+
+    def parameter(self, name: str, type_: TensorType) -> Instruction:
+        """One more argument."""
+        found = self.add(name, Parameter(len(self._parameters)), type_)
+        self._parameters.append(found)
+        return found
+
+    def add(self, name: str, op: Op, type_: TensorType, *operands: Instruction) -> Instruction:
+        """One more instruction; its name gets a number if it is taken."""
+        stem, k = name, 0
+        while name in self._names:
+            k += 1
+            name = f"{stem}.{k}"
+        self._names.add(name)
+        found = Instruction(name, type_, op, operands)
+        self._instructions.append(found)
+        return found
+
+    def move(self, value: Instruction, *path: Move) -> Instruction:
+        """The value after some moves."""
+        for step in path:
+            assert isinstance(value.type, TensorType)
+            value = self.add(step.op.name, step.op, step.type_of(value.type), value)
+        return value
+
+    def module(self, name: str, root: Instruction) -> Module:
+        """The program that returns `root`."""
+        body = Body(tuple(self._instructions), tuple(self._parameters), root)
+        entry = Computation("main", body)
+        return Module(name, {"main": entry}, entry)
+
+
+def as_it_stands(chain: Chain) -> Module:
+    """The program that does what a chain does, op by op.
+
+    Arguments are its leaves, then values of which nothing arrives: what is joined and cut off.
+    """
+    draft = Draft()
+    made = {leaf.value: draft.parameter(leaf.value.name, leaf.type) for leaf in chain.leaves}
+    for step in chain.steps:
+        assert isinstance(step.type, TensorType)
+        operands = []
+        for value in map(chain.flow.source, step.operands):
+            assert isinstance(value.type, TensorType)
+            if value not in made:
+                made[value] = draft.parameter(value.name, value.type)
+            operands.append(made[value])
+        made[step] = draft.add(step.name, hlo_op(step), step.type, *operands)
+    return draft.module("as_it_stands", made[chain.sink])
+
+
+def hlo_op(step: Instruction) -> Op:
+    """The op as HLO has it."""
+    if isinstance(step.op, Broadcast):
+        first = len(step.op.broadcast_sizes)
+        (operand,) = step.operands
+        assert isinstance(operand.type, TensorType)
+        return BroadcastInDim(tuple(range(first, first + operand.type.rank)))
+    return step.op
+
+
+def rewritten(chain: Chain) -> Module | None:
+    """The shortest program found that does what a chain does; `None` if none is shorter.
+
+    Movement is gathered at the leaves, element-wise ops come after it; or before, where the leaf
+    is smaller than the sink, or where several leaves move alike.
+    """
+    kinds = {j.kind for j in chain.judgements}
+    joined = any(len(step.operands) > 1 and moves(step) for step in chain.steps)
+    plain = kinds <= {Kind.NO_OP, Kind.BITCAST, Kind.TRANSPOSE}
+    if not plain:
+        return _shortened(chain) if chain.is_linear else None
+    if joined and len(chain.leaves) > 1:
+        return None
+    leaves = chain.main
+    alike = {(leaf.maps, leaf.type.shape, leaf.type.layout) for leaf in leaves}
+    paths = [
+        moved(judged, leaf.type, chain.type)
+        for leaf, judged in zip(leaves, chain.judgements, strict=True)
+    ]
+    if len(alike) == 1 and len(leaves) > 1 and chain.kind is Kind.TRANSPOSE:
+        return _program(chain, (), after=paths[0])
+    return _program(chain, paths)
+
+
+def _program(
+    chain: Chain, paths: list[list[Move]] | tuple[()], *, after: list[Move] | tuple[()] = ()
+) -> Module:
+    """Movement of each leaf, what is computed, and movement of that."""
+    draft = Draft()
+    made: dict[Instruction, Instruction] = {}
+    shape: TensorType = chain.type
+    for k, leaf in enumerate(chain.main):
+        given = draft.parameter(leaf.value.name, leaf.type)
+        made[leaf.value] = draft.move(given, *paths[k]) if paths else given
+        if not paths:
+            shape = leaf.type
+    others = {
+        leaf.value: draft.parameter(leaf.value.name, leaf.type)
+        for leaf in chain.leaves
+        if leaf not in chain.main
+    }
+    result = _computed(draft, chain, made, others, shape)
+    return draft.module("rewritten", draft.move(result, *after))
+
+
+def _computed(
+    draft: Draft,
+    chain: Chain,
+    made: dict[Instruction, Instruction],
+    singles: dict[Instruction, Instruction],
+    shape: TensorType,
+) -> Instruction:
+    """What a chain computes, of leaves that have moved, all arrays of one shape."""
+    first = Arrival(chain.sink, IndexingMap.identity(chain.type.shape))
+    done: dict[Arrival, Instruction] = {}
+    stack = [first]
+    while stack:
+        at = stack[-1]
+        if at in done:
+            stack.pop()
+            continue
+        value = at.value
+        if value in made:
+            done[at] = made[value]
+        elif value in singles:
+            single = singles[value]
+            assert isinstance(single.type, TensorType)
+            type_ = replace(shape, element=single.type.element)
+            done[at] = draft.add("broadcast", BroadcastInDim(()), type_, single)
+        else:
+            read = chain.read[at] if computes(value) else chain.read[at][:1]
+            waiting = [r for r in read if r not in done]
+            if waiting:
+                stack += waiting
+                continue
+            operands = [done[r] for r in read]
+            assert isinstance(value.type, TensorType)
+            type_ = replace(shape, element=value.type.element)
+            done[at] = (
+                draft.add(value.name, value.op, type_, *operands)
+                if computes(value)
+                else operands[0]
+            )
+        stack.pop()
+    return done[first]
+
+
+def moved(judged: Judgement, source: TensorType, output: TensorType) -> list[Move]:
+    """The ops that do what was judged to be free, or one transpose."""
+    if judged.kind is Kind.NO_OP:
+        return []
+    last = _reshaped(output.shape, output.layout, source)
+    if judged.kind is Kind.BITCAST:
+        return [last]
+    assert judged.form is not None
+    if is_tiled(source) or is_tiled(output):
+        steps = split_transposed(judged.form, source.shape, output.shape)
+        path = [_arranged(step) for step in steps]
+        path[-1] = replace(path[-1], layout=output.layout)
+        return path
+    placed = [tuple(type_.shape[k] for k in _order(type_)) for type_ in (source, output)]
+    steps = split_transposed(judged.form, placed[0], placed[1])
+    path = [_arranged(step) for step in steps]
+    if not same_layout(source, TensorType(source.element, source.shape)):
+        first = _reshaped(placed[0], row_major(len(placed[0])), source)
+        path = (
+            [_reshaped(path[0].sizes, path[0].layout, source), *path[1:]]
+            if _is_reshape(path[0])
+            else [first, *path]
+        )
+    if not same_layout(output, TensorType(output.element, output.shape)):
+        path = path[:-1] if _is_reshape(path[-1]) else path
+        path = [*path, Move(Bitcast(), output.shape, output.layout)]
+    else:
+        path[-1] = replace(path[-1], layout=output.layout)
+    return path
+
+
+def _order(type_: TensorType) -> Dims:
+    return (type_.layout or row_major(type_.rank)).major_to_minor
+
+
+def _is_reshape(move: Move) -> bool:
+    return isinstance(move.op, Reshape | Bitcast)
+
+
+def _reshaped(sizes: Dims, layout: Layout | None, source: TensorType) -> Move:
+    """Other sizes for the same bytes: a reshape where the order is row-major, else a bitcast."""
+    plain = same_layout(source, TensorType(source.element, source.shape)) and (
+        layout is None or layout == row_major(len(sizes))
+    )
+    return Move(Reshape() if plain else Bitcast(), sizes, layout)
+
+
+def _arranged(step: Rearrangement) -> Move:
+    op = Reshape() if step.permutation is None else Transpose(step.permutation)
+    return Move(op, step.sizes, row_major(len(step.sizes)))
+
+
+def single_op(m: IndexingMap, source: Dims, output: Dims) -> Op | None:
+    """The one broadcast, slice or reverse that a map is.
+
+    >>> m = IndexingMap.parse("(d0, d1) -> (d0 * 2 + 1, d1), domain: d0 in [0, 2], d1 in [0, 7]")
+    >>> single_op(m, (9, 8), (3, 8))
+    Slice(start_indices=(1, 0), limit_indices=(6, 8), strides=(2, 1))
+    """
+    if m.constraints or m.ranges or m.runtime or tuple(v.interval.size for v in m.dims) != output:
+        return None
+    for recognise in (_broadcast, _reverse, _slice):
+        if (op := recognise(m, source, output)) is not None:
+            return op
+    return None
+
+
+def _broadcast(m: IndexingMap, source: Dims, output: Dims) -> Op | None:
+    dims = [e.index for e in m.results if isinstance(e, Dim)]
+    fits = len(dims) == len(source) == len(set(dims)) and dims == sorted(dims)
+    if fits and all(source[k] == output[d] for k, d in enumerate(dims)):
+        return BroadcastInDim(tuple(dims))
+    return None
+
+
+def _reverse(m: IndexingMap, source: Dims, output: Dims) -> Op | None:
+    if source != output:
+        return None
+    turned = []
+    for k, e in enumerate(m.results):
+        if e == source[k] - 1 - Dim(k):
+            turned.append(k)
+        elif e != Dim(k) and not (source[k] == 1 and e == Const(0)):
+            return None
+    return Reverse(tuple(turned))
+
+
+def _slice(m: IndexingMap, source: Dims, output: Dims) -> Op | None:
+    if len(source) != len(output):
+        return None
+    starts, strides = [], []
+    for k, e in enumerate(m.results):
+        match e:
+            case Const(value) if output[k] == 1:
+                start, stride = value, 1
+            case Dim(index) if index == k:
+                start, stride = 0, 1
+            case Sum(((Dim(index), stride),), start) if index == k and stride > 0 <= start:
+                pass
+            case _:
+                return None
+        starts.append(start)
+        strides.append(stride)
+    limits = [b + (n - 1) * s + 1 for b, n, s in zip(starts, output, strides, strict=True)]
+    if 0 in output or any(limit > n for limit, n in zip(limits, source, strict=True)):
+        return None
+    return Slice(tuple(starts), tuple(limits), tuple(strides))
+
+
+def _shortened(chain: Chain) -> Module | None:
+    """A row of ops with neighbours that can be one op made one."""
+    (leaf,) = chain.main
+    types, maps, path = [leaf.type], [], []
+    for step in leaf.via:
+        assert isinstance(step.type, TensorType)
+        moving = moves(step)
+        if not moving and same_layout(step.type, types[-1]):
+            continue
+        m = only_map(step) if moving else IndexingMap.identity(step.type.shape)
+        if m is None:
+            return None
+        types.append(step.type)
+        maps.append(m)
+        path.append(Move(hlo_op(step) if moving else COPY(), step.type.shape, step.type.layout))
+    shorter = _cheapest(types, maps, path)
+    before = leaf.type.num_elements <= chain.type.num_elements
+    found = _program(chain, (), after=shorter) if before else _program(chain, [shorter])
+    return found if len(shorter) < len(path) else None
+
+
+def _cheapest(types: list[TensorType], maps: list[IndexingMap], path: list[Move]) -> list[Move]:
+    """The cheapest way to have windows of the path replaced, by cost of what they write."""
+    best: list[tuple[int, int, list[Move]]] = [(0, 0, [])]
+    for end in range(1, len(types)):
+        here = IndexingMap.identity(types[end].shape)
+        ways = []
+        for begin in range(end - 1, max(-1, end - 1 - MOST_WINDOW), -1):
+            here = composed(here, maps[begin])
+            cost, ops = _window(types[begin], types[end], here, path[begin:end])
+            before = best[begin]
+            ways.append((before[0] + cost, before[1] + len(ops), before[2] + ops))
+        best.append(min(ways, key=lambda way: way[:2]))
+    return best[-1][2]
+
+
+def _window(
+    source: TensorType, output: TensorType, m: IndexingMap, path: list[Move]
+) -> tuple[int, list[Move]]:
+    """What some neighbouring ops cost, as they are or as one."""
+    judged = judge(m, source, output)
+    if judged.kind.is_free:
+        return 0, moved(judged, source, output)
+    size = output.num_elements
+    if len(path) == 1:
+        return size, path
+    if judged.kind is Kind.TRANSPOSE:
+        return size, moved(judged, source, output)
+    op = single_op(m, source.shape, output.shape)
+    if op is not None:
+        return size, [Move(op, output.shape, output.layout)]
+    return size * len(path), path

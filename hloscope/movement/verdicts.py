@@ -1,0 +1,244 @@
+"""What a movement is, all in all: nothing, a bitcast, one transpose, or work.
+
+A movement is a map from the index of an output to that of the element of a source that stands
+there, and the two types with their layouts.  It is decided by composition and simplification,
+and confirmed by isl; what is refuted has an index at which the addresses differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from enum import StrEnum
+from functools import lru_cache
+from itertools import permutations
+from typing import Final
+
+from hloscope.errors import UnsupportedError
+from hloscope.fusion import linear
+from hloscope.indexing import Access, IndexingMap, address_map, placed_sizes, prove_equal
+from hloscope.ir import Dims, Layout, TensorType
+from hloscope.layouts import Strided, strided_form
+from hloscope.lazy import dataclass
+from hloscope.movement.rearranging import flat
+from hloscope.simplifier import PROVED, Proof, Verdict
+
+_MOST_RANKS: Final = 5
+"""Dimensions of a source all of whose layouts are tried, to find one for both ends."""
+
+
+class Kind(StrEnum):
+    """What a movement comes to, from the cheapest on."""
+
+    NO_OP = "no-op"
+    """Every element stays at its index, under the same layout."""
+    BITCAST = "bitcast"
+    """Every element stays at its address: another shape or layout of the same bytes."""
+    TRANSPOSE = "one transpose"
+    """The elements are those of the source, rearranged by one transpose of merged dimensions."""
+    MOVEMENT = "real movement"
+    """Elements are left out, repeated, made up, or rearranged by more than one transpose."""
+    UNDECIDED = "undecided"
+
+    @property
+    def is_free(self) -> bool:
+        """Do the bytes stay where they are?"""
+        return self in (Kind.NO_OP, Kind.BITCAST)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a movement is, and why.
+
+    Attributes:
+        kind: The verdict.
+        proof: That it is free, or why it is not; the counter-example is an index of the output and
+            the address of its element, as it is in the output or as it is in the source.
+        form: From addresses in the output to addresses in the source, where that is digits times
+            strides and an offset; of tiled arrays, between row-major positions.
+        output_layout: With this layout of the output it would be a bitcast.
+        source_layout: With this layout of the source it would be one; if `output_layout` is given
+            too, with both together.
+        reason: More about it, for people.
+    """
+
+    kind: Kind
+    proof: Proof
+    form: Strided | None = None
+    output_layout: Layout | None = None
+    source_layout: Layout | None = None
+    reason: str = ""
+
+
+@lru_cache(maxsize=1 << 13)
+def judge(m: IndexingMap, source: TensorType, output: TensorType) -> Judgement:
+    """What a movement comes to.
+
+    Args:
+        m: From an index of the output to that of its element in the source.
+        source: Type of the source with its layout; row-major without one.
+        output: Type of the output; another element type counts as the same.
+
+    >>> from hloscope.hlo_parser import parse_type
+    >>> turn = IndexingMap.parse("(d0, d1) -> (d1, d0), domain: d0 in [0, 7], d1 in [0, 3]")
+    >>> found = judge(turn, parse_type("f32[4,8]"), parse_type("f32[8,4]"))
+    >>> found.kind, found.output_layout.minor_to_major
+    (<Kind.TRANSPOSE: 'one transpose'>, (0, 1))
+    """
+    if output.num_elements == 0:
+        same = source.shape == output.shape and same_layout(source, output)
+        return Judgement(Kind.NO_OP if same else Kind.BITCAST, PROVED, reason="no elements")
+    try:
+        proof = at_same_address(m, source, output)
+        if proof.is_proved:
+            same = source.shape == output.shape and same_layout(source, output)
+            return Judgement(Kind.NO_OP if same else Kind.BITCAST, proof, Strided(()))
+        if proof.verdict is Verdict.UNDECIDED:
+            return Judgement(Kind.UNDECIDED, proof, reason=proof.reason)
+        return _judge_movement(m, source, output, proof)
+    except UnsupportedError as error:
+        return Judgement(Kind.UNDECIDED, Proof(Verdict.UNDECIDED, reason=error.message))
+
+
+def same_layout(a: TensorType, b: TensorType) -> bool:
+    """Are two arrays of the same sizes in the same order in memory?"""
+    return _order(a) == _order(b)
+
+
+def _order(type_: TensorType) -> tuple[Dims, tuple[Dims, ...]]:
+    layout = type_.layout or row_major(type_.rank)
+    return layout.minor_to_major, layout.tiles
+
+
+def is_tiled(type_: TensorType) -> bool:
+    """Is the order in memory not that of the dimensions?"""
+    return type_.layout is not None and bool(type_.layout.tiles)
+
+
+def row_major(rank: int) -> Layout:
+    """The layout in which the last dimension varies fastest."""
+    return Layout(tuple(range(rank - 1, -1, -1)))
+
+
+def at_same_address(m: IndexingMap, source: TensorType, output: TensorType) -> Proof:
+    """Does every element of the output stand at its address in the source?"""
+    if m.ranges or m.runtime or m.is_undefined:
+        return Proof(Verdict.REFUTED, reason="not every element comes from one place")
+    sizes = [_in_memory(type_) for type_ in (source, output)]
+    read = m.compose(address_map(source)).simplify()
+    proof = prove_equal([address_map(output)], [read])
+    if proof.is_proved and sizes[0] != sizes[1]:
+        reason = f"{sizes[1]} elements of memory, of {sizes[0]} of the source"
+        return Proof(Verdict.REFUTED, reason=reason)
+    return proof
+
+
+def _in_memory(type_: TensorType) -> int:
+    size = 1
+    for n in placed_sizes(type_):
+        size *= n
+    return size
+
+
+def _judge_movement(
+    m: IndexingMap, source: TensorType, output: TensorType, proof: Proof
+) -> Judgement:
+    """A movement that is not free under these layouts."""
+    form = _address_form(m, source, output)
+    moved = Judgement(Kind.MOVEMENT, proof, form, reason=_why(m, source, output, form))
+    if source.num_elements != output.num_elements or (form is not None and not form.is_permutation):
+        return moved
+    if form is not None:
+        moved = replace(moved, kind=Kind.TRANSPOSE)
+    found = next(_solutions(m, source, output), None)
+    if found is None:
+        return moved
+    return replace(moved, output_layout=found[1], source_layout=found[0])
+
+
+def _address_form(m: IndexingMap, source: TensorType, output: TensorType) -> Strided | None:
+    """From addresses in the output to addresses in the source; of tiled arrays, row-major ones."""
+    if is_tiled(output) or is_tiled(source):
+        placed = flat(m, output.shape, source.shape)
+    else:
+        read = linear((Access(m),), output, source)
+        placed = read[0].map if read and read[0].map else IndexingMap.undefined()
+    found = strided_form(placed, output.shape).form
+    whole = found is not None and found.size == output.num_elements
+    return found.merged() if found is not None and whole else None
+
+
+def _why(m: IndexingMap, source: TensorType, output: TensorType, form: Strided | None) -> str:
+    """What keeps a movement from being one transpose."""
+    counts = source.num_elements, output.num_elements
+    if m.constraints or any(
+        v.interval.size != n for v, n in zip(m.dims, output.shape, strict=True)
+    ):
+        return "not every element comes from the source"
+    if form is None:
+        return "a rearrangement that is no transpose of merged dimensions"
+    if form.is_permutation:
+        return ""
+    strides = [mode.stride for mode in form.modes]
+    if 0 in strides:
+        return f"{counts[1]:,} elements out of {counts[0]:,}: some are repeated"
+    if strides == [1]:
+        return f"a contiguous part of the source: a view from element {form.offset:,} on would do"
+    if min(strides, default=1) < 0:
+        return "some dimensions are reversed"
+    return f"{counts[1]:,} elements of {counts[0]:,}"
+
+
+def _solutions(
+    m: IndexingMap, source: TensorType, output: TensorType
+) -> Iterator[tuple[Layout | None, Layout | None]]:
+    """Layouts of source and output with which it is a bitcast; `None` stands for the given one."""
+    if (layout := _output_layout(m, source, output)) is not None:
+        yield None, layout
+    back = m.inverse()
+    if back.constraints or back.ranges:
+        return
+    if (layout := _output_layout(back, output, source)) is not None:
+        yield layout, None
+    if source.rank <= _MOST_RANKS:
+        for order in permutations(range(source.rank)):
+            other = replace(source, layout=Layout(order))
+            if (layout := _output_layout(m, other, output)) is not None:
+                yield other.layout, layout
+
+
+def _output_layout(m: IndexingMap, source: TensorType, output: TensorType) -> Layout | None:
+    """The layout of the output that leaves every element where it is in the source.
+
+    An element's address then is a sum of its indices times strides, which are read off and proved.
+    """
+    address = m.compose(address_map(source))
+    rank = output.rank
+    if address.evaluate((0,) * rank)[0] != 0:
+        return None
+    strides = [address.evaluate(tuple(int(k == d) for k in range(rank)))[0] for d in range(rank)]
+    real = sorted((d for d in range(rank) if output.shape[d] > 1), key=lambda d: strides[d])
+    below_ = 1
+    for d in real:
+        if strides[d] != below_:
+            return None
+        below_ *= output.shape[d]
+    order = _with_ones(real, output.shape)
+    found = Layout(order)
+    placed = replace(output, layout=found)
+    same = at_same_address(m, source, placed)
+    return found if same.is_proved else None
+
+
+def _with_ones(real: Sequence[int], shape: Dims) -> Dims:
+    """The order with dimensions of size 1 beside the dimension before them, if they can be."""
+    order: list[int] = []
+    ones = [d for d in range(len(shape)) if shape[d] == 1]
+    for d in real:
+        order.append(d)
+        k = d - 1
+        while k in ones:
+            ones.remove(k)
+            order.append(k)
+            k -= 1
+    return (*ones[::-1], *order)

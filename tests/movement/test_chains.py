@@ -1,0 +1,120 @@
+"""Verdicts about chains of movement agree with running them on numbered elements."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+import hloscope
+from hloscope.interpreter import call, dtype_of
+from hloscope.ir import Module, TensorType
+from hloscope.movement import Chain, Flow, Kind, as_it_stands, chains_of, rewrite
+from tests.movement.programs import random_chain
+
+Numbers = NDArray[np.int64]
+
+
+def addresses(type_: TensorType) -> Numbers:
+    """Where each element stands in memory."""
+    order = type_.layout.major_to_minor if type_.layout else tuple(range(type_.rank))
+    placed = [type_.shape[k] for k in order]
+    numbers = np.arange(prod(placed)).reshape(placed)
+    return numbers.transpose([order.index(k) for k in range(type_.rank)])
+
+
+def digits_of(values: Numbers) -> list[tuple[int, int]] | None:
+    """Sizes and strides, the fastest first, of which the values are the sums; by looking at all."""
+    modes: list[tuple[int, int]] = []
+    rest = values - values[0]
+    while len(rest) > 1:
+        stride = int(rest[1])
+        ends = [n for n in range(2, len(rest) + 1) if len(rest) % n == 0]
+        fits = [n for n in ends if (rest[:n] == stride * np.arange(n)).all()]
+        if not fits:
+            return None
+        size = max(fits)
+        rows = rest.reshape(-1, size)
+        if not (rows - rows[:, :1] == stride * np.arange(size)).all():
+            return None
+        modes.append((size, stride))
+        rest = rows[:, 0]
+    return modes
+
+
+def observed(moved: Numbers, source: TensorType, output: TensorType) -> Kind:
+    """The verdict that the numbers of the elements that came out ask for: 0 is none."""
+    if moved.size != source.num_elements or (moved == 0).any():
+        return Kind.MOVEMENT
+    come_from = addresses(source).ravel()[moved.ravel() - 1].reshape(moved.shape)
+    here = addresses(output)
+    if (come_from == here).all():
+        same = source.shape == output.shape and (addresses(source) == here).all()
+        same = same and (moved.ravel() - 1 == np.arange(moved.size)).all()
+        same = same and _order(source) == _order(output)
+        return Kind.NO_OP if same else Kind.BITCAST
+    in_memory = np.empty(moved.size, np.int64)
+    in_memory[here.ravel()] = come_from.ravel()
+    if len(set(in_memory.tolist())) < len(in_memory) or digits_of(in_memory) is None:
+        return Kind.MOVEMENT
+    modes = digits_of(in_memory)
+    return (
+        Kind.TRANSPOSE
+        if in_memory[0] == 0 and all(s > 0 for _, s in modes or ())
+        else Kind.MOVEMENT
+    )
+
+
+def _order(type_: TensorType) -> tuple[int, ...]:
+    return type_.layout.minor_to_major if type_.layout else tuple(range(type_.rank))[::-1]
+
+
+def run(module: Module) -> Numbers:
+    """The numbers of the elements of the first parameter that are returned, from 1 on."""
+    first, *others = [p.type for p in module.entry.parameters]
+    assert isinstance(first, TensorType)
+    numbers = (
+        np.arange(1, prod(first.shape) + 1).reshape(first.shape).astype(dtype_of(first.element))
+    )
+    rest = [np.zeros(t.shape, dtype_of(t.element)) for t in others if isinstance(t, TensorType)]
+    return np.abs(np.asarray(call(module, [numbers, *rest]))).astype(np.int64)
+
+
+def main_chain(program: hloscope.Program) -> Chain | None:
+    """The chain that ends in the root, if the root is moved."""
+    flow = Flow(program.module)
+    root = flow.source(program.entry.ir.root)
+    return next((c for c in chains_of(flow) if c.sink is root), None)
+
+
+def check(text: str) -> Kind | None:
+    """Compare the verdict with what is observed; the verdict."""
+    program = hloscope.read(text)
+    chain = main_chain(program)
+    if chain is None:
+        return None
+    leaf = chain.main[0]
+    is_whole = leaf.value is program.entry.ir.parameters[0]
+    moved = run(program.module if is_whole else as_it_stands(chain))
+    source = leaf.type
+    assert chain.kind is observed(moved, source, chain.type), text
+    judged = chain.judgements[0]
+    if judged.output_layout or judged.source_layout:
+        types = [
+            TensorType(type_.element, type_.shape, layout or type_.layout)
+            for type_, layout in (
+                (source, judged.source_layout),
+                (chain.type, judged.output_layout),
+            )
+        ]
+        assert observed(moved, *types) in (Kind.BITCAST, Kind.NO_OP), text
+    shorter = rewrite(chain)  # which runs both programs
+    assert shorter.checked == "run" or chain.kind is Kind.MOVEMENT, (text, shorter)
+    return chain.kind
+
+
+def test_random_chains_are_judged_as_numbered_elements_show(full: bool) -> None:
+    kinds = [check(random_chain(seed)) for seed in range(1150 if full else 70)]
+    assert {*Kind} - {Kind.UNDECIDED} <= {*kinds}
+    assert Kind.UNDECIDED not in kinds
