@@ -24,11 +24,11 @@ from hloscope.tiling.propagation.registry import (
     CarriedTile,
     Fit,
     Way,
-    exact,
     parts,
     refuse,
     refused,
     to_operands,
+    unless,
 )
 from hloscope.tiling.tile import DimTile, Tile
 
@@ -42,7 +42,8 @@ _CROSSES: Final = "of a tile that crosses into the part of the next device the r
 @to_operands(AllReduce, CrossReplicaSum)
 def _(space: TilingSpace, ins: Instruction, op: AllReduce, tile: Tile, output: int) -> Answer:
     """On one device the same elements."""
-    return exact(*[tile] * len(ins.operands))
+    others = "" if len(ins.operands) == 1 else "of several arrays only one is reduced to an output"
+    return parts(*[unless("" if k == output else others, tile) for k in range(len(ins.operands))])
 
 
 @to_operands(AllGather)
@@ -70,7 +71,9 @@ def _gathered(
     if space.is_symbolic:
         return CarriedTile(tile, Fit.UNCHECKED, "whether a tile crosses into the next part")
     if not starts_inside(space, here):
-        return CarriedTile(tile, Fit.OVER, "indices cut off below 0 are not cut off any more")
+        return CarriedTile(
+            tile, Fit.UNDER, "a tile that begins below 0 is taken for one before the first"
+        )
     if space.bounds(space.simplify(crosses)).hi > 0:
         return CarriedTile(tile, Fit.UNDER, _CROSSES)
     if here.upper_bound is not Const(whole) and not ends_inside(space, here):

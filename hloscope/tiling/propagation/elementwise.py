@@ -9,6 +9,7 @@ from hloscope.ir import Dims, Instruction
 from hloscope.ops import (
     Broadcast,
     BroadcastInDim,
+    ConstantLike,
     Domain,
     Elementwise,
     ImplicitBroadcast,
@@ -21,6 +22,7 @@ from hloscope.tiling.propagation.registry import (
     CarriedTile,
     exact,
     parts,
+    refuse,
     to_operands,
     to_outputs,
     unless,
@@ -42,13 +44,18 @@ def spread_to_operand(space: TilingSpace, tile: Tile, source: Dims, dims: Dims) 
     return unless(maybe_empty(space, dropped), tile.with_dims(out))
 
 
-def spread_to_output(tile: Tile, source: Dims, target: Dims, dims: Dims) -> Tile:
+def spread_to_output(
+    space: TilingSpace, tile: Tile, source: Dims, target: Dims, dims: Dims
+) -> CarriedTile:
     """The tile of what an array is spread over: its own dimensions, and the whole of the others."""
     out = [whole(n) for n in target]
+    expanded = []
     for k, d in enumerate(dims):
         if source[k] == target[d]:
             out[d] = tile.dims[k]
-    return tile.with_dims(out)
+        else:
+            expanded.append(tile.dims[k])
+    return unless(maybe_empty(space, expanded), tile.with_dims(out))
 
 
 def trailing(source: Dims, target: Dims) -> Dims:
@@ -75,7 +82,10 @@ def _(space: TilingSpace, ins: Instruction, op: Elementwise, tile: Tile, operand
     source, target = sizes(ins.operands[operand].type), output_sizes(ins)
     if source == target:
         return exact(tile)
-    return exact(spread_to_output(tile, source, target, trailing(source, target)))
+    return parts(spread_to_output(space, tile, source, target, trailing(source, target)))
+
+
+refuse(ConstantLike, reason="it reads the sizes of its operand, not its elements")
 
 
 @to_operands(BroadcastInDim)
@@ -87,7 +97,7 @@ def _(space: TilingSpace, ins: Instruction, op: BroadcastInDim, tile: Tile, outp
 @to_outputs(BroadcastInDim)
 def _(space: TilingSpace, ins: Instruction, op: BroadcastInDim, tile: Tile, operand: int) -> Answer:
     source = sizes(ins.operands[0].type)
-    return exact(spread_to_output(tile, source, output_sizes(ins), op.broadcast_dimensions))
+    return parts(spread_to_output(space, tile, source, output_sizes(ins), op.broadcast_dimensions))
 
 
 @to_operands(Broadcast)
@@ -99,7 +109,7 @@ def _(space: TilingSpace, ins: Instruction, op: Broadcast, tile: Tile, output: i
 @to_outputs(Broadcast)
 def _(space: TilingSpace, ins: Instruction, op: Broadcast, tile: Tile, operand: int) -> Answer:
     source, target = sizes(ins.operands[0].type), output_sizes(ins)
-    return exact(spread_to_output(tile, source, target, trailing(source, target)))
+    return parts(spread_to_output(space, tile, source, target, trailing(source, target)))
 
 
 @to_operands(Domain, ShardingConstraint, refused="it marks a boundary, and computes nothing")

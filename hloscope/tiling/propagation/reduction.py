@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from hloscope.indexing import output_sizes, sizes
 from hloscope.ir import Instruction
-from hloscope.ops import Reduce, Scan, Sort, TopK
-from hloscope.tiling.propagation.edges import maybe_empty
+from hloscope.ops import Reduce, Return, Scan, Sort, TopK, Tuple
+from hloscope.tiling.propagation.edges import joined, maybe_empty
 from hloscope.tiling.propagation.registry import (
     Answer,
     CarriedTile,
@@ -43,8 +43,31 @@ def _(space: TilingSpace, ins: Instruction, op: Reduce, tile: Tile, output: int)
         else:
             dims.append(next(kept))
     count = len(ins.operands) // 2
-    init = unless(maybe_empty(space, tile.dims), tile.with_dims(()))
-    return parts(*[CarriedTile(tile.with_dims(dims))] * count, *[init] * count)
+    loose = _loose(ins)
+    init = unless(joined(loose, maybe_empty(space, tile.dims)), tile.with_dims(()))
+    return parts(*[unless(loose, tile.with_dims(dims))] * count, *[init] * count)
+
+
+def _loose(ins: Instruction) -> str:
+    """Why an output may not depend on every operand; or nothing.
+
+    Looked at is what each result of the body is computed from, calls in it as wholes.
+    """
+    if not ins.calls:
+        return ""
+    body = ins.calls[0]
+    root = body.root
+    results = root.operands if isinstance(root.op, Tuple | Return) else (root,)
+    for result in results:
+        seen = {result}
+        todo = [result]
+        while todo:
+            new = [o for o in todo.pop().operands if o not in seen]
+            seen.update(new)
+            todo += new
+        if not seen.issuperset(body.parameters):
+            return "an output may not depend on every operand: its body does not"
+    return ""
 
 
 @to_outputs(Reduce)
@@ -54,7 +77,8 @@ def _(space: TilingSpace, ins: Instruction, op: Reduce, tile: Tile, operand: int
         return refused("an initial value reaches every output")
     kept = [d for k, d in enumerate(tile.dims) if k not in op.dimensions]
     dropped = [d for k, d in enumerate(tile.dims) if k in op.dimensions]
-    return parts(*[unless(maybe_empty(space, dropped), tile.with_dims(kept))] * count)
+    reason = joined(_loose(ins), maybe_empty(space, dropped))
+    return parts(*[unless(reason, tile.with_dims(kept))] * count)
 
 
 def _scanned(

@@ -32,7 +32,7 @@ from hloscope.tiling.propagation.registry import (
     to_outputs,
 )
 from hloscope.tiling.refusal import Refusal, RefusalCode
-from hloscope.tiling.tile import UNIT, DimTile, Tile
+from hloscope.tiling.tile import UNIT, DimTile, Tile, whole
 
 if TYPE_CHECKING:
     from hloscope.tiling.space import TilingSpace
@@ -104,6 +104,8 @@ def through_reshape(
         source: Sizes before.
         target: Sizes after.
     """
+    if 0 in source:  # no elements, whatever the tile
+        return CarriedTile(tile.with_dims([whole(n) for n in target]))
     kept = tuple([n for n in target if n != 1])
     out: list[DimTile] = []
     reasons: list[str] = []
