@@ -87,9 +87,15 @@ def _(ins: Instruction, op: Reduce) -> Added:
     return Added(tuple([source[d] for d in op.dimensions]))
 
 
+def has_scalar_starts(ins: Instruction, count: int, first: int = 1) -> bool:
+    """Has a slice a scalar start for each dimension?  Old texts have one vector of them."""
+    starts = ins.operands[first:]
+    return len(starts) == count and all(sizes(start.type) == () for start in starts)
+
+
 @_adds(DynamicSlice)
 def _(ins: Instruction, op: DynamicSlice) -> Added:
-    if len(ins.operands) != 1 + len(op.slice_sizes):  # one vector of starts, in old texts
+    if not has_scalar_starts(ins, len(op.slice_sizes)):
         return Added()
     source = sizes(ins.operands[0].type)
     pairs = zip(source, op.slice_sizes, strict=True)

@@ -44,7 +44,9 @@ def _(space: TilingSpace, ins: Instruction, op: Reduce, tile: Tile, output: int)
             dims.append(next(kept))
     count = len(ins.operands) // 2
     loose = _loose(ins)
-    init = unless(joined(loose, maybe_empty(space, tile.dims)), tile.with_dims(()))
+    nothing = 0 in sizes(ins.operands[0].type) and count > 1
+    others = "without elements an output is its own initial value" if nothing else ""
+    init = unless(joined(loose, others, maybe_empty(space, tile.dims)), tile.with_dims(()))
     return parts(*[unless(loose, tile.with_dims(dims))] * count, *[init] * count)
 
 

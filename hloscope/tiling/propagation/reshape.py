@@ -266,7 +266,7 @@ def _not_contiguous(many: Sequence[DimTile], shape: Dims, *, collapses: bool) ->
 
 def _is_whole(tile: DimTile, n: int) -> bool:
     size, stride = _number(tile.size), _number(tile.stride)
-    return size is not None and (size == n or (stride is not None and size * stride == n))
+    return size is not None and stride is not None and size * stride == n
 
 
 def _is_last(many: Sequence[DimTile], j: int) -> bool:

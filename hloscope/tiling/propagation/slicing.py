@@ -27,6 +27,7 @@ from hloscope.tiling.propagation.registry import (
     to_outputs,
     unless,
 )
+from hloscope.tiling.space_dimensions import has_scalar_starts
 from hloscope.tiling.tile import DimTile, Tile
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def start_of(space: TilingSpace, ins: Instruction, operand: int) -> Expr | None:
 def _(space: TilingSpace, ins: Instruction, op: DynamicSlice, tile: Tile, output: int) -> Answer:
     starts = [start_of(space, ins, 1 + d) for d in range(len(op.slice_sizes))]
     known = [start for start in starts if start is not None]
-    if len(known) < len(starts) or len(ins.operands) != 1 + len(starts):
+    if len(known) < len(starts):
         return refused(_OLD)
     scalar = unless(maybe_empty(space, tile.dims), tile.with_dims(()))
     return parts(_sliced_part(space, tile, known, [1] * len(known)), *[scalar] * len(known))
@@ -115,7 +116,7 @@ def _(
 ) -> Answer:
     """The operand is not read where it is updated, which a box cannot leave out."""
     update, target = sizes(ins.operands[1].type), output_sizes(ins)
-    if len(ins.operands) != 2 + len(update):
+    if not has_scalar_starts(ins, len(update), 2):
         return refused(_OLD)
     dims = []
     for d, n, room, start in zip(tile.dims, update, target, ins.operands[2:], strict=True):
