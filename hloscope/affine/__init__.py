@@ -51,7 +51,6 @@ if TYPE_CHECKING:
         Var as Var,
         ceildiv as ceildiv,
         children as children,
-        compare as compare,
         const as const,
         divisions as divisions,
         expr as expr,
@@ -61,11 +60,14 @@ if TYPE_CHECKING:
         maximum as maximum,
         minimum as minimum,
         mod as mod,
-        order_key as order_key,
-        printed_terms as printed_terms,
         product as product,
         scaled as scaled,
         sorted_sum as sorted_sum,
+    )
+    from hloscope.affine.order import (
+        compare as compare,
+        order_key as order_key,
+        printed_terms as printed_terms,
     )
     from hloscope.affine.text import (
         MAX_DIGITS as MAX_DIGITS,

@@ -17,20 +17,24 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from functools import cmp_to_key, partial
+from functools import partial
 from math import gcd as _gcd
-from operator import attrgetter
 from typing import Any, ClassVar, Final, SupportsIndex, TypeAlias, TypeVar, final
 from weakref import ref
 
+from hloscope.affine.order import (
+    STORED,
+    OrderKey,
+    by_key,
+    compare,
+    order_key,
+)
 from hloscope.locks import shared_lock
 
 _N = TypeVar("_N", bound="Node")
 _V = TypeVar("_V", bound="Variable")
 _A = TypeVar("_A", bound="_Args")
 _D = TypeVar("_D", bound="_Division")
-OrderKey: TypeAlias = tuple[Any, ...]
-"""Nested tuples that sort as the printed expression does; see `order_key`."""
 
 _LOCK: Final = shared_lock()
 _set: Final = object.__setattr__
@@ -351,7 +355,7 @@ ExprLike: TypeAlias = "Node | SupportsIndex"
 ZERO: Final[Expr] = Const(0)
 ONE: Final[Expr] = Const(1)
 
-# ------------------------------------------------------------------------------------- order
+# ------------------------------------------------------------------------------------- parts
 
 
 def children(e: Expr) -> tuple[Expr, ...]:
@@ -380,79 +384,6 @@ def divisions(e: Expr) -> int:
     3
     """
     return e._divisions
-
-
-def order_key(e: Expr) -> OrderKey:
-    """A key that sorts expressions in the order in which XLA prints summands.
-
-    An expression is looked at as a tree of binary operations, associated to the left.  Trees
-    compare by kind (sum, product, floordiv, ceildiv, mod, max, min, variable, constant), then by
-    left operand, then by right operand; dims come before ranges before runtime variables.
-    """
-    key = e._key
-    if key is None:  # only sums find theirs late: most are never compared
-        key = _key_of_sum(e)  # type: ignore[arg-type]
-        _set(e, "_key", key)
-    return key
-
-
-def _key_of_sum(e: Sum) -> OrderKey:
-    key: OrderKey = ()
-    for t, c in printed_terms(e):
-        right = t._key if c == 1 else (1, t._key, (8, c))
-        key = (0, key, right) if key else right  # type: ignore[assignment]
-    return (0, key, (8, e.const)) if e.const else key
-
-
-def printed_terms(e: Sum) -> list[tuple[Expr, int]]:
-    """The terms in printing order, where a scaled term is a product.
-
-    >>> printed_terms(Dim(0) + Dim(1) * 2)
-    [(<d1>, 2), (<d0>, 1)]
-    """
-    terms = list(e.terms)
-    return terms if len(terms) == 1 else _sorted(terms, _term_key)
-
-
-def compare(a: Expr | Node, b: Expr | Node) -> int:
-    """Negative, zero or positive, as `a` is printed before, is, or is printed after `b`."""
-    left, right = order_key(a), order_key(b)  # type: ignore[arg-type]
-    return _compare_keys(left, right)
-
-
-def _compare_keys(left: OrderKey, right: OrderKey) -> int:
-    """Compare keys of any depth; tuples' own comparison is limited by the C stack."""
-    todo: list[tuple[Any, Any]] = [(left, right)]
-    while todo:
-        x, y = todo.pop()
-        if x is y:
-            continue
-        if isinstance(x, tuple):
-            todo.extend(reversed(list(zip(x, y, strict=False))))
-        elif x != y:
-            return -1 if x < y else 1
-    return 0
-
-
-_BY_KEY: Final = cmp_to_key(_compare_keys)
-
-
-def _term_key(term: tuple[Expr, int]) -> OrderKey:
-    key = term[0]._key or ()
-    return key if term[1] == 1 else (1, key, (8, term[1]))
-
-
-_T = TypeVar("_T")
-_STORED: Final = attrgetter("_key")
-"""The key of anything but a sum."""
-
-
-def _sorted(items: list[_T], key: Callable[[_T], OrderKey]) -> list[_T]:
-    try:
-        items.sort(key=key)
-    except RecursionError:
-        items.sort(key=lambda x: _BY_KEY(key(x)))
-    return items
 
 
 # ---------------------------------------------------------------------------- normal forms
@@ -523,9 +454,9 @@ def _sum_of(terms: list[Expr], coeffs: dict[Expr, int], const: int) -> Expr:
             return terms[0]
         return Sum(((terms[0], c),), const)
     try:
-        terms.sort(key=_STORED)
+        terms.sort(key=STORED)
     except RecursionError:
-        _sorted(terms, order_key)
+        by_key(terms, order_key)
     return Sum(tuple([(t, coeffs[t]) for t in terms]), const)
 
 
@@ -553,7 +484,7 @@ def product(*factors: ExprLike) -> Expr:
                 content, e = primitive(e)
                 scale *= content
             flat += e.factors if type(e) is Product else (e,)
-        return linear((Product(tuple(_sorted(flat, order_key))), scale)) if scale else ZERO
+        return linear((Product(tuple(by_key(flat, order_key))), scale)) if scale else ZERO
     return linear((rest[0], scale)) if rest else Const(scale)
 
 
@@ -631,7 +562,7 @@ def _extremum(kind: type[Min] | type[Max], parts: tuple[ExprLike, ...]) -> Expr:
                 base, offset = x, 0
             best[base] = pick(best[base], offset) if base in best else offset
     args = [linear((base, 1), (offset, 1)) for base, offset in best.items()]
-    return args[0] if len(args) == 1 else kind(tuple(_sorted(args, order_key)))
+    return args[0] if len(args) == 1 else kind(tuple(by_key(args, order_key)))
 
 
 def minimum(*parts: ExprLike) -> Expr:

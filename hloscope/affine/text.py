@@ -34,9 +34,9 @@ from hloscope.affine.nodes import (
     maximum,
     minimum,
     mod,
-    printed_terms,
     product,
 )
+from hloscope.affine.order import printed_terms
 from hloscope.errors import ParseError
 from hloscope.lazy import pattern
 from hloscope.limits import refuse_long_numbers

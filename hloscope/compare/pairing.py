@@ -39,7 +39,8 @@ STRUCTURE: Final = (GetTupleElement, Parameter, Result, Return, Tuple)
 """Ops that compute nothing."""
 
 _BY_THE_WAY: Final = frozenset(
-    ["settings", "compare_type", "precision_config", "channel_id", "channel_type"]
+    "settings compare_type precision_config algorithm sparsity sparsity_config channel_id"
+    " channel_type".split()
 )
 """Fields that the two languages write differently, or that do not change values much."""
 _MOST_UNLIKE: Final = 2

@@ -375,6 +375,24 @@ def write_dim_labels(dims: ConvDimensions) -> str:
     return f"{input_}_{kernel}->{output}"
 
 
+_PRECISIONS: Final = ("default", "high", "highest", "packed_nibble")
+
+
+def read_precisions(text: str) -> tuple[str, ...]:
+    """Return the precisions of `{highest,default}`, as StableHLO spells them."""
+    words = [word for word, _ in split_list(inside(text))]
+    for word in words:
+        if word not in _PRECISIONS:
+            known = ", ".join(_PRECISIONS)
+            fail(f"expected one of {known}, found `{word}`", text, 0, len(text))
+    return tuple([word.upper() for word in words])
+
+
+def write_precisions(words: tuple[str, ...]) -> str:
+    """Return `{highest,default}`."""
+    return f"{{{','.join(words).lower()}}}"
+
+
 # ------------------------------------------------------------------------------- called names
 
 
@@ -405,6 +423,7 @@ KINDS: Final[dict[str, Kind]] = {
     "padding": Kind(read_padding, write_padding),
     "window": Kind(read_window, write_window),
     "dim_labels": Kind(read_dim_labels, write_dim_labels),
+    "precision": Kind(read_precisions, write_precisions),
     "fusion_kind": one_of("kLoop", "kInput", "kOutput", "kCustom"),
     "direction": one_of("EQ", "NE", "GE", "GT", "LE", "LT"),
     "compare_type": one_of("FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED"),

@@ -21,7 +21,7 @@ from hloscope.ops.infer_util import (
     tensors,
     without,
 )
-from hloscope.ops.precision import check_precisions, precisions
+from hloscope.ops.precision import Precisions, check_precisions
 from hloscope.ops.quantization import any_quantized, check_dot
 
 
@@ -90,10 +90,20 @@ class DotGeneral(Op):
     Result dimensions: batch, free dimensions of `lhs`, free dimensions of `rhs`.  A program may
     write another element type of the result than the wider one of the operands.
     Source: StableHLO spec `dot_general`.
+
+    Attributes:
+        dimensions: Which are batch dimensions, and which are summed over.
+        precision_config: How precise the product is; as the hardware likes it if not given.
+        algorithm: How it is computed, as written, if that is asked for.
+        sparsity: Which elements of an operand are left out, as written, if some are (HLO), and
+            `sparsity_config` the same in another form.
     """
 
     dimensions: DotDimensions
-    settings: tuple[tuple[str, str], ...] = ()  # operand_precision, algorithm, sparsity …
+    precision_config: Precisions | None = None
+    algorithm: str | None = None
+    sparsity: str | None = None
+    sparsity_config: str | None = None
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         return self._typed(operands)
@@ -102,9 +112,8 @@ class DotGeneral(Op):
         self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
     ) -> None:
         result = check_declared_sizes(self._typed(operands), results, "dot_general_c12")
-        given = precisions(self.settings) or ()
         require(
-            "algorithm" not in dict(self.settings) or all(p == "DEFAULT" for p in given),
+            self.algorithm is None or all(p == "DEFAULT" for p in self.precision_config or ()),
             "dot_general_c21",
             "must specify DEFAULT precision config when algorithm is set.",
         )
@@ -115,9 +124,8 @@ class DotGeneral(Op):
     def _typed(self, operands: tuple[Type, ...]) -> TensorType:
         count(self.name, operands, 2, at_least=True)
         lhs, rhs = tensors(self.name, operands[:2])
-        check_precisions(self.settings, "dot_general_c11")
-        sparse = any(name == "sparsity" for name, _ in self.settings)
-        _check_dimensions(self.dimensions, lhs, rhs, sparse=sparse)
+        check_precisions(self.precision_config, "dot_general_c11")
+        _check_dimensions(self.dimensions, lhs, rhs, sparse=self.sparsity is not None)
         return array(product_element(lhs, rhs), _contracted(self.dimensions, lhs, rhs))
 
 
@@ -125,7 +133,7 @@ class DotGeneral(Op):
 class Dot(Op):
     """StableHLO's old `dot`: contracts the last dimension of `lhs` with the first of `rhs`."""
 
-    settings: tuple[tuple[str, str], ...] = ()
+    precision_config: Precisions | None = None
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         return self._typed(operands)
@@ -138,7 +146,7 @@ class Dot(Op):
     def _typed(self, operands: tuple[Type, ...]) -> TensorType:
         count(self.name, operands, 2)
         lhs, rhs = tensors(self.name, operands)
-        check_precisions(self.settings, "")
+        check_precisions(self.precision_config, "")
         require(
             lhs.rank in (1, 2) and rhs.rank in (1, 2) and fit(lhs.sizes[-1], rhs.sizes[0]),
             "",
@@ -153,7 +161,8 @@ class ScaledDot(Op):
     """`dot` of block-scaled operands.  Operands: lhs, rhs, lhs scale, rhs scale."""
 
     dimensions: DotDimensions
-    settings: tuple[tuple[str, str], ...] = ()
+    precision_config: Precisions | None = None
+    algorithm: str | None = None
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 4)
@@ -188,7 +197,7 @@ class RaggedDot(Op):
     dimensions: DotDimensions
     lhs_ragged: Dims
     rhs_group: Dims
-    settings: tuple[tuple[str, str], ...] = ()
+    precision_config: Precisions | None = None
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         return self._typed(operands)
@@ -201,7 +210,7 @@ class RaggedDot(Op):
     def _typed(self, operands: tuple[Type, ...]) -> TensorType:
         count(self.name, operands, 3)
         lhs, rhs, group_sizes = tensors(self.name, operands)
-        check_precisions(self.settings, "")
+        check_precisions(self.precision_config, "")
         dims = self.dimensions
         _check_dimensions(dims, lhs, rhs)
         self._check_ragged(lhs, rhs, group_sizes)

@@ -22,7 +22,7 @@ from hloscope.ops.infer_util import (
     size_text,
     tensors,
 )
-from hloscope.ops.precision import check_precisions
+from hloscope.ops.precision import Precisions, check_precisions
 from hloscope.ops.quantization import any_quantized, check_convolution
 from hloscope.ops.windows import Window, WindowRules, check_padding_shape
 
@@ -65,7 +65,8 @@ class Convolution(Op):
     dimensions: ConvDimensions
     feature_group_count: int = 1
     batch_group_count: int = 1
-    settings: tuple[tuple[str, str], ...] = ()  # operand_precision, padding_type … as written
+    precision_config: Precisions | None = None
+    settings: tuple[tuple[str, str], ...] = ()  # padding_type … as written
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 2)
@@ -96,7 +97,7 @@ class DynamicConv(Op):
     dimensions: ConvDimensions
     feature_group_count: int = 1
     batch_group_count: int = 1
-    settings: tuple[tuple[str, str], ...] = ()
+    precision_config: Precisions | None = None
 
     def verify(
         self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
@@ -153,7 +154,7 @@ def _check_operands(
     )
     _check_dimensions(name, dims, lhs.rank)
     _check_groups(op, lhs, rhs)
-    check_precisions(op.settings, f"{name}_c24")
+    check_precisions(op.precision_config, f"{name}_c24")
     needed = len(dims.input_spatial) + 2
     require(lhs.rank == needed, f"{name}_c12", f"{expects} {needed} dimensions. Got: {lhs.rank}")
 

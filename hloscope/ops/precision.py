@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+from typing import Final, TypeAlias
 
 from hloscope.ops.infer_util import require
+
+Precisions: TypeAlias = tuple[str, ...]
+"""`DEFAULT`, `HIGH` or `HIGHEST` for each operand; HLO has `PACKED_NIBBLE` too."""
 
 # lhs, rhs and accumulation type, number of primitive operations
 _ROWS: Final = """
@@ -54,23 +56,8 @@ def check_dot_algorithm(
     )
 
 
-def precisions(settings: Iterable[tuple[str, str]]) -> list[str] | None:
-    """The entries of StableHLO's `precision_config` among the settings of an op, if it is there.
-
-    >>> precisions([("precision_config", "[DEFAULT, HIGH]")])
-    ['DEFAULT', 'HIGH']
-    >>> precisions([("precision_config", "[#stablehlo<precision HIGHEST>]")])
-    ['HIGHEST']
-    """
-    text = dict(settings).get("precision_config")
-    if text is None:
-        return None
-    items = (item.strip(" >") for item in text.strip(" []").split(","))
-    return [item.rpartition(" ")[2] for item in items if item]
-
-
-def check_precisions(settings: Iterable[tuple[str, str]], rule: str) -> None:
+def check_precisions(precisions: Precisions | None, rule: str) -> None:
     """Check that no more precisions are given than there are operands."""
-    number = len(precisions(settings) or ())
+    number = len(precisions or ())
     message = f"expects precision config to be empty or have <= 2 elements, got {number}"
     require(number <= 2, rule, message)

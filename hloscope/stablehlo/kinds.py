@@ -229,11 +229,11 @@ def read_enum(attribute: Attribute) -> str:
             raise ValueError("a value of an enumeration")
 
 
-def read_enums(attribute: Attribute) -> str:
-    """`[DEFAULT, HIGH]`."""
+def read_enums(attribute: Attribute) -> tuple[str, ...]:
+    """The words of `[#stablehlo<precision DEFAULT>, #stablehlo<precision HIGH>]`."""
     if not isinstance(attribute, ArrayAttr):
         raise ValueError("a list of values of an enumeration")
-    return f"[{', '.join(map(read_enum, attribute.elements))}]"
+    return tuple(map(read_enum, attribute.elements))
 
 
 def read_struct(attribute: Attribute, name: str) -> dict[str, Any]:
@@ -284,9 +284,8 @@ def _write_channel(values: dict[str, Any], dialect: str) -> Attribute | None:
     return write_struct(dialect, "channel_handle", fields)
 
 
-def _write_enums(words: str, dialect: str, name: str) -> Attribute:
-    found = [word.strip() for word in words.strip("[]").split(",") if word.strip()]
-    return ArrayAttr(tuple([EnumAttr(dialect, name, word) for word in found]))
+def _write_enums(words: tuple[str, ...], dialect: str, name: str) -> Attribute:
+    return ArrayAttr(tuple([EnumAttr(dialect, name, word) for word in words]))
 
 
 def read_literal(attribute: Attribute) -> MlirLiteral:

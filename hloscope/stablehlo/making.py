@@ -136,8 +136,10 @@ def _made(dialect: str, constraint: str, value: Any) -> Attribute:
     match constraint:
         case "elements" | "table" | "groups" if isinstance(value, str):
             return read_verbatim(value)
-        case "precision" if not isinstance(value, str):
-            value = ", ".join(value)
+        case "precision" if isinstance(value, str):
+            value = tuple([word.strip() for word in value.strip("[]").split(",") if word.strip()])
+        case "precision":
+            value = tuple(value)
         case "channel":
             handle, type = value if isinstance(value, tuple | list) else (value, 0)
             value = {"channel_id": handle, "channel_type": type}

@@ -97,7 +97,7 @@ CASES: list[tuple[str, Op, tuple[str, ...]]] = [
     ("dot, lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={1}, "
      "rhs_contracting_dims={0}, operand_precision={highest,highest}, algorithm=dot_tf32",
      DotGeneral(DotDimensions((0,), (1,), (2,), (0,)),
-                (("operand_precision", "{highest,highest}"), ("algorithm", "dot_tf32"))), ()),
+                ("HIGHEST", "HIGHEST"), "dot_tf32"), ()),
     ("gather, offset_dims={0}, collapsed_slice_dims={}, start_index_map={0}, "
      "operand_batching_dims={1}, start_indices_batching_dims={0}, index_vector_dim=1, "
      "slice_sizes={1,2}, indices_are_sorted=true",
@@ -298,6 +298,7 @@ SAMPLES = {
     "padding": "1_2_3",
     "window": "{size=3 stride=2}",
     "dim_labels": "b0f_0io->b0f",
+    "precision": "{default,highest}",
     "fusion_kind": "kOutput",
     "transpose_a": "TRANSPOSE",
     "fft_type": "IRFFT",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from hloscope.errors import VerifyError
@@ -13,9 +15,9 @@ from tests.ops.typings import Case, check_refused, read_types, refused
 Dims = tuple[int, ...]
 
 
-def dots(*dims: Dims, **settings: str) -> DotGeneral:
+def dots(*dims: Dims, **given: Any) -> DotGeneral:
     """A dot with batch dimensions of both sides, then contracting ones."""
-    return DotGeneral(DotDimensions(*dims), tuple(settings.items()))
+    return DotGeneral(DotDimensions(*dims), **given)
 
 
 def ragged(*dims: Dims, lhs: Dims = (0,), rhs: Dims = (0,)) -> RaggedDot:
@@ -24,15 +26,15 @@ def ragged(*dims: Dims, lhs: Dims = (0,), rhs: Dims = (0,)) -> RaggedDot:
 
 ROWS = ((), (), (1,), (0,))
 BATCHED = ((0,), (0,), (2,), (1,))
-THREE = "[DEFAULT, DEFAULT, DEFAULT]"
+THREE = ("DEFAULT", "DEFAULT", "DEFAULT")
 F3 = "f32[2,3,4]; f32[2,4,5]"
 
 ACCEPTED = [
     Case(dots(*ROWS), "f32[2,3]; f32[3,4]", "f32[2,4]"),
     Case(dots(*ROWS), "f32[2,3]; f32[3,4]", "f64[2,4]"),
     Case(dots(*ROWS), "f32[2,?]; f32[3,4]", "f32[?,4]"),
-    Case(dots(*BATCHED, precision_config="[HIGH, HIGHEST]"), F3, "f32[2,3,5]"),
-    Case(dots(*BATCHED, precision_config="[DEFAULT, DEFAULT]", algorithm="x"), F3, "f32[2,3,5]"),
+    Case(dots(*BATCHED, precision_config=("HIGH", "HIGHEST")), F3, "f32[2,3,5]"),
+    Case(dots(*BATCHED, precision_config=("DEFAULT", "DEFAULT"), algorithm="x"), F3, "f32[2,3,5]"),
     Case(dots(*BATCHED, algorithm="x"), F3, "f32[2,3,5]"),
     Case(dots(*ROWS), "q8z[2,3]; q8[3,4]", "q32[2,4]"),
     Case(dots(*ROWS), "q8[2,3]; q8a1[3,2]", "q8a1[2,2]"),
@@ -137,7 +139,7 @@ REFUSED = [
              "q8[2,3]; q8[3,2]", "q8a1[2,2]"),
             (dots(*ROWS), "c20", "mismatched rhs quantization expressed type and lhs and result"
              " element type", "f32[2,3]; q8d[3,4]", "f32[2,4]"),
-            (dots(*BATCHED, precision_config="[DEFAULT, HIGH]", algorithm="x"), "c21",
+            (dots(*BATCHED, precision_config=("DEFAULT", "HIGH"), algorithm="x"), "c21",
              "must specify DEFAULT precision config when algorithm is set.", F3, "f32[2,3,5]"),
         )
     ),
@@ -153,7 +155,7 @@ REFUSED = [
         for op, message, operands, result in (
             (Dot(), RANKS, "f32[2,2,2]; f32[2]", "f32[]"),
             (Dot(), RANKS, "f32[2]; f32[3]", "f32[]"),
-            (Dot((("precision_config", THREE),)), "expects precision config", "f32[2]; f32[2]",
+            (Dot(THREE), "expects precision config", "f32[2]; f32[2]",
              "f32[]"),
             (Dot(), f"inferred shape '[?]' {SHAPE} 'tensor<3x?xf32>'", "f32[?,3]; f32[3]",
              "f32[3,?]"),

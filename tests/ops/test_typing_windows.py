@@ -40,16 +40,15 @@ def convolves(
     sizes: tuple[int, ...] = (3, 3),
     dims: tuple[Any, ...] = NHWC,
     groups: tuple[int, int] = (1, 1),
-    precision: str = "",
+    precision: tuple[str, ...] | None = None,
     **given: Any,
 ) -> Convolution:
-    settings = (("precision_config", precision),) if precision else ()
-    return Convolution(window(sizes, **given), ConvDimensions(*dims), *groups, settings)
+    return Convolution(window(sizes, **given), ConvDimensions(*dims), *groups, precision)
 
 
 def dynamic(op: Convolution) -> DynamicConv:
-    fields = op.window, op.dimensions, op.feature_group_count, op.batch_group_count, op.settings
-    return DynamicConv(*fields)
+    fields = op.window, op.dimensions, op.feature_group_count, op.batch_group_count
+    return DynamicConv(*fields, op.precision_config)
 
 
 ADD = "f32[]; f32[] -> f32[]"
@@ -79,7 +78,7 @@ ACCEPTED = [
     Case(convolves((0, 3)), "f32[1,8,8,7]; f32[?,3,7,16]", "f32[1,9,6,16]"),
     Case(convolves((), (0, 1, (), 0, 1, (), 0, 1, ())), "f32[5,7]; f32[7,2]", "f32[5,2]"),
     Case(convolves((1, 1), groups=(3, 1)), "f32[5,8,8,6]; f32[1,1,2,9]", "f32[5,8,8,9]"),
-    Case(convolves(precision="[DEFAULT, HIGH]"), CONV, SIX),
+    Case(convolves(precision=("DEFAULT", "HIGH")), CONV, SIX),
     Case(convolves((1, 1)), "q8[1,2,2,3]; q8[1,1,3,2]", "q32[1,2,2,2]"),
     Case(convolves((1, 1)), "f32[1,2,2,3]; q8[1,1,3,2]", "f32[1,2,2,2]"),
     Case(dynamic(convolves()), f"{CONV}; s64[2,2]", "f32[1,9,9,16]"),
@@ -401,7 +400,7 @@ CONVOLUTIONS: list[tuple[Convolution, str, str, str, str]] = [
      SIX),
     (convolves(groups=(2, 2)), "c23", "expects batch_group_count and feature_group_count not to be"
      " both greater than 1. Got 2 and 2 resp.", CONV, SIX),
-    (convolves(precision="[DEFAULT, DEFAULT, DEFAULT]"), "c24",
+    (convolves(precision=("DEFAULT",) * 3), "c24",
      "expects precision config to be empty or have <= 2 elements", CONV, SIX),
     (convolves(), "c27", "expects lhs and rhs to have compatible element type. Got: 'f32' and"
      " 'bf16'", "f32[1,8,8,7]; bf16[3,3,7,16]", SIX),

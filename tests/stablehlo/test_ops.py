@@ -103,9 +103,7 @@ PRETTY: list[tuple[str, tuple[str, ...], Op]] = [
         "[1] x [2], precision = [DEFAULT, DEFAULT] : (tensor<2x3xf32>, tensor<2x4x3xf32>) -> "
         "tensor<2x4xf32>",
         (T23, "tensor<2x4x3xf32>"),
-        DotGeneral(
-            DotDimensions((0,), (0,), (1,), (2,)), (("precision_config", "[DEFAULT, DEFAULT]"),)
-        ),
+        DotGeneral(DotDimensions((0,), (0,), (1,), (2,)), ("DEFAULT", "DEFAULT")),
     ),
     (
         "%0 = stablehlo.convolution(%a, %b) dim_numbers = [b, 0, f]x[0, i, o]->[b, f, 0],\n"

@@ -191,8 +191,8 @@ def _conditional(ins: Instruction) -> None:
 
 def _dot(ins: Instruction) -> None:
     """More than two operands are the metadata of sparse ones."""
-    given = {name for name, _ in getattr(ins.op, "settings", ())}
-    if len(ins.operands) > 2 and not given & {"sparsity", "sparsity_config"}:
+    assert isinstance(ins.op, DotGeneral)
+    if len(ins.operands) > 2 and not (ins.op.sparsity or ins.op.sparsity_config):
         raise VerifyError(f"`dot` has {len(ins.operands)} operands, needs 2")
     ins.op.verify(_types(ins), (ins.type,), ins.calls)
 

@@ -1,0 +1,91 @@
+"""The order of expressions: that in which XLA prints summands, whatever the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cmp_to_key
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+
+if TYPE_CHECKING:
+    from hloscope.affine.nodes import Expr, Node, Sum
+
+_T = TypeVar("_T")
+OrderKey: TypeAlias = tuple[Any, ...]
+"""Nested tuples that sort as the printed expression does; see `order_key`."""
+_set: Final = object.__setattr__
+
+
+def order_key(e: Expr) -> OrderKey:
+    """A key that sorts expressions in the order in which XLA prints summands.
+
+    An expression is looked at as a tree of binary operations, associated to the left.  Trees
+    compare by kind (sum, product, floordiv, ceildiv, mod, max, min, variable, constant), then by
+    left operand, then by right operand; dims come before ranges before runtime variables.
+    """
+    key = e._key
+    if key is None:  # only sums find theirs late: most are never compared
+        key = _key_of_sum(e)  # type: ignore[arg-type]
+        _set(e, "_key", key)
+    return key
+
+
+def _key_of_sum(e: Sum) -> OrderKey:
+    key: OrderKey = ()
+    for t, c in printed_terms(e):
+        right = t._key if c == 1 else (1, t._key, (8, c))
+        key = (0, key, right) if key else right  # type: ignore[assignment]
+    return (0, key, (8, e.const)) if e.const else key
+
+
+def printed_terms(e: Sum) -> list[tuple[Expr, int]]:
+    """The terms in printing order, where a scaled term is a product.
+
+    >>> from hloscope.affine import Dim
+    >>> printed_terms(Dim(0) + Dim(1) * 2)
+    [(<d1>, 2), (<d0>, 1)]
+    """
+    terms = list(e.terms)
+    return terms if len(terms) == 1 else by_key(terms, term_key)
+
+
+def compare(a: Expr | Node, b: Expr | Node) -> int:
+    """Negative, zero or positive, as `a` is printed before, is, or is printed after `b`."""
+    left, right = order_key(a), order_key(b)  # type: ignore[arg-type]
+    return _compare_keys(left, right)
+
+
+def _compare_keys(left: OrderKey, right: OrderKey) -> int:
+    """Compare keys of any depth; tuples' own comparison is limited by the C stack."""
+    todo: list[tuple[Any, Any]] = [(left, right)]
+    while todo:
+        x, y = todo.pop()
+        if x is y:
+            continue
+        if isinstance(x, tuple):
+            todo.extend(reversed(list(zip(x, y, strict=False))))
+        elif x != y:
+            return -1 if x < y else 1
+    return 0
+
+
+_BY_KEY: Final = cmp_to_key(_compare_keys)
+
+
+def term_key(term: tuple[Expr, int]) -> OrderKey:
+    """The key of a summand: a scaled term is a product."""
+    key = term[0]._key or ()
+    return key if term[1] == 1 else (1, key, (8, term[1]))
+
+
+STORED: Final = attrgetter("_key")
+"""The key of anything but a sum."""
+
+
+def by_key(items: list[_T], key: Callable[[_T], OrderKey]) -> list[_T]:
+    """The items, sorted in place by keys of any depth."""
+    try:
+        items.sort(key=key)
+    except RecursionError:
+        items.sort(key=lambda x: _BY_KEY(key(x)))
+    return items
