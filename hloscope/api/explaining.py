@@ -16,13 +16,11 @@ from hloscope.ir import Module
 from hloscope.lazy import lazy
 
 if TYPE_CHECKING:
-    from hloscope.stablehlo import graph
-    from hloscope.verifier import hlo as hlo_verifier
-    from hloscope.verifier.stablehlo import walk as mlir_verifier
+    import hloscope.stablehlo as stablehlo
+    import hloscope.verifier as verifier
 else:
-    graph = lazy("hloscope.stablehlo.graph")
-    hlo_verifier = lazy("hloscope.verifier.hlo")
-    mlir_verifier = lazy("hloscope.verifier.stablehlo.walk")
+    stablehlo = lazy("hloscope.stablehlo")
+    verifier = lazy("hloscope.verifier")
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -30,9 +28,9 @@ T = TypeVar("T")
 
 def findings(module: Module) -> list[Diagnostic]:
     """Everything that is wrong with a module."""
-    if module.has_tree and isinstance(module, graph.TreeModule):
-        return mlir_verifier.verify_mlir(module.tree)
-    return hlo_verifier.verify_hlo(module)
+    if module.has_tree and isinstance(module, stablehlo.TreeModule):
+        return verifier.verify_mlir(module.tree)
+    return verifier.verify_hlo(module)
 
 
 def check(module: Module | None) -> None:

@@ -23,17 +23,11 @@ from hloscope.ir import Module
 from hloscope.lazy import lazy
 
 if TYPE_CHECKING:
-    import hloscope.display.elements as elements
-    import hloscope.display.html as html
-    import hloscope.display.latex as latex
-    import hloscope.display.reads as reads
+    import hloscope.display as display
     import hloscope.proof as proof
     from hloscope.proof import Check, Prover
 else:
-    elements = lazy("hloscope.display.elements")
-    html = lazy("hloscope.display.html")
-    latex = lazy("hloscope.display.latex")
-    reads = lazy("hloscope.display.reads")
+    display = lazy("hloscope.display")
     proof = lazy("hloscope.proof")
 
 FEW: Final = 64
@@ -151,7 +145,7 @@ class Indexing:
         Raises:
             ValueError: The tensor has no such element.
         """
-        return reads.to_svg(self.answer, None if at is None else tuple(at))
+        return display.to_svg(self.answer, None if at is None else tuple(at))
 
     @of_right_programs
     def to_elements(self, at: Sequence[int]) -> str:
@@ -171,7 +165,7 @@ class Indexing:
           operand 0  f32[4,8]  p   1 element
             [2, 5]
         """
-        return elements.to_elements(self.answer, tuple(at))
+        return display.to_elements(self.answer, tuple(at))
 
     def elements_json(self, at: Sequence[int]) -> dict[str, Any]:
         """The same as an object of schema `hloscope.elements/1`.
@@ -179,7 +173,7 @@ class Indexing:
         Raises:
             ValueError: The tensor has no such element.
         """
-        return elements.elements_json(self.answer, tuple(at), self._file)
+        return display.elements_json(self.answer, tuple(at), self._file)
 
     @of_right_programs
     def to_html(self, at: Sequence[int] | None = None) -> str:
@@ -188,12 +182,12 @@ class Indexing:
         Raises:
             ValueError: The tensor has no such element.
         """
-        return html.to_html(self.answer, None if at is None else tuple(at))
+        return display.to_html(self.answer, None if at is None else tuple(at))
 
     @of_right_programs
     def to_latex(self) -> str:
         """The maps as LaTeX, an `aligned` environment, which needs `amsmath`."""
-        return latex.to_latex(self.answer)
+        return display.to_latex(self.answer)
 
     @of_right_programs
     def __str__(self) -> str:
@@ -203,7 +197,7 @@ class Indexing:
 
     @of_right_programs
     def _repr_html_(self) -> str:
-        return html.html_fragment(self.answer)
+        return display.html_fragment(self.answer)
 
 
 class _Proving:

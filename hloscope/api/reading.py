@@ -16,10 +16,10 @@ from hloscope.lazy import lazy
 from hloscope.source import Source
 
 if TYPE_CHECKING:
-    import hloscope.hlo_parser.proto.module as proto
+    import hloscope.hlo_parser as hlo_parser
     import hloscope.stablehlo as stablehlo
 else:
-    proto = lazy("hloscope.hlo_parser.proto.module")
+    hlo_parser = lazy("hloscope.hlo_parser")
     stablehlo = lazy("hloscope.stablehlo")
 
 
@@ -150,7 +150,7 @@ def _decoded(data: bytes, name: str) -> str:
     if data.startswith(b"ML\xefR"):
         raise UnsupportedError(f"{name}: MLIR bytecode is not read yet")
     if is_proto(data):
-        return proto.proto_text(data, name)
+        return hlo_parser.proto_text(data, name)
     try:
         return decode(data, name)
     except ParseError as error:

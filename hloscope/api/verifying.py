@@ -15,19 +15,13 @@ from hloscope.lazy import lazy
 from hloscope.source import Source, Span
 
 if TYPE_CHECKING:
-    from hloscope.mlir import ir as mlir
-    from hloscope.mlir.text import split as splitting
-    from hloscope.stablehlo import graph
-    from hloscope.verifier import expected, hlo as hlo_verifier
-    from hloscope.verifier.stablehlo import text as mlir_text, walk as mlir_verifier
+    import hloscope.mlir as mlir
+    import hloscope.stablehlo as stablehlo
+    import hloscope.verifier as verifier
 else:
-    mlir = lazy("hloscope.mlir.ir")
-    splitting = lazy("hloscope.mlir.text.split")
-    graph = lazy("hloscope.stablehlo.graph")
-    expected = lazy("hloscope.verifier.expected")
-    hlo_verifier = lazy("hloscope.verifier.hlo")
-    mlir_text = lazy("hloscope.verifier.stablehlo.text")
-    mlir_verifier = lazy("hloscope.verifier.stablehlo.walk")
+    mlir = lazy("hloscope.mlir")
+    stablehlo = lazy("hloscope.stablehlo")
+    verifier = lazy("hloscope.verifier")
 
 
 def verify(
@@ -56,18 +50,18 @@ def verify(
     if isinstance(program, Program):
         program = program.module
     if isinstance(program, Module) and not program.has_tree:
-        return hlo_verifier.verify_hlo(program)
+        return verifier.verify_hlo(program)
     if not isinstance(program, Source | str | bytes):
-        if isinstance(program, graph.TreeModule):
+        if isinstance(program, stablehlo.TreeModule):
             program = program.tree
         if isinstance(program, mlir.Operation):
-            return mlir_verifier.verify_mlir(program, allow_unregistered=allow_unregistered)
+            return verifier.verify_mlir(program, allow_unregistered=allow_unregistered)
     assert not isinstance(program, Module | mlir.Operation)
     source = program if isinstance(program, Source) else read_source(program, name=name)
     found: list[Diagnostic] = []
     for start, text in _pieces(source, split):
         if language_of(source) == "stablehlo":
-            errors = mlir_text.verify_text(text, source.name, allow_unregistered=allow_unregistered)
+            errors = verifier.verify_text(text, source.name, allow_unregistered=allow_unregistered)
         else:
             errors = _verify_hlo_text(text, source.name)
         found += [moved(error, source, start) for error in errors]
@@ -98,19 +92,17 @@ def check_expected(
     found: list[Diagnostic] = []
     for start, text in _pieces(source, split):
         if language_of(source) == "stablehlo":
-            errors = mlir_text.first_errors(
-                text, source.name, allow_unregistered=allow_unregistered
-            )
+            errors = verifier.first_errors(text, source.name, allow_unregistered=allow_unregistered)
         else:
             errors = _verify_hlo_text(text, source.name)
-        wrong = expected.mismatches(expected.expectations(Source(source.name, text)), errors)
+        wrong = verifier.mismatches(verifier.expectations(Source(source.name, text)), errors)
         found += [moved(error, source, start) for error in wrong]
     return found
 
 
 def _verify_hlo_text(text: str, name: str) -> list[Diagnostic]:
     try:
-        return hlo_verifier.verify_hlo(parse_hlo(text, name=name, strict=True))
+        return verifier.verify_hlo(parse_hlo(text, name=name, strict=True))
     except ParseError as error:
         return [Diagnostic(error.message, error.span, error.rule)]
 
@@ -121,10 +113,10 @@ def _pieces(source: Source, split: bool) -> Iterator[tuple[int, str]]:
         yield 0, source.text
         return
     at = 0
-    for _, text in splitting.split_input(source.text):
+    for _, text in mlir.split_input(source.text):
         if text.strip():
             yield at, text
-        at += len(text) + len(splitting.MARKER)
+        at += len(text) + len(mlir.MARKER)
 
 
 def moved(diagnostic: Diagnostic, source: Source, by: int) -> Diagnostic:

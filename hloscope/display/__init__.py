@@ -39,15 +39,21 @@ if TYPE_CHECKING:
         dump_json as dump_json,
         dumps_table as dumps_table,
     )
+    from hloscope.display.elements import (
+        elements_json as elements_json,
+        to_elements as to_elements,
+    )
     from hloscope.display.equality import (
         compared_json as compared_json,
         comparison_text as comparison_text,
     )
+    from hloscope.display.html import html_fragment as html_fragment, to_html as to_html
     from hloscope.display.inferred import (
         OpTypes as OpTypes,
         types_json as types_json,
         types_table as types_table,
     )
+    from hloscope.display.latex import to_latex as to_latex
     from hloscope.display.listing import Key as Key, Listing as Listing, Place as Place
     from hloscope.display.provenance import (
         Provenance as Provenance,
@@ -56,6 +62,7 @@ if TYPE_CHECKING:
         metadata_of as metadata_of,
         provenance_of as provenance_of,
     )
+    from hloscope.display.reads import to_svg as to_svg
     from hloscope.display.results import (
         finding_json as finding_json,
         finding_text as finding_text,

@@ -26,13 +26,13 @@ from hloscope.indexing import (
     by_convention,
     input_to_output,
     instances,
+    inverted,
     joined,
     lookup,
     merge_runtime,
     output_to_input,
     parted,
 )
-from hloscope.indexing.replicas import inverse
 from hloscope.ir import Computation, Instruction, TupleType, Type, captured, captures
 from hloscope.ops import (
     AllReduce,
@@ -282,7 +282,7 @@ class Analysis:
             for flow in self.reads(ins, k):
                 if flow.operand is value and flow.leaf == leaf:
                     there = self._explicit(flow.accesses, value.type, leaf)
-                    accesses = [a if a.map is None else inverse(a) for a in there]
+                    accesses = [a if a.map is None else inverted(a) for a in there]
                     yield Flow(value, k, self.pool.keep_all(accesses))
 
     def writes(self, ins: Instruction, operand: int | Instruction, leaf: int) -> Iterable[Flow]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         print_hlo as print_hlo,
         print_instruction as print_instruction,
     )
+    from hloscope.hlo_parser.proto.module import proto_text as proto_text
     from hloscope.hlo_parser.proto.sniff import is_proto as is_proto
     from hloscope.hlo_parser.reader import parse_hlo as parse_hlo, parse_hlo_all as parse_hlo_all
     from hloscope.hlo_parser.signatures import PAIRED as PAIRED, signature as signature

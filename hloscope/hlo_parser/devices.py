@@ -13,8 +13,7 @@ from hloscope.hlo_parser.attributes import fail, inside, split_list
 from hloscope.hlo_parser.values import read_dims
 from hloscope.ir import Dims
 from hloscope.lazy import pattern
-from hloscope.ops import MOST_DEVICES, AxisRef, Mesh
-from hloscope.ops.devices import Iota
+from hloscope.ops import MOST_DEVICES, AxisRef, DeviceIota, Mesh
 
 _IOTA: Final = pattern(r"\[([\d,\s]*)\]\s*(?:T\(([\d,\s]*)\))?")
 _TILES: Final = pattern(r"\[([\d,\s]*)\]\s*<=\s*")
@@ -23,7 +22,7 @@ _REF: Final = pattern(r"""['"]([^'"]+)['"](?::\((\d+)\)(\d+))?""")
 _IDS: Final = pattern(r"\s*,\s*device_ids\s*=\s*\(")
 
 
-def read_iota(text: str, start: int = 0) -> tuple[Iota, int]:
+def read_iota(text: str, start: int = 0) -> tuple[DeviceIota, int]:
     """Return the iota `[4,2]T(1,0)` at `start`, and where it ends."""
     found = _IOTA.match(text, start)
     if found is None:
@@ -35,10 +34,10 @@ def read_iota(text: str, start: int = 0) -> tuple[Iota, int]:
     if not all(source):
         fail("a size is 0", text, start, found.end())
     _limit(prod(source), text, start, found.end())
-    return Iota(source, permutation), found.end()
+    return DeviceIota(source, permutation), found.end()
 
 
-def read_tiles(text: str, start: int = 0) -> tuple[Dims, Iota, int]:
+def read_tiles(text: str, start: int = 0) -> tuple[Dims, DeviceIota, int]:
     """Return sizes and iota of `[2,4]<=[4,2]T(1,0)` at `start`, and where it ends."""
     found = _TILES.match(text, start)
     if found is None:
@@ -74,7 +73,7 @@ def read_mesh(text: str, start: int = 0) -> tuple[Mesh, int]:
     ids = _IDS.match(text, end)
     if ids is None:
         return Mesh(tuple(axes)), end
-    device_ids: Iota | Dims
+    device_ids: DeviceIota | Dims
     if text.startswith("[", ids.end()):
         device_ids, end = read_iota(text, ids.end())
         count = prod(device_ids.source)

@@ -33,7 +33,7 @@ from hloscope.lazy import pattern
 from hloscope.limits import refuse_no_array
 
 if TYPE_CHECKING:
-    from hloscope.ir.arrays import Array, Value
+    from hloscope.ir import Array, Value
 
 _COMMENT: Final = pattern(r"/\*.*?\*/", re.DOTALL)
 _PAIR: Final = pattern(r"\(\s*([^(),\s]+)\s*,\s*([^(),\s]+)\s*\)")

@@ -28,11 +28,9 @@ from hloscope.lazy import dataclass, lazy, pattern
 from hloscope.limits import read_json
 
 if TYPE_CHECKING:
-    from hloscope.mlir import constants
-    from hloscope.mlir.text import parser
+    import hloscope.mlir as mlir
 else:
-    constants = lazy("hloscope.mlir.constants")
-    parser = lazy("hloscope.mlir.text.parser")
+    mlir = lazy("hloscope.mlir")
 
 # ---------------------------------------------------------------------------------- metadata
 
@@ -216,7 +214,7 @@ class Config(Written):
 def _config_value(text: str) -> Any:
     config = _string_or_json(text.strip())
     if config is None:
-        return constants.plain(parser.parse_attribute(text))
+        return mlir.plain(mlir.parse_attribute(text))
     if config.kind == "string" and config.value.startswith("{"):
         return _config_value(config.value)
     return config.value

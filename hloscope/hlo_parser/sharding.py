@@ -15,8 +15,7 @@ from hloscope.hlo_parser.devices import read_axes, read_axis, read_iota, read_me
 from hloscope.hlo_parser.values import read_dims
 from hloscope.ir import Dims
 from hloscope.lazy import dataclass, pattern
-from hloscope.ops import AxisRef, Mesh
-from hloscope.ops.devices import Iota
+from hloscope.ops import AxisRef, DeviceIota, Mesh
 
 _WHOLE: Final = ("replicated", "manual", "unreduced", "unknown")
 _SUBGROUPS: Final = ("manual", "replicated", "unreduced")
@@ -56,13 +55,13 @@ class TileSharding:
     """
 
     tiles: Dims
-    devices: Dims | Iota
+    devices: Dims | DeviceIota
     subgroups: tuple[str, ...] = ()
 
     @property
     def device_list(self) -> Dims:
         """Device of each part in row-major order."""
-        return self.devices.values if isinstance(self.devices, Iota) else self.devices
+        return self.devices.values if isinstance(self.devices, DeviceIota) else self.devices
 
     @property
     def rank(self) -> int:
@@ -130,7 +129,7 @@ def _read_tiles(text: str) -> TileSharding:
     if found is None:
         fail("expected `devices=[sizes]`", text, 0, len(text))
     tiles = read_dims(f"{{{found[1]}}}")
-    devices: Dims | Iota
+    devices: Dims | DeviceIota
     if found[2]:
         devices, end = read_iota(text, found.end())
         count = prod(devices.source)

@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     )
     from hloscope.indexing.replicas import (
         behind as behind,
+        inverted as inverted,
         joined as joined,
         parted as parted,
         shortest as shortest,

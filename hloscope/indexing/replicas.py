@@ -62,7 +62,7 @@ def _with_every(m: IndexingMap, rank: int, via: Route) -> IndexingMap:
     return without(kept, list(new))
 
 
-def inverse(access: Access) -> Access:
+def inverted(access: Access) -> Access:
     """From the elements touched back, on the same devices."""
     assert access.map is not None
     if access.replica is None:

@@ -37,10 +37,10 @@ from hloscope.simplifier import (
     UndecidedError,
     budgeted,
     combine,
+    isl_context,
     pieces_of,
     to_isl as relation_of,
 )
-from hloscope.simplifier.isl_relations import context
 
 Side: TypeAlias = Interval | range | tuple[int, int] | int
 """The integers a coordinate runs over: an interval, `(lo, hi)` with both ends, a range, one."""
@@ -376,7 +376,7 @@ def from_isl(like: type[M], relation: Any) -> list[M]:
         with budgeted(BUDGET) as isl:
             found = relation
             if isinstance(relation, str):
-                found = isl.Map.read_from_str(context(), relation)
+                found = isl.Map.read_from_str(isl_context(), relation)
             num_dims = found.dim(isl.dim_type.in_)
             names = [
                 found.get_dim_name(isl.dim_type.param, i)

@@ -14,9 +14,9 @@ from hloscope.lazy import lazy
 from hloscope.simplifier import Domain, Step
 
 if TYPE_CHECKING:
-    from hloscope.simplifier import exact
+    import hloscope.simplifier as simplifier
 else:
-    exact = lazy("hloscope.simplifier.exact")
+    simplifier = lazy("hloscope.simplifier")
 
 
 def simplify(
@@ -91,7 +91,8 @@ def _shortest(m: M, trace: MapTrace | None) -> M:
     domain = Domain(m.box, m.constraints)
     steps: list[Step] = []
     results = [
-        exact.simplify_exact(e, domain, trace=None if trace is None else steps) for e in m.results
+        simplifier.simplify_exact(e, domain, trace=None if trace is None else steps)
+        for e in m.results
     ]
     if trace is not None:
         trace += steps

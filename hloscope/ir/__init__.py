@@ -6,6 +6,8 @@ from hloscope.doors import door
 
 if TYPE_CHECKING:
     from hloscope.ir.arrays import (
+        Array as Array,
+        Value as Value,
         ml_dtypes as ml_dtypes,
         numpy as numpy,
         numpy_dtype as numpy_dtype,

@@ -11,9 +11,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    Array: TypeAlias = npt.NDArray[Any]
-
-    Value: TypeAlias = "Array | tuple[Value, ...]"
+Array: TypeAlias = "npt.NDArray[Any]"
+Value: TypeAlias = "Array | tuple[Value, ...]"
 
 
 def numpy() -> Any:

@@ -27,7 +27,7 @@ from hloscope.mlir.text.attribute_text import attribute_text
 from hloscope.mlir.types import type_text
 
 if TYPE_CHECKING:
-    from hloscope.ir.arrays import Value
+    from hloscope.ir import Value
 
 MOST_SPLAT: Final = 1 << 16
 """A splat of more elements is not written out."""

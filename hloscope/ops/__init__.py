@@ -102,7 +102,12 @@ if TYPE_CHECKING:
         DynamicConv as DynamicConv,
     )
     from hloscope.ops.declared import check_declared_sizes as check_declared_sizes
-    from hloscope.ops.devices import MOST_DEVICES as MOST_DEVICES, AxisRef as AxisRef, Mesh as Mesh
+    from hloscope.ops.devices import (
+        MOST_DEVICES as MOST_DEVICES,
+        AxisRef as AxisRef,
+        DeviceIota as DeviceIota,
+        Mesh as Mesh,
+    )
     from hloscope.ops.dynamic import (
         DynamicBroadcastInDim as DynamicBroadcastInDim,
         DynamicIota as DynamicIota,

@@ -15,10 +15,10 @@ MOST_DEVICES: Final = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
-class Iota:
+class DeviceIota:
     """The numbers 0, 1, 2 … in an array of `source` sizes, transposed by `permutation`.
 
-    >>> Iota((2, 3), (1, 0)).values
+    >>> DeviceIota((2, 3), (1, 0)).values
     (0, 3, 1, 4, 2, 5)
     """
 
@@ -57,14 +57,16 @@ class Mesh:
     """Named axes with their sizes, and the device at each point (in row-major order)."""
 
     axes: tuple[tuple[str, int], ...]
-    device_ids: Iota | Dims | None = None
+    device_ids: DeviceIota | Dims | None = None
 
     @property
     def devices(self) -> Dims:
         """The devices in row-major order of the axes."""
         if self.device_ids is None:
             return tuple(range(prod(size for _, size in self.axes)))
-        return self.device_ids.values if isinstance(self.device_ids, Iota) else self.device_ids
+        return (
+            self.device_ids.values if isinstance(self.device_ids, DeviceIota) else self.device_ids
+        )
 
     def size(self, axis: AxisRef) -> int:
         """Return the number of devices along an axis or a part of it."""
@@ -109,7 +111,7 @@ class Mesh:
     def __str__(self) -> str:
         axes = ",".join(f"'{name}'={size}" for name, size in self.axes)
         text = f"mesh[{axes}]"
-        if isinstance(self.device_ids, Iota):
+        if isinstance(self.device_ids, DeviceIota):
             text += f", device_ids=({self.device_ids})"
         elif self.device_ids is not None:
             text += f", device_ids=({','.join(map(str, self.device_ids))})"

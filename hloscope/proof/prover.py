@@ -23,8 +23,7 @@ from hloscope.proof.involved import integers_before
 from hloscope.proof.isolated import NO_TIME, Isolated
 from hloscope.proof.question import Looked, Order, Question
 from hloscope.proof.truth import Truth
-from hloscope.simplifier import CounterExample, UndecidedError
-from hloscope.simplifier.isl_relations import context
+from hloscope.simplifier import CounterExample, UndecidedError, isl_context
 
 BUDGET: Final = 200_000
 """Steps of isl for the walk from an output, and again for each operand; a second or two."""
@@ -296,7 +295,7 @@ def _ask_apart(
         why = UndecidedError(allowance.reason if allowance.is_spent else NO_TIME)
         found[:] = [why if k in open_ else f for k, f in enumerate(found)]
         return
-    context()  # isl is loaded once, not in every child
+    isl_context()  # isl is loaded once, not in every child
     most = max(left / 2, SECONDS_MORE)
     apart = Isolated([partial(ask, questions[k]) for k in open_])
     try:

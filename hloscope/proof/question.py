@@ -23,8 +23,7 @@ from hloscope.proof.graph import Reached
 from hloscope.proof.points import Rows, Touching, first_difference
 from hloscope.proof.relations import Relating, Relations
 from hloscope.proof.truth import ROWS, Truth, Way, some_points
-from hloscope.simplifier import CounterExample, UndecidedError, budgeted
-from hloscope.simplifier.isl_relations import context
+from hloscope.simplifier import CounterExample, UndecidedError, budgeted, isl_context
 
 if TYPE_CHECKING:
     import numpy as np
@@ -117,7 +116,7 @@ class Question:
             names = [f"i{k}" for k in range(len(shape))]
             bounds = [f"0 <= {n} < {size}" for n, size in zip(names, shape, strict=True)]
             text = f"{{ [{', '.join(names)}] : {' and '.join(bounds) or '0 = 0'} }}"
-            box = isl.Set.read_from_str(context(), text)
+            box = isl.Set.read_from_str(isl_context(), text)
             ends.append(box if place is None else box.apply(follower.relation(place, {})))
         start, end = reversed(ends) if self.inverse else ends
         real = {steps: r.intersect_domain(start) for steps, r in real.items()}

@@ -20,8 +20,7 @@ from hloscope.indexing import (
 )
 from hloscope.proof.graph import Names
 from hloscope.proof.reads import Values
-from hloscope.simplifier import Builder, Parameters, UndecidedError
-from hloscope.simplifier.isl_relations import context
+from hloscope.simplifier import Builder, Parameters, UndecidedError, isl_context
 
 Relations: TypeAlias = dict[Route, Any]
 """From output elements to elements, by the collectives whose positions follow the index."""
@@ -104,7 +103,7 @@ class Relating:
             self.parameters.number.setdefault(key, len(self.parameters.number))
             self.parameters.facts.setdefault(key, key[3])
         system = replace(system_of(m), runtime=keys)
-        relation = Builder(self._isl, context(), system, self.parameters).relation()
+        relation = Builder(self._isl, isl_context(), system, self.parameters).relation()
         if not m.runtime:
             self._known[m] = relation
         return relation

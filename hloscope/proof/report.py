@@ -35,7 +35,7 @@ def write_evidence(violation: Violation, folder: str | Path, name: str) -> tuple
         path.write_text(f"// {violation}{_grid(violation)}\n{text}")
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror or error}") from None
-    files = import_module("hloscope.compare.files")  # loads numpy
+    files = import_module("hloscope.compare")  # loads numpy
     types = violation.instance.running.arguments
     devices = violation.instance.devices.count
     paths = [path]

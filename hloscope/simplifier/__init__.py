@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         System as System,
         UndecidedError as UndecidedError,
         budgeted as budgeted,
+        isl_context as isl_context,
         to_isl as to_isl,
     )
     from hloscope.simplifier.isl_sets import (

@@ -25,7 +25,7 @@ from hloscope.simplifier.isl_relations import (
     System,
     UndecidedError,
     budgeted,
-    context,
+    isl_context,
     shape_of,
     union_of,
 )
@@ -230,7 +230,7 @@ def prove_within(system: System, expr: Expr, interval: Interval, *, budget: int 
     parameters = Parameters.of(system)
 
     def question(isl: Any) -> Proof:
-        builder = Builder(isl, context(), system, parameters)
+        builder = Builder(isl, isl_context(), system, parameters)
         points = builder.domain()
         outside = points.subtract(builder.restrict(points, expr, interval))
         if outside.is_empty():
@@ -253,7 +253,7 @@ def tight_bounds(system: System, expr: Expr, *, budget: int = BUDGET) -> Interva
     """
     try:
         with budgeted(budget) as isl:
-            builder = Builder(isl, context(), system, Parameters.of(system))
+            builder = Builder(isl, isl_context(), system, Parameters.of(system))
             points = builder.domain()
             if points.is_empty():
                 return Interval.EMPTY
@@ -376,7 +376,7 @@ def prove_onto(
             whole = isl.Set.universe(mine.get_space())
             for i, side in enumerate(box):
                 for bound, restrict in ((side.lo, "lower_bound_val"), (side.hi, "upper_bound_val")):
-                    value = isl.Val.read_from_str(context(), str(bound))
+                    value = isl.Val.read_from_str(isl_context(), str(bound))
                     whole = getattr(whole, restrict)(isl.dim_type.set, i, value)
             whole = parameters.possible(isl, whole)
             for points, text in (

@@ -95,15 +95,15 @@ class Parameters:
 
     def possible(self, isl: Any, relation: Any) -> Any:
         """The part of a relation where parameters have values that they can have."""
-        space = self.named(isl, isl.Space.params_alloc(context(), len(self.number)))
+        space = self.named(isl, isl.Space.params_alloc(isl_context(), len(self.number)))
         assumed = isl.Set.universe(space)
         for key, interval in self.facts.items():
             at = self.number[key]
             if interval.lo > NEG_INF:
-                low = isl.Val.read_from_str(context(), str(interval.lo))
+                low = isl.Val.read_from_str(isl_context(), str(interval.lo))
                 assumed = assumed.lower_bound_val(isl.dim_type.param, at, low)
             if interval.hi < POS_INF:
-                high = isl.Val.read_from_str(context(), str(interval.hi))
+                high = isl.Val.read_from_str(isl_context(), str(interval.hi))
                 assumed = assumed.upper_bound_val(isl.dim_type.param, at, high)
         return relation.intersect_params(assumed)
 
@@ -243,7 +243,7 @@ class Builder:
         return relation.project_out(self.isl.dim_type.in_, s.num_dims, s.num_ranges)
 
 
-def context() -> Any:
+def isl_context() -> Any:
     """This thread's isl context; isl is loaded here."""
     if not hasattr(_State, "ctx"):
         import islpy
@@ -255,7 +255,7 @@ def context() -> Any:
 @contextmanager
 def budgeted(steps: int) -> Iterator[Any]:
     """Run isl within a budget; running out of it is an `UndecidedError`."""
-    ctx = context()
+    ctx = isl_context()
     isl = _State.isl
     ctx.reset_operations()
     ctx.set_max_operations(steps)
@@ -274,8 +274,8 @@ def union_of(
     isl: Any, systems: Sequence[System], parameters: Parameters, shape: tuple[int, int]
 ) -> Any:
     """The union of relations from `shape[0]` to `shape[1]` integers."""
-    space = isl.Space.alloc(context(), len(parameters.number), *shape)
-    relations = [Builder(isl, context(), s, parameters).relation() for s in systems]
+    space = isl.Space.alloc(isl_context(), len(parameters.number), *shape)
+    relations = [Builder(isl, isl_context(), s, parameters).relation() for s in systems]
     nothing = isl.Map.empty(parameters.named(isl, space))
     return parameters.possible(isl, reduce(lambda a, b: a.union(b), relations, nothing))
 

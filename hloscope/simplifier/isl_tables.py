@@ -41,7 +41,7 @@ from hloscope.simplifier.isl_relations import (
     Parameters,
     System,
     UndecidedError,
-    context,
+    isl_context,
 )
 
 MAX_PAIRS: Final = 24
@@ -250,7 +250,7 @@ class Question:
         mine = self._given[id(body)]
         same = [(body.reads[k].value - Range(n + t), Interval.point(0)) for k, t in mine.items()]
         system = System(0, n + g + width, box, (*body.constraints, *same), ())
-        return Builder(self._isl, context(), system, Parameters({}, {})), elements
+        return Builder(self._isl, isl_context(), system, Parameters({}, {})), elements
 
     def _equal_elements(
         self, builder: Builder, reads: Sequence[tuple[Hashable, tuple[Expr, ...], Expr]]

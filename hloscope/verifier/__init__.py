@@ -5,7 +5,14 @@ from typing import TYPE_CHECKING
 from hloscope.doors import door
 
 if TYPE_CHECKING:
+    from hloscope.verifier.expected import expectations as expectations, mismatches as mismatches
+    from hloscope.verifier.hlo import verify_hlo as verify_hlo
     from hloscope.verifier.hlo.types import inferred as inferred
+    from hloscope.verifier.stablehlo.text import (
+        first_errors as first_errors,
+        verify_text as verify_text,
+    )
+    from hloscope.verifier.stablehlo.walk import verify_mlir as verify_mlir
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(__name__)

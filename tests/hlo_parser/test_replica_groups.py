@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 from hloscope.errors import ParseError
 from hloscope.hlo_parser.devices import read_axes, read_mesh, read_tiles
 from hloscope.hlo_parser.replica_groups import print_replica_groups, read_replica_groups
-from hloscope.ops.devices import AxisRef, Iota, Mesh
+from hloscope.ops.devices import AxisRef, DeviceIota, Mesh
 
 CASES = [
     ("", ()),
@@ -82,7 +82,7 @@ dims = st.lists(st.integers(1, 4), min_size=1, max_size=4)
 @given(dims.flatmap(lambda d: st.tuples(st.just(tuple(d)), st.permutations(range(len(d))))))
 def test_iota_is_a_transposed_range(case: tuple[tuple[int, ...], list[int]]) -> None:
     source, permutation = case
-    iota = Iota(source, tuple(permutation))
+    iota = DeviceIota(source, tuple(permutation))
     want = np.arange(prod(source)).reshape(source).transpose(permutation).reshape(-1)
     assert iota.values == tuple(want.tolist())
     text = f"[{prod(source)}]<={iota}"

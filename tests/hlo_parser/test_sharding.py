@@ -17,7 +17,7 @@ from hloscope.hlo_parser.sharding import (
     WholeSharding,
     read_sharding,
 )
-from hloscope.ops.devices import AxisRef, Iota, Mesh
+from hloscope.ops.devices import AxisRef, DeviceIota, Mesh
 
 XY = Mesh((("x", 2), ("y", 4)))
 X, Y = AxisRef("x"), AxisRef("y")
@@ -31,13 +31,13 @@ CASES = [
     ("{replicated shard_as 1}", WholeSharding("replicated")),
     ('{replicated metadata={op_name="a"}}', WholeSharding("replicated")),
     ("{devices=[2,2]0,1,2,3}", TileSharding((2, 2), (0, 1, 2, 3))),
-    ("{devices=[2,2]<=[4]}", TileSharding((2, 2), Iota((4,), (0,)))),
+    ("{devices=[2,2]<=[4]}", TileSharding((2, 2), DeviceIota((4,), (0,)))),
     ("{devices=[2,1,2]0,1,2,3 last_tile_dim_replicate}",
      TileSharding((2, 1, 2), (0, 1, 2, 3), ("replicated",))),
     ("{devices=[2,1,2,2]<=[2,2,2]T(1,0,2) last_tile_dims={manual, replicated}}",
-     TileSharding((2, 1, 2, 2), Iota((2, 2, 2), (1, 0, 2)), ("manual", "replicated"))),
+     TileSharding((2, 1, 2, 2), DeviceIota((2, 2, 2), (1, 0, 2)), ("manual", "replicated"))),
     ('{devices=[2,2]<=[4] shard_like 7 metadata={{op_name="a"}, {op_name="b}"}}}',
-     TileSharding((2, 2), Iota((4,), (0,)))),
+     TileSharding((2, 2), DeviceIota((4,), (0,)))),
     ("{mesh['x'=2,'y'=4], [{'x'}, {'y'}]}", NamedSharding(XY, ((X,), (Y,)))),
     ("{mesh['x'=2,'y'=4], [{'x', 'y':(1)2}, {}]}",
      NamedSharding(XY, ((X, AxisRef("y", 1, 2)), ()))),

@@ -13,7 +13,7 @@ from hloscope.ir import TensorType, TupleType, Type, numpy, numpy_dtype
 from hloscope.limits import MOST_DIMENSIONS
 
 if TYPE_CHECKING:
-    from hloscope.ir.arrays import Value
+    from hloscope.ir import Value
 
 _LISTED: Final = {"pred": "preds"} | {
     name: f"{name}s" for name in ("s32", "s64", "u32", "u64", "f32", "f64", "c64", "c128")
