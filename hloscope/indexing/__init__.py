@@ -91,6 +91,13 @@ if TYPE_CHECKING:
         size_reads as size_reads,
     )
     from hloscope.indexing.sets import IndexSet as IndexSet
+    from hloscope.indexing.tiles.exact import (
+        ExactTiles as ExactTiles,
+        Ragged as Ragged,
+        TileVerdict as TileVerdict,
+        exact_tiles as exact_tiles,
+        image_of as image_of,
+    )
     from hloscope.indexing.transform import replaced as replaced
     from hloscope.indexing.variables import (
         Constraint as Constraint,

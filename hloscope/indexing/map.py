@@ -41,12 +41,15 @@ if TYPE_CHECKING:
     import hloscope.indexing.markup as markup
     import hloscope.indexing.proofs as proofs
     import hloscope.indexing.sets as sets
+    import hloscope.indexing.tiles.exact as tiles
     from hloscope.indexing.sets import IndexSet, Side
+    from hloscope.indexing.tiles.exact import ExactTiles
 else:
     exact = lazy("hloscope.indexing.exact")
     markup = lazy("hloscope.indexing.markup")
     proofs = lazy("hloscope.indexing.proofs")
     sets = lazy("hloscope.indexing.sets")
+    tiles = lazy("hloscope.indexing.tiles.exact")
 
 
 class IndexingMap(MapBase):
@@ -247,6 +250,32 @@ class IndexingMap(MapBase):
         (5, False)
         """
         return sets.image(self, box)
+
+    def image_of(self, box: Sequence[Side]) -> ExactTiles:
+        """Is what the indices in a box touch a strided box, and which elements are missing?
+
+        Raises:
+            ValueError: The box has another number of sides than the map has dimensions.
+
+        >>> expand = IndexingMap.parse("(d0) -> (d0 / 6, d0 mod 6), domain: d0 in [0, 47]")
+        >>> expand.image_of([(0, 11)]).shape.sizes, expand.image_of([(0, 8)]).missing.element
+        ((2, 6), (1, 3))
+        """
+        return tiles.image_of(self, box)
+
+    def tiles(self, sizes: Sequence[int]) -> ExactTiles:
+        """What tiles of these sizes touch, exactly: boxes, holes, overlaps and counts.
+
+        Args:
+            sizes: Of a tile, along each dimension; range variables are taken whole.
+
+        Raises:
+            ValueError: The sizes are not one positive number for each dimension.
+
+        >>> IndexingMap.parse("(d0) -> (d0 / 2), domain: d0 in [0, 9]").tiles([3]).overlap
+        Shared(tiles=((0,), (1,)), element=(1,))
+        """
+        return tiles.exact_tiles([self], sizes)
 
     def preimage(self, box: Sequence[Side] | None = None) -> IndexSet[Self]:
         """The set of all indices that have a result in a box.

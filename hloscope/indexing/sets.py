@@ -139,10 +139,11 @@ def _sides(box: Sequence[Side] | None, count: int, what: str) -> list[Interval] 
         return None
     if len(box) != count:
         raise ValueError(f"a box of {len(box)} intervals for {count} {what}")
-    return [_interval(side) for side in box]
+    return [interval_of(side) for side in box]
 
 
-def _interval(side: Side) -> Interval:
+def interval_of(side: Side) -> Interval:
+    """The integers a coordinate runs over."""
     match side:
         case Interval():
             return side

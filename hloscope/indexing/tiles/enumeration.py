@@ -1,0 +1,272 @@
+"""Images of tiles counted element by element, or for one period of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from math import lcm, prod
+from typing import TYPE_CHECKING, Any, Final
+
+from hloscope.affine import (
+    Const,
+    Dim,
+    Expr,
+    FloorDiv,
+    Mod,
+    Sum,
+    Var,
+    children,
+    evaluate_array,
+    postorder,
+)
+from hloscope.indexing.flat import unravel
+from hloscope.indexing.tiles.images import Images, Missing, Shape, Shared, most_frequent
+from hloscope.indexing.tiles.parts import Part
+from hloscope.lazy import lazy
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    np = lazy("numpy")
+
+BUDGET: Final = 1 << 21
+"""So many points of one part are enumerated."""
+_LARGEST: Final = 1 << 62
+
+
+def enumerated(parts: Sequence[Part], budget: int = BUDGET) -> Images | None:
+    """What the tiles read of the union of some parts' images, element by element.
+
+    Args:
+        parts: They have the same dimensions and tiles, and are of one tensor.
+        budget: So many points are looked at.
+    """
+    if sum([part.points for part in parts]) > budget:
+        return None
+    tables = [_table(part) for part in parts]
+    rows = np.concatenate([table for table in tables if len(table)] or [tables[0]])
+    return counted(rows, len(parts[0].dims), "enumeration")
+
+
+def _table(part: Part) -> NDArray[np.int64]:
+    """A row for each point of the domain: its tile along each dimension, then its element."""
+    names = [*part.intervals]
+    sizes = [part.intervals[v].size for v in names]
+    count = prod(sizes)
+    if count == 0:
+        return np.zeros((0, len(part.dims) + len(part.results)), dtype=np.int64)
+    index = unravel(np.arange(count, dtype=np.int64), sizes)
+    at: dict[Var, Any] = {v: i + part.intervals[v].lo for v, i in zip(names, index, strict=True)}
+    return rows_of(part, at, count)
+
+
+def rows_of(part: Part, at: dict[Var, Any], count: int) -> NDArray[np.int64]:
+    columns = [at[Dim(d)] // size for d, size in zip(part.dims, part.tiles, strict=True)]
+    columns += [evaluate_array(e, at) if at else np.full(1, _value(e)) for e in part.results]
+    table = np.zeros((count, len(columns)), dtype=np.int64)
+    for k, column in enumerate(columns):
+        table[:, k] = column
+    holds = np.ones(count, dtype=bool)
+    for e, interval in part.constraints:
+        found = evaluate_array(e, at) if at else np.full(1, _value(e))
+        holds &= (found >= interval.lo) & (found <= interval.hi)
+    return table[holds]
+
+
+def _value(e: Expr) -> int:
+    assert isinstance(e, Const)
+    return e.value
+
+
+def counted(rows: NDArray[np.int64], dims: int, method: str) -> Images | None:
+    """Counts from a table of tiles and elements, in which a row may occur several times."""
+    if not len(rows):
+        return Images(0, 0, 0, 0, 0, 0, 0, 0, (), None, method=method)
+    keys = _keys(rows)
+    if keys is None:
+        return None
+    _, first = np.unique(keys, return_index=True)
+    rows = rows[first]
+    tile_keys, element_keys = _keys(rows[:, :dims]), _keys(rows[:, dims:])
+    assert tile_keys is not None
+    assert element_keys is not None
+    order = np.argsort(tile_keys, kind="stable")
+    rows, tile_keys, element_keys = rows[order], tile_keys[order], element_keys[order]
+    starts = np.flatnonzero(np.r_[True, tile_keys[1:] != tile_keys[:-1]])
+    counts = np.diff(np.r_[starts, len(rows)])
+    sizes, strides = _hulls(rows[:, dims:], starts, counts)
+    hulls = sizes.prod(axis=1) if sizes.shape[1] else np.ones(len(starts), dtype=np.int64)
+    different, times = np.unique(element_keys, return_counts=True)
+    is_whole = hulls == counts
+    return Images(
+        tiles=len(starts),
+        whole=int(is_whole.sum()),
+        total=len(rows),
+        hull=int(hulls.sum()),
+        union=len(different),
+        once=int((times == 1).sum()),
+        least=int(counts.min()),
+        most=int(counts.max()),
+        shapes=_shapes(sizes, strides),
+        some=(_tuple(rows[0, :dims]), _tuple(rows[0, dims:])),
+        missing=None
+        if is_whole.all()
+        else _missing_in(rows, dims, starts, counts, is_whole, strides),
+        shared=_shared_in(rows, dims, element_keys, different, times),
+        method=method,
+    )
+
+
+def _tuple(row: NDArray[np.int64]) -> tuple[int, ...]:
+    return tuple(row.tolist())
+
+
+def _keys(rows: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    """One number for each row, in the order of the rows; `None` if the numbers are too large."""
+    keys = np.zeros(len(rows), dtype=np.int64)
+    largest = 1
+    for k in range(rows.shape[1]):
+        column = rows[:, k]
+        low = column.min()
+        span = int(column.max()) - int(low) + 1
+        largest *= span
+        if largest > _LARGEST:
+            return None
+        keys = keys * span + (column - low)
+    return keys
+
+
+def _hulls(
+    elements: NDArray[np.int64], starts: NDArray[np.int64], counts: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Sizes and strides of the strided boxes around groups of rows that stand together."""
+    if not elements.shape[1]:
+        return (np.zeros((len(starts), 0), dtype=np.int64),) * 2
+    low = np.minimum.reduceat(elements, starts, axis=0)
+    high = np.maximum.reduceat(elements, starts, axis=0)
+    strides = np.gcd.reduceat(elements - np.repeat(low, counts, axis=0), starts, axis=0)
+    sizes = (high - low) // np.maximum(strides, 1) + 1
+    return sizes, strides
+
+
+def _shapes(sizes: NDArray[np.int64], strides: NDArray[np.int64]) -> tuple[tuple[Shape, int], ...]:
+    rank = sizes.shape[1]
+    found, counts = np.unique(np.concatenate([sizes, strides], axis=1), axis=0, return_counts=True)
+    return most_frequent(
+        {
+            Shape(_tuple(row[:rank]), _tuple(row[rank:])): int(n)
+            for row, n in zip(found, counts, strict=True)
+        }
+    )
+
+
+def _missing_in(
+    rows: NDArray[np.int64],
+    dims: int,
+    starts: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    is_whole: NDArray[np.bool_],
+    strides: NDArray[np.int64],
+) -> Missing | None:
+    if is_whole.all():
+        return None
+    k = int(np.flatnonzero(~is_whole)[0])
+    mine = rows[starts[k] : starts[k] + counts[k]]
+    present = {_tuple(row) for row in mine[:, dims:]}
+    low, high = mine[:, dims:].min(axis=0), mine[:, dims:].max(axis=0)
+    sides = [
+        range(int(a), int(b) + 1, max(int(s), 1))
+        for a, b, s in zip(low, high, strides[k], strict=True)
+    ]
+    element = next(e for e in product(*sides) if e not in present)
+    return Missing(_tuple(mine[0, :dims]), element)
+
+
+def _shared_in(
+    rows: NDArray[np.int64],
+    dims: int,
+    keys: NDArray[np.int64],
+    different: NDArray[np.int64],
+    times: NDArray[np.int64],
+) -> Shared | None:
+    several = np.flatnonzero(times > 1)
+    if not len(several):
+        return None
+    a, b = np.flatnonzero(keys == different[several[0]])[:2]
+    return Shared((_tuple(rows[a, :dims]), _tuple(rows[b, :dims])), _tuple(rows[a, dims:]))
+
+
+# --------------------------------------------------------------------------------- periods
+
+
+def periodic(part: Part, budget: int) -> Images | None:
+    """For one dimension: tiles that are a period apart have images that are moved copies.
+
+    Every quotient and remainder of an index comes again after the product of its divisors, moved.
+    """
+    if len(part.dims) != 1 or len(part.intervals) != 1 or part.constraints:
+        return None
+    (v,), (tile,) = part.intervals, part.tiles
+    interval = part.intervals[v]
+    period = _period(part.results)
+    if period is None or interval.lo:
+        return None
+    step = lcm(period, tile)
+    periods = (interval.hi + 1) // step
+    if step > budget or periods < 2:
+        return None
+    at = np.arange(step, dtype=np.int64)
+    one = rows_of(part, {v: at}, step)
+    moved = rows_of(part, {v: at + step}, step)[0, 1:] - one[0, 1:]
+    spread = one[:, 1:].max(axis=0) - one[:, 1:].min(axis=0)
+    if not (np.abs(moved) > spread).any():
+        return None  # copies may meet
+    rest = np.arange(periods * step, interval.hi + 1, dtype=np.int64)
+    first = counted(one, 1, "periods")
+    last = counted(rows_of(part, {v: rest}, len(rest)), 1, "periods") if len(rest) else None
+    if first is None or (len(rest) and last is None):
+        return None
+    return _repeated(first, periods, last)
+
+
+def _period(results: Sequence[Expr]) -> int | None:
+    """After how many steps every result comes again, moved by a constant."""
+    of: dict[Expr, int] = {}
+    for e in postorder(*results):
+        found = lcm(*[of[x] for x in children(e)])
+        if isinstance(e, FloorDiv | Mod):
+            if not isinstance(e.den, Const) or e.den.value == 0:
+                return None
+            found *= abs(e.den.value)
+        elif not isinstance(e, Const | Dim | Sum):
+            return None
+        if found > _LARGEST:
+            return None
+        of[e] = found
+    return lcm(*[of[e] for e in results])
+
+
+def _repeated(first: Images, times: int, last: Images | None) -> Images:
+    shapes = {shape: n * times for shape, n in first.shapes}
+    for shape, n in last.shapes if last else ():
+        shapes[shape] = shapes.get(shape, 0) + n
+
+    def both(name: str) -> int:
+        return int(getattr(first, name)) * times + (int(getattr(last, name)) if last else 0)
+
+    return Images(
+        tiles=both("tiles"),
+        whole=both("whole"),
+        total=both("total"),
+        hull=both("hull"),
+        union=both("union"),
+        once=both("once"),
+        least=min([i.least for i in (first, last) if i is not None]),
+        most=max([i.most for i in (first, last) if i is not None]),
+        shapes=most_frequent(shapes),
+        some=first.some,
+        missing=first.missing or (last.missing if last else None),
+        shared=first.shared or (last.shared if last else None),
+        method="periods",
+    )

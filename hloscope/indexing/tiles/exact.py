@@ -1,0 +1,334 @@
+"""Exactly what every tile of the output reads of an operand, and what all of them together do.
+
+A tile reads the image of its box under the map.  Is that a strided box, for every tile?  Which
+elements does a box around it take in that are not read?  Which do several tiles read?
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from math import prod
+
+from hloscope.affine import Dim
+from hloscope.indexing.map import IndexingMap
+from hloscope.indexing.sets import Side, interval_of
+from hloscope.indexing.tiles.enumeration import BUDGET, enumerated, periodic
+from hloscope.indexing.tiles.images import Element, Images, Missing, Shape, Shared, Tile
+from hloscope.indexing.tiles.parts import Part, parts_of
+from hloscope.indexing.tiles.progressions import of_progression
+from hloscope.lazy import dataclass
+
+
+class TileVerdict(StrEnum):
+    """What the images of all tiles are."""
+
+    BOX = "box"
+    """The same strided box for every whole tile, moved."""
+    VARYING = "varying"
+    """Strided boxes, whose sizes or strides depend on the tile."""
+    HOLES = "holes"
+    """The smallest strided box around some tile's image holds elements that are not read."""
+    EMPTY = "empty"
+    """No tile reads anything."""
+    UNDECIDED = "undecided"
+    """It was not found out within the budget, or values that are read at run time decide."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ragged:
+    """A dimension that tiles do not divide.
+
+    Attributes:
+        dim: Which one.
+        size: Of the dimension.
+        tile: Of a whole tile.
+    """
+
+    dim: int
+    size: int
+    tile: int
+
+    @property
+    def last(self) -> int:
+        """The size of the last tile."""
+        return self.size % self.tile
+
+
+@dataclass(frozen=True, slots=True)
+class ExactTiles:
+    """What the tiles of the output read of an operand.
+
+    Attributes:
+        sizes: Of a tile of the output.
+        verdict: What their images are.
+        reason: Why it is undecided.
+        tiles: How many tiles read anything.
+        least: Elements of the smallest image.
+        most: Elements of the largest image.
+        shape: Size and stride along each dimension of the operand, of most tiles.
+        total: Elements read, an element counted for each tile that reads it.
+        union: Different elements read.
+        holes: Elements in boxes around images that are not in the images.
+        shared: Elements that more than one tile reads; `None` if they were not counted.
+        missing: An example of a hole.
+        overlap: An example of an element that two tiles read.
+        ragged: Dimensions of the output that tiles do not divide.
+        method: How it was found.
+    """
+
+    sizes: tuple[int, ...]
+    verdict: TileVerdict
+    reason: str = ""
+    tiles: int = 0
+    least: int = 0
+    most: int = 0
+    shape: Shape | None = None
+    total: int = 0
+    union: int = 0
+    holes: int = 0
+    shared: int | None = 0
+    missing: Missing | None = None
+    overlap: Shared | None = None
+    ragged: tuple[Ragged, ...] = ()
+    method: str = ""
+
+    @property
+    def is_decided(self) -> bool:
+        """Was it found out?"""
+        return self.verdict is not TileVerdict.UNDECIDED
+
+    @property
+    def is_box(self) -> bool:
+        """Is the image of every tile a strided box?"""
+        return self.verdict in (TileVerdict.BOX, TileVerdict.VARYING)
+
+    @property
+    def reuse(self) -> float:
+        """How many tiles read an element, on average; 0 if none is read."""
+        return self.total / self.union if self.union else 0.0
+
+
+def exact_tiles(
+    maps: Sequence[IndexingMap], sizes: Sequence[int], *, budget: int = BUDGET
+) -> ExactTiles:
+    """What the tiles of the output read of an operand, by the union of some maps.
+
+    Args:
+        maps: From the elements of the output to those of the operand.
+        sizes: The tile size along each dimension of the output.
+        budget: So many elements are enumerated; no more is undecided.
+
+    Raises:
+        ValueError: The sizes are not one positive number for each dimension.
+
+    >>> window = IndexingMap.parse("(d0)[s0] -> (d0 * 2 + s0), domain: d0 in [0, 9], s0 in [0, 2]")
+    >>> found = exact_tiles([window], (4,))
+    >>> print(found.verdict, found.shape.sizes, found.total, found.union, found.overlap)
+    box (9,) 23 21 Shared(tiles=((0,), (1,)), element=(8,))
+    """
+    sizes = tuple(map(int, sizes))
+    if not maps:
+        return ExactTiles(sizes, TileVerdict.EMPTY)
+    rank = len(maps[0].dims)
+    if len(sizes) != rank or min(sizes, default=1) < 1:
+        raise ValueError(f"tile sizes {sizes}: {rank} positive numbers are needed")
+    taken = [_parts(m, sizes) for m in maps]
+    for parts in taken:
+        if isinstance(parts, str):
+            return ExactTiles(sizes, TileVerdict.UNDECIDED, parts)
+    apart = [parts for parts in taken if not isinstance(parts, str)]
+    found = _of_parts(apart[0], budget) if len(apart) == 1 else _of_union(apart, budget)
+    if found is None:
+        reason = f"more than {budget:,} elements would have to be enumerated"
+        return ExactTiles(sizes, TileVerdict.UNDECIDED, reason)
+    return _told(sizes, found, maps)
+
+
+def _parts(m: IndexingMap, sizes: tuple[int, ...]) -> list[Part] | str:
+    return "the map is undefined" if m.is_undefined else parts_of(m, sizes)
+
+
+def image_of(m: IndexingMap, box: Sequence[Side]) -> ExactTiles:
+    """What one box of indices reads, both ends of each side included; as one tile.
+
+    Raises:
+        ValueError: The box has another number of sides than the map has dimensions.
+
+    >>> window = IndexingMap.parse("(d0)[s0] -> (d0 * 5 + s0), domain: d0 in [0, 9], s0 in [0, 2]")
+    >>> print(image_of(window, [(2, 3)]).missing)
+    Missing(tile=(0,), element=(13,))
+    """
+    if len(box) != len(m.dims):
+        raise ValueError(f"{len(box)} sides for {len(m.dims)} dimensions")
+    sides = [v.interval & interval_of(side) for side, v in zip(box, m.dims, strict=True)]
+    here = IndexingMap.of_sizes(
+        [side.size for side in sides], (), [Dim(i) + side.lo for i, side in enumerate(sides)]
+    )
+    sizes = [max(side.size, 1) for side in sides]
+    return exact_tiles([here.compose(m).simplify()], sizes)
+
+
+# ------------------------------------------------------------------------------------ counts
+
+
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    """Counts of all parts together; tiles and elements in the order of the map."""
+
+    images: Images
+    uniform: bool
+    rank: int
+
+
+def _images(part: Part, budget: int) -> Images | None:
+    found = of_progression(part)
+    if found is None or found.once is None:
+        found = enumerated([part], budget) or found
+    return found if found is not None else periodic(part, budget)
+
+
+def _of_parts(parts: Sequence[Part], budget: int) -> _Whole | None:
+    """The product of the parts' images."""
+    each: list[tuple[Part, Images]] = []
+    for part in parts:
+        found = _images(part, budget)
+        if found is None:
+            return None
+        each.append((part, found))
+    every = [i for _, i in each]
+    tiles = prod([i.tiles for i in every])
+    if not tiles:
+        return _Whole(Images(0, 0, 0, 0, 0, 0, 0, 0, (), None), True, 0)
+    once: int | None = 1
+    for i in every:
+        once = None if once is None or i.once is None else once * i.once
+    shapes = [i.shapes[0][0] for i in every]
+    numbers = [n for part, _ in each for n in part.numbers]
+    whole = Images(
+        tiles=tiles,
+        whole=prod([i.whole for i in every]),
+        total=prod([i.total for i in every]),
+        hull=prod([i.hull for i in every]),
+        union=prod([i.union for i in every]),
+        once=once,
+        least=prod([i.least for i in every]),
+        most=prod([i.most for i in every]),
+        shapes=((_shape(numbers, shapes), tiles),),
+        some=(_tile_at(each, {}), _element_at(each, {})),
+        missing=_first_missing(each),
+        shared=_first_shared(each),
+        method=", ".join(sorted({i.method for i in every})),
+    )
+    return _Whole(whole, all([_is_uniform(p, i) for p, i in each]), len(numbers))
+
+
+def _shape(numbers: Sequence[int], shapes: Sequence[Shape]) -> Shape:
+    sizes = [n for shape in shapes for n in shape.sizes]
+    strides = [n for shape in shapes for n in shape.strides]
+    order = sorted(range(len(numbers)), key=numbers.__getitem__)
+    return Shape(tuple([sizes[k] for k in order]), tuple([strides[k] for k in order]))
+
+
+def _is_uniform(part: Part, found: Images) -> bool:
+    """Have all whole tiles the same shape?"""
+    whole = 1
+    for dim, tile in zip(part.dims, part.tiles, strict=True):
+        interval = part.intervals[Dim(dim)]
+        first, last = -(-interval.lo // tile), (interval.hi + 1) // tile
+        whole *= max(last - first, 0)
+    return len(found.shapes) == 1 or found.shapes[0][1] >= whole
+
+
+def _tile_at(each: Sequence[tuple[Part, Images]], chosen: dict[int, Tile]) -> Tile:
+    """A tile of the output: for each part the chosen one, or some that reads anything."""
+    found: dict[int, int] = {}
+    for k, (part, images) in enumerate(each):
+        assert images.some is not None
+        found |= dict(zip(part.dims, chosen.get(k, images.some[0]), strict=True))
+    return tuple([found[d] for d in sorted(found)])
+
+
+def _element_at(each: Sequence[tuple[Part, Images]], chosen: dict[int, Element]) -> Element:
+    found: dict[int, int] = {}
+    for k, (part, images) in enumerate(each):
+        assert images.some is not None
+        found |= dict(zip(part.numbers, chosen.get(k, images.some[1]), strict=True))
+    return tuple([found[n] for n in sorted(found)])
+
+
+def _first_missing(each: Sequence[tuple[Part, Images]]) -> Missing | None:
+    for k, (_, i) in enumerate(each):
+        if i.missing is not None:
+            tile, element = i.missing
+            return Missing(_tile_at(each, {k: tile}), _element_at(each, {k: element}))
+    return None
+
+
+def _first_shared(each: Sequence[tuple[Part, Images]]) -> Shared | None:
+    for k, (_, i) in enumerate(each):
+        if i.shared is not None:
+            (a, b), element = i.shared
+            tiles = _tile_at(each, {k: a}), _tile_at(each, {k: b})
+            return Shared(tiles, _element_at(each, {k: element}))
+    return None
+
+
+def _of_union(every: Sequence[Sequence[Part]], budget: int) -> _Whole | None:
+    """Several maps: their images may meet, so they are enumerated as one part each."""
+    joined = []
+    for parts in every:
+        numbers = [n for part in parts for n in part.numbers]
+        results = [e for part in parts for e in part.results]
+        order = sorted(range(len(numbers)), key=numbers.__getitem__)
+        dims = sorted(d for part in parts for d in part.dims)
+        tile_of = {d: t for part in parts for d, t in zip(part.dims, part.tiles, strict=True)}
+        box = {v: i for part in parts for v, i in part.intervals.items()}
+        joined.append(
+            Part(
+                tuple([results[k] for k in order]),
+                tuple(range(len(results))),
+                tuple(dims),
+                box,
+                tuple([tile_of[d] for d in dims]),
+                tuple([c for part in parts for c in part.constraints]),
+            )
+        )
+    if sum([part.points for part in joined]) > budget:
+        return None
+    found = enumerated(joined, budget)
+    if found is None:
+        return None
+    return _Whole(found, _is_uniform(joined[0], found), len(joined[0].results))
+
+
+def _told(sizes: tuple[int, ...], found: _Whole, maps: Sequence[IndexingMap]) -> ExactTiles:
+    i = found.images
+    if not i.tiles:
+        return ExactTiles(sizes, TileVerdict.EMPTY, method=i.method)
+    if i.whole < i.tiles:
+        verdict = TileVerdict.HOLES
+    else:
+        verdict = TileVerdict.BOX if found.uniform else TileVerdict.VARYING
+    ragged = []
+    for dim, tile in enumerate(sizes):
+        size = max([m.dims[dim].interval.hi + 1 for m in maps])
+        if size % tile:
+            ragged.append(Ragged(dim, size, tile))
+    return ExactTiles(
+        sizes,
+        verdict,
+        "",
+        i.tiles,
+        i.least,
+        i.most,
+        i.shapes[0][0],
+        i.total,
+        i.union,
+        i.hull - i.total,
+        None if i.once is None else i.union - i.once,
+        i.missing,
+        i.shared,
+        tuple(ragged),
+        i.method,
+    )

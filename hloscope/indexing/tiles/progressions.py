@@ -1,0 +1,194 @@
+"""Images of tiles under one linear result: arithmetic progressions, nothing is enumerated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from math import gcd, prod
+from typing import NamedTuple
+
+from hloscope.affine import Const, Dim, Sum, Var
+from hloscope.indexing.tiles.images import Images, Missing, Shape, Shared, Tile, most_frequent
+from hloscope.indexing.tiles.parts import Part
+
+
+class _Reach(NamedTuple):
+    """The sums of some progressions that begin at 0: how many there are, in which hull."""
+
+    number: int
+    size: int
+    stride: int
+
+
+def _reach(terms: Sequence[tuple[int, int]]) -> _Reach | None:
+    """The set of all `sum(c * k)`, `0 <= k < size`, for terms `(c, size)`; `None` if undecided.
+
+    It is a progression iff every next larger stride steps over no gap; the sums are all different
+    iff every stride is larger than what the smaller ones reach.
+    """
+    moving = sorted([(abs(c), size) for c, size in terms if size > 1 and c])
+    if not moving:
+        return _Reach(1, 1, 0)
+    stride = gcd(*[c for c, _ in moving])
+    reach, count, is_dense, is_distinct = 0, 1, True, True
+    for c, size in moving:
+        is_dense &= c <= reach + stride
+        is_distinct &= c > reach
+        reach += c * (size - 1)
+        count *= size
+    size = reach // stride + 1
+    if is_dense:
+        return _Reach(size, size, stride)
+    return _Reach(count, size, stride) if is_distinct else None
+
+
+def _linear(part: Part) -> list[tuple[Var, int]] | None:
+    if len(part.results) > 1 or part.constraints:
+        return None
+    (e,) = part.results or (Const(0),)
+    terms = e.terms if isinstance(e, Sum) else () if isinstance(e, Const) else ((e, 1),)
+    found = {t: c for t, c in terms if t in part.intervals}
+    if len(found) != len(terms):
+        return None
+    return [(v, found.get(v, 0)) for v in part.intervals]
+
+
+class _Along(NamedTuple):
+    """Tiles of one length along one dimension: how many, and the first of them."""
+
+    length: int
+    number: int
+    first: int
+
+
+def _lengths(part: Part, dim: int, tile: int) -> list[_Along]:
+    """The tiles along a dimension by length: whole ones, and those that its ends cut."""
+    interval = part.intervals[Dim(dim)]
+    first, last = interval.lo // tile, interval.hi // tile
+    found: dict[int, _Along] = {}
+    ends = dict.fromkeys([first, last])
+    if last - first > 1:
+        found[tile] = _Along(tile, last - first - 1, first + 1)
+    for at in ends:
+        length = min(interval.hi, at * tile + tile - 1) - max(interval.lo, at * tile) + 1
+        known = found.get(length, _Along(length, 0, at))
+        found[length] = _Along(length, known.number + 1, min(known.first, at))
+    return [*found.values()]
+
+
+def of_progression(part: Part) -> Images | None:
+    """For one linear result without constraints: nothing is enumerated."""
+    linear = _linear(part)
+    if linear is None or part.points == 0:
+        return None
+    factor = dict(linear)
+    along = [_lengths(part, d, t) for d, t in zip(part.dims, part.tiles, strict=True)]
+    ranges = [(c, part.intervals[v].size) for v, c in linear if not isinstance(v, Dim)]
+    union = _reach([(c, part.intervals[v].size) for v, c in linear])
+    if union is None:
+        return None
+    counts: list[tuple[_Reach, int, Tile]] = []
+    for kind in product(*along):
+        terms = [(factor[Dim(d)], k.length) for d, k in zip(part.dims, kind, strict=True)]
+        reach = _reach(terms + ranges)
+        if reach is None:
+            return None
+        counts.append((reach, prod([k.number for k in kind]), tuple([k.first for k in kind])))
+    return _images_of_kinds(part, linear, counts, union.number)
+
+
+def _images_of_kinds(
+    part: Part,
+    linear: Sequence[tuple[Var, int]],
+    kinds: Sequence[tuple[_Reach, int, Tile]],
+    union: int,
+) -> Images | None:
+    total = sum([reach.number * n for reach, n, _ in kinds])
+    missing = shared = None
+    for reach, _, tile in kinds:
+        if reach.number < reach.size and missing is None:
+            missing = _missing_of(part, linear, tile, reach)
+    if total > union:
+        shared = _shared_of(part, linear)
+    shapes: dict[Shape, int] = {}
+    for reach, n, _ in kinds:
+        shape = Shape((reach.size,), (reach.stride,)) if part.results else Shape((), ())
+        shapes[shape] = shapes.get(shape, 0) + n
+    tile, tiles = kinds[0][2], sum([n for _, n, _ in kinds])
+    once = union if total == union else None if part.results else 0
+    return Images(
+        tiles=tiles,
+        whole=sum([n for reach, n, _ in kinds if reach.number == reach.size]),
+        total=total,
+        hull=sum([reach.size * n for reach, n, _ in kinds]),
+        union=union,
+        once=once,
+        least=min([reach.number for reach, _, _ in kinds]),
+        most=max([reach.number for reach, _, _ in kinds]),
+        shapes=most_frequent(shapes),
+        some=(tile, (_lowest(part, linear, tile),) if part.results else ()),
+        missing=missing,
+        shared=shared,
+    )
+
+
+def _spans(
+    part: Part, linear: Sequence[tuple[Var, int]], tile: Tile
+) -> Iterator[tuple[int, int, int]]:
+    """For each variable its factor, and the first and last value it has in a tile."""
+    at = dict(zip(part.dims, zip(tile, part.tiles, strict=True), strict=True))
+    for v, c in linear:
+        lo, hi = part.intervals[v].lo, part.intervals[v].hi
+        if isinstance(v, Dim):
+            number, size = at[v.index]
+            lo, hi = max(lo, number * size), min(hi, number * size + size - 1)
+        yield c, lo, hi
+
+
+def _const(part: Part) -> int:
+    e = part.results[0] if part.results else Const(0)
+    return e.const if isinstance(e, Sum) else e.value if isinstance(e, Const) else 0
+
+
+def _lowest(part: Part, linear: Sequence[tuple[Var, int]], tile: Tile) -> int:
+    return _const(part) + sum(min(c * lo, c * hi) for c, lo, hi in _spans(part, linear, tile))
+
+
+def _missing_of(
+    part: Part, linear: Sequence[tuple[Var, int]], tile: Tile, reach: _Reach
+) -> Missing:
+    """The first element of the hull that is in no gap-free run from its beginning."""
+    lowest, dense = _lowest(part, linear, tile), 0
+    spans = sorted((abs(c), hi - lo) for c, lo, hi in _spans(part, linear, tile) if c and hi > lo)
+    for c, steps in spans:
+        if c > dense + reach.stride:
+            break
+        dense += c * steps
+    return Missing(tile, (lowest + dense + reach.stride,))
+
+
+def _shared_of(part: Part, linear: Sequence[tuple[Var, int]]) -> Shared | None:
+    """Two tiles near each other whose progressions meet, looked for at the first tile."""
+    starts = [first for first, _ in part.grid]
+    origin = tuple(starts)
+    mine = _some_values(part, linear, origin)
+    for k, (_, count) in enumerate(part.grid):
+        for step in range(1, min(count, 4)):
+            other = (*origin[:k], origin[k] + step, *origin[k + 1 :])
+            both = mine & _some_values(part, linear, other)
+            if both:
+                return Shared((origin, other), (min(both),) if part.results else ())
+    return None
+
+
+def _some_values(part: Part, linear: Sequence[tuple[Var, int]], tile: Tile) -> set[int]:
+    """Elements of a tile, all of a small one."""
+    found = {_const(part)}
+    for c, lo, hi in sorted(_spans(part, linear, tile), key=lambda s: abs(s[0])):
+        values = range(lo, hi + 1)
+        if not c:
+            continue
+        if len(found) * len(values) > 1 << 14:
+            values = range(lo, lo + max((1 << 14) // len(found), 1))
+        found = {x + c * v for x in found for v in values}
+    return found
