@@ -28,6 +28,11 @@ if TYPE_CHECKING:
         Within as Within,
     )
     from hloscope.tiling.fused import Fused as Fused
+    from hloscope.tiling.limits import (
+        LIMITS as LIMITS,
+        Limits as Limits,
+        limits_of as limits_of,
+    )
     from hloscope.tiling.propagate import (
         TileCoverage as TileCoverage,
         propagate_to_operands as propagate_to_operands,
@@ -53,6 +58,13 @@ if TYPE_CHECKING:
         exchanged_by_transposed_dot as exchanged_by_transposed_dot,
         major_to_minor as major_to_minor,
         transposed as transposed,
+    )
+    from hloscope.tiling.search import (
+        Choice as Choice,
+        Ranking as Ranking,
+        Sweep as Sweep,
+        search as search,
+        sweep as sweep,
     )
     from hloscope.tiling.space import (
         Dimension as Dimension,

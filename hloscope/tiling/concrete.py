@@ -262,7 +262,7 @@ class _Concrete:
             if any([stride < 0 for stride in node.tile.strides_at(self._sizes)]):
                 raise _refuse("negative strides", node.instruction)
         root = nodes[-1]
-        active = _with_parameters(root.map, ())
+        active = with_parameters(root.map, ())
         place = self._place(root.map, active, None)
         instructions = answered(self._region, (nodes, place))
         bounds = [place.bounds[p] for p in active]
@@ -340,7 +340,7 @@ class _Concrete:
             return []
         active, parent = place.active, None
         if isinstance(node.instruction.op, DOTS):
-            active = _with_parameters(node.regions[-1][-1].map, active)
+            active = with_parameters(node.regions[-1][-1].map, active)
         if isinstance(node.instruction.op, Concatenate):
             parent = place.bounds
         return [self._place(region[-1].map, active, parent) for region in node.regions]
@@ -391,7 +391,7 @@ class _Concrete:
         return place.offsets == tiled.offsets
 
 
-def _with_parameters(m: IndexingMap, active: tuple[int, ...]) -> tuple[int, ...]:
+def with_parameters(m: IndexingMap, active: tuple[int, ...]) -> tuple[int, ...]:
     """The parameters that are iterated over, with those that a map's results use."""
     used = [e.index for e in postorder(*m.results) if isinstance(e, Dim)]
     return tuple(dict.fromkeys([*active, *used]))
