@@ -75,7 +75,7 @@ def test_more_candidates_than_the_budget_are_thinned() -> None:
     assert ranking.looked_at <= 20
 
 
-@pytest.mark.parametrize("tilings", [[(0, 4)], [(4,)], [(4, 4, 4, 4, 4)]])
+@pytest.mark.parametrize("tilings", [[(0,)], [()], [(4, 4)]])
 def test_wrong_sizes_are_refused(tilings: list[tuple[int, ...]]) -> None:
     with pytest.raises(ValueError, match="positive sizes"):
         sweep(symbolic(PROGRAMS["reshape"]), tilings)
