@@ -70,6 +70,7 @@ if TYPE_CHECKING:
         sort_key as sort_key,
     )
     from hloscope.api.tensor import Element as Element, Tensor as Tensor
+    from hloscope.api.tiles import Tiles as Tiles
     from hloscope.api.verifying import check_expected as check_expected, verify as verify
     from hloscope.api.views import (
         ComputationView as ComputationView,
@@ -87,6 +88,11 @@ if TYPE_CHECKING:
     )
     from hloscope.proof import SECONDS_EQUAL as SECONDS_EQUAL, Prover as Prover
     from hloscope.simplifier import Verdict as Verdict
+    from hloscope.tiling import (
+        SCHEDULES as SCHEDULES,
+        Limits as Limits,
+        ScheduleName as ScheduleName,
+    )
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(__name__)

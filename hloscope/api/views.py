@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import cached_property
@@ -29,9 +29,15 @@ from hloscope.fusion import Region, grouped, linear as _linear, physical as _phy
 from hloscope.hlo_parser import Frame, Metadata
 from hloscope.indexing import Access, Accesses
 from hloscope.ir import Computation, Instruction, Module, Type
+from hloscope.lazy import lazy
 
 if TYPE_CHECKING:
+    import hloscope.api.tiles as tiling
     from hloscope.api.program import Program
+    from hloscope.api.tiles import Tiles
+    from hloscope.tiling import Refusal, ScheduleName, TilingSpace
+else:
+    tiling = lazy("hloscope.api.tiles")
 
 
 class ComputationView:
@@ -300,6 +306,41 @@ class InstructionView:
             )
             for ins, leaves in grouped(self.program.analysis, region, None, output).items()
         }
+
+    def tiles(
+        self,
+        sizes: Sequence[int] | None = None,
+        *,
+        schedule: ScheduleName = "major_to_minor",
+    ) -> Tiles:
+        """How the instruction can be tiled: by XLA's analysis, and what tiles really read.
+
+        Args:
+            sizes: Of a tile: one for each parameter, or for each dimension of the output.
+            schedule: In which order programs take the tiles.
+
+        Raises:
+            ValueError: The sizes are of another number, or not positive.
+            UnsupportedError: It has no tensor of known sizes.
+
+        >>> import hloscope
+        >>> program = hloscope.read("ENTRY e { p = f32[4,8] parameter(0) "
+        ...                         "ROOT t = f32[8,4] transpose(p), dimensions={1,0} }")
+        >>> print(program.root.tiles([4, 2]).operands[0].exact.shape.sizes)
+        (2, 4)
+        """
+        return tiling.asked_tiles(self, sizes, schedule)
+
+    def tiling_space(self) -> TilingSpace | Refusal:
+        """The dimensions that are iterated over where the instruction is tiled.
+
+        >>> import hloscope
+        >>> program = hloscope.read("ENTRY e { p = f32[4,8] parameter(0) "
+        ...                         "ROOT t = f32[8,4] transpose(p), dimensions={1,0} }")
+        >>> [d.size for d in program.root.tiling_space().dimensions]
+        [8, 4]
+        """
+        return tiling.space_of(self)
 
     @cached_property
     def _computation(self) -> Computation:

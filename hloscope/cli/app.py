@@ -34,6 +34,7 @@ COMMANDS: Final = {
     "opt": ("opt", "Print a program after passes: constant folding."),
     "infer": ("infer", "Tell the types that follow for the results of every op."),
     "index": ("index", "Tell which elements of its operands an instruction reads."),
+    "tile": ("tile", "Tell how an instruction can be tiled, and what tiles really read."),
     "equal": ("equal", "Tell whether two maps, instructions or programs mean the same."),
     "simplify": ("maps", "Simplify an indexing map."),
     "compose": ("maps", "Compose two indexing maps."),

@@ -82,6 +82,8 @@ if TYPE_CHECKING:
         to_print_indexing as to_print_indexing,
         to_text as to_text,
     )
+    from hloscope.display.tile_picture import tiles_html as tiles_html, tiles_svg as tiles_svg
+    from hloscope.display.tiles import tiles_json as tiles_json, tiles_text as tiles_text
     from hloscope.display.tree import (
         branch_json as branch_json,
         branches as branches,

@@ -33,12 +33,21 @@ border-bottom:1px solid #e4e8ee}
 
 def to_html(answer: Answer, at: Index | None = None) -> str:
     """A complete page: the instruction, the picture, the table of maps."""
-    title = in_page(headline(answer.instruction, answer.opcode))
+    return page(headline(answer.instruction, answer.opcode), html_fragment(answer, at))
+
+
+def page(title: str, fragment: str) -> str:
+    """A complete page around a fragment."""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta name="color-scheme" content="light dark"><title>{title}</title>'
-        f"</head>\n<body>\n{html_fragment(answer, at)}</body></html>\n"
+        f'<meta name="color-scheme" content="light dark"><title>{in_page(title)}</title>'
+        f"</head>\n<body>\n{fragment}</body></html>\n"
     )
+
+
+def styled(inside: str) -> str:
+    """A fragment in the style of all pages."""
+    return f'<style>\n{_STYLE}</style>\n<div class="hloscope">\n{inside}</div>\n'
 
 
 def html_fragment(answer: Answer, at: Index | None = None, *, picture: bool = True) -> str:

@@ -52,6 +52,11 @@ if TYPE_CHECKING:
         TiledRegion as TiledRegion,
         tiled_kernel as tiled_kernel,
     )
+    from hloscope.tiling.report import (
+        OperandTiles as OperandTiles,
+        TileReport as TileReport,
+        tile_report as tile_report,
+    )
     from hloscope.tiling.schedule import (
         SCHEDULES as SCHEDULES,
         ScheduleName as ScheduleName,
@@ -59,19 +64,19 @@ if TYPE_CHECKING:
         major_to_minor as major_to_minor,
         transposed as transposed,
     )
-    from hloscope.tiling.search import (
-        Choice as Choice,
-        Ranking as Ranking,
-        Sweep as Sweep,
-        search as search,
-        sweep as sweep,
-    )
     from hloscope.tiling.space import (
         Dimension as Dimension,
         DimensionKind as DimensionKind,
         Roots as Roots,
         RuntimeValue as RuntimeValue,
         TilingSpace as TilingSpace,
+    )
+    from hloscope.tiling.sweeping import (
+        Choice as Choice,
+        Ranking as Ranking,
+        Sweep as Sweep,
+        search as search,
+        sweep as sweep,
     )
     from hloscope.tiling.symbolic import (
         SymbolicTile as SymbolicTile,

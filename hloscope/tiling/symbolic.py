@@ -31,6 +31,7 @@ from hloscope.affine import (
     Dim,
     Expr,
     FloorDiv,
+    Interval,
     Mod,
     Range,
     Runtime,
@@ -154,6 +155,8 @@ def _at(e: Expr, sizes: Sequence[int]) -> int:
 
 # ------------------------------------------------------------------------------- derivation
 
+_ZERO: Final = Interval(0, 0)
+
 
 def symbolic_tile(m: IndexingMap) -> SymbolicTile | Refusal:
     """The tile that a map gives, or why it gives none.
@@ -170,7 +173,11 @@ def symbolic_tile(m: IndexingMap) -> SymbolicTile | Refusal:
     m = m.simplify(replace_points=False)
     if m.is_known_empty:
         return _no("nothing of the operand is read: the domain is empty")
+    points = [e for e, interval in m.constraints if interval == _ZERO]
+    may_be_points = len(points) <= m.results.count(ZERO)  # simplified to 0 where they are results
     for e, interval in m.constraints:
+        if interval == _ZERO and may_be_points:
+            continue
         if interval.lo != 0 or e not in m.results:
             reason = f"the constraint {e} in {interval} does not cut a result at its high end"
             return Refusal(RefusalCode.UNIMPLEMENTED, reason, constraint=(e, interval))

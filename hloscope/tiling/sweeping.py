@@ -130,7 +130,8 @@ class Ranking:
         valid: Those that fulfil XLA's constraints.
         fitting: Those that the device can run, too.
         best: By bytes moved; of equal ones those with the fewest programs.
-        refused: Tilings that would come before the best, which the device cannot run.
+        refused: Tilings that would come before the best, which the device cannot run; the nearest
+            first.
         is_thinned: Were there so many candidates that some sizes were left out?
     """
 
@@ -199,7 +200,7 @@ def search(
     fits = found.fits(limits)
     good = [int(row) for row in order if fits[row]][:top]
     before = [int(row) for row in order[: _position(order, good)] if found.is_valid[row]]
-    refused = before[:top]
+    refused = before[::-1][:top]
     return Ranking(
         limits,
         len(found),

@@ -1,0 +1,145 @@
+"""How an instruction can be tiled: XLA's answer, what tiles really read, which sizes are best."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from hloscope.api.explaining import of_right_programs
+from hloscope.display import tiles_html, tiles_json, tiles_svg, tiles_text
+from hloscope.ir import Module
+from hloscope.tiling import (
+    Fused,
+    Limits,
+    OperandTiles,
+    Ranking,
+    Refusal,
+    ScheduleName,
+    SymbolicTiles,
+    TiledComputation,
+    TileReport,
+    TilingSpace,
+    limits_of,
+    search,
+    tile_report,
+)
+
+if TYPE_CHECKING:
+    from hloscope.api.views import InstructionView
+
+
+def asked_tiles(
+    view: InstructionView, sizes: Sequence[int] | None, schedule: ScheduleName
+) -> Tiles:
+    """How an instruction can be tiled."""
+    program = view.program
+    with program.lock:
+        by_convention = program.by_convention("xla").analysis
+        report = tile_report(view.ir, program.analysis, by_convention, sizes, schedule=schedule)
+    return Tiles(view, report)
+
+
+def space_of(view: InstructionView) -> TilingSpace | Refusal:
+    """The tiling space of a fusion, or of an instruction alone."""
+    return TilingSpace.of(Fused.of(view.ir))
+
+
+class Tiles:
+    """How an instruction can be tiled; prints itself, also in notebooks.
+
+    >>> import hloscope
+    >>> program = hloscope.read("f { p = f32[8,6] parameter(0) ROOT r = f32[48] reshape(p) } "
+    ...                         "ENTRY e { a = f32[8,6] parameter(0) "
+    ...                         "ROOT x = f32[48] fusion(a), kind=kLoop, calls=f }")
+    >>> print(program.root.tiles([12]).operands[0].exact.shape.sizes)
+    (2, 6)
+    >>> print(program.root.tiles([8]).refusal)
+    INVALID_ARGUMENT: tile sizes (8,) do not fulfil 6 mod d0 in [0, 0] || d0 mod 6 in [0, 0]
+    """
+
+    def __init__(self, view: InstructionView, report: TileReport) -> None:
+        self.view: Final = view
+        self.report: Final = report
+
+    @property
+    def asked_module(self) -> Module:
+        """The module that questions are about."""
+        return self.view.program.module
+
+    @property
+    def while_asked(self) -> AbstractContextManager[Any]:
+        """The lock of what questions remember."""
+        return self.view.program.lock
+
+    @property
+    def symbolic(self) -> SymbolicTiles | Refusal:
+        """XLA's symbolic tiles, or why it has none."""
+        return self.report.symbolic
+
+    @property
+    def tiled(self) -> TiledComputation | Refusal | None:
+        """The tiles of the sizes that were given, or why XLA has none."""
+        return self.report.tiled
+
+    @property
+    def refusal(self) -> Refusal | None:
+        """Why XLA does not tile it so, if it does not."""
+        return self.report.refusal
+
+    @property
+    def operands(self) -> tuple[OperandTiles, ...]:
+        """For each operand: what the tiles read of it, exactly."""
+        return self.report.operands
+
+    @of_right_programs
+    def search(
+        self,
+        *,
+        device: str = "h100",
+        budget: Limits | None = None,
+        top: int = 10,
+        stages: int = 1,
+    ) -> Tiles:
+        """The same with the best tilings that a device can run, by the bytes that they move.
+
+        Args:
+            device: Whose shared memory and registers there are.
+            budget: Other limits.
+            top: How many tilings are told.
+            stages: Of the pipeline of loops.
+
+        Raises:
+            UnknownNameError: There is no such device.
+        """
+        limits = budget or limits_of(device)
+        if isinstance(self.symbolic, Refusal):
+            return self
+        found: Ranking = search(self.symbolic, limits, top=top, stages=stages)
+        return Tiles(self.view, replace(self.report, ranking=found))
+
+    @of_right_programs
+    def to_json(self) -> dict[str, Any]:
+        """The answer as an object of schema `hloscope.tile/1`."""
+        return tiles_json(self.report, self.view.program.file)
+
+    @of_right_programs
+    def to_svg(self) -> str:
+        """A picture of a tile of the output and of what it reads: holes, overlaps, the edge."""
+        return tiles_svg(self.report)
+
+    @of_right_programs
+    def to_html(self) -> str:
+        """A page with the picture and the text; needs nothing from elsewhere."""
+        return tiles_html(self.report)
+
+    @of_right_programs
+    def __str__(self) -> str:
+        return tiles_text(self.report)
+
+    __repr__ = __str__
+
+    @of_right_programs
+    def _repr_html_(self) -> str:
+        return tiles_html(self.report, whole=False)

@@ -1,0 +1,323 @@
+"""What is said of the tiles of an instruction, as text and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from hloscope.display.answer import opcode_of, shape_text
+from hloscope.display.table import columns
+from hloscope.display.text import headline
+from hloscope.indexing import ExactTiles, TileVerdict
+from hloscope.tiling import (
+    Choice,
+    OperandTiles,
+    Parameter,
+    Ranking,
+    Refusal,
+    SymbolicTiles,
+    TiledComputation,
+    TiledInstruction,
+    TileReport,
+)
+
+SCHEMA: Final = "hloscope.tile/1"
+MOST_ROWS: Final = 60
+"""Tiled instructions are listed up to here."""
+
+
+def _by(sizes: Sequence[int]) -> str:
+    return " x ".join(map(str, sizes)) if sizes else "1"
+
+
+def tiles_text(report: TileReport) -> str:
+    """All that is said, in paragraphs."""
+    parts = [headline(report.instruction, opcode_of(report.instruction))]
+    parts.append("\n".join(_symbolic(report)))
+    if report.sizes is not None:
+        parts.append("\n".join(_tiled(report)))
+        parts.append("\n".join(_exactly(report)))
+    if report.ranking is not None:
+        parts.append("\n".join(_ranking(report.ranking)))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _symbolic(report: TileReport) -> Iterator[str]:
+    if isinstance(report.symbolic, Refusal):
+        yield "XLA's tiling refuses it"
+        yield f"  {report.symbolic}"
+        yield ""
+    yield "Tile sizes to choose" if report.parameters else "A scalar: no tile sizes to choose"
+    rows = [
+        [f"  d{k}", f"1 to {p.size}", parameter_text(p)] for k, p in enumerate(report.parameters)
+    ]
+    if rows:
+        yield columns(rows)
+    if isinstance(report.symbolic, SymbolicTiles):
+        clauses = report.symbolic.constraints.clauses
+        if clauses:
+            yield "must fulfil"
+            yield from [f"  {clause}" for clause in clauses]
+        if report.symbolic.dropped.clauses:
+            yield "and, which XLA does not ask for though tiles miss elements otherwise,"
+            yield from [f"  {clause}" for clause in report.symbolic.dropped.clauses]
+
+
+def parameter_text(p: Parameter) -> str:
+    """Which dimension a parameter is of."""
+    of = f"dimension {p.dimension}"
+    if p.is_contracting:
+        return f"{of} of the left operand of {p.instruction.name}, summed over"
+    return f"{of} of {p.instruction.name}"
+
+
+def _tiled(report: TileReport) -> Iterator[str]:
+    assert report.sizes is not None
+    if not isinstance(report.tiled, TiledComputation):
+        yield f"Tiles of {_by(report.sizes)}"
+        if isinstance(report.tiled, Refusal):
+            yield f"  XLA refuses them: {report.tiled}"
+        return
+    grid = f"{_by(report.tiled.tiles)} = " if len(report.tiled.tiles) > 1 else ""
+    count = report.tiled.programs
+    yield f"Tiles of {_by(report.sizes)}: {grid}{count:,} program{'s' * (count != 1)}"
+    every = [*dict.fromkeys(report.tiled.every())]
+    rows = [["  instruction", "type", "tile", "strides", "first element, for program pid_0"]]
+    rows += [[f"  {cells[0]}", *cells[1:]] for cells in map(_row, every[:MOST_ROWS])]
+    yield columns(rows)
+    if len(every) > MOST_ROWS:
+        yield f"  and {len(every) - MOST_ROWS} more"
+
+
+def _row(tiled: TiledInstruction) -> list[str]:
+    ins = tiled.instruction
+    strides = _by(tiled.strides) if tiled.strides else ""
+    return [ins.name, shape_text(ins.type), _by(tiled.sizes), strides, offsets_text(tiled)]
+
+
+def offsets_text(tiled: TiledInstruction) -> str:
+    """Where the tile of a program begins, and for which programs there is one."""
+    arrow, _, domain = str(tiled.offsets).partition(", domain: ")
+    found = arrow.partition(" -> ")[2]
+    limits = [text for text in _split(domain) if " mod " in text or " / " in text]
+    programs = tiled.offsets.dims[0].interval if tiled.offsets.dims else None
+    if programs is not None and programs.lo:
+        limits.insert(0, f"pid_0 in {programs}")
+    return f"{found} where {', '.join(limits)}" if limits else found
+
+
+def _split(domain: str) -> list[str]:
+    return [text.strip() + "]" for text in domain.split("],") if text.strip()] if domain else []
+
+
+def _exactly(report: TileReport) -> Iterator[str]:
+    whole = [k for k, p in enumerate(report.parameters) if p.is_contracting]
+    note = ", what is summed over taken whole" if whole else ""
+    yield f"What a tile of {_by(report.output_sizes)} reads, exactly{note}"
+    if not report.operands:
+        yield "  no operand"
+    for o in report.operands:
+        name = o.operand.name if o.leaf == 0 else f"{o.operand.name}{{{o.leaf}}}"
+        yield f"  operand {o.number}  {shape_text(o.type)}  {name}"
+        yield from [f"    {line}" for line in exact_lines(o)]
+    for r in report.operands[0].exact.ragged if report.operands else ():
+        parts = f"{r.size // r.tile} x {r.tile} + {r.last}"
+        yield f"  dimension {r.dim} of the output is ragged: {r.size} = {parts}"
+    if report.refusal is not None and report.is_possible:
+        yield f"  possible, although XLA refuses: {report.refusal.reason}"
+
+
+_VERDICTS: Final = {
+    TileVerdict.BOX: "the same strided box for every whole tile",
+    TileVerdict.VARYING: "strided boxes whose size or stride depends on the tile",
+    TileVerdict.HOLES: "not always a strided box",
+    TileVerdict.EMPTY: "nothing",
+}
+
+
+def exact_lines(o: OperandTiles) -> Iterator[str]:
+    """What is said of one operand."""
+    exact = o.exact
+    if not exact.is_decided:
+        yield f"undecided: {exact.reason}"
+        return
+    yield _VERDICTS[exact.verdict] + _box(exact)
+    if exact.verdict is TileVerdict.EMPTY:
+        return
+    yield _counts(exact)
+    if exact.missing is not None:
+        tile, element = exact.missing
+        of = f"{exact.holes:,} in all"
+        yield f"holes: {of}, such as {_list(element)} of tile {_list(tile)}"
+    if exact.overlap is not None:
+        (a, b), element = exact.overlap
+        several = "" if exact.shared is None else f"{exact.shared:,} elements, "
+        yield f"overlap: {several}such as {_list(element)} of tiles {_list(a)} and {_list(b)}"
+    if o.held is not None and o.xla is not None and o.held != exact.most:
+        which = "more" if o.held > exact.most else "fewer"
+        yield f"XLA's tile of {_by(o.xla.sizes)} has {which}: {o.held:,} elements"
+    if o.claim:
+        yield f"at most this: {o.claim}"
+
+
+def _list(index: Sequence[int]) -> str:
+    return f"({', '.join(map(str, index))})"
+
+
+def _box(exact: ExactTiles) -> str:
+    if exact.shape is None or not exact.is_box or not exact.shape.sizes:
+        return ""
+    sizes, strides = exact.shape
+    apart = f", {_by([max(s, 1) for s in strides])} apart" if any(s > 1 for s in strides) else ""
+    return f": {_by(sizes)}{apart}"
+
+
+def _counts(exact: ExactTiles) -> str:
+    each = f"{exact.most:,}" if exact.least == exact.most else f"{exact.least:,} to {exact.most:,}"
+    tiles = f"{exact.tiles:,} tile{'s' * (exact.tiles != 1)}"
+    if exact.total == exact.union:
+        return f"{each} elements for each of {tiles}; each element read once"
+    return (
+        f"{each} elements for each of {tiles}; {exact.total:,} read of {exact.union:,} different "
+        f"ones, {exact.reuse:.3g} times each"
+    )
+
+
+def _ranking(ranking: Ranking) -> Iterator[str]:
+    limits = ranking.limits
+    yield (
+        f"Tilings by bytes moved, for {limits.device} ({limits.shared:,} B of shared memory, "
+        f"{limits.registers:,} registers for a program)"
+    )
+    some = ", some sizes left out" if ranking.is_thinned else ""
+    yield (
+        f"  {ranking.looked_at:,} looked at{some}; {ranking.valid:,} fulfil XLA's constraints; "
+        f"{ranking.fitting:,} fit"
+    )
+    if ranking.best:
+        head = ["  sizes", "programs", "bytes moved", "shared B", "registers", "elements"]
+        rows = [[f"  {_by(c.sizes)}", *_figures(c)] for c in ranking.best]
+        yield columns([head, *rows], right={1, 2, 3, 4, 5})
+    if ranking.refused:
+        yield "Before these, refused"
+        yield from [f"  {_by(c.sizes)}: {c.excess}" for c in ranking.refused]
+
+
+def _figures(c: Choice) -> list[str]:
+    figures = (c.programs, c.bytes_moved, c.shared, c.registers, c.elements)
+    return [f"{n:,}" for n in figures]
+
+
+# --------------------------------------------------------------------------------------- JSON
+
+
+def tiles_json(report: TileReport, file: str) -> dict[str, Any]:
+    """All that is said, as an object."""
+    symbolic = report.symbolic
+    found: dict[str, Any] = {
+        "schema": SCHEMA,
+        "file": file,
+        "instruction": report.instruction.name,
+        "output": report.output,
+        "parameters": [
+            {
+                "size": p.size,
+                "instruction": p.instruction.name,
+                "dimension": p.dimension,
+                "contracting": p.is_contracting,
+            }
+            for p in report.parameters
+        ],
+        "refusal": None if report.refusal is None else _refusal(report.refusal),
+    }
+    if isinstance(symbolic, SymbolicTiles):
+        found["constraints"] = [str(clause) for clause in symbolic.constraints.clauses]
+        found["dropped_by_xla"] = [str(clause) for clause in symbolic.dropped.clauses]
+    if report.sizes is not None:
+        found["sizes"] = [*report.sizes]
+        found["tiles"] = _tiled_json(report.tiled)
+        found["operands"] = [_operand_json(o) for o in report.operands]
+        found["possible"] = report.is_possible
+    if report.ranking is not None:
+        found["search"] = _ranking_json(report.ranking)
+    return found
+
+
+def _refusal(refusal: Refusal) -> dict[str, Any]:
+    return {
+        "code": str(refusal.code),
+        "reason": refusal.reason,
+        "instruction": refusal.instruction.name if refusal.instruction is not None else None,
+        "expression": None if refusal.expr is None else str(refusal.expr),
+        "dimension": refusal.result,
+        "constraint": refusal.constraint and "{} in {}".format(*refusal.constraint),
+    }
+
+
+def _tiled_json(tiled: TiledComputation | Refusal | None) -> dict[str, Any] | None:
+    if not isinstance(tiled, TiledComputation):
+        return None
+    return {
+        "grid": [*tiled.tiles],
+        "programs": tiled.programs,
+        "instructions": [
+            {
+                "instruction": t.instruction.name,
+                "sizes": [*t.sizes],
+                "strides": [*t.strides],
+                "offsets": str(t.offsets),
+            }
+            for t in dict.fromkeys(tiled.every())
+        ],
+    }
+
+
+def _operand_json(o: OperandTiles) -> dict[str, Any]:
+    exact = o.exact
+    found: dict[str, Any] = {
+        "operand": o.number,
+        "leaf": o.leaf,
+        "name": o.operand.name,
+        "shape": shape_text(o.type),
+        "verdict": str(exact.verdict),
+    }
+    if not exact.is_decided:
+        return found | {"reason": exact.reason}
+    return found | {
+        "sizes": None if exact.shape is None else [*exact.shape.sizes],
+        "strides": None if exact.shape is None else [*exact.shape.strides],
+        "tiles": exact.tiles,
+        "elements": [exact.least, exact.most],
+        "read": exact.total,
+        "different": exact.union,
+        "reuse": exact.reuse,
+        "holes": exact.holes,
+        "shared": exact.shared,
+        "missing": exact.missing and {"tile": exact.missing.tile, "element": exact.missing.element},
+        "overlap": exact.overlap
+        and {
+            "tiles": exact.overlap.tiles,
+            "element": exact.overlap.element,
+        },
+        "ragged": [{"dimension": r.dim, "size": r.size, "last": r.last} for r in exact.ragged],
+        "xla_elements": o.held,
+        "method": exact.method,
+        "claim": o.claim,
+    }
+
+
+def _ranking_json(ranking: Ranking) -> dict[str, Any]:
+    def choice(c: Choice) -> dict[str, Any]:
+        return {**c._asdict(), "sizes": [*c.sizes]}
+
+    return {
+        "device": ranking.limits.device,
+        "shared_there": ranking.limits.shared,
+        "registers_there": ranking.limits.registers,
+        "looked_at": ranking.looked_at,
+        "valid": ranking.valid,
+        "fitting": ranking.fitting,
+        "thinned": ranking.is_thinned,
+        "best": [choice(c) for c in ranking.best],
+        "refused": [choice(c) for c in ranking.refused],
+    }

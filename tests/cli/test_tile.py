@@ -1,0 +1,122 @@
+"""`hloscope tile`: text, JSON, pictures, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from click.testing import CliRunner, Result
+
+import hloscope
+from hloscope.cli.app import app
+from tests.tiling.programs import PROGRAMS, TRANSPOSE
+
+
+@pytest.fixture
+def ask(tmp_path: Path) -> Any:
+    def asked(text: str, *options: str) -> Result:
+        path = tmp_path / "program.hlo"
+        path.write_text(text)
+        return CliRunner().invoke(app, ["tile", str(path), *options])
+
+    return asked
+
+
+@pytest.mark.parametrize("name", sorted(PROGRAMS))
+def test_every_program_has_an_answer_in_every_form(ask: Any, name: str) -> None:
+    program = hloscope.read(PROGRAMS[name])
+    plain = ask(PROGRAMS[name])
+    if name == "unbounded":
+        assert plain.exit_code == 4
+        assert "known sizes" in plain.output
+        return
+    assert plain.exit_code == 0, plain.output
+    report = program.root.tiles().report
+    whole = ",".join(str(max(p.size, 1)) for p in report.parameters)
+    text = ask(PROGRAMS[name], "--sizes", ",".join(["1"] * len(report.parameters)), "--search")
+    assert text.exit_code == 0, text.output
+    found = json.loads(ask(PROGRAMS[name], "--sizes", whole, "--json").output)
+    assert found["schema"] == "hloscope.tile/1"
+    tiles = program.root.tiles([int(n) for n in whole.split(",") if n])
+    ElementTree.fromstring(tiles.to_svg())
+    assert "</html>" in tiles.to_html()
+
+
+def test_a_tile_that_xla_refuses_is_said_to_be_possible(ask: Any) -> None:
+    text = ask(PROGRAMS["two roots"], "--sizes", "4").output
+    assert "XLA's tiling refuses it" in text
+    assert "possible, although XLA refuses: 2 roots without users" in text
+
+
+def test_sizes_against_the_constraints_are_refused_by_xla_and_shown_with_holes(ask: Any) -> None:
+    text = ask(PROGRAMS["reshape"], "--sizes", "8").output
+    assert "XLA refuses them: INVALID_ARGUMENT" in text
+    assert "not always a strided box" in text
+    assert "holes: " in text
+    found = json.loads(ask(PROGRAMS["reshape"], "--sizes", "8", "--json").output)
+    assert found["refusal"]["code"] == "INVALID_ARGUMENT"
+    assert found["operands"][0]["missing"]["tile"] == [0]
+
+
+def test_the_search_refuses_what_does_not_fit_with_both_numbers(ask: Any) -> None:
+    text = ask(TRANSPOSE, "--search", "--device", "R9700").output
+    assert "16 x 16 x 128" in text
+    assert "32 x 16 x 128: 131,072 B of shared memory needed, 65,536 there" in text
+
+
+def test_the_sizes_of_a_dot_are_those_of_its_output_or_all(ask: Any) -> None:
+    short, long = (
+        ask(PROGRAMS["dot"], "--sizes", "16,8"),
+        ask(PROGRAMS["dot"], "--sizes", "32,16,8"),
+    )
+    assert short.output == long.output
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--sizes", "4,x"], "not a list of positive integers"),
+        (["--sizes", "4,4"], "2 tile sizes, 1 are needed"),
+        (["--sizes", "0"], "tile sizes are positive"),
+        (["--sizes", "-4"], "not a list"),
+        (["--sizes", "9" * 30], "not a list"),
+        (["--format", "svg"], "say --sizes"),
+        (["--search", "--device", "h10"], "no device `h10`"),
+        (["no_such"], "no instruction `no_such`"),
+    ],
+)
+def test_wrong_options_are_refused(ask: Any, options: list[str], message: str) -> None:
+    result = ask(PROGRAMS["reshape"], *options)
+    assert result.exit_code in (2, 3)
+    assert message in result.output
+
+
+def test_a_size_beyond_the_dimension_is_one_tile(ask: Any) -> None:
+    assert ask(PROGRAMS["elementwise"], "--sizes", "1000000000000,16").exit_code == 0
+
+
+def test_stablehlo_is_tiled_too() -> None:
+    program = hloscope.read(
+        "func.func @main(%a: tensor<4x8xf32>) -> tensor<8x4xf32> {\n"
+        "  %0 = stablehlo.transpose %a, dims = [1, 0] : (tensor<4x8xf32>) -> tensor<8x4xf32>\n"
+        "  return %0 : tensor<8x4xf32>\n}"
+    )
+    view = next(ins for ins in program if ins.opcode == "transpose")
+    found = view.tiles([4, 2])
+    assert found.refusal is None
+    assert "2 x 4" in str(found)
+
+
+def test_a_tiling_space_is_asked_of_the_instruction() -> None:
+    program = hloscope.read(PROGRAMS["dot"])
+    space = program.root.tiling_space()
+    assert [d.size for d in space.dimensions] == [64, 48, 32]
+
+
+def test_the_notebook_form_is_a_fragment() -> None:
+    found = hloscope.read(TRANSPOSE).root.tiles([16, 16, 128])._repr_html_()
+    assert "<svg" in found
+    assert "<html" not in found
