@@ -200,7 +200,13 @@ def _replication(ins: Message) -> str | None:
     return f"{{{','.join(map(write_bool, leaves))}}}"
 
 
+def _frontend(ins: Message) -> str | None:
+    return frontend_text(ins["frontend_attributes"]) if ins.says("frontend_attributes") else None
+
+
 def _statistics(ins: Message) -> str | None:
+    if not ins.says("statistics_viz"):
+        return None
     viz = ins["statistics_viz"]
     if not viz["statistics"]:
         return None
@@ -211,7 +217,7 @@ def _statistics(ins: Message) -> str | None:
 
 
 def _metadata(ins: Message) -> str | None:
-    text = metadata_text(ins["metadata"]) if "metadata" in ins else "{}"
+    text = metadata_text(ins["metadata"]) if ins.says("metadata") else "{}"
     return None if text == "{}" else text
 
 
@@ -398,7 +404,7 @@ ATTRIBUTES: Final[dict[str, Writer]] = {
     "result_accuracy": _accuracy,
     "sharding": _sharding,
     "origin": _origin,
-    "frontend_attributes": lambda ins: frontend_text(ins["frontend_attributes"]),
+    "frontend_attributes": _frontend,
     "parameter_replication": _replication,
     "statistics": _statistics,
     "metadata": _metadata,

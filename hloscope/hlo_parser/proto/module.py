@@ -133,12 +133,12 @@ class _Text:
     def body(self, computation: Message, sequence: Message | None) -> Iterator[str]:
         """The lines of the instructions, in the order of the schedule where there is one."""
         known: dict[int, Message] = {}
+        names: dict[int, str] = {}
         for ins in computation.each("instructions"):
-            _name(ins)
-            key = ins["id"] & _LOCAL
+            name, key = _name(ins), ins["id"] & _LOCAL
             if key in known:
                 ins.fail("id", f"another instruction has the id {ins['id']}")
-            known[key] = ins
+            known[key], names[key] = ins, f"%{name}"
         order = list(known)
         if sequence is not None:
             order = [number & _LOCAL for number in sequence["instruction_ids"]]
@@ -149,26 +149,30 @@ class _Text:
             computation.fail("root_id", f"no instruction has the id {computation['root_id']}")
         for key in order:
             yield "  ROOT " if key == root else "  "
-            yield from self.line(known[key], known)
+            yield from self.line(known[key], names[key], known, names)
             yield "\n"
             known[key].forget()
 
-    def line(self, ins: Message, known: dict[int, Message]) -> Iterator[str]:
+    def line(
+        self, ins: Message, name: str, known: dict[int, Message], names: dict[int, str]
+    ) -> Iterator[str]:
         opcode = ins["opcode"]
         if not _OPCODE.fullmatch(opcode):
             ins.fail("opcode", f"expected an opcode, found {quote(opcode)}")
-        yield f"%{_name(ins)} = {shape_text(ins['shape'])} {opcode}("
+        yield f"{name} = {shape_text(ins['shape'])} {opcode}("
         if opcode == "parameter":
             yield str(ins["parameter_number"])
         elif opcode == "constant":
             yield literal_text(ins["literal"]) if "literal" in ins else "{...}"
-        yield from _names(ins, "operand_ids", known)
+        yield from _names(ins, "operand_ids", names)
         yield ")"
-        yield from self.attributes(ins, known)
+        yield from self.attributes(ins, known, names)
 
-    def attributes(self, ins: Message, known: dict[int, Message]) -> Iterator[str]:
+    def attributes(
+        self, ins: Message, known: dict[int, Message], names: dict[int, str]
+    ) -> Iterator[str]:
         """`, name=value` of each attribute."""
-        spelling = _spelling(ins)
+        spelling = _spelling(ins["opcode"])
         for name, attribute in spelling.attributes.items() if spelling else ():
             if attribute.kind in ("call", "calls"):
                 continue
@@ -184,9 +188,9 @@ class _Text:
             ins.refuse("sparsity_config", "sparse operands are not read")
         for name in COMMON:
             if name == "control-predecessors":
-                if ins["control_predecessor_ids"]:
+                if "control_predecessor_ids" in ins:
                     yield ", control-predecessors={"
-                    yield from _names(ins, "control_predecessor_ids", known)
+                    yield from _names(ins, "control_predecessor_ids", names)
                     yield "}"
             elif text := ATTRIBUTES[name](ins):
                 yield f", {name}={text}"
@@ -195,6 +199,8 @@ class _Text:
         self, ins: Message, spelling: Spelling | None, known: dict[int, Message]
     ) -> Iterator[tuple[str, str]]:
         """Names and values of the attributes that name computations."""
+        if "called_computation_ids" not in ins:
+            return
         names = []
         for number in ins["called_computation_ids"]:
             if number not in self.computations:
@@ -224,8 +230,7 @@ class _Text:
             yield (many[-1] if many else "calls"), f"{{{', '.join(names)}}}"
 
 
-def _spelling(ins: Message) -> Spelling | None:
-    opcode = ins["opcode"]
+def _spelling(opcode: str) -> Spelling | None:
     return SPELLINGS.get(opcode.removesuffix("-start") if opcode in _SPLIT else opcode)
 
 
@@ -248,12 +253,12 @@ def _is_other(thread: str) -> bool:
     return thread not in ("", "main")
 
 
-def _names(ins: Message, field: str, known: dict[int, Message]) -> Iterator[str]:
+def _names(ins: Message, field: str, names: dict[int, str]) -> Iterator[str]:
     for number, key in enumerate(ins[field]):
-        other = known.get(key & _LOCAL)
-        if other is None:
+        name = names.get(key & _LOCAL)
+        if name is None:
             ins.fail(field, f"no instruction has the id {key}")
-        yield f"{', ' if number else ''}%{other['name']}"
+        yield f", {name}" if number else name
 
 
 def _tables(index: Message) -> Iterator[str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 from hloscope.hlo_parser.proto.wire import Message
 from hloscope.hlo_parser.values import quote
@@ -20,6 +20,18 @@ def numbers(values: Sequence[int]) -> str:
     return ",".join(map(str, values))
 
 
+_METADATA: Final[dict[str, Callable[[Any], str]]] = {
+    **dict.fromkeys(("op_type", "op_name", "source_file"), quote),
+    **dict.fromkeys(("source_line", "source_end_line", "source_column", "source_end_column"), str),
+    "profile_type": lambda types: f"{{{numbers(types)}}}",
+    **dict.fromkeys(("deduplicated_name", "scheduling_name"), quote),
+    "size_of_generated_code_in_bytes": str,
+    "size_of_memory_working_set_in_bytes": str,
+    "stack_frame_id": str,
+}
+"""How each field of metadata is written, in the order of the text."""
+
+
 def metadata_text(metadata: Message) -> str:
     """Return `{op_name="f" source_line=3}`.
 
@@ -33,22 +45,10 @@ def metadata_text(metadata: Message) -> str:
 
 
 def _metadata_text(metadata: Message) -> str:
-    parts = [
-        f"{name}={quote(metadata[name])}"
-        for name in ("op_type", "op_name", "source_file")
-        if metadata[name]
-    ]
-    places = ("source_line", "source_end_line", "source_column", "source_end_column")
-    parts += [f"{name}={metadata[name]}" for name in places if metadata[name]]
-    if metadata["profile_type"]:
-        parts.append(f"profile_type={{{numbers(metadata['profile_type'])}}}")
-    parts += [
-        f"{name}={quote(metadata[name])}"
-        for name in ("deduplicated_name", "scheduling_name")
-        if metadata[name]
-    ]
-    sizes = ("size_of_generated_code_in_bytes", "size_of_memory_working_set_in_bytes")
-    parts += [f"{name}={metadata[name]}" for name in (*sizes, "stack_frame_id") if metadata[name]]
+    parts, given = [], metadata.given
+    for name, write in _METADATA.items():
+        if name in given and (value := metadata[name]):
+            parts.append(f"{name}={write(value)}")
     return f"{{{' '.join(parts)}}}"
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import struct
 from array import array
-from collections.abc import Iterator, Sequence
-from typing import Any, Final, NoReturn
+from collections.abc import Container, Iterator, Sequence
+from typing import Any, Final, NoReturn, TypeAlias
 
 from hloscope.errors import ParseError, UnsupportedError
 from hloscope.hlo_parser.proto.schema import FIELDS, IGNORED, MESSAGES, Field
@@ -30,6 +30,8 @@ _WIRE: Final = dict.fromkeys(_KINDS, _LENGTH) | {
     **{"double": 1, "float": 5},
 }
 """The wire type of each kind of field."""
+Places: TypeAlias = "tuple[int, ...] | array[int]"
+"""Begin and end of each value of a field; only of several values in an array."""
 _DEFAULTS: Final[dict[str, Any]] = {"string": "", "bytes": b"", "float": 0.0, "double": 0.0}
 
 
@@ -83,12 +85,14 @@ class File:
 
     def varint(self, at: int, end: int, message: str) -> tuple[int, int]:
         """Return the number at an offset, and where it ends."""
-        value = shift = 0
-        for place, byte in enumerate(self.data[at : min(end, at + 10)], at + 1):
-            value |= (byte & 127) << shift
-            if byte < 128:
-                return value & (1 << 64) - 1, place
-            shift += 7
+        data, place, last = self.data, at, min(end, at + 10)
+        while place < last and data[place] > 127:
+            place += 1
+        if place < last:
+            value = data[place]
+            for byte in data[at:place][::-1]:
+                value = value << 7 | byte & 127
+            return value & (1 << 64) - 1, place + 1
         if end - at < 10:
             self.fail(message, at, "the bytes end within a number")
         self.fail(message, at, "a number of more than ten bytes")
@@ -102,7 +106,7 @@ class Message:
     def __init__(self, file: File, name: str, start: int, end: int, depth: int = 0) -> None:
         self.file, self.name, self.at = file, name, start
         self._end, self._depth = end, depth
-        self._places: dict[str, array[int]] | None = None
+        self._places: dict[str, Places] | None = None
         self._values: dict[str, Any] | None = None
         if depth > _MOST_DEPTH:
             file.fail(name, start, f"messages nested more than {_MOST_DEPTH} deep")
@@ -119,7 +123,8 @@ class Message:
             absent = _ABSENT[self.name]
             if name in absent:
                 return absent[name]
-        value = values[name] = self._value(FIELDS[self.name][name], places or (0, 0))
+            places = 0, 0
+        value = values[name] = self._value(FIELDS[self.name][name], places)
         return value
 
     @property
@@ -127,9 +132,19 @@ class Message:
         """Its bytes."""
         return self.file.data[self.at : self._end]
 
+    @property
+    def given(self) -> Container[str]:
+        """The names of the fields that are given."""
+        return self._found()
+
     def __contains__(self, name: str) -> bool:
         """Is the field given?"""
-        return name in self._found()
+        return name in (self._places or self._found())
+
+    def says(self, name: str) -> bool:
+        """Is the field given, and not empty?"""
+        places = (self._places or self._found()).get(name)
+        return places is not None and places[-2] < places[-1]
 
     def each(self, name: str) -> Iterator[Message]:
         """The messages of a repeated field, one after the other, none of them kept."""
@@ -187,16 +202,16 @@ class Message:
             self.refuse(name, f"value {self[name]} is not known")
         return word
 
-    def _found(self) -> dict[str, array[int]]:
+    def _found(self) -> dict[str, Places]:
         """Begin and end of the values of each field that is given."""
         if self._places is None:
             self._places = self._scan()
         return self._places
 
-    def _scan(self) -> dict[str, array[int]]:
+    def _scan(self) -> dict[str, Places]:
         file, name, at, end = self.file, self.name, self.at, self._end
         data, tags, left = file.data, _TAGS[name], file.left
-        found: dict[str, array[int]] = {}
+        found: dict[str, Places] = {}
         while at < end:
             begin = at
             tag = data[at]
@@ -206,9 +221,12 @@ class Message:
                     tag, at = tag & 127 | data[at] << 7, at + 1
                 else:
                     tag, at = file.varint(begin, end, name)
-            if tag & 7 == _LENGTH and at < end and data[at] < 128:
+            wire = tag & 7
+            if wire == 2 and at < end and data[at] < 128:  # lengths and numbers of one byte
                 stop = at + 1 + data[at]
                 at += 1
+            elif not wire and at < end and data[at] < 128:
+                stop = at + 1
             else:
                 at, stop = self._extent(at, tag)
             if stop > end:
@@ -220,10 +238,12 @@ class Message:
             field = tags.get(tag)
             if field is None:
                 self._pass_over(tag, begin)
-            elif field.repeated and field.name in found:
-                found[field.name].extend((at, stop))
+            elif not field.repeated or (before := found.get(field.name)) is None:
+                found[field.name] = (at, stop)
             else:
-                found[field.name] = array("q", (at, stop))
+                if isinstance(before, tuple):
+                    before = found[field.name] = array("q", before)
+                before.extend((at, stop))
             at = stop
         file.left = left
         return found
@@ -256,6 +276,8 @@ class Message:
             raise UnsupportedError(f"{where}: field {number} is not known")
 
     def _value(self, field: Field, places: Sequence[int]) -> Any:
+        if field.kind == "string" and not field.repeated:  # most fields are
+            return self.file.data[places[-2] : places[-1]].decode("utf-8", "surrogateescape")
         if field.kind in MESSAGES:
             if field.repeated:
                 return tuple(self.each(field.name))
@@ -275,7 +297,10 @@ class Message:
 
     def _numbers(self, kind: str, at: int, stop: int) -> list[Any]:
         """The numbers that stand one after the other."""
-        file, wire = self.file, _WIRE[kind]
+        file, wire, data = self.file, _WIRE[kind], self.file.data
+        if not wire and stop - at == 1 and data[at] < 128:  # as most are
+            file.count(1, self.name, at)
+            return [data[at] if kind != "bool" else data[at] > 0]
         if wire:
             size = _SIZES[wire]
             count, rest = divmod(stop - at, size)
@@ -285,14 +310,16 @@ class Message:
             return list(struct.unpack_from(f"<{count}{'d' if size == 8 else 'f'}", file.data, at))
         values = []
         while at < stop:
-            value = file.data[at]
+            value = data[at]
             if value < 128:
                 at += 1
             else:
                 value, at = file.varint(at, stop, self.name)
-            if kind[0] != "u" and value >> 63:
-                value -= 1 << 64
-            values.append(bool(value) if kind == "bool" else value)
+                if value >> 63 and kind[0] != "u":
+                    value -= 1 << 64
+            values.append(value)
+        if kind == "bool":
+            values = list(map(bool, values))
         file.count(len(values), self.name, at)
         return values
 
@@ -317,4 +344,4 @@ class Message:
         return values if kind[0] == "u" else values.view(np.int64)
 
 
-_NONE: Final = array("q")
+_NONE: Final = ()
