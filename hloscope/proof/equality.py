@@ -16,7 +16,6 @@ from typing import Final, TypeAlias
 from hloscope.errors import OutOfTimeError
 from hloscope.fusion import (
     Analysis,
-    Blueprints,
     Flow,
     Leaf,
     ParameterReads,
@@ -25,10 +24,11 @@ from hloscope.fusion import (
     with_origins,
 )
 from hloscope.indexing import Access, Accesses, Precision, prove_equal
-from hloscope.ir import Computation, Instruction
+from hloscope.ir import Computation, Instruction, captured
 from hloscope.lazy import dataclass
-from hloscope.ops import Fusion, Parameter
+from hloscope.ops import Parameter
 from hloscope.proof.allowance import SECONDS_EQUAL, Allowance
+from hloscope.proof.numbering import CALLING, Numbering
 from hloscope.simplifier import PROVED, Proof, Verdict
 
 Pair: TypeAlias = tuple[Leaf, Leaf]
@@ -81,14 +81,12 @@ class _Comparison:
         self.analysis: Final = Analysis()
         self._sides: Final = a, b
         self._allowance: Final = allowance
-        self._number: Final[dict[Instruction, int]] = {}
-        table: dict[object, int] = {}
-        blueprints = Blueprints()
-        self._blueprint: Final = blueprints.number
-        for side in self._sides:
-            self._number.update(_numbered(side, blueprints, table))
+        numbering = Numbering()
+        self._blueprint: Final = numbering.blueprint
+        self._number: Final[dict[Instruction, int]] = numbering.of(a) | numbering.of(b)
         shared = set(map(self._number.__getitem__, a)) & set(map(self._number.__getitem__, b))
         self._common: Final = frozenset(i for i in (*a, *b) if self._number[i] in shared)
+        self._same: Final[dict[tuple[tuple[int, ...], tuple[int, ...]], Proof]] = {}
         self._reads: Final = [self._reading(side, self._common) for side in self._sides]
         self._whole: Final = [self._reading(side, frozenset()) for side in self._sides]
 
@@ -127,7 +125,11 @@ class _Comparison:
             return
         for number, tensor in sorted(a.keys() | b.keys()):
             what = f"{here}, parameter {number}" + (f"{{{tensor}}}" if tensor else "")
-            yield Compared(what, same(a.get((number, tensor), ()), b.get((number, tensor), ())))
+            mine, theirs = a.get((number, tensor), ()), b.get((number, tensor), ())
+            key = (tuple(map(id, mine)), tuple(map(id, theirs)))  # a pool has each access once
+            if key not in self._same:
+                self._same[key] = same(mine, theirs)
+            yield Compared(what, self._same[key])
 
     def _explore(self, pairs: Iterable[Pair]) -> dict[Pair, Unlike]:
         """All pairs not known to be alike, each with one below that may read differently."""
@@ -193,15 +195,16 @@ class _Comparison:
         """Is `x`, beside or inside `a`, the same value as `y` beside or inside `b`?"""
         if x in self._number or y in self._number:
             return self._number.get(x) == self._number.get(y)
-        if not isinstance(a.op, Fusion) or not isinstance(b.op, Fusion):
+        if not isinstance(a.op, CALLING) or not isinstance(b.op, CALLING):
             return False
         mine, theirs = a.calls[0], b.calls[0]
-        if x not in mine.instructions or self._blueprint(mine) != self._blueprint(theirs):
+        if self._blueprint(mine) != self._blueprint(theirs):
             return False
-        if counterparts(mine, theirs)[x] is not y:
+        if counterparts(mine, theirs).get(x) is not y:
             return False
         return all(
-            self._number[a.operands[k]] == self._number[b.operands[k]] for k in _parameters_of(x)
+            self._number[a.operands[k]] == self._number[b.operands[k]]
+            for k in _parameters_of(_holder(mine, x))
         )
 
     def _difference(self, pair: Pair) -> Unlike | None:
@@ -249,23 +252,6 @@ def _told_apart(
     return ""
 
 
-def _numbered(
-    side: Computation, blueprints: Blueprints, table: dict[object, int]
-) -> Iterator[tuple[Instruction, int]]:
-    """Each instruction with its number: equal for equal ops of equal operands."""
-    known: dict[Instruction, int] = {}
-    for ins in side:
-        key = (
-            blueprints.op_of(ins),
-            blueprints.type_number(ins.type),
-            *[known.get(operand, operand) for operand in ins.operands],
-            None,
-            *[blueprints.number(callee) for callee in ins.calls],
-        )
-        known[ins] = table.setdefault(key, len(table))
-    yield from known.items()
-
-
 def _by_parameter(ends: Mapping[Leaf, Accesses]) -> dict[tuple[int, int], Accesses]:
     return {
         (value.op.number, tensor): found
@@ -274,11 +260,28 @@ def _by_parameter(ends: Mapping[Leaf, Accesses]) -> dict[tuple[int, int], Access
     }
 
 
+def _holder(computation: Computation, value: Instruction) -> Instruction:
+    """The value itself, or the instruction of the computation that calls what it is in."""
+    for ins in computation:
+        stack, seen = [*ins.calls], set(ins.calls)
+        if ins is value:
+            return ins
+        while stack:
+            inner = stack.pop()
+            if value in inner.instructions:
+                return ins
+            new = [callee for i in inner for callee in i.calls if callee not in seen]
+            seen.update(new)
+            stack += new
+    return value
+
+
 def _parameters_of(value: Instruction) -> set[int]:
     """The numbers of the parameters that a value of a computation depends on."""
     stack, seen = [value], {value}
     while stack:
-        new = [operand for operand in stack.pop().operands if operand not in seen]
+        ins = stack.pop()
+        new = [v for v in (*ins.operands, *captured(ins)) if v not in seen]
         seen.update(new)
         stack += new
     return {ins.op.number for ins in seen if isinstance(ins.op, Parameter)}
