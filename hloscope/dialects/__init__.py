@@ -10,6 +10,7 @@ from hloscope.doors import door
 if TYPE_CHECKING:
     from hloscope.dialects.attributes import EMPTY as EMPTY
     from hloscope.dialects.attributes.enums import ENUMS as ENUMS
+    from hloscope.dialects.attributes.structs import free_struct as free_struct
     from hloscope.dialects.registry import (
         CALLEES as CALLEES,
         CLASSES as CLASSES,

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         Block as Block,
         Operation as Operation,
         Region as Region,
+        SourceModule as SourceModule,
         Value as Value,
     )
     from hloscope.mlir.literals import (
@@ -75,6 +76,7 @@ if TYPE_CHECKING:
         Use as Use,
     )
     from hloscope.mlir.text.attribute_text import attribute_text as attribute_text
+    from hloscope.mlir.text.escape import unquoted as unquoted
     from hloscope.mlir.text.form_language import (
         Context as Context,
         Directive as Directive,
@@ -104,6 +106,9 @@ if TYPE_CHECKING:
         INDEX as INDEX,
         NONE as NONE,
         element_text as element_text,
+        integer_type as integer_type,
+        is_signless as is_signless,
+        quantized as quantized,
         spell as spell,
         type_text as type_text,
         types_text as types_text,

@@ -80,10 +80,10 @@ class DenseAttr:
     """`dense<…> : type`, kept as written between the angle brackets until somebody asks.
 
     `literal` is the text, or the raw little-endian row-major bytes (one element for a splat;
-    `i1` one byte each) of one that was computed or read from bytecode.
+    `i1` one byte each) of one that was computed or read from bytecode; many are a view of the file.
     """
 
-    literal: str | bytes
+    literal: str | bytes | memoryview
     type: Type
 
 

@@ -57,7 +57,7 @@ class Elements(NamedTuple):
         width: Bytes of one element.
     """
 
-    raw: bytes
+    raw: bytes | memoryview
     splat: bool
     width: int
 
@@ -134,10 +134,10 @@ def _text(literal: DenseAttr) -> str:
         return f"dense<{_strings_text(literal.literal, sizes)}>"
     raw, splat, width = elements(literal)
     if splat:
-        return f"dense<{_element_text(raw, number)}>"
+        return f"dense<{_element_text(bytes(raw), number)}>"
     if len(raw) > MOST_SHOWN * width:
         return f'dense<"0x{raw.hex().upper()}">'
-    texts = [_element_text(raw[i : i + width], number) for i in range(0, len(raw), width)]
+    texts = [_element_text(bytes(raw[i : i + width]), number) for i in range(0, len(raw), width)]
     return f"dense<{_nested(texts, sizes)}>"
 
 
@@ -227,9 +227,9 @@ def _number(element: ElementType) -> _Number | None:
     return _Number(2, "", int(found[2]), found[1] != "u") if found else None
 
 
-def _raw(literal: str | bytes, number: _Number, count: int) -> bytes:
+def _raw(literal: str | bytes | memoryview, number: _Number, count: int) -> bytes | memoryview:
     """The bytes of one or of all elements."""
-    if isinstance(literal, bytes):
+    if not isinstance(literal, str):
         return literal
     literal = literal.strip()
     if "//" in literal:
@@ -295,8 +295,8 @@ def _part_text(value: int, number: _Number) -> str:
     return str(value - (1 << number.bits) if number.signed and value >> number.bits - 1 else value)
 
 
-def _strings_text(literal: str | bytes, sizes: tuple[int, ...]) -> str:
-    if isinstance(literal, bytes):
+def _strings_text(literal: str | bytes | memoryview, sizes: tuple[int, ...]) -> str:
+    if not isinstance(literal, str):
         raise VerifyError("elements of that type are no numbers")
     texts = [quoted(unquoted(found)) for found in _STRING.findall(literal)]
     if len(set(texts)) == 1:

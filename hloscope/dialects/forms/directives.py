@@ -96,7 +96,7 @@ def small_integers(literal: DenseAttr) -> tuple[int, ...] | None:
         found = elements(literal)
     except VerifyError:
         return None
-    raw = found.raw * count if found.splat else found.raw
+    raw = bytes(found.raw) * count if found.splat else found.raw
     return struct.unpack(f"<{count}q", raw)
 
 

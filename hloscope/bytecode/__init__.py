@@ -1,0 +1,26 @@
+"""MLIR bytecode ⇄ the syntax tree: the container, and the dialects that portable artifacts use."""
+
+from typing import TYPE_CHECKING
+
+from hloscope.doors import door
+
+if TYPE_CHECKING:
+    from hloscope.bytecode.artifacts import (
+        in_version as in_version,
+        read_artifact as read_artifact,
+        stablehlo_of as stablehlo_of,
+        version_in as version_in,
+        write_artifact as write_artifact,
+    )
+    from hloscope.bytecode.cursor import BytecodeError as BytecodeError
+    from hloscope.bytecode.exported import (
+        Exported as Exported,
+        is_exported as is_exported,
+        read_exported as read_exported,
+    )
+    from hloscope.bytecode.image import Image as Image, is_bytecode as is_bytecode
+    from hloscope.bytecode.reader import Bytecode as Bytecode, read_bytecode as read_bytecode
+    from hloscope.bytecode.writer import write_bytecode as write_bytecode
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = door(__name__)

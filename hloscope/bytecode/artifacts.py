@@ -1,0 +1,104 @@
+"""Portable artifacts: programs of StableHLO as VHLO of a version, in MLIR bytecode."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hloscope.bytecode.reader import Bytecode, read_bytecode
+from hloscope.bytecode.writer import write_bytecode
+from hloscope.errors import UnknownNameError
+from hloscope.mlir import Operation
+from hloscope.vhlo import (
+    CURRENT,
+    Converted,
+    Version,
+    bytecode_version,
+    every_op,
+    target_of,
+    to_stablehlo,
+    to_version,
+    to_vhlo,
+    version_of,
+)
+
+PRODUCER: Final = "StableHLO_v"
+
+
+def write_artifact(
+    module: Operation,
+    target: str = "current",
+    *,
+    library: str = "",
+    allow_other_dialects: bool = False,
+) -> bytes:
+    """A program as a portable artifact of a version, the bytes that StableHLO itself writes.
+
+    Args:
+        module: The tree of a program in StableHLO, or in VHLO of any version.
+        target: The version, or `current`, `min`, `week_4`, `week_12`, `none`, `max`.
+        library: The version of the library whose bytes are wanted; they depend on it.  The
+            newest one that is known if it is not said.
+        allow_other_dialects: Keep attributes of other dialects as they are.
+
+    Raises:
+        UnknownNameError: There is no such version.
+        UnsupportedError: Something has no form in VHLO; the message names all.
+        DowngradeError: The version has not all that the program needs; the message names all.
+    """
+    of = version_of(library) if library else CURRENT
+    producer = target_of(target, of)
+    version = version_of(producer)
+    made = in_version(module, version, of, allow_other_dialects=allow_other_dialects)
+    return write_bytecode(
+        made.module,
+        producer=PRODUCER + producer,
+        version=bytecode_version(version),
+        orders=made.orders,
+    )
+
+
+def in_version(
+    module: Operation,
+    target: Version,
+    library: Version = CURRENT,
+    *,
+    allow_other_dialects: bool = False,
+) -> Converted:
+    """A program in VHLO of a version."""
+    if not is_vhlo(module):
+        module = to_vhlo(module, library, allow_other_dialects=allow_other_dialects)
+    return to_version(module, target)
+
+
+def is_vhlo(module: Operation) -> bool:
+    """Is any op of VHLO in a module?"""
+    return any(op.name.startswith("vhlo.") for op in every_op(module))
+
+
+def read_artifact(data: bytes, name: str = "<bytes>") -> Operation:
+    """The tree of the program in StableHLO that an artifact of any version has.
+
+    Raises:
+        BytecodeError: The artifact is damaged.
+        UnsupportedError: It has an op that this version does not know, or is not read yet.
+    """
+    return stablehlo_of(read_bytecode(data, name))
+
+
+def stablehlo_of(found: Bytecode) -> Operation:
+    """The program of bytecode in StableHLO, whatever version of VHLO it is in."""
+    if not is_vhlo(found.module):
+        return found.module
+    return to_stablehlo(to_version(found.module, CURRENT).module)
+
+
+def version_in(producer: str) -> Version | None:
+    """The version an artifact says it has, in the name of its producer.
+
+    >>> version_in("StableHLO_v1.10.0"), version_in("MLIR23.0.0git")
+    ((1, 10, 0), None)
+    """
+    try:
+        return version_of(producer.removeprefix(PRODUCER)) if PRODUCER in producer else None
+    except UnknownNameError:
+        return None

@@ -1,0 +1,302 @@
+"""Attributes of bytecode but those of many elements: their ways."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from hloscope.bytecode.sdy import STRUCTS as SDY
+from hloscope.bytecode.ways import Fields, Way, only, string_of, text_of, wrap
+from hloscope.dialects import ENUMS as STABLEHLO_ENUMS, free_struct
+from hloscope.ir import ElementType
+from hloscope.mlir import (
+    ELEMENTS,
+    I1,
+    ArrayAttr,
+    BoolAttr,
+    DenseAttr,
+    DictAttr,
+    EnumAttr,
+    FloatAttr,
+    IntegerAttr,
+    StringAttr,
+    StructAttr,
+    SymbolAttr,
+    TypeAttr,
+    UnitAttr,
+)
+from hloscope.vhlo import ENUMS as VHLO_ENUMS
+
+_SIGN: Final = 1 << 63
+
+
+def _dictionary(_: str, pairs: Fields) -> DictAttr:
+    return DictAttr(tuple([(text_of(key), value) for key, value in pairs]))
+
+
+def _dictionary_fields(_: str, value: DictAttr) -> Fields:
+    return (tuple([(string_of(name), one) for name, one in value.entries]),)
+
+
+def _bool(_: str, value: int) -> BoolAttr:
+    if value > 1:
+        raise ValueError(f"{value} is no truth value")
+    return BoolAttr(bool(value))
+
+
+ENUMS: Final[dict[str, tuple[str, ...]]] = {
+    **{name: enum.values for (dialect, name), enum in STABLEHLO_ENUMS.items()
+       if dialect == "stablehlo"},
+    **{name: tuple(values) for name, values in VHLO_ENUMS.items()},
+    "rng_distribution": ("", "UNIFORM", "NORMAL"),
+}  # fmt: skip
+"""Values of each enum at the place of their number; `rng_distribution` begins at 1."""
+
+
+def _enum(name: str, value: int) -> EnumAttr:
+    values = ENUMS[name]
+    if value >= len(values) or not values[value]:
+        raise ValueError(f"{value} is no {name}")
+    return EnumAttr("vhlo" if name in VHLO_ENUMS else "stablehlo", name, values[value])
+
+
+def _enum_fields(name: str, value: EnumAttr) -> Fields:
+    return (ENUMS[name].index(value.value),)
+
+
+def _integer(_: str, type: ElementType, bits: int) -> IntegerAttr | BoolAttr:
+    if type.kind not in ("pred", "signed", "unsigned"):
+        raise ValueError("the type of an integer is none of integers")
+    if type == I1:
+        return BoolAttr(bool(bits))
+    signed = type.kind == "signed" and bits >> (type.bits - 1)
+    return IntegerAttr(bits - (1 << type.bits) if signed else bits, type)
+
+
+def _integer_fields(_: str, value: IntegerAttr | BoolAttr) -> Fields:
+    if isinstance(value, BoolAttr):
+        return I1, (int(value.value), 1)
+    bits = value.type.bits if isinstance(value.type, ElementType) else 64
+    return value.type, (value.value & ((1 << bits) - 1), bits)
+
+
+def _float(_: str, type: ElementType, bits: int) -> FloatAttr:
+    if type.kind != "float":
+        raise ValueError("the type of a float is none of floats")
+    return FloatAttr(bits, type)
+
+
+def _float_fields(_: str, value: FloatAttr) -> Fields:
+    bits = value.type.bits if isinstance(value.type, ElementType) else 64
+    return value.type, (value.bits, bits)
+
+
+def _struct(name: str, *values: Any) -> StructAttr:
+    names = STRUCTS[name]
+    return StructAttr("stablehlo", name, tuple(zip(names, values, strict=True)))
+
+
+def _struct_fields(name: str, value: StructAttr) -> Fields:
+    found = dict(value.fields)
+    return [found.get(field, 0) for field in STRUCTS[name]]
+
+
+_CONV: Final = tuple(
+    f"{side}_{name}"
+    for side, names in (
+        ("input", ("batch_dimension", "feature_dimension", "spatial_dimensions")),
+        (
+            "kernel",
+            ("input_feature_dimension", "output_feature_dimension", "spatial_dimensions"),
+        ),
+        ("output", ("batch_dimension", "feature_dimension", "spatial_dimensions")),
+    )
+    for name in names
+)
+
+STRUCTS: Final = {
+    "output_operand_alias": tuple(
+        "output_tuple_indices operand_index operand_tuple_indices".split()
+    ),
+    "bounds": ("bounds",),
+    "sub_axis_info": ("pre_size", "size"),
+    "mesh_axis": ("name", "size"),
+    "channel_handle": ("handle", "type"),
+    "conv": _CONV,
+    "dot": tuple(
+        "lhs_batching_dimensions rhs_batching_dimensions lhs_contracting_dimensions"
+        " rhs_contracting_dimensions".split()
+    ),
+    "gather": tuple(
+        "offset_dims collapsed_slice_dims operand_batching_dims start_indices_batching_dims"
+        " start_index_map index_vector_dim".split()
+    ),
+    "scatter": tuple(
+        "update_window_dims inserted_window_dims input_batching_dims"
+        " scatter_indices_batching_dims scatter_dims_to_operand_dims index_vector_dim".split()
+    ),
+    "dot_algorithm": tuple(
+        "lhs_precision_type rhs_precision_type accumulation_type lhs_component_count"
+        " rhs_component_count num_primitive_operations allow_imprecise_accumulation".split()
+    ),
+}
+"""Names of the fields of the structures that are made as they stand."""
+
+
+def _free(name: str, *values: Any) -> StructAttr:
+    return free_struct("stablehlo", name, dict(zip(STRUCTS[name], values, strict=True)))
+
+
+def _free_fields(name: str, value: StructAttr) -> Fields:
+    found = dict(value.fields)
+    names = STRUCTS[name]
+    return [found.get(field, 0 if field == "index_vector_dim" else ()) for field in names]
+
+
+def _algorithm(_: str, *values: Any) -> StructAttr:
+    *rest, imprecise = values
+    types = [TypeAttr(type) for type in rest[:3]]
+    fields = [*types, *rest[3:], _bool("", imprecise)]
+    return StructAttr(
+        "stablehlo", "dot_algorithm", tuple(zip(STRUCTS["dot_algorithm"], fields, strict=True))
+    )
+
+
+def _algorithm_fields(_: str, value: StructAttr) -> Fields:
+    *types_and_counts, imprecise = [field for _, field in value.fields]
+    plain = [field.type if isinstance(field, TypeAttr) else field for field in types_and_counts]
+    return [*plain, int(imprecise == BoolAttr(True))]
+
+
+def _accuracy(_: str, atol: int, rtol: int, ulps: int, mode: object) -> StructAttr:
+    if not isinstance(mode, EnumAttr) or mode.name != "result_accuracy_mode":
+        raise ValueError("a mode of accuracy is needed")
+    f64 = ELEMENTS["f64"]
+    fields: list[tuple[str, Any]] = [
+        (name, FloatAttr(bits, f64))
+        for name, bits in (("atol", atol), ("rtol", rtol))
+        if bits not in (0, _SIGN)
+    ]
+    if ulps:
+        fields.append(("ulps", ulps))
+    return StructAttr("stablehlo", "result_accuracy", (*fields, ("mode", mode)))
+
+
+def _accuracy_fields(_: str, value: StructAttr) -> Fields:
+    found: dict[str, Any] = dict(value.fields)
+    tolerances = [found[n].bits if n in found else 0 for n in ("atol", "rtol")]
+    return [*tolerances, found.get("ulps", 0), found["mode"]]
+
+
+def _with_part(name: StringAttr, part: StructAttr | None) -> StructAttr:
+    text_of(name)
+    if part is not None and not _is_struct(part, "sub_axis_info"):
+        raise ValueError("a part of an axis is needed")
+    fields: tuple[tuple[str, Any], ...] = (("name", name),)
+    return StructAttr(
+        "stablehlo", "axis_ref", fields if part is None else (*fields, ("sub_axis_info", part))
+    )
+
+
+def _is_struct(value: object, name: str) -> bool:
+    return isinstance(value, StructAttr) and value.name == name
+
+
+def _mesh_axis(_: str, name: StringAttr, size: int) -> StructAttr:
+    text_of(name)
+    return _struct("mesh_axis", name, size)
+
+
+def _mesh(_: str, axes: object, ids: object) -> StructAttr:
+    if not isinstance(axes, ArrayAttr) or not all(
+        _is_struct(a, "mesh_axis") for a in axes.elements
+    ):
+        raise ValueError("axes of a mesh are needed")
+    if ids is not None and not isinstance(ids, DenseAttr):
+        raise ValueError("numbers of devices are needed")
+    fields: list[tuple[str, Any]] = [("axes", axes)]
+    if ids is not None:
+        fields.append(("device_ids", ids))
+    return StructAttr("stablehlo", "mesh", tuple(fields))
+
+
+def _mesh_fields(_: str, value: StructAttr) -> Fields:
+    return value.get("axes"), value.get("device_ids")
+
+
+def _mesh_axes(_: str, mesh: object, axes: object) -> StructAttr:
+    if isinstance(mesh, StringAttr):
+        mesh = SymbolAttr(mesh.text)
+    if isinstance(axes, tuple):
+        axes = ArrayAttr(axes)
+    if not isinstance(mesh, SymbolAttr) and not _is_struct(mesh, "mesh"):
+        raise ValueError("a mesh or its name is needed")
+    if not isinstance(axes, ArrayAttr) or not all(_is_struct(a, "axis_ref") for a in axes.elements):
+        raise ValueError("axes of a mesh are needed")
+    fields: tuple[tuple[str, Any], ...] = (("mesh", mesh), ("axes", axes))
+    return StructAttr("stablehlo", "replica_group_mesh_axes", fields)
+
+
+def _mesh_axes_fields(_: str, value: StructAttr) -> Fields:
+    mesh = value.get("mesh")
+    if isinstance(mesh, SymbolAttr):
+        mesh = string_of(mesh.root)
+    return mesh, value.get("axes")
+
+
+def _mesh_axes_list_fields(_: str, value: StructAttr) -> Fields:
+    axes = value.get("axes")
+    return value.get("mesh"), axes.elements if isinstance(axes, ArrayAttr) else ()
+
+
+def _symbol(_: str, root: StringAttr) -> SymbolAttr:
+    return SymbolAttr(text_of(root))
+
+
+def _nested_symbol(_: str, root: StringAttr, nested: Fields) -> SymbolAttr:
+    if not all(isinstance(one, SymbolAttr) for one in nested):
+        raise ValueError("symbols are needed")
+    return SymbolAttr(text_of(root), tuple([one.root for one in nested]))
+
+
+def _nested_symbol_fields(_: str, value: SymbolAttr) -> Fields:
+    return string_of(value.root), tuple([SymbolAttr(one) for one in value.nested])
+
+
+ATTRIBUTE_WAYS: Final[dict[str, Way]] = {
+    "array": wrap(ArrayAttr, "elements"),
+    "bool": Way(_bool, lambda _, value: (int(value.value),)),
+    "dict": Way(_dictionary, _dictionary_fields),
+    "enum": Way(_enum, _enum_fields),
+    "float": Way(_float, _float_fields),
+    "integer": Way(_integer, _integer_fields),
+    "struct": Way(_struct, _struct_fields),
+    "free": Way(_free, _free_fields),
+    "algorithm": Way(_algorithm, _algorithm_fields),
+    "string": wrap(StringAttr, "value"),
+    "typed_string": Way(lambda _, v, t: StringAttr(v, t), lambda _, a: (a.value, a.type)),
+    "type": wrap(TypeAttr, "type"),
+    "accuracy": Way(_accuracy, _accuracy_fields),
+    "axis_ref": Way(
+        lambda _, name, part: _with_part(name, part),
+        lambda _, value: (value.get("name"), value.get("sub_axis_info")),
+    ),
+    "named_axis_ref": Way(
+        lambda _, name, part: _with_part(StringAttr(name), part),
+        lambda _, value: (value.get("name").value, value.get("sub_axis_info")),
+    ),
+    "named_axis": Way(
+        lambda _, name, size: _mesh_axis("", StringAttr(name), size),
+        lambda _, value: (value.get("name").value, value.get("size")),
+    ),
+    "mesh": Way(_mesh, _mesh_fields),
+    "mesh_axes": Way(_mesh_axes, _mesh_axes_fields),
+    "mesh_axes_list": Way(_mesh_axes, _mesh_axes_list_fields),
+    "symbol": Way(_symbol, lambda _, value: (string_of(value.root),)),
+    "nested_symbol": Way(_nested_symbol, _nested_symbol_fields),
+    "sdy": Way(
+        lambda name, *values: StructAttr("sdy", name, tuple(zip(SDY[name], values, strict=True))),
+        lambda name, value: [field for _, field in value.fields],
+    ),
+    "unit": only(UnitAttr()),
+}
+"""Ways by their name in rows."""

@@ -1,0 +1,245 @@
+"""Which row an attribute, type or location has in bytecode, and what its fields are.
+
+The same value is written in two ways: as VHLO in its ops, as builtin everywhere else.  What VHLO
+has no row for stays builtin in it, which is what mixed artifacts are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+from hloscope.bytecode.codes import ATTRIBUTES, TYPES
+from hloscope.bytecode.locations import LOCATIONS
+from hloscope.bytecode.sdy import sdy_struct
+from hloscope.bytecode.values import WAYS
+from hloscope.errors import UnsupportedError
+from hloscope.ir import (
+    BufferType,
+    DialectType,
+    ElementType,
+    FunctionType,
+    FutureType,
+    QuantizedType,
+    TensorType,
+    TokenType,
+    TupleType,
+    Type,
+    UnrankedTensorType,
+    VectorType,
+)
+from hloscope.mlir import (
+    ArrayAttr,
+    BoolAttr,
+    CallSiteLoc,
+    DenseArrayAttr,
+    DenseAttr,
+    DictAttr,
+    EnumAttr,
+    FileLoc,
+    FloatAttr,
+    FusedLoc,
+    IntegerAttr,
+    NameLoc,
+    StringAttr,
+    StructAttr,
+    SymbolAttr,
+    TypeAttr,
+    UnitAttr,
+    VerbatimAttr,
+    attribute_text,
+    element_text,
+    type_text,
+)
+from hloscope.vhlo import ATTRIBUTES as VHLO_ATTRIBUTES, TYPES as VHLO_TYPES, CodeRow
+
+TEXT: Final = CodeRow(-1, "text", (0, 0, 0), (), ("text",))
+"""What is written as text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outer:
+    """The dictionary of an op of VHLO: itself it is builtin, and so are its names."""
+
+    entries: tuple[tuple[str, Any], ...]
+
+
+class Chosen(NamedTuple):
+    """How a value is written: its dialect, its row, its fields."""
+
+    dialect: str
+    row: CodeRow
+    fields: Sequence[Any]
+
+
+_CLASSES: Final[dict[type, str]] = {
+    ArrayAttr: "array",
+    BoolAttr: "bool",
+    DictAttr: "dict",
+    FloatAttr: "float",
+    IntegerAttr: "integer",
+    StringAttr: "string",
+    DenseAttr: "dense",
+    DenseArrayAttr: "dense_array",
+    TypeAttr: "type",
+    UnitAttr: "unit",
+    SymbolAttr: "symbol",
+    FunctionType: "function",
+    FutureType: "future",
+    TensorType: "tensor",
+    TokenType: "token",
+    TupleType: "tuple",
+    UnrankedTensorType: "unranked",
+    BufferType: "buffer",
+    VectorType: "vector",
+    NameLoc: "name",
+    CallSiteLoc: "call_site",
+    FusedLoc: "fused",
+    FileLoc: "file",
+    LOCATIONS[0]: "unknown",
+    Outer: "outer",
+}
+"""The way of each class that has one only."""
+
+
+def _key(row: CodeRow) -> str:
+    return " ".join(row.value) if row.value != ("sdy",) else f"sdy {row.name}"
+
+
+def _rows(rows: Sequence[CodeRow], dialect: str) -> dict[str, tuple[str, CodeRow]]:
+    return {_key(row): (dialect, row) for row in rows}
+
+
+_VHLO: Final = _rows((*VHLO_ATTRIBUTES, *VHLO_TYPES), "vhlo")
+_BUILTIN: Final = {
+    key: found
+    for tables in (TYPES, ATTRIBUTES)
+    for dialect, rows in tables.items()
+    for key, found in _rows(rows, dialect).items()
+}
+_OTHER_NAMES: Final = {
+    "bool": "integer",
+    "dense": "dense_builtin",
+    "axis_ref": "named_axis_ref",
+    "struct mesh_axis": "named_axis",
+    "mesh_axes": "mesh_axes_list",
+}
+"""Ways that the other dialects have instead of VHLO's."""
+_STRUCTS: Final = {
+    "result_accuracy": "accuracy",
+    "axis_ref": "axis_ref",
+    "mesh": "mesh",
+    "replica_group_mesh_axes": "mesh_axes",
+    "dot_algorithm": "algorithm",
+    "gather": "free gather",
+    "scatter": "free scatter",
+    "dot": "free dot",
+}
+"""Ways of structures that are not `struct` and their name."""
+
+
+def choose(value: Any, *, vhlo: bool) -> Chosen:
+    """How an attribute, type or location is written, in an op of VHLO or elsewhere.
+
+    Raises:
+        UnsupportedError: It cannot be written.
+    """
+    key = _key_of(value)
+    if key == "outer":
+        return Chosen("builtin", _BUILTIN["dict"][1], WAYS["dict"].fields("", value))
+    found = _VHLO.get(key) if vhlo else None
+    if found is None:
+        other = _builtin_key(key, value)
+        found = _BUILTIN.get(other)
+        if found is None:
+            return _as_text(value)
+    dialect, row = found
+    if dialect == "sdy" and isinstance(value, VerbatimAttr):
+        value = sdy_struct(value.text)
+    argument = row.value[1] if len(row.value) > 1 else row.name
+    return Chosen(dialect, row, WAYS[row.value[0]].fields(argument, value))
+
+
+def in_dictionary(entries: tuple[tuple[str, Any], ...], *, vhlo: bool) -> DictAttr | Outer:
+    """The dictionary of an op's attributes."""
+    if vhlo and any(has_vhlo(value) for _, value in entries):
+        return Outer(entries)
+    return DictAttr(entries)
+
+
+def has_vhlo(value: Any) -> bool:
+    """Is there a row of VHLO for an attribute or type?  Says nothing of what is inside."""
+    return _key_of(value) in _VHLO
+
+
+def _key_of(value: Any) -> str:
+    kind = type(value)
+    special = _SPECIAL.get(kind)
+    found = special(value) if special is not None else ""
+    if found:
+        return found
+    if isinstance(value, ElementType):
+        return _element_key(value)
+    return _CLASSES.get(kind, "")
+
+
+def _struct_key(value: StructAttr) -> str:
+    if value.dialect == "sdy":
+        return f"sdy {value.name}"
+    return _STRUCTS.get(value.name, f"struct {value.name}")
+
+
+def _is_bounded(type: TensorType) -> bool:
+    return any(bound is not None for bound in type.bounds)
+
+
+def _verbatim_key(value: VerbatimAttr) -> str:
+    return f"sdy {sdy_struct(value.text).name}" if value.text.startswith("#sdy") else ""
+
+
+_SPECIAL: Final[dict[type, Callable[[Any], str]]] = {
+    TensorType: lambda value: "encoded" if value.encoding or _is_bounded(value) else "",
+    EnumAttr: lambda value: f"enum {value.name}",
+    StructAttr: _struct_key,
+    FileLoc: lambda value: "file_range" if value.end_line >= 0 else "",
+    FusedLoc: lambda value: "fused_metadata" if value.metadata else "",
+    SymbolAttr: lambda value: "nested_symbol" if value.nested else "",
+    StringAttr: lambda value: "typed_string" if value.type is not None else "",
+    VerbatimAttr: _verbatim_key,
+    DialectType: lambda value: "witness" if value.text == "!shape.witness" else "",
+    VectorType: lambda value: "scalable" if any(value.scalable) else "",
+}
+"""Ways of classes that have several; an empty name is that of the usual one."""
+
+
+@cache
+def _element_key(type: ElementType) -> str:
+    if isinstance(type, QuantizedType):
+        return "blocks" if type.by_blocks else "quantized_axis" if type.axes else "quantized"
+    return "complex" if type.kind == "complex" else element_text(type)
+
+
+def _builtin_key(key: str, value: Any) -> str:
+    if isinstance(value, ElementType) and key not in _BUILTIN and value.kind in _INTEGERS:
+        return "integer_type"
+    return _OTHER_NAMES.get(key, key)
+
+
+_INTEGERS: Final = ("pred", "signed", "unsigned")
+
+
+def _as_text(value: Any) -> Chosen:
+    """What no dialect has a code for."""
+    if isinstance(value, VerbatimAttr | EnumAttr | StructAttr):
+        text = attribute_text(value)
+    elif isinstance(value, Type):
+        text = type_text(value)
+    else:
+        raise UnsupportedError(f"{value} cannot be written as bytecode")
+    head = text.lstrip("#!")
+    dialect = "builtin"
+    if text[0] in "#!":
+        dialect = head[: next(i for i, c in enumerate(head + "<") if c in ".<")]
+    return Chosen(dialect, TEXT, (text,))

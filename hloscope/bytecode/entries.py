@@ -1,0 +1,230 @@
+"""Attributes and types of a file of bytecode, read when somebody asks for them.
+
+Entries refer to each other by number, so a damaged file may make a circle of them, a tower, or a
+tuple of tuples of tuples that stands for more parts than there are atoms.  They are read with a
+stack of our own, and each knows how deep it is and how many parts it stands for.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from hloscope.bytecode.codes import ATTRIBUTES, TYPES
+from hloscope.bytecode.cursor import BytecodeError, Cursor
+from hloscope.bytecode.fields import KINDS, read_bits
+from hloscope.bytecode.image import Image, entry_cursor
+from hloscope.bytecode.locations import LOCATIONS
+from hloscope.bytecode.sdy import sdy_text
+from hloscope.bytecode.values import WAYS
+from hloscope.dialects import DIALECTS
+from hloscope.errors import HloscopeError
+from hloscope.ir import Type
+from hloscope.limits import MOST_NESTING
+from hloscope.mlir import Attribute, Location, StructAttr, VerbatimAttr, parse_attribute, parse_type
+from hloscope.vhlo import ATTRIBUTES as VHLO_ATTRIBUTES, TYPES as VHLO_TYPES, CodeRow
+
+MOST_PARTS: Final = 1 << 16
+"""How many attributes and types an attribute or type may be made of, written out."""
+_MOST_DEEP_LOCATION: Final = 190
+
+CODES: Final = {
+    **{(dialect, False, row.code): row for dialect, rows in ATTRIBUTES.items() for row in rows},
+    **{(dialect, True, row.code): row for dialect, rows in TYPES.items() for row in rows},
+    **{("vhlo", False, row.code): row for row in VHLO_ATTRIBUTES},
+    **{("vhlo", True, row.code): row for row in VHLO_TYPES},
+}
+"""Rows by dialect, whether it is a type, and code."""
+
+_MOST_WRITTEN, _TIMES = 1 << 26, 64
+"""Bytes that the attributes and types of all ops may stand for together, and so many for each byte
+of the file: no compiler's program comes near, but a long string that every op repeats does."""
+
+_UNREAD: Final = object()
+
+
+class _Scanned:
+    """An entry whose fields are read but not resolved."""
+
+    __slots__ = ("cursor", "fields", "refs", "row")
+
+    def __init__(self, row: CodeRow, fields: list[Any], refs: list[int], cursor: Cursor) -> None:
+        self.row, self.fields, self.refs, self.cursor = row, fields, refs, cursor
+
+
+class Entries:
+    """The attributes and types of a file."""
+
+    def __init__(self, image: Image) -> None:
+        self.image = image
+        self.values: list[Any] = [_UNREAD] * len(image.entries)
+        self._weights: dict[int, tuple[int, int]] = {}
+        self._scanned: dict[int, _Scanned] = {}
+        self._sizes: dict[int, int] = {}
+        self._left = _MOST_WRITTEN + _TIMES * len(image.data)
+        self._cursor: Cursor | None = None
+        self._inside_sdy = False
+
+    # ---------------------------------------------------------------------------- by number
+
+    def attribute(self, number: int) -> Attribute:
+        """The attribute of that number, which must be no location."""
+        found = self._attribute(number)
+        if isinstance(found, StructAttr) and found.dialect == "sdy" and not self._inside_sdy:
+            return VerbatimAttr(sdy_text(found))
+        if isinstance(found, LOCATIONS):
+            self._fail(f"attribute {number:,} is a location where none may be")
+        self._spend(number)
+        return found  # type: ignore[no-any-return]
+
+    def location(self, number: int) -> Location:
+        """The location of that number."""
+        found = self._attribute(number)
+        if not isinstance(found, LOCATIONS):
+            self._fail(f"attribute {number:,} is no location")
+        return found  # type: ignore[no-any-return]
+
+    def type(self, number: int) -> Type:
+        """The type of that number."""
+        if not 0 <= number < len(self.values) - self.image.attributes:
+            self._fail(f"type {number:,} of {len(self.values) - self.image.attributes:,}")
+        number += self.image.attributes
+        found = self._read(number)
+        self._spend(number)
+        return found  # type: ignore[no-any-return]
+
+    def _spend(self, number: int) -> None:
+        """Count what is used, written out."""
+        self._left -= self._sizes.get(number, 8)
+        if self._left < 0:
+            self._fail("the attributes and types of its ops are too many, written out")
+
+    def string(self, number: int) -> bytes:
+        """The string of that number."""
+        assert self._cursor is not None
+        return self.image.string(number, self._cursor)
+
+    def _attribute(self, number: int) -> Any:
+        if not 0 <= number < self.image.attributes:
+            self._fail(f"attribute {number:,} of {self.image.attributes:,}")
+        return self._read(number)
+
+    def asked_by(self, cursor: Cursor) -> None:
+        """From now on it is this cursor that asks, where messages say."""
+        self._cursor = cursor
+
+    def _fail(self, message: str) -> None:
+        cursor = self._cursor or Cursor(b"", 0, 0, "AttrType", self.image.name)
+        cursor.fail(message)
+
+    # ------------------------------------------------------------------------------ reading
+
+    def _read(self, number: int) -> Any:
+        found = self.values[number]
+        if found is not _UNREAD:
+            return found
+        asking = self._cursor
+        stack = [number]
+        while stack:
+            top = stack[-1]
+            if self.values[top] is not _UNREAD:
+                stack.pop()
+                continue
+            scanned = self._scanned.get(top)
+            if scanned is None:
+                scanned = self._scan(top)
+                missing = [ref for ref in scanned.refs if self.values[ref] is _UNREAD]
+                if missing:
+                    if any(ref in self._scanned for ref in missing):
+                        scanned.cursor.fail("an attribute or type is a part of itself")
+                    stack += missing
+                    continue
+            self._finish(top, scanned)
+        self._cursor = asking
+        return self.values[number]
+
+    def _scan(self, number: int) -> _Scanned:
+        image = self.image
+        entry = image.entries[number]
+        cursor = entry_cursor(image, entry)
+        is_type = number >= image.attributes
+        if not entry.coded:
+            found = _Scanned(_TEXT, [_text_of(cursor), is_type], [], cursor)
+            self._scanned[number] = found
+            return found
+        code = cursor.varint()
+        row = CODES.get((entry.dialect, is_type, code))
+        if row is None:
+            kind = "type" if is_type else "attribute"
+            cursor.fail(f"unknown {entry.dialect} {kind} code: {code}", entry.at)
+        refs: list[int] = []
+        fields = [KINDS[kind].read(cursor, refs) for _, kind in row.fields]
+        types = len(image.entries) - image.attributes
+        numbers = []
+        for ref in refs:
+            if ref >= image.attributes or ~ref >= types:
+                what = f"attribute {ref:,}" if ref >= 0 else f"type {~ref:,}"
+                cursor.fail(f"{what} is not there")
+            numbers.append(ref if ref >= 0 else ~ref + image.attributes)
+        found = self._scanned[number] = _Scanned(row, fields, numbers, cursor)
+        return found
+
+    def _finish(self, number: int, scanned: _Scanned) -> None:
+        self._weigh(number, scanned)
+        row, cursor = scanned.row, scanned.cursor
+        self._cursor = cursor
+        self._inside_sdy = row.value[0] == "sdy"
+        values: list[Any] = []
+        try:
+            if row is _TEXT:
+                text, is_type = scanned.fields
+                parse = parse_type if is_type else parse_attribute
+                self.values[number] = parse(text, dialects=DIALECTS)
+                return
+            for (_, kind), raw in zip(row.fields, scanned.fields, strict=True):
+                resolve = KINDS[kind].resolve
+                if kind == "bits":
+                    values.append(read_bits(cursor, values[-1]))
+                else:
+                    values.append(raw if resolve is None else resolve(self, raw))
+            cursor.finish()
+            way = WAYS[row.value[0]]
+            self.values[number] = way.make(
+                row.value[1] if len(row.value) > 1 else row.name, *values
+            )
+        except BytecodeError:
+            raise
+        except HloscopeError as error:
+            cursor.fail(f"{row.name}: {error.message}")
+        except (ValueError, TypeError, AttributeError) as error:
+            cursor.fail(f"{row.name}: {error}")
+        finally:
+            self._inside_sdy = False
+            self._scanned.pop(number, None)
+
+    def _weigh(self, number: int, scanned: _Scanned) -> None:
+        depth, parts = 0, 1 + len(scanned.refs)
+        for ref in scanned.refs:
+            deep, many = self._weights.get(ref, (1, 1))
+            depth, parts = max(depth, deep), parts + many
+        most = _MOST_DEEP_LOCATION if scanned.row.name.endswith("Loc") else MOST_NESTING
+        if depth >= most:
+            scanned.cursor.fail(f"nesting is deeper than {most}")
+        if parts > max(MOST_PARTS, 4 * len(scanned.refs)):
+            scanned.cursor.fail(f"an attribute or type stands for more than {MOST_PARTS:,} others")
+        if scanned.refs:
+            self._weights[number] = depth + 1, parts
+        entry = self.image.entries[number]
+        size = entry.size + sum([self._sizes.get(ref, 8) for ref in scanned.refs])
+        if scanned.row.value[0] == "string":
+            size += len(self.image.string(scanned.fields[0], scanned.cursor))
+        self._sizes[number] = size
+
+
+_TEXT: Final = CodeRow(-1, "text", (0, 0, 0), (), ("text",))
+
+
+def _text_of(cursor: Cursor) -> str:
+    raw = bytes(cursor.data[cursor.at : cursor.end])
+    if not raw.endswith(b"\0") or b"\0" in raw[:-1]:
+        cursor.fail("malformed null-terminated string, no null character found")
+    return raw[:-1].decode("utf-8", "surrogateescape")

@@ -1,0 +1,254 @@
+"""Kinds of fields of attributes and types in bytecode: how each is read, resolved and written.
+
+Reading is in two steps, since entries refer to others by number, later ones too: a field is read
+as it stands, and what it refers to is put in when that is known.  A number that refers to a type
+is kept as its complement, so that one list holds both.
+
+| kind | what stands there |
+|---|---|
+| `varint` `svarint` `byte` | a number |
+| `varints` `svarints` | numbers after their count |
+| `f64` `f64s` | bits of `f64` as signed numbers |
+| `bits` | the bits of a number whose type is the field before |
+| `string` `blob` | a string of the table; bytes |
+| `attr` `attrs` `pairs` | attributes; keys and values |
+| `attr?` `flagged` `flagged_byte` | an attribute that may be missing, told by a bit or number |
+| `loc` `locs` | locations |
+| `type` `types` | types |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple, Protocol
+
+from hloscope.bytecode.cursor import Cursor, blob, svarint, varint
+from hloscope.ir import ElementType
+
+_MASK: Final = (1 << 64) - 1
+
+
+class Table(Protocol):
+    """What numbers of entries and strings stand for."""
+
+    def attribute(self, number: int) -> Any:
+        """The attribute of that number, no location."""
+
+    def location(self, number: int) -> Any:
+        """The location of that number."""
+
+    def type(self, number: int) -> Any:
+        """The type of that number."""
+
+    def string(self, number: int) -> bytes:
+        """The string of that number."""
+
+
+class Numbers(Protocol):
+    """The numbers of what has been numbered for writing."""
+
+    def attribute(self, value: Any) -> int:
+        """That of an attribute or location."""
+
+    def type(self, value: Any) -> int:
+        """That of a type."""
+
+    def string(self, value: bytes) -> int:
+        """That of a string."""
+
+
+class Kind(NamedTuple):
+    """One kind of field.
+
+    Attributes:
+        read: The field as it stands; what it refers to is added to the list.
+        resolve: The value of it.
+        parts: Attributes (and locations) or types in a value, in the order in which they are
+            written; with each whether it is a type.
+        write: The bytes of a value.
+    """
+
+    read: Callable[[Cursor, list[int]], Any]
+    resolve: Callable[[Table, Any], Any] | None
+    parts: Callable[[Any], Iterator[tuple[Any, bool]]] | None
+    write: Callable[[Any, Numbers], bytes]
+
+
+def _one(cursor: Cursor, refs: list[int]) -> int:
+    number = cursor.varint()
+    refs.append(number)
+    return number
+
+
+def _many(cursor: Cursor, refs: list[int]) -> list[int]:
+    numbers = [cursor.varint() for _ in range(cursor.count())]
+    refs += numbers
+    return numbers
+
+
+def _one_type(cursor: Cursor, refs: list[int]) -> int:
+    number = cursor.varint()
+    refs.append(~number)
+    return number
+
+
+def _many_types(cursor: Cursor, refs: list[int]) -> list[int]:
+    numbers = [cursor.varint() for _ in range(cursor.count())]
+    refs += [~number for number in numbers]
+    return numbers
+
+
+def _optional(cursor: Cursor, refs: list[int]) -> int | None:
+    at = cursor.at
+    number = cursor.varint()
+    if not number:
+        return None
+    if not number & 1:
+        cursor.fail("an optional attribute that is neither there nor missing", at)
+    refs.append(number >> 1)
+    return number >> 1
+
+
+def _flagged(cursor: Cursor, refs: list[int]) -> int | None:
+    at = cursor.at
+    flag = cursor.varint()
+    if flag > 1:
+        cursor.fail(f"{flag} where 0 or 1 is needed", at)
+    return _one(cursor, refs) if flag else None
+
+
+def _pairs(cursor: Cursor, refs: list[int]) -> list[tuple[int, int]]:
+    return [(_one(cursor, refs), _one(cursor, refs)) for _ in range(cursor.count(2))]
+
+
+def _attribute(table: Table, number: int | None) -> Any:
+    return None if number is None else table.attribute(number)
+
+
+def _number_list(read: Callable[[Cursor], int]) -> Callable[[Cursor, list[int]], Any]:
+    return lambda cursor, _: tuple([read(cursor) for _ in range(cursor.count())])
+
+
+def _written(write: Callable[[int], bytes]) -> Callable[[tuple[int, ...], Numbers], bytes]:
+    return lambda values, _: varint(len(values)) + b"".join(map(write, values))
+
+
+def _f64(cursor: Cursor, _: object = None) -> int:
+    return cursor.svarint() & _MASK
+
+
+def _write_f64(bits: int, _: object = None) -> bytes:
+    return svarint(bits - (1 << 64) if bits >> 63 else bits)
+
+
+def read_bits(cursor: Cursor, type: object) -> int:
+    """The bits of a number of a type, as an unsigned number."""
+    width = type.bits if isinstance(type, ElementType) else 0
+    if width <= 0 or (isinstance(type, ElementType) and type.kind in ("complex", "quantized")):
+        cursor.fail("a number of a type that has no numbers")
+    if width <= 8:
+        return cursor.byte() & ((1 << width) - 1)
+    if width <= 64:
+        return cursor.svarint() & ((1 << width) - 1)
+    words = [cursor.svarint() & _MASK for _ in range(cursor.count())]
+    return sum(word << 64 * i for i, word in enumerate(words)) & ((1 << width) - 1)
+
+
+def write_bits(bits: int, width: int) -> bytes:
+    """The bits of a number of that width.
+
+    >>> write_bits(0xFFFFFFFF, 32) == svarint(0xFFFFFFFF)
+    True
+    """
+    if width <= 8:
+        return bytes([bits])
+    if width <= 64:
+        return _write_f64(bits)
+    words: list[int] = []
+    while bits or not words:
+        words.append(bits & _MASK)
+        bits >>= 64
+    return varint(len(words)) + b"".join(map(_write_f64, words))
+
+
+KINDS: Final[dict[str, Kind]] = {
+    "varint": Kind(lambda c, _: c.varint(), None, None, lambda v, _: varint(v)),
+    "svarint": Kind(lambda c, _: c.svarint(), None, None, lambda v, _: svarint(v)),
+    "byte": Kind(lambda c, _: c.byte(), None, None, lambda v, _: bytes([v])),
+    "varints": Kind(_number_list(Cursor.varint), None, None, _written(varint)),
+    "svarints": Kind(_number_list(Cursor.svarint), None, None, _written(svarint)),
+    "bytes": Kind(_number_list(Cursor.byte), None, None, _written(lambda v: bytes([v]))),
+    "f64": Kind(_f64, None, None, _write_f64),
+    "f64s": Kind(_number_list(_f64), None, None, _written(_write_f64)),
+    "bits": Kind(lambda c, _: None, None, None, lambda v, _: write_bits(*v)),
+    "string": Kind(
+        lambda c, _: c.varint(),
+        lambda t, n: t.string(n),
+        None,
+        lambda v, numbers: varint(numbers.string(v)),
+    ),
+    "blob": Kind(lambda c, _: c.blob(), None, None, lambda v, _: blob(v)),
+    "attr": Kind(
+        _one,
+        _attribute,
+        lambda v: iter(((v, False),)),
+        lambda v, numbers: varint(numbers.attribute(v)),
+    ),
+    "attrs": Kind(
+        _many,
+        lambda t, ns: tuple([t.attribute(n) for n in ns]),
+        lambda vs: iter([(v, False) for v in vs]),
+        lambda vs, numbers: varint(len(vs)) + b"".join([varint(numbers.attribute(v)) for v in vs]),
+    ),
+    "pairs": Kind(
+        _pairs,
+        lambda t, ns: tuple([(t.attribute(k), t.attribute(v)) for k, v in ns]),
+        lambda vs: iter([(v, False) for pair in vs for v in pair]),
+        lambda vs, numbers: (
+            varint(len(vs)) + b"".join([varint(numbers.attribute(v)) for pair in vs for v in pair])
+        ),
+    ),
+    "attr?": Kind(
+        _optional,
+        _attribute,
+        lambda v: iter(() if v is None else ((v, False),)),
+        lambda v, numbers: b"\1" if v is None else varint(numbers.attribute(v) << 1 | 1),
+    ),
+    "flagged_byte": Kind(
+        lambda c, refs: _one(c, refs) if c.byte() else None,
+        _attribute,
+        lambda v: iter(() if v is None else ((v, False),)),
+        lambda v, numbers: b"\0" if v is None else b"\1" + varint(numbers.attribute(v)),
+    ),
+    "flagged": Kind(
+        _flagged,
+        _attribute,
+        lambda v: iter(() if v is None else ((v, False),)),
+        lambda v, numbers: b"\1" if v is None else b"\3" + varint(numbers.attribute(v)),
+    ),
+    "loc": Kind(
+        _one,
+        lambda t, n: t.location(n),
+        lambda v: iter(((v, False),)),
+        lambda v, numbers: varint(numbers.attribute(v)),
+    ),
+    "locs": Kind(
+        _many,
+        lambda t, ns: tuple([t.location(n) for n in ns]),
+        lambda vs: iter([(v, False) for v in vs]),
+        lambda vs, numbers: varint(len(vs)) + b"".join([varint(numbers.attribute(v)) for v in vs]),
+    ),
+    "type": Kind(
+        _one_type,
+        lambda t, n: t.type(n),
+        lambda v: iter(((v, True),)),
+        lambda v, numbers: varint(numbers.type(v)),
+    ),
+    "types": Kind(
+        _many_types,
+        lambda t, ns: tuple([t.type(n) for n in ns]),
+        lambda vs: iter([(v, True) for v in vs]),
+        lambda vs, numbers: varint(len(vs)) + b"".join([varint(numbers.type(v)) for v in vs]),
+    ),
+}
+"""Every kind of field by the name that rows call it."""

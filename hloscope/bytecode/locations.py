@@ -1,0 +1,61 @@
+"""Locations of bytecode: the ways of their rows, as `values` has those of attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from hloscope.bytecode.ways import Way, string_of, text_of
+from hloscope.mlir import (
+    UNKNOWN,
+    CallSiteLoc,
+    FileLoc,
+    FusedLoc,
+    NameLoc,
+    attribute_text,
+    parse_attribute,
+)
+
+LOCATIONS: Final = (type(UNKNOWN), FileLoc, NameLoc, CallSiteLoc, FusedLoc)
+"""Classes of locations that are read."""
+
+
+def _range(_: str, file: object, numbers: Sequence[int]) -> FileLoc:
+    name = text_of(file)
+    if len(numbers) > 4:
+        raise ValueError("a place has at most four numbers")
+    line, column = [*numbers[:2], 0, 0][:2]
+    if len(numbers) < 3:
+        return FileLoc(name, line, column)
+    return FileLoc(name, line, column, line if len(numbers) == 3 else numbers[2], numbers[-1])
+
+
+def _range_fields(_: str, value: FileLoc) -> Sequence[Any]:
+    numbers = [value.line, value.column]
+    if value.end_line != value.line:
+        numbers.append(value.end_line)
+    return string_of(value.file), (*numbers, value.end_column)
+
+
+LOCATION_WAYS: Final[dict[str, Way]] = {
+    "unknown": Way(lambda _: UNKNOWN, lambda _, value: ()),
+    "call_site": Way(
+        lambda _, callee, caller: CallSiteLoc(callee, caller),
+        lambda _, value: (value.callee, value.caller),
+    ),
+    "file": Way(
+        lambda _, file, line, column: FileLoc(text_of(file), line, column),
+        lambda _, value: (string_of(value.file), value.line, value.column),
+    ),
+    "file_range": Way(_range, _range_fields),
+    "fused": Way(lambda _, parts: FusedLoc(parts), lambda _, value: (value.locations,)),
+    "fused_metadata": Way(
+        lambda _, parts, metadata: FusedLoc(parts, attribute_text(metadata)),
+        lambda _, value: (value.locations, parse_attribute(value.metadata)),
+    ),
+    "name": Way(
+        lambda _, name, child: NameLoc(text_of(name), child),
+        lambda _, value: (string_of(value.name), value.child),
+    ),
+}
+"""Ways of locations by their name in rows."""

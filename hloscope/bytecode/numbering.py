@@ -1,0 +1,321 @@
+"""In which order a writer numbers dialects, ops, attributes and types.
+
+What is used more often has a smaller number, so that numbers are short; the order among equals is
+that of a certain walk, which readers do not need and which makes bytes the same.
+
+Source: MLIR's `IRNumbering.cpp`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from hloscope.bytecode.choosing import Chosen, Outer, choose, in_dictionary
+from hloscope.bytecode.fields import KINDS
+from hloscope.bytecode.properties import Inherent, inherent
+from hloscope.bytecode.sdy import sdy_struct
+from hloscope.mlir import (
+    ArrayAttr,
+    Attribute,
+    DenseAttr,
+    DictAttr,
+    LazyLoc,
+    Operation,
+    Region,
+    StructAttr,
+    Value,
+    VerbatimAttr,
+    elements,
+    resolve_location,
+)
+
+_GROUPS: Final = (1 << 7, 1 << 14, 1 << 21, 1 << 28)
+"""Numbers below each of these are as long as each other."""
+
+
+class Numbered:
+    """An attribute, type or name of an op: how it is written and how often it is used."""
+
+    __slots__ = ("chosen", "dialect", "number", "uses", "value")
+
+    def __init__(self, value: Any, dialect: int, chosen: Chosen | None) -> None:
+        self.value, self.dialect, self.chosen = value, dialect, chosen
+        self.uses, self.number = 1, 0
+
+
+class Tables:
+    """What is numbered, in the order of the walk until `sort` has put it in the order of files."""
+
+    def __init__(self) -> None:
+        self.dialects: dict[str, int] = {}
+        self.ops: dict[str, Numbered] = {}
+        self.attributes: list[Numbered] = []
+        self.types: list[Numbered] = []
+        # By identity, which is quick, and by value; those of VHLO apart from the others.
+        self._known: tuple[dict[int, Numbered], ...] = ({}, {}, {}, {})
+        self._equal: tuple[dict[Any, Numbered], ...] = ({}, {}, {}, {})
+        self._alive: list[Any] = []
+
+    def dialect(self, name: str) -> int:
+        """The number of a dialect."""
+        return self.dialects.setdefault(name, len(self.dialects))
+
+    def use_op(self, name: str) -> None:
+        """Count a use of the name of an op."""
+        found = self.ops.get(name)
+        if found is not None:
+            found.uses += 1
+            return
+        dialect, _, _ = name.partition(".")
+        self.ops[name] = Numbered(name, self.dialect(dialect), None)
+
+    def use(self, value: Any, is_type: bool, vhlo: bool) -> None:
+        """Count a use of an attribute, type or location; number it and its parts if it is new."""
+        found = self._known[2 * vhlo + is_type].get(id(value))
+        if found is not None:
+            found.uses += 1
+            return
+        new = self._enter(value, is_type, vhlo)
+        if new is None:
+            return
+        stack = [self._parts(new)]
+        while stack:
+            for part, of_type, flavour in stack[-1]:
+                inner = self._known[2 * flavour + of_type].get(id(part))
+                if inner is not None:
+                    inner.uses += 1
+                    continue
+                entered = self._enter(part, of_type, flavour)
+                if entered is not None:
+                    stack.append(self._parts(entered))
+                    break
+            else:
+                stack.pop()
+
+    def _enter(self, value: Any, is_type: bool, vhlo: bool) -> Numbered | None:
+        """The value's number if it is new; else count the use of the one that is equal."""
+        which = 2 * vhlo + is_type
+        self._alive.append(value)
+        plain = value if is_type else canonical(value)
+        found = self._equal[which].get(plain)
+        if found is not None:
+            found.uses += 1
+            self._known[which][id(value)] = found
+            return None
+        chosen = choose(plain, vhlo=vhlo)
+        if vhlo and chosen.dialect != "vhlo":
+            # It stands in VHLO as it stands elsewhere.
+            self.use(plain, is_type, False)
+            self._known[which][id(value)] = self._known[which - 2][id(plain)]
+            self._equal[which][plain] = self._known[which - 2][id(plain)]
+            return None
+        new = Numbered(plain, self.dialect(chosen.dialect), chosen)
+        self._known[which][id(value)] = self._equal[which][plain] = new
+        (self.types if is_type else self.attributes).append(new)
+        return new
+
+    def _parts(self, new: Numbered) -> Iterator[tuple[Any, bool, bool]]:
+        chosen = new.chosen
+        assert chosen is not None
+        if isinstance(new.value, Outer):
+            for key, part in chosen.fields[0]:
+                yield key, False, False
+                yield part, False, True
+            return
+        vhlo = chosen.dialect == "vhlo"
+        for (_, kind), field in zip(chosen.row.fields, chosen.fields, strict=False):
+            parts = KINDS[kind].parts
+            if parts is not None:
+                for part, is_type in parts(field):
+                    yield part, is_type, vhlo
+
+    def number(self, value: Any, is_type: bool, vhlo: bool) -> int:
+        """The number of what has been numbered."""
+        which = 2 * vhlo + is_type
+        found = self._known[which].get(id(value))
+        if found is None:
+            found = self._equal[which][value if is_type else canonical(value)]
+        return found.number
+
+    def sort(self) -> None:
+        """Give numbers: those used more often come first."""
+        self.attributes = _sorted(self.attributes)
+        self.types = _sorted(self.types)
+        self.ops = {op.value: op for op in _sorted(list(self.ops.values()))}
+
+
+def _sorted(items: list[Numbered]) -> list[Numbered]:
+    items = sorted(items, key=lambda item: -item.uses)
+    found: list[Numbered] = []
+    first, start, before = 0, 0, 0
+    for size in _GROUPS:
+        group = items[start : start + size - before]
+        if not group:
+            break
+        start += len(group)
+        before = size
+        group.sort(key=lambda item: -1 if item.dialect == first else item.dialect)
+        found += group
+        first = group[-1].dialect
+    for number, item in enumerate(found):
+        item.number = number
+    return found
+
+
+def canonical(value: Any) -> Any:
+    """An attribute whose literals are bytes, so that equal ones are the same; else as it is."""
+    kind = type(value)
+    if kind is DenseAttr:
+        if type(value.literal) is str:
+            try:
+                return DenseAttr(elements(value).raw, value.type)
+            except Exception:
+                return value
+        return value
+    if kind is ArrayAttr:
+        parts = tuple([canonical(part) for part in value.elements])
+        same = all(a is b for a, b in zip(parts, value.elements, strict=True))
+        return value if same else ArrayAttr(parts)
+    if kind is DictAttr:
+        entries = tuple([(name, canonical(part)) for name, part in value.entries])
+        same = all(a[1] is b[1] for a, b in zip(entries, value.entries, strict=True))
+        return value if same else DictAttr(entries)
+    if kind is Outer:
+        return Outer(tuple([(name, canonical(part)) for name, part in value.entries]))
+    if kind is StructAttr and value.name in ("mesh", "replica_group_mesh_axes"):
+        fields = tuple([(name, canonical(part)) for name, part in value.fields])
+        return StructAttr(value.dialect, value.name, fields)
+    if kind is VerbatimAttr and value.text.startswith("#sdy"):
+        return sdy_struct(value.text)
+    if kind is LazyLoc:
+        return resolve_location(value)
+    return value
+
+
+class OpAttributes:
+    """How the attributes of ops are written: as properties and a dictionary, or as a dictionary."""
+
+    def __init__(self, version: int) -> None:
+        self.version = version
+        self._dictionaries: dict[int, DictAttr | Outer] = {}
+
+    def discardable(self, op: Operation) -> DictAttr | Outer | None:
+        """The dictionary of an op; before version 5 it holds all attributes."""
+        if self.version >= 5:
+            attributes: Mapping[str, Attribute] = op.attributes
+        elif op.attributes:
+            attributes = {**op.properties, **op.attributes}
+        else:
+            attributes = op.properties
+        if not attributes:
+            return None
+        found = self._dictionaries.get(id(op))
+        if found is None:
+            # By name: no two are the same, so that values are never compared.
+            found = in_dictionary(tuple(sorted(attributes.items())), vhlo=is_vhlo(op))
+            self._dictionaries[id(op)] = found
+        return found
+
+    def properties(self, op: Operation) -> Sequence[tuple[Inherent, Attribute | None]]:
+        """The properties of an op in the order in which they are written."""
+        if self.version < 5:
+            return ()
+        slots = inherent(op.name)
+        properties = op.properties
+        if slots is None:
+            return [(Inherent(name, False), value) for name, value in properties.items()]
+        return [(slot, properties.get(slot.name)) for slot in slots]
+
+
+def is_vhlo(op: Operation) -> bool:
+    """Is an op one of VHLO, so that its attributes and types are?"""
+    return op.name.startswith("vhlo.")
+
+
+class Flavours:
+    """Which values have types of VHLO: those of its ops and of their regions.
+
+    A cast between VHLO and other dialects has on one side what it has not on the other.
+    """
+
+    def __init__(self) -> None:
+        self._casts: dict[Value, bool] = {}
+
+    def of(self, value: Value) -> bool:
+        """Is the type of a value one of VHLO?"""
+        owner = value.owner
+        if isinstance(owner, Operation):
+            if owner.name == "builtin.unrealized_conversion_cast":
+                return self._casts.get(value, False)
+            return is_vhlo(owner)
+        region = None if owner is None else owner.parent
+        parent = None if region is None else region.parent
+        return parent is not None and is_vhlo(parent)
+
+    def results(self, op: Operation) -> bool:
+        """Are the types of an op's results those of VHLO?"""
+        if op.name != "builtin.unrealized_conversion_cast":
+            return is_vhlo(op)
+        vhlo = bool(op.operands) and not self.of(op.operands[0])
+        for result in op.results:
+            self._casts[result] = vhlo
+        return vhlo
+
+
+def numbered(module: Operation, version: int, flavours: Flavours) -> tuple[Tables, OpAttributes]:
+    """Everything in a module, numbered."""
+    tables, attributes = Tables(), OpAttributes(version)
+    _mark_casts(module, flavours)
+    _number_op(module, tables, attributes, flavours)
+    stack: list[tuple[Region, bool]] = [(region, is_vhlo(module)) for region in module.regions]
+    while stack:
+        region, vhlo = stack.pop()
+        for block in region.blocks:
+            for argument in block.arguments:
+                tables.use(located(argument.location), False, False)
+                tables.use(argument.type, True, vhlo)
+            for op in block.operations:
+                _number_op(op, tables, attributes, flavours)
+                if op.regions:
+                    of_vhlo = is_vhlo(op)
+                    stack += [(inner, of_vhlo) for inner in op.regions]
+    tables.sort()
+    return tables, attributes
+
+
+def _mark_casts(module: Operation, flavours: Flavours) -> None:
+    """Casts are asked for in the order of the program; the walk below has another."""
+    stack = [module]
+    while stack:
+        op = stack.pop()
+        if op.name == "builtin.unrealized_conversion_cast":
+            flavours.results(op)
+        for region in reversed(op.regions):
+            for block in reversed(region.blocks):
+                stack += [
+                    inner
+                    for inner in reversed(block.operations)
+                    if inner.regions or inner.name == "builtin.unrealized_conversion_cast"
+                ]
+
+
+def _number_op(op: Operation, tables: Tables, attributes: OpAttributes, flavours: Flavours) -> None:
+    tables.use_op(op.name)
+    if op.results:
+        vhlo = flavours.results(op)
+        for result in op.results:
+            tables.use(result.type, True, vhlo)
+    inside = op.name.startswith("vhlo.")
+    dictionary = attributes.discardable(op)
+    if dictionary is not None:
+        tables.use(dictionary, False, False)
+    for _, value in attributes.properties(op):
+        if value is not None:
+            tables.use(value, False, inside)
+    tables.use(located(op.location), False, False)
+
+
+def located(location: Any) -> Any:
+    """A location; nothing of it is left to be read."""
+    return resolve_location(location) if isinstance(location, LazyLoc) else location

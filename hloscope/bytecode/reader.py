@@ -1,0 +1,340 @@
+"""Operations of MLIR bytecode → the syntax tree.
+
+Values are numbered within what is isolated from above, so an op may read one that comes later; it
+is made when it is first read.  Regions may be nested as deeply as a file likes: the reader keeps
+its own stack.
+
+Source: MLIR's documentation "MLIR Bytecode Format"; `BytecodeReader.cpp`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from hloscope.bytecode.entries import Entries
+from hloscope.bytecode.image import IR, NAMES, Image, read_image, section_header
+from hloscope.bytecode.properties import Properties
+from hloscope.ir import no_collection
+from hloscope.mlir import (
+    NO_ATTRIBUTES,
+    NONE,
+    UNKNOWN,
+    Block,
+    Operation,
+    Region,
+    SourceModule,
+    Value,
+)
+
+MOST_REGIONS: Final = 500
+"""How deep regions may be nested, as in texts."""
+
+ATTRIBUTES, RESULTS, OPERANDS, SUCCESSORS, REGIONS, USES, HAS_PROPERTIES = (
+    1 << i for i in range(7)
+)
+
+
+@dataclass(slots=True)
+class Bytecode:
+    """What a file of bytecode says.
+
+    Attributes:
+        module: The tree.
+        image: The file's tables.
+        orders: Of values whose uses have an order of their own: the numbers as they stand, and
+            whether they are pairs.
+        by_trait: Are only ops isolated from above whose definition says so?  Old writers did so.
+    """
+
+    module: Operation
+    image: Image
+    orders: dict[Value, tuple[bool, tuple[int, ...]]] = field(default_factory=dict)
+    by_trait: bool = False
+
+
+def read_bytecode(data: bytes, name: str = "<bytes>") -> Bytecode:
+    """The tree that a file of MLIR bytecode stands for.
+
+    Args:
+        data: The file.
+        name: What messages call it.
+
+    Raises:
+        BytecodeError: The file is damaged; the message names the byte and the section.
+        UnsupportedError: It has something that is not read yet.
+    """
+    with no_collection():
+        image = read_image(data, name)
+        return _Reader(image).read()
+
+
+class _Frame:
+    """A region whose ops are being read, and the op it belongs to.
+
+    Attributes:
+        op: What is known of the op: name, operands, results, properties, attributes, location.
+        regions: Regions read of it.
+        left: Regions to read.
+        isolated: Is the op isolated from above?
+        ends: Where its section ends, -1 if it has none of its own.
+        base: Number of the first value of this region.
+        count: Values of this region.
+        next: Number of the next value that is defined.
+        blocks: Blocks read.
+        blocks_left: Blocks to read.
+        arguments: Of the present block.
+        operations: Of the present block.
+        ops_left: Ops to read in it.
+        outer: Values of what is around, if this is isolated.
+    """
+
+    __slots__ = (
+        *("arguments", "base", "blocks", "blocks_left", "count", "ends", "isolated", "left"),
+        *("next", "op", "operations", "ops_left", "outer", "regions"),
+    )
+
+    def __init__(self, op: tuple[Any, ...], left: int, isolated: bool) -> None:
+        self.op, self.left, self.isolated = op, left, isolated
+        self.regions: list[Region] = []
+        self.ends = -1
+        self.base = self.count = self.next = 0
+        self.blocks: list[Block] = []
+        self.blocks_left = self.ops_left = 0
+        self.arguments: tuple[Value, ...] = ()
+        self.operations: list[Operation] = []
+        self.outer: list[Value | None] | None = None
+
+
+class _Reader:
+    def __init__(self, image: Image) -> None:
+        self.image = image
+        self.entries = Entries(image)
+        self.properties = Properties(image, self.entries)
+        self.cursor = image.cursor(IR)
+        self.entries.asked_by(self.cursor)
+        self.values: list[Value | None] = []
+        self.frames: list[_Frame] = []
+        self.orders: dict[Value, tuple[bool, tuple[int, ...]]] = {}
+        self.by_trait = False
+        self.top: list[Operation] = []
+
+    def read(self) -> Bytecode:
+        cursor = self.cursor
+        number = cursor.varint()
+        if number != 2:
+            cursor.fail(f"{number >> 1} operations at the top where one is needed")
+        self._op(self.top)
+        frames = self.frames
+        while frames:
+            frame = frames[-1]
+            if frame.ops_left:
+                frame.ops_left -= 1
+                self._op(frame.operations)
+            else:
+                self._next_block(frame)
+        cursor.finish()
+        (module,) = self.top
+        return Bytecode(module, self.image, self.orders, self.by_trait)
+
+    # --------------------------------------------------------------------------------- an op
+
+    def _op(self, into: list[Operation]) -> None:
+        cursor, entries = self.cursor, self.entries
+        at = cursor.at
+        number = cursor.varint()
+        ops = self.image.ops
+        if number >= len(ops):
+            cursor.fail(f"op name {number:,} of {len(ops):,}", at)
+        name, registered = ops[number]
+        mask = cursor.byte()
+        if mask & 0x80 or mask & SUCCESSORS:
+            cursor.fail("an op goes to other blocks, which is not read", at)
+        location = entries.location(cursor.varint())
+        attributes = NO_ATTRIBUTES
+        if mask & ATTRIBUTES:
+            where, dictionary = cursor.at, entries.attribute(cursor.varint())
+            attributes = self.properties.dictionary(dictionary, where, cursor)
+        properties = NO_ATTRIBUTES
+        if mask & HAS_PROPERTIES:
+            properties = self.properties.read(cursor.varint(), name, registered, cursor)
+        elif self.image.version < 5 and attributes:
+            properties, attributes = self.properties.divided(name, attributes)
+        results: tuple[Value, ...] = ()
+        if mask & RESULTS:
+            read = cursor.varint
+            types = [entries.type(read()) for _ in range(cursor.count())]
+            results = self._define(types)
+        operands: tuple[Value, ...] = ()
+        if mask & OPERANDS:
+            operands = self._operands()
+        if mask & USES:
+            self._uses(results)
+        if not mask & REGIONS:
+            into.append(_made((name, operands, results, properties, attributes, location), ()))
+            return
+        count = cursor.varint()
+        isolated, left = bool(count & 1), count >> 1
+        if left > cursor.end - cursor.at:
+            cursor.fail(f"{left:,} regions where {cursor.end - cursor.at:,} bytes are left")
+        if name == "vhlo.func_v1" and not isolated:
+            self.by_trait = True
+        frame = _Frame((name, operands, results, properties, attributes, location), left, isolated)
+        self._enter(frame)
+
+    def _define(self, types: list[Any]) -> tuple[Value, ...]:
+        """The values of these types, which are those that come next."""
+        if not self.frames:
+            return tuple([Value(type, None, index) for index, type in enumerate(types)])
+        frame = self.frames[-1]
+        first = frame.next
+        frame.next = last = first + len(types)
+        if last > frame.base + frame.count:
+            self.cursor.fail(f"a region defines more than the {frame.count:,} values it has")
+        values = self.values
+        made = []
+        for index, type in enumerate(types):
+            value = values[first + index]
+            if value is None:
+                value = values[first + index] = Value(type, None, index)
+            else:
+                value.type, value.index = type, index
+            made.append(value)
+        return tuple(made)
+
+    def _operands(self) -> tuple[Value, ...]:
+        cursor, values = self.cursor, self.values
+        read, most = cursor.varint, len(values)
+        found = []
+        for _ in range(cursor.count()):
+            number = read()
+            if number >= most:
+                cursor.fail(f"value {number:,} of {most:,}")
+            value = values[number]
+            if value is None:
+                value = values[number] = Value(NONE)
+            found.append(value)
+        return tuple(found)
+
+    def _uses(self, values: tuple[Value, ...]) -> None:
+        """Orders of uses of results or arguments, kept as they stand."""
+        cursor = self.cursor
+        entries = cursor.count(2) if len(values) != 1 else 1
+        for _ in range(entries):
+            index = cursor.varint() if len(values) != 1 else 0
+            if index >= len(values):
+                cursor.fail(f"the order of uses of value {index:,} of {len(values):,}")
+            count = cursor.varint()
+            if count >> 1 > cursor.end - cursor.at:
+                cursor.fail(f"an order of {count >> 1:,} uses is too long")
+            numbers = tuple([cursor.varint() for _ in range(count >> 1)])
+            self.orders[values[index]] = bool(count & 1), numbers
+
+    # ------------------------------------------------------------------------------- regions
+
+    def _enter(self, frame: _Frame) -> None:
+        cursor = self.cursor
+        if len(self.frames) >= MOST_REGIONS:
+            cursor.fail(f"regions are nested deeper than {MOST_REGIONS}")
+        if frame.isolated:
+            frame.outer, self.values = self.values, []
+            if self.image.version >= 2:
+                at = cursor.at
+                number, size = section_header(cursor)
+                if number != IR:
+                    cursor.fail(f"section {NAMES[number]} where the regions of an op should be", at)
+                if size > cursor.end - cursor.at:
+                    cursor.fail(f"a section of {size:,} bytes is too long", at)
+                frame.ends = cursor.at + size
+        self.frames.append(frame)
+        self._next_region(frame)
+
+    def _next_region(self, frame: _Frame) -> None:
+        """Begin the next region of the op, or make the op if there is none."""
+        if not frame.left:
+            self._leave(frame)
+            return
+        frame.left -= 1
+        cursor = self.cursor
+        frame.blocks, frame.operations = [], []
+        frame.blocks_left = cursor.count()
+        outer = self.frames[-2] if len(self.frames) > 1 and not frame.isolated else None
+        frame.base = frame.next = outer.base + outer.count if outer else 0
+        frame.count = cursor.count() if frame.blocks_left else 0
+        del self.values[frame.base :]
+        self.values += [None] * frame.count
+        self._next_block(frame)
+
+    def _next_block(self, frame: _Frame) -> None:
+        """Begin the next block, end the region if there is none."""
+        if frame.operations or frame.arguments or frame.blocks_left < 0:
+            self._end_block(frame)
+        if frame.blocks_left <= 0:
+            if frame.next != frame.base + frame.count:
+                self.cursor.fail(f"a region defines fewer than the {frame.count:,} values it has")
+            frame.regions.append(Region(tuple(frame.blocks)))
+            frame.blocks_left = 0
+            self._next_region(frame)
+            return
+        cursor = self.cursor
+        number = cursor.varint()
+        if number >> 1 > cursor.end - cursor.at:
+            cursor.fail(
+                f"{number >> 1:,} operations where {cursor.end - cursor.at:,} bytes are left"
+            )
+        frame.ops_left = number >> 1
+        frame.arguments = self._arguments() if number & 1 else ()
+        frame.blocks_left -= 1
+        if not frame.ops_left and not frame.arguments:
+            frame.blocks.append(Block())
+
+    def _end_block(self, frame: _Frame) -> None:
+        block = Block(frame.arguments, tuple(frame.operations))
+        for argument in frame.arguments:
+            argument.owner = block
+        frame.blocks.append(block)
+        frame.arguments, frame.operations = (), []
+
+    def _arguments(self) -> tuple[Value, ...]:
+        cursor, entries, version = self.cursor, self.entries, self.image.version
+        types, locations = [], []
+        for _ in range(cursor.count()):
+            number = cursor.varint()
+            located = True
+            if version >= 4:
+                number, located = number >> 1, bool(number & 1)
+            types.append(entries.type(number))
+            locations.append(entries.location(cursor.varint()) if located else UNKNOWN)
+        values = self._define(types)
+        for value, location in zip(values, locations, strict=True):
+            value.location = location
+        if version >= 3 and cursor.byte():
+            self._uses(values)
+        return values
+
+    def _leave(self, frame: _Frame) -> None:
+        """Make the op whose regions are read."""
+        cursor = self.cursor
+        if frame.ends >= 0 and cursor.at != frame.ends:
+            cursor.fail("the section of an op's regions does not end with them")
+        self.frames.pop()
+        if frame.outer is not None:
+            self.values = frame.outer
+        else:
+            outer = self.frames[-1]
+            del self.values[outer.base + outer.count :]
+        into = self.frames[-1].operations if self.frames else self.top
+        into.append(_made(frame.op, tuple(frame.regions)))
+
+
+def _made(parts: tuple[Any, ...], regions: tuple[Region, ...]) -> Operation:
+    name, operands, results, properties, attributes, location = parts
+    kind = Operation
+    if name == "builtin.module":
+        kind = SourceModule
+    op = kind(name, operands, results, properties, attributes, regions, location=location)
+    if isinstance(op, SourceModule):
+        op.resources = ""
+    for result in results:
+        result.owner = op
+    return op

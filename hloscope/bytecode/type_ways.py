@@ -1,0 +1,237 @@
+"""Types of bytecode: their ways."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from hloscope.bytecode.ways import DYNAMIC, Fields, Way, only, wrap
+from hloscope.ir import (
+    BufferType,
+    DialectType,
+    ElementType,
+    FunctionType,
+    FutureType,
+    QuantizedType,
+    TensorType,
+    TokenType,
+    TupleType,
+    UnrankedTensorType,
+    VectorType,
+    decode,
+    encode,
+)
+from hloscope.mlir import (
+    ELEMENTS,
+    StructAttr,
+    attribute_text,
+    element_text,
+    integer_type,
+    is_signless,
+    parse_attribute,
+    quantized,
+)
+
+_MOST_RANK: Final = 1 << 10
+
+
+def _plain_element(type: object) -> ElementType:
+    if isinstance(type, ElementType) and type.name != "none":
+        return type
+    if isinstance(type, DialectType) and type.text.startswith("!"):
+        return ElementType(type.text, 0, "opaque")
+    raise ValueError("no element type")
+
+
+def _sizes(shape: Sequence[int]) -> tuple[int | None, ...]:
+    if len(shape) > _MOST_RANK or any(size < 0 and size != DYNAMIC for size in shape):
+        raise ValueError("a size is negative, or there are too many")
+    return tuple([None if size == DYNAMIC else size for size in shape])
+
+
+def _shape(sizes: Sequence[int | None]) -> tuple[int, ...]:
+    return tuple([DYNAMIC if size is None else size for size in sizes])
+
+
+def _tensor(_: str, shape: Sequence[int], element: object) -> TensorType:
+    sizes = _sizes(shape)
+    return TensorType(_plain_element(element), sizes, bounds=_no_bounds(sizes))
+
+
+def _no_bounds(sizes: tuple[int | None, ...]) -> tuple[None, ...]:
+    return (None,) * len(sizes) if None in sizes else ()
+
+
+def _tensor_fields(_: str, type: TensorType) -> Fields:
+    return _shape(type.sizes), _element_back(type.element)
+
+
+def _element_back(element: ElementType) -> Any:
+    return DialectType(element.name) if element.kind == "opaque" else element
+
+
+def _encoded(_: str, encoding: object, shape: Sequence[int], element: object) -> TensorType:
+    sizes = _sizes(shape)
+    if isinstance(encoding, StructAttr) and encoding.name == "bounds":
+        bounds = encoding.get("bounds")
+        assert isinstance(bounds, tuple)
+        found = _sizes(bounds)
+        if len(found) != len(sizes):
+            raise ValueError("bounds and sizes are not equally many")
+        if any(b is not None and s is not None for b, s in zip(found, sizes, strict=True)):
+            raise ValueError("a known size has a bound")
+        if any(bound is not None for bound in found):
+            return TensorType(_plain_element(element), sizes, bounds=found)
+        text = f"#stablehlo.bounds<{', '.join('?' * len(found))}>"
+    else:
+        text = attribute_text(encoding)  # type: ignore[arg-type]
+    return TensorType(_plain_element(element), sizes, bounds=_no_bounds(sizes), encoding=text)
+
+
+def _encoded_fields(_: str, type: TensorType) -> Fields:
+    if type.encoding and not type.encoding.startswith("#stablehlo.bounds<"):
+        encoding: Any = parse_attribute(type.encoding)
+    else:
+        bounds = _shape(type.bounds or (None,) * len(type.sizes))
+        encoding = StructAttr("stablehlo", "bounds", (("bounds", bounds),))
+    return encoding, _shape(type.sizes), _element_back(type.element)
+
+
+def _complex(_: str, part: object) -> ElementType:
+    kinds = ("pred", "signed", "unsigned", "float")
+    if not isinstance(part, ElementType) or part.kind not in kinds or part.name == "index":
+        raise ValueError("no part of a complex number")
+    name = f"complex<{element_text(part)}>"
+    return ELEMENTS.get(name) or ElementType(name, 2 * part.bits, "complex")
+
+
+def _complex_fields(_: str, type: ElementType) -> Fields:
+    inside = element_text(type).removeprefix("complex<").removesuffix(">")
+    return (ELEMENTS.get(inside) or integer_type(inside),)
+
+
+def _storage(flags: int, storage: object, expressed: object) -> tuple[ElementType, str]:
+    if not isinstance(storage, ElementType) or not is_signless(storage) or storage.bits > 32:
+        raise ValueError("the storage type is no integer type")
+    if not isinstance(expressed, ElementType) or expressed.kind != "float":
+        raise ValueError("the expressed type is no type of floats")
+    if flags & 1:
+        return storage, element_text(storage)
+    found = integer_type(f"ui{storage.bits}")
+    assert found is not None
+    return found, f"u{storage.bits}"
+
+
+def _quantized(
+    _: str, flags: int, storage: object, expressed: Any, scale: int, zero: int, low: int, high: int
+) -> QuantizedType:
+    integers, text = _storage(flags, storage, expressed)
+    if low >= high:
+        raise ValueError("the least integer is not below the most")
+    return quantized(
+        integers,
+        expressed,
+        (decode(scale, "f64"),),
+        (zero,),
+        limits=(low, high),
+        storage_text=text,
+    )
+
+
+def _quantized_axis(
+    _: str,
+    flags: int,
+    storage: object,
+    expressed: Any,
+    axis: int,
+    low: int,
+    high: int,
+    scales: Sequence[int],
+    zeros: Sequence[int],
+) -> QuantizedType:
+    integers, text = _storage(flags, storage, expressed)
+    if low >= high or not scales or len(scales) != len(zeros) or axis >= 1 << 31:
+        raise ValueError("scales and zero points are not equally many, or limits are wrong")
+    return quantized(
+        integers,
+        expressed,
+        tuple([decode(scale, "f64") for scale in scales]),
+        tuple(zeros),
+        limits=(low, high),
+        axes=(axis,),
+        storage_text=text,
+    )
+
+
+def _quantized_fields(_: str, type: QuantizedType) -> Fields:
+    head = _quantized_head(type)
+    scale, zero = encode(type.scales[0], "f64"), type.zero_points[0]
+    return [*head, scale, zero, type.storage_min, type.storage_max]
+
+
+def _quantized_head(type: QuantizedType) -> Fields:
+    signed = type.storage.kind == "signed"
+    return int(signed), integer_type(f"i{type.storage.bits}"), type.expressed
+
+
+def _quantized_axis_fields(_: str, type: QuantizedType) -> Fields:
+    scales = tuple([encode(scale, "f64") for scale in type.scales])
+    head = _quantized_head(type)
+    return [*head, type.axes[0], type.storage_min, type.storage_max, scales, type.zero_points]
+
+
+def _integer_type(_: str, width: int) -> ElementType:
+    found = None
+    if width & 3 < 3 and 0 < width >> 2 < 1 << 24:
+        found = integer_type(f"{('', 's', 'u')[width & 3]}i{width >> 2}")
+    if found is None:
+        raise ValueError("no integer type")
+    return found
+
+
+def _integer_type_fields(_: str, type: ElementType) -> Fields:
+    sign = 0 if is_signless(type) else 2 if type.kind == "unsigned" else 1
+    return ((1 if type.kind == "pred" else type.bits) << 2 | sign,)
+
+
+def _vector(_: str, shape: Sequence[int], element: object) -> VectorType:
+    return _scalable(_, (), shape, element)
+
+
+def _scalable(_: str, scalable: Sequence[int], shape: Sequence[int], element: object) -> VectorType:
+    if any(size <= 0 for size in shape) or len(scalable) not in (0, len(shape)):
+        raise ValueError("a vector has positive sizes")
+    return VectorType(_plain_element(element), tuple(shape), tuple(map(bool, scalable)))
+
+
+def _buffer(_: str, shape: Sequence[int], element: object) -> BufferType:
+    return BufferType(_tensor("", shape, element))
+
+
+TYPE_WAYS: Final[dict[str, Way]] = {
+    **{name: only(element) for name, element in ELEMENTS.items()},
+    "complex": Way(_complex, _complex_fields),
+    "function": Way(
+        lambda _, inputs, results: FunctionType(inputs, results),
+        lambda _, type: (type.inputs, type.results),
+    ),
+    "tensor": Way(_tensor, _tensor_fields),
+    "encoded": Way(_encoded, _encoded_fields),
+    "token": only(TokenType()),
+    "tuple": wrap(TupleType, "elements"),
+    "quantized": Way(_quantized, _quantized_fields),
+    "quantized_axis": Way(_quantized_axis, _quantized_axis_fields),
+    "unranked": Way(
+        lambda _, element: UnrankedTensorType(_plain_element(element)),
+        lambda _, type: (_element_back(type.element),),
+    ),
+    "witness": only(DialectType("!shape.witness")),
+    "buffer": Way(_buffer, lambda _, type: _tensor_fields("", type.element)),
+    "future": wrap(FutureType, "elements"),
+    "integer_type": Way(_integer_type, _integer_type_fields),
+    "vector": Way(_vector, lambda _, type: (type.sizes, type.element)),
+    "scalable": Way(
+        _scalable, lambda _, type: (tuple(map(int, type.scalable)), type.sizes, type.element)
+    ),
+}
+"""Ways by their name in rows; a type of elements has its own name."""

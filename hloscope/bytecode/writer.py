@@ -1,0 +1,327 @@
+"""The syntax tree → MLIR bytecode, byte for byte as MLIR writes it.
+
+Source: MLIR's `BytecodeWriter.cpp`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import groupby
+from typing import Any, Final
+
+from hloscope.bytecode.choosing import Outer
+from hloscope.bytecode.cursor import varint
+from hloscope.bytecode.fields import KINDS
+from hloscope.bytecode.image import (
+    DIALECTS,
+    ENTRIES,
+    IR,
+    MAGIC,
+    OFFSETS,
+    PROPERTIES,
+    RESOURCE_OFFSETS,
+    RESOURCES,
+    STRINGS,
+)
+from hloscope.bytecode.isolation import isolated_ops
+from hloscope.bytecode.numbering import Flavours, Numbered, OpAttributes, Tables, located, numbered
+from hloscope.ir import no_collection
+from hloscope.mlir import UNKNOWN, Block, Operation, Region, Value
+
+Orders = Mapping[Value, tuple[bool, tuple[int, ...]]]
+"""Orders of uses of values as they are written: are the numbers pairs, and the numbers."""
+
+_NO_ORDERS: Final[Orders] = {}
+
+
+def write_bytecode(
+    module: Operation,
+    *,
+    producer: str,
+    version: int,
+    orders: Orders = _NO_ORDERS,
+    by_trait: bool = False,
+) -> bytes:
+    """A module as a file of MLIR bytecode.
+
+    Args:
+        module: The tree.
+        producer: Who writes it.
+        version: The version of bytecode, 0 to 6.
+        orders: Values whose uses have an order of their own.
+        by_trait: Mark only those ops as isolated from above whose definition says so.
+
+    Raises:
+        UnsupportedError: Something in it has no form in bytecode.
+    """
+    with no_collection():
+        flavours = Flavours()
+        tables, attributes = numbered(module, version, flavours)
+        return _Writer(module, version, tables, attributes, flavours, orders, by_trait).file(
+            producer
+        )
+
+
+def _section(number: int, data: bytes | bytearray) -> bytes:
+    return bytes([number]) + varint(len(data)) + data
+
+
+class _Strings:
+    """Strings in the order in which they are first written."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[bytes, int] = {}
+
+    def number(self, value: bytes) -> int:
+        return self.numbers.setdefault(value, len(self.numbers))
+
+    def of(self, text: str) -> int:
+        return self.number(text.encode("utf-8", "surrogateescape"))
+
+    def section(self) -> bytes:
+        sizes = b"".join([varint(len(value) + 1) for value in reversed(self.numbers)])
+        strings = b"".join([value + b"\0" for value in self.numbers])
+        return _section(STRINGS, varint(len(self.numbers)) + sizes + strings)
+
+
+class _Numbers:
+    """What fields ask for: numbers of what is in them, of VHLO or not."""
+
+    def __init__(self, tables: Tables, strings: _Strings, vhlo: bool) -> None:
+        self._tables, self._vhlo = tables, vhlo
+        self.string = strings.number
+
+    def attribute(self, value: Any) -> int:
+        return self._tables.number(value, False, self._vhlo)
+
+    def type(self, value: Any) -> int:
+        return self._tables.number(value, True, self._vhlo)
+
+
+class _Writer:
+    def __init__(
+        self,
+        module: Operation,
+        version: int,
+        tables: Tables,
+        attributes: OpAttributes,
+        flavours: Flavours,
+        orders: Orders,
+        by_trait: bool,
+    ) -> None:
+        self.module, self.version, self.tables = module, version, tables
+        self.attributes, self.flavours, self.orders = attributes, flavours, orders
+        self.isolated = isolated_ops(module, by_trait=by_trait)
+        self.strings = _Strings()
+        self.properties: dict[bytes, int] = {}
+        self.values: dict[Value, int] = {}
+
+    def file(self, producer: str) -> bytes:
+        dialects = self._dialects()
+        offsets, entries = self._entries()
+        ir = self._ir()
+        parts = [
+            MAGIC + varint(self.version) + producer.encode("utf-8", "surrogateescape") + b"\0",
+            _section(DIALECTS, dialects),
+            _section(OFFSETS, offsets),
+            _section(ENTRIES, entries),
+            _section(IR, ir),
+            _section(RESOURCE_OFFSETS, varint(0)),
+            _section(RESOURCES, b""),
+            self.strings.section(),
+        ]
+        if self.version >= 5:
+            found = [varint(len(self.properties))]
+            found += [varint(len(data)) + data for data in self.properties]
+            parts.append(_section(PROPERTIES, b"".join(found)))
+        return b"".join(parts)
+
+    # ------------------------------------------------------------------------------- tables
+
+    def _dialects(self) -> bytes:
+        strings, version = self.strings, self.version
+        out = [varint(len(self.tables.dialects))]
+        for name in self.tables.dialects:
+            number = strings.of(name)
+            out.append(varint(number << 1 if version >= 1 else number))
+        if version >= 4:
+            out.append(varint(len(self.tables.ops)))
+        for dialect, group in groupby(self.tables.ops.values(), lambda op: op.dialect):
+            ops = list(group)
+            out.append(varint(dialect) + varint(len(ops)))
+            for op in ops:
+                number = strings.of(op.value.partition(".")[2])
+                out.append(varint(number << 1 | 1 if version >= 5 else number))
+        return b"".join(out)
+
+    def _entries(self) -> tuple[bytes, bytes]:
+        tables = self.tables
+        offsets = [varint(len(tables.attributes)) + varint(len(tables.types))]
+        entries = []
+        numbers = {flag: _Numbers(tables, self.strings, flag) for flag in (False, True)}
+        for items in (tables.attributes, tables.types):
+            for dialect, group in groupby(items, lambda item: item.dialect):
+                texts = [self._entry(item, numbers) for item in group]
+                offsets.append(varint(dialect) + varint(len(texts)))
+                offsets += [varint(len(text) << 1 | coded) for text, coded in texts]
+                entries += [text for text, _ in texts]
+        return b"".join(offsets), b"".join(entries)
+
+    def _entry(self, item: Numbered, numbers: Mapping[bool, _Numbers]) -> tuple[bytes, bool]:
+        chosen = item.chosen
+        assert chosen is not None
+        if chosen.row.code < 0:
+            return chosen.fields[0].encode("utf-8", "surrogateescape") + b"\0", False
+        out = [varint(chosen.row.code)]
+        if isinstance(item.value, Outer):
+            pairs = chosen.fields[0]
+            out.append(varint(len(pairs)))
+            for key, value in pairs:
+                out.append(varint(numbers[False].attribute(key)))
+                out.append(varint(numbers[True].attribute(value)))
+        else:
+            of = numbers[chosen.dialect == "vhlo"]
+            for (_, kind), value in zip(chosen.row.fields, chosen.fields, strict=False):
+                out.append(KINDS[kind].write(value, of))
+        return b"".join(out), True
+
+    # ----------------------------------------------------------------------------------- IR
+
+    def _ir(self) -> bytes:
+        """The ops; regions within regions are written by a stack of our own."""
+        out = bytearray(varint(2))
+        self._op(self.module, out)
+        stack: list[tuple[Operation, bytearray, Any]] = []
+        if self.module.regions:
+            stack.append(self._regions(self.module, out, 0))
+        while stack:
+            op, buffer, steps = stack[-1]
+            for inner, base in steps:
+                stack.append(self._regions(inner, buffer, base))
+                break
+            else:
+                stack.pop()
+                if op in self.isolated and self.version >= 2:
+                    target = stack[-1][1] if stack else out
+                    target += _section(IR, buffer)
+        return bytes(out)
+
+    def _regions(
+        self, op: Operation, out: bytearray, base: int
+    ) -> tuple[Operation, bytearray, Any]:
+        """Begin to write the regions of an op."""
+        isolated = op in self.isolated
+        out += varint(len(op.regions) << 1 | isolated)
+        buffer = bytearray() if isolated and self.version >= 2 else out
+        return op, buffer, self._steps(op, buffer, 0 if isolated else base)
+
+    def _steps(self, op: Operation, out: bytearray, base: int) -> Iterable[tuple[Operation, int]]:
+        """Write the regions; yield each op in them whose own are to be written next."""
+        values = self.values
+        vhlo = op.name.startswith("vhlo.")
+        for region in op.regions:
+            out += varint(len(region.blocks))
+            if not region.blocks:
+                continue
+            number = _number_values(region, base, values)
+            out += varint(number - base)
+            for block in region.blocks:
+                self._block(block, out, vhlo)
+                for inner in block.operations:
+                    self._op(inner, out)
+                    if inner.regions:
+                        yield inner, number
+
+    def _block(self, block: Block, out: bytearray, vhlo: bool) -> None:
+        arguments = block.arguments
+        out += varint(len(block.operations) << 1 | bool(arguments))
+        if not arguments:
+            return
+        tables, version = self.tables, self.version
+        out += varint(len(arguments))
+        for argument in arguments:
+            number = tables.number(argument.type, True, vhlo)
+            location = located(argument.location)
+            where = varint(tables.number(location, False, False))
+            if version < 4:
+                out += varint(number) + where
+            elif location == UNKNOWN:
+                out += varint(number << 1)
+            else:
+                out += varint(number << 1 | 1) + where
+        if version >= 3:
+            uses = self._uses(arguments)
+            out += b"\x20" + uses if uses else b"\0"
+
+    def _op(self, op: Operation, out: bytearray) -> None:
+        tables = self.tables
+        out += varint(tables.ops[op.name].number)
+        at = len(out)
+        out.append(0)
+        mask = 0
+        out += varint(tables.number(located(op.location), False, False))
+        dictionary = self.attributes.discardable(op)
+        if dictionary is not None:
+            mask |= 0x01
+            out += varint(tables.number(dictionary, False, False))
+        properties = self.attributes.properties(op)
+        if properties:
+            mask |= 0x40
+            out += varint(self._properties(properties, op.name.startswith("vhlo.")))
+        if op.results:
+            mask |= 0x02
+            vhlo = self.flavours.results(op)
+            out += varint(len(op.results))
+            for result in op.results:
+                out += varint(tables.number(result.type, True, vhlo))
+        if op.operands:
+            mask |= 0x04
+            out += varint(len(op.operands))
+            values = self.values
+            for operand in op.operands:
+                out += varint(values[operand])
+        if self.orders and op.results and self.version >= 3:
+            uses = self._uses(op.results)
+            if uses:
+                mask |= 0x20
+                out += uses
+        if op.regions:
+            mask |= 0x10
+        out[at] = mask
+
+    def _properties(self, properties: Any, vhlo: bool) -> int:
+        out = []
+        for slot, value in properties:
+            if value is None:
+                out.append(b"\1")
+            else:
+                number = self.tables.number(value, False, vhlo)
+                out.append(varint(number << 1 | 1 if slot.optional else number))
+        return self.properties.setdefault(b"".join(out), len(self.properties))
+
+    def _uses(self, values: tuple[Value, ...]) -> bytes:
+        """The orders of uses of results or arguments, nothing if they have none."""
+        orders = self.orders
+        found = [(index, orders[value]) for index, value in enumerate(values) if value in orders]
+        if not found:
+            return b""
+        out = [varint(len(found))] if len(values) != 1 else []
+        for index, (pairs, numbers) in found:
+            if len(values) != 1:
+                out.append(varint(index))
+            out.append(varint(len(numbers) << 1 | pairs))
+            out += map(varint, numbers)
+        return b"".join(out)
+
+
+def _number_values(region: Region, number: int, values: dict[Value, int]) -> int:
+    """Number the values of a region; the number after the last."""
+    for block in region.blocks:
+        for argument in block.arguments:
+            values[argument] = number
+            number += 1
+        for op in block.operations:
+            for result in op.results:
+                values[result] = number
+                number += 1
+    return number

@@ -1,0 +1,258 @@
+"""StableHLO → VHLO.  Source: `StablehloLegalizeToVhlo.cpp`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Final
+
+from hloscope.dialects import DEFINITIONS
+from hloscope.errors import UnsupportedError
+from hloscope.ir import (
+    BufferType,
+    ElementType,
+    FunctionType,
+    FutureType,
+    QuantizedType,
+    TensorType,
+    TokenType,
+    TupleType,
+    Type,
+    UnrankedTensorType,
+)
+from hloscope.mlir import (
+    ELEMENTS,
+    NO_ATTRIBUTES,
+    ArrayAttr,
+    Attribute,
+    AttributeSlot,
+    BoolAttr,
+    DenseAttr,
+    DictAttr,
+    EnumAttr,
+    FloatAttr,
+    IntegerAttr,
+    Operation,
+    Region,
+    StringAttr,
+    StructAttr,
+    TypeAttr,
+    Value,
+    attribute_text,
+    element_text,
+    location_text,
+    resolve_location,
+    type_text,
+)
+from hloscope.vhlo.attributes import KINDS, PLAIN, MappingError, default
+from hloscope.vhlo.codes import TYPES
+from hloscope.vhlo.ops import OPS, current
+from hloscope.vhlo.trees import Rebuild, copied
+from hloscope.vhlo.versions import CURRENT, Version
+
+_ELEMENTS: Final = frozenset(
+    row.value[0] for row in TYPES if row.value and row.value[0] in ELEMENTS
+)
+_BASES: Final = {"func.func": "func", "func.return": "return", "func.call": "call"}
+_TILINGS: Final = AttributeSlot("result_tilings", "tilings", optional=True)
+_AS_THEY_ARE: Final = (StringAttr, BoolAttr, EnumAttr)
+
+
+@cache
+def slots_of(name: str, library: Version) -> tuple[AttributeSlot, ...]:
+    """The inherent attributes of an op of StableHLO that VHLO knows, as a library has them."""
+    definition = DEFINITIONS.get(name)
+    found = list(definition.attributes) if definition else []
+    base = base_of(name)
+    row = OPS.get(current(base, library) or "")
+    if base == "custom_call" and library >= (1, 18, 0):
+        found.append(_TILINGS)
+    known = row.attributes if row else ()
+    own = [slot for slot in found if _known(slot, known, name)]
+    return tuple(own)
+
+
+def _known(slot: AttributeSlot, names: tuple[str, ...], op: str) -> bool:
+    wanted = KINDS.get(slot.constraint, PLAIN).names(slot.name, op)
+    return bool(wanted) and wanted[0] in names
+
+
+def base_of(name: str) -> str:
+    """The name of an op in VHLO, without version; empty if there is none.
+
+    >>> base_of("func.call"), base_of("stablehlo.if"), base_of("chlo.tan")
+    ('call', 'if', '')
+    """
+    if name in _BASES:
+        return _BASES[name]
+    dialect, _, base = name.partition(".")
+    return base if dialect == "stablehlo" else ""
+
+
+def to_vhlo(
+    module: Operation, library: Version = CURRENT, *, allow_other_dialects: bool = False
+) -> Operation:
+    """The module with the ops of VHLO that a library of that version uses.
+
+    Args:
+        module: A tree of StableHLO.
+        library: The version.
+        allow_other_dialects: Keep attributes that VHLO has none for.
+
+    Raises:
+        UnsupportedError: Ops, types or attributes have no form in VHLO; the message names all.
+    """
+    return _Legalizer(library, allow_other_dialects).run(module)
+
+
+class _Legalizer:
+    def __init__(self, library: Version, mixed: bool) -> None:
+        self.library, self.mixed = library, mixed
+        self.problems: list[str] = []
+        self._types: dict[int, tuple[Type, bool]] = {}
+        self._attributes: dict[int, tuple[Attribute, str]] = {}
+
+    def run(self, module: Operation) -> Operation:
+        made = Rebuild(self._make).run(module)
+        if self.problems:
+            lines = "".join(f"\n  {problem}" for problem in dict.fromkeys(self.problems))
+            raise UnsupportedError(f"failed to legalize to VHLO:{lines}")
+        return made
+
+    def _make(
+        self,
+        op: Operation,
+        operands: tuple[Value, ...],
+        results: tuple[Value, ...],
+        regions: tuple[Region, ...],
+    ) -> Operation:
+        if op.name == "builtin.module":
+            return copied(op, operands, results, regions)
+        name = current(base_of(op.name), self.library)
+        if name is None:
+            self._refuse(op, f"the op {op.name} has no form in it")
+            return copied(op, operands, results, regions)
+        try:
+            properties, attributes = self._divided(op)
+        except MappingError as error:
+            self._refuse(op, str(error))
+            properties, attributes = {}, {}
+        for result in results:
+            self._check_type(op, result.type)
+        for region in regions:
+            for block in region.blocks:
+                for argument in block.arguments:
+                    self._check_type(op, argument.type)
+        return Operation(
+            f"vhlo.{name}",
+            operands,
+            results,
+            properties,
+            attributes,
+            regions,
+            location=op.location,
+            source=op.source,
+            start=op.start,
+            end=op.end,
+        )
+
+    def _refuse(self, op: Operation, why: str) -> None:
+        where = location_text(resolve_location(op.location))
+        if op.span is not None:
+            line, column = op.span.line_col
+            where = f"{op.span.source.name}:{line}:{column}"
+        self.problems.append(f"{where}: {op.name}: {why}")
+
+    def _divided(self, op: Operation) -> tuple[Mapping[str, Attribute], Mapping[str, Attribute]]:
+        """Inherent attributes and all others, of the op in VHLO."""
+        slots = slots_of(op.name, self.library)
+        left = op.attributes
+        given = op.properties
+        if not slots and not left and not given:
+            return NO_ATTRIBUTES, NO_ATTRIBUTES
+        rest = {**given, **left} if left else dict(given)
+        found: dict[str, Attribute] = {}
+        for slot in slots:
+            value = rest.pop(slot.name, None)
+            if value is None:
+                found.update(default(slot.name, slot.constraint, op))
+            elif slot.constraint in KINDS:
+                found.update(KINDS[slot.constraint].to(slot.name, value, op.name))
+            else:
+                found[slot.name] = value
+        for name, value in (*found.items(), *rest.items()):
+            self._check(op, name, value)
+        return found, rest
+
+    # ------------------------------------------------------------------- what VHLO can say
+
+    def _check(self, op: Operation, name: str, value: Attribute) -> None:
+        known = self._attributes.get(id(value))
+        if known is None:
+            known = self._attributes[id(value)] = value, self._unfit(value)
+        if known[1] and not self.mixed:
+            self._refuse(op, f"the attribute `{name}` has no form in it: {known[1]}")
+
+    def _unfit(self, value: Attribute) -> str:
+        """The part of an attribute that VHLO cannot say; empty if it can say all."""
+        stack = [value]
+        while stack:
+            part = stack.pop()
+            match part:
+                case ArrayAttr(parts):
+                    stack += parts
+                case DictAttr(entries):
+                    stack += [inner for _, inner in entries]
+                case IntegerAttr() | FloatAttr() | DenseAttr() | TypeAttr():
+                    if not self._fits(part.type):
+                        return attribute_text(part)[:100]
+                case StringAttr(_, type) if type is not None:
+                    return attribute_text(part)[:100]
+                case StructAttr("stablehlo"):
+                    pass
+                case _ if isinstance(part, _AS_THEY_ARE):
+                    pass
+                case _:
+                    return attribute_text(part)[:100]
+        return ""
+
+    def _check_type(self, op: Operation, type: Type) -> None:
+        if not self._fits(type):
+            self._refuse(op, f"the type {type_text(type)} has no form in it")
+
+    def _fits(self, type: Type) -> bool:
+        known = self._types.get(id(type))
+        if known is None:
+            known = self._types[id(type)] = type, fits(type)
+        return known[1]
+
+
+def fits(type: Type) -> bool:
+    """Has VHLO a type for this one?
+
+    >>> fits(ELEMENTS["i32"]), fits(TupleType((ELEMENTS["f80"],)))
+    (True, False)
+    """
+    match type:
+        case QuantizedType():
+            return not type.by_blocks and fits(type.expressed)
+        case ElementType(kind="complex"):
+            inside = ELEMENTS.get(element_text(type)[len("complex<") : -1])
+            return inside is not None and fits(inside)
+        case ElementType():
+            return element_text(type) in _ELEMENTS
+        case TensorType(element):
+            plain = not type.encoding or type.encoding.startswith("#stablehlo.bounds<")
+            return plain and fits(element)
+        case UnrankedTensorType(element):
+            return fits(element)
+        case TupleType(parts) | FutureType(parts):
+            return all(map(fits, parts))
+        case FunctionType(inputs, results):
+            return all(map(fits, (*inputs, *results)))
+        case BufferType(inside):
+            return fits(inside)
+        case TokenType():
+            return True
+        case _:
+            return type_text(type) == "!shape.witness"

@@ -1,0 +1,215 @@
+"""Which version an artifact needs: of types, of attributes, of ops, of whole modules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+from hloscope.ir import (
+    BufferType,
+    ElementType,
+    FunctionType,
+    FutureType,
+    QuantizedType,
+    TensorType,
+    TupleType,
+    Type,
+    UnrankedTensorType,
+)
+from hloscope.mlir import (
+    ELEMENTS,
+    ArrayAttr,
+    Attribute,
+    DenseAttr,
+    DictAttr,
+    EnumAttr,
+    FloatAttr,
+    IntegerAttr,
+    Location,
+    Operation,
+    StructAttr,
+    TypeAttr,
+    element_text,
+    location_text,
+    resolve_location,
+)
+from hloscope.vhlo.changes import CHANGES, extra_needs
+from hloscope.vhlo.codes import ATTRIBUTES, TYPES
+from hloscope.vhlo.ops import OPS, OpRow
+from hloscope.vhlo.trees import every_op
+from hloscope.vhlo.versions import MINIMUM, Version, version_text
+
+
+class Need(NamedTuple):
+    """What needs a version: the version, and what it is needed for."""
+
+    version: Version
+    feature: str
+
+
+class Obstacle(NamedTuple):
+    """An op that a version does not have.
+
+    Attributes:
+        op: Its name in VHLO.
+        location: Where it comes from.
+        version: The first version that has it.
+        feature: What of it needs that version.
+    """
+
+    op: str
+    location: Location
+    version: Version
+    feature: str
+
+    def __str__(self) -> str:
+        where = location_text(resolve_location(self.location))
+        return f"{where}: {self.op} needs {version_text(self.version)} for {self.feature}"
+
+
+_SINCE: Final = {row.name.removesuffix("_v1"): row.since for row in ATTRIBUTES}
+_TYPE_SINCE: Final = {row.value[0]: row.since for row in TYPES if row.value}
+
+
+@cache
+def type_need(type: Type) -> Need | None:
+    """The latest version that a type needs; `None` if every version has it.
+
+    What is in a future, or in a type quantized along an axis, does not count.
+    Source: `VhloToVersion.cpp`, `isLegalType`.
+    """
+    found: list[Need | None] = []
+    match type:
+        case QuantizedType():
+            if type.axes:
+                return Need(_TYPE_SINCE["quantized_axis"], "a type quantized along an axis")
+            found = [type_need(ELEMENTS[_signless(type)]), type_need(type.expressed)]
+        case ElementType(kind="complex"):
+            inside = ELEMENTS.get(element_text(type)[len("complex<") : -1])
+            return type_need(inside) if inside is not None else None
+        case ElementType():
+            text = element_text(type)
+            since = _TYPE_SINCE.get(text, MINIMUM)
+            return Need(since, f"the type {text}") if since > MINIMUM else None
+        case TensorType(element) | UnrankedTensorType(element):
+            return type_need(element)
+        case TupleType(parts):
+            found = [type_need(part) for part in parts]
+        case FunctionType(inputs, results):
+            found = [type_need(part) for part in (*inputs, *results)]
+        case BufferType(inside):
+            found = [Need(_TYPE_SINCE["buffer"], "the type of a buffer"), type_need(inside)]
+        case FutureType():
+            return Need(_TYPE_SINCE["future"], "the type of a future")
+        case _:
+            return None
+    return max((need for need in found if need is not None), default=None)
+
+
+def _signless(type: QuantizedType) -> str:
+    name = f"i{type.storage.bits}"
+    return name if name in ELEMENTS else "i8"
+
+
+def attribute_need(value: Attribute) -> Need | None:
+    """The latest version that an attribute needs; meshes are not looked into."""
+    best: Need | None = None
+    for need in _attribute_needs(value):
+        if best is None or need > best:
+            best = need
+    return best
+
+
+def _attribute_needs(value: Attribute) -> Iterator[Need]:
+    stack: list[Any] = [value]
+    while stack:
+        part = stack.pop()
+        match part:
+            case IntegerAttr() | FloatAttr() | DenseAttr() | TypeAttr():
+                need = type_need(part.type)
+                if need is not None:
+                    yield need
+            case ArrayAttr(parts):
+                stack += parts
+            case DictAttr(entries):
+                stack += [inner for _, inner in entries]
+            case EnumAttr(_, name, _) | StructAttr(_, name, _):
+                since = _SINCE.get(name, MINIMUM)
+                if since > MINIMUM:
+                    yield Need(since, f"an attribute {name}")
+                if isinstance(part, StructAttr) and name == "replica_group_mesh_axes":
+                    stack += [inner for _, inner in part.fields if isinstance(inner, ArrayAttr)]
+
+
+class Needs:
+    """What the ops of modules need; what has been asked before is kept."""
+
+    def __init__(self) -> None:
+        self._attributes: dict[int, tuple[Attribute, Need | None]] = {}
+        self._types: dict[int, tuple[Type, Need | None]] = {}
+
+    def type(self, type: Type) -> Need | None:
+        """As `type_need`."""
+        known = self._types.get(id(type))
+        if known is None:
+            known = self._types[id(type)] = type, type_need(type)
+        return known[1]
+
+    def attribute(self, value: Attribute) -> Need | None:
+        """As `attribute_need`."""
+        known = self._attributes.get(id(value))
+        if known is None:
+            known = self._attributes[id(value)] = value, attribute_need(value)
+        return known[1]
+
+    def of(self, op: Operation) -> list[Need]:
+        """What an op needs, whatever version of it is meant, beyond the minimum."""
+        name = op.name.removeprefix("vhlo.")
+        found: list[Need] = []
+        base, _, number = name.rpartition("_v")
+        change = CHANGES.get(base)
+        row = OPS.get(name)
+        dropped: frozenset[str] = frozenset()
+        if row is None:
+            return []
+        if change is not None and number == "2":
+            obstacles = change.obstacles(op)
+            dropped = frozenset(attribute for attribute, _ in change.added)
+            found += [Need(change.first, what) for what in obstacles]
+            if not obstacles:
+                row, name = OPS[f"{base}_v1"], f"{base}_v1"
+        if row.first > MINIMUM:
+            found.append(Need(row.first, f"the op {base}"))
+        found += [Need(*need) for need in extra_needs(name, op)]
+        for key, value in op.properties.items():
+            self._add(found, self.attribute(value) if key not in dropped else None, f"`{key}`")
+        for key, value in op.attributes.items():
+            self._add(found, self.attribute(value), f"`{key}`")
+        for kind, values in (("operand", op.operands), ("result", op.results)):
+            for position, one in enumerate(values):
+                self._add(found, self.type(one.type), f"{kind} {position}")
+        return found
+
+    @staticmethod
+    def _add(found: list[Need], need: Need | None, where: str) -> None:
+        if need is not None:
+            found.append(Need(need.version, f"{need.feature} of {where}"))
+
+
+def obstacles(module: Operation, target: Version) -> list[Obstacle]:
+    """Everything in a module of VHLO that keeps it from being an artifact of a version."""
+    needs = Needs()
+    plain = (*target[:2], 0)
+    return [
+        Obstacle(op.name, op.location, need.version, need.feature)
+        for op in every_op(module)
+        if op.name.startswith("vhlo.")
+        for need in needs.of(op)
+        if need.version > plain
+    ]
+
+
+def row_of(op: Operation) -> OpRow | None:
+    """The row of an op of VHLO."""
+    return OPS.get(op.name.removeprefix("vhlo."))

@@ -1,0 +1,85 @@
+"""VHLO of today → StableHLO.  Source: `VhloLegalizeToStablehlo.cpp`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hloscope.dialects import DEFINITIONS
+from hloscope.errors import UnsupportedError, VerifyError
+from hloscope.mlir import NO_ATTRIBUTES, Attribute, Operation, Region, Value
+from hloscope.vhlo.attributes import KINDS, PLAIN, MappingError, says_nothing
+from hloscope.vhlo.legalize import slots_of
+from hloscope.vhlo.ops import OPS
+from hloscope.vhlo.trees import Rebuild, copied
+from hloscope.vhlo.versions import CURRENT
+
+_NAMES = {"func": "func.func", "call": "func.call"}
+CAST = "builtin.unrealized_conversion_cast"
+
+
+def to_stablehlo(module: Operation) -> Operation:
+    """The module of StableHLO that one of VHLO's present version stands for.
+
+    Casts between VHLO and other dialects vanish.
+
+    Raises:
+        UnsupportedError: An op of VHLO is not known.
+        VerifyError: An op lacks attributes, or has wrong ones.
+    """
+    return Rebuild(_make, lambda op: op.name == CAST).run(module)
+
+
+def _make(
+    op: Operation,
+    operands: tuple[Value, ...],
+    results: tuple[Value, ...],
+    regions: tuple[Region, ...],
+) -> Operation:
+    if not op.name.startswith("vhlo."):
+        return copied(op, operands, results, regions)
+    if op.name[5:] not in OPS:
+        what = f"unregistered operation '{op.name}' found in dialect ('vhlo')"
+        raise UnsupportedError(f"{what} that does not allow unknown operations")
+    name = _name_of(op)
+    try:
+        properties = _properties(op, name)
+    except MappingError as error:
+        raise VerifyError(f"{op.name}: {error}") from None
+    except KeyError as error:
+        raise VerifyError(f"{op.name} requires attribute {error}") from None
+    attributes = op.attributes
+    if attributes:
+        definition = DEFINITIONS.get(name)
+        own = definition.inherent if definition else frozenset()
+        moved = {key: value for key, value in attributes.items() if key in own}
+        if moved:
+            properties = {**properties, **moved}
+            attributes = {key: value for key, value in attributes.items() if key not in own}
+    return Operation(name, operands, results, properties, attributes, regions, location=op.location)
+
+
+def _name_of(op: Operation) -> str:
+    base = op.name[5:].rpartition("_v")[0]
+    if base == "return":
+        block = op.parent
+        region = None if block is None else block.parent
+        parent = None if region is None else region.parent
+        in_function = parent is not None and parent.name == "vhlo.func_v1"
+        return "func.return" if in_function else "stablehlo.return"
+    return _NAMES.get(base) or f"stablehlo.{base}"
+
+
+def _properties(op: Operation, name: str) -> Mapping[str, Attribute]:
+    given = op.properties
+    if not given:
+        return NO_ATTRIBUTES
+    found: dict[str, Attribute] = {}
+    for slot in slots_of(name, CURRENT):
+        kind = slot.constraint
+        asks = kind in ("dims", "bools") or (kind not in KINDS and not slot.given)
+        if slot.optional and asks and says_nothing(slot.name, kind, given[slot.name]):
+            continue
+        value = KINDS.get(kind, PLAIN).back(given, slot.name)
+        if value is not None:
+            found[slot.name] = value
+    return found

@@ -1,0 +1,142 @@
+"""Walks over trees of MLIR, and trees made of trees; nesting may be as deep as it likes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+from hloscope.mlir import Block, Operation, Region, SourceModule, Value
+
+Make: TypeAlias = Callable[
+    [Operation, tuple[Value, ...], tuple[Value, ...], tuple[Region, ...]], Operation
+]
+"""Makes the new op of an old one, of its new operands, results and regions."""
+
+
+def every_op(module: Operation) -> Iterator[Operation]:
+    """All ops of a module in the order of the program, itself first."""
+    stack = [iter((module,))]
+    while stack:
+        for op in stack[-1]:
+            yield op
+            if op.regions:
+                stack.append(_inside(op))
+                break
+        else:
+            stack.pop()
+
+
+def _inside(op: Operation) -> Iterator[Operation]:
+    for region in op.regions:
+        for block in region.blocks:
+            yield from block.operations
+
+
+class _Frame:
+    """An op whose regions are being rebuilt."""
+
+    __slots__ = ("block", "done", "op", "region", "steps")
+
+    def __init__(self, op: Operation) -> None:
+        self.op = op
+        self.steps: Iterator[Operation] = iter(())
+        self.done: list[Region] = []
+        self.region: list[Block] = []
+        self.block: list[Operation] = []
+
+
+class Rebuild:
+    """A new tree of an old one, op by op.
+
+    Args:
+        make: Makes each op; its results keep their types unless it changes them.
+        skip: Ops that vanish: their results are what their operands are.
+    """
+
+    def __init__(self, make: Make, skip: Callable[[Operation], bool] | None = None) -> None:
+        self._make, self._skip = make, skip
+        self._values: dict[Value, Value] = {}
+
+    def value(self, old: Value) -> Value:
+        """The new value of an old one."""
+        found = self._values.get(old)
+        if found is None:
+            found = self._values[old] = Value(old.type, None, old.index, old.name)
+        return found
+
+    def run(self, module: Operation) -> Operation:
+        """The new tree."""
+        top: list[Operation] = []
+        stack: list[_Frame] = []
+        self._begin(module, stack, top)
+        while stack:
+            frame = stack[-1]
+            for op in frame.steps:
+                if self._skip is not None and self._skip(op):
+                    for result, operand in zip(op.results, op.operands, strict=True):
+                        self._values[result] = self.value(operand)
+                elif op.regions:
+                    self._begin(op, stack, frame.block)
+                    break
+                else:
+                    frame.block.append(self._op(op, ()))
+            else:
+                stack.pop()
+                into = stack[-1].block if stack else top
+                into.append(self._op(frame.op, tuple(frame.done)))
+        return top[0]
+
+    def _begin(self, op: Operation, stack: list[_Frame], into: list[Operation]) -> None:
+        if not op.regions:
+            into.append(self._op(op, ()))
+            return
+        frame = _Frame(op)
+        frame.steps = self._steps(op, frame)
+        stack.append(frame)
+
+    def _steps(self, op: Operation, frame: _Frame) -> Iterator[Operation]:
+        for region in op.regions:
+            frame.region = []
+            for block in region.blocks:
+                frame.block = []
+                yield from block.operations
+                arguments = tuple([self.value(argument) for argument in block.arguments])
+                made = Block(arguments, tuple(frame.block))
+                for old, new in zip(block.arguments, arguments, strict=True):
+                    new.owner, new.location = made, old.location
+                frame.region.append(made)
+            frame.done.append(Region(tuple(frame.region)))
+
+    def _op(self, op: Operation, regions: tuple[Region, ...]) -> Operation:
+        value = self.value
+        operands = tuple([value(one) for one in op.operands]) if op.operands else ()
+        results = tuple([value(one) for one in op.results]) if op.results else ()
+        made = self._make(op, operands, results, regions)
+        for result in results:
+            result.owner = made
+        return made
+
+
+def copied(
+    op: Operation,
+    operands: tuple[Value, ...],
+    results: tuple[Value, ...],
+    regions: tuple[Region, ...],
+) -> Operation:
+    """An op as it is, of new parts."""
+    kind = SourceModule if isinstance(op, SourceModule) else Operation
+    made = kind(
+        op.name,
+        operands,
+        results,
+        op.properties,
+        op.attributes,
+        regions,
+        location=op.location,
+        source=op.source,
+        start=op.start,
+        end=op.end,
+    )
+    if isinstance(op, SourceModule) and isinstance(made, SourceModule):
+        made.resources = op.resources
+    return made
