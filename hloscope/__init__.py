@@ -20,9 +20,12 @@ if TYPE_CHECKING:
         InstructionView as InstructionView,
         Program as Program,
         Tensor as Tensor,
+        deserialize as deserialize,
+        doctor as doctor,
         evaluate as evaluate,
         evaluate_grid as evaluate_grid,
         read as read,
+        serialize as serialize,
         verify as verify,
     )
     from hloscope.errors import (

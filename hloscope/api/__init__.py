@@ -22,8 +22,15 @@ from hloscope.doors import door
 
 if TYPE_CHECKING:
     from hloscope.api.arguments import Given as Given, arguments_of as arguments_of
-    from hloscope.api.compressed import read_stream as read_stream
+    from hloscope.api.artifacts import (
+        artifact_text as artifact_text,
+        deserialize as deserialize,
+        is_artifact as is_artifact,
+        serialize as serialize,
+    )
+    from hloscope.api.compressed import read_file as read_file, read_stream as read_stream
     from hloscope.api.covering import coverage as coverage
+    from hloscope.api.doctoring import doctor as doctor
     from hloscope.api.dumps import dumps_in as dumps_in
     from hloscope.api.equality import (
         Comparable as Comparable,
@@ -76,6 +83,7 @@ if TYPE_CHECKING:
         ComputationView as ComputationView,
         InstructionView as InstructionView,
     )
+    from hloscope.bytecode import Health as Health
     from hloscope.fusion import Convention as Convention
     from hloscope.indexing import IndexingMap as IndexingMap
     from hloscope.interpreter import EvaluationError as EvaluationError

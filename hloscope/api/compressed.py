@@ -43,7 +43,7 @@ def read_stream(stream: BinaryIO, name: str) -> bytes:
         return _joined(_gunzipped(blocks, name), name, "decompressed ")
     if first.startswith(ZSTD):
         return _joined(_unzstd(blocks, name), name, "decompressed ")
-    binary = first.startswith(MLIR) or is_proto(first)
+    binary = MLIR in first or is_proto(first)
     if b"\0" in first and not binary and len(first) == _BLOCK:
         raise InputError(f"{name} is not text: there is a zero byte at {first.index(0)}")
     return _joined(blocks, name, "")

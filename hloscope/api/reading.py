@@ -7,19 +7,28 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
-from hloscope.api.compressed import read_file, read_stream
+from hloscope.api.compressed import MLIR, read_file, read_stream
 from hloscope.api.language import language_of
 from hloscope.api.program import Program
-from hloscope.errors import InputError, ParseError, UnsupportedError, did_you_mean
+from hloscope.errors import InputError, ParseError, did_you_mean
 from hloscope.hlo_parser import decode, is_proto, parse_hlo
 from hloscope.lazy import lazy
 from hloscope.source import Source
 
 if TYPE_CHECKING:
+<<<<<<< HEAD
     import hloscope.hlo_parser as hlo_parser
     import hloscope.stablehlo as stablehlo
 else:
     hlo_parser = lazy("hloscope.hlo_parser")
+=======
+    import hloscope.api.artifacts as artifacts
+    import hloscope.hlo_parser.proto.module as proto
+    import hloscope.stablehlo as stablehlo
+else:
+    artifacts = lazy("hloscope.api.artifacts")
+    proto = lazy("hloscope.hlo_parser.proto.module")
+>>>>>>> 1d13c64 (Portable artifacts: serialize, deserialize, doctor; every reader takes them; docs and tests)
     stablehlo = lazy("hloscope.stablehlo")
 
 
@@ -47,8 +56,9 @@ def read(source: Readable, *, name: str | None = None, strict: bool = False) -> 
     """Read a program.
 
     Args:
-        source: A path; HLO or StableHLO text as `str` or `bytes`; bytes of an HLO proto; an open
-            file; or the result of `jax.jit(f).lower(...)` or of `.compile()` after it.
+        source: A path; HLO or StableHLO text as `str` or `bytes`; bytes of an HLO proto, a
+            portable artifact, MLIR bytecode or what `jax.export` wrote; an open file; or the
+            result of `jax.jit(f).lower(...)` or of `.compile()` after it.
         name: What error messages call the program; a path is its own name.
         strict: Read every part now.  By default parts are read when something asks for them, and
             errors in them show then.
@@ -56,7 +66,7 @@ def read(source: Readable, *, name: str | None = None, strict: bool = False) -> 
     Raises:
         InputError: The file is missing, a directory, empty, or not text.
         ParseError: The text is neither HLO nor StableHLO; the message points at the place.
-        UnsupportedError: It is MLIR bytecode, which is not read yet.
+        UnsupportedError: It has something that is not read yet.
 
     >>> read("ENTRY e { ROOT p = f32[2] parameter(0) }").root
     <p = f32[2] parameter(0)>
@@ -76,7 +86,7 @@ def read_source(source: Readable, *, name: str | None = None) -> Source:
 
     Raises:
         InputError: The file is missing, a directory, empty, or not text.
-        UnsupportedError: It is MLIR bytecode, which is not read yet.
+        UnsupportedError: It has something that is not read yet.
     """
     text, found = _text_of(source)
     name = name or found
@@ -147,8 +157,8 @@ def _files_in(path: Path) -> str:
 
 
 def _decoded(data: bytes, name: str) -> str:
-    if data.startswith(b"ML\xefR"):
-        raise UnsupportedError(f"{name}: MLIR bytecode is not read yet")
+    if MLIR in data and artifacts.is_artifact(data):
+        return artifacts.artifact_text(data, name)
     if is_proto(data):
         return hlo_parser.proto_text(data, name)
     try:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
         read_artifact as read_artifact,
         stablehlo_of as stablehlo_of,
         version_in as version_in,
+        without_locations as without_locations,
         write_artifact as write_artifact,
     )
     from hloscope.bytecode.cursor import BytecodeError as BytecodeError
@@ -18,7 +19,12 @@ if TYPE_CHECKING:
         is_exported as is_exported,
         read_exported as read_exported,
     )
-    from hloscope.bytecode.image import Image as Image, is_bytecode as is_bytecode
+    from hloscope.bytecode.health import Health as Health, examine as examine
+    from hloscope.bytecode.image import (
+        SECTIONS as SECTIONS,
+        Image as Image,
+        is_bytecode as is_bytecode,
+    )
     from hloscope.bytecode.reader import Bytecode as Bytecode, read_bytecode as read_bytecode
     from hloscope.bytecode.writer import write_bytecode as write_bytecode
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Final
 
 from hloscope.bytecode.reader import Bytecode, read_bytecode
-from hloscope.bytecode.writer import write_bytecode
+from hloscope.bytecode.writer import Orders, write_bytecode
 from hloscope.errors import UnknownNameError
-from hloscope.mlir import Operation
+from hloscope.mlir import UNKNOWN, Operation, Region, Value
 from hloscope.vhlo import (
     CURRENT,
     Converted,
+    Rebuild,
     Version,
     bytecode_version,
+    copied,
     every_op,
     target_of,
     to_stablehlo,
@@ -102,3 +104,25 @@ def version_in(producer: str) -> Version | None:
         return version_of(producer.removeprefix(PRODUCER)) if PRODUCER in producer else None
     except UnknownNameError:
         return None
+
+
+def without_locations(found: Bytecode) -> tuple[Operation, Orders]:
+    """The module of bytecode without debug information, and its orders of uses."""
+
+    def make(
+        op: Operation,
+        operands: tuple[Value, ...],
+        results: tuple[Value, ...],
+        regions: tuple[Region, ...],
+    ) -> Operation:
+        made = copied(op, operands, results, regions)
+        made.location = UNKNOWN
+        for region in regions:
+            for block in region.blocks:
+                for argument in block.arguments:
+                    argument.location = UNKNOWN
+        return made
+
+    rebuild = Rebuild(make)
+    module = rebuild.run(found.module)
+    return module, {rebuild.value(value): order for value, order in found.orders.items()}

@@ -17,7 +17,7 @@ NEWEST: Final = 6
 STRINGS, DIALECTS, ENTRIES, OFFSETS, IR, RESOURCES, RESOURCE_OFFSETS, VERSIONS, PROPERTIES = range(
     9
 )
-NAMES: Final = (
+SECTIONS: Final = (
     *("String", "Dialect", "AttrType", "AttrTypeOffset", "IR", "Resource", "ResourceOffset"),
     *("DialectVersions", "Properties"),
 )
@@ -85,7 +85,7 @@ class Image:
     def cursor(self, section: int) -> Cursor:
         """Read a section from its beginning."""
         at, size = self.sections[section]
-        return Cursor(self.data, at, at + size, NAMES[section], self.name)
+        return Cursor(self.data, at, at + size, SECTIONS[section], self.name)
 
     def string(self, number: int, cursor: Cursor) -> bytes:
         """The string of that number, which the cursor has just read."""
@@ -126,11 +126,11 @@ def read_image(data: bytes, name: str = "<bytes>") -> Image:
         _section(cursor, image)
     for number in _REQUIRED:
         if number not in image.sections:
-            cursor.fail(f"there is no section {NAMES[number]}")
+            cursor.fail(f"there is no section {SECTIONS[number]}")
     if (RESOURCES in image.sections) != (RESOURCE_OFFSETS in image.sections):
         cursor.fail("one of the sections Resource and ResourceOffset is missing")
     if image.version >= 5 and PROPERTIES not in image.sections:
-        cursor.fail(f"there is no section {NAMES[PROPERTIES]}")
+        cursor.fail(f"there is no section {SECTIONS[PROPERTIES]}")
     _strings(image)
     _dialects(image)
     _entries(image)
@@ -152,7 +152,7 @@ def section_header(cursor: Cursor) -> tuple[int, int]:
         found = cursor.part(padding)
         if any(byte != 0xCB for byte in cursor.data[found.at : found.end]):
             cursor.fail("padding is not 0xCB", found.at)
-    if number & 0x7F >= len(NAMES):
+    if number & 0x7F >= len(SECTIONS):
         cursor.fail(f"invalid section ID: {number & 0x7F}", at)
     return number & 0x7F, size
 
@@ -161,9 +161,9 @@ def _section(cursor: Cursor, image: Image) -> None:
     at = cursor.at
     number, size = section_header(cursor)
     if number in image.sections or number == VERSIONS:
-        cursor.fail(f"section {NAMES[number]} is there twice", at)
+        cursor.fail(f"section {SECTIONS[number]} is there twice", at)
     start = cursor.at
-    cursor.section = NAMES[number]
+    cursor.section = SECTIONS[number]
     cursor.part(size)
     cursor.section = "header"
     image.sections[number] = Span(start, size)
@@ -259,7 +259,7 @@ def _resources(image: Image) -> None:
 
 def entry_cursor(image: Image, entry: Entry) -> Cursor:
     """Read an attribute or a type."""
-    return Cursor(image.data, entry.at, entry.at + entry.size, NAMES[ENTRIES], image.name)
+    return Cursor(image.data, entry.at, entry.at + entry.size, SECTIONS[ENTRIES], image.name)
 
 
 __all__ = ["BytecodeError", "Image", "is_bytecode", "read_image"]

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from hloscope.bytecode.cursor import Cursor
 from hloscope.bytecode.entries import Entries
-from hloscope.bytecode.image import NAMES, PROPERTIES, Image
+from hloscope.bytecode.image import PROPERTIES, SECTIONS, Image
 from hloscope.dialects import DEFINITIONS
 from hloscope.mlir import NO_ATTRIBUTES, Attribute, DictAttr
 from hloscope.vhlo import attributes_of
@@ -64,7 +64,7 @@ class Properties:
         if number >= len(self.image.properties):
             asking.fail(f"properties {number:,} of {len(self.image.properties):,}")
         at, size = self.image.properties[number]
-        cursor = Cursor(self.image.data, at, at + size, NAMES[PROPERTIES], self.image.name)
+        cursor = Cursor(self.image.data, at, at + size, SECTIONS[PROPERTIES], self.image.name)
         self.entries.asked_by(cursor)
         found = self._read(op, registered, cursor)
         cursor.finish()

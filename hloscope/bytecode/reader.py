@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hloscope.bytecode.entries import Entries
-from hloscope.bytecode.image import IR, NAMES, Image, read_image, section_header
+from hloscope.bytecode.image import IR, SECTIONS, Image, read_image, section_header
 from hloscope.bytecode.properties import Properties
 from hloscope.ir import no_collection
 from hloscope.mlir import (
@@ -242,7 +242,9 @@ class _Reader:
                 at = cursor.at
                 number, size = section_header(cursor)
                 if number != IR:
-                    cursor.fail(f"section {NAMES[number]} where the regions of an op should be", at)
+                    cursor.fail(
+                        f"section {SECTIONS[number]} where the regions of an op should be", at
+                    )
                 if size > cursor.end - cursor.at:
                     cursor.fail(f"a section of {size:,} bytes is too long", at)
                 frame.ends = cursor.at + size
@@ -320,7 +322,7 @@ class _Reader:
         self.frames.pop()
         if frame.outer is not None:
             self.values = frame.outer
-        else:
+        elif self.frames:
             outer = self.frames[-1]
             del self.values[outer.base + outer.count :]
         into = self.frames[-1].operations if self.frames else self.top

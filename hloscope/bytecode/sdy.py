@@ -120,7 +120,7 @@ def _text(value: object) -> str:
             raise UnsupportedError(f"an attribute {value.name} of Shardy is not read yet")
         return _TEXTS[value.name](*[field for _, field in value.fields])
     if isinstance(value, StringAttr):
-        return str(attribute_text(value))
+        return attribute_text(value)
     raise ValueError("an attribute of Shardy is needed")
 
 
@@ -184,7 +184,9 @@ class _Reader:
 
     def next(self) -> str:
         self.at += 1
-        return self.tokens[self.at - 1] if self.at <= len(self.tokens) else self.fail()
+        if self.at > len(self.tokens):
+            self.fail()
+        return str(self.tokens[self.at - 1])
 
     def accept(self, token: str) -> bool:
         if self.peek() != token:

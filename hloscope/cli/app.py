@@ -38,6 +38,9 @@ COMMANDS: Final = {
     "equal": ("equal", "Tell whether two maps, instructions or programs mean the same."),
     "simplify": ("maps", "Simplify an indexing map."),
     "compose": ("maps", "Compose two indexing maps."),
+    "serialize": ("artifacts", "Write a program as a portable artifact of a version."),
+    "deserialize": ("artifacts", "Print the program of a portable artifact."),
+    "doctor": ("artifacts", "Tell who can read a portable artifact, and what older versions lack."),
     "ops": ("ops", "Tell which ops have indexing rules, and how exact they are."),
 }
 """Each command's module in this room, loaded when the command is used, and its one-line help."""

@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from pathlib import Path
-from typing import Final
 
 import click
 
-from hloscope.api import Program, check, read, read_source, read_stream
+from hloscope.api import Program, check, read, read_source
 from hloscope.cli.common import REFUSALS
-from hloscope.errors import InputError
+from hloscope.cli.stdin import STDIN, read_stdin
 from hloscope.source import Source
-
-STDIN: Final = "<stdin>"
-
-
-def read_stdin() -> bytes:
-    """The bytes of the standard input, decompressed.
-
-    Raises:
-        InputError: It is closed, has too much, or is no text.
-    """
-    if sys.stdin is None:
-        raise InputError("cannot read the standard input: it is closed")
-    return read_stream(sys.stdin.buffer, "the standard input")
 
 
 def read_program(file: str) -> Program:

@@ -26,7 +26,11 @@ if TYPE_CHECKING:
     )
     from hloscope.vhlo.ops import OPS as OPS, OpRow as OpRow, attributes_of as attributes_of
     from hloscope.vhlo.restore import to_stablehlo as to_stablehlo
-    from hloscope.vhlo.trees import every_op as every_op
+    from hloscope.vhlo.trees import (
+        Rebuild as Rebuild,
+        copied as copied,
+        every_op as every_op,
+    )
     from hloscope.vhlo.versions import (
         CURRENT as CURRENT,
         FOREVER as FOREVER,

@@ -177,8 +177,7 @@ class Needs:
             obstacles = change.obstacles(op)
             dropped = frozenset(attribute for attribute, _ in change.added)
             found += [Need(change.first, what) for what in obstacles]
-            if not obstacles:
-                row, name = OPS[f"{base}_v1"], f"{base}_v1"
+            row, name = OPS[f"{base}_v1"], f"{base}_v1"
         if row.first > MINIMUM:
             found.append(Need(row.first, f"the op {base}"))
         found += [Need(*need) for need in extra_needs(name, op)]
@@ -189,6 +188,22 @@ class Needs:
         for kind, values in (("operand", op.operands), ("result", op.results)):
             for position, one in enumerate(values):
                 self._add(found, self.type(one.type), f"{kind} {position}")
+        return found
+
+    @staticmethod
+    def knows(op: Operation) -> bool:
+        """Is it an op of a version that is known?"""
+        return op.name.removeprefix("vhlo.") in OPS
+
+    def as_it_is(self, op: Operation) -> list[Need]:
+        """What a reader needs for an op as it is, which is not brought to an older version."""
+        name = op.name.removeprefix("vhlo.")
+        row = OPS.get(name)
+        if row is None:
+            return []
+        found = [need for need in self.of(op) if not need.feature.startswith("the op ")]
+        if row.first > MINIMUM:
+            found.append(Need(row.first, f"the op {name}"))
         return found
 
     @staticmethod

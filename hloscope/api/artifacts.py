@@ -1,0 +1,132 @@
+"""Portable artifacts, MLIR bytecode, and what `jax.export` writes: read and written."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from hloscope.api.compressed import read_file
+from hloscope.bytecode import (
+    is_bytecode,
+    is_exported,
+    read_artifact,
+    read_exported,
+    write_artifact,
+)
+from hloscope.dialects import DIALECTS
+from hloscope.errors import InputError
+from hloscope.lazy import lazy
+from hloscope.mlir import UNKNOWN, Operation, parse_mlir, print_mlir
+from hloscope.source import Source
+from hloscope.vhlo import every_op
+
+if TYPE_CHECKING:
+    import hloscope.stablehlo as stablehlo
+    from hloscope.api.program import Program
+    from hloscope.ir import Module
+    from hloscope.stablehlo import Builder, TreeModule
+else:
+    stablehlo = lazy("hloscope.stablehlo")
+
+Serializable: TypeAlias = "str | bytes | Source | Operation | Module | Builder | Program"
+"""What `serialize` takes: text, an artifact, a syntax tree, a module, a builder, a program."""
+
+
+def serialize(
+    program: Serializable,
+    target: str = "current",
+    *,
+    library: str = "",
+    allow_other_dialects: bool = False,
+) -> bytes:
+    r"""The program as a portable artifact: the bytes that StableHLO itself writes.
+
+    Args:
+        program: StableHLO text, an artifact of another version, a syntax tree, a module, a
+            builder or a program.
+        target: The version of the artifact: `1.0.0`, or `current`, `min`, `week_4`, `week_12`,
+            `none`, `max`.
+        library: The version of StableHLO whose bytes are wanted, since those of one program at one
+            target differ between libraries; the newest one if it is not said.
+        allow_other_dialects: Keep attributes of other dialects, such as shardings, as they are.
+
+    Raises:
+        UnknownNameError: There is no such version.
+        ParseError: The text is not StableHLO.
+        UnsupportedError: Something has no form in artifacts; the message names all.
+        DowngradeError: The version has not all the program needs; the message names all.
+
+    >>> data = serialize("func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> { return %x : "
+    ...                  "tensor<2xf32> }", "1.0.0")
+    >>> data[:20]
+    b'ML\\xefR\\rStableHLO_v1.0.'
+    """
+    return write_artifact(
+        tree_of(program), target, library=library, allow_other_dialects=allow_other_dialects
+    )
+
+
+def tree_of(program: Serializable) -> Operation:
+    """The syntax tree of a program.
+
+    Raises:
+        ParseError: The text is not in the grammar.
+        UnsupportedError: The program is none of StableHLO.
+    """
+    if isinstance(program, bytes):
+        return artifact_tree(program, "<bytes>")
+    if isinstance(program, str):
+        program = Source("<string>", program)
+    if isinstance(program, Source):
+        return parse_mlir(program.text, program.name, dialects=DIALECTS)
+    if isinstance(program, Operation):
+        return program
+    module: Any = getattr(program, "module", program)
+    if hasattr(module, "tree"):
+        return module.tree  # type: ignore[no-any-return]
+    return stablehlo.to_mlir(module)
+
+
+def deserialize(data: bytes | os.PathLike[str], *, name: str = "") -> TreeModule:
+    """The program in a portable artifact of any version, or in what `jax.export` wrote.
+
+    Args:
+        data: The bytes, or a file.
+        name: What messages call them.
+
+    Raises:
+        InputError: It is no artifact.
+        BytecodeError: It is damaged; the message names the byte and the section.
+        UnsupportedError: It is of a version that is not known yet.
+
+    >>> text = "func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> { return %x : tensor<2xf32> }"
+    >>> deserialize(serialize(text)).entry.name
+    'f'
+    """
+    if isinstance(data, os.PathLike):
+        name = name or os.fspath(data)
+        data = read_file(Path(data))
+    name = name or "<bytes>"
+    if not is_artifact(data):
+        raise InputError(f"{name} is neither MLIR bytecode nor what `jax.export` writes")
+    return stablehlo.to_graph(artifact_tree(bytes(data), name))
+
+
+def is_artifact(data: bytes) -> bool:
+    """Is it MLIR bytecode, or what `jax.export` writes?"""
+    return is_bytecode(data) or is_exported(data)
+
+
+def artifact_tree(data: bytes, name: str) -> Operation:
+    """The program of an artifact in StableHLO."""
+    if not is_bytecode(data):
+        data = read_exported(data, name)[0].module
+    return read_artifact(data, name)
+
+
+def artifact_text(data: bytes, name: str) -> str:
+    """The text of the program of an artifact, with its locations if it has any."""
+    tree = artifact_tree(data, name)
+    located = any(op.location != UNKNOWN for op in every_op(tree))
+    return print_mlir(tree, dialects=DIALECTS, locations=located)

@@ -1,0 +1,154 @@
+"""What is to be known of an artifact: who can read it, what keeps it from older versions, sizes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from hloscope.bytecode.artifacts import version_in, without_locations
+from hloscope.bytecode.exported import Exported, is_exported, read_exported
+from hloscope.bytecode.image import SECTIONS
+from hloscope.bytecode.reader import Bytecode, read_bytecode
+from hloscope.bytecode.writer import write_bytecode
+from hloscope.errors import HloscopeError
+from hloscope.mlir import DenseAttr, Operation, elements, type_text
+from hloscope.vhlo import (
+    MINIMUM,
+    RELEASES,
+    Need,
+    Needs,
+    Obstacle,
+    every_op,
+    version_text,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """Constants with the same value: how many, of which type, the bytes of one."""
+
+    count: int
+    type: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What an artifact is and who can read it.
+
+    Attributes:
+        name: Of the file.
+        size: Bytes of the file.
+        exported: How `jax.export` says to call it, and its derivatives; empty if it is no such.
+        producer: Who wrote it.
+        version: The version of VHLO it says it has; empty if it says none.
+        bytecode: The version of bytecode.
+        ops: How many operations it has.
+        readable_by: The oldest version of StableHLO that can read it as it is.
+        because: What needs that version.
+        oldest_target: The oldest version it could be written for.
+        forced_by: What needs that version.
+        obstacles: Everything that keeps it from some older version.
+        unknown: Ops of versions to come.
+        sections: Bytes of each section.
+        without_locations: Bytes of the same artifact without debug information; `None` if unknown.
+        repeated: Constants that are there more than once.
+    """
+
+    name: str
+    size: int
+    exported: tuple[Exported, ...]
+    producer: str
+    version: str
+    bytecode: int
+    ops: int
+    readable_by: str
+    because: tuple[Obstacle, ...]
+    oldest_target: str
+    forced_by: tuple[Obstacle, ...]
+    obstacles: tuple[Obstacle, ...]
+    unknown: tuple[str, ...]
+    sections: dict[str, int]
+    without_locations: int | None
+    repeated: tuple[Repeated, ...]
+
+
+def examine(data: bytes, name: str) -> Health:
+    """What is to be known of bytecode, or of what `jax.export` wrote.
+
+    Raises:
+        BytecodeError: It is damaged.
+    """
+    exported: tuple[Exported, ...] = ()
+    bytecode = data
+    if is_exported(data):
+        exported = tuple(read_exported(data, name))
+        bytecode = exported[0].module
+    return _health(read_bytecode(bytecode, name), name, len(data), exported)
+
+
+def _health(found: Bytecode, name: str, size: int, exported: tuple[Exported, ...]) -> Health:
+    image, needs = found.image, Needs()
+    ops = list(every_op(found.module))
+    vhlo = [op for op in ops if op.name.startswith("vhlo.")]
+    as_it_is = [_obstacle(op, need) for op in vhlo for need in needs.as_it_is(op)]
+    obstacles = [_obstacle(op, need) for op in vhlo for need in needs.of(op)]
+    container = min(
+        (r.version for r in RELEASES if r.bytecode >= image.version), default=RELEASES[-1].version
+    )
+    readable = max([container, *(one.version for one in as_it_is)])
+    target = max([MINIMUM, *(one.version for one in obstacles)])
+    version = version_in(image.producer)
+    return Health(
+        name=name,
+        size=size,
+        exported=exported,
+        producer=image.producer,
+        version=version_text(version) if version else "",
+        bytecode=image.version,
+        ops=len(ops) - 1,
+        readable_by=version_text(readable) if vhlo else "",
+        because=tuple(one for one in as_it_is if one.version == readable),
+        oldest_target=version_text(target) if vhlo else "",
+        forced_by=tuple(one for one in obstacles if one.version == target),
+        obstacles=tuple(obstacles),
+        unknown=tuple(dict.fromkeys(op.name for op in vhlo if not needs.knows(op))),
+        sections={SECTIONS[number]: span.size for number, span in image.sections.items()},
+        without_locations=_stripped(found),
+        repeated=_repeated(ops),
+    )
+
+
+def _obstacle(op: Operation, need: Need) -> Obstacle:
+    return Obstacle(op.name, op.location, need.version, need.feature)
+
+
+def _stripped(found: Bytecode) -> int | None:
+    """Bytes of the same artifact without debug information."""
+    image = found.image
+    try:
+        module, orders = without_locations(found)
+        data = write_bytecode(
+            module,
+            producer=image.producer,
+            version=image.version,
+            orders=orders,
+            by_trait=found.by_trait,
+        )
+    except HloscopeError:
+        return None
+    return len(data)
+
+
+def _repeated(ops: list[Operation]) -> tuple[Repeated, ...]:
+    counts: Counter[DenseAttr] = Counter()
+    for op in ops:
+        value = op.properties.get("value") if op.name.endswith(("constant_v1", ".constant")) else 0
+        if isinstance(value, DenseAttr):
+            counts[value] += 1
+    found = [
+        Repeated(count, type_text(value.type), len(elements(value).raw))
+        for value, count in counts.items()
+        if count > 1
+    ]
+    return tuple(sorted(found, key=lambda one: -one.count * max(one.bytes, 1)))
