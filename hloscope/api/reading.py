@@ -16,19 +16,12 @@ from hloscope.lazy import lazy
 from hloscope.source import Source
 
 if TYPE_CHECKING:
-<<<<<<< HEAD
+    import hloscope.api.artifacts as artifacts
     import hloscope.hlo_parser as hlo_parser
     import hloscope.stablehlo as stablehlo
 else:
-    hlo_parser = lazy("hloscope.hlo_parser")
-=======
-    import hloscope.api.artifacts as artifacts
-    import hloscope.hlo_parser.proto.module as proto
-    import hloscope.stablehlo as stablehlo
-else:
     artifacts = lazy("hloscope.api.artifacts")
-    proto = lazy("hloscope.hlo_parser.proto.module")
->>>>>>> 1d13c64 (Portable artifacts: serialize, deserialize, doctor; every reader takes them; docs and tests)
+    hlo_parser = lazy("hloscope.hlo_parser")
     stablehlo = lazy("hloscope.stablehlo")
 
 

@@ -47,11 +47,8 @@ if TYPE_CHECKING:
         compared_json as compared_json,
         comparison_text as comparison_text,
     )
-<<<<<<< HEAD
-    from hloscope.display.html import html_fragment as html_fragment, to_html as to_html
-=======
     from hloscope.display.health import health_json as health_json, health_text as health_text
->>>>>>> 1d13c64 (Portable artifacts: serialize, deserialize, doctor; every reader takes them; docs and tests)
+    from hloscope.display.html import html_fragment as html_fragment, to_html as to_html
     from hloscope.display.inferred import (
         OpTypes as OpTypes,
         types_json as types_json,
