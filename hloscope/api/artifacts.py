@@ -59,8 +59,8 @@ def serialize(
 
     >>> data = serialize("func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> { return %x : "
     ...                  "tensor<2xf32> }", "1.0.0")
-    >>> data[:20]
-    b'ML\\xefR\\rStableHLO_v1.0.'
+    >>> data[5:22]
+    b'StableHLO_v1.0.0\x00'
     """
     return write_artifact(
         tree_of(program), target, library=library, allow_other_dialects=allow_other_dialects

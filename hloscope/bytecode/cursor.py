@@ -69,8 +69,8 @@ class Cursor:
     def varint(self) -> int:
         """An unsigned number of at most 64 bits; zeros at the end of a byte tell how many follow.
 
-        >>> Cursor(bytes([0x06, 0x01]), 0, 2, "IR", "f").varint()
-        65
+        >>> Cursor(bytes([0x22, 0x03]), 0, 2, "IR", "f").varint()
+        200
         """
         at = self.at
         if at >= self.end:
@@ -117,8 +117,8 @@ class Cursor:
 def varint(value: int) -> bytes:
     """An unsigned number in as few bytes as it takes.
 
-    >>> varint(65).hex(), varint((1 << 64) - 1).hex()
-    ('0601', '00ffffffffffffffff')
+    >>> varint(200).hex(), varint((1 << 64) - 1).hex()
+    ('2203', '00ffffffffffffffff')
     """
     size = max(1, -(-value.bit_length() // 7))
     if size > 8:
