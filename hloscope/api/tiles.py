@@ -11,7 +11,6 @@ from hloscope.api.explaining import of_right_programs
 from hloscope.display import tiles_html, tiles_json, tiles_svg, tiles_text
 from hloscope.ir import Module
 from hloscope.tiling import (
-    Fused,
     Limits,
     OperandTiles,
     Ranking,
@@ -20,7 +19,6 @@ from hloscope.tiling import (
     SymbolicTiles,
     TiledComputation,
     TileReport,
-    TilingSpace,
     limits_of,
     search,
     tile_report,
@@ -39,11 +37,6 @@ def asked_tiles(
         by_convention = program.by_convention("xla").analysis
         report = tile_report(view.ir, program.analysis, by_convention, sizes, schedule=schedule)
     return Tiles(view, report)
-
-
-def space_of(view: InstructionView) -> TilingSpace | Refusal:
-    """The tiling space of a fusion, or of an instruction alone."""
-    return TilingSpace.of(Fused.of(view.ir))
 
 
 class Tiles:

@@ -33,10 +33,12 @@ from hloscope.lazy import lazy
 
 if TYPE_CHECKING:
     import hloscope.api.tiles as tiling
+    import hloscope.api.tiling as spaces
     from hloscope.api.program import Program
     from hloscope.api.tiles import Tiles
-    from hloscope.tiling import Refusal, ScheduleName, TilingSpace
+    from hloscope.tiling import ScheduleName
 else:
+    spaces = lazy("hloscope.api.tiling")
     tiling = lazy("hloscope.api.tiles")
 
 
@@ -281,6 +283,31 @@ class InstructionView:
         return Indexing(answer, self.program.file, self.program.module)
 
     @of_right_programs
+    def tiling_space(
+        self, sizes: Sequence[int] | None = None, *, beyond_xla: bool = False
+    ) -> spaces.SpaceTiling:
+        """How it is tiled as one kernel: dimensions, and the tile of every instruction in it.
+
+        Args:
+            sizes: The size of the tiles of each dimension; variables if there are none.
+            beyond_xla: Carry tiles through ops that XLA refuses, where tiles exist.
+
+        Raises:
+            UnsupportedError: There is no tiling space.
+            ValueError: The sizes do not fit the dimensions.
+
+        >>> import hloscope
+        >>> program = hloscope.read('ENTRY e { p = f32[6,8] parameter(0) '
+        ...                         'ROOT t = f32[8,6] transpose(p), dimensions={1,0} }')
+        >>> print(program.root.tiling_space([4, 2]).text().partition("Tiled")[2])
+         HLO:
+          p.tile_0 = parameter(0)  offsets [tid_1 * 2, tid_0 * 4] sizes [2, 4] strides [1, 1] \
+upper bounds [6, 8]
+          t.tile_0 = transpose(p.tile_0)  offsets [tid_0 * 4, tid_1 * 2] sizes [4, 2] strides \
+[1, 1] upper bounds [8, 6]
+        """
+        return spaces.tiling_space(self.ir, sizes, beyond_xla=beyond_xla)
+
     def grouped(self, output: int = 0) -> dict[InstructionView, Accesses]:
         """What an element reads of every value inside the fusion, and of its operands.
 
@@ -330,17 +357,6 @@ class InstructionView:
         (2, 4)
         """
         return tiling.asked_tiles(self, sizes, schedule)
-
-    def tiling_space(self) -> TilingSpace | Refusal:
-        """The dimensions that are iterated over where the instruction is tiled.
-
-        >>> import hloscope
-        >>> program = hloscope.read("ENTRY e { p = f32[4,8] parameter(0) "
-        ...                         "ROOT t = f32[8,4] transpose(p), dimensions={1,0} }")
-        >>> [d.size for d in program.root.tiling_space().dimensions]
-        [8, 4]
-        """
-        return tiling.space_of(self)
 
     @cached_property
     def _computation(self) -> Computation:

@@ -85,6 +85,12 @@ if TYPE_CHECKING:
     )
     from hloscope.display.tile_picture import tiles_html as tiles_html, tiles_svg as tiles_svg
     from hloscope.display.tiles import tiles_json as tiles_json, tiles_text as tiles_text
+    from hloscope.display.tiling_space import (
+        kernel_json as kernel_json,
+        kernel_text as kernel_text,
+        space_json as space_json,
+        space_text as space_text,
+    )
     from hloscope.display.tree import (
         branch_json as branch_json,
         branches as branches,

@@ -28,7 +28,7 @@ from hloscope.tiling.refusal import Refusal, RefusalCode
 from hloscope.tiling.space import DimensionKind, TilingSpace
 from hloscope.tiling.tile import Tile
 
-MOST_INSTRUCTIONS: Final = 1 << 15
+MOST_INSTRUCTIONS: Final = 1 << 13
 """More tiled instructions are not made: regions in regions multiply."""
 _WORST: Final = {fit: k for k, fit in enumerate(Fit)}
 

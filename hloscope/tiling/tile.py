@@ -192,6 +192,18 @@ class Tile:
         text = _line(self.fields())
         return f"{text} replica ids {{ {_line(self.replica_fields())} }}" if self.replicas else text
 
+    def text(self, dimensions: int, runtime: int = 0) -> str:
+        """The tile after the variables of its space, which has so many.
+
+        Source: XLA's experimental `Tile::ToString`.
+
+        >>> print(Tile((DimTile.of(Dim(0) * 4, 4, 1, 8),)).text(1))
+        (tid_0) -> offsets [tid_0 * 4] sizes [4] strides [1] upper bounds [8]
+        """
+        ids = ", ".join([f"tid_{i}" for i in range(dimensions)])
+        read = ", ".join([f"rt_{i}" for i in range(runtime)])
+        return f"({ids}){f'{{{read}}}' if read else ''} -> {self}"
+
     def mapped(self, change: Callable[[Expr], Expr]) -> Tile:
         """The tile with every expression changed."""
         return Tile(

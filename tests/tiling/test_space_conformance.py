@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from hloscope.affine import Dim, Interval, evaluate, parse_expr
+from hloscope.display import space_text
 from hloscope.hlo_parser import print_instruction
 from hloscope.simplifier import Domain
 from hloscope.tiling import Fused, Refusal, Roots, TilingSpace
 from tests.conftest import SHARED, needs_shared
-from tests.tiling.spaces import read
+from tests.tiling.spaces import read, squeezed
 
 FILE = SHARED / "conformance" / "xla" / "tiling_space_test.json"
 FOLDED = (
@@ -81,6 +82,7 @@ def test_spaces_are_those_of_xla(case: dict[str, Any]) -> None:
     else:
         assert isinstance(found, TilingSpace)
         assert described(found) == expected
+        assert squeezed(space_text(found)) == squeezed(case["expected_text"])
 
 
 @needs_shared

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from hloscope.display import opcode_of
+from hloscope.display import kernel_text, opcode_of
 from hloscope.ops import Parameter
 from hloscope.tiling import (
+    Fit,
     Fused,
     Propagated,
     Refusal,
@@ -22,7 +23,7 @@ from hloscope.tiling import (
     tiled_kernel,
 )
 from tests.conftest import SHARED, needs_shared
-from tests.tiling.spaces import read, space_of, synthetic
+from tests.tiling.spaces import read, space_of, squeezed, synthetic
 from tests.tiling.test_propagation_conformance import fields_of
 from tests.tiling.test_space_conformance import ROOTS, described
 
@@ -99,6 +100,9 @@ def test_kernels_are_tiled_as_by_xla(case: dict[str, Any]) -> None:
     names.give(found.region.instructions)
     got = described(found.space) | {"tiled_hlo": _listed(found.region.instructions, names)}
     assert got == expected
+    text, _, notes = kernel_text(found).partition("\n\nNot exact:")
+    assert squeezed(text) == squeezed(case["expected_text"])
+    assert bool(notes) == any(tiled.fit is not Fit.EXACT for tiled in found)
 
 
 @needs_shared

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from hloscope.affine import Const, Dim, Range
+from hloscope.affine import Const, Dim, Product, Range
 from hloscope.tiling.tile import DimTile
 
 if TYPE_CHECKING:
@@ -27,19 +27,24 @@ def ends_inside(space: TilingSpace, tile: DimTile) -> bool:
 
 
 def has_element(space: TilingSpace, tile: DimTile) -> bool:
-    """Does every tile keep its first index, as far as bounds show?"""
-    if space.bounds(tile.size).lo < 1 or not starts_inside(space, tile):
+    """Does every tile keep its first index, or every tile its last, as far as bounds show?"""
+    if space.bounds(tile.size).lo < 1:
+        return False
+    if space.bounds(tile.last).lo >= 0 and ends_inside(space, tile):
+        return True
+    if not starts_inside(space, tile):
         return False
     return _is_own(space, tile) or space.bounds(tile.upper_bound - tile.offset).lo >= 1
 
 
 def _is_own(space: TilingSpace, tile: DimTile) -> bool:
     """Is it the tile of a dimension as such, all of whose tiles begin inside?"""
-    for v in (Dim(i) for i in range(len(space.dimensions))):
-        size = space.dimensions[v.index].size
-        if tile.offset is v * Range(v.index):
+    match tile.offset:
+        case Product((Dim(i), Range(j))) if i == j:
+            size = space.dimensions[i].size
             return size > 0 and tile.upper_bound == Const(size)
-    return False
+        case _:
+            return False
 
 
 def maybe_empty(space: TilingSpace, tiles: Iterable[DimTile]) -> str:
