@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from hloscope.api import SCHEDULES, ScheduleName, Tiles
+from hloscope.api import SCHEDULES, InstructionView, ScheduleName, Tiles
 from hloscope.cli.common import debug_option, file_argument, print_json
 from hloscope.cli.files import read_program
 from hloscope.cli.paging import print_long
@@ -28,6 +28,7 @@ def _sizes(_: click.Context, __: click.Parameter, value: str | None) -> tuple[in
 @file_argument
 @click.argument("name", required=False)
 @click.option("--sizes", metavar="N,N,..", callback=_sizes, help="Tile sizes, for example 16,64.")
+@click.option("--space", is_flag=True, help="The tiling space, and every instruction's tiles.")
 @click.option("--search", is_flag=True, help="Rank the tilings that a device can run.")
 @click.option("--device", metavar="D", default="h100", help="Whose limits --search keeps to.")
 @click.option(
@@ -53,6 +54,7 @@ def tile(
     file: str,
     name: str | None,
     sizes: tuple[int, ...] | None,
+    space: bool,
     search: bool,
     device: str,
     stages: int,
@@ -70,6 +72,11 @@ def tile(
         raise click.UsageError("a picture is of one tile: say --sizes")
     program = read_program(file)
     view = program.root if name is None else program[name]
+    if space:
+        if search or form not in ("text", "json"):
+            raise click.UsageError("--space is told as text or JSON, and is not searched")
+        _tell_space(view, sizes, form)
+        return
     try:
         found: Tiles = view.tiles(sizes, schedule=schedule)
     except ValueError as error:  # --sizes fits no tensor
@@ -85,3 +92,15 @@ def tile(
             click.echo(found.to_html(), nl=False)
         case _:
             print_long(str(found))
+
+
+def _tell_space(view: InstructionView, sizes: tuple[int, ...] | None, form: str) -> None:
+    """Print the tiling space of an instruction, as XLA's experimental tiling has it."""
+    try:
+        found = view.tiling_space(sizes)
+    except ValueError as error:  # --sizes fits no dimensions
+        raise click.UsageError(str(error)) from None
+    if form == "json":
+        print_json(found.to_json())
+    else:
+        print_long(found.text())

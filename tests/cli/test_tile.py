@@ -112,8 +112,25 @@ def test_stablehlo_is_tiled_too() -> None:
 
 def test_a_tiling_space_is_asked_of_the_instruction() -> None:
     program = hloscope.read(PROGRAMS["dot"])
-    space = program.root.tiling_space()
+    space = program.root.tiling_space().space
     assert [d.size for d in space.dimensions] == [64, 48, 32]
+
+
+def test_the_space_is_told_with_the_tiles_of_every_instruction(ask: Any) -> None:
+    text = ask(PROGRAMS["dot"], "--space", "--sizes", "16,16,8")
+    assert text.exit_code == 0, text.output
+    assert text.output.startswith("Dimensions:\n  0 type: parallel size: 64 tile size: 16")
+    assert "region #0 {" in text.output
+    found = json.loads(ask(PROGRAMS["dot"], "--space", "--json").output)
+    assert found["schema"] == "hloscope.tile_space/1"
+    assert [d["type"] for d in found["dimensions"]] == ["parallel", "parallel", "sequential"]
+
+
+@pytest.mark.parametrize(
+    "options", [["--sizes", "16"], ["--format", "svg", "--sizes", "16,16,8"], ["--search"]]
+)
+def test_what_a_space_has_not_is_a_wrong_use(ask: Any, options: list[str]) -> None:
+    assert ask(PROGRAMS["dot"], "--space", *options).exit_code == 2
 
 
 def test_the_notebook_form_is_a_fragment() -> None:
