@@ -1,9 +1,8 @@
 """The standard streams of the command: what may go wrong with them, and what may not pass.
 
 A terminal obeys what it is sent.  So nothing of a program reaches one, or the standard error, but
-as visible characters; what hloscope itself styles (tables, progress) is written to `styled_output`
-and `styled_errors`.  A pipe or file gets results as they are; bytes that were no UTF-8 leave as
-they came.
+as visible characters; what hloscope itself styles (progress) is written to `styled_errors`.  A pipe
+or file gets results as they are; bytes that were no UTF-8 leave as they came.
 """
 
 from __future__ import annotations
@@ -62,13 +61,8 @@ def guard() -> None:
         setattr(sys, name, shown)
 
 
-def styled_output() -> TextIO | None:
-    """Where styles may be written: the standard output as it was; what is shown must be visible."""
-    return sys.__stdout__ if isinstance(sys.stdout, _Shown) else sys.stdout
-
-
 def styled_errors() -> TextIO | None:
-    """The same for the standard error."""
+    """Where styles may be written: the standard error as it was; what is shown must be visible."""
     return sys.__stderr__ if isinstance(sys.stderr, _Shown) else sys.stderr
 
 

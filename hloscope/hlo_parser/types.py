@@ -26,7 +26,6 @@ from hloscope.limits import MOST_NESTING
 
 _ARRAY: Final = pattern(r"([a-zA-Z]\w*)\s*\[([^\[\]{}]*)\]")
 _LAYOUT: Final = pattern(r"\s*(\{(?:[^{}]|\{[^{}]*\})*\})")
-_TUPLE_MARK: Final = pattern(r"\s*(\(|\)|,|/\*.*?\*/)", re.DOTALL)
 _SPACE: Final = pattern(r"(?:\s++|/\*.*?\*/)*+", re.DOTALL)
 _PAREN: Final = pattern(r"[()]")
 _GROUP: Final = pattern(r"\(([^()]*)\)")

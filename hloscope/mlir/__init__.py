@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         VerbatimAttr as VerbatimAttr,
     )
     from hloscope.mlir.constants import (
+        MOST_SPLAT as MOST_SPLAT,
         MlirLiteral as MlirLiteral,
         dense_sizes as dense_sizes,
         dense_values as dense_values,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         is_asking as is_asking,
         walk as walk,
     )
+    from hloscope.stablehlo.making import operand_types as operand_types, signature as signature
     from hloscope.stablehlo.op_making import OpMaker as OpMaker
     from hloscope.stablehlo.printing import print_stablehlo as print_stablehlo
     from hloscope.stablehlo.reading import parse_stablehlo as parse_stablehlo

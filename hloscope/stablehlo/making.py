@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias, get_args
 
 from hloscope.dialects import DIALECTS, EMPTY
-from hloscope.errors import VerifyError, did_you_mean
+from hloscope.errors import HloscopeError, VerifyError, did_you_mean
 from hloscope.ir import Callee, KnownTensor, Signature, TensorType, TupleType, Type, encode
 from hloscope.mlir import (
     F64,
     I64,
+    MOST_SPLAT,
     ArrayAttr,
     Attribute,
     AttributeSlot,
@@ -40,8 +41,7 @@ from hloscope.stablehlo.op_making import make_op, own_attributes
 TypeLike: TypeAlias = Type | str
 """A type, or its text: `tensor<2x3xf32>`, or short `2x3xf32`."""
 
-MOST_KNOWN: Final = 10_000
-"""Elements of a constant that typing may look at."""
+_CONSTANTS: Final = frozenset({"stablehlo.constant", "arith.constant", "chlo.constant"})
 
 _ATTRIBUTES: Final = get_args(Attribute)
 
@@ -163,16 +163,20 @@ def _made(dialect: str, constraint: str, value: Any) -> Attribute:
 def known_type(value: Value) -> Type:
     """Type of a value, with its elements if they are integers of a constant."""
     type, owner = value.type, value.owner
-    if not isinstance(owner, Operation) or not isinstance(type, TensorType) or owner.operands:
+    if not isinstance(type, TensorType) or type.element.kind not in ("signed", "unsigned"):
+        return type
+    if not isinstance(owner, Operation) or owner.name not in _CONSTANTS:
         return type
     literal = owner.get("value")
-    if not isinstance(literal, DenseAttr) or not type.is_static or type.num_elements > MOST_KNOWN:
+    if not isinstance(literal, DenseAttr) or not type.is_static or type.num_elements > MOST_SPLAT:
         return type
     try:
         elements = expanded(literal)
-    except ValueError:
+    except (ValueError, HloscopeError):  # it is no literal of integers: what checks those tells
         return type
-    return KnownTensor(type.element, type.sizes, None, type.bounds, type.encoding, elements)
+    if len(elements) != type.num_elements:
+        return type
+    return KnownTensor(type.element, type.sizes, type.layout, type.bounds, type.encoding, elements)
 
 
 def operand_types(op: Op, operands: Sequence[Value]) -> tuple[Type, ...]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, TypeVar
 
 from hloscope.errors import Diagnostic
 from hloscope.ir import Type
@@ -24,6 +24,8 @@ from hloscope.mlir.text.lexer import TextError
 from hloscope.mlir.text.parser_ops import MOST_REGIONS, OperationParser
 from hloscope.mlir.text.parser_recovery import NoMoreErrors, RecoveringParser
 from hloscope.source import Source
+
+T = TypeVar("T")
 
 _RESOURCES: Final = pattern(r"\{-#(?:[^#\"]|#(?!-\})|\"(?:[^\"\\]|\\.)*\")*#-\}")
 _NO_DIALECTS: Final = Dialects()
@@ -97,13 +99,7 @@ def parse_attribute(text: str, *, dialects: Dialects = _NO_DIALECTS) -> Attribut
     Raises:
         ParseError: It is none.
     """
-    source = Source("<attribute>", text)
-    refuse_long_numbers(source)
-    parser = OperationParser(source, dialects)
-    attribute = parser.attribute()
-    if parser.kind != "end":
-        parser.wrong("expected the end of the text")
-    return attribute
+    return _whole("<attribute>", text, dialects, OperationParser.attribute)
 
 
 def parse_type(text: str, *, dialects: Dialects = _NO_DIALECTS) -> Type:
@@ -115,13 +111,18 @@ def parse_type(text: str, *, dialects: Dialects = _NO_DIALECTS) -> Type:
     Raises:
         ParseError: It is none.
     """
-    source = Source("<type>", text)
+    return _whole("<type>", text, dialects, OperationParser.type)
+
+
+def _whole(name: str, text: str, dialects: Dialects, read: Callable[[OperationParser], T]) -> T:
+    """What a text is, from its beginning to its end."""
+    source = Source(name, text)
     refuse_long_numbers(source)
     parser = OperationParser(source, dialects)
-    type = parser.type()
+    found = read(parser)
     if parser.kind != "end":
         parser.wrong("expected the end of the text")
-    return type
+    return found
 
 
 class _ModuleParser(RecoveringParser):

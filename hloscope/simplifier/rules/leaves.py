@@ -5,8 +5,7 @@ Operands are expressions as printed: `(node, engine) -> expression | None`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from hloscope.affine import (
     ZERO,
@@ -29,8 +28,6 @@ from hloscope.affine import (
 from hloscope.simplifier.context import Context
 from hloscope.simplifier.ranges import parts
 from hloscope.simplifier.rule import Rule
-
-LeafCode: TypeAlias = Callable[[Any, Context], Expr | None]
 
 
 def operand_never_wins(e: Min | Max, engine: Context) -> Expr | None:

@@ -5,24 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from hloscope.dialects import DEFINITIONS
-from hloscope.errors import HloscopeError, UnsupportedError, VerifyError
-from hloscope.ir import (
-    IncompatibleTypesError,
-    InferenceError,
-    KnownTensor,
-    Op,
-    Signature,
-    TensorType,
-    Type,
-)
-from hloscope.mlir import DenseAttr, Operation, Region, Value, spell, to_array, types_text
-from hloscope.stablehlo import OpMaker
+from hloscope.errors import UnsupportedError, VerifyError
+from hloscope.ir import IncompatibleTypesError, InferenceError, Op, Signature, Type
+from hloscope.mlir import Operation, spell, types_text
+from hloscope.stablehlo import OpMaker, operand_types, signature
 
 TYPED: Final = frozenset({"stablehlo", "chlo", "sdy"})
 """Dialects whose ops have classes."""
-_CONSTANTS: Final = frozenset({"stablehlo.constant", "arith.constant", "chlo.constant"})
-_MOST_KNOWN: Final = 1 << 12
-"""Constants of more elements are not read for typing."""
 
 
 class Typing:
@@ -44,7 +33,7 @@ class Typing:
             calls = tuple(map(signature, operation.regions))
             return _verify(op, operands, results, calls)
         if op.reads_values:
-            return _verify(op, _with_values(op, operation.operands), results, ())
+            return _verify(op, operand_types(op, operation.operands), results, ())
         key = (id(op), *map(id, operands), -1, *map(id, results))
         known = self._known.get(key)
         if known is None:
@@ -74,42 +63,6 @@ def _verify(
     except UnsupportedError:
         return None
     return None
-
-
-def signature(region: Region) -> Signature:
-    """The types of a region's arguments and of what its terminator hands on."""
-    if not region.blocks:
-        return Signature()
-    block = region.blocks[0]
-    last = block.operations[-1].operands if block.operations else ()
-    return Signature(
-        tuple([argument.type for argument in block.arguments]), tuple([v.type for v in last])
-    )
-
-
-def _with_values(op: Op, operands: tuple[Value, ...]) -> tuple[Type, ...]:
-    reads = range(len(operands)) if not op.reads_values else op.reads_values
-    return tuple([_known(value) if i in reads else value.type for i, value in enumerate(operands)])
-
-
-def _known(value: Value) -> Type:
-    type_, owner = value.type, value.owner
-    if not isinstance(type_, TensorType) or type_.element.kind not in {"signed", "unsigned"}:
-        return type_
-    if not isinstance(owner, Operation) or owner.name not in _CONSTANTS:
-        return type_
-    literal = owner.get("value")
-    if not isinstance(literal, DenseAttr) or None in type_.sizes:
-        return type_
-    if type_.num_elements > _MOST_KNOWN:
-        return type_
-    try:
-        values = tuple([int(x) for x in to_array(literal).reshape(-1)])
-    except HloscopeError:
-        return type_
-    return KnownTensor(
-        type_.element, type_.sizes, type_.layout, type_.bounds, type_.encoding, values
-    )
 
 
 def infers(name: str) -> bool:
