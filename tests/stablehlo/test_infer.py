@@ -14,6 +14,8 @@ from hloscope.cli.app import app
 from hloscope.dialects.registry import DIALECTS
 from hloscope.mlir.text.parser import parse_mlir
 from hloscope.mlir.text.printer import print_mlir
+from hloscope.ops import DynamicReshape
+from hloscope.stablehlo import operand_types
 from hloscope.stablehlo.inferring import answered, inferred_types, is_asking, walk
 from tests.filecheck import check, from_records
 
@@ -194,3 +196,21 @@ def test_the_command_reads_hlo() -> None:
     code, out, _ = run(given="ENTRY e { p = f32[2,3] parameter(0) ROOT n = f32[2,3] negate(p) }")
     assert code == 0
     assert out.splitlines()[1].split() == ["1:37", "n", "negate", "f32[2,3]"]
+
+
+@pytest.mark.parametrize(
+    ("op", "known"),
+    [
+        ("stablehlo.constant() <{value = dense<[2, 3]> : tensor<2xi32>}>", (2, 3)),
+        ("stablehlo.constant() <{value = dense<4> : tensor<2xi32>}>", (4, 4)),
+        ("arith.constant() <{value = dense<[2, 3]> : tensor<2xi32>}>", (2, 3)),
+        ("a.b() {value = dense<[2, 3]> : tensor<2xi32>}", None),
+        ("stablehlo.constant() <{value = dense<[2, 3, 4]> : tensor<3xi32>}>", None),
+    ],
+)
+def test_typing_reads_integers_of_constants_only(op: str, known: tuple[int, ...] | None) -> None:
+    name, _, rest = op.partition("()")
+    module = parse_mlir(f'%0 = "{name}"(){rest} : () -> tensor<2xi32>', dialects=DIALECTS)
+    (operation,) = module.regions[0].blocks[0].operations
+    (found,) = operand_types(DynamicReshape(), (operation.results[0],) * 2)[1:]
+    assert getattr(found, "value", None) == known
