@@ -7,6 +7,7 @@ from typing import Final
 from hloscope.bytecode.reader import Bytecode, read_bytecode
 from hloscope.bytecode.writer import Orders, write_bytecode
 from hloscope.errors import UnknownNameError
+from hloscope.ir import no_collection
 from hloscope.mlir import UNKNOWN, Operation, Region, Value
 from hloscope.vhlo import (
     CURRENT,
@@ -50,13 +51,14 @@ def write_artifact(
     of = version_of(library) if library else CURRENT
     producer = target_of(target, of)
     version = version_of(producer)
-    made = in_version(module, version, of, allow_other_dialects=allow_other_dialects)
-    return write_bytecode(
-        made.module,
-        producer=PRODUCER + producer,
-        version=bytecode_version(version),
-        orders=made.orders,
-    )
+    with no_collection():
+        made = in_version(module, version, of, allow_other_dialects=allow_other_dialects)
+        return write_bytecode(
+            made.module,
+            producer=PRODUCER + producer,
+            version=bytecode_version(version),
+            orders=made.orders,
+        )
 
 
 def in_version(
@@ -84,7 +86,8 @@ def read_artifact(data: bytes, name: str = "<bytes>") -> Operation:
         BytecodeError: The artifact is damaged.
         UnsupportedError: It has an op that this version does not know, or is not read yet.
     """
-    return stablehlo_of(read_bytecode(data, name))
+    with no_collection():
+        return stablehlo_of(read_bytecode(data, name))
 
 
 def stablehlo_of(found: Bytecode) -> Operation:

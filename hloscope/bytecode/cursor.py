@@ -114,13 +114,22 @@ class Cursor:
             self.fail(f"{self.end - self.at:,} bytes are left over")
 
 
+_SHORT: Final = tuple(
+    bytes([value << 1 | 1]) if value < 128 else (value << 2 | 2).to_bytes(2, "little")
+    for value in range(1024)
+)
+"""The numbers that are written most often."""
+
+
 def varint(value: int) -> bytes:
     """An unsigned number in as few bytes as it takes.
 
     >>> varint(200).hex(), varint((1 << 64) - 1).hex()
     ('2203', '00ffffffffffffffff')
     """
-    size = max(1, -(-value.bit_length() // 7))
+    if value < len(_SHORT):
+        return _SHORT[value]
+    size = -(-value.bit_length() // 7)
     if size > 8:
         return b"\0" + value.to_bytes(8, "little")
     return (((value << 1) | 1) << (size - 1)).to_bytes(size, "little")

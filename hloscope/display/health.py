@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from hloscope.bytecode import Exported, Health
-from hloscope.mlir import location_text, resolve_location
 from hloscope.vhlo import RELEASES, Obstacle, version_text
 
 SCHEMA: Final = "hloscope.doctor/1"
@@ -84,7 +83,7 @@ def _reasons(found: Iterable[Obstacle]) -> Iterator[str]:
 
 
 def _place(one: Obstacle) -> str:
-    return location_text(resolve_location(one.location))
+    return one.place
 
 
 def _blocked(health: Health) -> Iterator[str]:

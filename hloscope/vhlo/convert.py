@@ -12,7 +12,7 @@ from hloscope.vhlo.needs import Obstacle, obstacles
 from hloscope.vhlo.ops import OPS
 from hloscope.vhlo.orders import use_orders
 from hloscope.vhlo.trees import Rebuild, copied, every_op
-from hloscope.vhlo.versions import Version, version_text
+from hloscope.vhlo.versions import CURRENT, Version, version_text
 
 
 class DowngradeError(HloscopeError):
@@ -49,7 +49,7 @@ def to_version(module: Operation, target: Version) -> Converted:
         DowngradeError: It needs more than that version has; the message names every op that does.
     """
     plain = (*target[:2], 0)
-    found = obstacles(module, target)
+    found = obstacles(module, target) if plain < CURRENT else []
     if found:
         raise DowngradeError(plain, found)
     if not any(_is_other(op, plain) for op in every_op(module)):

@@ -19,11 +19,13 @@ from hloscope.ir import (
 )
 from hloscope.mlir import (
     ELEMENTS,
+    UNKNOWN,
     ArrayAttr,
     Attribute,
     DenseAttr,
     DictAttr,
     EnumAttr,
+    FileLoc,
     FloatAttr,
     IntegerAttr,
     Location,
@@ -63,9 +65,13 @@ class Obstacle(NamedTuple):
     version: Version
     feature: str
 
+    @property
+    def place(self) -> str:
+        """Where the op comes from, as MLIR writes it."""
+        return location_text(resolve_location(self.location))
+
     def __str__(self) -> str:
-        where = location_text(resolve_location(self.location))
-        return f"{where}: {self.op} needs {version_text(self.version)} for {self.feature}"
+        return f"{self.place}: {self.op} needs {version_text(self.version)} for {self.feature}"
 
 
 _SINCE: Final = {row.name.removesuffix("_v1"): row.since for row in ATTRIBUTES}
@@ -212,12 +218,19 @@ class Needs:
             found.append(Need(need.version, f"{need.feature} of {where}"))
 
 
+def place_of(op: Operation) -> Location:
+    """Where an op comes from; where it stands in its text if it does not say."""
+    if op.location != UNKNOWN or op.span is None:
+        return op.location
+    return FileLoc(op.span.source.name, *op.span.line_col)
+
+
 def obstacles(module: Operation, target: Version) -> list[Obstacle]:
     """Everything in a module of VHLO that keeps it from being an artifact of a version."""
     needs = Needs()
     plain = (*target[:2], 0)
     return [
-        Obstacle(op.name, op.location, need.version, need.feature)
+        Obstacle(op.name, place_of(op), need.version, need.feature)
         for op in every_op(module)
         if op.name.startswith("vhlo.")
         for need in needs.of(op)
