@@ -13,8 +13,8 @@ from hloscope.proof import SECONDS_ALL, Check, Outcome, Prover, write_evidence
 
 SECONDS: Final = 1.0
 """Processor time of all proofs of a program of at most `FEW` instructions."""
-FEW: Final = 600
-SECONDS_EACH: Final = 0.015
+FEW: Final = 800
+SECONDS_EACH: Final = 0.02
 """So much more for each further instruction."""
 SECONDS_MOST: Final = 60.0
 """But no more than this."""

@@ -7,11 +7,12 @@ Source: XLA docs "Operation semantics" (`AllReduce`), Shardy docs "Sharding repr
 
 from __future__ import annotations
 
+from hloscope.errors import UnsupportedError
 from hloscope.hlo_parser.attributes import fail, inside, split_list
 from hloscope.hlo_parser.devices import read_axes, read_mesh, read_tiles
 from hloscope.hlo_parser.values import read_dims, write_dims
 from hloscope.ir import Dims
-from hloscope.ops import Groups, WrittenGroups
+from hloscope.ops import Groups, MeshGroups, WrittenGroups
 
 
 class HloGroups(WrittenGroups):
@@ -26,7 +27,16 @@ class HloGroups(WrittenGroups):
 
 
 def groups_text(groups: Groups) -> str:
-    """Return groups as written, those of StableHLO as lists."""
+    """Return groups as written, those of StableHLO as lists or axes of a mesh.
+
+    A mesh that StableHLO names, which HLO cannot, stands by its name: `@mesh {'x'}`.
+    """
+    if isinstance(groups, MeshGroups):
+        try:
+            mesh, axes = groups.mesh, ",".join(map(str, groups.axes))
+        except UnsupportedError:
+            return str(groups)
+        return f"{f'@{mesh}' if isinstance(mesh, str) else mesh} {{{axes}}}"
     return str(groups) if isinstance(groups, HloGroups) else print_replica_groups(groups.rows)
 
 

@@ -54,5 +54,6 @@ def _text(axis: object) -> str:
 
 
 def _number(value: object) -> int:
-    assert isinstance(value, int)
+    if not isinstance(value, int):
+        raise UnsupportedError("replica groups in a notation that nobody knows")
     return value

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import hloscope as hs
+from hloscope.hlo_parser.replica_groups import groups_text
 from tests.cli.conftest import Run
 
 PROGRAM = """
@@ -83,3 +84,36 @@ def test_a_wrong_program_says_what_is_wrong(run: Run, tmp_path: Path) -> None:
     assert result.exit_code == 3
     assert f"{path}:2:8: error:" in result.stderr
     assert "internal error" not in result.stderr
+
+
+GROUPS = {
+    "dense<[[0, 1]]> : tensor<1x2xi64>": "{{0,1}}",
+    "#stablehlo.replica_group_mesh_axes<mesh = @m, axes = [#stablehlo.axis_ref<name = "
+    '"x">]>': "@m {'x'}",
+    "#stablehlo.replica_group_mesh_axes<mesh = #stablehlo.mesh<axes = [#stablehlo.mesh_axis<name = "
+    '"x", size = 2>]>, axes = [#stablehlo.axis_ref<name = "x">]>': "mesh['x'=2] {'x'}",
+}
+
+
+@pytest.mark.parametrize("groups", GROUPS)
+def test_every_command_takes_groups_in_every_notation(
+    run: Run, tmp_path: Path, groups: str
+) -> None:
+    path = tmp_path / "groups.mlir"
+    path.write_text(
+        'module { sdy.mesh @m = <["x"=2]>\nfunc.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {\n'
+        f'  %0 = "stablehlo.all_reduce"(%x) <{{replica_groups = {groups}}}> ({{\n'
+        "  ^bb0(%a: tensor<f32>, %b: tensor<f32>):\n    %1 = stablehlo.add %a, %b : tensor<f32>\n"
+        "    stablehlo.return %1 : tensor<f32>\n  }) : (tensor<4xf32>) -> tensor<4xf32>\n"
+        "  return %0 : tensor<4xf32>\n}}\n"
+    )
+    op: Any = hs.read(path)["0"].ir.op
+    assert groups_text(op.replica_groups) == GROUPS[groups]
+    assert run("ls", path, "--all").exit_code == 0
+    for more in (["--all", "--to-parameters"], ["--all", "--verify", "--by-execution"]):
+        assert run("index", path, *more).exit_code == 0
+    for command in ("show", "infer", "print", "verify"):
+        name = ["0"] if command == "show" else []
+        assert run(command, path, *name).exit_code == 0
+    ran = run("run", path, "--random", "1", "--replicas", "2")
+    assert ran.exit_code == 0, ran.output

@@ -1,0 +1,42 @@
+"""Programs read one after another do not stay in memory, and reading does not look for garbage."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import pytest
+
+import hloscope
+from hloscope.ir import garbage
+
+MLIR = """func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = stablehlo.add %a, %a : tensor<2xf32>
+  return %0 : tensor<2xf32>
+}"""
+
+
+def test_programs_that_nobody_holds_are_freed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(garbage, "MANY", 1000)
+    unseen = garbage._Unseen()
+    monkeypatch.setattr(garbage, "_UNSEEN", unseen)
+    gc.collect()
+    for _ in range(300):
+        list(hloscope.read(MLIR))
+        unseen._kept = 0  # as if there was nothing else in this process
+    assert gc.collect() < 4000  # each leaves more than 40
+
+
+def test_one_program_is_read_without_a_search_for_garbage() -> None:
+    lines = [f"v{k} = f32[2] add(p, p)" for k in range(20_000)]
+    text = "ENTRY e { p = f32[2] parameter(0) " + "\n".join(lines) + "ROOT r = f32[2] add(p, p) }"
+    gc.collect()
+    with garbage.no_collection():
+        pass
+    searched: list[Any] = []
+    gc.callbacks.append(lambda phase, info: searched.append(info["generation"]))
+    try:
+        assert len(list(hloscope.read(text))) == 20_002
+    finally:
+        gc.callbacks.pop()
+    assert 2 not in searched
