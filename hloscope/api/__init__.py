@@ -89,7 +89,11 @@ if TYPE_CHECKING:
     from hloscope.indexing import IndexingMap as IndexingMap
     from hloscope.interpreter import EvaluationError as EvaluationError
     from hloscope.ir import Computation as Computation, Module as Module
-    from hloscope.limits import MAX_BYTES as MAX_BYTES
+    from hloscope.limits import (
+        MAX_BYTES as MAX_BYTES,
+        MOST_FLOPS as MOST_FLOPS,
+        MOST_STEPS as MOST_STEPS,
+    )
     from hloscope.passes import (
         FOLD_BYTES as FOLD_BYTES,
         FOLD_ELEMENTS as FOLD_ELEMENTS,

@@ -43,7 +43,7 @@ from hloscope.interpreter import (
 )
 from hloscope.ir import Computation, Instruction, Module, TensorType, Type
 from hloscope.lazy import dataclass
-from hloscope.limits import MAX_BYTES
+from hloscope.limits import MAX_BYTES, MOST_FLOPS, MOST_STEPS
 
 Compare: TypeAlias = Callable[[Any, Any], Difference | None]
 """How two arrays differ, if they do."""
@@ -66,6 +66,7 @@ class RunOptions:
         replicas: Number of replicas.
         partitions: Number of partitions of each replica.
         max_steps: Most instructions to evaluate.
+        max_flops: Most multiplications and additions of products and windows.
         max_bytes: Most bytes of one array.
         probe: Folder that `interpreter.probe` writes to.
     """
@@ -79,7 +80,8 @@ class RunOptions:
     ulps: int | None = None
     replicas: int = 1
     partitions: int = 1
-    max_steps: int | None = None
+    max_steps: int | None = MOST_STEPS
+    max_flops: int | None = MOST_FLOPS
     max_bytes: int = MAX_BYTES
     probe: str | None = None
 
@@ -268,6 +270,7 @@ def _world(
         attributes=module.extras,
         spell=module.spell,
         max_steps=options.max_steps,
+        max_flops=options.max_flops,
         max_bytes=options.max_bytes,
         on_step=on_step,
         extra={PRINT: say, PROBE: options.probe, OUTFEED: []},

@@ -9,6 +9,8 @@ import click
 
 from hloscope.api import (
     MAX_BYTES,
+    MOST_FLOPS,
+    MOST_STEPS,
     Computation,
     EvaluationError,
     Given,
@@ -89,7 +91,22 @@ FAILED = 1
 @click.option("--ulps", metavar="N", type=int, help="In place of it: units in the last place.")
 @click.option("--replicas", metavar="R", type=click.IntRange(1, 4096), default=1)
 @click.option("--partitions", metavar="P", type=click.IntRange(1, 4096), default=1)
-@click.option("--max-steps", metavar="N", type=int, help="Most instructions to evaluate.")
+@click.option(
+    "--max-steps",
+    metavar="N",
+    type=int,
+    default=MOST_STEPS,
+    show_default=True,
+    help="Most instructions to evaluate, loops counted as often as they run.",
+)
+@click.option(
+    "--max-flops",
+    metavar="N",
+    type=int,
+    default=MOST_FLOPS,
+    show_default=True,
+    help="Most multiplications and additions of products and windows; of each process.",
+)
 @click.option(
     "--max-bytes",
     metavar="B",

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from hloscope.fusion.blueprint import Blueprints as Blueprints
     from hloscope.fusion.costs import (
         ALIASES as ALIASES,
+        PRODUCTS as PRODUCTS,
         Flops as Flops,
         bytes_moved as bytes_moved,
         trip_count as trip_count,

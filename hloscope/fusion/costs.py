@@ -45,7 +45,15 @@ from hloscope.ops import (
     While,
 )
 
-PRODUCTS: Final = (Dot, DotGeneral, RaggedDot, ScaledDot, Convolution, DynamicConv, CustomCall)
+PRODUCTS: Final[tuple[type[Op], ...]] = (
+    Dot,
+    DotGeneral,
+    RaggedDot,
+    ScaledDot,
+    Convolution,
+    DynamicConv,
+    CustomCall,
+)
 ALIASES: Final = (Parameter, Constant, Tuple, GetTupleElement, Bitcast, AfterAll)
 """Ops that move nothing: their value is there already, or is another's memory."""
 _MOVES: Final = {"copy", "real", "imag", "complex"}

@@ -10,8 +10,13 @@ from hloscope.hlo_parser.scanner import fail
 from hloscope.lazy import pattern
 from hloscope.source import Source
 
+_BYTECODE: Final = b"ML\xefR"
+"""What MLIR bytecode begins with; in another file it is what `jax.export` serialized.
+
+Source: MLIR docs "MLIR bytecode format", jax `_src/export/serialization.fbs`.
+"""
 _MAGIC: Final = (
-    (b"ML\xefR", "MLIR bytecode; read it as StableHLO"),
+    (_BYTECODE, "MLIR bytecode; read it as StableHLO"),
     (b"StableHLO_v", "a StableHLO portable artifact"),
     (b"\x1f\x8b", "gzip-compressed; `hloscope.read` reads it"),
     (b"PK\x03\x04", "a zip archive"),
@@ -43,6 +48,10 @@ _PROTO: Final = pattern(
     rb"\n(?:[\x01-\x7f]|[\x80-\xff][\x01-\xff]{0,4}\n?.?)[\w.-]{1,200}[\x12\x1a]", re.DOTALL
 )
 _IS_PROTO: Final = "this looks like an HLO proto in binary form; `hloscope.read` reads those"
+_IS_EXPORT: Final = (
+    "this has MLIR bytecode inside, as what `jax.export` serializes: give the text that"
+    " `jax.export.deserialize(bytearray(DATA)).mlir_module()` returns for its bytes"
+)
 _CONTROL: Final = pattern(r"[\x00-\x08\x0e-\x1f]")
 
 
@@ -69,6 +78,8 @@ def _from_utf8(data: bytes, name: str) -> str:
     for magic, kind in _MAGIC:
         if data.startswith(magic):
             raise ParseError(f"{name}: this is {kind}")
+    if _BYTECODE in data:
+        raise ParseError(f"{name}: {_IS_EXPORT}")
     if _PROTO.match(data):
         raise ParseError(f"{name}: {_IS_PROTO}")
     try:

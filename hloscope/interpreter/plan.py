@@ -11,17 +11,28 @@ from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from hloscope.errors import HloscopeError
-from hloscope.fusion import inside_out
+from hloscope.fusion import PRODUCTS, Flops, inside_out
 from hloscope.interpreter.liveness import needed
 from hloscope.interpreter.registry import LIFTED, Kernel, kernel
 from hloscope.interpreter.values import EvaluationError, Value, byte_size, check_evaluable
 from hloscope.interpreter.world import World
-from hloscope.ir import Computation, Instruction, QuantizedType, TensorType, TupleType, captures
-from hloscope.ops import Call, Constant, Fusion, GetTupleElement, Parameter, Return, Tuple
+from hloscope.ir import Computation, Instruction, Op, QuantizedType, TensorType, TupleType, captures
+from hloscope.ops import (
+    Call,
+    Constant,
+    Fusion,
+    GetTupleElement,
+    Parameter,
+    ReduceWindow,
+    Return,
+    Tuple,
+)
 
 _CALLS: Final = (Call, Fusion)
 _MOST_FRAMES: Final = 100_000
 """Most calls that may have begun and not ended."""
+_LONG: Final[tuple[type[Op], ...]] = (*PRODUCTS, ReduceWindow)
+"""Ops that may compute very much more than they read and write."""
 _STRUCTURE: Final = (Constant, Return, Tuple, GetTupleElement)
 
 
@@ -121,11 +132,28 @@ class Plan:
             )
         try:
             check_evaluable(ins.type)
-            return kernel(ins, self.world)
+            return _counted(kernel(ins, self.world), ins, self.world)
         except HloscopeError as error:  # it may never be reached
             return _refuse_with(error)
         except (AssertionError, LookupError, TypeError, ValueError) as error:
             return _refuse(f"`{ins.op.name}` is not valid: {error}", ins)
+
+
+def _counted(run: Kernel, ins: Instruction, world: World) -> Kernel:
+    """The kernel; what it computes is counted first, where that is limited and may be much."""
+    if world.max_flops is None or not isinstance(ins.op, _LONG):
+        return run
+    flops = Flops()(ins)
+
+    def counted(*values: Any) -> Value:
+        world.flops += flops
+        if world.max_flops is not None and world.flops > world.max_flops:
+            many = f"{world.flops:,} multiplications and additions"
+            allowed = f"at most {world.max_flops:,} are allowed"
+            raise EvaluationError(f"`{ins.name}` would make it {many}, {allowed}", span=ins.span)
+        return run(*values)
+
+    return counted
 
 
 def _refuse(message: str, ins: Instruction) -> Kernel:

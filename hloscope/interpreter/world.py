@@ -25,7 +25,8 @@ class World:
         custom_calls: Python functions by the target of the custom call they stand for.
         max_steps: Most instructions to evaluate, loops counted as often as they run.
         max_bytes: Most bytes of one array, those made on the way included.
-        steps: Instructions evaluated so far.
+        max_flops: Most multiplications and additions of products and windows.
+        steps: Instructions evaluated so far, and `flops` what `max_flops` limits.
         replica: Number of this replica, and `partition` of this partition.
         watch: Called with every instruction and its value.
         on_step: Called once in a while with the number of steps, for a progress display.
@@ -38,7 +39,9 @@ class World:
     custom_calls: Mapping[str, UserFunction] = field(default_factory=dict)
     max_steps: int | None = None
     max_bytes: int = MAX_BYTES
+    max_flops: int | None = None
     steps: int = 0
+    flops: int = 0
     replica: int = 0
     partition: int = 0
     watch: Callable[[Instruction, Value], None] | None = None

@@ -33,6 +33,8 @@ FOLD_ELEMENTS: Final = 1 << 16
 """Most elements of a constant that is made, unless another limit is given."""
 FOLD_BYTES: Final = 1 << 24
 FOLD_STEPS: Final = 1 << 17
+_MOST_FLOPS: Final = 10**10
+"""Most multiplications and additions of products and windows; a second or so."""
 
 _PASSIVE: Final = (Parameter, Return)
 
@@ -68,7 +70,12 @@ def fold(
     >>> [i.op.name for i in fold(parse_hlo(text)).entry]
     ['constant', 'parameter', 'add']
     """
-    limits = World(functions=module.computations, max_steps=max_steps, max_bytes=max_bytes)
+    limits = World(
+        functions=module.computations,
+        max_steps=max_steps,
+        max_flops=_MOST_FLOPS,
+        max_bytes=max_bytes,
+    )
     known = _Known(limits, max_elements)
     roots = _roots(module)
     for computation in _outside_in(roots):

@@ -61,10 +61,15 @@ func.func @main(%a: i32) -> index {
 @pytest.mark.parametrize(
     ("question", "text", "code", "said"),
     [
-        ("index - 0 --physical --verify", TENSORS_ACCUMULATED, 0, "(s0)"),
+        ("index - 0 --physical --verify --seconds 300", TENSORS_ACCUMULATED, 0, "(s0)"),
         ("index - --linear", NO_ELEMENTS, 0, "not read"),
-        ("index - --verify --by-execution", SIZE_AND_MORE, 0, "executed"),
-        ("index - --to-parameters --verify --by-execution", SIZE_AND_MORE, 0, "seen 3 of 3"),
+        ("index - --verify --by-execution --seconds 300", SIZE_AND_MORE, 0, "executed"),
+        (
+            "index - --to-parameters --verify --by-execution --seconds 300",
+            SIZE_AND_MORE,
+            0,
+            "seen 3 of 3",
+        ),
         ("run - --random 1 --dense", QUANTIZED, 0, "tensor<1xi8>"),
         ("run - --random 1", PLAIN, 4, "arguments of type i32 cannot be given"),
     ],

@@ -39,8 +39,9 @@ def test_a_directory_is_no_file(run: Any) -> None:
         (b"\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00", "a compiled program (ELF)"),
         (b"HloModule m \x00\x01", "binary"),
         (b"HloModule m\nENTRY e { ROOT x = f32[] constant(0) } \xff\xfe", "UTF-8"),
+        (b"<\0\0\08\0d\0b\0\xc8ML\xefR\rStableHLO_v1.0.0", "jax.export.deserialize"),
     ],
-    ids=["nothing", "white space", "ELF", "binary", "not UTF-8"],
+    ids=["nothing", "white space", "ELF", "binary", "not UTF-8", "what jax.export serializes"],
 )
 def test_what_is_no_text_is_told(run: Any, tmp_path: Path, data: bytes, message: str) -> None:
     file = tmp_path / "dump.hlo"

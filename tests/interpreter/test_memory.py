@@ -7,12 +7,16 @@ import time
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import hloscope as hs
+from hloscope.cli.app import app
+from hloscope.cli.run import run
 from hloscope.interpreter.memory import claim, limited
 from hloscope.interpreter.shown import value_text
 from hloscope.interpreter.values import EvaluationError
 from hloscope.ir.types import ELEMENT_TYPES, TensorType
+from hloscope.limits import MOST_STEPS
 
 ADD = "a { x = f32[] parameter(0) y = f32[] parameter(1) ROOT z = f32[] add(x, y) }\n"
 GE = ADD.replace("a {", "g {").replace("f32[] add(x, y)", "pred[] compare(x, y), direction=GE")
@@ -99,3 +103,45 @@ def test_too_many_processes_are_refused_before_any_is_made(replicas: int, partit
     text = "ENTRY e { ROOT p = f32[] parameter(0) }"
     with pytest.raises(EvaluationError, match=r"at most 4,096 in all can run"):
         hs.evaluate_grid(text, [[np.float32(1)]], replicas=replicas, partitions=partitions)
+
+
+PRODUCT = """ENTRY e { a = f32[64,64] parameter(0)
+ b = f32[64,64] dot(a, a), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+ ROOT c = f32[64,64] dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0} }"""
+FLOPS = 2 * 64**3
+LOOP = """w { p = (s32[]) parameter(0) ROOT c = pred[] constant(true) }
+b { p = (s32[]) parameter(0) ROOT q = (s32[]) copy(p) }
+ENTRY e { z = s32[] constant(0) t = (s32[]) tuple(z)
+  ROOT r = (s32[]) while(t), condition=w, body=b }
+"""
+
+
+@pytest.mark.parametrize(("flops", "is_enough"), [(2 * FLOPS, True), (2 * FLOPS - 1, False)])
+def test_products_of_a_whole_run_are_counted(flops: int, is_enough: bool) -> None:
+    done = CliRunner().invoke(
+        app, ["run", "-", "--random", "1", "--max-flops", str(flops)], input=PRODUCT
+    )
+    assert done.exit_code == (0 if is_enough else 1), done.output
+    assert is_enough or f"`c` would make it {2 * FLOPS:,} multiplications" in done.output
+
+
+def test_what_would_take_hours_is_refused_unless_more_is_allowed() -> None:
+    text = """ENTRY e { p = f32[3,3,160,160] parameter(0) k = f32[128,32,32,160] parameter(1)
+      ROOT c = f32[128,32,32,160] convolution(p, k), window={size=32x32 pad=30_30x30_30},
+      dim_labels=01bf_o01i->f01b }"""
+    done = CliRunner().invoke(app, ["run", "-", "--random", "1"], input=text)
+    assert done.exit_code == 1
+    assert "6,871,947,673,600 multiplications and additions, at most 1,000,000" in done.output
+    folded = text.replace("parameter(0)", "broadcast(z), dimensions={}")
+    folded = folded.replace("parameter(1)", "broadcast(z), dimensions={}")
+    folded = folded.replace("ENTRY e {", "ENTRY e { z = f32[] constant(1)")
+    hs.fold(hs.parse_hlo(folded), max_elements=1 << 30, max_bytes=1 << 30)  # leaves it as it is
+
+
+def test_a_loop_without_end_is_stopped_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    (steps,) = [option for option in run.params if option.name == "max_steps"]
+    assert steps.default == MOST_STEPS
+    monkeypatch.setattr(steps, "default", 1000)
+    done = CliRunner().invoke(app, ["run", "-"], input=LOOP)
+    assert done.exit_code == 1
+    assert "stopped after 1,000 steps" in done.output
