@@ -74,21 +74,22 @@ def _carried(
     way: Way, space: TilingSpace, ins: Instruction, tile: Tile, number: int, beyond_xla: bool
 ) -> Answer:
     entry = entry_of(way, type(ins.op)) or Entry(reason="there is no rule")
-    rule = entry.rule or (entry.beyond if beyond_xla else None)
-    if rule is None:
-        return Refusal(RefusalCode.INVALID_ARGUMENT, _no_rule(way, ins, entry.reason), ins)
+    answer: Answer = Refusal(RefusalCode.INVALID_ARGUMENT, _no_rule(way, ins, entry.reason))
     try:
         if len(tile.dims) != len(_shape(way, ins, number)):
             return Refusal(RefusalCode.INVALID_ARGUMENT, "the tile has another rank", ins)
-        answer = rule(space, ins, ins.op, tile, number)
+        if entry.rule is not None:
+            answer = entry.rule(space, ins, ins.op, tile, number)
+        if isinstance(answer, Refusal) and beyond_xla and entry.beyond is not None:
+            more = entry.beyond(space, ins, ins.op, tile, number)
+            if isinstance(more, Propagated):
+                answer = replace(more, beyond=answer.reason)
     except UnsupportedError as error:
         return Refusal(RefusalCode.UNIMPLEMENTED, error.message, ins)
     except (LookupError, ValueError, ZeroDivisionError, StopIteration):
         return Refusal(RefusalCode.INVALID_ARGUMENT, UNFIT, ins)
     if isinstance(answer, Refusal):
         return replace(answer, instruction=ins)
-    if entry.rule is None:
-        answer = replace(answer, beyond=_no_rule(way, ins, entry.reason))
     return _simplified(space, answer)
 
 

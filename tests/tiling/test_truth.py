@@ -144,7 +144,7 @@ def _check_operands(case: Case, g: Gen, *, symbolic: bool) -> Counter[Fit]:
     shape = case.outputs[output].shape
     roots = space.root_tiles
     tile = _tile(g, space, shape, roots[output] if output < len(roots) else None)
-    answer = propagate_to_operands(space, case.ins, tile, output)
+    answer = propagate_to_operands(space, case.ins, tile, output, beyond_xla=g.chance(0.5))
     if isinstance(answer, Refusal):
         assert answer.reason
         return Counter()
@@ -193,7 +193,7 @@ def _check_outputs(case: Case, g: Gen) -> Counter[Fit]:
     shape = case.operands[k].leaves[leaf].shape
     has_root = case.outputs[0].shape == shape and space.root_tiles
     tile = _tile(g, space, shape, space.root_tiles[0] if has_root else None)
-    answer = propagate_to_outputs(space, case.ins, tile, k)
+    answer = propagate_to_outputs(space, case.ins, tile, k, beyond_xla=g.chance(0.5))
     if isinstance(answer, Refusal):
         assert answer.reason
         return Counter()

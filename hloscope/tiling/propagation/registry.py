@@ -87,7 +87,7 @@ class Entry:
     Attributes:
         rule: Carries tiles; `None` where it is refused.
         reason: Why it is refused.
-        beyond: Carries tiles that XLA refuses; `None` where nobody does.
+        beyond: Carries tiles where XLA refuses, always or sometimes; `None` where nobody does.
     """
 
     rule: Rule | None = None
@@ -125,6 +125,17 @@ def to_outputs(*classes: type[Op], refused: str = "") -> Callable[[R], R]:
     The arguments are those of `to_operands`.
     """
     return _registering(Way.TO_OUTPUTS, classes, refused)
+
+
+def although_refused(way: Way, *classes: type[Op]) -> Callable[[R], R]:
+    """Register a rule that is asked, beyond XLA, where the rule of these ops refuses."""
+
+    def register(rule: R) -> R:
+        for cls in classes:
+            RULES[way][cls] = replace(RULES[way][cls], beyond=rule)
+        return rule
+
+    return register
 
 
 def refuse(*classes: type[Op], reason: str, ways: tuple[Way, ...] = tuple(Way)) -> None:
@@ -165,8 +176,3 @@ def unless(reason: str, tile: Tile, fit: Fit = Fit.OVER) -> CarriedTile:
 def refused(reason: str, code: RefusalCode = RefusalCode.INVALID_ARGUMENT) -> Refusal:
     """There are no tiles."""
     return Refusal(code, reason)
-
-
-def beyond(answer: Answer, reason: str) -> Answer:
-    """An answer that XLA does not give, for a reason."""
-    return replace(answer, beyond=reason) if isinstance(answer, Propagated) else answer

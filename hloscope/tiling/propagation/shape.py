@@ -22,6 +22,7 @@ from hloscope.tiling.propagation.registry import (
     Answer,
     CarriedTile,
     Way,
+    although_refused,
     exact,
     parts,
     refuse,
@@ -83,6 +84,13 @@ def _(space: TilingSpace, ins: Instruction, op: Concatenate, tile: Tile, output:
     if wrong:
         return refused(wrong, RefusalCode.FAILED_PRECONDITION)
     return parts(*_pieces(tile, d, extents))
+
+
+@although_refused(Way.TO_OPERANDS, Concatenate)
+def _(space: TilingSpace, ins: Instruction, op: Concatenate, tile: Tile, output: int) -> Answer:
+    """A tile that meets several operands is cut off in each of them."""
+    d = op.dimension
+    return parts(*_pieces(tile, d, [sizes(operand.type)[d] for operand in ins.operands]))
 
 
 def _pieces(tile: Tile, d: int, extents: list[int]) -> list[CarriedTile]:
