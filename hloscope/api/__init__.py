@@ -28,6 +28,11 @@ if TYPE_CHECKING:
         is_artifact as is_artifact,
         serialize as serialize,
     )
+    from hloscope.api.cancelling import (
+        Cancellation as Cancellation,
+        cancellation_of as cancellation_of,
+        cancellations as cancellations,
+    )
     from hloscope.api.compressed import read_file as read_file, read_stream as read_stream
     from hloscope.api.covering import coverage as coverage
     from hloscope.api.doctoring import doctor as doctor
@@ -35,6 +40,7 @@ if TYPE_CHECKING:
     from hloscope.api.equality import (
         Comparable as Comparable,
         comparisons as comparisons,
+        movements as movements,
         verdict_of as verdict_of,
     )
     from hloscope.api.evaluating import evaluate as evaluate, evaluate_grid as evaluate_grid
@@ -99,7 +105,11 @@ if TYPE_CHECKING:
         FOLD_ELEMENTS as FOLD_ELEMENTS,
         FOLD_STEPS as FOLD_STEPS,
     )
-    from hloscope.proof import SECONDS_EQUAL as SECONDS_EQUAL, Prover as Prover
+    from hloscope.proof import (
+        SECONDS_EQUAL as SECONDS_EQUAL,
+        Compared as Compared,
+        Prover as Prover,
+    )
     from hloscope.simplifier import Verdict as Verdict
     from hloscope.tiling import (
         SCHEDULES as SCHEDULES,

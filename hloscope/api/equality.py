@@ -50,6 +50,35 @@ def comparisons(
             raise TypeError("A and B are two maps, two instructions or two programs")
 
 
+def movements(a: Comparable, b: Comparable) -> Iterator[Compared]:
+    """Do two maps, instructions or programs move the same data?  Part by part.
+
+    Of instructions and programs is compared from which places in memory of which parameters the
+    element at each place in memory of the outputs is made: shapes may differ, layouts count.
+
+    Args:
+        a: A map, an instruction, or a program, whose root is compared.
+        b: Another one.
+
+    Raises:
+        TypeError: They are not of one kind.
+
+    >>> import hloscope
+    >>> text = "ENTRY e { p = f32[4,8] parameter(0) ROOT r = SHAPE reshape(p) }"
+    >>> a, b = (hloscope.read(text.replace("SHAPE", s)) for s in ("f32[32]", "f32[2,16]"))
+    >>> [str(compared.proof.verdict) for compared in movements(a, b)]
+    ['proved']
+    """
+    match a, b:
+        case Program(), Program():
+            yield from movements(a.root, b.root)
+        case InstructionView(), InstructionView():
+            one, other = (side.to_parameters(None, linear=True) for side in (a, b))
+            yield from _answers(one, other)
+        case _:
+            yield from comparisons(a, b)
+
+
 def _answers(a: Indexing, b: Indexing) -> Iterator[Compared]:
     """Each output and operand of two answers."""
     outputs, others = a.answer.outputs, b.answer.outputs

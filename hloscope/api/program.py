@@ -20,10 +20,12 @@ from hloscope.limits import MAX_BYTES
 from hloscope.ops import Fusion
 
 if TYPE_CHECKING:
+    import hloscope.api.cancelling as cancelling
     import hloscope.interpreter as interpreter
     import hloscope.passes as passes
     import hloscope.stablehlo as stablehlo
 else:
+    cancelling = lazy("hloscope.api.cancelling")
     interpreter = lazy("hloscope.interpreter")
     passes = lazy("hloscope.passes")
     stablehlo = lazy("hloscope.stablehlo")
@@ -91,6 +93,18 @@ class Program:
     def fusions(self) -> Iterator[InstructionView]:
         """All fusions, those inside other computations included."""
         return (ins for ins in self if isinstance(ins.ir.op, Fusion))
+
+    @of_right_programs
+    def cancellations(self) -> list[cancelling.Cancellation]:
+        """All chains of data movement, those that save most bytes first.
+
+        >>> import hloscope
+        >>> program = hloscope.read("ENTRY e { p = f32[4,8] parameter(0) "
+        ...                         "r = f32[32] reshape(p) ROOT q = f32[4,8] reshape(r) }")
+        >>> [(found.name, str(found.kind)) for found in program.cancellations()]
+        [('q', 'no-op')]
+        """
+        return cancelling.cancellations(self.module)
 
     def __iter__(self) -> Iterator[InstructionView]:
         return (InstructionView(self, ins, c) for c in self.module for ins in c)

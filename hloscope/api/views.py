@@ -32,6 +32,7 @@ from hloscope.ir import Computation, Instruction, Module, Type
 from hloscope.lazy import lazy
 
 if TYPE_CHECKING:
+    import hloscope.api.cancelling as cancelling
     import hloscope.api.tiles as tiling
     import hloscope.api.tiling as spaces
     from hloscope.api.program import Program
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from hloscope.tiling import ScheduleName
 else:
     spaces = lazy("hloscope.api.tiling")
+    cancelling = lazy("hloscope.api.cancelling")
     tiling = lazy("hloscope.api.tiles")
 
 
@@ -308,6 +310,21 @@ upper bounds [6, 8]
         """
         return spaces.tiling_space(self.ir, sizes, beyond_xla=beyond_xla)
 
+    def cancellation(self) -> cancelling.Cancellation:
+        """What the data movement that leads here, or through here, comes to.
+
+        Raises:
+            UnknownNameError: It is in no chain of data movement.
+
+        >>> import hloscope
+        >>> program = hloscope.read("ENTRY e { p = f32[4,8] parameter(0) "
+        ...                         "ROOT t = f32[8,4] transpose(p), dimensions={1,0} }")
+        >>> program.root.cancellation().chain.judgements[0].output_layout.minor_to_major
+        (0, 1)
+        """
+        return cancelling.cancellation_of(self.program.module, [self.ir])[0]
+
+    @of_right_programs
     def grouped(self, output: int = 0) -> dict[InstructionView, Accesses]:
         """What an element reads of every value inside the fusion, and of its operands.
 

@@ -36,6 +36,7 @@ COMMANDS: Final = {
     "index": ("index", "Tell which elements of its operands an instruction reads."),
     "tile": ("tile", "Tell how an instruction can be tiled, and what tiles really read."),
     "equal": ("equal", "Tell whether two maps, instructions or programs mean the same."),
+    "cancel": ("cancel", "Tell which data movement comes to nothing."),
     "simplify": ("maps", "Simplify an indexing map."),
     "compose": ("maps", "Compose two indexing maps."),
     "serialize": ("artifacts", "Write a program as a portable artifact of a version."),

@@ -12,6 +12,7 @@ import click
 from hloscope.api import (
     SECONDS_EQUAL,
     Comparable,
+    Compared,
     IndexingMap,
     Program,
     Verdict,
@@ -47,15 +48,25 @@ def equal(first: str, second: str, seconds: float, as_json: bool) -> None:
     structure up to names is equal, the rest is composed, for --seconds.  The exit code is 0 if
     they are proved equal, 1 if they are different, 4 if it is undecided.
     """
+    a, b = sides_of(first, second)
+    end_compared(list(comparisons(a, b, seconds=seconds)), SCHEMA if as_json else "")
+
+
+def sides_of(first: str, second: str) -> tuple[Comparable, Comparable]:
+    """What two arguments mean, which is of one kind."""
     read = cache(read_right_program)
-    sides = _side(first, read), _side(second, read)
-    if type(sides[0]) is not type(sides[1]):
+    a, b = side_of(first, read), side_of(second, read)
+    if type(a) is not type(b):
         raise click.UsageError("A and B are two maps, two instructions or two programs")
-    found = list(comparisons(*sides, seconds=seconds))
+    return a, b
+
+
+def end_compared(found: list[Compared], schema: str) -> None:
+    """Print comparisons, as JSON if a schema is given, and end with the exit code that they ask."""
     verdict = verdict_of(found)
-    if as_json:
+    if schema:
         compared = list(map(compared_json, found))
-        print_json({"schema": SCHEMA, "verdict": str(verdict), "compared": compared})
+        print_json({"schema": schema, "verdict": str(verdict), "compared": compared})
     else:
         for line in comparison_text(found, verdict):
             click.echo(line)
@@ -63,9 +74,9 @@ def equal(first: str, second: str, seconds: float, as_json: bool) -> None:
     click.get_current_context().exit(ends[verdict])
 
 
-def _side(text: str, read: Callable[[str], Program]) -> Comparable:
+def side_of(text: str, read: Callable[[str], Program]) -> Comparable:
     """What an argument means."""
-    if _is_map(text):
+    if is_map(text):
         return IndexingMap.parse(text)
     file, colon, name = text.rpartition(":")
     if colon and not os.path.exists(text):
@@ -73,7 +84,7 @@ def _side(text: str, read: Callable[[str], Program]) -> Comparable:
     return read(text)
 
 
-def _is_map(text: str) -> bool:
+def is_map(text: str) -> bool:
     """Is a map meant, a broken one perhaps, and no file?"""
     if "->" in text or text.strip() == "KNOWN EMPTY":
         return True

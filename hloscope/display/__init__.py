@@ -56,6 +56,13 @@ if TYPE_CHECKING:
     )
     from hloscope.display.latex import to_latex as to_latex
     from hloscope.display.listing import Key as Key, Listing as Listing, Place as Place
+    from hloscope.display.movement import (
+        chain_html as chain_html,
+        chain_json as chain_json,
+        chain_text as chain_text,
+        chains_table as chains_table,
+    )
+    from hloscope.display.movement_picture import chain_svg as chain_svg
     from hloscope.display.provenance import (
         Provenance as Provenance,
         SourcePattern as SourcePattern,

@@ -5,12 +5,34 @@ from typing import TYPE_CHECKING
 from hloscope.doors import door
 
 if TYPE_CHECKING:
+    from hloscope.layouts.cute import (
+        CuteLayout as CuteLayout,
+        Swizzle as Swizzle,
+        cute_of as cute_of,
+    )
+    from hloscope.layouts.linear import (
+        LinearLayout as LinearLayout,
+        Side as Side,
+        linear_of as linear_of,
+    )
     from hloscope.layouts.strided import (
         Mode as Mode,
         Strided as Strided,
         divisors as divisors,
         strided_form as strided_form,
         supposed as supposed,
+    )
+    from hloscope.layouts.sums import (
+        Iterators as Iterators,
+        IterSplit as IterSplit,
+        IterSum as IterSum,
+        iterators_of as iterators_of,
+    )
+    from hloscope.layouts.triton import (
+        Blocked as Blocked,
+        layout_text as layout_text,
+        parse_layout as parse_layout,
+        thread_map as thread_map,
     )
 
 if not TYPE_CHECKING:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
+from math import prod
 from typing import Final, NamedTuple
 
 from hloscope.affine import Dim
@@ -21,6 +22,8 @@ from hloscope.simplifier import Proof, Verdict
 
 MOST_VALUES: Final = 128
 """Values of one chain; where there are more, it ends there."""
+_TRIED: Final = 17
+"""Indices at which a supposition is tried before isl is asked to prove it."""
 MOST_COMPUTED: Final = 8
 """Element-wise ops of several arrays in one chain."""
 
@@ -107,6 +110,8 @@ class Chain:
         order = list(Kind)
         if self.sink in [leaf.value for leaf in self.leaves]:
             return Kind.UNDECIDED
+        if self.type.num_elements == 0:
+            return Kind.BITCAST
         return max((j.kind for j in self.judgements), key=order.index, default=Kind.MOVEMENT)
 
     @cached_property
@@ -115,7 +120,7 @@ class Chain:
 
         Before it, what stood between the leaf and it was free all in all.
         """
-        if self.kind.is_free or self.kind is Kind.UNDECIDED:
+        if self.kind.is_free or self.kind is Kind.UNDECIDED or not self.main:
             return None
         row = max(
             (
@@ -126,16 +131,24 @@ class Chain:
             key=lambda leaf: len(leaf.via),
         )
         found = None
-        here: IndexingMap | None = IndexingMap.identity(row.type.shape)
-        value = row.value
-        for step in row.via:
-            here = _onward(self.flow, step, value, here)
-            value = step
+        for step, here in self.along(row):
             if here is None or not isinstance(step.type, TensorType):
                 return found or step
             free = judge(here, row.type, step.type).kind.is_free
             found = None if free else found or step
         return found or self.sink
+
+    def along(self, leaf: Leaf) -> Iterator[tuple[Instruction, IndexingMap | None]]:
+        """The ops between a leaf and the sink, with the map from the index of each to the leaf.
+
+        `None` where an op reads of the leaf under several conditions.
+        """
+        here: IndexingMap | None = IndexingMap.identity(leaf.type.shape)
+        value = leaf.value
+        for step in leaf.via:
+            here = _onward(self.flow, step, value, here)
+            value = step
+            yield step, here
 
     @cached_property
     def written(self) -> tuple[Instruction, ...]:
@@ -225,7 +238,7 @@ def judge_union(maps: Sequence[IndexingMap], source: TensorType, output: TensorT
         if whole or output.num_elements == 0:
             return judge(maps[0], source, output)
     for candidate in _candidates(maps, source, output):
-        if prove_equal(maps, [candidate]).is_proved:
+        if _fits(maps, candidate, output.shape) and prove_equal(maps, [candidate]).is_proved:
             return judge(candidate.simplify(), source, output)
     if len(maps) == 1:
         return judge(maps[0], source, output)
@@ -238,8 +251,13 @@ def _candidates(
 ) -> Iterator[IndexingMap]:
     """Maps of the whole output that the parts may be together."""
     yield from dict.fromkeys(IndexingMap.of_sizes(output.shape, (), m.results) for m in maps)
-    if 0 in output.shape or 0 in source.shape:
+    size = prod(output.shape)
+    if size == 0 or prod(source.shape) == 0:
         return
+    for k in range(_TRIED):  # where nothing arrives there is no one map
+        index = _index_at((size - 1) * k // (_TRIED - 1), output.shape)
+        if not any(m.satisfies(index) for m in maps):
+            return
 
     def position(x: int) -> int:
         index = _index_at(x, output.shape)
@@ -252,6 +270,17 @@ def _candidates(
     x = linearize([Dim(k) for k in range(output.rank)], output.shape)
     inside = delinearize(form.expression(x), source.shape)
     yield IndexingMap.of_sizes(output.shape, (), inside)
+
+
+def _fits(maps: Sequence[IndexingMap], candidate: IndexingMap, shape: Dims) -> bool:
+    """May the parts be the candidate together?  Tried at the corners and some places between."""
+    size = prod(shape)
+    for k in range(_TRIED):
+        index = _index_at((size - 1) * k // (_TRIED - 1) if size else 0, shape)
+        found = {m.evaluate(index) for m in maps if m.satisfies(index)} if size else set()
+        if size and found != {candidate.evaluate(index)}:
+            return False
+    return True
 
 
 def _index_at(position: int, shape: Dims) -> tuple[int, ...]:

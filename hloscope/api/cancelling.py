@@ -1,0 +1,115 @@
+"""What cancels: chains of data movement, each with its verdict, proof and rewriting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, Final
+
+from hloscope.display import chain_html, chain_json, chain_svg, chain_text
+from hloscope.errors import UnknownNameError
+from hloscope.ir import Instruction, Module
+from hloscope.movement import Chain, Flow, Kind, Rewriting, chains_of, rewrite
+
+
+class Cancellation:
+    """A chain of data movement, and what it comes to.
+
+    >>> import hloscope
+    >>> program = hloscope.read('''
+    ... ENTRY e {
+    ...   p = f32[4,8] parameter(0)
+    ...   t = f32[8,4] transpose(p), dimensions={1,0}
+    ...   ROOT u = f32[4,8] transpose(t), dimensions={1,0}
+    ... }''')
+    >>> found = program.root.cancellation()
+    >>> found.kind, found.bytes_written
+    (<Kind.NO_OP: 'no-op'>, 256)
+    >>> print(found.rewriting.text.strip())
+    HloModule rewritten
+    <BLANKLINE>
+    ENTRY main {
+      ROOT p = f32[4,8] parameter(0)
+    }
+    """
+
+    def __init__(self, chain: Chain, module: Module) -> None:
+        self.chain: Final = chain
+        self.module: Final = module
+
+    @property
+    def name(self) -> str:
+        """The name of the last op of the chain."""
+        return self.chain.sink.name
+
+    @property
+    def kind(self) -> Kind:
+        """The verdict."""
+        return self.chain.kind
+
+    @property
+    def bytes_written(self) -> int:
+        """Bytes that the ops of the chain write, as they stand."""
+        return self.chain.bytes_written
+
+    @property
+    def bytes_saved(self) -> int:
+        """Bytes of these that need not be written."""
+        return self.chain.bytes_saved
+
+    @property
+    def blocking(self) -> str | None:
+        """The name of the op from which on the bytes have moved, if they have."""
+        blocking = self.chain.blocking
+        return None if blocking is None else blocking.name
+
+    @cached_property
+    def rewriting(self) -> Rewriting:
+        """A shorter program that does the same, parsed and run beside the chain as it stands."""
+        return rewrite(self.chain)
+
+    def to_json(self) -> dict[str, Any]:
+        """The answer as JSON, with its rewriting."""
+        return chain_json(self.chain, self.rewriting)
+
+    def to_svg(self) -> str:
+        """A picture: what each step does to the dimensions."""
+        return chain_svg(self.chain)
+
+    def to_html(self) -> str:
+        """A page with the picture and the rewriting."""
+        return chain_html(self.chain, self.rewriting)
+
+    def _repr_html_(self) -> str:
+        return self.to_svg()
+
+    def __str__(self) -> str:
+        return chain_text(self.chain, self.rewriting)
+
+    __repr__ = __str__
+
+
+def cancellations(module: Module) -> list[Cancellation]:
+    """All chains of a module, those that save most bytes first, then those that move most."""
+    found = [Cancellation(chain, module) for chain in chains_of(Flow(module))]
+    found.sort(key=lambda c: (-c.bytes_saved, -c.bytes_written, not c.kind.is_free))
+    return found
+
+
+def cancellation_of(module: Module, wanted: Sequence[Instruction]) -> list[Cancellation]:
+    """The chains through some instructions: that end there, or else that pass there.
+
+    Raises:
+        UnknownNameError: No chain of data movement leads through any of them.
+    """
+    flow = Flow(module)
+    chains = list(chains_of(flow))
+    found: dict[Instruction, Chain] = {}
+    for ins in wanted:
+        value = flow.source(ins)
+        ending = [c for c in chains if c.sink is value]
+        found |= {c.sink: c for c in ending or chains if ending or value in c.steps}
+    if not found:
+        names = ", ".join(f"`{ins.name}`" for ins in wanted[:3])
+        raise UnknownNameError(f"no chain of data movement leads through {names}")
+    return [Cancellation(chain, module) for chain in found.values()]

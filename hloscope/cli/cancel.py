@@ -1,0 +1,91 @@
+"""`cancel`: which data movement of a program comes to nothing, and what may stand in its stead."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+import click
+
+from hloscope.api import Program, cancellation_of, cancellations, movements
+from hloscope.cli.common import debug_option, file_argument, json_option, print_json
+from hloscope.cli.equal import end_compared, is_map, sides_of
+from hloscope.cli.files import read_right_program
+from hloscope.cli.paging import print_long
+from hloscope.display import chain_json, chains_table
+
+SCHEMA: Final = "hloscope.cancel/1"
+TOP: Final = 20
+
+
+@click.command
+@file_argument
+@click.argument("name", metavar="[NAME|OTHER]", required=False)
+@click.option("--top", metavar="N", type=click.IntRange(1), help="Show so many chains, else 20.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(("text", "json", "svg", "html")),
+    default="text",
+    help="What to print; pictures show one chain.",
+)
+@json_option
+@debug_option
+def cancel(file: str, name: str | None, top: int | None, form: str, as_json: bool) -> None:
+    """Tell what the data movement of FILE comes to, chain by chain.
+
+    A chain leads through reshapes, transposes, bitcasts, copies, broadcasts, slices, pads,
+    reverses, concatenates and element-wise ops, also through fusions.  It is a no-op, a bitcast,
+    one transpose or real movement.  Those that save most bytes come first.  With NAME, an
+    instruction or a pattern with * and ?, the chains through it, with proofs and what may stand
+    in their stead.
+
+    With OTHER, another file, both a FILE:NAME or both a map: do the two move the same data, place
+    in memory for place in memory?  The exit code is 0 if they do, 1 if not, 4 if it is undecided.
+    """
+    form = "json" if as_json else form
+    if name is not None and _is_other(name):
+        end_compared(list(movements(*sides_of(file, name))), SCHEMA if form == "json" else "")
+    program = read_right_program(file)
+    most = TOP if top is None else top
+    if name is None and form in ("text", "json"):
+        _print_all(program, most, form)
+        return
+    if name is None:
+        found = cancellations(program.module)[:1]
+    else:
+        found = cancellation_of(program.module, [view.ir for view in program.like(name)])
+    if form in ("svg", "html"):
+        if len(found) != 1:
+            raise click.UsageError(f"a picture shows one chain, not {len(found)}: give NAME")
+        click.echo(found[0].to_svg() if form == "svg" else found[0].to_html(), nl=False)
+    elif form == "json":
+        described = [chain.to_json() for chain in found[:most]]
+        print_json({"schema": SCHEMA, "file": file, "chains": described})
+    else:
+        print_long("\n\n".join(map(str, found[:most])))
+
+
+def _is_other(text: str) -> bool:
+    """Is a file, an instruction in a file, or a map meant, not an instruction of the first file?"""
+    return is_map(text) or os.path.exists(text) or os.path.exists(text.rpartition(":")[0])
+
+
+def _print_all(program: Program, most: int, form: str) -> None:
+    chains = [found.chain for found in cancellations(program.module)]
+    if form == "text":
+        print_long(chains_table(chains, most))
+        return
+    kinds: dict[str, int] = {}
+    for chain in chains:
+        kinds[str(chain.kind)] = kinds.get(str(chain.kind), 0) + 1
+    print_json(
+        {
+            "schema": SCHEMA,
+            "file": program.file,
+            "chains": [chain_json(chain) for chain in chains[:most]],
+            "number_of_chains": len(chains),
+            "verdicts": kinds,
+            "bytes_saved": sum(chain.bytes_saved for chain in chains),
+        }
+    )

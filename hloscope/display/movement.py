@@ -1,0 +1,181 @@
+"""Chains of data movement as text and JSON; `movement_picture` draws them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from hloscope.display.answer import opcode_of
+from hloscope.display.movement_picture import chain_svg
+from hloscope.display.table import columns
+from hloscope.hlo_parser import print_type
+from hloscope.ir import Instruction, Layout
+from hloscope.movement import Chain, Judgement, Kind, Leaf, Rewriting
+from hloscope.visible import in_page
+
+
+def chain_text(chain: Chain, rewriting: Rewriting) -> str:
+    """The chain from its leaves on, the verdict, why, and what may stand there instead."""
+    rows = [["", leaf.value.name, "", print_type(leaf.type), ""] for leaf in chain.leaves]
+    rows += [
+        [str(k), step.name, opcode_of(step), print_type(step.type), _note(chain, step)]
+        for k, step in enumerate(chain.steps, 1)
+    ]
+    lines = [f"{chain.sink.name}: {_verdict(chain)}", "", columns(rows, indent=2)]
+    lines += [f"  {line}" for line in _why(chain)]
+    if rewriting.text:
+        known = {"run": "run beside the chain on numbered elements: the same", "proved": "proved"}
+        lines += ["", f"instead ({known[rewriting.checked]}):", "", rewriting.text.strip()]
+    elif rewriting.reason:
+        lines += ["", f"instead: {rewriting.reason}"]
+    return "\n".join(lines)
+
+
+def _note(chain: Chain, step: Instruction) -> str:
+    return "<- the bytes move here" if step is chain.blocking else ""
+
+
+def _verdict(chain: Chain) -> str:
+    said = str(chain.kind)
+    if chain.kind in (Kind.MOVEMENT, Kind.TRANSPOSE):
+        said += f" of {_size(chain):,} bytes"
+    if chain.bytes_written:
+        said += f"; {chain.bytes_saved:,} of {chain.bytes_written:,} bytes written can be saved"
+    return said
+
+
+def _size(chain: Chain) -> int:
+    return chain.type.num_elements * max(8, chain.type.element.bits) // 8
+
+
+def _why(chain: Chain) -> list[str]:
+    lines: list[str] = []
+    for leaf, judged in zip(chain.main, chain.judgements, strict=True):
+        lines.append(f"{leaf.value.name}: {judged.kind}{_because(judged)}")
+        lines += [f"  {m}" for m in leaf.maps[:4]]
+        lines += [f"  {line}" for line in _layouts(judged)]
+        example = judged.proof.counter_example
+        if example is not None and not judged.kind.is_free:
+            (address,) = example.results or (None,)
+            there = "output" if not example.only_in else "source"
+            lines.append(
+                f"  not free: element {list(example.dims)} is at {address} in the {there} only"
+            )
+    if chain.is_cut:
+        lines.append("cut: there are more values than are looked at")
+    return lines
+
+
+def _because(judged: Judgement) -> str:
+    if judged.kind is Kind.TRANSPOSE and judged.form is not None:
+        modes = judged.form.merged().modes[::-1]
+        order = sorted(range(len(modes)), key=lambda k: -modes[k].stride)
+        sizes = [modes[k].size for k in order]
+        by = [order.index(k) for k in range(len(modes))]
+        return f": {sizes} in memory, by {by}"
+    return f": {judged.reason}" if judged.reason else ""
+
+
+def _layouts(judged: Judgement) -> list[str]:
+    pairs = ("output", judged.output_layout), ("source", judged.source_layout)
+    said = [f"the {what} as {layout_text(layout)}" for what, layout in pairs if layout is not None]
+    return [f"a bitcast with {' and '.join(said)}"] if said else []
+
+
+def layout_text(layout: Layout) -> str:
+    """The order of the dimensions, the fastest-varying first, as HLO writes it."""
+    return f"{{{','.join(map(str, layout.minor_to_major))}}}"
+
+
+def chains_table(chains: Sequence[Chain], most: int) -> str:
+    """Some chains, a line each, with a line about all."""
+    header = ["chain", "verdict", "ops", "from", "to", "written", "saved", "moves at"]
+    rows = [header]
+    for chain in chains[:most]:
+        names = [leaf.value.name for leaf in chain.main]
+        rows.append(
+            [
+                chain.sink.name,
+                str(chain.kind),
+                str(len(chain.steps)),
+                ", ".join(names[:2]) + (f" and {len(names) - 2} more" if len(names) > 2 else ""),
+                print_type(chain.type),
+                f"{chain.bytes_written:,}",
+                f"{chain.bytes_saved:,}",
+                "" if chain.blocking is None else chain.blocking.name,
+            ]
+        )
+    counts = Counter(chain.kind for chain in chains)
+    said = ", ".join(f"{counts[kind]:,} {kind}" for kind in Kind if counts[kind])
+    saved = sum(chain.bytes_saved for chain in chains)
+    last = f"{len(chains):,} chains: {said}; {saved:,} bytes saved" if chains else "no chains"
+    lines = [columns(rows, right=(2, 5, 6)), "", last] if chains else [last]
+    if len(chains) > most:
+        lines.append(f"{len(chains) - most:,} more chains: --top N shows more")
+    return "\n".join(lines)
+
+
+def chain_json(chain: Chain, rewriting: Rewriting | None = None) -> dict[str, Any]:
+    """A chain as JSON has it; with its rewriting, if that was asked for."""
+    described: dict[str, Any] = {
+        "name": chain.sink.name,
+        "verdict": str(chain.kind),
+        "type": print_type(chain.type),
+        "bytes": _size(chain),
+        "bytes_written": chain.bytes_written,
+        "bytes_saved": chain.bytes_saved,
+        "blocking": None if chain.blocking is None else chain.blocking.name,
+        "steps": [
+            {"name": step.name, "opcode": opcode_of(step), "type": print_type(step.type)}
+            for step in chain.steps
+        ],
+        "sources": [
+            _leaf_json(leaf, judged)
+            for leaf, judged in zip(chain.main, chain.judgements, strict=True)
+        ],
+    }
+    if rewriting is not None:
+        described["rewriting"] = {
+            "text": rewriting.text or None,
+            "checked": rewriting.checked or None,
+            "reason": rewriting.reason or None,
+        }
+    return described
+
+
+def _leaf_json(leaf: Leaf, judged: Judgement) -> dict[str, Any]:
+    example = judged.proof.counter_example
+    form = judged.form
+    return {
+        "name": leaf.value.name,
+        "type": print_type(leaf.type),
+        "verdict": str(judged.kind),
+        "reason": judged.reason or None,
+        "maps": list(map(str, leaf.maps)),
+        "proof": str(judged.proof.verdict) if judged.kind.is_free else None,
+        "counter_example": None
+        if example is None
+        else {"index": list(example.dims), "address": list(example.results)},
+        "digits": None
+        if form is None
+        else [{"size": mode.size, "stride": mode.stride} for mode in form.modes],
+        "offset": None if form is None else form.offset,
+        "output_layout": _order_json(judged.output_layout),
+        "source_layout": _order_json(judged.source_layout),
+    }
+
+
+def _order_json(layout: Layout | None) -> list[int] | None:
+    return None if layout is None else list(layout.minor_to_major)
+
+
+def chain_html(chain: Chain, rewriting: Rewriting) -> str:
+    """A page: the picture, what is said about it, the rewriting."""
+    said = in_page(chain_text(chain, rewriting))
+    title = in_page(f"{chain.sink.name}: {chain.kind}")
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta name="color-scheme" content="light dark"><title>{title}</title></head>\n'
+        f"<body>\n{chain_svg(chain)}<pre>{said}</pre>\n</body></html>\n"
+    )

@@ -1,0 +1,231 @@
+"""Triton's blocked encodings and the text of its linear layouts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from hloscope.affine import Dim, Expr, Interval, Var, linear, substitute
+from hloscope.errors import ParseError, UnsupportedError
+from hloscope.indexing import IndexingMap, Variable
+from hloscope.layouts.linear import LinearLayout, Side
+from hloscope.lazy import dataclass
+
+_LIST: Final = r"\[([\d,\s]{0,400})\]"
+_BLOCKED: Final = re.compile(
+    rf"\s*#?(?:ttg|triton_gpu|ttg\.blocked)?\.?blocked\s*<\{{\s*sizePerThread\s*=\s*{_LIST}\s*,"
+    rf"\s*threadsPerWarp\s*=\s*{_LIST}\s*,\s*warpsPerCTA\s*=\s*{_LIST}\s*,"
+    rf"\s*order\s*=\s*{_LIST}\s*(?:,[^>]*)?\}}>\s*"
+)
+_BASIS: Final = re.compile(r"\s*(?:- )?\s*(\w+)=(\d{1,20}) -> \(([\d,\s]*)\)\s*")
+_SINGLE: Final = re.compile(r"\s*- (\w+) is a size 1 dimension\s*")
+_OUTS: Final = re.compile(r"\s*where out dims are: \[(.*)\]\s*")
+_OUT: Final = re.compile(r"(\w+) \(size (\d{1,20})\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """A blocked encoding: what a thread, a warp and a block hold of each dimension.
+
+    Attributes:
+        size_per_thread: Neighbouring elements of one thread.
+        threads_per_warp: Threads of a warp.
+        warps_per_block: Warps of a block.
+        order: Dimensions from the fastest to the slowest.
+    """
+
+    size_per_thread: tuple[int, ...]
+    threads_per_warp: tuple[int, ...]
+    warps_per_block: tuple[int, ...]
+    order: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        sides = self.size_per_thread, self.threads_per_warp, self.warps_per_block
+        if sorted(self.order) != [*range(len(self.order))] or any(
+            len(side) != len(self.order) for side in sides
+        ):
+            raise ValueError(f"order {list(self.order)} does not fit the sizes")
+        if any(n < 1 or n & (n - 1) or n > 1 << 32 for side in sides for n in side):
+            raise ValueError("a size is no power of two")
+
+    @classmethod
+    def parse(cls, text: str) -> Blocked:
+        """Read an encoding as Triton prints it.
+
+        Raises:
+            ParseError: It is none.
+
+        >>> Blocked.parse("#ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [8, 4], "
+        ...               "warpsPerCTA = [4, 1], order = [1, 0]}>").order
+        (1, 0)
+        """
+        found = _BLOCKED.fullmatch(text)
+        if found is None:
+            raise ParseError(f"expected `#ttg.blocked<{{sizePerThread = …}}>`: `{text[:60]}`")
+        try:
+            return cls(*[tuple(int(n) for n in g.split(",") if n.strip()) for g in found.groups()])
+        except ValueError as error:
+            raise ParseError(f"`{text[:60]}`: {error}") from None
+
+    def __str__(self) -> str:
+        return (
+            f"#ttg.blocked<{{sizePerThread = {list(self.size_per_thread)}, threadsPerWarp = "
+            f"{list(self.threads_per_warp)}, warpsPerCTA = {list(self.warps_per_block)}, "
+            f"order = {list(self.order)}}}>"
+        )
+
+    def to_linear(self, shape: Sequence[int]) -> LinearLayout:
+        """The layout of a tensor of this shape: repeated over it, wrapped where it is larger.
+
+        Args:
+            shape: Sizes of the tensor in a block, powers of two.
+
+        Raises:
+            UnsupportedError: A size is no power of two, or the rank is another.
+
+        Source: Triton `BlockedEncodingAttr::toLinearLayout`.
+
+        >>> layout = Blocked((1, 4), (8, 4), (4, 1), (1, 0)).to_linear((32, 32))
+        >>> print(layout_text(layout))
+        - register=1 -> (0, 1)
+          register=2 -> (0, 2)
+          register=4 -> (0, 16)
+        - lane=1 -> (0, 4)
+          lane=2 -> (0, 8)
+          lane=4 -> (1, 0)
+          lane=8 -> (2, 0)
+          lane=16 -> (4, 0)
+        - warp=1 -> (8, 0)
+          warp=2 -> (16, 0)
+        - block is a size 1 dimension
+        where out dims are: [dim0 (size 32), dim1 (size 32)]
+        """
+        rank = len(self.order)
+        if len(shape) != rank or any(n < 1 or n & (n - 1) for n in shape):
+            raise UnsupportedError(f"{list(shape)} is no shape of powers of two of rank {rank}")
+        bases: dict[str, list[tuple[int, ...]]] = {
+            name: [] for name in ("register", "lane", "warp", "block")
+        }
+        reached = [1] * rank
+        sides = self.size_per_thread, self.threads_per_warp, self.warps_per_block
+        for name, side in zip(("register", "lane", "warp"), sides, strict=True):
+            for d in self.order:
+                for _ in range(side[d].bit_length() - 1):
+                    bases[name].append(_unit(rank, d, reached[d] if reached[d] < shape[d] else 0))
+                    reached[d] *= 2
+        for d in self.order:
+            while reached[d] < shape[d]:
+                bases["register"].append(_unit(rank, d, reached[d]))
+                reached[d] *= 2
+        ins = tuple([Side(name, tuple(found)) for name, found in bases.items()])
+        return LinearLayout(ins, tuple([(f"dim{d}", n) for d, n in enumerate(shape)]))
+
+
+def _unit(rank: int, d: int, value: int) -> tuple[int, ...]:
+    return tuple(value if k == d else 0 for k in range(rank))
+
+
+def layout_text(layout: LinearLayout) -> str:
+    """A linear layout as Triton prints it.
+
+    Raises:
+        UnsupportedError: It has an offset, for which Triton has no text.
+    """
+    if any(layout.offset):
+        raise UnsupportedError(f"Triton's text has no offset, this layout {list(layout.offset)}")
+    lines = []
+    for side in layout.ins:
+        if not side.bases:
+            lines.append(f"- {side.name} is a size 1 dimension")
+        for k, basis in enumerate(side.bases):
+            mark = "  " if k else "- "
+            lines.append(f"{mark}{side.name}={1 << k} -> ({', '.join(map(str, basis))})")
+    outs = ", ".join(f"{name} (size {size})" for name, size in layout.outs)
+    return "\n".join([*lines, f"where out dims are: [{outs}]"])
+
+
+def parse_layout(text: str) -> LinearLayout:
+    r"""Read what Triton prints of a linear layout.
+
+    Raises:
+        ParseError: It is none.
+
+    >>> print(parse_layout("- lane=1 -> (2)\n  lane=2 -> (1)\nwhere out dims are: [x (size 4)]")
+    ...       .ins[0].bases)
+    ((2,), (1,))
+    """
+    sides: dict[str, list[tuple[int, ...]]] = {}
+    outs: tuple[tuple[str, int], ...] | None = None
+    for line in text.splitlines():
+        if not line.strip():
+            continue
+        if outs is not None:
+            raise ParseError(f"after the out dims: `{line[:60]}`")
+        if found := _BASIS.fullmatch(line):
+            bases = sides.setdefault(found[1], [])
+            if int(found[2]) != 1 << len(bases):
+                raise ParseError(f"expected {found[1]}={1 << len(bases)}, found `{line[:60]}`")
+            bases.append(tuple(int(n) for n in found[3].split(",") if n.strip()))
+        elif found := _SINGLE.fullmatch(line):
+            sides.setdefault(found[1], [])
+        elif found := _OUTS.fullmatch(line):
+            outs = tuple([(name, int(size)) for name, size in _OUT.findall(found[1])])
+        else:
+            raise ParseError(f"no line of a linear layout: `{line[:60]}`")
+    if outs is None:
+        raise ParseError("a linear layout ends with `where out dims are: […]`")
+    try:
+        return LinearLayout(tuple([Side(n, tuple(b)) for n, b in sides.items()]), outs)
+    except ValueError as error:
+        raise ParseError(f"no linear layout: {error}") from None
+
+
+def thread_map(layout: LinearLayout, shape: Sequence[int]) -> IndexingMap:
+    """From threads and blocks of a kernel to elements of a tensor, for a layout of one tile.
+
+    The lanes of all warps are `th_x`, the tiles of the tensor, in row-major order, `bl_x`,
+    registers are a range variable.  What sticks out of the tensor is masked.
+
+    Args:
+        layout: From register, lane and warp to an index in the tile.
+        shape: Sizes of the tensor.
+
+    Raises:
+        UnsupportedError: The layout has other inputs, or several blocks, or another rank.
+
+    >>> layout = Blocked((4,), (32,), (4,), (0,)).to_linear((512,))
+    >>> print(thread_map(layout, (1000,)))
+    (th_x, bl_x)[register] -> (th_x * 4 + bl_x * 512 + register), domain: th_x in [0, 127], \
+bl_x in [0, 1], register in [0, 3], bl_x * 128 + th_x in [0, 249]
+    """
+    sizes = dict(layout.size_of)
+    if len(shape) != len(layout.outs):
+        raise UnsupportedError(f"a tile of rank {len(layout.outs)}, a tensor of {len(shape)}")
+    if sizes.get("block", 1) != 1 or not sizes.keys() <= {"register", "lane", "warp", "block"}:
+        raise UnsupportedError("a layout of register, lane and warp is needed")
+    m = layout.to_map(["register"])
+    lanes = sizes.get("lane", 1)
+    threads = lanes * sizes.get("warp", 1)
+    thread: Expr = Dim(0)
+    values = {"lane": thread % lanes if threads > lanes else thread, "warp": thread // lanes}
+    names = [v.name for v in m.dims]
+    new: dict[Var, Expr] = {
+        Dim(k): values.get(name, linear((thread, 0))) for k, name in enumerate(names)
+    }
+    counts = [-(-n // tile) for n, (_, tile) in zip(shape, layout.outs, strict=True)]
+    results, masks = [], []
+    tiles = 1
+    for d in range(len(shape) - 1, -1, -1):
+        tile = layout.outs[d][1]
+        number: Expr = Dim(1) // tiles if tiles > 1 else Dim(1)
+        if d and counts[d] > 0:
+            number = number % counts[d]
+        tiles *= counts[d]
+        element = number * tile + substitute(m.results[d], new)
+        results.append(element)
+        if shape[d] % tile:
+            masks.append((element, Interval(0, shape[d] - 1)))
+    dims = [Variable(Interval(0, threads - 1), "th_x"), Variable(Interval(0, tiles - 1), "bl_x")]
+    ranges = [Variable(v.interval, v.name) for v in m.ranges]
+    return IndexingMap(dims, ranges, (), results[::-1], masks).simplify(replace_points=False)
