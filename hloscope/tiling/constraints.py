@@ -275,7 +275,7 @@ class TileConstraints:
 
 
 def _is_always(clause: Clause) -> bool:
-    return any([not simple for simple in map(_simple, clause.alternatives())])
+    return {} in map(_simple, clause.alternatives())
 
 
 def _simple(some: Iterable[Within]) -> dict[Expr, Interval] | None:
