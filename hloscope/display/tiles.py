@@ -15,6 +15,7 @@ from hloscope.tiling import (
     Parameter,
     Ranking,
     Refusal,
+    RefusalCode,
     SymbolicTiles,
     TiledComputation,
     TiledInstruction,
@@ -22,6 +23,7 @@ from hloscope.tiling import (
 )
 
 SCHEMA: Final = "hloscope.tile/1"
+_TOO_LARGE: Final = RefusalCode.RESOURCE_EXHAUSTED
 MOST_ROWS: Final = 60
 """Tiled instructions are listed up to here."""
 
@@ -44,12 +46,14 @@ def tiles_text(report: TileReport) -> str:
 
 def _symbolic(report: TileReport) -> Iterator[str]:
     if isinstance(report.symbolic, Refusal):
-        yield "XLA's tiling refuses it"
+        is_known = report.symbolic.code is not _TOO_LARGE
+        yield "XLA's tiling refuses it" if is_known else "Too large to be analysed as XLA does"
         yield f"  {report.symbolic}"
         yield ""
     yield "Tile sizes to choose" if report.parameters else "A scalar: no tile sizes to choose"
     rows = [
-        [f"  d{k}", f"1 to {p.size}", parameter_text(p)] for k, p in enumerate(report.parameters)
+        [f"  d{k}", f"1 to {p.size}" if p.size else "0", parameter_text(p)]
+        for k, p in enumerate(report.parameters)
     ]
     if rows:
         yield columns(rows)
@@ -123,7 +127,8 @@ def _exactly(report: TileReport) -> Iterator[str]:
     for r in report.operands[0].exact.ragged if report.operands else ():
         parts = f"{r.size // r.tile} x {r.tile} + {r.last}"
         yield f"  dimension {r.dim} of the output is ragged: {r.size} = {parts}"
-    if report.refusal is not None and report.is_possible:
+    code = report.refusal.code if report.refusal is not None else None
+    if report.refusal is not None and report.is_possible and code is not _TOO_LARGE:
         yield f"  possible, although XLA refuses: {report.refusal.reason}"
 
 

@@ -38,7 +38,7 @@ Dot: TypeAlias = DotGeneral | ScaledDot
 DOTS: Final = (DotGeneral, ScaledDot)
 GEMM_KINDS: Final = ("__triton_nested_gemm_fusion", "__triton_gemm")
 """Kinds of fusions, by their backend config, in which a pad may be tiled."""
-MAX_TILES: Final = 50_000
+MAX_TILES: Final = 10_000
 """More tiled instructions are not looked at: nested regions may double with every level."""
 
 
@@ -326,7 +326,8 @@ class _Walk:
         ins = node.instruction
         self._count += 1
         if self._count > MAX_TILES:
-            raise _refuse(f"more than {MAX_TILES:,} tiled instructions", ins)
+            reason = f"more than {MAX_TILES:,} tiled instructions"
+            raise _refuse(reason, ins, "RESOURCE_EXHAUSTED")
         if ins in self._fused.inside:
             self._check_op(ins)
         tile = symbolic_tile(node.map)

@@ -17,6 +17,8 @@ class RefusalCode(StrEnum):
     """It could be done, and is not."""
     INVALID_ARGUMENT = "INVALID_ARGUMENT"
     """There is no rule for such a thing."""
+    RESOURCE_EXHAUSTED = "RESOURCE_EXHAUSTED"
+    """It is too large to be looked at here: nobody knows whether it could be done."""
     FAILED_PRECONDITION = "FAILED_PRECONDITION"
     """There is a rule, and the sizes do not fit it."""
 

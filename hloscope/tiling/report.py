@@ -102,8 +102,8 @@ class TileReport:
     @property
     def is_possible(self) -> bool:
         """Is all that tiles read known to be strided boxes?"""
-        decided = [o.exact for o in self.operands if o.exact.verdict is not TileVerdict.EMPTY]
-        return bool(decided) and all([exact.is_box for exact in decided])
+        read = [o for o in self.operands if o.exact.verdict is not TileVerdict.EMPTY]
+        return bool(read) and all([o.exact.is_box and not o.claim for o in read])
 
 
 def tile_report(
