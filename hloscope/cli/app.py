@@ -39,7 +39,7 @@ COMMANDS: Final = {
     "cancel": ("cancel", "Tell which data movement comes to nothing."),
     "simplify": ("maps", "Simplify an indexing map."),
     "compose": ("maps", "Compose two indexing maps."),
-    "serialize": ("artifacts", "Write a program as a portable artifact of a version."),
+    "serialize": ("serialize", "Write a program as a portable artifact of a version."),
     "deserialize": ("artifacts", "Print the program of a portable artifact."),
     "doctor": ("artifacts", "Tell who can read a portable artifact, and what older versions lack."),
     "ops": ("ops", "Tell which ops have indexing rules, and how exact they are."),
