@@ -24,7 +24,7 @@ def _dense(kind: str, type: TensorType, data: bytes | memoryview) -> DenseAttr:
     width = parts * -(-element.bits // parts // 8)
     if element.kind in ("opaque", "quantized") or not width:
         raise ValueError(f"elements of type {element.name} are no numbers")
-    if len(data) != width * count and (len(data) != width or not count):
+    if len(data) not in (width * count, width):
         raise ValueError(f"{len(data):,} bytes for {count:,} elements of {width}")
     if element.bits < 8:
         mask = (1 << element.bits) - 1
@@ -54,7 +54,7 @@ def _dense_fields(kind: str, value: DenseAttr) -> Fields:
     found = elements(value)
     element, count = _count(value.type)
     if element != I1:
-        return value.type, found.raw if count else b""
+        return value.type, found.raw
     if not count:
         return value.type, b""
     if count > 1 and not found.splat:

@@ -155,6 +155,16 @@ def test_a_large_constant_is_a_view_of_the_file() -> None:
     assert bytes(value.literal) == digits
 
 
+def test_a_tensor_without_elements_may_have_a_value() -> None:
+    """`dense<0.0> : tensor<0xf32>` keeps its number; truth values of that kind do not."""
+    body = "%0 = stablehlo.constant dense<7.0> : tensor<0xf32>\n"
+    body += "%1 = stablehlo.constant dense<true> : tensor<0x2xi1>\n"
+    data = write_artifact(read(f"func.func @f() {{ {body} return }}"))
+    values = [op.properties.get("value") for op in every_op(read_bytecode(data).module)]
+    found = [bytes(one.literal) for one in values if isinstance(one, DenseAttr)]  # type: ignore[arg-type]
+    assert found == [bytes.fromhex("0000e040"), b""]
+
+
 SHARDINGS = [
     '#sdy.sharding<@mesh, [{"x"}, {}]>',
     '#sdy.sharding<@mesh, [{"x", ?}p1, {"y":(1)2}], replicated={"z"}>',
