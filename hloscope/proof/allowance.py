@@ -36,10 +36,10 @@ class Purse:
 
 
 class Allowance:
-    """The time of one prover.
+    """The time of one prover, which runs from when somebody first asks how much is left.
 
     Attributes:
-        total: Processor time for everything, from now on; after it nothing is asked.
+        total: Processor time for everything; after it nothing is asked.
         first: Time of isl where nothing else decides.
         shortly: Time of isl before all elements of an output are looked at.
         again: Time of isl where all have been: it would be a second proof.
@@ -48,7 +48,7 @@ class Allowance:
 
     def __init__(self, seconds: float, of_isl: float = SECONDS_ALL, total: float = inf) -> None:
         self.total: Final = total
-        self._begin: Final = cpu_seconds() if total < inf else 0.0
+        self._begin: float | None = None
         self.first: Final = Purse(seconds, of_isl)
         self.shortly: Final = Purse(min(seconds, SECONDS_MORE), of_isl / 2)
         self.again: Final = Purse(min(seconds, SECONDS_MORE), of_isl / 8)
@@ -58,6 +58,8 @@ class Allowance:
         """What is left of the total."""
         if self.total == inf:
             return inf
+        if self._begin is None:
+            self._begin = cpu_seconds()
         return max(0.0, self.total - (cpu_seconds() - self._begin))
 
     def ready(self, purse: Purse) -> float:

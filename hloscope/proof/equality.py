@@ -81,17 +81,19 @@ class _Comparison:
         self.analysis: Final = Analysis()
         self._sides: Final = a, b
         self._allowance: Final = allowance
+        until = process_time() + allowance.left()
         numbering = Numbering()
         self._blueprint: Final = numbering.blueprint
         self._number: Final[dict[Instruction, int]] = numbering.of(a) | numbering.of(b)
         shared = set(map(self._number.__getitem__, a)) & set(map(self._number.__getitem__, b))
         self._common: Final = frozenset(i for i in (*a, *b) if self._number[i] in shared)
         self._same: Final[dict[tuple[tuple[int, ...], tuple[int, ...]], Proof]] = {}
-        self._reads: Final = [self._reading(side, self._common) for side in self._sides]
-        self._whole: Final = [self._reading(side, frozenset()) for side in self._sides]
+        self._reads: Final = [self._reading(side, self._common, until) for side in self._sides]
+        self._whole: Final = [self._reading(side, frozenset(), until) for side in self._sides]
 
-    def _reading(self, side: Computation, ends: frozenset[Instruction]) -> ParameterReads:
-        until = process_time() + self._allowance.left()
+    def _reading(
+        self, side: Computation, ends: frozenset[Instruction], until: float
+    ) -> ParameterReads:
         return ParameterReads(self.analysis, side, ends, until)
 
     def outputs(self, count: int) -> Iterator[Compared]:

@@ -70,6 +70,18 @@ def test_isl_has_no_more_than_what_is_left() -> None:
     assert spent.ready(spent.first) == 0.0
 
 
+def test_the_time_of_proofs_begins_with_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr("hloscope.proof.allowance.cpu_seconds", lambda: now[0])
+    allowance = Allowance(3.0, 24.0, 2.0)
+    now[0] += 10.0  # maps are made
+    assert allowance.left() == 2.0
+    now[0] += 1.5
+    assert allowance.left() == 0.5
+    now[0] += 1.0
+    assert allowance.is_spent
+
+
 def test_without_a_total_nothing_is_left_out() -> None:
     program = hloscope.read(chain(3))
     prover = Prover()
