@@ -125,7 +125,7 @@ def rewritten(chain: Chain) -> Module | None:
     is smaller than the sink, or where several leaves move alike.
     """
     kinds = {j.kind for j in chain.judgements}
-    if not kinds:
+    if not kinds or chain.sink in [leaf.value for leaf in chain.leaves]:
         return None
     joined = any(len(step.operands) > 1 and moves(step) for step in chain.steps)
     plain = kinds <= {Kind.NO_OP, Kind.BITCAST, Kind.TRANSPOSE}

@@ -46,8 +46,14 @@ def is_array(ins: Instruction) -> bool:
 
 
 def moves(ins: Instruction) -> bool:
-    """Does it only move elements, of one operand or of several?"""
-    return isinstance(ins.op, MOVES + JOINS) and is_array(ins) and all(map(is_array, ins.operands))
+    """Does it only move elements, of one operand or of several, and keep them whole?"""
+    if not isinstance(ins.op, MOVES + JOINS) or not is_array(ins):
+        return False
+    return all(is_array(operand) and _bits(operand) == _bits(ins) for operand in ins.operands)
+
+
+def _bits(ins: Instruction) -> int:
+    return ins.type.element.bits if isinstance(ins.type, TensorType) else 0
 
 
 def computes(ins: Instruction) -> bool:

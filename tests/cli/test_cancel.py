@@ -125,3 +125,10 @@ def test_every_chain_of_real_models_gets_a_verdict(full: bool) -> None:
         assert done.exit_code == 0, (file, done.output[:500])
         answer = json.loads(done.output)
         assert answer["verdicts"].get("undecided", 0) == 0, file
+
+
+def test_a_bitcast_to_elements_of_another_width_moves_no_elements(tmp_path: Path) -> None:
+    text = "ENTRY e { p = f32[4] parameter(0) b = u8[4,4] bitcast(p) ROOT r = u8[16] reshape(b) }"
+    (chain,) = json.loads(cancel(tmp_path, text, "--json").output)["chains"]
+    assert (chain["name"], chain["verdict"]) == ("r", "bitcast")
+    assert chain["sources"][0]["name"] == "b"
