@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 from hloscope.affine import Const, Dim, Expr, linear
 from hloscope.errors import ParseError, UnsupportedError
-from hloscope.indexing import IndexingMap, below
+from hloscope.indexing import IndexingMap, below, prove_equal
 from hloscope.layouts.strided import Mode, Strided
 from hloscope.layouts.sums import separated
 from hloscope.lazy import dataclass
@@ -143,7 +143,7 @@ class CuteLayout:
         return _of_modes(self.flat.merged().modes, self.swizzle)
 
     def compose(self, inner: CuteLayout) -> CuteLayout:
-        """`x -> self(inner(x))`, with the nesting of `inner`.
+        """`x -> self(inner(x))`, with the nesting of `inner`; which is proved.
 
         Raises:
             UnsupportedError: It is no layout, or leads outside: sizes and strides do not divide.
@@ -158,6 +158,10 @@ class CuteLayout:
             raise UnsupportedError(f"values up to {inner.cosize - 1}, indices below {self.size}")
         modes = self.flat.merged().modes
         shape, stride = _composed_tree(modes, inner.shape, inner.stride)
+        found = CuteLayout(shape, stride)
+        plain = CuteLayout(self.shape, self.stride).to_map()
+        if not prove_equal([found.to_map()], [inner.to_map().compose(plain)]).is_proved:
+            raise UnsupportedError("modes of the inner layout carry into each other")
         return CuteLayout(shape, stride, self.swizzle)
 
     def complement(self, size: int) -> CuteLayout:

@@ -191,6 +191,14 @@ def test_enough_random_compositions_are_admissible() -> None:
     assert count > 30
 
 
+def test_modes_that_carry_into_each_other_are_no_composition() -> None:
+    """Each mode by itself would be admissible; `1 + 4` is in the next mode of the outer layout."""
+    outer, inner = CuteLayout.parse("(5,6):(3,15)"), CuteLayout.parse("(5,3):(1,1)")
+    assert [outer.compose(inner)(x) for x in range(15)] == [outer(inner(x)) for x in range(15)]
+    with pytest.raises(UnsupportedError, match="carry"):
+        CuteLayout.parse("(5,6):(4,3)").compose(inner)
+
+
 @pytest.mark.parametrize("swizzle", [Swizzle(2, 0, 3), Swizzle(3, 0, 3), Swizzle(2, 1, -2)])
 def test_swizzles_are_linear_over_bits(swizzle: Swizzle) -> None:
     layout = CuteLayout((8, 8), (8, 1), swizzle)
