@@ -310,6 +310,7 @@ upper bounds [6, 8]
         """
         return spaces.tiling_space(self.ir, sizes, beyond_xla=beyond_xla)
 
+    @of_right_programs
     def cancellation(self) -> cancelling.Cancellation:
         """What the data movement that leads here, or through here, comes to.
 
@@ -351,6 +352,7 @@ upper bounds [6, 8]
             for ins, leaves in grouped(self.program.analysis, region, None, output).items()
         }
 
+    @of_right_programs
     def tiles(
         self,
         sizes: Sequence[int] | None = None,

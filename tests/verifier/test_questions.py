@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 
 import pytest
 
@@ -57,6 +58,27 @@ def test_many_changed_programs_are_right_and_many_are_wrong(language: str) -> No
     """Else the agreement above would say little."""
     verdicts = [not hloscope.verify(LANGUAGES[language](seed).text()) for seed in range(300)]
     assert 0.1 < sum(verdicts) / len(verdicts) < 0.9
+
+
+MISREAD = {
+    "an element that is not there": "a = s32[2] parameter(0)"
+    " ROOT r = (s32[2], pred[]) get-tuple-element(a), index=1",
+    "a slice of another rank": "a = s1[1,4,3] parameter(0) b = s32[1,5,1] parameter(1)"
+    " ROOT r = f32[1,5,3] gather(a, b), offset_dims={1}, collapsed_slice_dims={0},"
+    " start_index_map={0}, index_vector_dim=1, slice_sizes={1,3}",
+}
+QUESTIONS = {
+    "indexing": (), "indexing_from": (0,), "to_parameters": (), "grouped": (), "tiles": (),
+    "tiling_space": (), "cancellation": (),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("name", MISREAD)
+def test_no_question_about_a_wrong_program_fails_otherwise(name: str, question: str) -> None:
+    root = hloscope.read(f"ENTRY e {{ {MISREAD[name]} }}").root
+    with suppress(HloscopeError):  # its own words
+        getattr(root, question)(*QUESTIONS[question])
 
 
 REFUSED = {
