@@ -31,6 +31,9 @@ PAGES: Final = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 NOTEBOOKS: Final = sorted((ROOT / "notebooks").glob("*.ipynb"))
 PICTURES: Final = {
     "docs/softmax.svg": "hloscope index examples/softmax.hlo --format svg --at 3,7,12",
+    "docs/coalescing.svg": (
+        "hloscope coalesce examples/training_step.hlo residual_fusion --format svg"
+    ),
 }
 """Files that a command prints."""
 TOUR: Final = ROOT / "docs/training_step.md"

@@ -14,12 +14,15 @@ from hloscope.doors import door
 
 if TYPE_CHECKING:
     from hloscope.api import (
+        Coalescing as Coalescing,
         ComputationView as ComputationView,
         Element as Element,
+        Footprint as Footprint,
         Indexing as Indexing,
         InstructionView as InstructionView,
         Program as Program,
         Tensor as Tensor,
+        bank_conflicts as bank_conflicts,
         deserialize as deserialize,
         doctor as doctor,
         evaluate as evaluate,

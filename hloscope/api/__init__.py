@@ -62,6 +62,20 @@ if TYPE_CHECKING:
         simplified as simplified,
         simplified_line as simplified_line,
     )
+    from hloscope.api.memory import (
+        DEVICES as DEVICES,
+        Coalescing as Coalescing,
+        Footprint as Footprint,
+        Model as Model,
+        ProgramCoalescing as ProgramCoalescing,
+        ProgramFootprint as ProgramFootprint,
+        bank_conflicts as bank_conflicts,
+        coalescing_of_all as coalescing_of_all,
+        footprint_of_program as footprint_of_program,
+        footprints_of as footprints_of,
+        kernels_of as kernels_of,
+        thread_map_of as thread_map_of,
+    )
     from hloscope.api.modules import (
         entry_of as entry_of,
         joined as joined,

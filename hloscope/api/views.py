@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hloscope.api.explaining import of_right_programs
 from hloscope.api.finding import instruction_of
 from hloscope.api.indexing import Indexing
+from hloscope.api.kernels import KernelQuestions
 from hloscope.display import (
     Answer,
     Direction,
@@ -78,7 +79,7 @@ class ComputationView:
         return f"<computation {self.name}: {len(self)} instructions>"
 
 
-class InstructionView:
+class InstructionView(KernelQuestions):
     """An instruction of a program: ask it what it touches."""
 
     def __init__(
@@ -91,6 +92,10 @@ class InstructionView:
     @property
     def name(self) -> str:
         return self.ir.name
+
+    @property
+    def _kernel(self) -> tuple[Program, Instruction]:
+        return self.program, self.ir
 
     @property
     def asked_module(self) -> Module:

@@ -28,6 +28,14 @@ if TYPE_CHECKING:
         neighbourhood_text as neighbourhood_text,
     )
     from hloscope.display.boxes import Index as Index
+    from hloscope.display.coalescing import (
+        COALESCE_SCHEMA as COALESCE_SCHEMA,
+        KernelPlace as KernelPlace,
+        accesses_table as accesses_table,
+        coalescing_json as coalescing_json,
+        coalescing_text as coalescing_text,
+        wasteful_accesses as wasteful_accesses,
+    )
     from hloscope.display.coverage import (
         OpCoverage as OpCoverage,
         coverage_json as coverage_json,
@@ -46,6 +54,13 @@ if TYPE_CHECKING:
     from hloscope.display.equality import (
         compared_json as compared_json,
         comparison_text as comparison_text,
+    )
+    from hloscope.display.footprint import (
+        FOOTPRINT_SCHEMA as FOOTPRINT_SCHEMA,
+        footprint_json as footprint_json,
+        footprint_text as footprint_text,
+        run_json as run_json,
+        runs_table as runs_table,
     )
     from hloscope.display.health import health_json as health_json, health_text as health_text
     from hloscope.display.html import html_fragment as html_fragment, to_html as to_html
@@ -103,6 +118,7 @@ if TYPE_CHECKING:
         branches as branches,
         tree_table as tree_table,
     )
+    from hloscope.display.warps import warps_html as warps_html, warps_svg as warps_svg
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(__name__)

@@ -156,6 +156,6 @@ def _read_by_element(ins: Instruction) -> int:
 def trip_count(ins: Instruction) -> int:
     """How often a loop runs, where the backend knows; else once."""
     try:
-        return int(backend_config(ins.extras)["knowntrip_count"]["n"])
+        return int(backend_config(ins.extras)["known_trip_count"]["n"])
     except (HloscopeError, KeyError, TypeError, ValueError):
         return 1

@@ -10,14 +10,28 @@ from typing import TYPE_CHECKING
 from hloscope.doors import door
 
 if TYPE_CHECKING:
+    from hloscope.memory.answers import (
+        ArrayUse as ArrayUse,
+        Coalescing as Coalescing,
+        Touch as Touch,
+    )
+    from hloscope.memory.banks import BankUse as BankUse, bank_use as bank_use
     from hloscope.memory.choice import Choice as Choice
+    from hloscope.memory.coalescing import Memory as Memory
     from hloscope.memory.devices import (
         DEFAULT as DEFAULT,
         DEVICES as DEVICES,
+        SECTOR as SECTOR,
         Device as Device,
         device_of as device_of,
     )
     from hloscope.memory.emitting import kernel_of as kernel_of
+    from hloscope.memory.footprints import (
+        ArrayFootprint as ArrayFootprint,
+        Footprint as Footprint,
+        Footprints as Footprints,
+        Run as Run,
+    )
     from hloscope.memory.fused import Fused as Fused
     from hloscope.memory.kernel import (
         Kernel as Kernel,
@@ -25,6 +39,10 @@ if TYPE_CHECKING:
         Reading as Reading,
         SharedAccess as SharedAccess,
     )
+    from hloscope.memory.spoil import Spoiler as Spoiler, size_text as size_text
+    from hloscope.memory.thread_maps import on_grid as on_grid
+    from hloscope.memory.traffic import Request as Request, Traffic as Traffic
+    from hloscope.memory.verdicts import by_heuristic as by_heuristic, by_map as by_map
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(__name__)

@@ -10,134 +10,23 @@ from hloscope.errors import HloscopeError
 from hloscope.fusion import Analysis, Blueprints
 from hloscope.indexing import Access, IndexingMap, address_map
 from hloscope.ir import Instruction, TensorType
-from hloscope.lazy import dataclass
-from hloscope.memory.banks import BankUse, bank_use
+from hloscope.memory.answers import ArrayUse, Coalescing, Touch
+from hloscope.memory.banks import bank_use
 from hloscope.memory.choice import Choice
 from hloscope.memory.counting import BUDGET, traffic_of
-from hloscope.memory.devices import AS_OF, Device
+from hloscope.memory.devices import Device
 from hloscope.memory.emitting import BLOCK_LEVEL, config_of, kernel_of
 from hloscope.memory.fused import Fused
 from hloscope.memory.kernel import Kernel, Launch, Reading
+from hloscope.memory.reads import reads_of
 from hloscope.memory.requests import Requests, requests_of
-from hloscope.memory.spoil import Spoiler, spoiler_of
+from hloscope.memory.spoil import spoiler_of
 from hloscope.memory.storage import element_count, is_array, storage_bits
+from hloscope.memory.thread_maps import kernel_by
+from hloscope.memory.tile_use import TileUse, operand_tile, output_tiles, tile_use
 from hloscope.memory.touched import Touched, touched_by, whole
 from hloscope.memory.traffic import Traffic, together
 from hloscope.memory.verdicts import by_heuristic, by_map
-
-UNKNOWN: Final = "unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class Touch:
-    """One way in which the threads touch an array.
-
-    Attributes:
-        map: From threads to addresses, in elements.
-        traffic: What its requests move; `None` if only XLA's verdicts were asked for.
-        spoiler: What spoils its worst request.
-    """
-
-    map: IndexingMap
-    traffic: Traffic | None
-    spoiler: Spoiler | None
-
-
-@dataclass(frozen=True, slots=True)
-class ArrayUse:
-    """How an array is read or written.
-
-    Attributes:
-        number: Of the operand or output.
-        leaf: Which array of an operand that is a tuple.
-        name: The operand's name; of an output the root's.
-        type: Of the array.
-        touches: The ways in which it is touched; none if it is not.
-        traffic: What is moved; `None` if nobody knows, or nobody asked.
-        touched: The part that is touched at all.
-        by_map: XLA's map verdict; `None` of outputs, which it does not judge.
-        reason: Why it is not exact, or not known.
-    """
-
-    number: int
-    leaf: int
-    name: str
-    type: TensorType
-    touches: tuple[Touch, ...]
-    traffic: Traffic | None
-    touched: Touched
-    by_map: bool | None
-    reason: str = ""
-
-    @property
-    def spoiler(self) -> Spoiler | None:
-        """What spoils the worst of it."""
-        found = [t for t in self.touches if t.spoiler and t.traffic]
-        return max(found, key=_wasted).spoiler if found else None
-
-    @property
-    def precision(self) -> str:
-        """`exact`, `sampled`, `bounds` or `unknown`."""
-        return self.traffic.precision if self.traffic is not None else UNKNOWN
-
-
-def _wasted(touch: Touch) -> int:
-    return touch.traffic.wasted if touch.traffic else 0
-
-
-@dataclass(frozen=True, slots=True)
-class Coalescing:
-    """The answer for one kernel.
-
-    Attributes:
-        name: Of the fusion.
-        kernel: How it is made.
-        device: Where.
-        by_heuristic: XLA's heuristic, one verdict for all that is read.
-        operands: What is read.
-        outputs: What is written.
-        banks: Conflicts in shared memory.
-        notes: What was assumed.
-    """
-
-    name: str
-    kernel: Kernel
-    device: Device
-    by_heuristic: bool
-    operands: tuple[ArrayUse, ...]
-    outputs: tuple[ArrayUse, ...]
-    banks: tuple[BankUse, ...] = ()
-    notes: tuple[str, ...] = ()
-
-    @property
-    def arrays(self) -> tuple[ArrayUse, ...]:
-        """Operands and outputs."""
-        return self.operands + self.outputs
-
-    @property
-    def model(self) -> str:
-        """The model that the answer was computed under."""
-        launch = f", {self.kernel.launch}" if self.kernel.launch else ""
-        unroll = f", {self.kernel.unroll} elements a thread" if self.kernel.unroll > 1 else ""
-        return f"{self.device.name}: {self.kernel.emitter}{launch}{unroll} (rules of {AS_OF})"
-
-    @property
-    def wasted(self) -> int:
-        """Bytes moved that nobody asked for."""
-        return sum([a.traffic.wasted for a in self.arrays if a.traffic is not None])
-
-    @property
-    def utilisation(self) -> float:
-        """Share of the bytes moved that was asked for, over all arrays."""
-        known = [a.traffic for a in self.arrays if a.traffic is not None]
-        moved = sum([t.moved for t in known])
-        return sum([t.asked for t in known]) / moved if moved else 1.0
-
-    @property
-    def lowest(self) -> float:
-        """The lowest utilisation of an array that moves something."""
-        known = [a.traffic.utilisation for a in self.arrays if a.traffic and a.traffic.requests]
-        return min(known, default=1.0)
 
 
 class Memory:
@@ -149,7 +38,10 @@ class Memory:
         threads: Threads of a block of a loop, where the user says so.
         blocks: Blocks of the grid, where the user says so.
         vector: Elements of a thread, where the user says so.
+        thread_map: From threads to elements of the output, instead of an emitter.
+        tile: Tile sizes of block-level fusions, instead of those of their backend configs.
         verdicts_only: Leave out what is not XLA's own verdict.
+        budget: Lanes that are looked at for one access, at most.
     """
 
     def __init__(
@@ -160,12 +52,16 @@ class Memory:
         threads: int | None = None,
         blocks: int | None = None,
         vector: int | None = None,
+        thread_map: IndexingMap | None = None,
+        tile: tuple[int, ...] | None = None,
         verdicts_only: bool = False,
         budget: int = BUDGET,
     ) -> None:
         self.analysis: Final = analysis
         self.device: Final = device
         self._options: Final = {"threads": threads, "blocks": blocks, "vector": vector}
+        self._thread_map: Final = thread_map
+        self._tile: Final = tile
         self._verdicts_only: Final = verdicts_only
         self._budget: Final = budget
         self._blueprints: Final = Blueprints()
@@ -199,10 +95,14 @@ class Memory:
         """Equal for instructions with equal answers; `None` where that is not known."""
         if len(ins.calls) != 1 or len(ins.operands) != len(ins.calls[0].parameters):
             return None
-        kind = str(config_of(ins).get("kind", ""))
-        if kind:
-            return None
-        return self._blueprints.number(ins.calls[0]), self._blueprints.op_number(ins.op)
+        config = config_of(ins)
+        tiles = output_tiles(config) if config else None
+        return (
+            self._blueprints.number(ins.calls[0]),
+            self._blueprints.op_number(ins.op),
+            str(config.get("kind", "")),
+            None if tiles is None else tuple(tiles),
+        )
 
     def _renamed(self, known: Coalescing, ins: Instruction) -> Coalescing:
         names = [operand.name for operand in ins.operands]
@@ -211,15 +111,16 @@ class Memory:
 
     def _of(self, fused: Fused) -> Coalescing:
         choice = Choice(fused, self.device, self.analysis, **self._options)
-        kernel = kernel_of(choice)
-        return self.of_kernel(fused, choice, kernel)
+        if self._thread_map is not None:
+            return self.of_kernel(fused, choice, kernel_by(choice, self._thread_map))
+        return self.of_kernel(fused, choice, kernel_of(choice))
 
     def of_kernel(self, fused: Fused, choice: Choice, kernel: Kernel) -> Coalescing:
         """The answer for a kernel, XLA's or one of the user's."""
         subject = fused.instruction or fused.roots[0]
         emitter = choice.emitter if kernel.emitter != BLOCK_LEVEL else BLOCK_LEVEL
         heuristic = by_heuristic(emitter, subject, None, self.device)
-        reads = _reads_of(self.analysis, fused, kernel)
+        reads = reads_of(self.analysis, fused, kernel)
         operands = [
             self._operand(k, leaf, fused, kernel, readings) for (k, leaf), readings in reads.items()
         ]
@@ -258,10 +159,15 @@ class Memory:
         is_unknown = any(a.map is None for _, a in readings) or not is_array(type)
         touched = self._touched_of([*logical], type, is_unknown=is_unknown)
         if kernel.launch is None or not is_array(type):
-            return ArrayUse(number, leaf, name, type, (), None, touched, None, _joined(reasons))
+            tile = self._tile_of(fused, [a for _, a in readings], type)
+            return ArrayUse(
+                number, leaf, name, type, (), None, touched, None, _joined(reasons), tile
+            )
         by_thread = self._addresses(readings, type)
         verdict = self._by_maps(readings, type)
-        touches = [self._touch(map, type, kernel.launch) for map, _ in by_thread.items()]
+        touches = [
+            self._touch(map, type, kernel.launch, kernel.unroll) for map, _ in by_thread.items()
+        ]
         traffic = None
         if not is_unknown and not self._verdicts_only:
             traffic = together([t.traffic for t in touches if t.traffic is not None])
@@ -309,15 +215,16 @@ class Memory:
                 return False
         return True
 
-    def _touch(self, map: IndexingMap, type: TensorType, launch: Launch) -> Touch:
+    def _touch(self, map: IndexingMap, type: TensorType, launch: Launch, unroll: int) -> Touch:
         if self._verdicts_only:
             return Touch(map, None, None)
         bits = storage_bits(type)
-        key = map, bits, launch
+        key = map, bits, launch, unroll
         known = self._traffic.get(key)
         if known is None:
+            widest = self.device.vector_bits // 8
             requests = requests_of(
-                map, bits, launch, self.device.warp, self.device.vector_bits // 8
+                map, bits, launch, self.device.warp, widest=widest, unroll=unroll
             )
             known = self._traffic[key] = requests, traffic_of(requests, self._budget)
         requests, traffic = known
@@ -336,64 +243,76 @@ class Memory:
             known = self._touched[key] = touched_by(maps, type)
         return known
 
+    # ----------------------------------------------------------------------------------- tiles
+
+    def _tiles(self, fused: Fused) -> list[tuple[int, ...]]:
+        """Tile sizes of each output of a block-level fusion, as far as they are known."""
+        if self._tile is not None:
+            return [self._tile] * max(len(fused.outputs(self.analysis)), 1)
+        ins = fused.instruction
+        return [] if ins is None else output_tiles(config_of(ins)) or []
+
+    def _tile_of(
+        self, fused: Fused, accesses: Sequence[Access], type: TensorType
+    ) -> TileUse | None:
+        """The worst use of transactions by the tiles of an operand."""
+        if not is_array(type) or type.rank == 0 or self._verdicts_only:
+            return None
+        tiles = self._tiles(fused)
+        found: list[TileUse] = []
+        for access in accesses:
+            fits = [t for t in tiles if access.map and len(t) == len(access.map.dims)]
+            if not fits:
+                return None
+            use = operand_tile(access, fits[0], type, self.device)
+            if use is None:
+                return None
+            found.append(use)
+        return min(found, key=lambda use: use.utilisation, default=None)
+
     # --------------------------------------------------------------------------------- outputs
 
     def _outputs(self, fused: Fused, kernel: Kernel) -> list[ArrayUse]:
         found = []
-        places = kernel.outputs or (None,) * len(fused.outputs(self.analysis))
-        outputs = fused.outputs(self.analysis)
-        for number, (_, root, leaf, type) in enumerate(outputs):
-            maps = places[number] if number < len(places) else None
+        for number, (_, root, leaf, type) in enumerate(fused.outputs(self.analysis)):
+            maps = kernel.outputs[number] if number < len(kernel.outputs) else None
             if maps is None or kernel.launch is None or not is_array(type):
-                count = element_count(type) if is_array(type) else 0
-                touched = whole(type, count, is_exact=kernel.launch is None)
-                reason = "" if kernel.launch is None else "where it is written is not known"
-                found.append(
-                    ArrayUse(number, leaf, root.name, type, (), None, touched, None, reason)
-                )
+                found.append(self._unplaced(fused, kernel, number, leaf, root.name, type))
                 continue
             address = address_map(type)
             by_thread = [map.compose(address).simplify().remove_unused_symbols() for map in maps]
-            touches = [self._touch(map, type, kernel.launch) for map in by_thread]
+            touches = [self._touch(map, type, kernel.launch, kernel.unroll) for map in by_thread]
             parts = [t.traffic for t in touches if t.traffic is not None]
             traffic = None if self._verdicts_only else together(parts)
-            is_part = any(map.runtime for map in maps)
-            touched = (
-                self._touched_of([*maps], type, is_unknown=False)
-                if is_part
-                else whole(type, element_count(type))
-            )
+            if any(map.runtime for map in maps):
+                touched = self._touched_of([*maps], type, is_unknown=False)
+            else:
+                touched = whole(type, element_count(type))
             found.append(
-                ArrayUse(number, leaf, root.name, type, tuple(touches), traffic, touched, None)
-            )
+                ArrayUse(
+                    number, leaf, root.name, type, tuple(touches), traffic, touched, None,
+                    is_output=True,
+                )
+            )  # fmt: skip
         return found
+
+    def _unplaced(
+        self, fused: Fused, kernel: Kernel, number: int, leaf: int, name: str, type: TensorType
+    ) -> ArrayUse:
+        """An output of which no lane is known."""
+        if not is_array(type):
+            touched = Touched(is_exact=False)
+            reason = "its sizes are not known"
+            return ArrayUse(number, leaf, name, type, (), None, touched, None, reason, None, True)
+        is_block_level = kernel.launch is None
+        touched = whole(type, element_count(type), is_exact=is_block_level)
+        reason = "" if is_block_level else "where it is written is not known"
+        tiles = self._tiles(fused) if is_block_level else []
+        tile = None
+        if number < len(tiles) and len(tiles[number]) == type.rank and type.rank:
+            tile = tile_use(type, tiles[number], [1] * type.rank, self.device.transaction)
+        return ArrayUse(number, leaf, name, type, (), None, touched, None, reason, tile, True)
 
 
 def _joined(reasons: dict[str, None]) -> str:
     return "; ".join(reasons)
-
-
-def _reads_of(
-    analysis: Analysis, fused: Fused, kernel: Kernel
-) -> dict[tuple[int, int], list[tuple[Reading, Access]]]:
-    """For each array at the edge: how each reading reaches it."""
-    from_heroes = frozenset(kernel.heroes) if kernel.emitter != "loop" else frozenset()
-    readings = kernel.readings
-    if kernel.launch is None:
-        readings = tuple(
-            [
-                Reading(root, leaf, IndexingMap.identity(type.shape))
-                for _, root, leaf, type in fused.outputs(analysis)
-                if is_array(type)
-            ]
-        )
-    found: dict[tuple[int, int], list[tuple[Reading, Access]]] = {}
-    for reading in readings:
-        ends = frozenset() if reading.is_hero else from_heroes
-        for place, accesses in fused.reads(analysis, reading.value, reading.leaf, ends).items():
-            found.setdefault(place, []).extend((reading, access) for access in accesses)
-    for k, value in enumerate(fused.edge):
-        for leaf, type in enumerate(analysis.tensors(value.type)):
-            if isinstance(type, TensorType):
-                found.setdefault((k, leaf), [])
-    return dict(sorted(found.items()))

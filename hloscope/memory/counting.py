@@ -61,6 +61,8 @@ def _bounded(requests: Requests, budget: int) -> Traffic:
         best = low if best is None or low.sectors < best.sectors else best
         worst = high if worst is None or high.sectors > worst.sectors else worst
     assert worst is not None
+    if best is not None and (best.histogram, best.lines) == (worst.histogram, worst.lines):
+        return worst  # whatever is read, as many sectors are moved
     return replace(worst, precision=BOUNDS, best=best)
 
 

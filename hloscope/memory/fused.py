@@ -116,7 +116,9 @@ class Fused:
                 continue
             for part, accesses in walk.found.get(source, {}).items():
                 tensor = analysis.tensor_of(source.type, part)
-                if tensor is not None and accesses:
+                if tensor is None or not accesses:
+                    continue
+                if isinstance(analysis.tensors(source.type)[tensor], TensorType):
                     found[k, tensor] = tuple(accesses.values())
         return found
 

@@ -89,7 +89,13 @@ class Requests:
 
 
 def requests_of(
-    map: IndexingMap, bits: int, launch: Launch, warp: int, widest: int = VECTORS[-1]
+    map: IndexingMap,
+    bits: int,
+    launch: Launch,
+    warp: int,
+    *,
+    widest: int = VECTORS[-1],
+    unroll: int = 1,
 ) -> Requests:
     """The requests of an access.
 
@@ -99,9 +105,11 @@ def requests_of(
         launch: Launch dimensions.
         warp: Lanes of a warp.
         widest: Bytes that a lane loads at once, at most.
+        unroll: Elements that the kernel means a thread to touch side by side: a loop over so many
+            is cut into vectors where it is too wide for one; other loops become one or none.
     """
     by_lane = _by_lane(map, launch, warp)
-    vector, with_vector = _with_vector(by_lane, bits, widest)
+    vector, with_vector = _with_vector(by_lane, bits, widest, unroll)
     return Requests(with_vector, bits, vector, warp, map)
 
 
@@ -139,20 +147,20 @@ def _by_lane(map: IndexingMap, launch: Launch, warp: int) -> IndexingMap:
     return found.simplify(replace_points=False)
 
 
-def _with_vector(map: IndexingMap, bits: int, widest: int) -> tuple[int, IndexingMap]:
+def _with_vector(map: IndexingMap, bits: int, widest: int, unroll: int) -> tuple[int, IndexingMap]:
     """How many elements a lane touches at once, and the map to the first of them."""
     if map.is_known_empty or map.is_undefined:
         return 1, map
     for k in range(len(map.ranges) - 1, -1, -1):
         loop = map.ranges[k].interval
         size = loop.hi - loop.lo + 1
-        if loop.lo != 0 or size < 2:
+        if loop.lo != 0 or size < 2 or (size * bits > widest * 8 and size != unroll):
             continue
         base = _base(map.results[0], Range(k))
         if base is None or _is_read_elsewhere(map, Range(k)):
             continue
         vector = _width(map, k, base, size, bits, widest)
-        if vector > 1:
+        if vector == size or (vector > 1 and size == unroll):
             return vector, _stepped(map, k, vector)
     return 1, map
 

@@ -6,11 +6,10 @@ Source: XLA `xla/service/gpu/model/coalescing_analysis.cc`, tiled memory access.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from math import prod
 from typing import Any, Final
 
-from hloscope.affine import Dim, Expr, Interval, Range, Var, evaluate, variables
+from hloscope.affine import Dim, Expr, Interval, Range, Var, evaluate_array, variables
 from hloscope.errors import UnsupportedError
 from hloscope.indexing import Access, IndexingMap, major_to_minor
 from hloscope.ir import TensorType
@@ -18,6 +17,8 @@ from hloscope.lazy import dataclass
 from hloscope.memory.devices import Device
 
 CONFIG: Final = "block_level_fusion_config"
+MOST_POINTS: Final = 1 << 16
+"""Elements of a tile whose indices are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,28 +122,23 @@ def _extent(e: Expr, map: IndexingMap, tile: Sequence[int]) -> tuple[int, int] |
         interval: Interval = map.box[v]
         count = interval.hi - interval.lo + 1
         extents[v] = min(tile[v.index], count) if isinstance(v, Dim) else count
-    points = prod(extents.values())
-    if points > 1 << 16:
-        return _of_one(e, extents)
-    values = {evaluate(e, at) for at in _points(extents, map)} if used else {0}
-    ordered = sorted(values)
-    steps = {b - a for a, b in pairwise(ordered)}
+    if not used:
+        return 1, 1
+    if e in extents:
+        return extents[e], 1
+    return _progression(e, extents, map)
+
+
+def _progression(e: Expr, extents: Mapping[Var, int], map: IndexingMap) -> tuple[int, int] | None:
+    """How many values an expression takes, and their distance, if that is always the same."""
+    import numpy as np
+
+    if prod(extents.values()) > MOST_POINTS:
+        return None
+    axes = np.indices(tuple(extents.values()), dtype=np.int64, sparse=True)
+    at = {v: axis + map.box[v].lo for v, axis in zip(extents, axes, strict=True)}
+    values = np.unique(evaluate_array(e, at))
+    steps = np.unique(np.diff(values))
     if len(steps) > 1:
         return None
-    return len(ordered), steps.pop() if steps else 1
-
-
-def _of_one(e: Expr, extents: Mapping[Var, int]) -> tuple[int, int] | None:
-    """The same of one bare variable over many values."""
-    for v, count in extents.items():
-        if e is v:
-            return count, 1
-    return None
-
-
-def _points(extents: Mapping[Var, int], map: IndexingMap) -> list[dict[Var, int]]:
-    found: list[dict[Var, int]] = [{}]
-    for v, count in extents.items():
-        lo = map.box[v].lo
-        found = [{**at, v: lo + k} for at in found for k in range(count)]
-    return found
+    return len(values), int(steps[0]) if len(steps) else 1

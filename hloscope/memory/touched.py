@@ -10,8 +10,13 @@ from collections.abc import Iterable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Final
 
-from hloscope.affine import Const, Dim, Expr, Range, Var, evaluate_array, variables
-from hloscope.indexing import IndexingMap, major_to_minor
+from hloscope.affine import Const, Dim, Expr, Range, Runtime, Var, evaluate_array, variables
+from hloscope.indexing import (
+    IndexingMap,
+    major_to_minor,
+    substituted,
+    substituted_constraints,
+)
 from hloscope.ir import TensorType
 from hloscope.lazy import dataclass
 from hloscope.memory.devices import SECTOR
@@ -71,6 +76,8 @@ def touched_by(maps: Sequence[IndexingMap], type: TensorType) -> Touched:
     if not maps or element_count(type) == 0:
         return Touched()
     parts = [_part(map, type) for map in dict.fromkeys(maps) if not map.is_known_empty]
+    if not parts:
+        return Touched()
     reads = sum([part.reads for part in parts])
     all_of_it = element_count(type)
     known = [part for part in parts if part.is_exact]
@@ -105,7 +112,7 @@ class _Part:
 
     @property
     def elements(self) -> int:
-        if not self.is_exact:
+        if self.count:
             return self.count
         found = 1 if self.addresses is None else len(self.addresses)
         return found * prod([len(copy) for copy in self.copies or ()])
@@ -151,8 +158,7 @@ def _part(map: IndexingMap, type: TensorType) -> _Part:
     if map.runtime or map.is_undefined or (type.layout is not None and type.layout.tiles):
         if map.is_undefined:
             return _Part(None, None, element_count(type), False, element_count(type))
-        # Whatever is read, no more elements than there are points.
-        most = min(_points_of_results(map), element_count(type))
+        most = min(_most_elements(map, type), element_count(type))
         return _Part(None, None, points, False, most)
     strides = _strides(type)
     sets: list[NDArray[np.int64]] = []
@@ -171,6 +177,8 @@ def _part(map: IndexingMap, type: TensorType) -> _Part:
     start = sum(
         [e.value * s for e, s in zip(map.results, strides, strict=True) if isinstance(e, Const)]
     )
+    if prod([len(some) for some in sets]) == element_count(type):  # every element, once
+        return _Part(None, (), reads, True, element_count(type))
     return _summed(sets, start, reads)
 
 
@@ -240,8 +248,21 @@ def _points(map: IndexingMap) -> int:
     return prod([max(v.interval.hi - v.interval.lo + 1, 0) for v in (*map.dims, *map.ranges)])
 
 
-def _points_of_results(map: IndexingMap) -> int:
-    """Values of the variables that results depend on, also through what is read at run time."""
+def _most_elements(map: IndexingMap, type: TensorType) -> int:
+    """Elements touched at most, whatever is read at run time.
+
+    Where everybody reads the same values, as many as at the first of them.
+    """
+    is_tiled = type.layout is not None and bool(type.layout.tiles)
+    if map.runtime and not is_tiled and not variables(*[e for v in map.runtime for e in v.index]):
+        first: dict[Var, Expr] = {
+            Runtime(k): Const(v.interval.lo) for k, v in enumerate(map.runtime)
+        }
+        inside = substituted_constraints(map.constraints, first)
+        here = IndexingMap(map.dims, map.ranges, (), substituted(map.results, first), inside)
+        found = _part(here, type)
+        if found.is_exact:
+            return found.elements
     used = variables(*map.results, *[e for v in map.runtime for e in v.arguments])
     boxes = [map.box[v] for v in used if isinstance(v, Dim | Range)]
     return prod([interval.hi - interval.lo + 1 for interval in boxes])

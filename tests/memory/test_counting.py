@@ -75,7 +75,7 @@ def loop_of(requests: Requests) -> int | None:
 def test_counts_equal_enumeration_of_every_lane(full: bool) -> None:
     draw = random.Random(5)
     vectors = shortened = 0
-    for _ in range(1000 if full else 120):
+    for _ in range(1000 if full else 60):
         access, launch, bits = random_access(draw)
         warp = draw.choice([32, 32, 64])
         requests = requests_of(access, bits, launch, warp)
@@ -89,8 +89,8 @@ def test_counts_equal_enumeration_of_every_lane(full: bool) -> None:
         assert found.precision == EXACT
         vectors += requests.vector > 1
         shortened += found.seen < requests.lanes_at_most
-    assert vectors > 5
-    assert shortened > 20
+    assert vectors > 2
+    assert shortened > 10
 
 
 @pytest.mark.parametrize(
@@ -122,8 +122,11 @@ def test_what_does_not_repeat_is_sampled_and_said_so() -> None:
 
 def test_a_vector_is_one_request_only_where_it_is_aligned() -> None:
     launch = Launch.of(32, 1)
-    for start, vector in ((0, 4), (2, 2), (1, 1), (8, 4)):
+    for start, vector in ((0, 4), (2, 1), (1, 1), (8, 4)):
         access = launch.map((4,), [Dim(0) * 4 + Range(0) + start])
         assert requests_of(access, 32, launch, 32).vector == vector
+    halves = launch.map((4,), [Dim(0) * 4 + Range(0) + 2])
+    assert requests_of(halves, 32, launch, 32, unroll=4).vector == 2
     eight = launch.map((4,), [Dim(0) * 4 + Range(0)])
-    assert requests_of(eight, 64, launch, 32).vector == 2  # 16 bytes at most
+    assert requests_of(eight, 64, launch, 32, unroll=4).vector == 2  # 16 bytes at most
+    assert requests_of(eight, 64, launch, 32).vector == 1  # a loop that is no unrolled one

@@ -1,0 +1,182 @@
+"""`coalesce`: what warps move, which accesses waste it and why."""
+
+from __future__ import annotations
+
+import click
+
+from hloscope.api import (
+    DEVICES,
+    Model,
+    Program,
+    ProgramCoalescing,
+    coalescing_of_all,
+    find_all,
+    kernels_of,
+    thread_map_of,
+)
+from hloscope.cli.common import (
+    debug_option,
+    file_argument,
+    json_option,
+    print_json,
+    print_table,
+    with_progress,
+)
+from hloscope.cli.files import read_program
+from hloscope.cli.paging import print_long
+from hloscope.errors import ParseError, UnsupportedError
+
+FORMATS = ("text", "json", "svg", "html")
+FAILED = 1
+
+
+def _launch(_: click.Context, __: click.Parameter, value: str | None) -> tuple[int, int] | None:
+    """Blocks and threads, as `--launch 256,128` gives them."""
+    if value is None:
+        return None
+    numbers = value.split(",")
+    if len(numbers) != 2 or not all(n.strip().isdecimal() for n in numbers):
+        raise click.BadParameter(f"`{value}` is not blocks,threads such as 256,128")
+    return int(numbers[0]), int(numbers[1])
+
+
+def _sizes(_: click.Context, __: click.Parameter, value: str | None) -> tuple[int, ...] | None:
+    if value is None:
+        return None
+    numbers = value.split(",")
+    if not all(n.strip().isdecimal() and int(n) > 0 for n in numbers):
+        raise click.BadParameter(f"`{value}` is not a list of sizes such as 16,64")
+    return tuple(map(int, numbers))
+
+
+def _map(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    """The map, checked to be one."""
+    if value is not None:
+        try:
+            thread_map_of(value)
+        except ParseError as error:
+            raise click.BadParameter(f"not a map: {error.message}") from error
+    return value
+
+
+@click.command
+@file_argument
+@click.argument("name", required=False)
+@click.option(
+    "--device",
+    metavar="NAME",
+    default="h100",
+    show_default=True,
+    help=f"The GPU: {', '.join(DEVICES)}.",
+)
+@click.option(
+    "--top",
+    metavar="N",
+    type=click.IntRange(1),
+    default=20,
+    show_default=True,
+    help="Of a whole program, the N accesses that waste most.",
+)
+@click.option(
+    "--fail-below",
+    metavar="SHARE",
+    type=click.FloatRange(0, 1),
+    help="Exit with 1 if an access moves more than 1/SHARE of what it needs.",
+)
+@click.option(
+    "--threads", metavar="T", type=click.IntRange(1, 1024), help="Threads of a block of a loop."
+)
+@click.option(
+    "--vector", metavar="V", type=click.IntRange(1, 64), help="Elements of a thread of a loop."
+)
+@click.option(
+    "--launch",
+    metavar="B,T",
+    callback=_launch,
+    help="Blocks and threads of a loop; threads go on where blocks end.",
+)
+@click.option(
+    "--thread-map",
+    metavar="MAP",
+    callback=_map,
+    help="Your own map from threads to elements of the output.",
+)
+@click.option(
+    "--tile", metavar="SIZES", callback=_sizes, help="Tile sizes of a block-level (Triton) fusion."
+)
+@click.option("--xla", "verdicts_only", is_flag=True, help="Only XLA's own verdicts; faster.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="How to print the answer.",
+)
+@json_option
+@debug_option
+def coalesce(
+    file: str,
+    name: str | None,
+    device: str,
+    top: int,
+    fail_below: float | None,
+    threads: int | None,
+    vector: int | None,
+    launch: tuple[int, int] | None,
+    thread_map: str | None,
+    tile: tuple[int, ...] | None,
+    verdicts_only: bool,
+    form: str,
+    as_json: bool,
+) -> None:
+    """Tell what the warps of a fusion move: sectors of each request, and what spoils them.
+
+    Without NAME, all fusions of FILE: the accesses that waste most, with the line of the source
+    they come from.  In NAME, * is any text and ? any character.
+    """
+    if launch is not None and threads is not None:
+        raise click.UsageError("--launch and --threads both say how many threads")
+    if verdicts_only and fail_below is not None:
+        raise click.UsageError("--fail-below needs more than XLA's verdicts: leave out --xla")
+    blocks = None if launch is None else launch[0]
+    of_block = launch[1] if launch else threads
+    given = None if thread_map is None else thread_map_of(thread_map)
+    model = Model(device, of_block, blocks, vector, given, tile, verdicts_only)
+    program = read_program(file)
+    found = _asked(program, name, model)
+    if as_json or form == "json":
+        print_json(found.to_json())
+    elif form == "svg":
+        click.echo(found.to_svg(), nl=False)
+    elif form == "html":
+        click.echo(found.to_html(top), nl=False)
+    elif name is not None or verdicts_only:
+        print_long(found.to_text())
+    else:
+        _print_table(found, top)
+    if fail_below is not None and found.lowest < fail_below:
+        click.echo(f"the lowest share is {found.lowest:.3g}, below {fail_below:g}", err=True)
+        click.get_current_context().exit(FAILED)
+
+
+def _asked(program: Program, name: str | None, model: Model) -> ProgramCoalescing:
+    memory = model.memory(program.analysis)
+    if name is None:
+        every = with_progress(kernels_of(program.module), "kernels")
+        return coalescing_of_all(program, memory, every)
+    places = find_all(program.module, name)
+    found = coalescing_of_all(program, memory, places)
+    if not found.kernels and found.refused:
+        raise UnsupportedError(found.refused[0].reason)
+    return found
+
+
+def _print_table(found: ProgramCoalescing, top: int) -> None:
+    table = found.table(top)
+    if table.rows:
+        print_table(table)
+    else:
+        click.echo("no access moves more than it needs", err=True)
+    count = len(found.kernels)
+    click.echo(f"{count} kernels, {len(found.refused)} not XLA's own", err=True)

@@ -1,0 +1,142 @@
+"""Answers about coalescing: verdicts and figures for each array of a kernel."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hloscope.indexing import IndexingMap
+from hloscope.ir import TensorType
+from hloscope.lazy import dataclass
+from hloscope.memory.banks import BankUse
+from hloscope.memory.devices import AS_OF, Device
+from hloscope.memory.kernel import Kernel
+from hloscope.memory.spoil import Spoiler
+from hloscope.memory.tile_use import TileUse
+from hloscope.memory.touched import Touched
+from hloscope.memory.traffic import Traffic
+
+UNKNOWN: Final = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """One way in which the threads touch an array.
+
+    Attributes:
+        map: From threads to addresses, in elements.
+        traffic: What its requests move; `None` if only XLA's verdicts were asked for.
+        spoiler: What spoils its worst request.
+    """
+
+    map: IndexingMap
+    traffic: Traffic | None
+    spoiler: Spoiler | None
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayUse:
+    """How an array is read or written.
+
+    Attributes:
+        number: Of the operand or output.
+        leaf: Which array of an operand that is a tuple.
+        name: The operand's name; of an output the root's.
+        type: Of the array.
+        touches: The ways in which it is touched; none if it is not.
+        traffic: What is moved; `None` if nobody knows, or nobody asked.
+        touched: The part that is touched at all.
+        by_map: XLA's map verdict; `None` of outputs, which it does not judge.
+        reason: Why it is not exact, or not known.
+        tile: How a tile of it is read, by a block-level kernel.
+        is_output: Is it written?
+    """
+
+    number: int
+    leaf: int
+    name: str
+    type: TensorType
+    touches: tuple[Touch, ...]
+    traffic: Traffic | None
+    touched: Touched
+    by_map: bool | None
+    reason: str = ""
+    tile: TileUse | None = None
+    is_output: bool = False
+
+    @property
+    def spoiler(self) -> Spoiler | None:
+        """What spoils the worst of it."""
+        found = [t for t in self.touches if t.spoiler and t.traffic]
+        return max(found, key=_wasted).spoiler if found else None
+
+    @property
+    def precision(self) -> str:
+        """`exact`, `sampled`, `bounds` or `unknown`."""
+        return self.traffic.precision if self.traffic is not None else UNKNOWN
+
+    @property
+    def efficiency(self) -> float | None:
+        """Sectors needed over sectors moved; of a tile its utilisation; `None`: not known."""
+        if self.tile is not None:
+            return self.tile.utilisation
+        if self.traffic is None or not self.traffic.requests:
+            return None
+        return self.traffic.efficiency
+
+
+def _wasted(touch: Touch) -> int:
+    return touch.traffic.wasted if touch.traffic else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Coalescing:
+    """The answer for one kernel.
+
+    Attributes:
+        name: Of the fusion.
+        kernel: How it is made.
+        device: Where.
+        by_heuristic: XLA's heuristic, one verdict for all that is read.
+        operands: What is read.
+        outputs: What is written.
+        banks: Conflicts in shared memory.
+        notes: What was assumed.
+    """
+
+    name: str
+    kernel: Kernel
+    device: Device
+    by_heuristic: bool
+    operands: tuple[ArrayUse, ...]
+    outputs: tuple[ArrayUse, ...]
+    banks: tuple[BankUse, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def arrays(self) -> tuple[ArrayUse, ...]:
+        """Operands and outputs."""
+        return self.operands + self.outputs
+
+    @property
+    def model(self) -> str:
+        """The model that the answer was computed under."""
+        launch = f", {self.kernel.launch}" if self.kernel.launch else ""
+        unroll = f", {self.kernel.unroll} elements a thread" if self.kernel.unroll > 1 else ""
+        return f"{self.device.name}: {self.kernel.emitter}{launch}{unroll} (rules of {AS_OF})"
+
+    @property
+    def wasted(self) -> int:
+        """Bytes moved that nobody asked for."""
+        return sum([a.traffic.wasted for a in self.arrays if a.traffic is not None])
+
+    @property
+    def utilisation(self) -> float:
+        """Share of the bytes moved that was asked for, over all arrays."""
+        known = [a.traffic for a in self.arrays if a.traffic is not None]
+        moved = sum([t.moved for t in known])
+        return sum([t.asked for t in known]) / moved if moved else 1.0
+
+    @property
+    def lowest(self) -> float:
+        """The lowest efficiency of an array that moves something."""
+        return min([a.efficiency for a in self.arrays if a.efficiency is not None], default=1.0)

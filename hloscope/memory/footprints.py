@@ -1,0 +1,260 @@
+"""Footprints: bytes that kernels read and write at least, and where a program's bytes go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from hloscope.errors import HloscopeError
+from hloscope.fusion import (
+    ALIASES,
+    Analysis,
+    Blueprints,
+    Flops,
+    inside_out,
+    leaf_types,
+    trip_count,
+)
+from hloscope.indexing import IndexingMap
+from hloscope.ir import Computation, Instruction, Module, TensorType
+from hloscope.lazy import dataclass
+from hloscope.memory.choice import Choice
+from hloscope.memory.devices import Device
+from hloscope.memory.emitting import kernel_of
+from hloscope.memory.fused import Fused
+from hloscope.memory.kernel import Kernel
+from hloscope.memory.reads import reads_of
+from hloscope.memory.storage import element_count, is_array
+from hloscope.memory.touched import Touched, touched_by, whole
+from hloscope.ops import AsyncDone, AsyncStart, Call, Case, Composite, Fusion, While
+
+CALLING: Final = (While, Case, Call, Composite, AsyncStart)
+"""Ops that stand for the kernels of what they call."""
+UNKNOWN_TRIPS: Final = "how often it runs is not known: counted once"
+ONE_BRANCH: Final = "one of several branches runs: each is counted once"
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayFootprint:
+    """The part of an operand or output that a kernel touches.
+
+    Attributes:
+        number: Of the operand or output.
+        leaf: Which array of an operand that is a tuple.
+        name: The operand's name; of an output the root's.
+        type: Of the array.
+        touched: What of it is touched.
+    """
+
+    number: int
+    leaf: int
+    name: str
+    type: TensorType
+    touched: Touched
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """What a kernel reads and writes at least, each byte once.
+
+    Attributes:
+        name: Of the fusion or instruction.
+        reads: By operand.
+        writes: By output.
+        flops: Arithmetic; see `hloscope ls --sort flops`.
+        notes: What was assumed.
+    """
+
+    name: str
+    reads: tuple[ArrayFootprint, ...]
+    writes: tuple[ArrayFootprint, ...]
+    flops: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def read(self) -> int:
+        """Bytes read."""
+        return sum([a.touched.bytes for a in self.reads])
+
+    @property
+    def written(self) -> int:
+        """Bytes written."""
+        return sum([a.touched.bytes for a in self.writes])
+
+    @property
+    def bytes(self) -> int:
+        """Bytes read and written."""
+        return self.read + self.written
+
+    @property
+    def reuse(self) -> float:
+        """How often an element that is read is needed, on average; scalars do not count."""
+        arrays = [a.touched for a in self.reads if a.type.rank]
+        elements = sum([touched.elements for touched in arrays])
+        return sum([touched.reads for touched in arrays]) / elements if elements else 0.0
+
+    @property
+    def intensity(self) -> float:
+        """Floating-point operations for each byte."""
+        return self.flops / self.bytes if self.bytes else 0.0
+
+    @property
+    def is_exact(self) -> bool:
+        """Is all of it exact?  Else the bytes are the most that they can be."""
+        return all(a.touched.is_exact for a in self.reads + self.writes)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A kernel of a program, and how often it runs.
+
+    Attributes:
+        instruction: The fusion or instruction.
+        computation: Where it stands.
+        footprint: Of one run.
+        times: How often it runs.
+        notes: What was assumed about that.
+    """
+
+    instruction: Instruction
+    computation: Computation
+    footprint: Footprint
+    times: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all runs."""
+        return self.footprint.bytes * self.times
+
+
+class Footprints:
+    """Footprints of the kernels of one program; equal ones are computed once."""
+
+    def __init__(self, analysis: Analysis, device: Device) -> None:
+        self._analysis: Final = analysis
+        self._device: Final = device
+        self._blueprints: Final = Blueprints()
+        self._flops: Final = Flops()
+        self._known: dict[object, Footprint] = {}
+
+    def of_instruction(self, ins: Instruction) -> Footprint:
+        """The footprint of a fusion, or of an instruction as a kernel of its own.
+
+        What is not made by XLA's emitters is taken to read its operands whole.
+        """
+        key = None
+        if isinstance(ins.op, Fusion) and len(ins.calls) == 1:
+            same = len(ins.operands) == len(ins.calls[0].parameters)
+            key = self._blueprints.number(ins.calls[0]) if same else None
+        known = self._known.get(key) if key is not None else None
+        if known is None:
+            known = self._of(ins)
+            if key is not None:
+                self._known[key] = known
+        if known.name == ins.name:
+            return known
+        names = [operand.name for operand in ins.operands]
+        reads = tuple([replace(a, name=names[a.number]) for a in known.reads])
+        return replace(known, name=ins.name, reads=reads)
+
+    def _of(self, ins: Instruction) -> Footprint:
+        flops = self._flops(ins)
+        if isinstance(ins.op, ALIASES):
+            return Footprint(ins.name, (), (), flops, ("moves nothing",))
+        fused = Fused.of_instruction(ins)
+        try:
+            kernel = kernel_of(Choice(fused, self._device, self._analysis))
+        except HloscopeError:
+            return self._whole(ins, flops)
+        reads = [
+            self._read(
+                fused, k, leaf, [a.map for _, a in readings], [a.reason for _, a in readings]
+            )
+            for (k, leaf), readings in reads_of(self._analysis, fused, kernel).items()
+            if readings
+        ]
+        return Footprint(
+            ins.name, tuple(reads), tuple(self._writes(fused, kernel)), flops, kernel.notes
+        )
+
+    def _read(
+        self, fused: Fused, number: int, leaf: int, maps: list[object], reasons: list[str]
+    ) -> ArrayFootprint:
+        type = self._analysis.tensors(fused.edge[number].type)[leaf]
+        assert isinstance(type, TensorType)
+        name = fused.operands[number].name
+        known = [m for m in maps if isinstance(m, IndexingMap)]
+        if len(known) < len(maps) or not is_array(type):
+            touched = _all_of(type, is_exact=False)
+        else:
+            touched = touched_by(known, type)
+            if any(reasons):
+                touched = replace(touched, is_exact=False)
+        return ArrayFootprint(number, leaf, name, type, touched)
+
+    def _writes(self, fused: Fused, kernel: Kernel) -> Iterator[ArrayFootprint]:
+        for number, (_, root, leaf, type) in enumerate(fused.outputs(self._analysis)):
+            maps = kernel.outputs[number] if number < len(kernel.outputs) else None
+            touched = _all_of(type, is_exact=True)
+            if maps is not None and any(map.runtime for map in maps):
+                touched = touched_by([*maps], type)
+            yield ArrayFootprint(number, leaf, root.name, type, touched)
+
+    def _whole(self, ins: Instruction, flops: int) -> Footprint:
+        """Operands and results read and written whole."""
+        reads = [
+            ArrayFootprint(k, leaf, operand.name, type, _all_of(type, is_exact=False))
+            for k, operand in enumerate(dict.fromkeys(ins.operands))
+            for leaf, type in enumerate(leaf_types(operand.type))
+            if isinstance(type, TensorType)
+        ]
+        writes = [
+            ArrayFootprint(leaf, leaf, ins.name, type, _all_of(type, is_exact=True))
+            for leaf, type in enumerate(leaf_types(ins.type))
+            if isinstance(type, TensorType)
+        ]
+        note = "not made by XLA's emitters: operands are taken to be read whole"
+        return Footprint(ins.name, tuple(reads), tuple(writes), flops, (note,))
+
+    # ---------------------------------------------------------------------------------- program
+
+    def of_module(self, module: Module) -> list[Run]:
+        """Every kernel that runs when the program runs, bodies of loops as often as they run."""
+        runs: list[Run] = []
+        times: dict[Computation, int] = {module.entry: 1}
+        notes: dict[Computation, dict[str, None]] = {module.entry: {}}
+        for computation in reversed(list(inside_out(module.entry, {}))):
+            if computation not in times:
+                continue  # it is part of a kernel
+            here, said = times[computation], notes[computation]
+            for ins in computation.instructions:
+                if isinstance(ins.op, (*ALIASES, AsyncDone)):
+                    continue
+                if not (isinstance(ins.op, CALLING) and ins.calls):
+                    footprint = self.of_instruction(ins)
+                    runs.append(Run(ins, computation, footprint, here, tuple(said)))
+                    continue
+                for callee in dict.fromkeys(ins.calls):
+                    times[callee] = times.get(callee, 0) + here * _times(ins)
+                    more = dict.fromkeys([*said, *_said(ins)])
+                    notes.setdefault(callee, {}).update(more)
+        return runs
+
+
+def _times(ins: Instruction) -> int:
+    return max(trip_count(ins), 0) if isinstance(ins.op, While) else 1
+
+
+def _said(ins: Instruction) -> tuple[str, ...]:
+    if isinstance(ins.op, While):
+        known = "known_trip_count" in "".join([text for _, text in ins.extras])
+        return () if known else (f"`{ins.name}`: {UNKNOWN_TRIPS}",)
+    return (f"`{ins.name}`: {ONE_BRANCH}",) if isinstance(ins.op, Case) else ()
+
+
+def _all_of(type: TensorType, *, is_exact: bool) -> Touched:
+    if not is_array(type):
+        return Touched(is_exact=False)
+    return whole(type, element_count(type), is_exact=is_exact)

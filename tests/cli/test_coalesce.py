@@ -1,0 +1,98 @@
+"""`coalesce` and `footprint`."""
+
+from __future__ import annotations
+
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+STEP = "examples/training_step.hlo"
+
+
+def test_the_worst_access_of_a_program_comes_first_with_its_line(run: Any) -> None:
+    result = run("coalesce", STEP)
+    first = result.stdout.splitlines()[1]
+    assert result.exit_code == 0
+    for part in ("21 MiB", "12.5 %", "residual_fusion", "`th_x * 4096`", "block.py:31"):
+        assert part in first
+    assert result.stderr == "4 kernels, 0 not XLA's own\n"
+
+
+def test_json_has_the_figures_of_every_access(ask: Any) -> None:
+    found = ask("coalesce", STEP, "residual_fusion", "--json")
+    assert found["schema"] == "hloscope.coalesce/1"
+    [kernel] = found["kernels"]
+    assert kernel["launch"] == {"threads": [128, 1, 1], "blocks": [1536, 1, 1]}
+    y = kernel["arrays"][1]
+    assert (y["name"], y["xla_map"], y["precision"]) == ("y", False, "exact")
+    assert y["sectors_per_request"]["histogram"] == {"32": y["requests"]}
+    assert y["moved_bytes"] == 8 * y["asked_bytes"] == 32 * y["sectors"]
+    assert y["spoiler"]["step_bytes"] == 16384
+    assert kernel["source"] == "block.py:31"
+    assert len(y["worst"]["addresses"]) == 32
+
+
+@pytest.mark.parametrize(("limit", "code"), [("0.5", 1), ("0.125", 0)])
+def test_a_limit_decides_the_exit_code(run: Any, limit: str, code: int) -> None:
+    result = run("coalesce", STEP, "--fail-below", limit)
+    assert result.exit_code == code
+    assert ("below" in result.stderr) == bool(code)
+
+
+@pytest.mark.parametrize("name", ["residual_fusion", "bias_fusion", "weights_fusion"])
+def test_pictures_are_well_formed_for_dark_and_light(run: Any, name: str) -> None:
+    drawn = run("coalesce", STEP, name, "--format", "svg").stdout
+    root = ElementTree.fromstring(drawn)
+    assert root.tag.endswith("svg")
+    assert "prefers-color-scheme:dark" in drawn
+    assert ("partial" in drawn or "tile" in drawn) == (name != "residual_fusion")
+    page = run("coalesce", STEP, name, "--format", "html").stdout
+    assert page.startswith("<!doctype html>")
+    assert "<script" not in page
+
+
+def test_only_the_verdicts_of_xla_on_request(run: Any) -> None:
+    result = run("coalesce", STEP, "residual_fusion", "--xla")
+    assert result.stdout.count("uncoalesced") == 1
+    assert run("coalesce", STEP, "--xla", "--fail-below", "0.5").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        (["--device", "h1"], 2, "no device `h1`"),
+        (["--launch", "8"], 2, "not blocks,threads"),
+        (["--launch", "8,64", "--threads", "3"], 2, "both say how many threads"),
+        (["--tile", "a"], 2, "not a list of sizes"),
+        (["--thread-map", "(d0"], 2, "not a map"),
+        (["--thread-map", "(x) -> (x), domain: x in [0, 3]"], 4, "`x` of the thread map"),
+        (["nothing"], 2, "no instruction `nothing`"),
+        (["x"], 4, "no kernel"),
+    ],
+)
+def test_wrong_questions_are_refused(run: Any, options: list[str], code: int, said: str) -> None:
+    named = [] if not options[0].startswith("-") else ["residual_fusion"]
+    result = run("coalesce", STEP, *named, *options)
+    assert (result.exit_code, result.stdout) == (code, "")
+    assert said in result.stderr
+
+
+def test_names_with_stars_ask_for_several(run: Any) -> None:
+    assert run("coalesce", STEP, "*_fusion").stdout.count("(rules of") == 4
+
+
+def test_footprints_of_a_program_are_sorted_and_add_up(ask: Any, run: Any) -> None:
+    found = ask("footprint", STEP, "--json")
+    assert found["schema"] == "hloscope.footprint/1"
+    bytes_of = [kernel["runs"]["bytes"] for kernel in found["kernels"]]
+    assert bytes_of == sorted(bytes_of, reverse=True)
+    assert sum(bytes_of) == found["bytes"]
+    assert "3.003 MiB" in run("footprint", STEP).stdout
+
+
+def test_the_footprint_of_a_fusion(ask: Any, run: Any) -> None:
+    [kernel] = ask("footprint", STEP, "residual_fusion", "--json")["kernels"]
+    assert kernel["read_bytes"] == (2 * 1024 * 768 + 768) * 4
+    assert kernel["reads"][2]["reuse"] == 1024
+    assert "6.003 MiB read, 3 MiB written" in run("footprint", STEP, "residual_fusion").stdout

@@ -1,0 +1,289 @@
+"""Verdicts and figures of kernels: XLA's own data, and cases written for this room."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+import hloscope
+from hloscope.api import Coalescing, Model, coalescing_of_all, kernels_of
+from hloscope.errors import HloscopeError, UnknownNameError, UnsupportedError
+from hloscope.fusion import Analysis
+from hloscope.hlo_parser import parse_hlo
+from hloscope.indexing import Access, IndexingMap
+from hloscope.ir import TensorType
+from hloscope.memory import ArrayUse, Memory, by_heuristic, device_of
+from hloscope.memory.tile_use import operand_tile
+from tests.conftest import SHARED, needs_shared
+
+
+def cases(kind: str) -> list[Any]:
+    path = SHARED / "conformance/xla/coalescing_analysis_test.json"
+    if not path.exists():
+        return []
+    found = json.loads(path.read_text())["cases"]
+    return [
+        pytest.param(c, id=f"{c['test']}-{k}") for k, c in enumerate(found) if c["kind"] == kind
+    ]
+
+
+@needs_shared
+@pytest.mark.parametrize("case", cases("coalescing_per_operand"))
+def test_the_map_verdict_is_that_of_xla(case: dict[str, Any]) -> None:
+    module = parse_hlo(case["hlo"])
+    memory = Memory(Analysis(), device_of(case["device"]), verdicts_only=True)
+    answer = memory.of_instruction(module.entry.root)
+    told = {array.number: array.by_map for array in answer.operands}
+    expected = case["expected"]["coalesced"]
+    assert [told[k] for k in range(len(expected))] == expected
+
+
+@needs_shared
+@pytest.mark.parametrize("case", cases("coalescing_heuristic"))
+def test_the_heuristic_is_that_of_xla(case: dict[str, Any]) -> None:
+    root = parse_hlo(case["hlo"]).entry.root
+    told = by_heuristic("loop", root.operands[0], root, device_of(case["device"]))
+    assert told == case["expected"]["coalesced"]
+
+
+@needs_shared
+@pytest.mark.parametrize("case", cases("bandwidth_utilization"))
+def test_the_use_of_tiles_is_that_of_xla(case: dict[str, Any]) -> None:
+    type = parse_hlo(case["hlo"]).entry.parameters[0].type
+    assert isinstance(type, TensorType)
+    access = Access(IndexingMap.identity(type.shape))
+    found = operand_tile(access, case["tile_sizes"], type, device_of(case["device"]))
+    assert found is not None
+    assert [found.utilisation] == case["expected"]["utilization_per_operand"]
+
+
+# --------------------------------------------------------------------------- our own cases
+
+
+def asked(text: str, device: str = "h100", **model: Any) -> Coalescing:
+    return hloscope.read(text).root.coalescing(device, **model)
+
+
+def traffic(array: ArrayUse) -> tuple[str, float, int]:
+    assert array.traffic is not None
+    return array.precision, round(array.traffic.efficiency, 3), array.traffic.most
+
+
+def test_a_transposed_operand_moves_eight_times_what_it_needs() -> None:
+    answer = asked(
+        "ENTRY e { p = f32[100,200]{1,0} parameter(0) q = f32[100,200]{0,1} parameter(1) "
+        "ROOT a = f32[100,200]{1,0} add(p, q) }"
+    )
+    p, q = answer.operands
+    assert traffic(p) == ("exact", 1.0, 4)
+    assert traffic(q) == ("exact", 0.125, 32)
+    assert (p.by_map, q.by_map) == (True, False)
+    assert answer.answer.by_heuristic  # it sees no transpose
+    assert str(q.spoiler) == "`th_x * 100`: neighbouring lanes are 400 bytes apart"
+    assert q.touched.bytes == 80_000
+
+
+def test_what_xla_calls_coalesced_because_its_first_warp_reads_nothing_is_counted() -> None:
+    answer = asked(
+        "ENTRY e { p = f32[997,436] parameter(0) z = f32[] parameter(1) "
+        "ROOT a = f32[1024,512] pad(p, z), padding=10_17x24_52 }",
+        "a6000",
+    )
+    operand = answer.operands[0]
+    assert operand.by_map
+    assert operand.traffic is not None
+    assert round(operand.traffic.utilisation, 3) == 0.965
+    assert operand.traffic.asked == 997 * 436 * 4
+
+
+def test_a_transpose_through_shared_memory_is_coalesced_and_without_conflicts() -> None:
+    answer = asked(
+        "ENTRY e { p = f32[64,96] parameter(0) ROOT t = f32[96,64] transpose(p), dimensions={1,0} }"
+    )
+    assert answer.kernel.emitter == "transpose"
+    assert [traffic(a)[1] for a in answer.arrays] == [1.0, 1.0]
+    assert [bank.most for bank in answer.answer.banks] == [1, 1]
+    assert [bank.shape for bank in answer.answer.banks] == [(32, 33), (32, 33)]
+
+
+@pytest.mark.parametrize("type", ["bf16", "s8"])
+def test_packed_transposes_have_no_conflicts(type: str) -> None:
+    answer = asked(
+        f"ENTRY e {{ p = {type}[256,512] parameter(0) "
+        f"ROOT t = {type}[512,256] transpose(p), dimensions={{1,0}} }}"
+    )
+    assert answer.kernel.emitter == "packed transpose"
+    assert all(bank.most <= 2 for bank in answer.answer.banks)
+    assert all(traffic(a)[1] == 1.0 for a in answer.operands)
+
+
+def test_a_column_reduction_writes_one_element_for_each_warp() -> None:
+    answer = asked(
+        "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) } "
+        "ENTRY e { p = f32[512,300] parameter(0) z = f32[] constant(0) "
+        "ROOT r = f32[300] reduce(p, z), dimensions={0}, to_apply=add }"
+    )
+    assert answer.kernel.emitter == "column reduction"
+    written = answer.outputs[0].traffic
+    assert written is not None
+    assert written.most == 1
+    assert written.lanes == 300 // 2  # a lane writes a vector of two
+
+
+def test_values_read_at_run_time_give_bounds() -> None:
+    answer = asked(
+        "ENTRY e { p = f32[4,1000] parameter(0) i = s32[] parameter(1) z = s32[] constant(0) "
+        "ROOT d = f32[4,64] dynamic-slice(p, z, i), dynamic_slice_sizes={4,64} }"
+    )
+    operand = answer.operands[0].traffic
+    assert operand is not None
+    assert operand.best is not None
+    assert operand.precision == "bounds"
+    assert (operand.best.fewest, operand.most) == (4, 5)  # a row that begins in a sector
+
+
+def test_a_gather_is_between_one_row_and_as_many_as_lanes() -> None:
+    answer = asked(
+        "ENTRY e { p = f32[1000,8] parameter(0) i = s32[512,1] parameter(1) "
+        "ROOT g = f32[512,8] gather(p, i), offset_dims={1}, collapsed_slice_dims={0}, "
+        "start_index_map={0}, index_vector_dim=1, slice_sizes={1,8} }"
+    )
+    operand = answer.operands[0].traffic
+    assert operand is not None
+    assert operand.best is not None
+    assert (operand.best.fewest, operand.most) == (1, 4)  # a warp reads 4 rows of a sector each
+
+
+def test_an_update_in_place_reads_and_writes_the_update_only() -> None:
+    answer = asked(
+        "ENTRY e { p = f32[64,1000] parameter(0) u = f32[1,1000] parameter(1) "
+        "i = s32[] parameter(2) z = s32[] constant(0) "
+        "ROOT d = f32[64,1000] dynamic-update-slice(p, u, i, z) }"
+    )
+    assert answer.kernel.emitter == "in-place update"
+    assert answer.operands[0].touches == ()
+    assert answer.outputs[0].touched.bytes == 4000
+    assert answer.outputs[0].precision == "exact"  # rows of 4,000 bytes begin with a sector
+
+
+TRITON = """
+fused { p = bf16[128,1600] parameter(0) ROOT n = bf16[128,1600] negate(p) }
+ENTRY e { p = bf16[128,1600] parameter(0) ROOT f = bf16[128,1600] fusion(p), kind=kCustom,
+  calls=fused, backend_config={"fusion_backend_config":{"kind":"__triton",
+  "block_level_fusion_config":{"num_warps":"4","output_tiles":[{"sizes":["2","SIZE"]}]}}} }
+"""
+
+
+def test_block_level_fusions_are_told_by_tiles_and_claim_nothing_of_lanes() -> None:
+    answer = asked(TRITON.replace("SIZE", "64"))
+    assert answer.kernel.launch is None
+    operand = answer.operands[0]
+    assert operand.traffic is None
+    assert operand.tile is not None
+    assert (operand.tile.run, operand.tile.utilisation) == (128, 1.0)
+    narrow = asked(TRITON.replace("SIZE", "8")).operands[0].tile
+    given = asked(TRITON, tile=(1, 16)).operands[0].tile
+    assert narrow is not None
+    assert given is not None
+    assert (narrow.utilisation, given.utilisation) == (0.25, 0.5)
+
+
+def test_the_model_can_be_given() -> None:
+    text = "ENTRY e { p = f32[64,512] parameter(0) ROOT n = f32[64,512] negate(p) }"
+    assert "256 threads" in asked(text, threads=256).model
+    assert "64 threads × 8 blocks" in asked(text, launch=(8, 64)).model
+    strided = asked(text, thread_map="(th_x, bl_x) -> (th_x, bl_x), domain: "
+                                     "th_x in [0, 63], bl_x in [0, 511]")  # fmt: skip
+    assert traffic(strided.operands[0]) == ("exact", 0.125, 32)
+    vectors = asked(text, vector=4).operands[0].traffic
+    assert vectors is not None
+    assert (vectors.vector, vectors.most) == (4, 16)
+    lanes = "(lane, warp, register, block) -> (block, warp * 128 + lane * 4 + register), domain: "
+    lanes += "lane in [0, 31], warp in [0, 3], register in [0, 3], block in [0, 63]"
+    blocked = asked(text, thread_map=lanes).operands[0].traffic
+    assert blocked is not None
+    assert (blocked.vector, blocked.efficiency) == (4, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("model", "error"),
+    [
+        ({"device": "h1000"}, UnknownNameError),
+        ({"thread_map": "(th_x) -> (th_x), domain: th_x in [0, 31]"}, UnsupportedError),
+        ({"thread_map": "(who) -> (who, 0), domain: who in [0, 31]"}, UnsupportedError),
+        ({"thread_map": "(th_x, lane) -> (th_x, lane), domain: th_x in [0, 3], lane in [0, 3]"},
+         UnsupportedError),
+        ({"threads": 0}, ValueError),
+        ({"vector": -1}, ValueError),
+    ],
+)  # fmt: skip
+def test_wrong_models_are_refused(model: dict[str, Any], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        asked("ENTRY e { p = f32[64,512] parameter(0) ROOT n = f32[64,512] negate(p) }", **model)
+
+
+HOSTILE = {
+    "tuple root": "ENTRY e { p = f32[64] parameter(0) n = f32[64] negate(p) "
+                  "ROOT t = (f32[64], (f32[64])) tuple(n, n) }",
+    "zero-sized": "ENTRY e { p = f32[0,4] parameter(0) ROOT n = f32[0,4] negate(p) }",
+    "dynamic": "ENTRY e { p = f32[<=64] parameter(0) ROOT n = f32[<=64] negate(p) }",
+    "unbounded": "ENTRY e { p = f32[?] parameter(0) ROOT n = f32[?] negate(p) }",
+    "s4 packed": "ENTRY e { p = s4[64]{0:E(4)} parameter(0) ROOT n = s4[64]{0:E(4)} negate(p) }",
+    "huge": "ENTRY e { p = f32[1099511627776,1024] parameter(0) "
+            "ROOT n = f32[1099511627776,1024] negate(p) }",
+    "huge transposed": "ENTRY e { p = f32[1048573,1048571]{0,1} parameter(0) "
+                       "ROOT n = f32[1048573,1048571]{1,0} negate(p) }",
+    "rank 0": "ENTRY e { p = f32[] parameter(0) ROOT n = f32[] negate(p) }",
+    "custom call": "ENTRY e { p = f32[4] parameter(0) ROOT c = f32[4] custom-call(p), "
+                   'custom_call_target="f" }',
+    "nested call": "g { q = f32[64] parameter(0) ROOT m = f32[64] negate(q) } "
+                   "f { p = f32[64] parameter(0) ROOT c = f32[64] call(p), to_apply=g } "
+                   "ENTRY e { p = f32[64] parameter(0) "
+                   "ROOT c = f32[64] fusion(p), kind=kLoop, calls=f }",
+    "tiled layout": "ENTRY e { p = f32[20,100]{1,0:T(8,128)} parameter(0) "
+                    "ROOT n = f32[20,100]{1,0:T(8,128)} negate(p) }",
+    "tuple operand": "ENTRY e { p = (f32[8], s32[4]) parameter(0) "
+                     "ROOT g = s32[4] get-tuple-element(p), index=1 }",
+    "no array": "ENTRY e { ROOT t = () tuple() }",
+    "complex": "ENTRY e { p = c128[64,64] parameter(0) "
+               "ROOT t = c128[64,64] transpose(p), dimensions={1,0} }",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_odd_programs_are_answered_or_refused(name: str) -> None:
+    program = hloscope.read(HOSTILE[name])
+    memory = Model().memory(program.analysis)
+    places = [(program.module.entry, i) for i in program.module.entry]
+    found = coalescing_of_all(program, memory, places)
+    assert len(found.kernels) + len(found.refused) == len(places)
+    json.dumps(found.to_json())
+    assert isinstance(found.to_text(), str)
+    for view in program:
+        with suppress(HloscopeError):
+            json.dumps(view.footprint().to_json())
+
+
+def test_stablehlo_modules_have_no_layouts_and_are_taken_as_row_major() -> None:
+    program = hloscope.read(
+        "func.func @main(%x: tensor<64x4096xf32>) -> tensor<64x4096xf32> { "
+        "%0 = stablehlo.negate %x : tensor<64x4096xf32> return %0 : tensor<64x4096xf32> }"
+    )
+    memory = Model().memory(program.analysis)
+    found = coalescing_of_all(program, memory, kernels_of(program.module))
+    assert [traffic(a) for a in found.kernels[0].arrays] == [("exact", 1.0, 4)] * 2
+
+
+def test_equal_fusions_are_computed_once() -> None:
+    body = "{ p = f32[64,512] parameter(0) ROOT n = f32[64,512] negate(p) } "
+    text = "".join(f"f{k} {body}" for k in range(20)) + "ENTRY e { p = f32[64,512] parameter(0) "
+    text += "".join(f"a{k} = f32[64,512] fusion(p), kind=kLoop, calls=f{k} " for k in range(20))
+    program = hloscope.read(text + "ROOT t = (f32[64,512]) tuple(a0) }")
+    memory = Model().memory(program.analysis)
+    found = coalescing_of_all(program, memory, kernels_of(program.module))
+    assert len(found.kernels) == 20
+    assert [answer.name for answer in found.kernels] == [f"a{k}" for k in range(20)]
+    assert len({id(answer.kernel) for answer in found.kernels}) == 1

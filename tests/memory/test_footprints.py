@@ -1,0 +1,85 @@
+"""Footprints: what is touched, against sets of elements; where a program's bytes go."""
+
+from __future__ import annotations
+
+import random
+
+import hloscope
+from hloscope.affine import Dim, Expr, Interval, Range, floordiv, mod
+from hloscope.api import footprint_of_program
+from hloscope.hlo_parser.types import parse_type
+from hloscope.indexing import IndexingMap
+from hloscope.ir import TensorType
+from hloscope.memory.touched import touched_by
+
+
+def test_touched_sectors_equal_those_of_the_elements(full: bool) -> None:
+    draw = random.Random(3)
+    exact = 0
+    for _ in range(1000 if full else 100):
+        rows, columns = draw.randint(1, 12), draw.randint(1, 40)
+        element = draw.choice(["s8", "bf16", "f32", "f64"])
+        layout = draw.choice(["{1,0}", "{0,1}"])
+        type = parse_type(f"{element}[{rows},{columns}]{layout}")
+        assert isinstance(type, TensorType)
+        maps = [_random_map(draw, rows, columns) for _ in range(draw.choice([1, 1, 2]))]
+        found = touched_by(maps, type)
+        points = {p for m in maps for p in _points(m)}
+        row_step, column_step = (columns, 1) if layout == "{1,0}" else (1, rows)
+        places = {r * row_step + c * column_step for r, c in points}
+        size = type.element.bits // 8
+        sectors = {(p * size + b) // 32 for p in places for b in range(size)}
+        if found.is_exact:
+            exact += 1
+            assert (found.elements, found.sectors) == (len(places), len(sectors)), maps
+        else:
+            assert found.elements >= len(places)
+            assert found.sectors >= len(sectors)
+    assert exact > 90
+
+
+def _random_map(draw: random.Random, rows: int, columns: int) -> IndexingMap:
+    sizes = draw.randint(1, 6), draw.randint(1, 9), draw.randint(1, 4)
+    choices: list[Expr] = [Dim(0), Dim(1), Range(0), Dim(0) * 3 + Dim(1), floordiv(Dim(1), 2)]
+    choices += [mod(Dim(1), 3), Dim(1) * 2 + Range(0), Dim(0) * 0 + 2]
+    found = IndexingMap.of_sizes(
+        sizes[:2], sizes[2:], [draw.choice(choices), draw.choice(choices) * draw.choice([1, 1, 2])]
+    )
+    found = found.add_constraint(found.results[0], Interval(0, rows - 1))
+    return found.add_constraint(found.results[1], Interval(0, columns - 1))
+
+
+def _points(map: IndexingMap) -> set[tuple[int, ...]]:
+    if map.is_known_empty:
+        return set()
+    d0, d1 = (range(v.interval.lo, v.interval.hi + 1) for v in map.dims)
+    return {p for a in d0 for b in d1 for p in map.points((a, b))}
+
+
+def test_reuse_and_intensity_of_a_product() -> None:
+    program = hloscope.read(
+        "ENTRY e { a = f32[32,64] parameter(0) b = f32[64,16] parameter(1) ROOT d = f32[32,16] "
+        "dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0} }"
+    )
+    found = program.root.footprint()
+    assert [a.touched.reuse for a in found.answer.reads] == [16, 32]
+    assert (found.read, found.written) == ((32 * 64 + 64 * 16) * 4, 32 * 16 * 4)
+    assert found.flops == 2 * 32 * 64 * 16
+
+
+def test_loops_count_as_often_as_they_run_and_say_where_that_is_not_known() -> None:
+    loop = """
+    c {{ t = (s32[], f32[256]) parameter(0) i = s32[] get-tuple-element(t), index=0
+        n = s32[] constant(12) ROOT l = pred[] compare(i, n), direction=LT }}
+    b {{ t = (s32[], f32[256]) parameter(0) i = s32[] get-tuple-element(t), index=0
+        x = f32[256] get-tuple-element(t), index=1 o = s32[] constant(1) j = s32[] add(i, o)
+        y = f32[256] negate(x) ROOT r = (s32[], f32[256]) tuple(j, y) }}
+    ENTRY e {{ p = (s32[], f32[256]) parameter(0)
+        ROOT w = (s32[], f32[256]) while(p), condition=c, body=b{known} }}
+    """
+    known = ', backend_config={"known_trip_count":{"n":"12"}}'
+    for text, times in ((loop.format(known=known), 12), (loop.format(known=""), 1)):
+        found = footprint_of_program(hloscope.read(text))
+        [run] = [r for r in found.runs if r.footprint.name == "y"]
+        assert (run.times, run.bytes) == (times, times * 2048)
+        assert bool(found.notes) == (times == 1)
