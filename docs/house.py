@@ -43,6 +43,12 @@ def room_of(module: str) -> str:
     return ([*module.split("."), ""])[1]
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """A file's syntax tree."""
+    return ast.parse(path.read_text())
+
+
 def imported(tree: ast.AST) -> Iterator[str]:
     """The modules that are imported anywhere in a piece of code."""
     for node in ast.walk(tree):
@@ -59,7 +65,7 @@ def imports() -> nx.DiGraph:
     graph.add_nodes_from(FOLDERS)
     for path in FILES:
         room = room_of(name_of(path))
-        for module in imported(ast.parse(path.read_text())):
+        for module in imported(tree_of(path)):
             other = room_of(module) if module.startswith("hloscope.") else ""
             if room in FOLDERS and other in FOLDERS and room != other:
                 graph.add_edge(room, other)

@@ -7,10 +7,11 @@ import re
 from graphlib import TopologicalSorter
 from importlib import import_module
 from pathlib import Path
+from typing import Final
 
 import pytest
 
-from docs.house import FILES, FOLDERS, PACKAGE, ROOMS, imported, name_of, room_of
+from docs.house import FILES, FOLDERS, PACKAGE, ROOMS, imported, name_of, room_of, tree_of
 
 LANGUAGES = {"mlir", "dialects", "hlo_parser", "stablehlo"}
 CORE = ["affine", "simplifier", "ir", "ops", "indexing", "fusion", "interpreter"]
@@ -34,6 +35,12 @@ def loaded_lazily(path: Path) -> list[str]:
     return re.findall(r'(?:lazy|import_module)\("([\w.]+)"\)', path.read_text())
 
 
+AROUND: Final = {"hloscope.lazy"}
+"""Modules that only speak of loading, in their examples."""
+LOADED_UPWARDS: Final = {"hloscope.indexing.map": {"hloscope.layouts"}}
+"""What a value offers of a room above its own, as a method: `map.to_cute()`."""
+
+
 def is_type_checking(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
 
@@ -41,29 +48,42 @@ def is_type_checking(node: ast.AST) -> bool:
 @pytest.mark.parametrize("path", FILES, ids=name_of)
 def test_imports_go_upwards_only(path: Path) -> None:
     here = ROOMS.index(room_of(name_of(path)))
-    for module in imported(ast.parse(path.read_text())):
+    for module in imported(tree_of(path)):
         if module.split(".")[0] == "hloscope":
             assert ROOMS.index(room_of(module)) <= here, f"{name_of(path)} imports {module}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_nothing_is_loaded_upwards(path: Path) -> None:
+    """What a module loads when it is used lies below it as well, but for what is listed."""
+    name = name_of(path)
+    loaded = (
+        {m for m in loaded_lazily(path) if m.startswith("hloscope.")}
+        if name not in AROUND
+        else set()
+    )
+    upwards = {m for m in loaded if ROOMS.index(room_of(m)) > ROOMS.index(room_of(name))}
+    assert upwards == LOADED_UPWARDS.get(name, set())
 
 
 @pytest.mark.parametrize("room", CORE)
 def test_there_is_no_language_in_the_core(room: str) -> None:
     for path in sorted((PACKAGE / room).rglob("*.py")):
-        for module in [*imported(ast.parse(path.read_text())), *loaded_lazily(path)]:
+        for module in [*imported(tree_of(path)), *loaded_lazily(path)]:
             if module.split(".")[0] == "hloscope":
                 assert room_of(module) not in LANGUAGES, f"{name_of(path)} imports {module}"
 
 
 @pytest.mark.parametrize("path", sorted((PACKAGE / "cli").rglob("*.py")), ids=name_of)
 def test_the_command_is_made_of_api_and_display(path: Path) -> None:
-    used = {*imported(ast.parse(path.read_text())), *loaded_lazily(path)}
+    used = {*imported(tree_of(path)), *loaded_lazily(path)}
     rooms = {room_of(module) for module in used if module.startswith("hloscope.")}
     assert rooms & {*FOLDERS} <= {"api", "display", "cli"}
 
 
 @pytest.mark.parametrize("path", FILES, ids=name_of)
 def test_no_import_is_hidden(path: Path) -> None:
-    tree = ast.parse(path.read_text())
+    tree = tree_of(path)
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.If) and not is_type_checking(node):
             hidden = {m for m in imported(node) if m.split(".")[0] not in HEAVY}
@@ -71,7 +91,7 @@ def test_no_import_is_hidden(path: Path) -> None:
 
 
 def test_imports_form_a_dag() -> None:
-    files = {name_of(p): ast.parse(p.read_text()) for p in FILES}
+    files = {name_of(p): tree_of(p) for p in FILES}
     # A package may name its own parts: `from hloscope.ops import shape`; its door loads nothing.
     graph = {
         name: {m for node in tree.body if not is_type_checking(node) for m in imported(node)}
@@ -86,7 +106,7 @@ def test_a_heavy_library_is_loaded_lazily_in_one_place_each() -> None:
         places = {
             name_of(path)
             for path in FILES
-            for module in imported(ast.parse(path.read_text()))
+            for module in imported(tree_of(path))
             if module.split(".")[0] == library
         }
         assert len(places) <= 1, f"{library} is imported in {places}"
@@ -98,7 +118,7 @@ def test_rooms_are_entered_through_their_doors(path: Path) -> None:
 
     What a module loads when it is needed comes through a door too: `lazy("hloscope.mlir")`.
     """
-    for module in [*imported(ast.parse(path.read_text())), *loaded_lazily(path)]:
+    for module in [*imported(tree_of(path)), *loaded_lazily(path)]:
         is_inside = module.startswith("hloscope.") and module.count(".") > 1
         within = room_of(module) == room_of(name_of(path))
         assert not is_inside or within or room_of(name_of(path)) == "__main__", module
