@@ -18,7 +18,6 @@ from hloscope import (
     ParseError,
     Program,
     UnknownNameError,
-    UnsupportedError,
     VerifyError,
     read,
 )
@@ -113,7 +112,7 @@ def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
         (b" \n", InputError, "is empty"),
         (b"HloModule x\0", InputError, "binary"),
         (b"HloModule caf\xe9", InputError, "not UTF-8"),
-        (b"ML\xefR\x01", UnsupportedError, "MLIR bytecode"),
+        (b"ML\xefR\x01", ParseError, "byte 5, header"),
         ("module @jit_f {\n}", VerifyError, "has no function"),
         ("// a comment\n#loc = loc(unknown)\nmodule {\n}", VerifyError, "has no function"),
         (7, TypeError, "not int"),

@@ -7,7 +7,6 @@ has no row for stays builtin in it, which is what mixed artifacts are.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, NamedTuple
 
@@ -30,6 +29,7 @@ from hloscope.ir import (
     UnrankedTensorType,
     VectorType,
 )
+from hloscope.lazy import dataclass
 from hloscope.mlir import (
     ArrayAttr,
     BoolAttr,

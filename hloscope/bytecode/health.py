@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
 from hloscope.bytecode.artifacts import version_in, without_locations
 from hloscope.bytecode.exported import Exported, is_exported, read_exported
@@ -11,6 +10,7 @@ from hloscope.bytecode.image import SECTIONS
 from hloscope.bytecode.reader import Bytecode, read_bytecode
 from hloscope.bytecode.writer import write_bytecode
 from hloscope.errors import HloscopeError
+from hloscope.lazy import dataclass
 from hloscope.mlir import DenseAttr, Operation, elements, type_text
 from hloscope.vhlo import (
     MINIMUM,

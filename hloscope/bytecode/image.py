@@ -5,10 +5,11 @@ Source: MLIR's documentation "MLIR Bytecode Format"; `BytecodeReader.cpp`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, NamedTuple
 
 from hloscope.bytecode.cursor import BytecodeError, Cursor
+from hloscope.lazy import dataclass
 
 MAGIC: Final = b"ML\xefR"
 NEWEST: Final = 6

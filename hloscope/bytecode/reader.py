@@ -9,13 +9,14 @@ Source: MLIR's documentation "MLIR Bytecode Format"; `BytecodeReader.cpp`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from hloscope.bytecode.entries import Entries
 from hloscope.bytecode.image import IR, SECTIONS, Image, read_image, section_header
 from hloscope.bytecode.properties import Properties
 from hloscope.ir import no_collection
+from hloscope.lazy import dataclass
 from hloscope.mlir import (
     NO_ATTRIBUTES,
     NONE,

@@ -17,12 +17,12 @@ from hloscope.errors import ParseError, UnsupportedError
 from hloscope.indexing import IndexingMap, below, prove_equal
 from hloscope.layouts.strided import Mode, Strided
 from hloscope.layouts.sums import separated
-from hloscope.lazy import dataclass
+from hloscope.lazy import dataclass, pattern
 
 IntTuple: TypeAlias = "int | tuple[IntTuple, ...]"
 MOST_NESTING: Final = 64
-_TOKEN: Final = re.compile(r"\s*(?:_?(-?\d{1,30})|([(),:]))")
-_SWIZZLED: Final = re.compile(r"\s*Sw<(\d{1,3}),(\d{1,3}),(-?\d{1,3})>\s*o\s*_?0\s*o\s*(.*)", re.S)
+_TOKEN: Final = pattern(r"\s*(?:_?(-?\d{1,30})|([(),:]))")
+_SWIZZLED: Final = pattern(r"\s*Sw<(\d{1,3}),(\d{1,3}),(-?\d{1,3})>\s*o\s*_?0\s*o\s*(.*)", re.S)
 
 
 @dataclass(frozen=True, slots=True)

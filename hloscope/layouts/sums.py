@@ -13,7 +13,7 @@ from hloscope.affine import Const, Dim, Expr, Interval, Range, Var, linear
 from hloscope.errors import ParseError, UnsupportedError
 from hloscope.indexing import IndexingMap, Variable, prove_equal
 from hloscope.layouts.strided import Strided, divisors, supposed
-from hloscope.lazy import dataclass
+from hloscope.lazy import dataclass, pattern
 from hloscope.limits import MOST_DIGITS
 
 
@@ -72,10 +72,10 @@ class IterSum:
 
 
 _NUMBER: Final = r"(-?\d{1,30})"
-_SPLIT: Final = re.compile(
+_SPLIT: Final = pattern(
     rf"IterSplit\((\w+), lower_factor={_NUMBER}, extent={_NUMBER}, scale={_NUMBER}\)"
 )
-_SUM: Final = re.compile(rf"IterSum\(\[((?:IterSplit\([^()]*\)(?:, )?)*)\], {_NUMBER}\)")
+_SUM: Final = pattern(rf"IterSum\(\[((?:IterSplit\([^()]*\)(?:, )?)*)\], {_NUMBER}\)")
 
 
 @dataclass(frozen=True, slots=True)

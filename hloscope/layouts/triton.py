@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -10,18 +9,18 @@ from hloscope.affine import Dim, Expr, Interval, Var, linear, substitute
 from hloscope.errors import ParseError, UnsupportedError
 from hloscope.indexing import IndexingMap, Variable
 from hloscope.layouts.linear import LinearLayout, Side
-from hloscope.lazy import dataclass
+from hloscope.lazy import dataclass, pattern
 
 _LIST: Final = r"\[([\d,\s]{0,400})\]"
-_BLOCKED: Final = re.compile(
+_BLOCKED: Final = pattern(
     rf"\s*#?(?:ttg|triton_gpu|ttg\.blocked)?\.?blocked\s*<\{{\s*sizePerThread\s*=\s*{_LIST}\s*,"
     rf"\s*threadsPerWarp\s*=\s*{_LIST}\s*,\s*warpsPerCTA\s*=\s*{_LIST}\s*,"
     rf"\s*order\s*=\s*{_LIST}\s*(?:,[^>]*)?\}}>\s*"
 )
-_BASIS: Final = re.compile(r"\s*(?:- )?\s*(\w+)=(\d{1,20}) -> \(([\d,\s]*)\)\s*")
-_SINGLE: Final = re.compile(r"\s*- (\w+) is a size 1 dimension\s*")
-_OUTS: Final = re.compile(r"\s*where out dims are: \[(.*)\]\s*")
-_OUT: Final = re.compile(r"(\w+) \(size (\d{1,20})\)")
+_BASIS: Final = pattern(r"\s*(?:- )?\s*(\w+)=(\d{1,20}) -> \(([\d,\s]*)\)\s*")
+_SINGLE: Final = pattern(r"\s*- (\w+) is a size 1 dimension\s*")
+_OUTS: Final = pattern(r"\s*where out dims are: \[(.*)\]\s*")
+_OUT: Final = pattern(r"(\w+) \(size (\d{1,20})\)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ Source: `VhloToVersion.td`, `VhloToVersion.cpp`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from hloscope.ir import TensorType
+from hloscope.lazy import dataclass
 from hloscope.mlir import (
     I64,
     NONE,

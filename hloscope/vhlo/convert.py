@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from hloscope.errors import HloscopeError
+from hloscope.lazy import dataclass
 from hloscope.mlir import Operation, Region, Value
 from hloscope.vhlo.changes import CHANGES
 from hloscope.vhlo.needs import Obstacle, obstacles
