@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         cancellation_of as cancellation_of,
         cancellations as cancellations,
     )
-    from hloscope.api.compressed import read_file as read_file, read_stream as read_stream
+    from hloscope.api.compressed import read_stream as read_stream
     from hloscope.api.covering import coverage as coverage
     from hloscope.api.doctoring import doctor as doctor
     from hloscope.api.dumps import dumps_in as dumps_in
@@ -84,7 +84,12 @@ if TYPE_CHECKING:
     from hloscope.api.printing import canonical as canonical
     from hloscope.api.program import Program as Program
     from hloscope.api.proving import Tally as Tally, prover_of as prover_of
-    from hloscope.api.reading import Readable as Readable, read as read, read_source as read_source
+    from hloscope.api.reading import (
+        Readable as Readable,
+        bytes_of_file as bytes_of_file,
+        read as read,
+        read_source as read_source,
+    )
     from hloscope.api.running import (
         Ran as Ran,
         RunOptions as RunOptions,

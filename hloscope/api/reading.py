@@ -124,8 +124,17 @@ def _text_of_jax(source: Any) -> str:
 
 
 def _text_of_file(path: Path) -> str:
+    return _decoded(bytes_of_file(path), str(path))
+
+
+def bytes_of_file(path: Path) -> bytes:
+    """What is in a file, uncompressed.
+
+    Raises:
+        InputError: It is not there, is a directory or cannot be read; with files of like names.
+    """
     try:
-        return _decoded(read_file(path), str(path))
+        return read_file(path)
     except FileNotFoundError:
         if path.is_symlink():
             what = f"`{path}` is a symbolic link to `{os.readlink(path)}`, which does not exist"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from hloscope.api import artifact_text, doctor as examine, read_file
+from hloscope.api import artifact_text, bytes_of_file, doctor as examine
 from hloscope.cli.common import debug_option, file_argument, json_option, print_json
 from hloscope.cli.paging import print_long
 from hloscope.cli.stdin import STDIN, read_stdin
@@ -61,10 +61,7 @@ def bytes_of(file: str) -> bytes:
     """
     if file == "-":
         return read_stdin()
-    try:
-        return read_file(Path(file))
-    except OSError as error:
-        raise InputError(f"cannot read `{file}`: {error.strerror or error}") from None
+    return bytes_of_file(Path(file))
 
 
 def write(data: bytes, output: str | None) -> None:

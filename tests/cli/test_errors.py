@@ -10,7 +10,7 @@ import pytest
 SOFTMAX = "examples/softmax.hlo"
 
 
-@pytest.mark.parametrize("command", ["ls", "index", "show"])
+@pytest.mark.parametrize("command", ["ls", "index", "show", "serialize", "deserialize", "doctor"])
 def test_a_missing_file_is_told_with_near_names(run: Any, command: str) -> None:
     result = run(command, "examples/sofmax.hlo", *(["x"] if command == "show" else []))
     assert (result.exit_code, result.stdout) == (3, "")
