@@ -84,7 +84,6 @@ class Program:
 @cache
 def programs(dump: str) -> tuple[Program, ...]:
     """The dumps of this name, read."""
-    from hloscope.api.fusion_stats import fusions
     from hloscope.fusion.blueprint import Blueprints
     from hloscope.hlo_parser import parse_hlo
 
@@ -93,7 +92,7 @@ def programs(dump: str) -> tuple[Program, ...]:
         module = parse_hlo(path.read_text(encoding="utf-8"), name=path.name, strict=True)
         numbers = Blueprints()
         seen: dict[int, list[Question]] = {}
-        for ins in fusions(module):
+        for ins in (i for computation in module for i in computation if i.op.name == "fusion"):
             seen.setdefault(numbers.number(ins.calls[0]), []).append(Question.about(ins))
         distinct = tuple([first for first, *_ in seen.values()])
         repeated = tuple([question for _, *others in seen.values() for question in others])
