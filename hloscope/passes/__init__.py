@@ -11,6 +11,14 @@ if TYPE_CHECKING:
         FOLD_STEPS as FOLD_STEPS,
         fold as fold,
     )
+    from hloscope.passes.framework import (
+        Option as Option,
+        Pass as Pass,
+        PassError as PassError,
+        Run as Run,
+    )
+    from hloscope.passes.patterns import Pattern as Pattern, Patterns as Patterns
+    from hloscope.passes.rewriting import Rewriter as Rewriter
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(__name__)

@@ -19,11 +19,15 @@ if TYPE_CHECKING:
         is_asking as is_asking,
         walk as walk,
     )
-    from hloscope.stablehlo.making import operand_types as operand_types, signature as signature
+    from hloscope.stablehlo.making import (
+        made as made,
+        operand_types as operand_types,
+        signature as signature,
+    )
     from hloscope.stablehlo.op_making import OpMaker as OpMaker
     from hloscope.stablehlo.printing import print_stablehlo as print_stablehlo
     from hloscope.stablehlo.reading import parse_stablehlo as parse_stablehlo
-    from hloscope.stablehlo.tree import to_mlir as to_mlir
+    from hloscope.stablehlo.tree import clone as clone, to_mlir as to_mlir
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(__name__)

@@ -20,6 +20,7 @@ from hloscope.mlir import (
     MlirLiteral,
     Operation,
     Region,
+    SourceModule,
     StringAttr,
     SymbolAttr,
     TypeAttr,
@@ -426,7 +427,8 @@ def _copy(
     operation: Operation, values: Mapping[Value, Value], blocks: Mapping[Block, Block]
 ) -> Operation:
     regions = [Region(tuple([blocks[block] for block in r.blocks])) for r in operation.regions]
-    made = Operation(
+    kind = SourceModule if isinstance(operation, SourceModule) else Operation
+    made = kind(
         operation.name,
         tuple([values.get(value, value) for value in operation.operands]),
         tuple([values[value] for value in operation.results]),
@@ -440,6 +442,8 @@ def _copy(
         operation.start,
         operation.end,
     )
+    if isinstance(operation, SourceModule) and isinstance(made, SourceModule):
+        made.resources = operation.resources
     for value in made.results:
         value.owner = made
     return made

@@ -1,0 +1,125 @@
+"""What a pass is: a row of a name, options and a function that rewrites a module."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hloscope.errors import Diagnostic, HloscopeError
+from hloscope.mlir import Operation
+from hloscope.passes.greedy import GreedyDriver
+from hloscope.passes.patterns import Pattern
+from hloscope.passes.rewriting import Rewriter
+
+
+class PassError(HloscopeError):
+    """A pass could not do what it is for; `diagnostics` says why, in the order it was found."""
+
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option of a pass: its default, what it is for, and how its text is read."""
+
+    default: Any
+    help: str
+    read: Callable[[str], Any] = str
+
+
+@dataclass(slots=True)
+class Run:
+    """One run of a pass over a module.
+
+    Attributes:
+        rewriter: The module that is changed.
+        options: Values of all options.
+        diagnostics: Errors and warnings found on the way.
+        fired: How often each pattern changed something.
+        failed: The pass did not succeed; without a diagnostic for passes that fail silently.
+    """
+
+    rewriter: Rewriter
+    options: Mapping[str, Any]
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    fired: Counter[str] = field(default_factory=Counter)
+    failed: bool = False
+
+    def error(self, operation: Operation, message: str, *, fails: bool = True) -> None:
+        """Note an error at an operation; `message` without the name of the op.
+
+        Args:
+            operation: Where.
+            message: What is wrong.
+            fails: The pass does not succeed; some report errors and do.
+        """
+        found = Diagnostic(f"'{operation.name}' op {message}", operation.span)
+        self.diagnostics.append(found)
+        self.failed |= fails
+
+    def functions(self) -> Iterator[Operation]:
+        """The functions of the module, in order."""
+        for region in self.rewriter.module.regions:
+            for block in region.blocks:
+                yield from (op for op in block if op.name == "func.func")
+
+    def greedy(
+        self,
+        scope: Operation,
+        patterns: Iterable[Pattern],
+        *,
+        top_down: bool = True,
+        max_iterations: int = 10,
+    ) -> bool:
+        """Apply patterns in an operation until none fits; was there an end?"""
+        driver = GreedyDriver(
+            self.rewriter, scope, patterns, top_down=top_down, max_iterations=max_iterations
+        )
+        converged = driver.run()
+        self.fired += driver.chooser.fired
+        return converged
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A pass.
+
+    Attributes:
+        name: As upstream calls it: `stablehlo-refine-shapes`.
+        run: Changes the module of a `Run`.
+        help: One line on what it does.
+        options: By name.
+        on_functions: Upstream runs it on each function, not on a module.
+    """
+
+    name: str
+    run: Callable[[Run], None]
+    help: str
+    options: Mapping[str, Option] = field(default_factory=dict)
+    on_functions: bool = False
+
+    def apply(self, module: Operation, **options: Any) -> tuple[Operation, Run]:
+        """The module after the pass, and what happened; `module` stays as it is.
+
+        Raises:
+            PassError: The pass did not succeed.
+        """
+        unknown = options.keys() - self.options.keys()
+        if unknown:
+            raise TypeError(f"{self.name} has no option `{min(unknown)}`")
+        values = {name: option.default for name, option in self.options.items()} | options
+        run = Run(Rewriter(module), values)
+        self.run(run)
+        if run.failed:
+            raise _failure(self.name, run)
+        return run.rewriter.finish(), run
+
+
+def _failure(name: str, run: Run) -> PassError:
+    first = next((found for found in run.diagnostics if found.severity == "error"), None)
+    message = first.message if first is not None else f"{name} did not succeed"
+    error = PassError(message, span=first.span if first is not None else None)
+    error.diagnostics = tuple(run.diagnostics)
+    return error

@@ -1,0 +1,205 @@
+"""The greedy driver: patterns are applied until none fits, in the order MLIR's driver has.
+
+Source: MLIR's `GreedyPatternRewriteDriver.cpp` and `FoldUtils.cpp`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from hloscope.mlir import UNKNOWN, Attribute, Operation, Region
+from hloscope.passes.effects import may_go
+from hloscope.passes.patterns import Chooser, Pattern
+from hloscope.passes.rewriting import OpenBlock, Rewriter, Watcher
+
+CONSTANTS: Final = frozenset(["stablehlo.constant", "chlo.constant", "arith.constant"])
+"""Ops whose `value` is that of their result."""
+
+_MOST_REWRITES: Final = 256
+"""Rewrites for each operation at the start, after which patterns are taken to chase each other."""
+
+
+class WorkList:
+    """Operations to look at, the one that came last first; each stands in it once."""
+
+    def __init__(self) -> None:
+        self._stack: list[Operation | None] = []
+        self._places: dict[Operation, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def push(self, operation: Operation) -> None:
+        """Put an operation on top, unless it is somewhere in the list."""
+        if operation not in self._places:
+            self._places[operation] = len(self._stack)
+            self._stack.append(operation)
+
+    def pop(self) -> Operation | None:
+        """Take the top; nothing if the list is empty."""
+        while self._stack:
+            top = self._stack.pop()
+            if top is not None:
+                del self._places[top]
+                return top
+        return None
+
+    def remove(self, operation: Operation) -> None:
+        """Take an operation out wherever it is."""
+        place = self._places.pop(operation, None)
+        if place is not None:
+            self._stack[place] = None
+
+    def reverse(self) -> None:
+        """Turn the list round."""
+        self._stack = [operation for operation in reversed(self._stack) if operation is not None]
+        self._places = {operation: k for k, operation in enumerate(self._stack) if operation}
+
+
+class GreedyDriver(Watcher):
+    """Applies patterns to all that stands in one operation (most often a function).
+
+    Args:
+        rewriter: The module that is changed; the driver is its watcher while it runs.
+        scope: The operation in whose regions everything happens.
+        patterns: To be tried.
+        top_down: Begin with the first operation, not with the last.
+        max_iterations: How often to begin anew.
+    """
+
+    def __init__(
+        self,
+        rewriter: Rewriter,
+        scope: Operation,
+        patterns: Iterable[Pattern],
+        *,
+        top_down: bool = True,
+        max_iterations: int = 10,
+    ) -> None:
+        self.rewriter: Final = rewriter
+        self.scope: Final = scope
+        self.chooser: Final = Chooser(patterns)
+        self.top_down: Final = top_down
+        self.max_iterations: Final = max_iterations
+        self._work = WorkList()
+        self._constants: dict[tuple[str, Attribute | None, object], Operation] = {}
+        self._owned: dict[Operation, tuple[str, Attribute | None, object]] = {}
+
+    def run(self) -> bool:
+        """Change what can be changed; has nothing been left to do?"""
+        outer, self.rewriter.watcher = self.rewriter.watcher, self
+        try:
+            return any(not self._iteration() for _ in range(self.max_iterations))
+        finally:
+            self.rewriter.watcher = outer
+
+    # ----------------------------------------------------------------------------------- watching
+
+    def inserted(self, operation: Operation) -> None:
+        """A new operation, and all in its regions, is looked at."""
+        for each in self.rewriter.walk(operation):
+            self._push(each)
+
+    def changed(self, operation: Operation) -> None:
+        """An operation that is not what it was is looked at again."""
+        self._push(operation)
+
+    def erased(self, operation: Operation) -> None:
+        """Those who made what it read may have nobody else, or one other, to read it."""
+        for value in operation.operands:
+            owner = value.owner
+            if isinstance(owner, Operation) and self.rewriter.user_count(value) <= 2:
+                self._push(owner)
+        self._work.remove(operation)
+        key = self._owned.pop(operation, None)
+        if key is not None:
+            del self._constants[key]
+
+    def _push(self, operation: Operation) -> None:
+        """Look at an operation and at all around it, up to the scope."""
+        chain: list[Operation] = []
+        at: Operation | None = operation
+        while at is not None and at is not self.scope:
+            chain.append(at)
+            region = at.parent.parent if at.parent is not None else None
+            at = region.parent if region is not None else None
+        if at is self.scope:
+            for each in chain:
+                self._work.push(each)
+
+    # ------------------------------------------------------------------------------------- running
+
+    def _iteration(self) -> bool:
+        """One walk over everything and all that follows; has anything been changed?"""
+        self._work, self._constants, self._owned = WorkList(), {}, {}
+        order = [*self.rewriter.walk(self.scope)][1:]
+        if self.top_down:
+            for operation in order:
+                if not self._is_merged(operation):
+                    self._work.push(operation)
+            self._work.reverse()
+        else:
+            for operation in _postorder(self.scope):
+                if not self._is_merged(operation):
+                    self._push(operation)
+        return self._work_off()
+
+    def _work_off(self) -> bool:
+        changed, rewriter = False, self.rewriter
+        left = _MOST_REWRITES * (len(self._work) + 16)
+        while left and (operation := self._work.pop()) is not None:
+            if not rewriter.is_used(operation) and may_go(operation):
+                rewriter.erase(operation)
+                changed = True
+            elif operation.name not in CONSTANTS and self.chooser.rewrite(rewriter, operation):
+                changed = True
+                left -= 1
+        return changed
+
+    def _is_merged(self, operation: Operation) -> bool:
+        """Is the operation a constant that another one took the place of?
+
+        The first of a kind is moved to the front of the entry block, unless it stands there.
+        """
+        if operation.name not in CONSTANTS:
+            return False
+        rewriter, front = self.rewriter, _front(self.scope)
+        if front is None or not operation.results:
+            return False
+        dialect = operation.name.partition(".")[0]
+        key = (dialect, operation.get("value"), operation.result.type)
+        known = self._constants.get(key)
+        if known is not None:
+            known.location = UNKNOWN
+            rewriter.replace(operation, known.results)
+            return True
+        block = operation.parent
+        assert isinstance(block, OpenBlock)
+        is_front = block is front and (
+            front.first is operation or block.before(operation) in self._owned
+        )
+        if not is_front:
+            assert front.first is not None
+            rewriter.move(operation, before=front.first)
+        self._constants[key], self._owned[operation] = operation, key
+        return False
+
+
+def _front(scope: Operation) -> OpenBlock | None:
+    region: Region | None = scope.regions[0] if scope.regions else None
+    block = region.blocks[0] if region is not None and region.blocks else None
+    return block if isinstance(block, OpenBlock) else None
+
+
+def _postorder(scope: Operation) -> list[Operation]:
+    """All in a scope: what regions hold first, then the op that has them, in the order of text."""
+    order: list[Operation] = []
+    stack: list[Operation] = [scope]
+    while stack:
+        operation = stack.pop()
+        order.append(operation)
+        inside = [i for region in operation.regions for block in region.blocks for i in block]
+        stack += inside
+    order.reverse()
+    return order[:-1]

@@ -1,0 +1,145 @@
+"""The driver: order, dead code, constants; and that what it is given stays as it was."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from hloscope.dialects import DIALECTS
+from hloscope.mlir import Operation, print_mlir
+from hloscope.passes import Option, Pass, PassError, Patterns, Rewriter, Run
+from hloscope.passes.greedy import WorkList
+from hloscope.stablehlo import parse_stablehlo
+
+CHAIN = """
+func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = stablehlo.negate %a : tensor<2xf32>
+  %1 = stablehlo.negate %0 : tensor<2xf32>
+  %2 = stablehlo.negate %1 : tensor<2xf32>
+  %3 = stablehlo.negate %2 : tensor<2xf32>
+  %4 = stablehlo.abs %3 : tensor<2xf32>
+  %5 = stablehlo.exponential %4 : tensor<2xf32>
+  return %4 : tensor<2xf32>
+}
+"""
+
+negations = Patterns()
+
+
+@negations.on("stablehlo.negate")
+def negate_twice(rewriter: Rewriter, op: Operation) -> bool:
+    inner = op.operands[0].owner
+    if not isinstance(inner, Operation) or inner.name != "stablehlo.negate":
+        return False
+    rewriter.replace(op, inner.operands)
+    return True
+
+
+def rewrite(run: Run) -> None:
+    for function in run.functions():
+        if not run.greedy(function, negations, top_down=run.options["top-down"]):
+            run.error(function, "has no end")
+
+
+NEGATIONS = Pass(
+    "negations",
+    rewrite,
+    "-(-x) is x.",
+    {"top-down": Option(default=True, help="From the first op.", read=bool)},
+)
+
+
+def tree_of(text: str) -> Operation:
+    return parse_stablehlo(text).tree
+
+
+def text_of(module: Operation) -> str:
+    return print_mlir(module, dialects=DIALECTS)
+
+
+def names(module: Operation) -> list[str]:
+    return [op.name.partition(".")[2] for op in Rewriter(module).walk()]
+
+
+@pytest.mark.parametrize("top_down", [True, False])
+def test_patterns_apply_until_none_fits_and_dead_code_goes(top_down: bool) -> None:
+    module = tree_of(CHAIN)
+    before = text_of(module)
+    after, run = NEGATIONS.apply(module, **{"top-down": top_down})
+    assert names(after) == ["module", "func", "abs", "return"]
+    assert run.fired["negate_twice"] == 2
+    assert text_of(module) == before
+
+
+def test_constants_are_merged_and_stand_first_in_reverse_order() -> None:
+    module = tree_of(
+        """
+        func.func @main(%a: tensor<f32>, %p: tensor<i1>) -> tensor<f32> {
+          %0 = stablehlo.negate %a : tensor<f32>
+          %c1 = stablehlo.constant dense<1.0> : tensor<f32>
+          %1 = "stablehlo.if"(%p) ({
+            %c2 = stablehlo.constant dense<2.0> : tensor<f32>
+            stablehlo.return %c2 : tensor<f32>
+          }, {
+            %c3 = stablehlo.constant dense<1.0> : tensor<f32>
+            stablehlo.return %c3 : tensor<f32>
+          }) : (tensor<i1>) -> tensor<f32>
+          %2 = stablehlo.add %0, %c1 : tensor<f32>
+          %3 = stablehlo.add %2, %1 : tensor<f32>
+          return %3 : tensor<f32>
+        }"""
+    )
+    after, _ = NEGATIONS.apply(module)
+    lines = [line.strip() for line in text_of(after).splitlines() if "constant" in line]
+    assert [line.partition("dense")[2][:14] for line in lines] == [
+        "<2.000000e+00>",
+        "<1.000000e+00>",
+    ]
+    assert names(after)[2:5] == ["constant", "constant", "negate"]
+
+
+def test_a_loop_of_patterns_ends_and_is_told() -> None:
+    forever = Patterns()
+
+    @forever.on("stablehlo.negate", "stablehlo.abs")
+    def turn(rewriter: Rewriter, op: Operation) -> bool:
+        other = "abs" if op.name.endswith("negate") else "negate"
+        new = rewriter.create(f"stablehlo.{other}", op.operands, before=op)
+        rewriter.replace(op, new.results)
+        return True
+
+    def run_forever(run: Run) -> None:
+        for function in run.functions():
+            if not run.greedy(function, forever, max_iterations=3):
+                run.error(function, "has no end")
+
+    with pytest.raises(PassError, match="has no end"):
+        Pass("forever", run_forever, "No end.").apply(tree_of(CHAIN))
+
+
+@settings(max_examples=100)
+@given(
+    st.lists(st.tuples(st.sampled_from(["push", "pop", "remove", "reverse"]), st.integers(0, 5)))
+)
+def test_a_work_list_is_a_stack_without_duplicates(steps: list[tuple[str, int]]) -> None:
+    ops = [Operation(f"test.op{k}") for k in range(6)]
+    work, model = WorkList(), list[Operation]()
+    for what, number in steps:
+        op = ops[number]
+        match what:
+            case "push":
+                work.push(op)
+                if op not in model:
+                    model.append(op)
+            case "pop":
+                assert work.pop() is (model.pop() if model else None)
+            case "remove":
+                work.remove(op)
+                if op in model:
+                    model.remove(op)
+            case _:
+                work.reverse()
+                model.reverse()
+    while model:
+        assert work.pop() is model.pop()
+    assert work.pop() is None
