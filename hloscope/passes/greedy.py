@@ -6,9 +6,11 @@ Source: MLIR's `GreedyPatternRewriteDriver.cpp` and `FoldUtils.cpp`.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 
-from hloscope.mlir import UNKNOWN, Attribute, Operation, Region
+from hloscope.errors import HloscopeError
+from hloscope.mlir import UNKNOWN, Attribute, DenseAttr, Operation, Region, elements
 from hloscope.passes.effects import may_go
 from hloscope.passes.patterns import Chooser, Pattern
 from hloscope.passes.rewriting import OpenBlock, Rewriter, Watcher
@@ -16,6 +18,8 @@ from hloscope.passes.rewriting import OpenBlock, Rewriter, Watcher
 CONSTANTS: Final = frozenset(["stablehlo.constant", "chlo.constant", "arith.constant"])
 """Ops whose `value` is that of their result."""
 
+_MOST_COMPARED: Final = 4096
+"""Characters or bytes of literals that are compared by their elements, not as they are written."""
 _MOST_REWRITES: Final = 256
 """Rewrites for each operation at the start, after which patterns are taken to chase each other."""
 
@@ -168,7 +172,7 @@ class GreedyDriver(Watcher):
         if front is None or not operation.results:
             return False
         dialect = operation.name.partition(".")[0]
-        key = (dialect, operation.get("value"), operation.result.type)
+        key = (dialect, _by_value(operation.get("value")), operation.result.type)
         known = self._constants.get(key)
         if known is not None:
             known.location = UNKNOWN
@@ -184,6 +188,17 @@ class GreedyDriver(Watcher):
             rewriter.move(operation, before=front.first)
         self._constants[key], self._owned[operation] = operation, key
         return False
+
+
+@lru_cache(maxsize=4096)
+def _by_value(value: Attribute | None) -> Attribute | None:
+    """The same for literals of the same elements, written or computed, unless they are long."""
+    if isinstance(value, DenseAttr) and len(value.literal) <= _MOST_COMPARED:
+        try:
+            return DenseAttr(bytes(elements(value).raw), value.type)
+        except HloscopeError:  # strings, numbers of other types
+            return value
+    return value
 
 
 def _front(scope: Operation) -> OpenBlock | None:

@@ -1,0 +1,175 @@
+"""Folds of element-wise ops: the interpreter's functions, where upstream folds.
+
+Each row names an op, the kinds of elements it is folded for, and a guard that operands must pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from hloscope.ir import TensorType
+from hloscope.mlir import Operation
+from hloscope.passes.folding.folds import (
+    Fold,
+    Folds,
+    computed,
+    computed_elementwise,
+    constants,
+    replace,
+    result_type,
+)
+from hloscope.passes.folding.limits import Known, Limits
+
+if TYPE_CHECKING:
+    from hloscope.passes.rewriting import Rewriter
+
+Guard = Callable[[Sequence[Any], TensorType], bool]
+"""May these arrays be folded to a result of that type?"""
+
+_INTEGERS: Final = ("pred", "signed", "unsigned")
+_FLOATS: Final = ("float",)
+_NUMBERS: Final = (*_INTEGERS, *_FLOATS)
+
+
+class _Row(NamedTuple):
+    op: str
+    kinds: tuple[str, ...]
+    guard: Guard | None = None
+
+
+def _divides(arrays: Sequence[Any], type: TensorType) -> bool:
+    return type.element.kind == "float" or bool((arrays[1] != 0).all())
+
+
+def _is_positive(arrays: Sequence[Any], type: TensorType) -> bool:
+    return bool((arrays[0] > 0).all())
+
+
+def _is_not_negative(arrays: Sequence[Any], type: TensorType) -> bool:
+    return bool((arrays[0] >= 0).all())
+
+
+def _is_a_number(arrays: Sequence[Any], type: TensorType) -> bool:
+    return bool((arrays[0] == arrays[0]).all())
+
+
+_SHAPE_ROWS: Final = (
+    _Row("add", _NUMBERS),
+    _Row("and", _INTEGERS),
+    _Row("clamp", _NUMBERS),
+    _Row("compare", ("pred",)),
+    _Row("divide", _NUMBERS, _divides),
+    _Row("maximum", _NUMBERS),
+    _Row("minimum", _NUMBERS),
+    _Row("multiply", _NUMBERS),
+    _Row("or", _INTEGERS),
+    _Row("remainder", _NUMBERS, _divides),
+    _Row("sign", _NUMBERS, _is_a_number),
+    _Row("subtract", _NUMBERS),
+)
+_OTHER_ROWS: Final = (
+    _Row("abs", _NUMBERS),
+    _Row("cosine", _FLOATS),
+    _Row("chlo.erf", _FLOATS),
+    _Row("exponential", _FLOATS),
+    _Row("log", _FLOATS, _is_positive),
+    _Row("logistic", _FLOATS),
+    _Row("negate", _NUMBERS),
+    _Row("not", _INTEGERS),
+    _Row("round_nearest_afz", _FLOATS),
+    _Row("round_nearest_even", _FLOATS),
+    _Row("rsqrt", _FLOATS, _is_positive),
+    _Row("sine", _FLOATS),
+    _Row("sqrt", _FLOATS, _is_not_negative),
+    _Row("tan", _FLOATS),
+    _Row("tanh", _FLOATS),
+    _Row("xor", _INTEGERS),
+)
+
+
+def _fold(row: _Row) -> Fold:
+    def fold(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+        type = result_type(operation)
+        if type is None or type.element.kind not in row.kinds or not limits.folds(type.element):
+            return False
+        given = constants(operation, limits)
+        if given is None or not _passes(row.guard, given, type, limits):
+            return False
+        literal = computed_elementwise(operation, given, type, limits)
+        return literal is not None and replace(rewriter, operation, literal)
+
+    return fold
+
+
+def _passes(guard: Guard | None, given: Sequence[Known], type: TensorType, limits: Limits) -> bool:
+    """Do the operands pass the guard, or is there none?  Splats are looked at once."""
+    if guard is None:
+        return True
+    arrays = [known.element if known.is_splat else known.array for known in given]
+    return limits.spend(sum(array.nbytes for array in arrays)) and guard(arrays, type)
+
+
+def _folds(rows: Sequence[_Row]) -> Folds:
+    folds = Folds()
+    for row in rows:
+        root = row.op if "." in row.op else f"stablehlo.{row.op}"
+        folds.add(f"fold_{row.op.partition('.')[2] or row.op}", root, _fold(row))
+    return folds
+
+
+SHAPE: Final = _folds(_SHAPE_ROWS)
+"""Those that sizes are computed with."""
+OTHERS: Final = _folds(_OTHER_ROWS)
+"""Those that only the folder has."""
+
+
+@SHAPE.on("stablehlo.convert")
+def fold_convert(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """The conversion of a constant, if each number has one in the result's type."""
+    type = result_type(operation)
+    given = constants(operation, limits)
+    if type is None or given is None or len(given) != 1 or not limits.allows(type):
+        return False
+    source = given[0].type.element
+    if not (limits.folds(type.element) and limits.folds(source)):
+        return False
+    is_truncating = source.kind == "float" and type.element.kind in ("signed", "unsigned")
+    if is_truncating and not _passes(_has_an_integer, given, type, limits):
+        return False
+    literal = computed_elementwise(operation, given, type, limits)
+    return literal is not None and replace(rewriter, operation, literal)
+
+
+def _has_an_integer(arrays: Sequence[Any], type: TensorType) -> bool:
+    """Is no number infinite, NaN, -0, or outside of the type when its fraction is cut off?"""
+    import numpy as np
+
+    numbers = arrays[0].astype(np.float64)
+    bits, signed = type.element.bits, type.element.kind == "signed"
+    least, most = (-(2.0 ** (bits - 1)), 2.0 ** (bits - 1)) if signed else (0.0, 2.0**bits)
+    whole = np.trunc(numbers)
+    inside = (whole >= least) & (whole < most)  # false of NaN
+    return bool((inside & ~((numbers == 0) & np.signbit(numbers))).all())
+
+
+@SHAPE.on("stablehlo.select")
+def fold_select(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """One of two constants; element by element of integers only."""
+    type = result_type(operation)
+    given = constants(operation, limits)
+    if type is None or given is None or len(given) != 3 or not limits.folds(type.element):
+        return False
+    predicate, on_true, on_false = given
+    if predicate.type.element.kind != "pred":
+        return False
+    if predicate.is_splat:
+        chosen = on_true if predicate.element else on_false
+        return replace(rewriter, operation, chosen.as_type(type))
+    if type.element.kind == "float" or not limits.allows(type):
+        return False
+    literal = computed(operation, given, type, limits)
+    return literal is not None and replace(rewriter, operation, literal)
+
+
+__all__ = ["OTHERS", "SHAPE"]

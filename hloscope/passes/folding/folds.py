@@ -1,0 +1,169 @@
+"""Folds: rewrites that compute a constant, within limits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from hloscope.errors import HloscopeError
+from hloscope.interpreter import World, kernel
+from hloscope.ir import Instruction, TensorType
+from hloscope.mlir import DenseAttr, Operation, from_array
+from hloscope.ops import Op, Parameter
+from hloscope.passes.folding.limits import Known, Limits, work_of
+from hloscope.passes.patterns import Pattern, Patterns
+from hloscope.passes.rewriting import Rewriter
+from hloscope.stablehlo import make_op
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Fold: TypeAlias = Callable[[Rewriter, Operation, Limits], bool]
+"""As a rewrite, but with limits."""
+Row: TypeAlias = tuple[str, tuple[str, ...], Fold]
+"""Its name, the ops it starts from, and the fold."""
+
+
+class Folds:
+    """Folds in the order they are tried; with limits they are patterns.
+
+    >>> folds = Folds()
+    >>> @folds.on("stablehlo.add")
+    ... def fold_add(rewriter, op, limits):
+    ...     return False
+    >>> [pattern.name for pattern in folds(optimize_float=False)]
+    ['fold_add']
+    """
+
+    def __init__(self, rows: Iterable[Row] = ()) -> None:
+        self._rows: Final = list(rows)
+
+    def on(self, *roots: str) -> Callable[[Fold], Fold]:
+        """List the decorated function as a fold of these ops."""
+
+        def listed(fold: Fold) -> Fold:
+            self._rows.append((fold.__name__, roots, fold))
+            return fold
+
+        return listed
+
+    def add(self, name: str, root: str, fold: Fold) -> None:
+        """List a fold of an op under a name."""
+        self._rows.append((name, (root,), fold))
+
+    def __call__(self, max_elements: int | None = None, optimize_float: bool = True) -> Patterns:
+        """The patterns with limits of their own.
+
+        Args:
+            max_elements: Most elements of a result, where upstream has a limit.
+            optimize_float: Fold floats, too.
+        """
+        return self.within(Limits(max_elements, optimize_float=optimize_float))
+
+    def within(self, limits: Limits) -> Patterns:
+        """The patterns, all of which spend from the same limits."""
+        return Patterns(
+            Pattern(name, roots, _within(fold, limits)) for name, roots, fold in self._rows
+        )
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self._rows)
+
+    def __add__(self, others: Iterable[Row]) -> Folds:
+        return Folds([*self._rows, *others])
+
+
+def _within(fold: Fold, limits: Limits) -> Callable[[Rewriter, Operation], bool]:
+    return lambda rewriter, operation: fold(rewriter, operation, limits)
+
+
+# ----------------------------------------------------------------------------------------- helping
+
+
+def result_type(operation: Operation) -> TensorType | None:
+    """The type of the one result, if all its sizes are known."""
+    results = operation.results
+    type = results[0].type if len(results) == 1 else None
+    return type if isinstance(type, TensorType) and type.is_static else None
+
+
+def constants(operation: Operation, limits: Limits) -> list[Known] | None:
+    """The elements of all operands, if all are constants."""
+    found = []
+    for value in operation.operands:
+        known = limits.known(value)
+        if known is None:
+            return None
+        found.append(known)
+    return found or None
+
+
+def replace(rewriter: Rewriter, operation: Operation, literal: DenseAttr) -> bool:
+    """A constant takes the place of an operation."""
+    type = operation.result.type
+    assert isinstance(type, TensorType)
+    rewriter.replace(operation, [rewriter.constant(literal, type, before=operation)])
+    return True
+
+
+def computed(
+    operation: Operation, given: Sequence[Known], type: TensorType, limits: Limits
+) -> DenseAttr | None:
+    """What the interpreter computes for an operation of constants, if that is not too much.
+
+    Args:
+        operation: The operation, which has no region.
+        given: Its operands.
+        type: Of its result.
+        limits: What may be spent.
+    """
+    if not limits.spend(work_of(type) + sum(work_of(known.type) for known in given)):
+        return None
+    op, types = _op(operation), [known.type for known in given]
+    return None if op is None else _evaluated(op, types, [k.array for k in given], type)
+
+
+def computed_elementwise(
+    operation: Operation, given: Sequence[Known], type: TensorType, limits: Limits
+) -> DenseAttr | None:
+    """What the interpreter computes element by element; once, if all operands are splats."""
+    if not all(known.is_splat for known in given):
+        return computed(operation, given, type, limits)
+    op, types = _op(operation), [TensorType(known.type.element, ()) for known in given]
+    if op is None or not limits.spend(1):
+        return None
+    element = TensorType(type.element, ())
+    found = _evaluated(op, types, [known.element for known in given], element)
+    return None if found is None else DenseAttr(found.literal, type)
+
+
+def _op(operation: Operation) -> Op | None:
+    try:
+        return make_op(operation)
+    except HloscopeError:  # an attribute is missing: the verifier tells
+        return None
+
+
+def _evaluated(
+    op: Op, types: Sequence[TensorType], arrays: Sequence[np.ndarray], type: TensorType
+) -> DenseAttr | None:
+    import numpy as np
+
+    operands = tuple([Instruction(f"p{n}", t, Parameter(n)) for n, t in enumerate(types)])
+    try:
+        compute = kernel(Instruction("folded", type, op, operands), World())
+        with np.errstate(all="ignore"):
+            return from_array(np.asarray(compute(*arrays)), type)
+    except (HloscopeError, ValueError, TypeError, IndexError):  # operands do not fit, or no kernel
+        return None
+
+
+__all__ = [
+    "Fold",
+    "Folds",
+    "computed",
+    "computed_elementwise",
+    "constants",
+    "replace",
+    "result_type",
+]

@@ -1,0 +1,143 @@
+"""What folding may cost, and what it has read: one object for one run of a pass."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from hloscope.errors import HloscopeError
+from hloscope.ir import ElementType, TensorType
+from hloscope.mlir import DenseAttr, Operation, Value, elements, to_array
+from hloscope.passes.greedy import CONSTANTS
+
+if TYPE_CHECKING:
+    import numpy as np
+
+FOLD_LIMIT: Final = 1 << 16
+"""Most elements of some results, unless another limit is given: upstream's default."""
+
+_MOST_WORK: Final = 1 << 26
+"""Most bytes that all folds of one run read and write together."""
+
+_INTEGERS: Final = ("pred", "signed", "unsigned")
+
+
+class Known(NamedTuple):
+    """The elements of a constant.
+
+    Attributes:
+        type: Its type.
+        raw: Their bytes; those of one element if it is a splat.
+        is_splat: Are all equal, bit by bit, and is there at least one?
+    """
+
+    type: TensorType
+    raw: bytes | memoryview
+    is_splat: bool
+
+    @property
+    def array(self) -> np.ndarray:
+        """All elements; those of a splat take no memory."""
+        return to_array(DenseAttr(self.raw, self.type))
+
+    @property
+    def element(self) -> np.ndarray:
+        """The one element of a splat, as an array of rank 0."""
+        return to_array(DenseAttr(self.raw, TensorType(self.type.element, ())))
+
+    def as_type(self, type: TensorType) -> DenseAttr:
+        """The literal with the same bytes and another type."""
+        return DenseAttr(self.raw, type)
+
+
+class Limits:
+    """How much may be folded.
+
+    Args:
+        max_elements: Most elements of a result, where upstream has a limit; `None` for any number.
+        optimize_float: Fold floats, too.
+        max_work: Most bytes to read and write in all; what would take more stays as it is.
+    """
+
+    def __init__(
+        self,
+        max_elements: int | None = None,
+        *,
+        optimize_float: bool = True,
+        max_work: int = _MOST_WORK,
+    ) -> None:
+        self.max_elements: Final = max_elements
+        self.optimize_float: Final = optimize_float
+        self.left = max_work
+        self._read: Final[dict[DenseAttr, Known | None]] = {}
+
+    def known(self, value: Value) -> Known | None:
+        """The elements of a value, if it is a constant that may be read.
+
+        >>> from hloscope.mlir import I32
+        >>> type = TensorType(I32, (1000000, 1000000))
+        >>> constant = Operation("stablehlo.constant", properties={"value": DenseAttr("7", type)})
+        >>> Limits().known(Value(type, constant)).element.item()
+        7
+        """
+        literal = literal_of(value)
+        if literal is None:
+            return None
+        if literal not in self._read:
+            self._read[literal] = self._elements(literal) if self.spend(_size(literal)) else None
+        return self._read[literal]
+
+    def spend(self, bytes: int) -> bool:
+        """Is there enough left for work on so many bytes?  Then they are spent."""
+        if bytes > self.left:
+            return False
+        self.left -= bytes
+        return True
+
+    def allows(self, type: TensorType) -> bool:
+        """May a result of a static type have that many elements?"""
+        return self.max_elements is None or _count(type) <= self.max_elements
+
+    def folds(self, element: ElementType) -> bool:
+        """Is it an integer, or a float where floats are folded?"""
+        return (element.kind in _INTEGERS and element.name != "index") or self.folds_float(element)
+
+    def folds_float(self, element: ElementType) -> bool:
+        """Is it a float, and are those folded?"""
+        return element.kind == "float" and self.optimize_float
+
+    def _elements(self, literal: DenseAttr) -> Known | None:
+        type = literal.type
+        if not isinstance(type, TensorType) or not type.element.numpy:
+            return None
+        try:
+            found = elements(literal)
+        except HloscopeError:  # it is no literal of its type: the verifier tells
+            return None
+        return Known(type, found.raw, found.splat)
+
+
+def literal_of(value: Value) -> DenseAttr | None:
+    """The literal of a value that is a constant of its own type."""
+    owner = value.owner
+    if not isinstance(owner, Operation) or owner.name not in CONSTANTS:
+        return None
+    literal = owner.get("value")
+    return literal if isinstance(literal, DenseAttr) and literal.type == value.type else None
+
+
+def work_of(type: TensorType) -> int:
+    """Bytes of a value of a static type."""
+    return _count(type) * max(1, type.element.bits // 8)
+
+
+def _count(type: TensorType) -> int:
+    return prod(size or 0 for size in type.sizes)
+
+
+def _size(literal: DenseAttr) -> int:
+    """About the bytes that are looked at when a literal is read."""
+    return len(literal.literal)
+
+
+__all__ = ["FOLD_LIMIT", "Known", "Limits", "literal_of", "work_of"]

@@ -1,0 +1,202 @@
+"""Folds of ops that arrange elements: splats are given another type, the rest is moved."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from hloscope.ir import TensorType
+from hloscope.mlir import DenseAttr, Operation
+from hloscope.passes.folding.folds import (
+    Folds,
+    computed,
+    constants,
+    replace,
+    result_type,
+)
+from hloscope.passes.folding.limits import Known, Limits
+
+if TYPE_CHECKING:
+    from hloscope.ir import ElementType
+    from hloscope.passes.rewriting import Rewriter
+
+SHAPE: Final = Folds()
+"""Those that sizes are computed with."""
+OTHERS: Final = Folds()
+"""Those that only the folder has."""
+
+
+def _moves(element: ElementType, limits: Limits) -> bool:
+    """Is it folded where numbers are only moved: complex ones, too?"""
+    return limits.folds(element) or element.kind == "complex"
+
+
+def _retyped(
+    rewriter: Rewriter, operation: Operation, limits: Limits, splat_only: bool = True
+) -> bool:
+    """The constant with the type of the result, if all elements are equal."""
+    type = result_type(operation)
+    known = limits.known(operation.operands[0]) if operation.operands else None
+    if type is None or known is None or known.type.element != type.element:
+        return False
+    if splat_only and not known.is_splat:
+        return False
+    return replace(rewriter, operation, known.as_type(type))
+
+
+@SHAPE.on("stablehlo.broadcast_in_dim")
+def fold_broadcast_in_dim(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """The broadcast of a splat."""
+    type = result_type(operation)
+    return (
+        type is not None and _moves(type.element, limits) and _retyped(rewriter, operation, limits)
+    )
+
+
+@SHAPE.on("stablehlo.reshape")
+def fold_reshape(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """The same elements in other dimensions."""
+    type = result_type(operation)
+    known = limits.known(operation.operands[0]) if operation.operands else None
+    if type is None or known is None or not _moves(type.element, limits):
+        return False
+    is_same = known.type.element == type.element and _count(known.type) == _count(type)
+    return is_same and replace(rewriter, operation, known.as_type(type))
+
+
+def _count(type: TensorType) -> int | None:
+    return type.num_elements if type.is_static else None
+
+
+@SHAPE.on("stablehlo.dynamic_slice")
+def fold_dynamic_slice_of_splat(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """A slice of a splat, wherever it begins."""
+    type = result_type(operation)
+    return (
+        type is not None and _moves(type.element, limits) and _retyped(rewriter, operation, limits)
+    )
+
+
+@SHAPE.on("stablehlo.slice")
+def fold_slice(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """A slice of a constant."""
+    type = result_type(operation)
+    if type is None or not limits.folds(type.element):
+        return False
+    return _moved(rewriter, operation, type, limits)
+
+
+@SHAPE.on("stablehlo.concatenate")
+def fold_concatenate(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Constants one behind another."""
+    type = result_type(operation)
+    if type is None or not limits.folds(type.element) or not limits.allows(type):
+        return False
+    given = constants(operation, limits)
+    if given is None:
+        return False
+    if all(known.is_splat and known.raw == given[0].raw for known in given):
+        return replace(rewriter, operation, given[0].as_type(type))
+    literal = computed(operation, given, type, limits)
+    return literal is not None and replace(rewriter, operation, literal)
+
+
+@SHAPE.on("stablehlo.concatenate")
+def join_splats(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Operands that stand side by side and are the same splat become one longer splat."""
+    type = result_type(operation)
+    if type is None or not limits.folds(type.element):
+        return False
+    dimension = operation.get("dimension")
+    number = getattr(dimension, "value", -1)
+    if not 0 <= number < type.rank:
+        return False
+    runs: list[list[int]] = []
+    known = [limits.known(value) for value in operation.operands]
+    for k, found in enumerate(known):
+        if runs and _is_same_splat(known[runs[-1][-1]], found):
+            runs[-1].append(k)
+        else:
+            runs.append([k])
+    if len(runs) == len(known):
+        return False
+    operands = []
+    for run in runs:
+        first = known[run[0]]
+        if len(run) == 1 or first is None:
+            operands.append(operation.operands[run[0]])
+            continue
+        length = sum(_size(found, number) for k in run if (found := known[k]) is not None)
+        sizes = (*first.type.sizes[:number], length, *first.type.sizes[number + 1 :])
+        longer = TensorType(first.type.element, sizes)
+        operands.append(rewriter.constant(first.as_type(longer), longer, before=operation))
+    rewriter.set_operands(operation, operands)
+    return True
+
+
+def _is_same_splat(one: Known | None, other: Known | None) -> bool:
+    if one is None or other is None or not (one.is_splat and other.is_splat):
+        return False
+    same_type = one.type.element == other.type.element and one.type.rank == other.type.rank
+    return same_type and one.type.rank > 0 and one.raw == other.raw
+
+
+def _size(known: Known, dimension: int) -> int:
+    size = known.type.sizes[dimension]
+    assert size is not None, "a literal has a static type"
+    return size
+
+
+@OTHERS.on("stablehlo.transpose")
+def fold_transpose(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """A constant with its dimensions in another order."""
+    type = result_type(operation)
+    if type is None or not _moves(type.element, limits):
+        return False
+    if type.element.kind == "complex":
+        return _retyped(rewriter, operation, limits)
+    return _moved(rewriter, operation, type, limits)
+
+
+@OTHERS.on("stablehlo.reverse")
+def fold_reverse(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """A constant the other way round, if that is not the same."""
+    type = result_type(operation)
+    known = limits.known(operation.operands[0]) if operation.operands else None
+    if type is None or known is None or not limits.folds(type.element):
+        return False
+    dimensions = getattr(operation.get("dimensions"), "values", ())
+    if known.is_splat or not limits.allows(type) or not _turns(type, dimensions):
+        return False
+    return _moved(rewriter, operation, type, limits)
+
+
+def _turns(type: TensorType, dimensions: tuple[int, ...]) -> bool:
+    """Does reversing these dimensions move anything?"""
+    return type.num_elements > 0 and any(
+        0 <= d < type.rank and type.sizes[d] != 1 for d in dimensions
+    )
+
+
+@OTHERS.on("stablehlo.iota")
+def fold_iota(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """No or one integer."""
+    type = result_type(operation)
+    if type is None or type.element.kind not in ("signed", "unsigned") or not type.element.numpy:
+        return False
+    if type.num_elements > 1 or not limits.folds(type.element) or not limits.allows(type):
+        return False
+    width = -(-type.element.bits // 8)
+    return replace(rewriter, operation, DenseAttr(bytes(width * type.num_elements), type))
+
+
+def _moved(rewriter: Rewriter, operation: Operation, type: TensorType, limits: Limits) -> bool:
+    given = constants(operation, limits)
+    if given is None or len(given) != 1 or given[0].type.element != type.element:
+        return False
+    if given[0].is_splat:
+        return replace(rewriter, operation, given[0].as_type(type))
+    literal = computed(operation, given, type, limits)
+    return literal is not None and replace(rewriter, operation, literal)
+
+
+__all__ = ["OTHERS", "SHAPE"]

@@ -1,0 +1,53 @@
+"""Folds of ops about the sizes of arrays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from hloscope.ir import TensorType
+from hloscope.mlir import DenseAttr, IntegerAttr, Operation
+from hloscope.passes.folding.folds import Folds, replace, result_type
+from hloscope.passes.folding.limits import Limits
+
+if TYPE_CHECKING:
+    from hloscope.passes.rewriting import Rewriter
+
+SHAPE: Final = Folds()
+"""Those that sizes are computed with."""
+
+
+@SHAPE.on("stablehlo.get_dimension_size")
+def fold_get_dimension_size(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """A size that is known."""
+    type, size = result_type(operation), size_of_dimension(operation)
+    if type is None or size is None or type.rank or type.element.name != "s32":
+        return False
+    literal = DenseAttr(size.to_bytes(8, "little")[:4], type)
+    return size < 1 << 31 and replace(rewriter, operation, literal)
+
+
+@SHAPE.on("stablehlo.set_dimension_size")
+def fold_set_dimension_size(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """The operand, if the dimension has that size already."""
+    if len(operation.operands) != 2 or len(operation.results) != 1:
+        return False
+    operand, given = operation.operands
+    known, size = limits.known(given), size_of_dimension(operation)
+    if operand.type != operation.result.type or known is None or size is None:
+        return False
+    if not known.is_splat or int(known.element) != size:
+        return False
+    rewriter.replace(operation, [operand])
+    return True
+
+
+def size_of_dimension(operation: Operation) -> int | None:
+    """The size of the operand's dimension that an op is about, if it is known."""
+    dimension = operation.get("dimension")
+    type = operation.operands[0].type if operation.operands else None
+    if not isinstance(type, TensorType) or not isinstance(dimension, IntegerAttr):
+        return None
+    return type.sizes[dimension.value] if 0 <= dimension.value < type.rank else None
+
+
+__all__ = ["SHAPE", "size_of_dimension"]

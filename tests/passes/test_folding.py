@@ -1,0 +1,137 @@
+"""Folds: what is folded, what is not, and that nothing costs more than it may."""
+
+from __future__ import annotations
+
+import pytest
+
+from hloscope.passes.folding import SHAPE_FOLDS, Limits
+from tests.passes.folded import applied, ops_after, text_after
+
+
+def program(body: str, result: str) -> str:
+    """A function of no arguments: `body` sets `%r`, and `;` ends a line."""
+    lines = "\n  ".join(line.strip() for line in body.split(";"))
+    return f"func.func @main() -> {result} {{\n  {lines}\n  return %r : {result}\n}}"
+
+
+def binary(op: str, a: str, b: str, type: str) -> str:
+    return program(
+        f"%a = stablehlo.constant dense<{a}> : {type}; %b = stablehlo.constant dense<{b}> : {type};"
+        f"%r = stablehlo.{op} %a, %b : {type}",
+        type,
+    )
+
+
+FOLDED = [
+    (binary("add", "[127, -1]", "[1, -1]", "tensor<2xi8>"), "dense<[-128, -2]> : tensor<2xi8>"),
+    (binary("add", "7", "1", "tensor<i4>"), "dense<-8> : tensor<i4>"),
+    (binary("multiply", "255", "255", "tensor<2xui8>"), "dense<1> : tensor<2xui8>"),
+    (binary("divide", "-7", "2", "tensor<i32>"), "dense<-3> : tensor<i32>"),
+    (binary("remainder", "-7", "2", "tensor<i32>"), "dense<-1> : tensor<i32>"),
+    (binary("remainder", "-7.5", "2.0", "tensor<f32>"), "dense<-1.500000e+00> : tensor<f32>"),
+    (binary("divide", "1.0", "0.0", "tensor<f32>"), "dense<0x7F800000> : tensor<f32>"),
+    (binary("maximum", "-0.0", "0.0", "tensor<f32>"), "dense<0.000000e+00> : tensor<f32>"),
+    (binary("minimum", "-0.0", "0.0", "tensor<f32>"), "dense<-0.000000e+00> : tensor<f32>"),
+    (binary("maximum", "0x7FC0", "1.0", "tensor<bf16>"), "dense<0x7FC0> : tensor<bf16>"),
+    (binary("maximum", "true", "false", "tensor<i1>"), "dense<true> : tensor<i1>"),
+    (binary("and", "12", "10", "tensor<i32>"), "dense<8> : tensor<i32>"),
+    (binary("add", "", "", "tensor<0x3xi32>"), "dense<> : tensor<0x3xi32>"),
+    (
+        binary("add", "1.0", "1.0", "tensor<1000000x1000000xf32>"),
+        "dense<2.000000e+00> : tensor<1000000x1000000xf32>",
+    ),
+]
+KEPT = [
+    binary("divide", "[6, 1]", "[0, 1]", "tensor<2xi32>"),
+    binary("remainder", "6", "0", "tensor<ui32>"),
+    binary("add", "(1.0, 2.0)", "(1.0, 2.0)", "tensor<complex<f32>>"),
+    binary("power", "2", "2", "tensor<i32>"),
+    program(
+        "%a = stablehlo.constant dense<0x7FC00000> : tensor<f32>;"
+        "%r = stablehlo.sign %a : tensor<f32>",
+        "tensor<f32>",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "literal"), FOLDED, ids=range(len(FOLDED)))
+def test_constants_are_computed(text: str, literal: str) -> None:
+    after = text_after(SHAPE_FOLDS(), text)
+    assert after.count("stablehlo.") == 1
+    assert literal in after
+
+
+@pytest.mark.parametrize("text", KEPT, ids=range(len(KEPT)))
+def test_what_has_no_one_value_stays(text: str) -> None:
+    _, run = applied(SHAPE_FOLDS(), text)
+    assert not run.fired
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "value", "stays"),
+    [
+        ("f32", "i32", "2147483520.0", False),
+        ("f32", "i32", "2147483648.0", True),
+        ("f32", "i32", "-2147483648.0", False),
+        ("f32", "i32", "-0.0", True),
+        ("f32", "i64", "0x7F800000", True),
+        ("f32", "i64", "0x7FC00000", True),
+        ("f32", "ui8", "-0.5", False),
+        ("f32", "ui8", "-1.0", True),
+        ("f32", "ui8", "255.5", False),
+        ("f32", "ui8", "256.0", True),
+        ("f32", "i1", "0x7FC00000", False),
+        ("f64", "f16", "1.0e300", False),
+        ("i64", "f32", "9007199254740993", False),
+        ("ui8", "i8", "200", False),
+    ],
+)
+def test_conversions_are_folded_where_the_number_exists(
+    source: str, target: str, value: str, stays: bool
+) -> None:
+    body = (
+        f"%a = stablehlo.constant dense<{value}> : tensor<{source}>;"
+        f"%r = stablehlo.convert %a : (tensor<{source}>) -> tensor<{target}>"
+    )
+    found = ops_after(SHAPE_FOLDS(), program(body, f"tensor<{target}>"))
+    assert found == ["convert"] * stays
+
+
+def test_floats_may_be_left_alone() -> None:
+    floats = binary("add", "1.0", "1.0", "tensor<f32>")
+    assert ops_after(SHAPE_FOLDS(optimize_float=False), floats) == ["add"]
+    integers = binary("add", "1", "1", "tensor<i32>")
+    assert ops_after(SHAPE_FOLDS(optimize_float=False), integers) == []
+
+
+def test_the_limit_is_on_elements_of_some_ops() -> None:
+    body = (
+        "%a = stablehlo.constant dense<[1, 2, 3]> : tensor<3xi32>;"
+        "%r = stablehlo.convert %a : (tensor<3xi32>) -> tensor<3xi64>"
+    )
+    assert ops_after(SHAPE_FOLDS(2), program(body, "tensor<3xi64>")) == ["convert"]
+    assert ops_after(SHAPE_FOLDS(3), program(body, "tensor<3xi64>")) == []
+
+
+def test_work_ends_when_the_budget_is_spent() -> None:
+    adds = "".join(f"%{k + 1} = stablehlo.add %{k}, %{k} : tensor<3xi32>;" for k in range(20))
+    text = program(
+        f"%0 = stablehlo.constant dense<[1, 2, 3]> : tensor<3xi32>; {adds}"
+        "%r = stablehlo.add %20, %20 : tensor<3xi32>",
+        "tensor<3xi32>",
+    )
+    limits = Limits(max_work=200)
+    left = ops_after(SHAPE_FOLDS.within(limits), text)
+    assert 10 < len(left) < 20
+    assert limits.left < 60
+
+
+def test_written_and_computed_constants_are_one() -> None:
+    text = """
+func.func @main() -> (tensor<i32>, tensor<i32>) {
+  %a = stablehlo.constant dense<1> : tensor<i32>
+  %b = stablehlo.constant dense<2> : tensor<i32>
+  %c = stablehlo.add %a, %a : tensor<i32>
+  return %b, %c : tensor<i32>, tensor<i32>
+}"""
+    assert text_after(SHAPE_FOLDS(), text).count("constant") == 1
