@@ -18,7 +18,22 @@ if TYPE_CHECKING:
         Run as Run,
     )
     from hloscope.passes.patterns import Pattern as Pattern, Patterns as Patterns
+    from hloscope.passes.pipeline import (
+        Outcome as Outcome,
+        PipelineError as PipelineError,
+        Step as Step,
+        applied as applied,
+        failure as failure,
+        parse_pipeline as parse_pipeline,
+        run_pipeline as run_pipeline,
+        step_of as step_of,
+    )
+    from hloscope.passes.registry import find_pass as find_pass, pass_names as pass_names
     from hloscope.passes.rewriting import Rewriter as Rewriter
+    from hloscope.passes.spelling import (
+        CommandLine as CommandLine,
+        parse_command_line as parse_command_line,
+    )
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(__name__)

@@ -1,0 +1,1 @@
+"""Dynamic sizes: from a module of unknown sizes to one whose sizes are known."""

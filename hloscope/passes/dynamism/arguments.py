@@ -1,0 +1,173 @@
+"""`stablehlo-refine-arguments`: the arguments of a program get other types, which are stricter.
+
+What reads an argument goes on reading a value of the old type, which a custom call makes of it:
+whoever refines later may look through that.
+
+Source: StableHLO `StablehloRefineArguments.cpp`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+from hloscope.dialects import DEFINITIONS, DIALECTS
+from hloscope.errors import Diagnostic, ParseError
+from hloscope.ir import ELEMENT_TYPES, DialectType, TensorType, Type, UnrankedTensorType
+from hloscope.mlir import DenseAttr, Operation, StringAttr, Value, parse_type, type_text
+from hloscope.passes.dynamism.targets import body_of, set_signature, target_of
+from hloscope.passes.framework import Option, Pass, Run
+from hloscope.passes.pipeline import cut
+from hloscope.passes.rewriting import Rewriter
+
+UNKNOWN_SIZE: Final = -(1 << 63)
+"""What stands for an unknown size among sizes as integers."""
+WRAPPER: Final = "stablehlo.shape_refinement_operand_wrapper"
+SHAPE_OPERANDS: Final = "indices_of_shape_operands"
+S64: Final = ELEMENT_TYPES["s64"]
+
+_DIALECTS: Final = frozenset(name.partition(".")[0] for name in DEFINITIONS)
+
+
+def sizes_attribute(sizes: Sequence[int | None]) -> DenseAttr:
+    """The sizes as a literal of `i64`."""
+    values = [UNKNOWN_SIZE if size is None else size for size in sizes]
+    raw = b"".join(value.to_bytes(8, "little", signed=True) for value in values)
+    if len(set(values)) == 1:
+        raw = raw[:8]
+    return DenseAttr(raw, TensorType(S64, (len(values),)))
+
+
+def why_not(old: Type, new: Type) -> str:
+    """Why a type cannot take the place of another one; empty if it can.
+
+    >>> why_not(parse_type("tensor<2xf32>"), parse_type("tensor<2x3xf32>"))
+    'rank must match operand rank'
+    """
+    if old == new:
+        return ""
+    tensors = TensorType | UnrankedTensorType
+    if not isinstance(old, tensors) or not isinstance(new, tensors):
+        return "must be a tensor"
+    if old.element != new.element:
+        return "element types must match"
+    if isinstance(new, UnrankedTensorType):
+        return "must be ranked"
+    if isinstance(old, UnrankedTensorType):
+        return ""
+    if old.rank != new.rank:
+        return "rank must match operand rank"
+    if any(a is not None and a != b for a, b in zip(old.sizes, new.sizes, strict=True)):
+        return "dimension sizes must match for static dimensions"
+    return ""
+
+
+def refine_arguments(run: Run, function: Operation, types: Sequence[Type]) -> bool:
+    """Give the arguments of a function these types, if they fit; the run fails if they do not."""
+    arguments = body_of(function).arguments
+    if len(arguments) != len(types):
+        counts = f"{len(types)} vs {len(arguments)}"
+        run.error(function, f"number of refinements must match number of op operands {counts}")
+        return False
+    for number, (argument, type) in enumerate(zip(arguments, types, strict=True)):
+        why = why_not(argument.type, type)
+        if why:
+            change = f"{type_text(argument.type)} -> {type_text(type)}"
+            message = f"invalid refinement for argument {number}, refinement {why} in {change}"
+            run.error(function, message)
+            return False
+    front = next(iter(body_of(function)))
+    for argument, type in zip(arguments, types, strict=True):
+        if argument.type != type:
+            _wrap(run.rewriter, argument, type, front)
+    set_signature(run.rewriter, function, inputs=types)
+    return True
+
+
+def _wrap(rewriter: Rewriter, argument: Value, type: Type, front: Operation) -> None:
+    """Give an argument a type; others read what a call makes of it."""
+    assert isinstance(type, TensorType)
+    sizes = sizes_attribute(type.sizes)
+    shape = rewriter.constant(sizes, TensorType(S64, (type.rank,)), before=front)
+    properties = {"call_target_name": StringAttr(WRAPPER.encode())}
+    which = {SHAPE_OPERANDS: sizes_attribute([1])}
+    call = rewriter.create(
+        "stablehlo.custom_call",
+        (argument, shape),
+        properties,
+        attributes=which,
+        types=(argument.type,),
+        before=front,
+    )
+    assert isinstance(shape.owner, Operation)
+    shape.owner.location = call.location = argument.location
+    rewriter.replace_uses(argument, call.result, unless=lambda user: user is call)
+    rewriter.set_type(argument, type)
+
+
+def read_types(run: Run, texts: Sequence[str | Type]) -> list[Type] | None:
+    """The types of their texts; the run fails if one is none."""
+    types: list[Type] = []
+    for text in texts:
+        if not isinstance(text, str):
+            types.append(text)
+            continue
+        try:
+            type = parse_type(text, dialects=DIALECTS)
+        except ParseError as error:
+            run.diagnostics.append(Diagnostic(error.message, error.span))
+            type = None
+        if isinstance(type, DialectType) and _is_unknown(type.text):
+            run.diagnostics.append(Diagnostic(f"`{type.text}` {_UNREGISTERED}"))
+            type = None
+        if type is None:
+            found = Diagnostic(f"'builtin.module' op Invalid type string: {text}")
+            run.diagnostics.append(found)
+            run.failed = True
+            return None
+        types.append(type)
+    return types
+
+
+_UNREGISTERED: Final = (
+    "type created with unregistered dialect. If this is intended, please call"
+    " allowUnregisteredDialects() on the MLIRContext, or use -allow-unregistered-dialect with"
+    " the MLIR opt tool used"
+)
+
+
+def _is_unknown(text: str) -> bool:
+    return text.startswith("!") and text[1:].partition(".")[0].strip('"') not in _DIALECTS
+
+
+def split_types(text: str) -> tuple[str, ...]:
+    """The texts of types between commas.
+
+    >>> split_types("tensor<2xf32>, tensor<?xf32, #stablehlo.bounds<4>>")
+    ('tensor<2xf32>', 'tensor<?xf32, #stablehlo.bounds<4>>')
+    """
+    if not text.strip():
+        return ()
+    return tuple([piece.strip() for piece in cut(text, partial(str.__eq__, ","))])
+
+
+def _run(run: Run) -> None:
+    types = read_types(run, run.options["types"])
+    if types is None:
+        return
+    function = target_of(run)
+    if function is not None:
+        refine_arguments(run, function, types)
+
+
+REFINE_ARGUMENTS: Final = Pass(
+    "stablehlo-refine-arguments",
+    _run,
+    "Gives the arguments of the program other types, which are stricter.",
+    {
+        "types": Option(
+            default=(), help="The new types of all arguments, commas between.", read=split_types
+        )
+    },
+)

@@ -1,0 +1,85 @@
+"""The function of a module that passes about sizes begin with, and what changes its types.
+
+Source: StableHLO `StablehloRefineShapes.cpp` (`getStablehloRefineShapeTarget`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from hloscope.ir import FunctionType, Type
+from hloscope.mlir import Block, Operation, StringAttr, TypeAttr
+from hloscope.passes.framework import Run
+from hloscope.passes.rewriting import Rewriter
+
+
+def name_of(function: Operation) -> str:
+    """What a function is called.
+
+    >>> from hloscope.stablehlo import parse_stablehlo
+    >>> tree = parse_stablehlo("func.func @f() { return }").tree
+    >>> name_of(tree.regions[0].block.operations[0])
+    'f'
+    """
+    name = function.get("sym_name")
+    return name.text if isinstance(name, StringAttr) else ""
+
+
+def target_of(run: Run) -> Operation | None:
+    """The only function of the module, or the one called `main`; the run fails if there is none."""
+    functions = [*run.functions()]
+    if not functions:
+        run.failed = True
+        return None
+    named = (function for function in functions if name_of(function) == "main")
+    found = functions[0] if len(functions) == 1 else next(named, None)
+    if found is None:
+        run.error(run.rewriter.module, _TOO_MANY)
+        return None
+    return found if has_one_block(run, found) else None
+
+
+_TOO_MANY: Final = (
+    "must have no more than one function or a `main` function to clearly identify which"
+    " function will be refined"
+)
+
+
+def has_one_block(run: Run, function: Operation) -> bool:
+    """Is there exactly one block in the function?  The run fails otherwise."""
+    if len(function.regions) == 1 and len(function.regions[0].blocks) == 1:
+        return True
+    run.error(function, "must have exactly one block")
+    return False
+
+
+def body_of(function: Operation) -> Block:
+    """The only block of a function."""
+    return function.regions[0].block
+
+
+def set_signature(
+    rewriter: Rewriter,
+    function: Operation,
+    *,
+    inputs: Sequence[Type] | None = None,
+    results: Sequence[Type] | None = None,
+) -> None:
+    """Give a function other types of arguments or results."""
+    old = signature_of(function)
+    new = FunctionType(
+        old.inputs if inputs is None else tuple(inputs),
+        old.results if results is None else tuple(results),
+    )
+    if new != old:
+        properties = {**function.properties, "function_type": TypeAttr(new)}
+        rewriter.set_properties(function, properties)
+
+
+def signature_of(function: Operation) -> FunctionType:
+    """The declared types of a function."""
+    written = function.get("function_type")
+    if isinstance(written, TypeAttr) and isinstance(written.type, FunctionType):
+        return written.type
+    return FunctionType((), ())

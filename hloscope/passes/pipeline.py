@@ -1,0 +1,269 @@
+"""Pipelines: a list of passes with options, its text, and running it.
+
+    refine-arguments{types=tensor<16xf32>},refine-shapes
+    builtin.module(stablehlo-refine-shapes, func.func(stablehlo-canonicalize-dynamism))
+
+Source: MLIR's `PassRegistry.cpp` (the text of pipelines, options of passes), `Pass.cpp`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from hloscope.errors import Diagnostic, UnknownNameError, did_you_mean
+from hloscope.mlir import Operation
+from hloscope.passes.framework import Option, Pass, PassError
+from hloscope.passes.registry import find_pass, find_pipeline
+from hloscope.verifier import verify_mlir
+
+_OPENING: Final = "({[<"
+_CLOSING: Final = dict(zip(")}]>", _OPENING, strict=True))
+_MOST_STEPS: Final = 1000
+
+
+class PipelineError(UnknownNameError):
+    """The text is no pipeline, or a pass has no such option."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A pass with its options."""
+
+    job: Pass
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The name of the pass."""
+        return self.job.name
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a pipeline did.
+
+    Attributes:
+        module: The module after the last pass that succeeded.
+        diagnostics: Errors and warnings, in the order they were found; a pass may report errors
+            and succeed.
+        fired: How often each pattern changed something, for each step that ran.
+        failed: The pass that did not succeed, or after which the module was wrong; empty if the
+            pipeline went through.
+    """
+
+    module: Operation
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    fired: list[tuple[str, Counter[str]]] = field(default_factory=list)
+    failed: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Did all passes succeed?"""
+        return not self.failed
+
+
+def run_pipeline(
+    module: Operation,
+    steps: Sequence[Step],
+    *,
+    allow_unregistered: bool = True,
+    verify_each: bool = True,
+    after: Callable[[Step, Operation], None] | None = None,
+) -> Outcome:
+    """The module after all passes, or up to one that did not succeed.
+
+    Args:
+        module: A module that verifies; it stays as it is.
+        steps: In order.
+        allow_unregistered: May there be ops of dialects that nobody knows?
+        verify_each: The module is verified after each pass, as upstream does; it is an error if it
+            is wrong then.
+        after: Is told of the module after each pass.
+
+    >>> from hloscope.stablehlo import parse_stablehlo
+    >>> tree = parse_stablehlo("func.func @f(%a: tensor<?xf32>) { return }").tree
+    >>> outcome = run_pipeline(tree, parse_pipeline("refine-arguments{types=tensor<4xf32>}"))
+    >>> outcome.ok
+    True
+    """
+    outcome = Outcome(module)
+    for step in steps:
+        try:
+            made, run = step.job.apply(outcome.module, **step.options)
+        except PassError as error:
+            outcome.diagnostics += error.diagnostics
+            outcome.failed = step.name
+            return outcome
+        outcome.diagnostics += run.diagnostics
+        outcome.fired.append((step.name, run.fired))
+        outcome.module = made
+        if verify_each:
+            wrong = verify_mlir(made, allow_unregistered=allow_unregistered, first_only=True)
+            if wrong:
+                outcome.diagnostics += wrong
+                outcome.failed = step.name
+                return outcome
+        if after is not None:
+            after(step, made)
+    return outcome
+
+
+def applied(module: Operation, steps: Sequence[Step]) -> Operation:
+    """The module after all passes.
+
+    Raises:
+        PassError: A pass did not succeed; the module it made is wrong.
+    """
+    outcome = run_pipeline(module, steps)
+    if outcome.ok:
+        return outcome.module
+    raise failure(outcome)
+
+
+def failure(outcome: Outcome) -> PassError:
+    """The error to raise for a pipeline that did not go through."""
+    found = [each for each in outcome.diagnostics if each.severity == "error"]
+    if not found:
+        return PassError(f"{outcome.failed} did not succeed")
+    error = PassError(found[-1].message, span=found[-1].span, rule=found[-1].rule)
+    error.diagnostics = tuple(outcome.diagnostics)
+    return error
+
+
+# --------------------------------------------------------------------------------------------- text
+
+
+def parse_pipeline(text: str) -> list[Step]:
+    """The passes a text names; `builtin.module(…)`, `func.func(…)` and `any(…)` only group.
+
+    Raises:
+        UnknownNameError: No pass has that name.
+        PipelineError: The text is no pipeline, or a pass has no such option.
+
+    >>> [step.name for step in parse_pipeline("builtin.module(func.func(refine-arguments))")]
+    ['stablehlo-refine-arguments']
+    """
+    steps: list[Step] = []
+    work = [text]
+    while work:
+        element = work.pop().strip()
+        pieces = [piece.strip() for piece in cut(element, lambda letter: letter == ",")]
+        if len(pieces) > 1:
+            work += reversed(pieces)
+            continue
+        if not element:
+            continue
+        name, opened, rest = _head(element)
+        if opened == "(":
+            work.append(rest)
+            continue
+        known = find_pipeline(name)
+        if known is not None:
+            if rest:
+                raise PipelineError(f"`{name}` has no options")
+            work.append(known)
+            continue
+        steps.append(step_of(name, rest))
+        if len(steps) > _MOST_STEPS:
+            raise PipelineError(f"a pipeline of more than {_MOST_STEPS} passes")
+    return steps
+
+
+def steps_of(name: str, options: str = "") -> list[Step]:
+    """The passes that one name stands for, with options as text: `a=1 b=2`.
+
+    Raises:
+        UnknownNameError: No pass has that name, or it has no such option.
+    """
+    if find_pipeline(name) is None:
+        return [step_of(name, options)]
+    return parse_pipeline(f"{name}{{{options}}}" if options else name)
+
+
+def step_of(name: str, options: str = "") -> Step:
+    """A pass with options as text: `a=1 b=2`.
+
+    Raises:
+        UnknownNameError: No pass has that name, or it has no such option.
+    """
+    job = find_pass(name)
+    given: dict[str, Any] = {}
+    for word in cut(options, str.isspace):
+        if not word:
+            continue
+        key, _, value = word.partition("=")
+        option = job.options.get(key)
+        if option is None:
+            raise PipelineError(
+                f"`{job.name}` has no option `{key}`{did_you_mean(key, job.options)}"
+            )
+        given[key] = _read(job, key, option, _bare(value))
+    return Step(job, given)
+
+
+def _read(job: Pass, key: str, option: Option, text: str) -> Any:
+    if isinstance(option.default, bool):
+        if text not in _TRUTH:
+            raise PipelineError(f"`{key}` of `{job.name}` is `{text}`, needs true or false")
+        return _TRUTH[text]
+    try:
+        return option.read(text)
+    except ValueError:
+        raise PipelineError(f"`{key}` of `{job.name}` cannot be `{text}`") from None
+
+
+_TRUTH: Final = {"": True, "true": True, "1": True, "false": False, "0": False}
+
+
+def _bare(value: str) -> str:
+    """A value without the quotes or braces around it."""
+    if len(value) > 1 and value[0] + value[-1] in ("''", '""', "{}"):
+        return value[1:-1]
+    return value
+
+
+def _head(element: str) -> tuple[str, str, str]:
+    """A name, the bracket after it, and what is in the brackets."""
+    at = min((place for bracket in "({" if (place := element.find(bracket)) >= 0), default=-1)
+    if at < 0:
+        return element, "", ""
+    name, opened, rest = element[:at].strip(), element[at], element[at + 1 :]
+    if not rest.endswith({"(": ")", "{": "}"}[opened]):
+        raise PipelineError(f"`{element[:60]}` is no pass: a bracket is not closed")
+    return name, opened, rest[:-1]
+
+
+def cut(text: str, is_border: Callable[[str], bool]) -> list[str]:
+    """The pieces of a text between borders that stand in no brackets or quotes.
+
+    Raises:
+        PipelineError: Brackets do not match.
+
+    >>> cut("a{x=1,2},b", lambda letter: letter == ",")
+    ['a{x=1,2}', 'b']
+    """
+    return [*_pieces(text, is_border)]
+
+
+def _pieces(text: str, is_border: Callable[[str], bool]) -> Iterator[str]:
+    open_: list[str] = []
+    quote, start = "", 0
+    for at, letter in enumerate(text):
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in "\"'":
+            quote = letter
+        elif letter in _OPENING:
+            open_.append(letter)
+        elif letter in _CLOSING and not (letter == ">" and text[at - 1 : at] == "-"):
+            if not open_ or open_.pop() != _CLOSING[letter]:
+                raise PipelineError(f"`{text[:60]}`: `{letter}` closes nothing")
+        elif not open_ and is_border(letter):
+            yield text[start:at]
+            start = at + 1
+    if open_ or quote:
+        raise PipelineError(f"`{text[:60]}`: `{quote or open_[-1]}` is not closed")
+    yield text[start:]

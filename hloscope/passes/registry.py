@@ -1,0 +1,65 @@
+"""All passes by name: rows that say where each is, loaded when it is used.
+
+Upstream's name may be written without its leading `stablehlo-`; a pipeline is a name for several.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+from hloscope.errors import UnknownNameError, did_you_mean
+
+if TYPE_CHECKING:
+    from hloscope.passes.framework import Pass
+
+_ROWS: Final = """
+    dynamism.arguments      REFINE_ARGUMENTS          stablehlo-refine-arguments
+"""
+"""Module in `hloscope.passes`, name there, name of the pass and, after it, other names it has."""
+
+PIPELINES: Final[dict[str, str]] = {}
+"""Names of several passes, by what they stand for."""
+
+
+def _table() -> dict[str, tuple[str, str]]:
+    found: dict[str, tuple[str, str]] = {}
+    for row in _ROWS.strip().splitlines():
+        module, variable, *names = row.split()
+        for name in names:
+            found[name] = f"hloscope.passes.{module}", variable
+    return found
+
+
+PASSES: Final = _table()
+"""Where each pass is: its module and what it is called there, by its names."""
+
+_PREFIX: Final = "stablehlo-"
+
+
+@cache
+def find_pass(name: str) -> Pass:
+    """The pass of that name.
+
+    Raises:
+        UnknownNameError: There is none.
+
+    >>> find_pass("refine-arguments").name
+    'stablehlo-refine-arguments'
+    """
+    where = PASSES.get(name) or PASSES.get(_PREFIX + name)
+    if where is None:
+        raise UnknownNameError(f"no pass is called `{name}`{did_you_mean(name, pass_names())}")
+    found: Pass = getattr(import_module(where[0]), where[1])
+    return found
+
+
+def find_pipeline(name: str) -> str | None:
+    """What a name of several passes stands for; `None` if it is none."""
+    return PIPELINES.get(name) or PIPELINES.get(_PREFIX + name)
+
+
+def pass_names() -> list[str]:
+    """The names of all passes and pipelines, in alphabetical order, as short as they may be."""
+    return sorted(name.removeprefix(_PREFIX) for name in (*PASSES, *PIPELINES))
