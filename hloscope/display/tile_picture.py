@@ -123,8 +123,7 @@ def _elements(maps: Sequence[IndexingMap], tile: Index, sizes: Index) -> set[Ind
         if prod([i.size for i in (*sides, *runs)]) > MAX_POINTS:
             return None
         runtime = [v.interval.lo for v in m.runtime]
-        for index in product(*sides):
-            found |= m.points(index, runtime)
+        found |= m.points_of_box(sides, runtime)
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -10,6 +10,7 @@ from hloscope.affine import (
     NEG_INF,
     POS_INF,
     Dim,
+    Interval,
     Range,
     Runtime,
     Var,
@@ -128,8 +129,6 @@ def points(m: MapBase, dims: Ints, runtime: Ints = (), *, limit: int = 1 << 24) 
     Raises:
         ValueError: The range variables have more than `limit` values together.
     """
-    import numpy as np
-
     sizes = [max(0, v.interval.hi - v.interval.lo + 1) for v in m.ranges]
     if prod(sizes) > limit:
         raise ValueError(f"{prod(sizes)} values of the range variables are more than {limit}")
@@ -138,10 +137,37 @@ def points(m: MapBase, dims: Ints, runtime: Ints = (), *, limit: int = 1 << 24) 
         if sizes:
             raise ValueError("an index does not fit into 64 bits")
         return {evaluate(m, dims, (), runtime)} if satisfies(m, dims, (), runtime) else set()
+    return _touched(m, fixed, {Range(i): v.interval for i, v in enumerate(m.ranges)})
+
+
+def points_of_box(
+    m: MapBase, sides: Sequence[Interval], runtime: Ints = (), *, limit: int = 1 << 24
+) -> set[Point]:
+    """Every index touched from the indices of a box, of which `sides` has the intervals.
+
+    Raises:
+        ValueError: The box and the range variables have more than `limit` values together, or an
+            index does not fit into 64 bits.
+    """
+    running: dict[Var, Interval] = {Dim(i): side for i, side in enumerate(sides)}
+    running |= {Range(i): v.interval for i, v in enumerate(m.ranges)}
+    if prod([i.size for i in running.values()]) > limit:
+        raise ValueError(f"the points of the box are more than {limit}")
+    fixed = _at(m, [i.lo for i in sides], [v.interval.lo for v in m.ranges], runtime)
+    ends = [*fixed.values(), *[i.hi for i in running.values()]]
+    if any(not NEG_INF <= value <= POS_INF for value in ends):
+        raise ValueError("an index does not fit into 64 bits")
+    return _touched(m, fixed, running)
+
+
+def _touched(m: MapBase, fixed: Mapping[Var, int], running: Mapping[Var, Interval]) -> set[Point]:
+    """The results as some variables run over intervals and the others stay."""
+    import numpy as np
+
     touched: set[Point] = set()
-    for ranges in _chunks(m, sizes):
+    for values in _chunks([*running.values()]):
         at: dict[Var, NDArray[np.int64]] = {v: np.asarray(k, np.int64) for v, k in fixed.items()}
-        at |= {Range(i): values for i, values in enumerate(ranges)}
+        at |= zip(running, values, strict=True)
         ok = _satisfied(m, at)
         shape = ok.shape
         columns = [np.broadcast_to(values_of(e, at), shape)[ok].tolist() for e in m.results]
@@ -152,12 +178,13 @@ def points(m: MapBase, dims: Ints, runtime: Ints = (), *, limit: int = 1 << 24) 
     return touched
 
 
-def _chunks(m: MapBase, sizes: list[int]) -> Iterator[list[NDArray[np.int64]]]:
-    """Values of all range variables, row-major, at most `CHUNK` of them at once."""
+def _chunks(intervals: Sequence[Interval]) -> Iterator[list[NDArray[np.int64]]]:
+    """Values that run over intervals, row-major, at most `CHUNK` of them at once."""
     import numpy as np
 
+    sizes = [i.size for i in intervals]
     total = prod(sizes)
     for start in range(0, total, CHUNK):
         flat = np.arange(start, min(start + CHUNK, total))
         unraveled = unravel(flat, sizes)
-        yield [u + v.interval.lo for u, v in zip(unraveled, m.ranges, strict=True)]
+        yield [u + i.lo for u, i in zip(unraveled, intervals, strict=True)]

@@ -16,6 +16,7 @@ from hloscope.indexing.evaluate import (
     evaluate,
     evaluate_array,
     points,
+    points_of_box,
     satisfies,
     satisfies_array,
 )
@@ -180,6 +181,22 @@ class IndexingMap(MapBase):
             ValueError: The range variables have more than 16 million values together.
         """
         return points(self, dims, runtime)
+
+    def points_of_box(self, sides: Sequence[Interval], runtime: Ints = ()) -> set[Point]:
+        """Every index touched from the indices of a box, as the range variables run.
+
+        Args:
+            sides: An interval of each dimension.
+            runtime: The values of the runtime variables.
+
+        Raises:
+            ValueError: They have more than 16 million values together.
+
+        >>> m = IndexingMap.parse("(d0, d1) -> (d0 + d1), domain: d0 in [0, 9], d1 in [0, 9]")
+        >>> m.points_of_box([Interval(1, 2), Interval(3, 4)]) == {(4,), (5,), (6,)}
+        True
+        """
+        return points_of_box(self, sides, runtime)
 
     def range_of(self, expr: Expr) -> Interval:
         """An interval around all values of an expression over the domain.

@@ -7,11 +7,12 @@ would wait for ever are seen, not waited for.
 
 from __future__ import annotations
 
+from _thread import start_new_thread
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from itertools import product
-from threading import Semaphore, Thread
+from threading import Lock
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -70,7 +71,7 @@ class Process:
     def __init__(self, grid: Grid, id: Id) -> None:
         self.grid: Final = grid
         self.id: Final = id
-        self.turn: Final = Semaphore(0)
+        self.turn: Final = _locked()
         self.wait: Wait | None = None
         self.is_done = False
         self.results: tuple[Value, ...] = ()
@@ -126,7 +127,7 @@ class Process:
         self.wait = wait
         if not self.grid.has_threads:
             raise self.grid.stuck()
-        self.grid.scheduler.release()
+        _release(self.grid.scheduler)
         self.turn.acquire()
         if self.grid.is_abandoned:
             raise _Abandoned
@@ -165,7 +166,7 @@ class Grid:
         self.groups: Final[dict[object, dict[Id, tuple[Group, Id | None]]]] = {}
         """For each op, the group that each process is in, and a member the grid does not have."""
         self.mail: Final[dict[Hashable, deque[tuple[Instruction, tuple[Value, ...]]]]] = {}
-        self.scheduler: Final = Semaphore(0)
+        self.scheduler: Final = _locked()
         self.has_threads = False
         self.is_abandoned = False
         self._groups: Final[dict[Group, Group]] = {}
@@ -185,20 +186,16 @@ class Grid:
             EvaluationError: Processes wait for what never comes, or nobody takes what was sent.
         """
         processes = list(self.processes.values())
-        threads = [
-            Thread(target=self._work, args=(process, job), daemon=True)
-            for process, job in zip(processes, jobs, strict=True)
-        ]
         self.has_threads, steps = True, worlds[0].steps
         try:
-            _start(threads)
+            self._start(processes, jobs)
             while not all(process.is_done for process in processes):
                 resumed = False
                 for process, world in zip(processes, worlds, strict=True):
                     if process.is_done or not (process.wait is None or process.wait.is_over()):
                         continue
                     resumed, world.steps = True, steps
-                    process.turn.release()
+                    _release(process.turn)
                     self.scheduler.acquire()
                     steps = world.steps
                     if process.error is not None:
@@ -208,9 +205,19 @@ class Grid:
         finally:
             self.is_abandoned = True
             for process in processes:
-                process.turn.release()
+                _release(process.turn)
         worlds[0].steps = steps
         self._check_mail()
+
+    def _start(
+        self, processes: Sequence[Process], jobs: Sequence[Callable[[], tuple[Value, ...]]]
+    ) -> None:
+        # not `Thread.start`, which waits until the thread runs: a switch for each process
+        try:
+            for process, job in zip(processes, jobs, strict=True):
+                start_new_thread(self._work, (process, job))
+        except RuntimeError as error:
+            raise EvaluationError(f"cannot run {len(jobs):,} processes: {error}") from None
 
     def _work(self, process: Process, job: Callable[[], tuple[Value, ...]]) -> None:
         process.turn.acquire()
@@ -224,7 +231,7 @@ class Grid:
         except BaseException as error:
             process.error = error
         process.is_done = True
-        self.scheduler.release()
+        _release(self.scheduler)
 
     def stuck(self) -> EvaluationError:
         """An error that says who waits for what."""
@@ -249,12 +256,17 @@ class Grid:
             raise EvaluationError(f"nobody takes what is sent by {names}", span=left[0].span)
 
 
-def _start(threads: list[Thread]) -> None:
-    try:
-        for thread in threads:
-            thread.start()
-    except RuntimeError as error:
-        raise EvaluationError(f"cannot run {len(threads):,} processes: {error}") from None
+def _locked() -> Lock:
+    """A lock as a signal: one waits for it, another one releases it."""
+    lock = Lock()
+    lock.acquire()
+    return lock
+
+
+def _release(signal: Lock) -> None:
+    """Give a signal, which may have been given before: after an interrupt nobody waits for it."""
+    if signal.locked():
+        signal.release()
 
 
 def _where(ins: Instruction) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from hloscope.affine import Interval
 from hloscope.indexing import IndexingMap
 from hloscope.indexing.exact import prove_composed, prove_equal, prove_inverse
 from tests.indexing.maps import Pair, maps, relation
@@ -46,6 +47,18 @@ def test_simplify_keeps_the_relation(m: IndexingMap) -> None:
         return
     boxes = grown(m)
     assert relation(simple, *boxes) == relation(m, *boxes)
+
+
+@given(maps(), st.data())
+@quick
+def test_a_box_touches_what_its_indices_touch(m: IndexingMap, data: st.DataObject) -> None:
+    if m.is_undefined or m.is_known_empty:
+        return
+    grown_sides, (runtime, *_) = grown(m)[0], [*product(*grown(m)[1])]
+    sides = [Interval(*sorted(data.draw(st.tuples(*[st.integers(i.lo, i.hi)] * 2))))
+             for i in grown_sides]  # fmt: skip
+    one_by_one = [m.points(index, runtime) for index in product(*sides)]
+    assert m.points_of_box(sides, runtime) == set().union(*one_by_one)
 
 
 @given(maps())

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from hloscope.errors import HloscopeError
 from hloscope.hlo_parser import parse_hlo
+from hloscope.interpreter import parallel as parallel_processes
 from hloscope.interpreter.parallel import evaluate_grid
 from hloscope.interpreter.values import EvaluationError
 from hloscope.interpreter.world import World
@@ -160,20 +163,23 @@ def test_grids_inside_grids() -> None:
 
 
 def test_threads_that_cannot_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[threading.Thread] = []
-    start = threading.Thread.start
+    ended: list[threading.Event] = []
 
-    def starts(thread: threading.Thread) -> None:
-        if started:
+    def starts(work: Callable[..., None], given: tuple[Any, ...]) -> None:
+        if ended:
             raise RuntimeError("can't start new thread")
-        started.append(thread)
-        start(thread)
+        ended.append(threading.Event())
 
-    monkeypatch.setattr(threading.Thread, "start", starts)
+        def run() -> None:
+            work(*given)
+            ended[0].set()
+
+        threading.Thread(target=run).start()
+
+    monkeypatch.setattr(parallel_processes, "start_new_thread", starts)
     with pytest.raises(EvaluationError, match="cannot run 2 processes: can't start new thread"):
         values(parallel("leaves leaves", LEAVES), 1)
-    started[0].join(1)
-    assert not started[0].is_alive()
+    assert ended[0].wait(10)
 
 
 def test_many_that_wait_are_counted() -> None:

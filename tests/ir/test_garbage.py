@@ -17,7 +17,7 @@ MLIR = """func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {
 
 
 def test_programs_that_nobody_holds_are_freed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(garbage, "MANY", 1000)
+    monkeypatch.setattr(garbage, "MANY", 8000)  # each search takes all objects of the tests
     unseen = garbage._Unseen()
     monkeypatch.setattr(garbage, "_UNSEEN", unseen)
     gc.collect()
