@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     )
     from hloscope.api.memory import (
         DEVICES as DEVICES,
+        LIMITS as LIMITS,
         Coalescing as Coalescing,
         Footprint as Footprint,
         Model as Model,
@@ -110,6 +111,7 @@ if TYPE_CHECKING:
         InstructionView as InstructionView,
     )
     from hloscope.bytecode import Health as Health
+    from hloscope.devices import Limits as Limits
     from hloscope.fusion import Convention as Convention
     from hloscope.indexing import IndexingMap as IndexingMap
     from hloscope.interpreter import EvaluationError as EvaluationError
@@ -130,11 +132,7 @@ if TYPE_CHECKING:
         Prover as Prover,
     )
     from hloscope.simplifier import Verdict as Verdict
-    from hloscope.tiling import (
-        SCHEDULES as SCHEDULES,
-        Limits as Limits,
-        ScheduleName as ScheduleName,
-    )
+    from hloscope.tiling import SCHEDULES as SCHEDULES, ScheduleName as ScheduleName
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(__name__)

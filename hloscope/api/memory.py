@@ -6,6 +6,13 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final, Protocol
 
+from hloscope.devices import (
+    DEFAULT,
+    DEVICES as KNOWN_DEVICES,
+    LIMITS as KNOWN_LIMITS,
+    Device,
+    device_of,
+)
 from hloscope.display import (
     COALESCE_SCHEMA,
     FOOTPRINT_SCHEMA,
@@ -15,9 +22,11 @@ from hloscope.display import (
     coalescing_json,
     coalescing_text,
     footprint_json,
+    footprint_svg,
     footprint_text,
     provenance_of,
     run_json,
+    runs_svg,
     runs_table,
     warps_html,
     warps_svg,
@@ -29,12 +38,9 @@ from hloscope.indexing import IndexingMap
 from hloscope.ir import Computation, Instruction, Module
 from hloscope.lazy import dataclass
 from hloscope.memory import (
-    DEFAULT,
-    DEVICES as KNOWN_DEVICES,
     ArrayUse,
     BankUse,
     Coalescing as Answer,
-    Device,
     Footprint as FootprintAnswer,
     Footprints,
     Kernel,
@@ -43,12 +49,12 @@ from hloscope.memory import (
     Run,
     SharedAccess,
     bank_use,
-    device_of,
     on_grid,
 )
 from hloscope.ops import Fusion
 
 DEVICES: Final = tuple(KNOWN_DEVICES)
+LIMITS: Final = tuple(KNOWN_LIMITS)
 """Names of the GPUs that are known."""
 
 
@@ -244,10 +250,17 @@ class Footprint:
         """The kernel as in schema `hloscope.footprint/1`."""
         return footprint_json(self.answer)
 
+    def to_svg(self) -> str:
+        """A picture: of each array the part that is touched."""
+        return footprint_svg(self.answer)
+
     def __str__(self) -> str:
         return footprint_text(self.answer)
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return self.to_svg()
 
 
 # ------------------------------------------------------------------------------ whole programs
@@ -301,8 +314,8 @@ class ProgramCoalescing:
 
     def table(self, top: int | None = None) -> Table:
         """The accesses that move most in vain."""
-        worst = self.worst(top)
-        return accesses_table(worst, [self._place(answer) for answer, _ in worst])
+        worst = self.worst()
+        return accesses_table(worst, [self._place(answer) for answer, _ in worst], top)
 
     def to_json(self) -> dict[str, Any]:
         """An object of schema `hloscope.coalesce/1`."""
@@ -361,8 +374,15 @@ class ProgramFootprint:
 
     def table(self, top: int | None = None) -> Table:
         """The kernels that move most."""
-        runs = self.runs[:top]
-        return runs_table(runs, self.total, list(map(self._place, runs)))
+        return runs_table(self.runs, self.total, list(map(self._place, self.runs)), top)
+
+    def to_svg(self, top: int = 20) -> str:
+        """A picture of the kernels that move most."""
+        name = self._program.file or self._program.module.name
+        return runs_svg(self.runs, self.total, list(map(self._place, self.runs)), name, top)
+
+    def _repr_html_(self) -> str:
+        return self.to_svg()
 
     def to_json(self) -> dict[str, Any]:
         """An object of schema `hloscope.footprint/1`."""

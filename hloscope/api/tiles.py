@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from hloscope.api.explaining import of_right_programs
+from hloscope.devices import Limits, limits_of
 from hloscope.display import tiles_html, tiles_json, tiles_svg, tiles_text
 from hloscope.ir import Module
 from hloscope.tiling import (
-    Limits,
     OperandTiles,
     Ranking,
     Refusal,
@@ -19,7 +19,6 @@ from hloscope.tiling import (
     SymbolicTiles,
     TiledComputation,
     TileReport,
-    limits_of,
     search,
     tile_report,
 )

@@ -35,6 +35,7 @@ COMMANDS: Final = {
     "infer": ("infer", "Tell the types that follow for the results of every op."),
     "index": ("index", "Tell which elements of its operands an instruction reads."),
     "tile": ("tile", "Tell how an instruction can be tiled, and what tiles really read."),
+    "banks": ("banks", "Tell which threads wait for a bank of shared memory."),
     "coalesce": ("coalesce", "Tell what the warps of fusions move, and what wastes it."),
     "footprint": ("footprint", "Tell how many bytes kernels read and write at least."),
     "equal": ("equal", "Tell whether two maps, instructions or programs mean the same."),

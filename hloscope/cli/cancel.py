@@ -11,6 +11,7 @@ from hloscope.api import Program, cancellation_of, cancellations, movements
 from hloscope.cli.common import debug_option, file_argument, json_option, print_json
 from hloscope.cli.equal import end_compared, is_map, sides_of
 from hloscope.cli.files import read_right_program
+from hloscope.cli.options import format_option
 from hloscope.cli.paging import print_long
 from hloscope.display import chain_json, chains_table
 
@@ -22,13 +23,7 @@ TOP: Final = 20
 @file_argument
 @click.argument("name", metavar="[NAME|OTHER]", required=False)
 @click.option("--top", metavar="N", type=click.IntRange(1), help="Show so many chains, else 20.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(("text", "json", "svg", "html")),
-    default="text",
-    help="What to print; pictures show one chain.",
-)
+@format_option("How to print the answer; a picture shows one chain.")
 @json_option
 @debug_option
 def cancel(file: str, name: str | None, top: int | None, form: str, as_json: bool) -> None:

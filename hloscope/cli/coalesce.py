@@ -5,7 +5,6 @@ from __future__ import annotations
 import click
 
 from hloscope.api import (
-    DEVICES,
     Model,
     Program,
     ProgramCoalescing,
@@ -23,10 +22,10 @@ from hloscope.cli.common import (
     with_progress,
 )
 from hloscope.cli.files import read_program
+from hloscope.cli.options import Sizes, device_option, format_option, top_option
 from hloscope.cli.paging import print_long
 from hloscope.errors import ParseError, UnsupportedError
 
-FORMATS = ("text", "json", "svg", "html")
 FAILED = 1
 
 
@@ -38,15 +37,6 @@ def _launch(_: click.Context, __: click.Parameter, value: str | None) -> tuple[i
     if len(numbers) != 2 or not all(n.strip().isdecimal() for n in numbers):
         raise click.BadParameter(f"`{value}` is not blocks,threads such as 256,128")
     return int(numbers[0]), int(numbers[1])
-
-
-def _sizes(_: click.Context, __: click.Parameter, value: str | None) -> tuple[int, ...] | None:
-    if value is None:
-        return None
-    numbers = value.split(",")
-    if not all(n.strip().isdecimal() and int(n) > 0 for n in numbers):
-        raise click.BadParameter(f"`{value}` is not a list of sizes such as 16,64")
-    return tuple(map(int, numbers))
 
 
 def _map(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
@@ -62,21 +52,8 @@ def _map(_: click.Context, __: click.Parameter, value: str | None) -> str | None
 @click.command
 @file_argument
 @click.argument("name", required=False)
-@click.option(
-    "--device",
-    metavar="NAME",
-    default="h100",
-    show_default=True,
-    help=f"The GPU: {', '.join(DEVICES)}.",
-)
-@click.option(
-    "--top",
-    metavar="N",
-    type=click.IntRange(1),
-    default=20,
-    show_default=True,
-    help="Of a whole program, the N accesses that waste most.",
-)
+@device_option("The GPU")
+@top_option("Of a whole program, the N accesses that waste most.")
 @click.option(
     "--fail-below",
     metavar="SHARE",
@@ -101,18 +78,9 @@ def _map(_: click.Context, __: click.Parameter, value: str | None) -> str | None
     callback=_map,
     help="Your own map from threads to elements of the output.",
 )
-@click.option(
-    "--tile", metavar="SIZES", callback=_sizes, help="Tile sizes of a block-level (Triton) fusion."
-)
+@click.option("--tile", type=Sizes(), help="Tile sizes of a block-level (Triton) fusion.")
 @click.option("--xla", "verdicts_only", is_flag=True, help="Only XLA's own verdicts; faster.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(FORMATS),
-    default="text",
-    show_default=True,
-    help="How to print the answer.",
-)
+@format_option()
 @json_option
 @debug_option
 def coalesce(

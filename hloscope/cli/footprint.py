@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from hloscope.api import DEVICES, find_all, footprint_of_program, footprints_of
+from hloscope.api import find_all, footprint_of_program, footprints_of
 from hloscope.cli.common import (
     debug_option,
     file_argument,
@@ -13,7 +13,9 @@ from hloscope.cli.common import (
     print_table,
 )
 from hloscope.cli.files import read_program
+from hloscope.cli.options import device_option, format_option, top_option
 from hloscope.cli.paging import print_long
+from hloscope.display import page
 
 SCHEMA = "hloscope.footprint/1"
 
@@ -21,44 +23,48 @@ SCHEMA = "hloscope.footprint/1"
 @click.command
 @file_argument
 @click.argument("name", required=False)
-@click.option(
-    "--device",
-    metavar="NAME",
-    default="h100",
-    show_default=True,
-    help=f"The GPU, which decides what is updated in place: {', '.join(DEVICES)}.",
-)
-@click.option(
-    "--top",
-    metavar="N",
-    type=click.IntRange(1),
-    default=20,
-    show_default=True,
-    help="Of a whole program, the N kernels with most bytes.",
-)
+@device_option("The GPU, which decides what is updated in place")
+@top_option("Of a whole program, the N kernels with most bytes.")
+@format_option()
 @json_option
 @debug_option
-def footprint(file: str, name: str | None, device: str, top: int, as_json: bool) -> None:
+def footprint(file: str, name: str | None, device: str, top: int, form: str, as_json: bool) -> None:
     """Tell how many bytes a fusion reads and writes at least, how often it needs each element.
 
     Without NAME, the kernels of FILE that move most, bodies of loops as often as they run.
     In NAME, * is any text and ? any character.
     """
+    form = "json" if as_json else form
     program = read_program(file)
     if name is not None:
         found = footprints_of(program, find_all(program.module, name), device)
-        if as_json:
+        if form == "json":
             kernels = [one.to_json() for one in found]
             print_json({"schema": SCHEMA, "file": file, "module": program.name, "kernels": kernels})
-        else:
+        elif form == "text":
             print_long("\n\n".join(map(str, found)))
+        else:
+            _draw([one.to_svg() for one in found], name, form)
         return
     whole = footprint_of_program(program, device)
-    if as_json:
+    if form == "json":
         print_json(whole.to_json())
-        return
-    if whole.runs:
-        print_table(whole.table(top))
-    click.echo(f"{whole.total:,} bytes of {len(whole.runs)} kernels", err=True)
-    for note in whole.notes:
-        click.echo(f"note: {note}", err=True)
+    elif form == "text":
+        if whole.runs:
+            print_table(whole.table(top))
+        click.echo(f"{whole.total:,} bytes of {len(whole.runs)} kernels", err=True)
+        for note in whole.notes:
+            click.echo(f"note: {note}", err=True)
+    else:
+        _draw([whole.to_svg(top)], file, form)
+
+
+def _draw(pictures: list[str], title: str, form: str) -> None:
+    if form == "html":
+        click.echo(page(title, "".join(pictures)), nl=False)
+    elif len(pictures) == 1:
+        click.echo(pictures[0], nl=False)
+    else:
+        raise click.UsageError(
+            f"`{title}` names {len(pictures)} kernels, an svg shows one: take --format html"
+        )

@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-import re
-from typing import Final
-
 import click
 
-from hloscope.api import SCHEDULES, InstructionView, ScheduleName, Tiles
-from hloscope.cli.common import debug_option, file_argument, print_json
+from hloscope.api import LIMITS, SCHEDULES, InstructionView, Program, ScheduleName, Tiles
+from hloscope.cli.common import debug_option, file_argument, json_option, print_json
 from hloscope.cli.files import read_program
+from hloscope.cli.options import Sizes, device_option, format_option, top_option
 from hloscope.cli.paging import print_long
-
-FORMATS: Final = ("text", "json", "svg", "html")
-
-
-def _sizes(_: click.Context, __: click.Parameter, value: str | None) -> tuple[int, ...] | None:
-    """The tile sizes that `--sizes 16,64` means."""
-    if value is None:
-        return None
-    if not re.fullmatch(r"\s*(\d{1,18}(\s*,\s*\d{1,18})*)?\s*", value):
-        raise click.BadParameter(f"`{value}` is not a list of positive integers such as 16,64")
-    return tuple([int(n) for n in value.split(",") if n.strip()])
 
 
 @click.command
 @file_argument
 @click.argument("name", required=False)
-@click.option("--sizes", metavar="N,N,..", callback=_sizes, help="Tile sizes, for example 16,64.")
+@click.option("--sizes", type=Sizes(), help="Tile sizes, for example 16,64.")
 @click.option("--space", is_flag=True, help="The tiling space, and every instruction's tiles.")
 @click.option("--search", is_flag=True, help="Rank the tilings that a device can run.")
-@click.option("--device", metavar="D", default="h100", help="Whose limits --search keeps to.")
+@device_option("Whose limits --search keeps to", LIMITS)
 @click.option(
     "--stages",
     metavar="K",
@@ -38,17 +25,15 @@ def _sizes(_: click.Context, __: click.Parameter, value: str | None) -> tuple[in
     default=1,
     help="Pipeline stages that --search takes for granted.",
 )
-@click.option(
-    "--top", metavar="K", type=click.IntRange(1, 10_000), default=10, help="How many to list."
-)
+@top_option("How many --search lists.", 10)
 @click.option(
     "--schedule",
     type=click.Choice(SCHEDULES),
     default="major_to_minor",
     help="In which order programs take the tiles.",
 )
-@click.option("--format", "form", type=click.Choice(FORMATS), default="text", help="What to print.")
-@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+@format_option()
+@json_option
 @debug_option
 def tile(
     file: str,
@@ -71,7 +56,7 @@ def tile(
     if form in ("svg", "html") and sizes is None:
         raise click.UsageError("a picture is of one tile: say --sizes")
     program = read_program(file)
-    view = program.root if name is None else program[name]
+    view = _root(program) if name is None else program[name]
     if space:
         if search or form not in ("text", "json"):
             raise click.UsageError("--space is told as text or JSON, and is not searched")
@@ -92,6 +77,15 @@ def tile(
             click.echo(found.to_html(), nl=False)
         case _:
             print_long(str(found))
+
+
+def _root(program: Program) -> InstructionView:
+    """What the program returns: one array, or nothing can be said of its tiles."""
+    root = program.root
+    if root.ir.op.name in ("tuple", "return") and len(root.operands) != 1:
+        near = f", such as {root.operands[0].name}" if root.operands else ""
+        raise click.UsageError(f"`{root.name}` is a tuple of several arrays: give NAME{near}")
+    return root
 
 
 def _tell_space(view: InstructionView, sizes: tuple[int, ...] | None, form: str) -> None:

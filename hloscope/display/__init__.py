@@ -32,6 +32,8 @@ if TYPE_CHECKING:
         COALESCE_SCHEMA as COALESCE_SCHEMA,
         KernelPlace as KernelPlace,
         accesses_table as accesses_table,
+        bank_json as bank_json,
+        bank_text as bank_text,
         coalescing_json as coalescing_json,
         coalescing_text as coalescing_text,
         wasteful_accesses as wasteful_accesses,
@@ -62,8 +64,16 @@ if TYPE_CHECKING:
         run_json as run_json,
         runs_table as runs_table,
     )
+    from hloscope.display.footprint_picture import (
+        footprint_svg as footprint_svg,
+        runs_svg as runs_svg,
+    )
     from hloscope.display.health import health_json as health_json, health_text as health_text
-    from hloscope.display.html import html_fragment as html_fragment, to_html as to_html
+    from hloscope.display.html import (
+        html_fragment as html_fragment,
+        page as page,
+        to_html as to_html,
+    )
     from hloscope.display.inferred import (
         OpTypes as OpTypes,
         types_json as types_json,
@@ -118,7 +128,11 @@ if TYPE_CHECKING:
         branches as branches,
         tree_table as tree_table,
     )
-    from hloscope.display.warps import warps_html as warps_html, warps_svg as warps_svg
+    from hloscope.display.warps import (
+        banks_svg as banks_svg,
+        warps_html as warps_html,
+        warps_svg as warps_svg,
+    )
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(__name__)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from hloscope.display.provenance import Provenance
-from hloscope.display.table import Side, Table, columns
+from hloscope.display.table import Side, Table, alike, columns
 from hloscope.hlo_parser import brief_type
 from hloscope.lazy import dataclass
 from hloscope.memory import ArrayUse, BankUse, Coalescing, Request, Traffic, size_text
@@ -36,7 +36,7 @@ def coalescing_text(answer: Coalescing) -> str:
         lines += ["", *[f"  {line}" for line in said]]
     if answer.banks:
         lines += ["", "  shared memory, words that the busiest bank is asked for at once:"]
-        lines += [f"    {_bank_text(bank)}" for bank in answer.banks]
+        lines += [f"    {bank_text(bank)}" for bank in answer.banks]
     lines += [f"  note: {note}" for note in answer.notes]
     return "\n".join(lines)
 
@@ -137,7 +137,8 @@ def _of_request(request: Request) -> str:
     return f"{request.sectors} sectors for {asked} bytes"
 
 
-def _bank_text(bank: BankUse) -> str:
+def bank_text(bank: BankUse) -> str:
+    """The conflicts of one access, on one line."""
     size = "x".join(map(str, bank.shape))
     told = "no conflicts" if bank.most <= 1 else f"{bank.mean:.3g} on average, {bank.most} at worst"
     return f"{bank.what} [{size}], {size_text(bank.bytes)}: {told}"
@@ -147,16 +148,18 @@ def _bank_text(bank: BankUse) -> str:
 
 
 def accesses_table(
-    accesses: Sequence[tuple[Coalescing, ArrayUse]], places: Sequence[KernelPlace]
+    accesses: Sequence[tuple[Coalescing, ArrayUse]],
+    places: Sequence[KernelPlace],
+    top: int | None = None,
 ) -> Table:
-    """Accesses of a program, with what spoils them and where they come from."""
+    """Accesses of a program, with what spoils them and where they come from; equal ones once."""
     header = ("wasted", "of ideal", "kernel", "array", "why", "source", "op name")
     rows = [
         _table_row(answer, array, place)
         for (answer, array), place in zip(accesses, places, strict=True)
     ]
     cut: dict[int, Side] = {4: "right", 5: "left", 6: "left"}
-    return Table(header, rows, (0, 1), cut, (5, 6))
+    return alike(Table(header, rows, (0, 1), cut, (5, 6)), (2, 3, 6), top)
 
 
 def _table_row(answer: Coalescing, array: ArrayUse, place: KernelPlace) -> list[str]:
@@ -198,7 +201,7 @@ def coalescing_json(answer: Coalescing, place: KernelPlace | None = None) -> dic
         "utilisation": answer.utilisation,
         "efficiency": answer.lowest,
         "arrays": [_array_json(array) for array in answer.arrays],
-        "banks": [_bank_json(bank) for bank in answer.banks],
+        "banks": [bank_json(bank) for bank in answer.banks],
         "notes": list(answer.notes),
     }
     return told
@@ -275,7 +278,8 @@ def traffic_json(traffic: Traffic) -> dict[str, Any]:
     return told
 
 
-def _bank_json(bank: BankUse) -> dict[str, Any]:
+def bank_json(bank: BankUse) -> dict[str, Any]:
+    """The conflicts of one access, as in the schemas `hloscope.coalesce/1` and `banks/1`."""
     return {
         "what": bank.what,
         "shape": list(bank.shape),

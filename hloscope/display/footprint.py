@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from hloscope.display.coalescing import KernelPlace
-from hloscope.display.table import Side, Table, columns
+from hloscope.display.table import Side, Table, alike, columns
 from hloscope.hlo_parser import brief_type
 from hloscope.memory import ArrayFootprint, Footprint, Run, size_text
 
@@ -41,13 +41,15 @@ def _row(what: str, array: ArrayFootprint) -> list[str]:
     ]
 
 
-def runs_table(runs: Sequence[Run], total: int, places: Sequence[KernelPlace]) -> Table:
-    """The kernels of a program and where their bytes go."""
+def runs_table(
+    runs: Sequence[Run], total: int, places: Sequence[KernelPlace], top: int | None = None
+) -> Table:
+    """The kernels of a program and where their bytes go; equal ones once."""
     header = ("bytes", "share", "runs", "read", "written", "reuse", "flops/byte", "kernel",
               "source", "op name")  # fmt: skip
     rows = [_run_row(run, total, place) for run, place in zip(runs, places, strict=True)]
     cut: dict[int, Side] = {8: "left", 9: "left"}
-    return Table(header, rows, (0, 1, 2, 3, 4, 5, 6), cut, (8, 9))
+    return alike(Table(header, rows, (0, 1, 2, 3, 4, 5, 6), cut, (8, 9)), (7, 9), top)
 
 
 def _run_row(run: Run, total: int, place: KernelPlace) -> list[str]:

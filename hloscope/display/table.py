@@ -29,6 +29,31 @@ class Table(NamedTuple):
     optional: Sequence[int] = ()
 
 
+def alike(table: Table, but: Sequence[int], top: int | None = None) -> Table:
+    """The table with one row for all that differ in some columns only; the first says how many.
+
+    Args:
+        table: With the rows in their order.
+        but: Columns that may differ; the first of them is told how many more there are.
+        top: Keep only so many rows.
+
+    >>> table = Table(["bytes", "kernel"], [["8", "a"], ["8", "b"], ["4", "c"]])
+    >>> [row for row in alike(table, [1]).rows]
+    [('8', 'a and 1 like it'), ('4', 'c')]
+    """
+    groups: dict[tuple[str, ...], list[Sequence[str]]] = {}
+    for row in table.rows:
+        key = tuple([cell for column, cell in enumerate(row) if column not in but])
+        groups.setdefault(key, []).append(row)
+    rows = []
+    for first, *others in [*groups.values()][:top]:
+        cells = list(first)
+        if others:
+            cells[but[0]] += f" and {len(others)} like it"
+        rows.append(tuple(cells))
+    return table._replace(rows=rows)
+
+
 def columns(
     rows: Iterable[Sequence[str]],
     *,

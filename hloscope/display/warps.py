@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from hloscope.devices import SECTOR
 from hloscope.display.coalescing import percent, sectors_text
 from hloscope.hlo_parser import brief_type
 from hloscope.lazy import dataclass
-from hloscope.memory import SECTOR, ArrayUse, BankUse, Coalescing, Request
+from hloscope.memory import ArrayUse, BankUse, Coalescing, Request
 from hloscope.visible import in_page
 
 CELL, PAD, LINE, GAP = 9, 18, 17, 34
@@ -60,6 +61,14 @@ def warps_svg(answer: Coalescing) -> str:
     return _document(caption, drawn)
 
 
+def banks_svg(bank: BankUse, model: str) -> str:
+    """The lanes of the worst request, and the bank each of them asks.
+
+    Blue: a bank that is asked for one word; orange: one that is asked for several.
+    """
+    return _document([bank.what, model], [_bank(bank)])
+
+
 def _document(caption: Sequence[str], drawn: Sequence[_Drawn]) -> str:
     body: list[str] = []
     y = float(PAD)
@@ -77,7 +86,7 @@ def _document(caption: Sequence[str], drawn: Sequence[_Drawn]) -> str:
         y += max([part.height for part in row]) + GAP / 2
         width = max(width, x - GAP - PAD)
     total, high = width + 2 * PAD, y + PAD
-    title = in_page(f"{caption[0]}: lanes and sectors")
+    title = in_page(f"{caption[0]}: lanes of a warp")
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="hw" role="img" width="{total:g}" '
         f'height="{high:g}" viewBox="0 0 {total:g} {high:g}" '

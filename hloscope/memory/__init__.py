@@ -1,6 +1,6 @@
 """Thread maps, coalescing, sectors, banks and footprints: what kernels move.
 
->>> from hloscope.memory import device_of
+>>> from hloscope.devices import device_of
 >>> device_of("h100").warp
 32
 """
@@ -18,13 +18,6 @@ if TYPE_CHECKING:
     from hloscope.memory.banks import BankUse as BankUse, bank_use as bank_use
     from hloscope.memory.choice import Choice as Choice
     from hloscope.memory.coalescing import Memory as Memory
-    from hloscope.memory.devices import (
-        DEFAULT as DEFAULT,
-        DEVICES as DEVICES,
-        SECTOR as SECTOR,
-        Device as Device,
-        device_of as device_of,
-    )
     from hloscope.memory.emitting import kernel_of as kernel_of
     from hloscope.memory.footprints import (
         ArrayFootprint as ArrayFootprint,

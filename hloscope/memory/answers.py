@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from hloscope.devices import AS_OF, Device
 from hloscope.indexing import IndexingMap
 from hloscope.ir import TensorType
 from hloscope.lazy import dataclass
 from hloscope.memory.banks import BankUse
-from hloscope.memory.devices import AS_OF, Device
 from hloscope.memory.kernel import Kernel
 from hloscope.memory.spoil import Spoiler
 from hloscope.memory.tile_use import TileUse

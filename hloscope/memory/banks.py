@@ -12,10 +12,10 @@ from math import prod
 from typing import TYPE_CHECKING, Final
 
 from hloscope.affine import Const, Dim, Expr, Interval, Var, evaluate_array, linear
+from hloscope.devices import Device
 from hloscope.errors import UnsupportedError
 from hloscope.indexing import IndexingMap
 from hloscope.lazy import dataclass
-from hloscope.memory.devices import Device
 from hloscope.memory.kernel import Launch, SharedAccess
 from hloscope.memory.requests import LANE, Requests, requests_of
 
@@ -60,7 +60,7 @@ def bank_use(shared: SharedAccess, launch: Launch | None, device: Device) -> Ban
         device: Banks and lanes of a warp.
 
     >>> from hloscope.affine import Dim
-    >>> from hloscope.memory.devices import device_of
+    >>> from hloscope.devices import device_of
     >>> launch = Launch.of(32, 1)
     >>> rows = launch.map((), [Dim(0), 0])
     >>> for width in (32, 33):

@@ -9,10 +9,10 @@ from functools import cached_property
 from math import gcd, prod
 from typing import Final
 
+from hloscope.devices import Device
 from hloscope.fusion import Analysis
 from hloscope.indexing import IndexingMap, input_to_output, major_to_minor
 from hloscope.ir import Instruction, TensorType
-from hloscope.memory.devices import Device
 from hloscope.memory.fused import Fused, behind_tuples
 from hloscope.memory.heroes import hero_of, is_tiled_transpose
 from hloscope.memory.kernel import THREAD, Launch, loop_variable, split

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from hloscope.devices import Device
 from hloscope.errors import HloscopeError
 from hloscope.fusion import Analysis, Blueprints
 from hloscope.indexing import Access, IndexingMap, address_map
@@ -14,7 +15,6 @@ from hloscope.memory.answers import ArrayUse, Coalescing, Touch
 from hloscope.memory.banks import bank_use
 from hloscope.memory.choice import Choice
 from hloscope.memory.counting import BUDGET, traffic_of
-from hloscope.memory.devices import Device
 from hloscope.memory.emitting import BLOCK_LEVEL, config_of, kernel_of
 from hloscope.memory.fused import Fused
 from hloscope.memory.kernel import Kernel, Launch, Reading

@@ -12,7 +12,7 @@ from math import gcd, prod
 from typing import TYPE_CHECKING, Final
 
 from hloscope.affine import Interval, Runtime, Var, evaluate_array, variables
-from hloscope.memory.devices import LINE, SECTOR
+from hloscope.devices import LINE, SECTOR
 from hloscope.memory.periods import Values, representatives
 from hloscope.memory.requests import LANE, Requests, runtime_terms
 from hloscope.memory.traffic import BOUNDS, EXACT, SAMPLED, Request, Traffic

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
+from hloscope.devices import Device
 from hloscope.errors import HloscopeError
 from hloscope.fusion import (
     ALIASES,
@@ -20,12 +21,11 @@ from hloscope.indexing import IndexingMap
 from hloscope.ir import Computation, Instruction, Module, TensorType
 from hloscope.lazy import dataclass
 from hloscope.memory.choice import Choice
-from hloscope.memory.devices import Device
 from hloscope.memory.emitting import kernel_of
 from hloscope.memory.fused import Fused
 from hloscope.memory.kernel import Kernel
 from hloscope.memory.reads import reads_of
-from hloscope.memory.storage import element_count, is_array
+from hloscope.memory.storage import element_count, is_array, storage_bits
 from hloscope.memory.touched import Touched, touched_by, whole
 from hloscope.ops import AsyncDone, AsyncStart, Call, Case, Composite, Fusion, While
 
@@ -52,6 +52,11 @@ class ArrayFootprint:
     name: str
     type: TensorType
     touched: Touched
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole array."""
+        return -(-element_count(self.type) * storage_bits(self.type) // 8)
 
 
 @dataclass(frozen=True, slots=True)

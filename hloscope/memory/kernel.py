@@ -8,10 +8,10 @@ from math import prod
 from typing import Final, TypeAlias
 
 from hloscope.affine import Const, Dim, Expr, Interval, Range
+from hloscope.devices import LARGEST_GRID
 from hloscope.indexing import IndexingMap, Variable
 from hloscope.ir import Instruction
 from hloscope.lazy import dataclass
-from hloscope.memory.devices import LARGEST_GRID
 
 GRID: Final = ("th_x", "th_y", "th_z", "bl_x", "bl_y", "bl_z")
 """XLA's names of the dimension variables of a thread map."""

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from math import prod
 from typing import Final
 
+from hloscope.devices import Device
 from hloscope.indexing import major_to_minor
 from hloscope.ir import Instruction, TensorType
 from hloscope.lazy import dataclass
-from hloscope.memory.devices import Device
 from hloscope.memory.storage import is_array, physical_sizes
 from hloscope.ops import Reduce
 

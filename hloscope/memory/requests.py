@@ -24,6 +24,7 @@ from hloscope.affine import (
     mod,
     variables,
 )
+from hloscope.devices import LINE, VECTORS
 from hloscope.indexing import (
     Constraint,
     IndexingMap,
@@ -32,7 +33,6 @@ from hloscope.indexing import (
     substituted_constraints,
 )
 from hloscope.lazy import dataclass
-from hloscope.memory.devices import LINE, VECTORS
 from hloscope.memory.kernel import Launch
 
 LANE: Final = Dim(0)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from itertools import pairwise
 
 from hloscope.affine import Dim, Expr, Sum, Var, evaluate, to_text, variables
+from hloscope.devices import SECTOR
 from hloscope.lazy import dataclass
-from hloscope.memory.devices import SECTOR
 from hloscope.memory.requests import Requests
 from hloscope.memory.traffic import Request
 

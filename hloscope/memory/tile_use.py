@@ -10,11 +10,11 @@ from math import prod
 from typing import Any, Final
 
 from hloscope.affine import Dim, Expr, Interval, Range, Var, evaluate_array, variables
+from hloscope.devices import Device
 from hloscope.errors import UnsupportedError
 from hloscope.indexing import Access, IndexingMap, major_to_minor
 from hloscope.ir import TensorType
 from hloscope.lazy import dataclass
-from hloscope.memory.devices import Device
 
 CONFIG: Final = "block_level_fusion_config"
 MOST_POINTS: Final = 1 << 16

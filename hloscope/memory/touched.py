@@ -11,6 +11,7 @@ from math import prod
 from typing import TYPE_CHECKING, Final
 
 from hloscope.affine import Const, Dim, Expr, Range, Runtime, Var, evaluate_array, variables
+from hloscope.devices import SECTOR
 from hloscope.indexing import (
     IndexingMap,
     major_to_minor,
@@ -19,7 +20,6 @@ from hloscope.indexing import (
 )
 from hloscope.ir import TensorType
 from hloscope.lazy import dataclass
-from hloscope.memory.devices import SECTOR
 from hloscope.memory.storage import element_count, storage_bits
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 
+from hloscope.devices import SECTOR
 from hloscope.lazy import dataclass
-from hloscope.memory.devices import SECTOR
 
 EXACT, SAMPLED, BOUNDS = "exact", "sampled", "bounds"
 

@@ -24,6 +24,7 @@ from hloscope.affine import (
     from_terms,
     variables,
 )
+from hloscope.devices import Device
 from hloscope.indexing import (
     IndexingMap,
     Variable,
@@ -32,7 +33,6 @@ from hloscope.indexing import (
     substituted_constraints,
 )
 from hloscope.ir import Instruction, TensorType
-from hloscope.memory.devices import Device
 from hloscope.memory.reductions import ReductionShape
 from hloscope.memory.storage import array_of
 from hloscope.ops import Bitcast, BroadcastInDim, Elementwise, Fusion, Iota, Transpose

@@ -28,11 +28,6 @@ if TYPE_CHECKING:
         Within as Within,
     )
     from hloscope.tiling.fused import Fused as Fused
-    from hloscope.tiling.limits import (
-        LIMITS as LIMITS,
-        Limits as Limits,
-        limits_of as limits_of,
-    )
     from hloscope.tiling.propagate import (
         TileCoverage as TileCoverage,
         propagate_to_operands as propagate_to_operands,

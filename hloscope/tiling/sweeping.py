@@ -16,12 +16,12 @@ from collections.abc import Iterator, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from hloscope.devices import DEFAULT, SECTOR, Limits, limits_of
 from hloscope.ir import Instruction, TensorType
 from hloscope.lazy import dataclass, lazy
 from hloscope.ops import Transpose
 from hloscope.tiling.analysis import DOTS, SymbolicTiles, TiledNode
 from hloscope.tiling.concrete import candidate_sizes, with_parameters
-from hloscope.tiling.limits import DEFAULT, MAX_DOT_SIDE, MAX_ELEMENTS, Limits, limits_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,8 +31,10 @@ else:
 
 MOST: Final = 1 << 16
 """So many tilings are looked at together."""
-SECTOR: Final = 32
-"""Bytes that are read together.  Source: CUDA C++ Programming Guide."""
+MAX_ELEMENTS: Final = 1 << 20
+"""Elements of one padded tile that Triton takes.  Source: Triton `TRITON_MAX_TENSOR_NUMEL`."""
+MAX_DOT_SIDE: Final = 256
+"""The largest tile size of a product.  Source: XLA, Triton emitter constraints."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -64,7 +64,7 @@ def test_only_the_verdicts_of_xla_on_request(run: Any) -> None:
         (["--device", "h1"], 2, "no device `h1`"),
         (["--launch", "8"], 2, "not blocks,threads"),
         (["--launch", "8,64", "--threads", "3"], 2, "both say how many threads"),
-        (["--tile", "a"], 2, "not a list of sizes"),
+        (["--tile", "a"], 2, "not a list of positive integers"),
         (["--thread-map", "(d0"], 2, "not a map"),
         (["--thread-map", "(x) -> (x), domain: x in [0, 3]"], 4, "`x` of the thread map"),
         (["nothing"], 2, "no instruction `nothing`"),
@@ -96,3 +96,30 @@ def test_the_footprint_of_a_fusion(ask: Any, run: Any) -> None:
     assert kernel["read_bytes"] == (2 * 1024 * 768 + 768) * 4
     assert kernel["reads"][2]["reuse"] == 1024
     assert "6.003 MiB read, 3 MiB written" in run("footprint", STEP, "residual_fusion").stdout
+
+
+def test_pictures_of_footprints_show_every_array_and_kernel(run: Any) -> None:
+    one = run("footprint", STEP, "residual_fusion", "--format", "svg").stdout
+    assert one.count('class="read"') == 3
+    assert one.count('class="written"') == 1
+    every = run("footprint", STEP, "--format", "svg", "--top", "2").stdout
+    assert every.count('class="read"') == every.count('class="written"') == 2
+    assert run("footprint", STEP, "*_fusion", "--format", "html").stdout.count("<svg") == 4
+    refused = run("footprint", STEP, "*_fusion", "--format", "svg")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "names 4 kernels" in refused.stderr
+
+
+def test_kernels_alike_stand_in_one_line(run: Any) -> None:
+    layers = "".join(f"  y{k} = f32[64,512] fusion(p{k}), kind=kLoop, calls=f\n" for k in range(3))
+    arguments = "".join(f"  p{k} = f32[64,512] parameter({k})\n" for k in range(3))
+    text = (
+        "f { x = f32[64,512] parameter(0) ROOT n = f32[64,512] negate(x) }\n"
+        f"ENTRY e {{\n{arguments}{layers}  ROOT t = (f32[64,512], f32[64,512], f32[64,512])"
+        " tuple(y0, y1, y2)\n}"
+    )
+    result = run("footprint", "-", stdin=text)
+    _, line = result.stdout.splitlines()
+    assert "y0 and 2 like it" in line
+    assert "3 kernels" in result.stderr
+    assert result.stdout.count("768 KiB") == 0  # each is told by itself

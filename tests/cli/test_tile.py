@@ -137,3 +137,14 @@ def test_the_notebook_form_is_a_fragment() -> None:
     found = hloscope.read(TRANSPOSE).root.tiles([16, 16, 128])._repr_html_()
     assert "<svg" in found
     assert "<html" not in found
+
+
+def test_a_tuple_is_not_tiled_but_its_parts_are(ask: Any) -> None:
+    text = (
+        "ENTRY e { p = f32[8] parameter(0) n = f32[8] negate(p) "
+        "ROOT t = (f32[8], f32[8]) tuple(n, p) }"
+    )
+    refused = ask(text)
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "give NAME, such as n" in refused.stderr
+    assert ask(text, "n").exit_code == 0

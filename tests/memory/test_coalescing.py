@@ -10,12 +10,13 @@ import pytest
 
 import hloscope
 from hloscope.api import Coalescing, Model, coalescing_of_all, kernels_of
+from hloscope.devices import device_of
 from hloscope.errors import HloscopeError, UnknownNameError, UnsupportedError
 from hloscope.fusion import Analysis
 from hloscope.hlo_parser import parse_hlo
 from hloscope.indexing import Access, IndexingMap
 from hloscope.ir import TensorType
-from hloscope.memory import ArrayUse, Memory, by_heuristic, device_of
+from hloscope.memory import ArrayUse, Memory, by_heuristic
 from hloscope.memory.tile_use import operand_tile
 from tests.conftest import SHARED, needs_shared
 

@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 
 from hloscope.affine import Dim, Interval
+from hloscope.devices import device_of
 from hloscope.errors import UnsupportedError
 from hloscope.fusion import Analysis
 from hloscope.hlo_parser import parse_hlo
 from hloscope.indexing import IndexingMap, prove_injective
 from hloscope.ir import Instruction, TensorType
-from hloscope.memory import Choice, Fused, Kernel, device_of, kernel_of
+from hloscope.memory import Choice, Fused, Kernel, kernel_of
 from hloscope.ops import Fusion
 from hloscope.simplifier import Verdict
 from tests.conftest import SHARED, needs_shared

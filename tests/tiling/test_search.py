@@ -7,6 +7,7 @@ from math import prod
 import numpy as np
 import pytest
 
+from hloscope.devices import limits_of
 from hloscope.hlo_parser import parse_hlo
 from hloscope.tiling import (
     Fused,
@@ -14,7 +15,6 @@ from hloscope.tiling import (
     SymbolicTiles,
     TiledComputation,
     Tiler,
-    limits_of,
     search,
     sweep,
     symbolic_tiles,

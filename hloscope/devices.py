@@ -1,12 +1,13 @@
-"""Devices and what XLA's emitters take for granted about them: one dated table.
+"""Devices and what emitters and tiles take for granted about them: one dated table.
 
-Sizes of devices are those of XLA's device descriptions, which its cost model uses, not those that a
-driver reports.
+Multiprocessors, caches and bandwidth are those of XLA's device descriptions, which its cost model
+uses, not those that a driver reports.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, TypeVar
 
 from hloscope.errors import UnknownNameError, did_you_mean
 from hloscope.lazy import dataclass
@@ -71,30 +72,52 @@ class Device:
         return self.vector_bits > 128
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the tiles of one block may use.
+
+    Attributes:
+        device: As the command takes it.
+        shared: Bytes of shared memory of a block that asks for the most.
+        registers: Of 4 bytes, for all threads of a block together.
+    """
+
+    device: str
+    shared: int
+    registers: int
+
+
 _ROWS: Final = """
-    a6000  | 1536 |  84 | 32 |  48 |   6 |  768 |  64 | 128 |
-    a100   | 2048 | 108 | 32 |  48 |  40 | 2039 |  64 | 128 |
-    h100   | 2048 | 132 | 32 |  48 |  50 | 3352 |  64 | 128 |
-    b200   | 2048 | 148 | 32 | 128 | 126 | 8796 |  64 | 256 |
-    mi210  | 2048 | 104 | 64 |  64 |   8 | 1638 |  64 | 128 | amd
-    mi350  | 2048 | 256 | 64 | 160 |   4 | 6810 | 128 | 128 | amd
+    a6000 | 101376 |  65536 | 1536 |  84 | 32 |  48 |   6 |  768 |  64 | 128 |
+    a100  | 166912 |  65536 | 2048 | 108 | 32 |  48 |  40 | 2039 |  64 | 128 |
+    h100  | 232448 |  65536 | 2048 | 132 | 32 |  48 |  50 | 3352 |  64 | 128 |
+    b200  | 232448 |  65536 | 2048 | 148 | 32 | 128 | 126 | 8796 |  64 | 256 |
+    mi210 |  65536 | 131072 | 2048 | 104 | 64 |  64 |   8 | 1638 |  64 | 128 | amd
+    mi350 | 163840 | 131072 | 2048 | 256 | 64 | 160 |   4 | 6810 | 128 | 128 | amd
+    r9700 |  65536 |  98304
+"""
+"""Name, what `Limits` has, what `Device` has; XLA's descriptions have no R9700.
+
+Source: CUDA C++ Programming Guide, "Technical Specifications"; AMD's ISA (LDS, VGPRs); the device
+descriptions of XLA's tests (`xla/service/gpu/model`).
 """
 
 
-def _device(row: str) -> Device:
-    name, *numbers, amd = [cell.strip() for cell in row.split("|")]
+def _device(name: str, cells: list[str]) -> Device:
+    *numbers, amd = cells
     per_sm, sms, warp, shared, l2, bandwidth, transaction, vector = map(int, numbers)
     return Device(
         name, per_sm, sms, warp, shared, l2, bandwidth, transaction, vector, is_amd=amd == "amd"
     )
 
 
-DEVICES: Final[dict[str, Device]] = {
-    device.name: device for device in map(_device, _ROWS.strip().splitlines())
-}
-"""Source: XLA, the device descriptions of its tests (`xla/service/gpu/model`)."""
-ALIASES: Final = {"rtxa6000": "a6000"}
+_TABLE: Final = [[cell.strip() for cell in row.split("|")] for row in _ROWS.strip().splitlines()]
+DEVICES: Final = {name: _device(name, rest) for name, _, _, *rest in _TABLE if rest}
+LIMITS: Final = {row[0]: Limits(row[0], int(row[1]), int(row[2])) for row in _TABLE}
 DEFAULT: Final = "h100"
+_ALIASES: Final = {"rtxa6000": "a6000"}
+
+_Row = TypeVar("_Row")
 
 
 def device_of(name: str) -> Device:
@@ -106,9 +129,25 @@ def device_of(name: str) -> Device:
     >>> device_of("H100").sms
     132
     """
+    return _named(name, DEVICES)
+
+
+def limits_of(device: str) -> Limits:
+    """The limits of a device, in any case, with or without spaces and dashes.
+
+    Raises:
+        UnknownNameError: There is none of that name.
+
+    >>> limits_of("MI210").shared
+    65536
+    """
+    return _named(device, LIMITS)
+
+
+def _named(name: str, table: Mapping[str, _Row]) -> _Row:
     plain = name.lower().replace("-", "").replace(" ", "").replace("_", "")
-    plain = ALIASES.get(plain, plain)
-    if plain not in DEVICES:
-        near = did_you_mean(plain, DEVICES)
-        raise UnknownNameError(f"no device `{name}`{near}; known: {', '.join(DEVICES)}")
-    return DEVICES[plain]
+    plain = _ALIASES.get(plain, plain)
+    if plain not in table:
+        near = did_you_mean(plain, table)
+        raise UnknownNameError(f"no device `{name}`{near}; known: {', '.join(table)}")
+    return table[plain]

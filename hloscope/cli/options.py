@@ -1,0 +1,66 @@
+"""Options that several commands have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import click
+
+from hloscope.api import DEVICES
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+PICTURES: Final = ("text", "json", "svg", "html")
+
+
+def device_option(about: str, known: tuple[str, ...] = DEVICES) -> Callable[[F], F]:
+    """`--device NAME`: a GPU of the table."""
+    return click.option(
+        "--device",
+        metavar="NAME",
+        default="h100",
+        show_default=True,
+        help=f"{about}: {', '.join(known)}.",
+    )
+
+
+def top_option(about: str, default: int = 20) -> Callable[[F], F]:
+    """`--top N`."""
+    return click.option(
+        "--top",
+        metavar="N",
+        type=click.IntRange(1, 10_000),
+        default=default,
+        show_default=True,
+        help=about,
+    )
+
+
+def format_option(about: str = "How to print the answer.") -> Callable[[F], F]:
+    """`--format`, which the function takes as `form`."""
+    return click.option(
+        "--format",
+        "form",
+        type=click.Choice(PICTURES),
+        default="text",
+        show_default=True,
+        help=about,
+    )
+
+
+class Sizes(click.ParamType[tuple[int, ...]]):
+    """Positive integers with commas between them, `16,64`."""
+
+    name = "N,N,.."
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, ...]:
+        """The integers of the text; of an empty one none, which are the sizes of a scalar."""
+        if isinstance(value, tuple):
+            return value
+        if not re.fullmatch(r"\s*(\d{1,18}(\s*,\s*\d{1,18})*)?\s*", value):
+            self.fail(f"`{value}` is not a list of positive integers such as 16,64", param, ctx)
+        return tuple([int(n) for n in value.split(",") if n.strip()])
