@@ -50,13 +50,14 @@ def may_go(operation: Operation) -> bool:
         for region in each.regions:
             for block in region.blocks:
                 for inner in block:
-                    if not (is_quiet(inner) or _is_terminator(inner)):
+                    if not (is_quiet(inner) or is_terminator(inner)):
                         return False
                     if inner.regions:
                         work.append(inner)
     return True
 
 
-def _is_terminator(operation: Operation) -> bool:
+def is_terminator(operation: Operation) -> bool:
+    """Does the op end a block?"""
     definition = DEFINITIONS.get(operation.name)
     return definition is not None and "terminator" in definition.traits

@@ -24,6 +24,10 @@ _MOST_REWRITES: Final = 256
 """Rewrites for each operation at the start, after which patterns are taken to chase each other."""
 
 
+class PostponedError(Exception):
+    """What a pattern raises, having changed nothing, that has to be tried again later."""
+
+
 class WorkList:
     """Operations to look at, the one that came last first; each stands in it once."""
 
@@ -67,7 +71,7 @@ class GreedyDriver(Watcher):
     Args:
         rewriter: The module that is changed; the driver is its watcher while it runs.
         scope: The operation in whose regions everything happens.
-        patterns: To be tried.
+        patterns: To be tried; drivers may share a chooser.
         top_down: Begin with the first operation, not with the last.
         max_iterations: How often to begin anew.
     """
@@ -76,25 +80,33 @@ class GreedyDriver(Watcher):
         self,
         rewriter: Rewriter,
         scope: Operation,
-        patterns: Iterable[Pattern],
+        patterns: Iterable[Pattern] | Chooser,
         *,
         top_down: bool = True,
         max_iterations: int = 10,
     ) -> None:
         self.rewriter: Final = rewriter
         self.scope: Final = scope
-        self.chooser: Final = Chooser(patterns)
+        self.chooser: Final = patterns if isinstance(patterns, Chooser) else Chooser(patterns)
         self.top_down: Final = top_down
         self.max_iterations: Final = max_iterations
         self._work = WorkList()
+        self._iterations, self._is_under_way, self._is_changed, self._left = 0, False, False, 0
         self._constants: dict[tuple[str, Attribute | None, object], Operation] = {}
         self._owned: dict[Operation, tuple[str, Attribute | None, object]] = {}
 
     def run(self) -> bool:
-        """Change what can be changed; has nothing been left to do?"""
+        """Change what can be changed; has nothing been left to do?
+
+        A pattern that cannot go on before something else is done raises `PostponedError`: then
+        `run` is called again later, and goes on with the same operation.
+        """
         outer, self.rewriter.watcher = self.rewriter.watcher, self
         try:
-            return any(not self._iteration() for _ in range(self.max_iterations))
+            while self._iterations < self.max_iterations:
+                if not self._iteration():
+                    return True
+            return False
         finally:
             self.rewriter.watcher = outer
 
@@ -136,6 +148,16 @@ class GreedyDriver(Watcher):
 
     def _iteration(self) -> bool:
         """One walk over everything and all that follows; has anything been changed?"""
+        if not self._is_under_way:
+            self._begin()
+        self._work_off()
+        self._is_under_way = False
+        self._iterations += 1
+        return self._is_changed
+
+    def _begin(self) -> None:
+        """Put everything on the list."""
+        self._is_under_way, self._is_changed = True, False
         self._work, self._constants, self._owned = WorkList(), {}, {}
         order = [*self.rewriter.walk(self.scope)][1:]
         if self.top_down:
@@ -147,19 +169,24 @@ class GreedyDriver(Watcher):
             for operation in _postorder(self.scope):
                 if not self._is_merged(operation):
                     self._push(operation)
-        return self._work_off()
+        self._left = _MOST_REWRITES * (len(self._work) + 16)
 
-    def _work_off(self) -> bool:
-        changed, rewriter = False, self.rewriter
-        left = _MOST_REWRITES * (len(self._work) + 16)
-        while left and (operation := self._work.pop()) is not None:
+    def _work_off(self) -> None:
+        rewriter = self.rewriter
+        while self._left and (operation := self._work.pop()) is not None:
             if not rewriter.is_used(operation) and may_go(operation):
                 rewriter.erase(operation)
-                changed = True
-            elif operation.name not in CONSTANTS and self.chooser.rewrite(rewriter, operation):
-                changed = True
-                left -= 1
-        return changed
+                self._is_changed = True
+            elif operation.name not in CONSTANTS and self._rewrite(operation):
+                self._is_changed = True
+                self._left -= 1
+
+    def _rewrite(self, operation: Operation) -> bool:
+        try:
+            return self.chooser.rewrite(self.rewriter, operation)
+        except PostponedError:
+            self._work.push(operation)
+            raise
 
     def _is_merged(self, operation: Operation) -> bool:
         """Is the operation a constant that another one took the place of?

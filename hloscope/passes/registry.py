@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _ROWS: Final = """
     dynamism.arguments      REFINE_ARGUMENTS          stablehlo-refine-arguments
+    dynamism.refining       REFINE_SHAPES             stablehlo-refine-shapes
 """
 """Module in `hloscope.passes`, name there, name of the pass and, after it, other names it has."""
 

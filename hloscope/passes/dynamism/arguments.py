@@ -14,8 +14,10 @@ from typing import Final
 
 from hloscope.dialects import DEFINITIONS, DIALECTS
 from hloscope.errors import Diagnostic, ParseError
-from hloscope.ir import ELEMENT_TYPES, DialectType, TensorType, Type, UnrankedTensorType
+from hloscope.ir import DialectType, TensorType, Type, UnrankedTensorType
 from hloscope.mlir import DenseAttr, Operation, StringAttr, Value, parse_type, type_text
+from hloscope.passes.dynamism.constants import S64, i64_tensor
+from hloscope.passes.dynamism.shape_operands import SHAPE_OPERANDS
 from hloscope.passes.dynamism.targets import body_of, set_signature, target_of
 from hloscope.passes.framework import Option, Pass, Run
 from hloscope.passes.pipeline import cut
@@ -24,19 +26,13 @@ from hloscope.passes.rewriting import Rewriter
 UNKNOWN_SIZE: Final = -(1 << 63)
 """What stands for an unknown size among sizes as integers."""
 WRAPPER: Final = "stablehlo.shape_refinement_operand_wrapper"
-SHAPE_OPERANDS: Final = "indices_of_shape_operands"
-S64: Final = ELEMENT_TYPES["s64"]
 
 _DIALECTS: Final = frozenset(name.partition(".")[0] for name in DEFINITIONS)
 
 
 def sizes_attribute(sizes: Sequence[int | None]) -> DenseAttr:
     """The sizes as a literal of `i64`."""
-    values = [UNKNOWN_SIZE if size is None else size for size in sizes]
-    raw = b"".join(value.to_bytes(8, "little", signed=True) for value in values)
-    if len(set(values)) == 1:
-        raw = raw[:8]
-    return DenseAttr(raw, TensorType(S64, (len(values),)))
+    return i64_tensor([UNKNOWN_SIZE if size is None else size for size in sizes], [len(sizes)])
 
 
 def why_not(old: Type, new: Type) -> str:
@@ -63,19 +59,22 @@ def why_not(old: Type, new: Type) -> str:
     return ""
 
 
-def refine_arguments(run: Run, function: Operation, types: Sequence[Type]) -> bool:
-    """Give the arguments of a function these types, if they fit; the run fails if they do not."""
+def refine_arguments(
+    run: Run, function: Operation, types: Sequence[Type], *, fails: bool = True
+) -> bool:
+    """Give the arguments of a function these types, if they fit; it is an error if they do not."""
     arguments = body_of(function).arguments
     if len(arguments) != len(types):
         counts = f"{len(types)} vs {len(arguments)}"
-        run.error(function, f"number of refinements must match number of op operands {counts}")
+        message = f"number of refinements must match number of op operands {counts}"
+        run.error(function, message, fails=fails)
         return False
     for number, (argument, type) in enumerate(zip(arguments, types, strict=True)):
         why = why_not(argument.type, type)
         if why:
             change = f"{type_text(argument.type)} -> {type_text(type)}"
             message = f"invalid refinement for argument {number}, refinement {why} in {change}"
-            run.error(function, message)
+            run.error(function, message, fails=fails)
             return False
     front = next(iter(body_of(function)))
     for argument, type in zip(arguments, types, strict=True):

@@ -46,11 +46,11 @@ _TOO_MANY: Final = (
 )
 
 
-def has_one_block(run: Run, function: Operation) -> bool:
-    """Is there exactly one block in the function?  The run fails otherwise."""
+def has_one_block(run: Run, function: Operation, *, fails: bool = True) -> bool:
+    """Is there exactly one block in the function?  It is an error otherwise."""
     if len(function.regions) == 1 and len(function.regions[0].blocks) == 1:
         return True
-    run.error(function, "must have exactly one block")
+    run.error(function, "must have exactly one block", fails=fails)
     return False
 
 

@@ -1,0 +1,101 @@
+"""Integers that are known while a program is refined: those of constants.
+
+Source: StableHLO `Base.cpp` (`matchInts`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from hloscope.errors import HloscopeError
+from hloscope.ir import ELEMENT_TYPES, Dims, TensorType
+from hloscope.mlir import INDEX, DenseArrayAttr, DenseAttr, Operation, Value, expanded
+
+S64: Final = ELEMENT_TYPES["s64"]
+_CONSTANTS: Final = frozenset(["stablehlo.constant", "arith.constant"])
+_MOST: Final = 1 << 12
+"""Elements of the longest tensor of sizes anybody has."""
+
+
+def literal_of(value: Value) -> DenseAttr | None:
+    """The elements of a value that is a constant."""
+    owner = value.owner
+    if not isinstance(owner, Operation) or owner.name not in _CONSTANTS:
+        return None
+    literal = owner.get("value")
+    return literal if isinstance(literal, DenseAttr) else None
+
+
+def is_integers(type: object) -> bool:
+    """Is it a tensor of integers (or of `index`), whose sizes are known?"""
+    return (
+        isinstance(type, TensorType)
+        and type.is_static
+        and (type.element.kind in ("signed", "unsigned", "pred") or type.element == INDEX)
+    )
+
+
+def ints(value: Value) -> Dims | None:
+    """The integers of a constant in row-major order, with the sign their bits give them.
+
+    >>> from hloscope.mlir import parse_mlir
+    >>> tree = parse_mlir('%0 = "arith.constant"() {value = dense<[1, 255]> : tensor<2xui8>}'
+    ...     ' : () -> tensor<2xui8>')
+    >>> ints(tree.regions[0].block.operations[0].result)
+    (1, -1)
+    """
+    literal = literal_of(value)
+    if literal is None or not is_integers(literal.type):
+        return None
+    type = literal.type
+    assert isinstance(type, TensorType)
+    if type.num_elements > _MOST:
+        return None
+    try:
+        found = expanded(literal)
+    except (ValueError, HloscopeError):
+        return None
+    if len(found) != type.num_elements:
+        return None
+    bits = 1 if type.element.kind == "pred" else type.element.bits or 64
+    top, whole = 1 << (bits - 1), 1 << bits
+    return tuple([n - whole if n >= top else n for n in found])
+
+
+def integer(value: Value) -> int | None:
+    """The integer of a constant of rank 0."""
+    found = ints(value)
+    type = value.type
+    is_scalar = isinstance(type, TensorType) and type.rank == 0
+    return found[0] if found and is_scalar else None
+
+
+def i64_array(values: Sequence[int]) -> DenseArrayAttr:
+    """`array<i64: …>`."""
+    return DenseArrayAttr(S64, tuple(values))
+
+
+def i64_tensor(values: Sequence[int], shape: Sequence[int]) -> DenseAttr:
+    """`dense<…>` of `i64`.
+
+    >>> from hloscope.mlir import dense_text
+    >>> dense_text(i64_tensor([1, 2, 3, 4], [2, 2]))
+    'dense<[[1, 2], [3, 4]]>'
+    """
+    if len(values) > 1 and len(set(values)) == 1:
+        values = values[:1]
+    raw = b"".join(value.to_bytes(8, "little", signed=True) for value in values)
+    return DenseAttr(raw, TensorType(S64, tuple(shape)))
+
+
+def number_literal(number: int, type: TensorType) -> DenseAttr:
+    """A literal all of whose elements are one integer, cut to the bits of the type.
+
+    >>> from hloscope.mlir import dense_text, parse_type
+    >>> dense_text(number_literal(-1, parse_type("tensor<ui8>")))
+    'dense<255>'
+    """
+    bits = 1 if type.element.kind == "pred" else type.element.bits or 64
+    width = (bits + 7) // 8
+    return DenseAttr((number & (1 << bits) - 1).to_bytes(width, "little"), type)

@@ -1,0 +1,100 @@
+"""Custom calls that say which of their operands hold the sizes of their results.
+
+Source: StableHLO `StablehloRefineShapes.cpp`, `AssemblyFormat`-free part of
+`getShapeRefinements` in `ExperimentalOps`/`Base`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from hloscope.errors import HloscopeError
+from hloscope.ir import Dims, TensorType, TupleType, Type, UnrankedTensorType, compatible
+from hloscope.mlir import DenseAttr, Operation, Value, expanded, type_text
+from hloscope.passes.dynamism.constants import S64, ints
+from hloscope.passes.dynamism.values import flattened
+
+SHAPE_OPERANDS = "indices_of_shape_operands"
+
+Complain = Callable[[Operation, str], None]
+"""Notes an error at an operation, whose pass goes on."""
+
+
+def shape_operands(op: Operation, complain: Complain) -> list[Value] | None:
+    """The operands with the sizes of the results, one for each, tuples taken apart.
+
+    `None` if the call does not say which; then, if what it says is wrong, that is an error.
+    """
+    given = op.get(SHAPE_OPERANDS)
+    if given is None:
+        return None
+
+    def wrong(message: str) -> None:
+        complain(op, f"{SHAPE_OPERANDS}: {message}")
+
+    type = given.type if isinstance(given, DenseAttr) else None
+    if not isinstance(given, DenseAttr) or not isinstance(type, TensorType):
+        return None
+    results = flattened([value.type for value in op.results])
+    has_tuples = any(isinstance(value.type, TupleType) for value in op.results)
+    count = type.num_elements if type.is_static else 0
+    if count != len(results):
+        also = ", with tuples flattened" if has_tuples else ""
+        wrong(
+            f"number of elements ({count}) must be equal to the number of operation results"
+            f" ({len(results)}){also}"
+        )
+        return None
+    if type.rank != 1:
+        wrong("must have rank = 1")
+        return None
+    if type.element != S64:
+        wrong("must have i64 element type")
+        return None
+    found: list[Value] = []
+    for number, index in enumerate(_numbers(given)):
+        if not 0 <= index < len(op.operands):
+            wrong(
+                f"index #{number} ({index}) must be within bounds for operation operands"
+                f" (from 0 to {len(op.operands)})"
+            )
+            return None
+        found.append(op.operands[index])
+    return found
+
+
+def _numbers(given: DenseAttr) -> Dims:
+    try:
+        return tuple(expanded(given))
+    except (ValueError, HloscopeError):
+        return ()
+
+
+def shapes_of(op: Operation, complain: Complain) -> list[Dims] | None:
+    """The sizes of the results, if the operands that hold them are constants and the sizes fit."""
+    operands = shape_operands(op, complain)
+    if operands is None:
+        return None
+    results = flattened([value.type for value in op.results])
+    found: list[Dims] = []
+    for number, (operand, type) in enumerate(zip(operands, results, strict=True)):
+        sizes = ints(operand)
+        if sizes is None:
+            return None
+        if not _fit(sizes, type):
+            complain(
+                op,
+                f"{SHAPE_OPERANDS}: refinement #{number} ([{', '.join(map(str, sizes))}]) must be"
+                f" compatible with operation result #{number} ('{type_text(type)}')",
+            )
+            return None
+        found.append(sizes)
+    return found
+
+
+def _fit(sizes: Sequence[int], type: Type) -> bool:
+    if any(size < 0 for size in sizes):
+        return False
+    if isinstance(type, UnrankedTensorType):
+        return True
+    return isinstance(type, TensorType) and compatible(type, TensorType(type.element, tuple(sizes)))

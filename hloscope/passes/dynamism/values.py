@@ -1,0 +1,187 @@
+"""Refining a value: its type becomes the most specific of what is declared and what follows.
+
+Source: StableHLO `TypeInference.cpp` (`inferMostSpecificType`), `StablehloRefineShapes.cpp`
+(`refineValues`, `refineReturnTypes`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, TypeAlias
+
+from hloscope.ir import ElementType, TensorType, TupleType, Type, UnrankedTensorType, compatible
+from hloscope.mlir import Operation, Value
+from hloscope.passes.rewriting import OpenBlock, Rewriter
+
+Sizes: TypeAlias = Sequence[int | None]
+"""Sizes that were found out; `None` for one that was not."""
+
+CAST: Final = "builtin.unrealized_conversion_cast"
+_READY_DIALECTS: Final = frozenset(["stablehlo", "chlo", "sdy"])
+_READY: Final = frozenset(["func.return", "func.call"])
+_NO_SIZE: Final = -(1 << 63)
+
+
+def most_specific(a: Type, b: Type) -> Type | None:
+    """The type that says what both say; `None` if they contradict each other.
+
+    >>> from hloscope.mlir import parse_type, type_text
+    >>> found = most_specific(parse_type("tensor<2x?xf32>"), parse_type("tensor<?x3xf32>"))
+    >>> type_text(found)
+    'tensor<2x3xf32>'
+    """
+    if a == b:
+        return a
+    if isinstance(a, TupleType) and isinstance(b, TupleType):
+        return _of_tuples(a, b)
+    if isinstance(a, UnrankedTensorType) and isinstance(b, TensorType):
+        return b
+    if isinstance(a, TensorType) and isinstance(b, UnrankedTensorType):
+        return a
+    if isinstance(a, TensorType) and isinstance(b, TensorType):
+        return _of_tensors(a, b)
+    return None
+
+
+def _of_tuples(a: TupleType, b: TupleType) -> TupleType | None:
+    if len(a.elements) != len(b.elements):
+        return None
+    parts = [most_specific(x, y) for x, y in zip(a.elements, b.elements, strict=True)]
+    found = tuple([part for part in parts if part is not None])
+    return TupleType(found) if len(found) == len(parts) else None
+
+
+def _of_tensors(a: TensorType, b: TensorType) -> TensorType | None:
+    if a.rank != b.rank or a.element != b.element:
+        return None
+    sizes: list[int | None] = []
+    bounds: list[int | None] = []
+    blank = (None,) * a.rank
+    for x, y, most_x, most_y in zip(
+        a.sizes, b.sizes, a.bounds or blank, b.bounds or blank, strict=True
+    ):
+        known = [size for size in (x, y) if size is not None]
+        limits = [most for most in (most_x, most_y) if most is not None]
+        if len(set(known)) > 1 or (known and limits and known[0] > min(limits)):
+            return None
+        sizes.append(known[0] if known else None)
+        bounds.append(None if known else min(limits, default=None))
+    kept = tuple(bounds) if None in sizes else ()
+    return TensorType(a.element, tuple(sizes), None, kept, a.encoding or b.encoding)
+
+
+def sized(element: ElementType, sizes: Sizes) -> TensorType:
+    """The type of a tensor of these sizes, none of which has a bound."""
+    bounds = (None,) * len(sizes) if None in sizes else ()
+    return TensorType(element, tuple(sizes), None, bounds)
+
+
+def is_bounded(type: TensorType) -> bool:
+    """Is there a size that has a bound?"""
+    return any(bound is not None for bound in type.bounds)
+
+
+def refine_values(
+    rewriter: Rewriter, op: Operation, values: Sequence[Value], types: Sequence[Type]
+) -> bool:
+    """Give values the most specific of their types and those inferred, if that says more.
+
+    What `func.return` reads goes on being of the old type: a cast after `op` makes it.  A value is
+    left alone if somebody reads it who may not be ready for another type.
+    """
+    if len(values) != len(types):
+        return False
+    found: list[Type] = []
+    for value, type in zip(values, types, strict=True):
+        refined = most_specific(value.type, type)
+        if refined is None:
+            return False
+        found.append(refined)
+    is_changed = False
+    for value, refined in zip(values, found, strict=True):
+        if value.type == refined:
+            continue
+        if not all(map(_is_ready, rewriter.users(value))):
+            return is_changed
+        _set_type(rewriter, op, value, refined)
+        is_changed = True
+    return is_changed
+
+
+def _is_ready(user: Operation) -> bool:
+    return user.name in _READY or user.name.partition(".")[0] in _READY_DIALECTS
+
+
+def _set_type(rewriter: Rewriter, op: Operation, value: Value, refined: Type) -> None:
+    old = value.type
+    rewriter.set_type(value, refined)
+    returns = [user for user in rewriter.users(value) if user.name == "func.return"]
+    if not returns:
+        return
+    block = op.parent
+    assert isinstance(block, OpenBlock)
+    following = block.after(op)
+    assert following is not None
+    cast = rewriter.create(CAST, (value,), types=(old,), before=following, location=op.location)
+    cast.source, cast.start, cast.end = op.source, op.start, op.end
+    rewriter.replace_uses(value, cast.result, unless=lambda user: user.name != "func.return")
+
+
+def refine_results(rewriter: Rewriter, op: Operation, types: Sequence[Type]) -> bool:
+    """Give the results of an op the most specific of their types and those inferred."""
+    return refine_values(rewriter, op, op.results, types)
+
+
+def refine_shapes(rewriter: Rewriter, op: Operation, shapes: Sequence[Sizes]) -> bool:
+    """Give the results of an op, tuples taken apart, sizes that were found out.
+
+    Nothing is changed if they contradict what is declared, or where sizes have bounds.
+    """
+    flat = flattened([value.type for value in op.results])
+    if len(flat) != len(shapes):
+        return False
+    types: list[Type] = []
+    for type, sizes in zip(flat, shapes, strict=True):
+        refined = _with_sizes(type, sizes)
+        if refined is None:
+            return False
+        types.append(refined)
+    parts = iter(types)
+    return refine_results(rewriter, op, [_like(value.type, parts) for value in op.results])
+
+
+def _with_sizes(type: Type, sizes: Sizes) -> Type | None:
+    given = tuple([None if size == _NO_SIZE else size for size in sizes])
+    if any(size is not None and size < 0 for size in given):
+        return None
+    if isinstance(type, UnrankedTensorType):
+        return sized(type.element, given)
+    if not isinstance(type, TensorType) or is_bounded(type) or type.encoding:
+        return None
+    refined = sized(type.element, given)
+    return refined if compatible(type, refined) else None
+
+
+def flattened(types: Sequence[Type]) -> list[Type]:
+    """All types, the elements of tuples in their places.
+
+    >>> from hloscope.mlir import parse_type
+    >>> len(flattened([parse_type("tuple<tuple<tensor<2xf32>>, tensor<f32>>")]))
+    2
+    """
+    found: list[Type] = []
+    work = list(reversed(types))
+    while work:
+        type = work.pop()
+        if isinstance(type, TupleType):
+            work += reversed(type.elements)
+        else:
+            found.append(type)
+    return found
+
+
+def _like(type: Type, parts: Iterator[Type]) -> Type:
+    """The type with its tensors taken from `parts`, tuples nested as they are."""
+    if not isinstance(type, TupleType):
+        return next(parts)
+    return TupleType(tuple([_like(element, parts) for element in type.elements]))
