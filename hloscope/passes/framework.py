@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from hloscope.errors import Diagnostic, HloscopeError
 from hloscope.mlir import Operation
 from hloscope.passes.greedy import GreedyDriver
-from hloscope.passes.patterns import Pattern
+from hloscope.passes.patterns import Chooser, Pattern
 from hloscope.passes.rewriting import Rewriter
+
+_LOOKED_BACK: Final = 100
+"""Among so many diagnostics the same one is looked for: patterns are tried more than once."""
 
 
 class PassError(HloscopeError):
@@ -55,8 +58,13 @@ class Run:
             message: What is wrong.
             fails: The pass does not succeed; some report errors and do.
         """
-        found = Diagnostic(f"'{operation.name}' op {message}", operation.span)
-        self.diagnostics.append(found)
+        self.plain_error(operation, f"'{operation.name}' op {message}", fails=fails)
+
+    def plain_error(self, operation: Operation, message: str, *, fails: bool = True) -> None:
+        """Note an error whose message does not name the op; the same one is noted once."""
+        found = Diagnostic(message, operation.span)
+        if found not in self.diagnostics[-_LOOKED_BACK:]:
+            self.diagnostics.append(found)
         self.failed |= fails
 
     def functions(self) -> Iterator[Operation]:
@@ -68,7 +76,7 @@ class Run:
     def greedy(
         self,
         scope: Operation,
-        patterns: Iterable[Pattern],
+        patterns: Iterable[Pattern] | Chooser,
         *,
         top_down: bool = True,
         max_iterations: int = 10,
@@ -77,8 +85,9 @@ class Run:
         driver = GreedyDriver(
             self.rewriter, scope, patterns, top_down=top_down, max_iterations=max_iterations
         )
+        before = driver.chooser.fired.copy()
         converged = driver.run()
-        self.fired += driver.chooser.fired
+        self.fired += driver.chooser.fired - before
         return converged
 
 

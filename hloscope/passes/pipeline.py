@@ -160,10 +160,8 @@ def parse_pipeline(text: str) -> list[Step]:
         if opened == "(":
             work.append(rest)
             continue
-        known = find_pipeline(name)
+        known = find_pipeline(name, rest)
         if known is not None:
-            if rest:
-                raise PipelineError(f"`{name}` has no options")
             work.append(known)
             continue
         steps.append(step_of(name, rest))

@@ -17,11 +17,17 @@ if TYPE_CHECKING:
 _ROWS: Final = """
     dynamism.arguments      REFINE_ARGUMENTS          stablehlo-refine-arguments
     dynamism.refining       REFINE_SHAPES             stablehlo-refine-shapes
+    dynamism.canonicalize   CANONICALIZE_DYNAMISM     stablehlo-canonicalize-dynamism
+    dynamism.assertions     CHECK_SHAPE_ASSERTIONS    stablehlo-check-shape-assertions
 """
 """Module in `hloscope.passes`, name there, name of the pass and, after it, other names it has."""
 
-PIPELINES: Final[dict[str, str]] = {}
-"""Names of several passes, by what they stand for."""
+PIPELINES: Final[dict[str, str]] = {
+    "stablehlo-remove-dynamism": (
+        "stablehlo-refine-arguments{*},stablehlo-refine-shapes,stablehlo-canonicalize-dynamism"
+    ),
+}
+"""Names of several passes, by what they stand for; `*` is where options go."""
 
 
 def _table() -> dict[str, tuple[str, str]]:
@@ -56,9 +62,25 @@ def find_pass(name: str) -> Pass:
     return found
 
 
-def find_pipeline(name: str) -> str | None:
-    """What a name of several passes stands for; `None` if it is none."""
-    return PIPELINES.get(name) or PIPELINES.get(_PREFIX + name)
+def find_pipeline(name: str, options: str = "") -> str | None:
+    """What a name of several passes stands for; `None` if it is none.
+
+    A pass with a place for options is left out if there are none.
+
+    Raises:
+        UnknownNameError: It has no options.
+
+    >>> find_pipeline("remove-dynamism")
+    'stablehlo-refine-shapes,stablehlo-canonicalize-dynamism'
+    """
+    text = PIPELINES.get(name) or PIPELINES.get(_PREFIX + name)
+    if text is None:
+        return None
+    if options:
+        if "{*}" not in text:
+            raise UnknownNameError(f"`{name}` has no options")
+        return text.replace("{*}", f"{{{options}}}")
+    return ",".join(each for each in text.split(",") if not each.endswith("{*}"))
 
 
 def pass_names() -> list[str]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from hloscope.errors import Diagnostic
 from hloscope.ir import TensorType
 from hloscope.mlir import ArrayAttr, Block, DenseAttr, Operation, StringAttr, Value
 from hloscope.passes.dynamism.arguments import WRAPPER, refine_arguments
@@ -79,7 +78,7 @@ class Refinement:
             self._stack.pop()
             if not converged:
                 message = f"Failed to converge StablehloRefineShapes in {ITERATIONS} iterations"
-                self.run.diagnostics.append(Diagnostic(message, frame.function.span))
+                self.run.plain_error(frame.function, message, fails=False)
         self.run.fired += self._chooser.fired
         return True
 
@@ -132,25 +131,20 @@ class Refinement:
         types = (key.token_types, key.types), (known.token_types, known.types)
         if is_other or types[0][0] + types[0][1] != types[1][0] + types[1][1]:
             message = f"refined with incompatible refinement keys:\n  curr={key}\n  prev={known}"
-            self._complain(key.function, message)
+            self.run.error(key.function, message, fails=False)
             return None
         if any(frame.function is key.function for frame in self._stack):
             name = name_of(key.function)
-            self._complain(key.function, f"Function {name} is being refined recursively\n")
+            message = f"Function {name} is being refined recursively\n"
+            self.run.error(key.function, message, fails=False)
             return None
         return True
-
-    def _complain(self, op: Operation, message: str) -> None:
-        """Note an error once; the pass goes on."""
-        text = f"'{op.name}' op {message}"
-        if not any(d.message == text and d.span == op.span for d in self.run.diagnostics):
-            self.run.error(op, message, fails=False)
 
     # -------------------------------------------------------------------------------- patterns
 
     def _custom_call(self, rewriter: Rewriter, op: Operation) -> bool:
         """The sizes that operands hold; a wrapper goes when it wraps nothing any more."""
-        shapes = shapes_of(op, self._complain)
+        shapes = shapes_of(op, self.run)
         if shapes is None or not refine_shapes(rewriter, op, shapes):
             return False
         target = op.get("call_target_name")
@@ -250,8 +244,7 @@ def refine(run: Run, more: Iterable[Pattern] = ()) -> None:
     if entry is None:
         return
     if not Refinement(run, more).refine(entry):
-        run.diagnostics.append(Diagnostic("Failed to refine entry function", entry.span))
-        run.failed = True
+        run.plain_error(entry, "Failed to refine entry function")
 
 
 REFINE_SHAPES: Final = Pass(

@@ -1,26 +1,23 @@
 """Custom calls that say which of their operands hold the sizes of their results.
 
-Source: StableHLO `StablehloRefineShapes.cpp`, `AssemblyFormat`-free part of
-`getShapeRefinements` in `ExperimentalOps`/`Base`.
+Source: StableHLO `Base.cpp` (`getShapeRefinements`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from hloscope.errors import HloscopeError
 from hloscope.ir import Dims, TensorType, TupleType, Type, UnrankedTensorType, compatible
 from hloscope.mlir import DenseAttr, Operation, Value, expanded, type_text
 from hloscope.passes.dynamism.constants import S64, ints
 from hloscope.passes.dynamism.values import flattened
+from hloscope.passes.framework import Run
 
 SHAPE_OPERANDS = "indices_of_shape_operands"
 
-Complain = Callable[[Operation, str], None]
-"""Notes an error at an operation, whose pass goes on."""
 
-
-def shape_operands(op: Operation, complain: Complain) -> list[Value] | None:
+def shape_operands(op: Operation, run: Run) -> list[Value] | None:
     """The operands with the sizes of the results, one for each, tuples taken apart.
 
     `None` if the call does not say which; then, if what it says is wrong, that is an error.
@@ -30,7 +27,7 @@ def shape_operands(op: Operation, complain: Complain) -> list[Value] | None:
         return None
 
     def wrong(message: str) -> None:
-        complain(op, f"{SHAPE_OPERANDS}: {message}")
+        run.plain_error(op, f"{SHAPE_OPERANDS}: {message}", fails=False)
 
     type = given.type if isinstance(given, DenseAttr) else None
     if not isinstance(given, DenseAttr) or not isinstance(type, TensorType):
@@ -70,9 +67,9 @@ def _numbers(given: DenseAttr) -> Dims:
         return ()
 
 
-def shapes_of(op: Operation, complain: Complain) -> list[Dims] | None:
+def shapes_of(op: Operation, run: Run) -> list[Dims] | None:
     """The sizes of the results, if the operands that hold them are constants and the sizes fit."""
-    operands = shape_operands(op, complain)
+    operands = shape_operands(op, run)
     if operands is None:
         return None
     results = flattened([value.type for value in op.results])
@@ -82,11 +79,11 @@ def shapes_of(op: Operation, complain: Complain) -> list[Dims] | None:
         if sizes is None:
             return None
         if not _fit(sizes, type):
-            complain(
-                op,
+            message = (
                 f"{SHAPE_OPERANDS}: refinement #{number} ([{', '.join(map(str, sizes))}]) must be"
-                f" compatible with operation result #{number} ('{type_text(type)}')",
+                f" compatible with operation result #{number} ('{type_text(type)}')"
             )
+            run.plain_error(op, message, fails=False)
             return None
         found.append(sizes)
     return found

@@ -1,0 +1,155 @@
+"""`stablehlo-canonicalize-dynamism`: what is dynamic in name only becomes the static op.
+
+Source: StableHLO `StablehloCanonicalizeDynamism.cpp`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from hloscope.ir import TensorType, Type
+from hloscope.mlir import NO_ATTRIBUTES, ArrayAttr, Operation
+from hloscope.passes.dynamism.constants import i64_array, ints
+from hloscope.passes.dynamism.forms import STATIC, slice_sizes
+from hloscope.passes.dynamism.shape_operands import SHAPE_OPERANDS, shape_operands, shapes_of
+from hloscope.passes.dynamism.values import flattened
+from hloscope.passes.framework import Pass, Run
+from hloscope.passes.patterns import Chooser, Pattern, Patterns
+from hloscope.passes.rewriting import Rewriter
+
+ITERATIONS: Final = 2
+
+PATTERNS: Final = Patterns()
+"""Patterns of single ops, but that of custom calls."""
+
+
+def _is_static(type: Type) -> bool:
+    return isinstance(type, TensorType) and type.is_static
+
+
+def custom_call(run: Run) -> Callable[[Rewriter, Operation], bool]:
+    """The pattern of custom calls whose operands hold sizes, which notes errors of a run."""
+
+    def drop_shape_operands(rewriter: Rewriter, op: Operation) -> bool:
+        if shapes_of(op, run) is None:
+            return False
+        if not all(map(_is_static, flattened([value.type for value in op.results]))):
+            return False
+        dropped = {*(shape_operands(op, run) or ())}
+        kept = [k for k, value in enumerate(op.operands) if value not in dropped]
+        properties = dict(op.properties)
+        layouts = properties.get("operand_layouts")
+        if isinstance(layouts, ArrayAttr) and len(layouts.elements) == len(op.operands):
+            properties["operand_layouts"] = ArrayAttr(tuple([layouts.elements[k] for k in kept]))
+        new = rewriter.create(
+            op.name,
+            [op.operands[k] for k in kept],
+            properties,
+            attributes={k: v for k, v in op.attributes.items() if k != SHAPE_OPERANDS},
+            types=[value.type for value in op.results],
+            before=op,
+        )
+        rewriter.replace(op, new.results)
+        return True
+
+    return drop_shape_operands
+
+
+@PATTERNS.on("stablehlo.dynamic_broadcast_in_dim")
+def broadcast(rewriter: Rewriter, op: Operation) -> bool:
+    """`broadcast_in_dim`, if the operand and the result are static."""
+    operand, shape = op.operands
+    if not _is_static(operand.type) or not _is_static(op.result.type) or ints(shape) is None:
+        return False
+    dims = op.get("broadcast_dimensions")
+    given = {} if dims is None else {"broadcast_dimensions": dims}
+    return _becomes(rewriter, op, "stablehlo.broadcast_in_dim", (operand,), given)
+
+
+@PATTERNS.on("stablehlo.dynamic_iota")
+def iota(rewriter: Rewriter, op: Operation) -> bool:
+    """`iota`, if the result is static."""
+    if not _is_static(op.result.type) or ints(op.operands[0]) is None:
+        return False
+    return _becomes(rewriter, op, "stablehlo.iota", (), op.properties)
+
+
+@PATTERNS.on("stablehlo.dynamic_reshape")
+def reshape(rewriter: Rewriter, op: Operation) -> bool:
+    """`reshape`, if the result is static."""
+    if not _is_static(op.result.type) or ints(op.operands[1]) is None:
+        return False
+    return _becomes(rewriter, op, "stablehlo.reshape", op.operands[:1], {})
+
+
+@PATTERNS.on("stablehlo.real_dynamic_slice")
+def slice_side_by_side(rewriter: Rewriter, op: Operation) -> bool:
+    """`dynamic_slice`, if the limits are the starts and a constant."""
+    sizes = slice_sizes(op)
+    if sizes is None:
+        return False
+    operand, starts = op.operands[:2]
+    scalars = []
+    for d in range(len(sizes)):
+        bounds = {"start_indices": [d], "limit_indices": [d + 1], "strides": [1]}
+        attributes = {name: i64_array(numbers) for name, numbers in bounds.items()}
+        one = rewriter.create("stablehlo.slice", (starts,), attributes, before=op).result
+        assert isinstance(one.type, TensorType)
+        scalar = TensorType(one.type.element, ())
+        scalars.append(
+            rewriter.create("stablehlo.reshape", (one,), types=(scalar,), before=op).result
+        )
+    given = {"slice_sizes": i64_array(sizes)}
+    target = "stablehlo.dynamic_slice"
+    return _becomes(rewriter, op, target, (operand, *scalars), given, keeps=True)
+
+
+@PATTERNS.on(*STATIC)
+def static_form(rewriter: Rewriter, op: Operation) -> bool:
+    """The op that it is when what was dynamic is constant."""
+    form = STATIC[op.name](op)
+    if form is None:
+        return False
+    return _becomes(rewriter, op, *form, keeps=op.name == "stablehlo.real_dynamic_slice")
+
+
+def _becomes(
+    rewriter: Rewriter,
+    op: Operation,
+    name: str,
+    operands: Iterable[object],
+    properties: object,
+    *,
+    keeps: bool = False,
+) -> bool:
+    """Another op of the same type takes the place of one; true."""
+    new = rewriter.create(
+        name,
+        tuple(operands),  # type: ignore[arg-type]
+        properties,  # type: ignore[arg-type]
+        attributes=op.attributes if keeps else NO_ATTRIBUTES,
+        types=[value.type for value in op.results],
+        before=op,
+    )
+    rewriter.replace(op, new.results)
+    return True
+
+
+def canonicalize(run: Run, more: Iterable[Pattern] = ()) -> None:
+    """Make what can be static so, with more patterns than upstream has."""
+    own = Pattern("drop_shape_operands", ("stablehlo.custom_call",), custom_call(run))
+    chooser = Chooser([own, *PATTERNS, *more])
+    for function in run.functions():
+        converged = run.greedy(function, chooser, max_iterations=ITERATIONS)
+        if not converged:
+            message = f"Failed to converge StablehloCanonicalizeDynamism in {ITERATIONS} iterations"
+            run.plain_error(function, message, fails=False)
+
+
+CANONICALIZE_DYNAMISM: Final = Pass(
+    "stablehlo-canonicalize-dynamism",
+    canonicalize,
+    "Replaces dynamic ops whose sizes are constants by static ones.",
+    on_functions=True,
+)
