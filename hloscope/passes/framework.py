@@ -115,15 +115,20 @@ class Pass:
         Raises:
             PassError: The pass did not succeed.
         """
-        unknown = options.keys() - self.options.keys()
-        if unknown:
-            raise TypeError(f"{self.name} has no option `{min(unknown)}`")
-        values = {name: option.default for name, option in self.options.items()} | options
-        run = Run(Rewriter(module), values)
-        self.run(run)
+        run = self.change(Rewriter(module), options)
         if run.failed:
             raise _failure(self.name, run)
         return run.rewriter.finish(), run
+
+    def change(self, rewriter: Rewriter, options: Mapping[str, Any]) -> Run:
+        """Run over a module that may be changed; `failed` of the answer says if it is no good."""
+        unknown = options.keys() - self.options.keys()
+        if unknown:
+            raise TypeError(f"{self.name} has no option `{min(unknown)}`")
+        values = {name: option.default for name, option in self.options.items()}
+        run = Run(rewriter, {**values, **options})
+        self.run(run)
+        return run
 
 
 def _failure(name: str, run: Run) -> PassError:

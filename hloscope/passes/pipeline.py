@@ -17,6 +17,7 @@ from hloscope.errors import Diagnostic, UnknownNameError, did_you_mean
 from hloscope.mlir import Operation
 from hloscope.passes.framework import Option, Pass, PassError
 from hloscope.passes.registry import find_pass, find_pipeline
+from hloscope.passes.rewriting import Rewriter
 from hloscope.verifier import verify_mlir
 
 _OPENING: Final = "({[<"
@@ -46,7 +47,7 @@ class Outcome:
     """What a pipeline did.
 
     Attributes:
-        module: The module after the last pass that succeeded.
+        module: The module after all passes; the one that was given if one of them failed.
         diagnostics: Errors and warnings, in the order they were found; a pass may report errors
             and succeed.
         fired: How often each pattern changed something, for each step that ran.
@@ -90,24 +91,25 @@ def run_pipeline(
     True
     """
     outcome = Outcome(module)
+    if not steps:
+        return outcome
+    rewriter = Rewriter(module)
     for step in steps:
-        try:
-            made, run = step.job.apply(outcome.module, **step.options)
-        except PassError as error:
-            outcome.diagnostics += error.diagnostics
-            outcome.failed = step.name
-            return outcome
+        run = step.job.change(rewriter, step.options)
         outcome.diagnostics += run.diagnostics
         outcome.fired.append((step.name, run.fired))
-        outcome.module = made
-        if verify_each:
-            wrong = verify_mlir(made, allow_unregistered=allow_unregistered, first_only=True)
-            if wrong:
-                outcome.diagnostics += wrong
-                outcome.failed = step.name
-                return outcome
+        wrong: list[Diagnostic] = []
+        if verify_each and not run.failed:
+            wrong = verify_mlir(
+                rewriter.module, allow_unregistered=allow_unregistered, first_only=True
+            )
+        if run.failed or wrong:
+            outcome.diagnostics += wrong
+            outcome.failed = step.name
+            return outcome
         if after is not None:
-            after(step, made)
+            after(step, rewriter.module)
+    outcome.module = rewriter.finish()
     return outcome
 
 

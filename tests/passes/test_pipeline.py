@@ -102,10 +102,10 @@ def test_brackets_may_be_as_deep_as_somebody_likes() -> None:
 @given(st.text("ab,{}()[]<>'\"= -", max_size=12))
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
-        parse_pipeline(text)
+        steps = parse_pipeline(text)
     except HloscopeError:
         return
-    assert not text.strip(" ,()anybuiltfc.mode{}")
+    assert steps == []  # brackets around nothing: no pass has a name of these letters
 
 
 @given(st.lists(st.text("ab<>[](){}", max_size=8)))

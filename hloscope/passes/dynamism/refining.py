@@ -53,6 +53,8 @@ class Refinement:
         self.with_effects: Final = functions_with_effects(functions)
         self._known: Final[dict[Operation, Key]] = {}
         self._stack: list[_Frame] = []
+        self._waiting: Final[set[Operation]] = set()
+        """The functions on the stack."""
         self._chooser: Final = Chooser(
             [
                 *SHAPES,
@@ -76,6 +78,7 @@ class Refinement:
             except PostponedError:
                 continue
             self._stack.pop()
+            self._waiting.remove(frame.function)
             if not converged:
                 message = f"Failed to converge StablehloRefineShapes in {ITERATIONS} iterations"
                 self.run.plain_error(frame.function, message, fails=False)
@@ -99,6 +102,7 @@ class Refinement:
             run.rewriter, function, self._chooser, top_down=True, max_iterations=ITERATIONS
         )
         self._stack.append(_Frame(function, driver))
+        self._waiting.add(function)
         return True
 
     def _replace_sizes(self, key: Key) -> bool:
@@ -133,7 +137,7 @@ class Refinement:
             message = f"refined with incompatible refinement keys:\n  curr={key}\n  prev={known}"
             self.run.error(key.function, message, fails=False)
             return None
-        if any(frame.function is key.function for frame in self._stack):
+        if key.function in self._waiting:
             name = name_of(key.function)
             message = f"Function {name} is being refined recursively\n"
             self.run.error(key.function, message, fails=False)
