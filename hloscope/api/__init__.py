@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         deserialize as deserialize,
         is_artifact as is_artifact,
         serialize as serialize,
+        vhlo_text as vhlo_text,
     )
     from hloscope.api.cancelling import (
         Cancellation as Cancellation,

@@ -8,10 +8,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hloscope.api.compressed import read_file
 from hloscope.bytecode import (
+    artifact_in_version,
     is_bytecode,
     is_exported,
+    is_vhlo_text,
+    parse_vhlo,
+    print_vhlo,
     read_artifact,
+    read_bytecode,
     read_exported,
+    stablehlo_of_tree,
     write_artifact,
 )
 from hloscope.dialects import DIALECTS
@@ -79,6 +85,8 @@ def tree_of(program: Serializable) -> Operation:
     if isinstance(program, str):
         program = Source("<string>", program)
     if isinstance(program, Source):
+        if is_vhlo_text(program.text):
+            return parse_vhlo(program.text, program.name)
         return parse_mlir(program.text, program.name, dialects=DIALECTS)
     if isinstance(program, Operation):
         return program
@@ -120,13 +128,70 @@ def is_artifact(data: bytes) -> bool:
 
 def artifact_tree(data: bytes, name: str) -> Operation:
     """The program of an artifact in StableHLO."""
-    if not is_bytecode(data):
-        data = read_exported(data, name)[0].module
-    return read_artifact(data, name)
+    return read_artifact(_bytecode(data, name), name)
 
 
-def artifact_text(data: bytes, name: str) -> str:
-    """The text of the program of an artifact, with its locations if it has any."""
-    tree = artifact_tree(data, name)
-    located = any(op.location != UNKNOWN for op in every_op(tree))
-    return print_mlir(tree, dialects=DIALECTS, locations=located)
+def _bytecode(data: bytes, name: str) -> bytes:
+    return data if is_bytecode(data) else read_exported(data, name)[0].module
+
+
+def artifact_text(
+    data: bytes, name: str, *, vhlo: bool = False, generic: bool = False, locations: bool = True
+) -> str:
+    """The text of the program of an artifact, with its locations if it has any.
+
+    Args:
+        data: The artifact.
+        name: What messages call it.
+        vhlo: Print VHLO as it stands there, in its version; else StableHLO.
+        generic: Print all ops in generic form.
+        locations: Print locations.
+    """
+    if vhlo:
+        tree = read_bytecode(_bytecode(data, name), name).module
+        return print_vhlo(tree, generic=generic, locations=locations and _located(tree))
+    return _text(artifact_tree(data, name), generic, locations)
+
+
+def _text(tree: Operation, generic: bool = False, locations: bool = True) -> str:
+    locations = locations and _located(tree)
+    return print_mlir(tree, dialects=DIALECTS, generic=generic, locations=locations)
+
+
+def _located(tree: Operation) -> bool:
+    return any(op.location != UNKNOWN for op in every_op(tree))
+
+
+def vhlo_text(
+    program: Serializable,
+    target: str = "current",
+    *,
+    library: str = "",
+    allow_other_dialects: bool = False,
+    generic: bool = False,
+) -> str:
+    """The text of what `serialize` writes with the same arguments: VHLO of that version.
+
+    Raises:
+        UnknownNameError: There is no such version.
+        ParseError: The text is not StableHLO.
+        UnsupportedError: Something has no form in artifacts; the message names all.
+        DowngradeError: The version has not all the program needs; the message names all.
+
+    >>> text = "func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> { return %x : tensor<2xf32> }"
+    >>> print(vhlo_text(text, "1.0.0").splitlines()[2])
+        "vhlo.return_v1"(%arg0) : (!vhlo.tensor_v1<2x!vhlo.f32_v1>) -> ()
+    """
+    made = artifact_in_version(
+        tree_of(program), target, library=library, allow_other_dialects=allow_other_dialects
+    )
+    return print_vhlo(made.module, generic=generic, locations=_located(made.module))
+
+
+def stablehlo_text(text: str, name: str) -> str:
+    """The text of VHLO, of any version, in StableHLO; another text as it is.
+
+    Raises:
+        ParseError: It looks like VHLO but is wrong.
+    """
+    return _text(stablehlo_of_tree(parse_vhlo(text, name))) if is_vhlo_text(text) else text

@@ -85,6 +85,8 @@ def read_source(source: Readable, *, name: str | None = None) -> Source:
     name = name or found
     if not text.strip():
         raise InputError(f"{name} is empty")
+    if "vhlo." in text:
+        text = artifacts.stablehlo_text(text, name)
     return Source(name, text)
 
 

@@ -6,9 +6,11 @@ from hloscope.doors import door
 
 if TYPE_CHECKING:
     from hloscope.bytecode.artifacts import (
+        artifact_in_version as artifact_in_version,
         in_version as in_version,
         read_artifact as read_artifact,
         stablehlo_of as stablehlo_of,
+        stablehlo_of_tree as stablehlo_of_tree,
         version_in as version_in,
         without_locations as without_locations,
         write_artifact as write_artifact,
@@ -26,6 +28,11 @@ if TYPE_CHECKING:
         is_bytecode as is_bytecode,
     )
     from hloscope.bytecode.reader import Bytecode as Bytecode, read_bytecode as read_bytecode
+    from hloscope.bytecode.vhlo_dialect import (
+        is_vhlo_text as is_vhlo_text,
+        parse_vhlo as parse_vhlo,
+    )
+    from hloscope.bytecode.vhlo_printing import print_vhlo as print_vhlo
     from hloscope.bytecode.writer import write_bytecode as write_bytecode
 
 if not TYPE_CHECKING:

@@ -61,6 +61,20 @@ def write_artifact(
         )
 
 
+def artifact_in_version(
+    module: Operation,
+    target: str = "current",
+    *,
+    library: str = "",
+    allow_other_dialects: bool = False,
+) -> Converted:
+    """What `write_artifact` writes with these arguments, as a tree of VHLO."""
+    of = version_of(library) if library else CURRENT
+    version = version_of(target_of(target, of))
+    with no_collection():
+        return in_version(module, version, of, allow_other_dialects=allow_other_dialects)
+
+
 def in_version(
     module: Operation,
     target: Version,
@@ -69,9 +83,10 @@ def in_version(
     allow_other_dialects: bool = False,
 ) -> Converted:
     """A program in VHLO of a version."""
-    if not is_vhlo(module):
-        module = to_vhlo(module, library, allow_other_dialects=allow_other_dialects)
-    return to_version(module, target)
+    if is_vhlo(module):
+        return to_version(module, target)
+    module = to_vhlo(module, library, allow_other_dialects=allow_other_dialects)
+    return to_version(module, target, mixed=allow_other_dialects)
 
 
 def is_vhlo(module: Operation) -> bool:
@@ -92,9 +107,14 @@ def read_artifact(data: bytes, name: str = "<bytes>") -> Operation:
 
 def stablehlo_of(found: Bytecode) -> Operation:
     """The program of bytecode in StableHLO, whatever version of VHLO it is in."""
-    if not is_vhlo(found.module):
-        return found.module
-    return to_stablehlo(to_version(found.module, CURRENT).module)
+    return stablehlo_of_tree(found.module)
+
+
+def stablehlo_of_tree(module: Operation) -> Operation:
+    """A module in StableHLO, whatever version of VHLO it is in."""
+    if not is_vhlo(module):
+        return module
+    return to_stablehlo(to_version(module, CURRENT).module)
 
 
 def version_in(producer: str) -> Version | None:

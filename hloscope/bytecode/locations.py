@@ -26,15 +26,20 @@ def _range(_: str, file: object, numbers: Sequence[int]) -> FileLoc:
         raise ValueError("a place has at most four numbers")
     line, column = [*numbers[:2], 0, 0][:2]
     if len(numbers) < 3:
-        return FileLoc(name, line, column)
+        return FileLoc(name, line, column, line, column)
     return FileLoc(name, line, column, line if len(numbers) == 3 else numbers[2], numbers[-1])
 
 
 def _range_fields(_: str, value: FileLoc) -> Sequence[Any]:
-    numbers = [value.line, value.column]
-    if value.end_line != value.line:
-        numbers.append(value.end_line)
-    return string_of(value.file), (*numbers, value.end_column)
+    """As few numbers as MLIR writes: the end is lost of what begins in column 0 of its line."""
+    line, column, end = value.line, value.column, value.end_column
+    if value.end_line != line:
+        numbers: tuple[int, ...] = (line, column, value.end_line, end)
+    elif column == 0:
+        numbers = () if line == end == 0 else (line,)
+    else:
+        numbers = (line, column) if column == end else (line, column, end)
+    return string_of(value.file), numbers
 
 
 LOCATION_WAYS: Final[dict[str, Way]] = {

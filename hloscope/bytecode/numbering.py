@@ -13,8 +13,10 @@ from typing import Any, Final
 
 from hloscope.bytecode.choosing import Chosen, Outer, choose, in_dictionary
 from hloscope.bytecode.fields import KINDS
-from hloscope.bytecode.properties import Inherent, inherent
+from hloscope.bytecode.properties import Inherent, inherent, registered
 from hloscope.bytecode.sdy import sdy_struct
+from hloscope.dialects import DIALECTS
+from hloscope.errors import UnsupportedError
 from hloscope.mlir import (
     ArrayAttr,
     Attribute,
@@ -32,6 +34,8 @@ from hloscope.mlir import (
 
 _GROUPS: Final = (1 << 7, 1 << 14, 1 << 21, 1 << 28)
 """Numbers below each of these are as long as each other."""
+_ALL: Final = Inherent("", False)
+"""All attributes of an op that nobody knows."""
 
 
 class Numbered:
@@ -199,6 +203,7 @@ class OpAttributes:
     def __init__(self, version: int) -> None:
         self.version = version
         self._dictionaries: dict[int, DictAttr | Outer] = {}
+        self._properties: dict[int, DictAttr] = {}
 
     def discardable(self, op: Operation) -> DictAttr | Outer | None:
         """The dictionary of an op; before version 5 it holds all attributes."""
@@ -208,6 +213,8 @@ class OpAttributes:
             attributes = {**op.properties, **op.attributes}
         else:
             attributes = op.properties
+        if self.version < 5 and op.name in DIALECTS.defaults:
+            attributes = {**DIALECTS.defaults[op.name], **attributes}
         if not attributes:
             return None
         found = self._dictionaries.get(id(op))
@@ -221,11 +228,23 @@ class OpAttributes:
         """The properties of an op in the order in which they are written."""
         if self.version < 5:
             return ()
-        slots = inherent(op.name)
         properties = op.properties
+        if not registered(op.name):
+            # What nobody knows the attributes of has them all in one.
+            return [(_ALL, self._all(op))] if properties else ()
+        slots = inherent(op.name)
+        defaults = DIALECTS.defaults.get(op.name)
+        if defaults:
+            properties = {**defaults, **properties}
         if slots is None:
             return [(Inherent(name, False), value) for name, value in properties.items()]
         return [(slot, properties.get(slot.name)) for slot in slots]
+
+    def _all(self, op: Operation) -> Attribute:
+        found = self._properties.get(id(op))
+        if found is None:
+            found = self._properties[id(op)] = DictAttr(tuple(sorted(op.properties.items())))
+        return found
 
 
 def is_vhlo(op: Operation) -> bool:
@@ -266,7 +285,7 @@ class Flavours:
 def numbered(module: Operation, version: int, flavours: Flavours) -> tuple[Tables, OpAttributes]:
     """Everything in a module, numbered."""
     tables, attributes = Tables(), OpAttributes(version)
-    _mark_casts(module, flavours)
+    mark_casts(module, flavours)
     _number_op(module, tables, attributes, flavours)
     stack: list[tuple[Region, bool]] = [(region, is_vhlo(module)) for region in module.regions]
     while stack:
@@ -284,8 +303,8 @@ def numbered(module: Operation, version: int, flavours: Flavours) -> tuple[Table
     return tables, attributes
 
 
-def _mark_casts(module: Operation, flavours: Flavours) -> None:
-    """Casts are asked for in the order of the program; the walk below has another."""
+def mark_casts(module: Operation, flavours: Flavours) -> None:
+    """Say which casts go to VHLO: in the order of the program, as each depends on those before."""
     stack = [module]
     while stack:
         op = stack.pop()
@@ -300,7 +319,28 @@ def _mark_casts(module: Operation, flavours: Flavours) -> None:
                 ]
 
 
+_SEGMENTS: Final = ("operandSegmentSizes", "resultSegmentSizes")
+_SEGMENTED: Final = frozenset(
+    "bufferization.alloc_tensor memref.alloc memref.alloca memref.reinterpret_cast memref.subview"
+    " scf.forall scf.parallel tensor.extract_slice tensor.insert_slice tensor.pad"
+    " tensor.parallel_insert_slice".split()
+)
+"""Ops of several groups of operands, whose sizes bytecode has in a way that is not written here."""
+
+
+def _check(op: Operation) -> None:
+    """Refuse what would be written wrong."""
+    if op.successors:
+        raise UnsupportedError(f"{op.name} goes to other blocks, which is not written as bytecode")
+    if op.name in _SEGMENTED or any(name in op.properties for name in _SEGMENTS):
+        raise UnsupportedError(
+            f"{op.name} has groups of operands, which are not written as bytecode"
+        )
+
+
 def _number_op(op: Operation, tables: Tables, attributes: OpAttributes, flavours: Flavours) -> None:
+    if not op.name.startswith("vhlo."):
+        _check(op)
     tables.use_op(op.name)
     if op.results:
         vhlo = flavours.results(op)

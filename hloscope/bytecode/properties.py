@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from hloscope.bytecode.cursor import Cursor
 from hloscope.bytecode.entries import Entries
 from hloscope.bytecode.image import PROPERTIES, SECTIONS, Image
-from hloscope.dialects import DEFINITIONS
+from hloscope.dialects import DEFINITIONS, DIALECTS
 from hloscope.mlir import NO_ATTRIBUTES, Attribute, DictAttr
 from hloscope.vhlo import attributes_of
 
@@ -39,6 +39,17 @@ def inherent(op: str) -> tuple[Inherent, ...] | None:
         return None
     found = [Inherent(slot.name, slot.optional) for slot in definition.attributes]
     return tuple(sorted(found))
+
+
+@cache
+def registered(op: str) -> bool:
+    """Is an op, by its name, one of a dialect that is known?
+
+    >>> registered("vhlo.add_v1"), registered("mine.add")
+    (True, False)
+    """
+    dialect = op.partition(".")[0]
+    return dialect == "vhlo" or dialect in DIALECTS.named
 
 
 class Properties:
@@ -99,6 +110,8 @@ class Properties:
     ) -> tuple[Mapping[str, Attribute], Mapping[str, Attribute]]:
         """Inherent attributes and others of a dictionary that has both, before version 5."""
         slots = inherent(op)
+        if not registered(op):
+            return NO_ATTRIBUTES, attributes
         if slots is None:
             return attributes, NO_ATTRIBUTES
         names = {slot.name for slot in slots}

@@ -25,6 +25,7 @@ from hloscope.bytecode.image import (
 )
 from hloscope.bytecode.isolation import isolated_ops
 from hloscope.bytecode.numbering import Flavours, Numbered, OpAttributes, Tables, located, numbered
+from hloscope.bytecode.properties import registered
 from hloscope.ir import no_collection
 from hloscope.mlir import UNKNOWN, Block, Operation, Region, Value
 
@@ -151,7 +152,8 @@ class _Writer:
             out.append(varint(dialect) + varint(len(ops)))
             for op in ops:
                 number = strings.of(op.value.partition(".")[2])
-                out.append(varint(number << 1 | 1 if version >= 5 else number))
+                known = registered(op.value)
+                out.append(varint(number << 1 | known if version >= 5 else number))
         return b"".join(out)
 
     def _entries(self) -> tuple[bytes, bytes]:

@@ -24,11 +24,13 @@ output_option = click.option(
 
 @click.command
 @file_argument
+@click.option("--vhlo", is_flag=True, help="Print VHLO as it stands in the artifact.")
+@click.option("--generic", is_flag=True, help="Print all ops in generic form.")
 @output_option
 @debug_option
-def deserialize(file: str, output: str | None) -> None:
+def deserialize(file: str, vhlo: bool, generic: bool, output: str | None) -> None:
     """Print the program of an artifact in FILE as StableHLO, with its locations."""
-    text = artifact_text(bytes_of(file), name_of(file))
+    text = artifact_text(bytes_of(file), name_of(file), vhlo=vhlo, generic=generic)
     if output is None:
         print_long(text, nl=False)
     else:

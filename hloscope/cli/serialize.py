@@ -6,12 +6,14 @@ Apart from the other commands about artifacts, which have nothing to read texts 
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import click
 
-from hloscope.api import is_artifact, read_source, serialize as to_artifact
+from hloscope.api import is_artifact, read_source, serialize as to_artifact, vhlo_text
 from hloscope.cli.artifacts import bytes_of, name_of, output_option, write
 from hloscope.cli.common import debug_option, file_argument
+from hloscope.cli.paging import print_long
 
 
 @click.command
@@ -34,22 +36,32 @@ from hloscope.cli.common import debug_option, file_argument
     is_flag=True,
     help="Keep attributes of other dialects, such as shardings.",
 )
+@click.option("--text", "as_text", is_flag=True, help="Print the text of what would be written.")
 @output_option
 @debug_option
 def serialize(
-    file: str, target: str, library: str, allow_other_dialects: bool, output: str | None
+    file: str,
+    target: str,
+    library: str,
+    allow_other_dialects: bool,
+    as_text: bool,
+    output: str | None,
 ) -> None:
     """Write the program of FILE as a portable artifact.
 
-    FILE is StableHLO text, an artifact of any version, or what jax.export wrote.
+    FILE is StableHLO or VHLO text, an artifact of any version, or what jax.export wrote.
     """
     found = bytes_of(file)
-    data = to_artifact(
-        found if is_artifact(found) else read_source(found, name=name_of(file)),
-        target,
-        library=library,
-        allow_other_dialects=allow_other_dialects,
-    )
+    program = found if is_artifact(found) else read_source(found, name=name_of(file))
+    options: Any = {"library": library, "allow_other_dialects": allow_other_dialects}
+    if as_text:
+        text = vhlo_text(program, target, **options)
+        if output is None:
+            print_long(text, nl=False)
+        else:
+            write(text.encode("utf-8", "surrogateescape"), output)
+        return
+    data = to_artifact(program, target, **options)
     if output is None and sys.stdout is not None and sys.stdout.isatty():
         raise click.UsageError("an artifact is no text for a terminal: name a file with -o")
     write(data, output)

@@ -5,14 +5,14 @@ from typing import Final
 ROWS: Final = """
     constant | value ~value
     addi | overflowFlags:any=#arith.overflow<none> ~binary_overflow
-    addf | fastmath:any=#arith.fastmath<none> ~binary_fastmath
+    addf | fastmath:any=#arith.fastmath<none> roundingmode?:any ~binary_fastmath
     subi | overflowFlags:any=#arith.overflow<none> ~binary_overflow
-    subf | fastmath:any=#arith.fastmath<none> ~binary_fastmath
+    subf | fastmath:any=#arith.fastmath<none> roundingmode?:any ~binary_fastmath
     muli | overflowFlags:any=#arith.overflow<none> ~binary_overflow
-    mulf | fastmath:any=#arith.fastmath<none> ~binary_fastmath
+    mulf | fastmath:any=#arith.fastmath<none> roundingmode?:any ~binary_fastmath
     divsi | isExact? ~binary_exact
     divui | isExact? ~binary_exact
-    divf | fastmath:any=#arith.fastmath<none> ~binary_fastmath
+    divf | fastmath:any=#arith.fastmath<none> roundingmode?:any ~binary_fastmath
     ceildivsi | ~binary_each
     floordivsi | ~binary_each
     remsi | ~binary_each

@@ -43,8 +43,13 @@ class Converted:
     orders: dict[Value, tuple[bool, tuple[int, ...]]] = field(default_factory=dict)
 
 
-def to_version(module: Operation, target: Version) -> Converted:
+def to_version(module: Operation, target: Version, *, mixed: bool = False) -> Converted:
     """The module with the ops of a version.
+
+    Args:
+        module: A tree of VHLO.
+        target: The version.
+        mixed: Its casts to and from VHLO have just been made, which orders of uses tell.
 
     Raises:
         DowngradeError: It needs more than that version has; the message names every op that does.
@@ -54,7 +59,7 @@ def to_version(module: Operation, target: Version) -> Converted:
     if found:
         raise DowngradeError(plain, found)
     if not any(_is_other(op, plain) for op in every_op(module)):
-        return Converted(module)
+        return Converted(module, use_orders(module, set(), mixed=True) if mixed else {})
     replaced: set[Operation] = set()
 
     def make(
@@ -70,7 +75,7 @@ def to_version(module: Operation, target: Version) -> Converted:
         return made
 
     made = Rebuild(make).run(module)
-    return Converted(made, use_orders(made, replaced))
+    return Converted(made, use_orders(made, replaced, mixed=mixed))
 
 
 def _is_other(op: Operation, target: Version) -> bool:

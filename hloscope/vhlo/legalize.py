@@ -46,6 +46,7 @@ from hloscope.mlir import (
 )
 from hloscope.vhlo.attributes import KINDS, PLAIN, MappingError, default
 from hloscope.vhlo.codes import TYPES
+from hloscope.vhlo.mixing import add_casts
 from hloscope.vhlo.ops import OPS, current
 from hloscope.vhlo.trees import Rebuild, copied
 from hloscope.vhlo.versions import CURRENT, Version
@@ -97,7 +98,7 @@ def to_vhlo(
     Args:
         module: A tree of StableHLO.
         library: The version.
-        allow_other_dialects: Keep attributes that VHLO has none for.
+        allow_other_dialects: Keep ops and attributes that VHLO has none for.
 
     Raises:
         UnsupportedError: Ops, types or attributes have no form in VHLO; the message names all.
@@ -117,6 +118,8 @@ class _Legalizer:
         if self.problems:
             lines = "".join(f"\n  {problem}" for problem in dict.fromkeys(self.problems))
             raise UnsupportedError(f"failed to legalize to VHLO:{lines}")
+        if self.mixed:
+            add_casts(made)
         return made
 
     def _make(
@@ -128,7 +131,10 @@ class _Legalizer:
     ) -> Operation:
         if op.name == "builtin.module":
             return copied(op, operands, results, regions)
-        name = current(base_of(op.name), self.library)
+        base = base_of(op.name)
+        if not base and self.mixed:
+            return copied(op, operands, results, regions)
+        name = current(base, self.library)
         if name is None:
             self._refuse(op, f"the op {op.name} has no form in it")
             return copied(op, operands, results, regions)

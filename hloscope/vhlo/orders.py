@@ -6,44 +6,67 @@ had to replace on the way to a version.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TypeAlias
+
 from hloscope.mlir import Operation, Value
+from hloscope.vhlo.mixing import CAST, of_vhlo
 from hloscope.vhlo.trees import every_op
+
+_Uses: TypeAlias = dict[Value, list[tuple[int, bool]]]
+"""Uses of values back to front, the last one made at the end: which, and is it kept?"""
 
 
 def use_orders(
-    module: Operation, replaced: set[Operation]
+    module: Operation, replaced: set[Operation], *, mixed: bool = False
 ) -> dict[Value, tuple[bool, tuple[int, ...]]]:
     """Values whose uses are out of order: the numbers that bytecode has, and are they pairs?
 
     Args:
         module: The module after these ops have replaced others.
         replaced: The ops.
+        mixed: Its casts to and from VHLO have just been made.
     """
-    if not replaced:
+    uses: _Uses = {value: [] for op in replaced for value in (*op.operands, *op.results)}
+    casts: dict[Operation, int] = {}
+    if mixed:
+        casts = {op: 0 for op in every_op(module) if op.name == CAST}
+        uses |= {value: [] for op in casts for value in (*op.operands, *op.results)}
+    if not uses:
         return {}
-    touched: dict[Value, list[tuple[int, bool]]] = {}
-    for op in replaced:
-        for value in (*op.operands, *op.results):
-            touched[value] = []
     ordered: list[tuple[int, Operation]] = []
     for number, op in enumerate(every_op(module)):
         if op in replaced:
             ordered.append((number, op))
+        elif op in casts:
+            casts[op] = number
         for position, value in enumerate(op.operands):
-            if value in touched:
-                touched[value].append((number << 32 | position, op not in replaced))
-    # The lists are kept back to front here: the last use is in front.
+            if value in uses:
+                uses[value].append((number << 32 | position, op not in replaced))
+    _order_casts(casts, uses)
     for number, op in ordered:
         for position, value in enumerate(op.operands):
-            touched[value].append((number << 32 | position, True))
+            uses[value].append((number << 32 | position, True))
     for _, op in ordered:
         for value in op.results:
-            touched[value].reverse()
+            uses[value].reverse()
     return {
         value: found
-        for value, uses in touched.items()
-        if (found := _numbers([use for use, kept in reversed(uses) if kept])) is not None
+        for value, each in uses.items()
+        if (found := _numbers([use for use, kept in reversed(each) if kept])) is not None
     }
+
+
+def _order_casts(casts: Mapping[Operation, int], uses: _Uses) -> None:
+    """A cast from VHLO is the last to use a value; one to VHLO takes over uses one by one."""
+    for op, number in casts.items():
+        (value,) = op.operands
+        if of_vhlo(value):
+            first = (number << 32, True)
+            uses[value].remove(first)
+            uses[value].append(first)
+        else:
+            uses[op.results[0]].reverse()
 
 
 def _numbers(uses: list[int]) -> tuple[bool, tuple[int, ...]] | None:

@@ -9,12 +9,12 @@ from hloscope.errors import UnsupportedError, VerifyError
 from hloscope.mlir import NO_ATTRIBUTES, Attribute, Operation, Region, Value
 from hloscope.vhlo.attributes import KINDS, PLAIN, MappingError, says_nothing
 from hloscope.vhlo.legalize import slots_of
+from hloscope.vhlo.mixing import CAST
 from hloscope.vhlo.ops import OPS
 from hloscope.vhlo.trees import Rebuild, copied
 from hloscope.vhlo.versions import CURRENT
 
 _NAMES = {"func": "func.func", "call": "func.call"}
-CAST = "builtin.unrealized_conversion_cast"
 
 
 def to_stablehlo(module: Operation) -> Operation:
@@ -72,6 +72,9 @@ def _name_of(op: Operation) -> str:
 def _properties(op: Operation, name: str) -> Mapping[str, Attribute]:
     given = op.properties
     if not given:
+        missing = OPS[op.name[5:]].attributes
+        if missing:
+            raise KeyError(missing[0])
         return NO_ATTRIBUTES
     found: dict[str, Attribute] = {}
     for slot in slots_of(name, CURRENT):

@@ -56,6 +56,14 @@ class Rebuild:
     def __init__(self, make: Make, skip: Callable[[Operation], bool] | None = None) -> None:
         self._make, self._skip = make, skip
         self._values: dict[Value, Value] = {}
+        self._blocks: dict[Block, Block] = {}
+
+    def block(self, old: Block) -> Block:
+        """The new block of an old one."""
+        found = self._blocks.get(old)
+        if found is None:
+            found = self._blocks[old] = Block(label=old.label)
+        return found
 
     def value(self, old: Value) -> Value:
         """The new value of an old one."""
@@ -101,7 +109,10 @@ class Rebuild:
                 frame.block = []
                 yield from block.operations
                 arguments = tuple([self.value(argument) for argument in block.arguments])
-                made = Block(arguments, tuple(frame.block))
+                made = self.block(block)
+                made.arguments, made.operations = arguments, tuple(frame.block)
+                for op_inside in made.operations:
+                    op_inside.parent = made
                 for old, new in zip(block.arguments, arguments, strict=True):
                     new.owner, new.location = made, old.location
                 frame.region.append(made)
@@ -114,6 +125,9 @@ class Rebuild:
         made = self._make(op, operands, results, regions)
         for result in results:
             result.owner = made
+        if op.successors:
+            made.successors = tuple([self.block(block) for block in op.successors])
+            made.successor_operands = op.successor_operands
         return made
 
 

@@ -132,6 +132,11 @@ def target_of(name: str, library: Version = CURRENT) -> str:
             known = f"{version_text((1, 17, 0))} and {version_text(CURRENT)}"
             raise UnknownNameError(f"`{name}` is known for libraries of version {known} only")
         return version_text(MINIMUM)
+    if _NUMBER.fullmatch(name) is None:
+        what = (
+            f"Invalid target version argument '{name}'" if name else "No target version specified."
+        )
+        raise UnknownNameError(f"{what}\nTarget version must be of the form `#.#.#`.")
     version = version_of(name)
     if version < MINIMUM:
         least = version_text(MINIMUM)

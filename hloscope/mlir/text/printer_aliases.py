@@ -191,7 +191,7 @@ def _location_text(location: Location, parts: list[str]) -> str:
     match location:
         case FileLoc(file, line, column, end_line, end_column):
             text = f"{quoted(file)}:{line}:{column}"
-            if end_column < 0:
+            if end_column < 0 or (end_line, end_column) == (line, column):
                 return text
             if end_line in (-1, line):
                 return f"{text} to :{end_column}"

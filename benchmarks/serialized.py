@@ -1,0 +1,251 @@
+"""Programs written as artifacts of every version, beside jaxlib's bytes of the same programs.
+
+    python benchmarks/serialized.py --oracle PYTHON [--locations] [--mixed] [FILE …]
+
+`PYTHON` is an interpreter that has jaxlib; this one by default.  Without files: StableHLO's own
+test data, the programs of JAX and of models.  A module that jaxlib has written keeps its uses in
+another order and may be written otherwise from then on, so it is read anew for every target.
+`--locations` compares programs with the places of their text, `--mixed` keeps attributes of other
+dialects.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from hloscope.bytecode import in_version, write_bytecode
+from hloscope.dialects import DIALECTS
+from hloscope.errors import HloscopeError
+from hloscope.mlir import UNKNOWN, Operation, parse_mlir, print_mlir, split_input
+from hloscope.vhlo import (
+    RELEASES,
+    bytecode_version,
+    every_op,
+    to_vhlo,
+    version_of,
+    version_text,
+)
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+SHARED: Final = Path(os.environ.get("HLOSCOPE_SHARED", ROOT.parent / "shared"))
+FOLDERS: Final = (
+    *(f"conformance/stablehlo/{name}" for name in ("jax_samples", "interpret", "testdata", "vhlo")),
+    "real",
+)
+LIBRARY: Final = "1.17.0"
+TARGETS: Final = tuple(
+    version_text(one.version) for one in RELEASES if one.version <= version_of(LIBRARY)
+)
+REFUSED: Final = "refused"
+
+_ORACLE: Final = """
+import hashlib, json, os, sys
+sys.path.insert(0, sys.argv[1])
+replies = os.fdopen(os.dup(1), "w")
+os.dup2(2, 1)
+import stablehlo_oracle as oracle
+from jaxlib.mlir import ir, passmanager
+from jaxlib.mlir.dialects import stablehlo
+context = oracle.context(False)
+
+def read(text, located):
+    module = ir.Module.parse(text, context)
+    if not located:
+        passmanager.PassManager.parse(
+            "builtin.module(strip-debuginfo)", context).run(module.operation)
+    return module
+
+def written(text, targets, located, mixed):
+    found = {}
+    for target in targets:
+        module = read(text, located)
+        try:
+            data = stablehlo.serialize_portable_artifact(module, target, mixed)
+            found[target] = hashlib.sha1(data).hexdigest()
+        except ValueError:
+            found[target] = "refused"
+    return found
+
+for line in sys.stdin:
+    text, targets, located, mixed = json.loads(line)
+    reply = {}
+    with context, oracle._collect(context):
+        try:
+            if located:
+                module = ir.Module.parse(text, context)
+                reply["text"] = text = module.operation.get_asm(
+                    enable_debug_info=True, print_generic_op_form=True)
+            reply["written"] = written(text, targets, located, mixed)
+        except Exception as error:
+            reply = {"error": str(error)[:200]}
+    print(json.dumps(reply), file=replies, flush=True)
+"""
+
+
+class Reference:
+    """jaxlib in a process of its own; a new one after it died."""
+
+    def __init__(self, python: str) -> None:
+        self._python = python
+        self._child: subprocess.Popen[str] | None = None
+
+    def ask(self, *question: Any) -> dict[str, Any]:
+        """What it answers to text, targets, whether with locations, whether mixed."""
+        if self._child is None:
+            self._child = subprocess.Popen(
+                [self._python, "-c", _ORACLE, str(SHARED / "oracle")],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+            )
+        child = self._child
+        assert child.stdin is not None
+        assert child.stdout is not None
+        child.stdin.write(json.dumps(question) + "\n")
+        child.stdin.flush()
+        line = child.stdout.readline()
+        if not line:
+            self.close()
+            return {"error": "the process died"}
+        found: dict[str, Any] = json.loads(line)
+        return found
+
+    def close(self) -> None:
+        """End the process."""
+        if self._child is not None:
+            self._child.kill()
+            self._child.communicate()
+            self._child = None
+
+
+def pieces(path: Path) -> Iterator[tuple[int, str]]:
+    """The programs of a file; ops that only check values are left out."""
+    for line, text in split_input(path.read_text()):
+        if "check." in text:
+            try:
+                tree = parse_mlir(text, path.name, dialects=DIALECTS)
+            except HloscopeError:
+                continue
+            for op in every_op(tree):
+                for region in op.regions:
+                    for block in region.blocks:
+                        kept = [
+                            one for one in block.operations if not one.name.startswith("check.")
+                        ]
+                        block.operations = tuple(kept)
+            text = print_mlir(tree, dialects=DIALECTS)
+        yield line, text
+
+
+def without_locations(tree: Operation) -> None:
+    """Take the locations from a tree."""
+    for op in every_op(tree):
+        op.location = UNKNOWN
+        for region in op.regions:
+            for block in region.blocks:
+                for argument in block.arguments:
+                    argument.location = UNKNOWN
+
+
+def ours(text: str, located: bool, mixed: bool) -> dict[str, str]:
+    """What this package writes at every target."""
+    tree = parse_mlir(text, "-", dialects=DIALECTS)
+    if not located:
+        without_locations(tree)
+    library = version_of(LIBRARY)
+    try:
+        if not any(op.name.startswith("vhlo.") for op in every_op(tree)):
+            tree = to_vhlo(tree, library, allow_other_dialects=mixed)
+    except HloscopeError:
+        return dict.fromkeys(TARGETS, REFUSED)
+    found = {}
+    for target in TARGETS:
+        version = version_of(target)
+        try:
+            made = in_version(tree, version, library, allow_other_dialects=mixed)
+            data = write_bytecode(
+                made.module,
+                producer=f"StableHLO_v{target}",
+                version=bytecode_version(version),
+                orders=made.orders,
+            )
+            found[target] = hashlib.sha1(data).hexdigest()
+        except HloscopeError:
+            found[target] = REFUSED
+    return found
+
+
+class Comparison:
+    """Counts of what is the same and what is not."""
+
+    def __init__(self, python: str, located: bool, mixed: bool) -> None:
+        self.located, self.mixed = located, mixed
+        self.reference = Reference(python)
+        self.counts: Counter[str] = Counter()
+
+    def piece(self, name: str, text: str) -> None:
+        """Compare one program at every target."""
+        reply = self.reference.ask(text, TARGETS, self.located, self.mixed)
+        if "error" in reply:
+            self.counts["programs that jaxlib does not read"] += 1
+            return
+        try:
+            mine = ours(reply.get("text", text), self.located, self.mixed)
+        except HloscopeError as error:
+            self.counts["programs that we do not read"] += 1
+            print(f"{name}: not read: {str(error)[:200]}", flush=True)
+            return
+        self.counts["programs"] += 1
+        for target, theirs in reply["written"].items():
+            what = self._verdict(mine[target], theirs)
+            self.counts[what] += 1
+            if what not in ("same", "both refuse"):
+                print(f"{name} {target}: {what}", flush=True)
+
+    @staticmethod
+    def _verdict(mine: str, theirs: str) -> str:
+        if mine == theirs:
+            return "both refuse" if mine == REFUSED else "same"
+        if mine == REFUSED:
+            return "we refuse"
+        return "jaxlib refuses" if theirs == REFUSED else "different"
+
+
+def files() -> Iterator[Path]:
+    """The texts that are compared without files given."""
+    for folder in FOLDERS:
+        yield from sorted((SHARED / folder).glob("**/*.mlir"))
+
+
+def main() -> None:
+    """Print every difference and the counts."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--oracle", default=sys.executable)
+    parser.add_argument("--locations", action="store_true")
+    parser.add_argument("--mixed", action="store_true")
+    parser.add_argument("--part", default="0/1", help="only every n-th file: k/n")
+    parser.add_argument("files", nargs="*", type=Path)
+    options = parser.parse_args()
+    comparison = Comparison(options.oracle, options.locations, options.mixed)
+    which, of = map(int, options.part.split("/"))
+    for number, path in enumerate(options.files or list(files())):
+        if number % of == which:
+            for line, text in pieces(path):
+                comparison.piece(f"{path.name}:{line}", text)
+    comparison.reference.close()
+    for what, count in sorted(comparison.counts.items()):
+        print(f"{count:8} {what}")
+
+
+if __name__ == "__main__":
+    main()
