@@ -80,13 +80,6 @@ def _within(fold: Fold, limits: Limits) -> Callable[[Rewriter, Operation], bool]
 # ----------------------------------------------------------------------------------------- helping
 
 
-def result_type(operation: Operation) -> TensorType | None:
-    """The type of the one result, if all its sizes are known."""
-    results = operation.results
-    type = results[0].type if len(results) == 1 else None
-    return type if isinstance(type, TensorType) and type.is_static else None
-
-
 def constants(operation: Operation, limits: Limits) -> list[Known] | None:
     """The elements of all operands, if all are constants."""
     found = []
@@ -165,5 +158,4 @@ __all__ = [
     "computed_elementwise",
     "constants",
     "replace",
-    "result_type",
 ]

@@ -11,9 +11,9 @@ from hloscope.passes.folding.folds import (
     computed,
     constants,
     replace,
-    result_type,
 )
 from hloscope.passes.folding.limits import Known, Limits
+from hloscope.passes.reading import integer_of, integers_of, static_result
 
 if TYPE_CHECKING:
     from hloscope.ir import ElementType
@@ -34,7 +34,7 @@ def _retyped(
     rewriter: Rewriter, operation: Operation, limits: Limits, splat_only: bool = True
 ) -> bool:
     """The constant with the type of the result, if all elements are equal."""
-    type = result_type(operation)
+    type = static_result(operation)
     known = limits.known(operation.operands[0]) if operation.operands else None
     if type is None or known is None or known.type.element != type.element:
         return False
@@ -46,7 +46,7 @@ def _retyped(
 @SHAPE.on("stablehlo.broadcast_in_dim")
 def fold_broadcast_in_dim(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """The broadcast of a splat."""
-    type = result_type(operation)
+    type = static_result(operation)
     return (
         type is not None and _moves(type.element, limits) and _retyped(rewriter, operation, limits)
     )
@@ -55,7 +55,7 @@ def fold_broadcast_in_dim(rewriter: Rewriter, operation: Operation, limits: Limi
 @SHAPE.on("stablehlo.reshape")
 def fold_reshape(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """The same elements in other dimensions."""
-    type = result_type(operation)
+    type = static_result(operation)
     known = limits.known(operation.operands[0]) if operation.operands else None
     if type is None or known is None or not _moves(type.element, limits):
         return False
@@ -70,7 +70,7 @@ def _count(type: TensorType) -> int | None:
 @SHAPE.on("stablehlo.dynamic_slice")
 def fold_dynamic_slice_of_splat(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """A slice of a splat, wherever it begins."""
-    type = result_type(operation)
+    type = static_result(operation)
     return (
         type is not None and _moves(type.element, limits) and _retyped(rewriter, operation, limits)
     )
@@ -79,7 +79,7 @@ def fold_dynamic_slice_of_splat(rewriter: Rewriter, operation: Operation, limits
 @SHAPE.on("stablehlo.slice")
 def fold_slice(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """A slice of a constant."""
-    type = result_type(operation)
+    type = static_result(operation)
     if type is None or not limits.folds(type.element):
         return False
     return _moved(rewriter, operation, type, limits)
@@ -88,7 +88,7 @@ def fold_slice(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool
 @SHAPE.on("stablehlo.concatenate")
 def fold_concatenate(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """Constants one behind another."""
-    type = result_type(operation)
+    type = static_result(operation)
     if type is None or not limits.folds(type.element) or not limits.allows(type):
         return False
     given = constants(operation, limits)
@@ -103,12 +103,11 @@ def fold_concatenate(rewriter: Rewriter, operation: Operation, limits: Limits) -
 @SHAPE.on("stablehlo.concatenate")
 def join_splats(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """Operands that stand side by side and are the same splat become one longer splat."""
-    type = result_type(operation)
+    type = static_result(operation)
     if type is None or not limits.folds(type.element):
         return False
-    dimension = operation.get("dimension")
-    number = getattr(dimension, "value", -1)
-    if not 0 <= number < type.rank:
+    number = integer_of(operation, "dimension")
+    if number is None or not 0 <= number < type.rank:
         return False
     runs: list[list[int]] = []
     known = [limits.known(value) for value in operation.operands]
@@ -149,7 +148,7 @@ def _size(known: Known, dimension: int) -> int:
 @OTHERS.on("stablehlo.transpose")
 def fold_transpose(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """A constant with its dimensions in another order."""
-    type = result_type(operation)
+    type = static_result(operation)
     if type is None or not _moves(type.element, limits):
         return False
     if type.element.kind == "complex":
@@ -160,11 +159,11 @@ def fold_transpose(rewriter: Rewriter, operation: Operation, limits: Limits) -> 
 @OTHERS.on("stablehlo.reverse")
 def fold_reverse(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """A constant the other way round, if that is not the same."""
-    type = result_type(operation)
+    type = static_result(operation)
     known = limits.known(operation.operands[0]) if operation.operands else None
     if type is None or known is None or not limits.folds(type.element):
         return False
-    dimensions = getattr(operation.get("dimensions"), "values", ())
+    dimensions = integers_of(operation, "dimensions") or ()
     if known.is_splat or not limits.allows(type) or not _turns(type, dimensions):
         return False
     return _moved(rewriter, operation, type, limits)
@@ -180,7 +179,7 @@ def _turns(type: TensorType, dimensions: tuple[int, ...]) -> bool:
 @OTHERS.on("stablehlo.iota")
 def fold_iota(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """No or one integer."""
-    type = result_type(operation)
+    type = static_result(operation)
     if type is None or type.element.kind not in ("signed", "unsigned") or not type.element.numpy:
         return False
     if type.num_elements > 1 or not limits.folds(type.element) or not limits.allows(type):

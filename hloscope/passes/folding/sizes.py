@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hloscope.ir import TensorType
-from hloscope.mlir import DenseAttr, IntegerAttr, Operation
-from hloscope.passes.folding.folds import Folds, replace, result_type
+from hloscope.mlir import DenseAttr, Operation
+from hloscope.passes.folding.folds import Folds, replace
 from hloscope.passes.folding.limits import Limits
+from hloscope.passes.reading import integer_of, static_result, tensor_of
 
 if TYPE_CHECKING:
     from hloscope.passes.rewriting import Rewriter
@@ -19,7 +19,7 @@ SHAPE: Final = Folds()
 @SHAPE.on("stablehlo.get_dimension_size")
 def fold_get_dimension_size(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """A size that is known."""
-    type, size = result_type(operation), size_of_dimension(operation)
+    type, size = static_result(operation), size_of_dimension(operation)
     if type is None or size is None or type.rank or type.element.name != "s32":
         return False
     literal = DenseAttr(size.to_bytes(8, "little")[:4], type)
@@ -43,11 +43,11 @@ def fold_set_dimension_size(rewriter: Rewriter, operation: Operation, limits: Li
 
 def size_of_dimension(operation: Operation) -> int | None:
     """The size of the operand's dimension that an op is about, if it is known."""
-    dimension = operation.get("dimension")
-    type = operation.operands[0].type if operation.operands else None
-    if not isinstance(type, TensorType) or not isinstance(dimension, IntegerAttr):
+    dimension = integer_of(operation, "dimension")
+    type = tensor_of(operation.operands[0]) if operation.operands else None
+    if type is None or dimension is None or not 0 <= dimension < type.rank:
         return None
-    return type.sizes[dimension.value] if 0 <= dimension.value < type.rank else None
+    return type.sizes[dimension]
 
 
 __all__ = ["SHAPE", "size_of_dimension"]

@@ -1,0 +1,104 @@
+"""Folds of branches and loops whose way is known."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from hloscope.dialects import DEFINITIONS
+from hloscope.ir import TensorType, TokenType, Type
+from hloscope.mlir import DenseAttr, Operation, Value
+from hloscope.passes.effects import is_quiet
+from hloscope.passes.folding.folds import Folds
+from hloscope.passes.folding.limits import Limits
+from hloscope.passes.folding.reduction import body_of
+
+if TYPE_CHECKING:
+    from hloscope.passes.rewriting import Rewriter
+
+OTHERS: Final = Folds()
+"""Those that only the folder has."""
+PURE_LOOPS: Final = Folds()
+"""Those that are right if calls have no effects they don't declare."""
+
+
+@OTHERS.on("stablehlo.case")
+def inline_known_case(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """The branch of a known number is put before the op; what is left of it returns zeros.
+
+    The op may have to stay for the effects of other branches.
+    """
+    known = limits.known(operation.operands[0]) if operation.operands else None
+    if known is None or not known.is_splat or not rewriter.is_used(operation):
+        return False
+    number, last = int(known.element), len(operation.regions) - 1
+    found = body_of(operation, number if 0 <= number <= last else last)
+    types = [result.type for result in operation.results]
+    if found is None or found[0].arguments or not all(map(_has_zero, types)):
+        return False
+    block, end = found
+    values = end.operands
+    if [value.type for value in values] != types:
+        return False
+    for inner in block.operations[:-1]:
+        rewriter.move(inner, before=operation)
+    for result, value in zip(operation.results, values, strict=True):
+        rewriter.replace_uses(result, value)
+    rewriter.set_operands(end, [_zero(rewriter, type, end) for type in types])
+    rewriter.watcher.changed(operation)
+    return True
+
+
+def _has_zero(type: Type) -> bool:
+    if isinstance(type, TensorType):
+        return type.is_static and bool(type.element.numpy)
+    return isinstance(type, TokenType)
+
+
+def _zero(rewriter: Rewriter, type: Type, before: Operation) -> Value:
+    if not isinstance(type, TensorType):
+        return rewriter.create("stablehlo.after_all", (), before=before, types=[type]).result
+    width = -(-type.element.bits // 8) if type.num_elements else 0
+    return rewriter.constant(DenseAttr(bytes(width), type), type, before=before)
+
+
+@OTHERS.on("stablehlo.while")
+def fold_while_that_never_runs(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """The results are the operands; the op goes if it may."""
+    if not _never_runs(operation, limits) or not rewriter.is_used(operation):
+        return False
+    for result, value in zip(operation.results, operation.operands, strict=True):
+        rewriter.replace_uses(result, value)
+    rewriter.watcher.changed(operation)
+    return True
+
+
+@PURE_LOOPS.on("stablehlo.while")
+def erase_while_that_never_runs(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Nobody reads its results, and nothing in it says that it has effects."""
+    if rewriter.is_used(operation) or not _never_runs(operation, limits):
+        return False
+    if any(map(_declares_effects, rewriter.walk(operation))):
+        return False
+    rewriter.erase(operation)
+    return True
+
+
+def _never_runs(operation: Operation, limits: Limits) -> bool:
+    found = body_of(operation)
+    if found is None or len(found[1].operands) != 1:
+        return False
+    if [v.type for v in operation.operands] != [v.type for v in operation.results]:
+        return False
+    known = limits.known(found[1].operands[0])
+    return known is not None and known.is_splat and not known.element.any()
+
+
+def _declares_effects(operation: Operation) -> bool:
+    """Has the op itself effects, by its definition?  Calls and unknown ops say nothing."""
+    name = operation.name
+    if not name.startswith("stablehlo.") or name not in DEFINITIONS:
+        return False
+    return "terminator" not in DEFINITIONS[name].traits and not is_quiet(operation)
+
+
+__all__ = ["OTHERS", "PURE_LOOPS"]

@@ -1,0 +1,67 @@
+"""The pass `stablehlo-aggressive-folder`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from hloscope.passes.folding import control, elementwise, reduction, shape, sizes
+from hloscope.passes.folding.folds import Folds
+from hloscope.passes.folding.limits import FOLD_LIMIT, Limits
+from hloscope.passes.framework import Option, Pass, Run
+from hloscope.passes.patterns import Patterns
+
+SHAPE_FOLDS: Final = elementwise.SHAPE + shape.SHAPE + sizes.SHAPE
+"""Folds that sizes are computed with; `SHAPE_FOLDS(None, optimize_float=False)` are patterns."""
+
+FOLDS: Final[Folds] = (
+    SHAPE_FOLDS + elementwise.OTHERS + shape.OTHERS + reduction.OTHERS + control.OTHERS
+)
+"""All folds that are always right."""
+
+
+def as_bool(text: str) -> bool:
+    """The value of an option that is `true` or `false`.
+
+    Raises:
+        ValueError: It is neither.
+    """
+    if text not in ("true", "false", "1", "0"):
+        raise ValueError(f"`{text}` is neither `true` nor `false`")
+    return text in ("true", "1")
+
+
+OPTIONS: Final[Mapping[str, Option]] = {
+    "assume-no-undeclared-side-effects": Option(
+        default=False, help="Calls and unknown ops have no effects.", read=as_bool
+    ),
+    "fold-op-element-limit": Option(
+        default=FOLD_LIMIT, help="Most elements of a constant that some folds make.", read=int
+    ),
+    "optimize-float": Option(default=True, help="Fold floats, too.", read=as_bool),
+}
+"""Of the folder; those who use its patterns have the same."""
+
+
+def fold_patterns(options: Mapping[str, Any]) -> Patterns:
+    """The patterns of the folder with its options."""
+    limits = Limits(options["fold-op-element-limit"], optimize_float=options["optimize-float"])
+    folds = FOLDS
+    if options["assume-no-undeclared-side-effects"]:
+        folds = control.PURE_LOOPS + folds
+    return folds.within(limits)
+
+
+def _run(run: Run) -> None:
+    patterns = fold_patterns(run.options)
+    for function in run.functions():
+        run.failed |= not run.greedy(function, patterns, top_down=False)
+
+
+AGGRESSIVE_FOLDER: Final = Pass(
+    "stablehlo-aggressive-folder",
+    _run,
+    "Computes what depends on constants only.",
+    OPTIONS,
+    on_functions=True,
+)

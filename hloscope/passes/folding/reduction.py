@@ -1,0 +1,131 @@
+"""Folds of reductions that depend on nothing they reduce.
+
+The specification leaves open how often initial values take part, so the value of a reduction is
+what its body makes of at least one element; of none, it is the initial values, and nothing is
+folded here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from hloscope.ir import TensorType
+from hloscope.mlir import Block, DenseAttr, Operation
+from hloscope.passes.folding.folds import Folds
+from hloscope.passes.folding.limits import Limits
+from hloscope.passes.reading import integers_of, tensor_of
+
+if TYPE_CHECKING:
+    from hloscope.passes.rewriting import Rewriter
+
+OTHERS: Final = Folds()
+"""Those that only the folder has."""
+
+
+def body_of(operation: Operation, region: int = 0) -> tuple[Block, Operation] | None:
+    """The only block of a region of an operation, and the `return` that ends it."""
+    if len(operation.regions) <= region or len(operation.regions[region].blocks) != 1:
+        return None
+    block = operation.regions[region].blocks[0]
+    last = block.operations[-1] if block.operations else None
+    return None if last is None or last.name != "stablehlo.return" else (block, last)
+
+
+def _reduces_something(operation: Operation) -> bool:
+    """Is each result made of one element at least?"""
+    half, dimensions = len(operation.results), integers_of(operation, "dimensions")
+    if dimensions is None or not half or len(operation.operands) != 2 * half:
+        return False
+    type = tensor_of(operation.operands[0])
+    return type is not None and all(
+        0 <= d < type.rank and type.sizes[d] is not None and type.sizes[d] != 0 for d in dimensions
+    )
+
+
+@OTHERS.on("stablehlo.reduce")
+def fold_reduce_of_no_dimensions(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Without dimensions, the operands."""
+    half = len(operation.results)
+    given = operation.operands[:half]
+    if integers_of(operation, "dimensions") != () or len(given) != half:
+        return False
+    if any(
+        value.type != result.type for value, result in zip(given, operation.results, strict=True)
+    ):
+        return False
+    rewriter.replace(operation, given)
+    return True
+
+
+@OTHERS.on("stablehlo.reduce")
+def fold_reduce_to_constants(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """A body that returns constants, and nothing else."""
+    found = body_of(operation)
+    if found is None or not _reduces_something(operation):
+        return False
+    block, end = found
+    if len(block.operations) != 1 or len(end.operands) != len(operation.results):
+        return False
+    literals: list[tuple[DenseAttr, TensorType]] = []
+    for value, result in zip(end.operands, operation.results, strict=True):
+        known, type = limits.known(value), tensor_of(result)
+        if known is None or not known.is_splat or type is None or not type.is_static:
+            return False
+        if known.type.element != type.element:
+            return False
+        literals.append((known.as_type(type), type))
+    rewriter.replace(
+        operation, [rewriter.constant(*literal, before=operation) for literal in literals]
+    )
+    return True
+
+
+@OTHERS.on("stablehlo.reduce")
+def fold_reduce_to_outer_values(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """A body that returns values from outside, which have the types of the results."""
+    found = body_of(operation)
+    if found is None or not _reduces_something(operation):
+        return False
+    block, end = found
+    if len(end.operands) != len(operation.results):
+        return False
+    for value, result in zip(end.operands, operation.results, strict=True):
+        owner = value.owner
+        place = owner.parent if isinstance(owner, Operation) else owner
+        if place is block or value.type != result.type:
+            return False
+    rewriter.replace(operation, end.operands)
+    return True
+
+
+@OTHERS.on("stablehlo.reduce")
+def lower_splats_into_reduce(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """`and` or `or` of equal elements: the arguments of the body are constants.
+
+    Both give the same however often an element takes part.
+    """
+    found = body_of(operation)
+    if found is None or not _reduces_something(operation):
+        return False
+    block, end = found
+    first = block.operations[0]
+    if len(block.operations) != 2 or first.name not in ("stablehlo.and", "stablehlo.or"):
+        return False
+    if end.operands != first.results or len(block.arguments) != len(operation.operands):
+        return False
+    if not any(rewriter.uses(argument) for argument in block.arguments):
+        return False
+    literals = []
+    for value, argument in zip(operation.operands, block.arguments, strict=True):
+        known, type = limits.known(value), tensor_of(argument)
+        if known is None or not known.is_splat or type is None or not type.is_static:
+            return False
+        if known.type.element != type.element:
+            return False
+        literals.append((known.as_type(type), type))
+    for argument, (literal, type) in zip(block.arguments, literals, strict=True):
+        rewriter.replace_uses(argument, rewriter.constant(literal, type, before=first))
+    return True
+
+
+__all__ = ["OTHERS", "body_of"]
