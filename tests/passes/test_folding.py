@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hloscope.passes.folding import SHAPE_FOLDS, Limits
+from hloscope.passes.folding import SHAPE_FOLDS
+from hloscope.passes.limits import Limits
 from tests.passes.folded import applied, ops_after, text_after
 
 

@@ -5,5 +5,4 @@ from hloscope.passes.folding.folder import (
     SHAPE_FOLDS as SHAPE_FOLDS,
     fold_patterns as fold_patterns,
 )
-from hloscope.passes.folding.folds import Folds as Folds
-from hloscope.passes.folding.limits import FOLD_LIMIT as FOLD_LIMIT, Limits as Limits
+from hloscope.passes.limits import FOLD_LIMIT as FOLD_LIMIT, Limits as Limits

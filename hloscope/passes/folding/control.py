@@ -8,16 +8,15 @@ from hloscope.dialects import DEFINITIONS
 from hloscope.ir import TensorType, TokenType, Type
 from hloscope.mlir import DenseAttr, Operation, Value
 from hloscope.passes.effects import is_quiet
-from hloscope.passes.folding.folds import Folds
-from hloscope.passes.folding.limits import Limits
 from hloscope.passes.folding.reduction import body_of
+from hloscope.passes.limits import LimitedRewrites, Limits
 
 if TYPE_CHECKING:
     from hloscope.passes.rewriting import Rewriter
 
-OTHERS: Final = Folds()
+OTHERS: Final = LimitedRewrites()
 """Those that only the folder has."""
-PURE_LOOPS: Final = Folds()
+PURE_LOOPS: Final = LimitedRewrites()
 """Those that are right if calls have no effects they don't declare."""
 
 

@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hloscope.ir import ELEMENT_TYPES, TensorType
 from hloscope.mlir import EnumAttr, Operation
-from hloscope.passes.folding.folds import (
-    Fold,
-    Folds,
+from hloscope.passes.folding.computing import (
     computed,
     computed_elementwise,
     constants,
     replace,
 )
-from hloscope.passes.folding.limits import Known, Limits
+from hloscope.passes.limits import Known, LimitedRewrite, LimitedRewrites, Limits
 from hloscope.passes.reading import static_result
 
 if TYPE_CHECKING:
@@ -87,7 +85,7 @@ _OTHER_ROWS: Final = (
 )
 
 
-def _fold(row: _Row) -> Fold:
+def _fold(row: _Row) -> LimitedRewrite:
     def fold(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
         type = static_result(operation)
         if type is None or type.element.kind not in row.kinds or not limits.folds(type.element):
@@ -109,8 +107,8 @@ def _passes(guard: Guard | None, given: Sequence[Known], type: TensorType, limit
     return limits.spend(sum(array.nbytes for array in arrays)) and guard(arrays, type)
 
 
-def _folds(rows: Sequence[_Row]) -> Folds:
-    folds = Folds()
+def _folds(rows: Sequence[_Row]) -> LimitedRewrites:
+    folds = LimitedRewrites()
     for row in rows:
         root = row.op if "." in row.op else f"stablehlo.{row.op}"
         folds.add(f"fold_{row.op.partition('.')[2] or row.op}", root, _fold(row))

@@ -6,15 +6,14 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from hloscope.passes.folding import control, elementwise, reduction, shape, sizes
-from hloscope.passes.folding.folds import Folds
-from hloscope.passes.folding.limits import FOLD_LIMIT, Limits
 from hloscope.passes.framework import Option, Pass, Run
+from hloscope.passes.limits import FOLD_LIMIT, LimitedRewrites, Limits
 from hloscope.passes.patterns import Patterns
 
 SHAPE_FOLDS: Final = elementwise.SHAPE + shape.SHAPE + sizes.SHAPE
 """Folds that sizes are computed with; `SHAPE_FOLDS(None, optimize_float=False)` are patterns."""
 
-FOLDS: Final[Folds] = (
+FOLDS: Final[LimitedRewrites] = (
     SHAPE_FOLDS + elementwise.OTHERS + shape.OTHERS + reduction.OTHERS + control.OTHERS
 )
 """All folds that are always right."""

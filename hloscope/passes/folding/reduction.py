@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Final
 
 from hloscope.ir import TensorType
 from hloscope.mlir import Block, DenseAttr, Operation
-from hloscope.passes.folding.folds import Folds
-from hloscope.passes.folding.limits import Limits
+from hloscope.passes.limits import LimitedRewrites, Limits
 from hloscope.passes.reading import integers_of, tensor_of
 
 if TYPE_CHECKING:
     from hloscope.passes.rewriting import Rewriter
 
-OTHERS: Final = Folds()
+OTHERS: Final = LimitedRewrites()
 """Those that only the folder has."""
 
 

@@ -6,22 +6,21 @@ from typing import TYPE_CHECKING, Final
 
 from hloscope.ir import TensorType
 from hloscope.mlir import DenseAttr, Operation
-from hloscope.passes.folding.folds import (
-    Folds,
+from hloscope.passes.folding.computing import (
     computed,
     constants,
     replace,
 )
-from hloscope.passes.folding.limits import Known, Limits
+from hloscope.passes.limits import Known, LimitedRewrites, Limits
 from hloscope.passes.reading import integer_of, integers_of, static_result
 
 if TYPE_CHECKING:
     from hloscope.ir import ElementType
     from hloscope.passes.rewriting import Rewriter
 
-SHAPE: Final = Folds()
+SHAPE: Final = LimitedRewrites()
 """Those that sizes are computed with."""
-OTHERS: Final = Folds()
+OTHERS: Final = LimitedRewrites()
 """Those that only the folder has."""
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from hloscope.mlir import DenseAttr, Operation
-from hloscope.passes.folding.folds import Folds, replace
-from hloscope.passes.folding.limits import Limits
+from hloscope.passes.folding.computing import replace
+from hloscope.passes.limits import LimitedRewrites, Limits
 from hloscope.passes.reading import integer_of, static_result, tensor_of
 
 if TYPE_CHECKING:
     from hloscope.passes.rewriting import Rewriter
 
-SHAPE: Final = Folds()
+SHAPE: Final = LimitedRewrites()
 """Those that sizes are computed with."""
 
 

@@ -1,83 +1,21 @@
-"""Folds: rewrites that compute a constant, within limits."""
+"""Constants of constants: the interpreter's kernels on what is known, within limits."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from hloscope.errors import HloscopeError
 from hloscope.interpreter import World, kernel
 from hloscope.ir import Instruction, TensorType
 from hloscope.mlir import DenseAttr, Operation, from_array
 from hloscope.ops import Op, Parameter
-from hloscope.passes.folding.limits import Known, Limits, work_of
-from hloscope.passes.patterns import Pattern, Patterns
+from hloscope.passes.limits import Known, Limits, work_of
 from hloscope.passes.rewriting import Rewriter
 from hloscope.stablehlo import make_op
 
 if TYPE_CHECKING:
     import numpy as np
-
-Fold: TypeAlias = Callable[[Rewriter, Operation, Limits], bool]
-"""As a rewrite, but with limits."""
-Row: TypeAlias = tuple[str, tuple[str, ...], Fold]
-"""Its name, the ops it starts from, and the fold."""
-
-
-class Folds:
-    """Folds in the order they are tried; with limits they are patterns.
-
-    >>> folds = Folds()
-    >>> @folds.on("stablehlo.add")
-    ... def fold_add(rewriter, op, limits):
-    ...     return False
-    >>> [pattern.name for pattern in folds(optimize_float=False)]
-    ['fold_add']
-    """
-
-    def __init__(self, rows: Iterable[Row] = ()) -> None:
-        self._rows: Final = list(rows)
-
-    def on(self, *roots: str) -> Callable[[Fold], Fold]:
-        """List the decorated function as a fold of these ops."""
-
-        def listed(fold: Fold) -> Fold:
-            self._rows.append((fold.__name__, roots, fold))
-            return fold
-
-        return listed
-
-    def add(self, name: str, root: str, fold: Fold) -> None:
-        """List a fold of an op under a name."""
-        self._rows.append((name, (root,), fold))
-
-    def __call__(self, max_elements: int | None = None, optimize_float: bool = True) -> Patterns:
-        """The patterns with limits of their own.
-
-        Args:
-            max_elements: Most elements of a result, where upstream has a limit.
-            optimize_float: Fold floats, too.
-        """
-        return self.within(Limits(max_elements, optimize_float=optimize_float))
-
-    def within(self, limits: Limits) -> Patterns:
-        """The patterns, all of which spend from the same limits."""
-        return Patterns(
-            Pattern(name, roots, _within(fold, limits)) for name, roots, fold in self._rows
-        )
-
-    def __iter__(self) -> Iterator[Row]:
-        return iter(self._rows)
-
-    def __add__(self, others: Iterable[Row]) -> Folds:
-        return Folds([*self._rows, *others])
-
-
-def _within(fold: Fold, limits: Limits) -> Callable[[Rewriter, Operation], bool]:
-    return lambda rewriter, operation: fold(rewriter, operation, limits)
-
-
-# ----------------------------------------------------------------------------------------- helping
 
 
 def constants(operation: Operation, limits: Limits) -> list[Known] | None:
@@ -152,8 +90,6 @@ def _evaluated(
 
 
 __all__ = [
-    "Fold",
-    "Folds",
     "computed",
     "computed_elementwise",
     "constants",

@@ -1,17 +1,21 @@
-"""What folding may cost, and what it has read: one object for one run of a pass."""
+"""What the patterns of one run may read and compute, and patterns that keep to it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from math import prod
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from hloscope.errors import HloscopeError
 from hloscope.ir import ElementType, TensorType
 from hloscope.mlir import DenseAttr, Operation, Value, elements, to_array
 from hloscope.passes.greedy import CONSTANTS
+from hloscope.passes.patterns import Pattern, Patterns, Rewrite
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from hloscope.passes.rewriting import Rewriter
 
 FOLD_LIMIT: Final = 1 << 16
 """Most elements of some results, unless another limit is given: upstream's default."""
@@ -117,6 +121,79 @@ class Limits:
         return Known(type, found.raw, found.splat)
 
 
+LimitedRewrite: TypeAlias = "Callable[[Rewriter, Operation, Limits], bool]"
+"""As a rewrite, but it reads constants and computes within limits."""
+
+
+class Row(NamedTuple):
+    """A pattern to be: its name, the ops it starts from, the rewrite, its benefit."""
+
+    name: str
+    roots: tuple[str, ...]
+    rewrite: LimitedRewrite
+    benefit: int = 1
+
+
+class LimitedRewrites:
+    """Rewrites in the order they are tried; with limits they are patterns.
+
+    >>> folds = LimitedRewrites()
+    >>> @folds.on("stablehlo.add")
+    ... def fold_add(rewriter, op, limits):
+    ...     return False
+    >>> [pattern.name for pattern in folds(optimize_float=False)]
+    ['fold_add']
+    """
+
+    def __init__(self, rows: Iterable[Row] = ()) -> None:
+        self._rows: Final = list(rows)
+
+    def on(self, *roots: str, benefit: int = 1) -> Callable[[LimitedRewrite], LimitedRewrite]:
+        """List the decorated function as a rewrite of these ops; of all if none is named."""
+
+        def listed(rewrite: LimitedRewrite) -> LimitedRewrite:
+            self._rows.append(Row(rewrite.__name__, roots, rewrite, benefit))
+            return rewrite
+
+        return listed
+
+    def add(self, name: str, root: str, rewrite: LimitedRewrite) -> None:
+        """List a rewrite of an op under a name."""
+        self._rows.append(Row(name, (root,), rewrite))
+
+    def __call__(self, max_elements: int | None = None, optimize_float: bool = True) -> Patterns:
+        """The patterns with limits of their own.
+
+        Args:
+            max_elements: Most elements of a result, where upstream has a limit.
+            optimize_float: Fold floats, too.
+        """
+        return self.within(Limits(max_elements, optimize_float=optimize_float))
+
+    def within(self, limits: Limits) -> Patterns:
+        """The patterns, all of which spend from the same limits."""
+        return Patterns(
+            Pattern(row.name, row.roots, _within(row.rewrite, limits), row.benefit)
+            for row in self._rows
+        )
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self._rows)
+
+    def __add__(self, others: Iterable[Row]) -> LimitedRewrites:
+        return LimitedRewrites([*self._rows, *others])
+
+
+def _within(rewrite: LimitedRewrite, limits: Limits) -> Rewrite:
+    def pattern(rewriter: Rewriter, operation: Operation) -> bool:
+        try:
+            return rewrite(rewriter, operation, limits)
+        except HloscopeError:  # what was to be made is no right op: nor is the program
+            return False
+
+    return pattern
+
+
 def literal_of(value: Value) -> DenseAttr | None:
     """The literal of a value that is a constant of its own type."""
     owner = value.owner
@@ -140,4 +217,13 @@ def _size(literal: DenseAttr) -> int:
     return len(literal.literal)
 
 
-__all__ = ["FOLD_LIMIT", "Known", "Limits", "literal_of", "work_of"]
+__all__ = [
+    "FOLD_LIMIT",
+    "Known",
+    "LimitedRewrite",
+    "LimitedRewrites",
+    "Limits",
+    "Row",
+    "literal_of",
+    "work_of",
+]
