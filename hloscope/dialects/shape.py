@@ -10,7 +10,7 @@ ROWS: Final = """
     assuming_yield | ~list
     broadcast | error? ~variadic_arrow
     const_shape | shape
-        ~<attrs> <shape shape> : <out>
+        ~ <attrs><shape shape> : <out>
     const_size | value
         ~ <index value><attrs><implied output !shape.size>
     const_witness | passing

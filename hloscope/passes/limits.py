@@ -91,6 +91,10 @@ class Limits:
             self._read[literal] = self._elements(literal) if self.spend(_size(literal)) else None
         return self._read[literal]
 
+    def is_constant(self, value: Value) -> bool:
+        """Is it the result of a constant, whatever its elements are?"""
+        return literal_of(value) is not None
+
     def spend(self, bytes: int) -> bool:
         """Is there enough left for work on so many bytes?  Then they are spent."""
         if bytes > self.left:

@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from hloscope.errors import HloscopeError
 from hloscope.ir import Dims, TensorType
-from hloscope.mlir import DenseArrayAttr, DenseAttr, IntegerAttr, Operation, Value, expanded
+from hloscope.mlir import (
+    MOST_SPLAT,
+    DenseArrayAttr,
+    DenseAttr,
+    IntegerAttr,
+    Operation,
+    Value,
+    expanded,
+)
 
 
 def integers_of(operation: Operation, name: str) -> Dims | None:
@@ -44,7 +55,40 @@ def static_result(operation: Operation) -> TensorType | None:
     return type if type is not None and type.is_static else None
 
 
+def has_bounds(type: TensorType) -> bool:
+    """Does a type say more than its sizes: a bound, or another encoding?"""
+    return bool(type.encoding) or any(bound is not None for bound in type.bounds)
+
+
 def maker_of(value: Value, name: str = "") -> Operation | None:
     """The operation that makes a value, if it has that name."""
     owner = value.owner
     return owner if isinstance(owner, Operation) and name in ("", owner.name) else None
+
+
+_CONSTANTS: Final = ("stablehlo.constant", "arith.constant", "chlo.constant", "shape.const_shape")
+
+
+def constant_integers(value: Value) -> Dims | None:
+    """The integers of a constant in row-major order, of `index` and of shapes too.
+
+    >>> from hloscope.mlir import I64
+    >>> type = TensorType(I64, (2,))
+    >>> constant = Operation("stablehlo.constant", properties={"value": DenseAttr("[1, 2]", type)})
+    >>> constant_integers(Value(type, constant))
+    (1, 2)
+    """
+    owner = value.owner
+    if not isinstance(owner, Operation) or owner.name not in _CONSTANTS:
+        return None
+    literal = owner.get("shape" if owner.name == "shape.const_shape" else "value")
+    type = getattr(literal, "type", None)
+    if not isinstance(literal, DenseAttr) or not isinstance(type, TensorType):
+        return None
+    if type.num_elements > MOST_SPLAT:
+        return None
+    try:
+        found = expanded(literal)
+    except (ValueError, HloscopeError):
+        return None
+    return found if len(found) == type.num_elements else None

@@ -321,6 +321,17 @@ class Rewriter:
                 self.replace_uses(old, new)
         self.erase(operation)
 
+    def keep_results(self, operation: Operation, kept: Sequence[Value]) -> None:
+        """Leave out the results of an operation that are not kept, which nobody reads."""
+        assert not any(self.uses(v) for v in operation.results if v not in kept), operation.name
+        operation.results = _numbered(kept)
+        self.watcher.changed(operation)
+
+    def keep_arguments(self, block: Block, kept: Sequence[Value]) -> None:
+        """Leave out the arguments of a block that are not kept, which nobody reads."""
+        assert not any(self.uses(v) for v in block.arguments if v not in kept), block
+        block.arguments = _numbered(kept)
+
     def erase(self, operation: Operation) -> None:
         """Take an operation, whose results nobody reads, with all in its regions out."""
         assert not self.is_used(operation), f"results of {operation.name} are still read"
@@ -362,6 +373,12 @@ class Rewriter:
                 del users[operation]
                 if not users:
                     del self._users[value]
+
+
+def _numbered(values: Sequence[Value]) -> tuple[Value, ...]:
+    for k, value in enumerate(values):
+        value.index = k
+    return tuple(values)
 
 
 def _within(operation: Operation) -> Iterator[Operation]:

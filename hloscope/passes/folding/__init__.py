@@ -1,8 +1,30 @@
 """Constant folding of StableHLO by patterns: one op family a file, computed by the interpreter."""
 
+from hloscope.passes.folding.elementwise import fold_select as fold_select
 from hloscope.passes.folding.folder import (
     AGGRESSIVE_FOLDER as AGGRESSIVE_FOLDER,
+    OPTIONS as FOLDER_OPTIONS,
     SHAPE_FOLDS as SHAPE_FOLDS,
     fold_patterns as fold_patterns,
 )
+from hloscope.passes.folding.reduction import (
+    body_of as body_of,
+    fold_reduce_of_no_dimensions as fold_reduce_of_no_dimensions,
+    fold_reduce_to_outer_values as fold_reduce_to_outer_values,
+)
+from hloscope.passes.folding.sizes import fold_get_dimension_size as fold_get_dimension_size
 from hloscope.passes.limits import FOLD_LIMIT as FOLD_LIMIT, Limits as Limits
+
+__all__ = [
+    "AGGRESSIVE_FOLDER",
+    "FOLDER_OPTIONS",
+    "FOLD_LIMIT",
+    "SHAPE_FOLDS",
+    "Limits",
+    "body_of",
+    "fold_get_dimension_size",
+    "fold_patterns",
+    "fold_reduce_of_no_dimensions",
+    "fold_reduce_to_outer_values",
+    "fold_select",
+]

@@ -1,0 +1,16 @@
+"""Simplification of StableHLO by patterns: laws as rows, and one op family a file."""
+
+from hloscope.passes.simplifying.elementwise import ROWS as ROWS
+from hloscope.passes.simplifying.laws import (
+    CONDITIONS as CONDITIONS,
+    Law as Law,
+    Term as Term,
+    parse_term as parse_term,
+    patterns_of as patterns_of,
+)
+from hloscope.passes.simplifying.simplifier import (
+    AGGRESSIVE_SIMPLIFICATION as AGGRESSIVE_SIMPLIFICATION,
+    SIMPLIFICATIONS as SIMPLIFICATIONS,
+    TARGET_INDEPENDENT_OPTIMIZATION as TARGET_INDEPENDENT_OPTIMIZATION,
+    simplification_patterns as simplification_patterns,
+)

@@ -1,0 +1,338 @@
+"""Simplification of ops that read sizes: where these are known, the op has them as attributes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from hloscope.dialects import CLASSES
+from hloscope.ir import Dims, TensorType
+from hloscope.mlir import I64, INDEX, IntegerAttr, Operation, Value
+from hloscope.ops import Elementwise
+from hloscope.passes.folding import fold_get_dimension_size
+from hloscope.passes.limits import LimitedRewrites, Limits
+from hloscope.passes.reading import (
+    constant_integers,
+    has_bounds,
+    integer_of,
+    integers_of,
+    maker_of,
+    static_result,
+    tensor_of,
+)
+from hloscope.passes.simplifying.building import becomes, becomes_value, dims, is_identity
+from hloscope.passes.simplifying.slicing import bounds_attributes
+
+if TYPE_CHECKING:
+    from hloscope.passes.rewriting import Rewriter
+
+SIMPLE: Final = LimitedRewrites()
+SIMPLE.add("get_dimension_size", "stablehlo.get_dimension_size", fold_get_dimension_size)
+
+_BROADCAST: Final = "stablehlo.dynamic_broadcast_in_dim"
+_RESHAPE: Final = "stablehlo.dynamic_reshape"
+_NONEXPANDING: Final = "known_nonexpanding_dimensions"
+
+
+def _broadcast(operation: Operation) -> Dims | None:
+    """The dimensions of a right `dynamic_broadcast_in_dim`."""
+    if len(operation.operands) != 2 or len(operation.results) != 1:
+        return None
+    numbers = integers_of(operation, "broadcast_dimensions")
+    operand, result = tensor_of(operation.operands[0]), tensor_of(operation.results[0])
+    if numbers is None or operand is None or result is None or len(numbers) != operand.rank:
+        return None
+    return numbers if all(0 <= d < result.rank for d in numbers) else None
+
+
+@SIMPLE.on(_BROADCAST)
+def dynamic_broadcast_of_itself(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Two broadcasts are one to the sizes of the outer one."""
+    outer = _broadcast(operation)
+    inner = maker_of(operation.operands[0], _BROADCAST) if outer is not None else None
+    numbers = _broadcast(inner) if inner is not None else None
+    if outer is None or inner is None or numbers is None:
+        return False
+    both = {"broadcast_dimensions": dims([outer[d] for d in numbers])}
+    operands = (inner.operands[0], operation.operands[1])
+    return becomes(rewriter, operation, _BROADCAST, operands, both, merges=True)
+
+
+@SIMPLE.on(_BROADCAST)
+def dynamic_broadcast_of_no_expansion(
+    rewriter: Rewriter, operation: Operation, limits: Limits
+) -> bool:
+    """Every dimension stays where and what it was."""
+    numbers, result = _broadcast(operation), tensor_of(operation.results[0])
+    kept = integers_of(operation, _NONEXPANDING)
+    if numbers is None or kept is None or result is None or not is_identity(numbers):
+        return False
+    if len(kept) != result.rank or len(numbers) != result.rank:
+        return False
+    operand = operation.operands[:1]
+    return becomes(rewriter, operation, "stablehlo.convert", operand, {}, merges=True)
+
+
+@SIMPLE.on(_BROADCAST)
+def dynamic_broadcast_of_reshape(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """A reshape to the same sizes has them already."""
+    numbers = _broadcast(operation)
+    inner = maker_of(operation.operands[0], _RESHAPE) if numbers is not None else None
+    if inner is None or numbers is None or not is_identity(numbers) or len(inner.operands) != 2:
+        return False
+    if inner.operands[1] is not operation.operands[1]:
+        return False
+    return becomes(rewriter, operation, _RESHAPE, inner.operands, {}, merges=True)
+
+
+@SIMPLE.on(_BROADCAST)
+def dynamic_broadcast_to_own_shape(
+    rewriter: Rewriter, operation: Operation, limits: Limits
+) -> bool:
+    """The sizes are those of the operand."""
+    numbers = _broadcast(operation)
+    if numbers is None or not is_identity(numbers):
+        return False
+    shape = maker_of(operation.operands[1], "shape.shape_of")
+    if shape is None or shape.operands != operation.operands[:1]:
+        return False
+    return becomes_value(rewriter, operation, operation.operands[0], merges=True)
+
+
+@SIMPLE.on(_BROADCAST)
+def dynamic_broadcast_to_static(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Of an operand of known sizes to known sizes, or to constants."""
+    numbers = _broadcast(operation)
+    if numbers is None:
+        return False
+    operand, old = tensor_of(operation.operands[0]), tensor_of(operation.results[0])
+    across = {"broadcast_dimensions": dims(numbers)}
+    if operand is None or old is None or not operand.is_static:
+        return False
+    if old.is_static:
+        source = operation.operands[:1]
+        return becomes(rewriter, operation, "stablehlo.broadcast_in_dim", source, across)
+    refined = _refined(old, constant_integers(operation.operands[1]))
+    if refined is None:
+        return False
+    new = rewriter.create(
+        "stablehlo.broadcast_in_dim",
+        operation.operands[:1],
+        across,
+        before=operation,
+        types=[refined],
+    )
+    value = new.result
+    if any(not u.name.startswith("stablehlo.") for u in rewriter.users(operation.result)):
+        value = rewriter.create("stablehlo.convert", (value,), before=operation, types=[old]).result
+    rewriter.replace(operation, [value])
+    return True
+
+
+def _refined(type: TensorType, sizes: Dims | None) -> TensorType | None:
+    """The type with sizes that are constants, if it may have them."""
+    if sizes is None or len(sizes) != type.rank or has_bounds(type):
+        return None
+    for old, new in zip(type.sizes, sizes, strict=True):
+        if new < 0 or old not in (None, new):
+            return None
+    return TensorType(type.element, sizes)
+
+
+# ------------------------------------------------------------------------------------------ reshape
+
+
+@SIMPLE.on(_RESHAPE)
+def dynamic_reshape_to_static(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """The sizes of the result are known."""
+    if len(operation.operands) != 2 or static_result(operation) is None:
+        return False
+    return becomes(rewriter, operation, "stablehlo.reshape", operation.operands[:1], {})
+
+
+@SIMPLE.on(_RESHAPE)
+def dynamic_reshape_of_itself(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Only the last sizes count."""
+    if len(operation.operands) != 2 or len(operation.results) != 1:
+        return False
+    inner = maker_of(operation.operands[0], _RESHAPE)
+    if inner is None or len(inner.operands) != 2:
+        return False
+    operands = (inner.operands[0], operation.operands[1])
+    return becomes(rewriter, operation, _RESHAPE, operands, {}, merges=True)
+
+
+@SIMPLE.on(_RESHAPE)
+def dynamic_reshape_of_same_shape(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """An element-wise op of what has been reshaped to the same sizes has them already."""
+    if len(operation.operands) != 2:
+        return False
+    made = maker_of(operation.operands[0])
+    if made is None or not _keeps_shape(made) or not made.operands:
+        return False
+    inner = maker_of(made.operands[0], _RESHAPE)
+    if inner is None or inner.operands[1:] != operation.operands[1:]:
+        return False
+    return becomes_value(rewriter, operation, operation.operands[0])
+
+
+def _keeps_shape(operation: Operation) -> bool:
+    """Have all operands of an op the sizes of its result?"""
+    cls = CLASSES.get(operation.name)
+    if cls is None or not issubclass(cls, Elementwise):
+        return False
+    return operation.name not in ("stablehlo.select", "stablehlo.clamp", "chlo.constant_like")
+
+
+@SIMPLE.on("shape.shape_of")
+def shape_of_dynamic_reshape(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """The sizes that were asked for."""
+    inner = maker_of(operation.operands[0], _RESHAPE) if len(operation.operands) == 1 else None
+    if inner is None or len(inner.operands) != 2:
+        return False
+    return becomes_value(rewriter, operation, inner.operands[1], merges=True)
+
+
+# --------------------------------------------------------------------------------------------- iota
+
+
+@SIMPLE.on("stablehlo.dynamic_iota")
+def dynamic_iota_to_static(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """The sizes of the result are known."""
+    if static_result(operation) is None:
+        return False
+    return becomes(rewriter, operation, "stablehlo.iota", (), operation.properties)
+
+
+@SIMPLE.on("stablehlo.dynamic_iota")
+def dynamic_iota_to_broadcast(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """The numbers of one dimension, in all others the same."""
+    number = integer_of(operation, "iota_dimension")
+    if number is None or len(operation.operands) != 1 or len(operation.results) != 1:
+        return False
+    type, sizes = tensor_of(operation.result), operation.operands[0]
+    given = tensor_of(sizes)
+    if type is None or given is None or type.rank < 2 or given.sizes != (type.rank,):
+        return False
+    if has_bounds(type) or not 0 <= number < type.rank:
+        return False
+    one = rewriter.create(
+        "stablehlo.slice",
+        (_as_i64(rewriter, sizes, given, operation),),
+        bounds_attributes((number,), (number + 1,), (1,)),
+        before=operation,
+        types=[TensorType(I64, (1,))],
+    )
+    row = rewriter.create(
+        operation.name,
+        one.results,
+        {"iota_dimension": IntegerAttr(0, I64)},
+        before=operation,
+        types=[TensorType(type.element, (type.sizes[number],))],
+    )
+    across = {"broadcast_dimensions": dims((number,))}
+    return becomes(rewriter, operation, _BROADCAST, (row.result, sizes), across)
+
+
+def _as_i64(rewriter: Rewriter, sizes: Value, type: TensorType, before: Operation) -> Value:
+    if type.element == I64:
+        return sizes
+    name = "arith.index_cast" if type.element == INDEX else "stablehlo.convert"
+    return rewriter.create(
+        name, (sizes,), before=before, types=[TensorType(I64, type.sizes)]
+    ).result
+
+
+# ------------------------------------------------------------------------------ gather, pad, slices
+
+
+@SIMPLE.on("stablehlo.dynamic_gather")
+def dynamic_gather_to_gather(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """The sizes of slices are constants."""
+    sizes = constant_integers(operation.operands[2]) if len(operation.operands) == 3 else None
+    if sizes is None:
+        return False
+    properties = {**operation.properties, "slice_sizes": dims(sizes)}
+    source = operation.operands[:2]
+    return becomes(rewriter, operation, "stablehlo.gather", source, properties, merges=True)
+
+
+@SIMPLE.on("stablehlo.dynamic_pad")
+def dynamic_pad_to_pad(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """All padding is constant."""
+    if len(operation.operands) != 5:
+        return False
+    found = [constant_integers(value) for value in operation.operands[2:]]
+    low, high, interior = found
+    if low is None or high is None or interior is None:
+        return False
+    properties = {
+        "edge_padding_low": dims(low),
+        "edge_padding_high": dims(high),
+        "interior_padding": dims(interior),
+    }
+    source = operation.operands[:2]
+    return becomes(rewriter, operation, "stablehlo.pad", source, properties, merges=True)
+
+
+@SIMPLE.on("stablehlo.real_dynamic_slice")
+def real_dynamic_slice_to_slice(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """All bounds are constants."""
+    if len(operation.operands) != 4:
+        return False
+    starts, ends, strides = [constant_integers(value) for value in operation.operands[1:]]
+    if starts is None or ends is None or strides is None:
+        return False
+    properties = bounds_attributes(starts, ends, strides)
+    source = operation.operands[:1]
+    return becomes(rewriter, operation, "stablehlo.slice", source, properties, merges=True)
+
+
+@SIMPLE.on("stablehlo.real_dynamic_slice")
+def real_dynamic_slice_to_dynamic_slice(
+    rewriter: Rewriter, operation: Operation, limits: Limits
+) -> bool:
+    """The limits are the starts plus constants, the strides are 1."""
+    if len(operation.operands) != 4:
+        return False
+    operand, start, limit, stride = operation.operands
+    strides, sizes = constant_integers(stride), _sizes_added(start, limit)
+    type, given = tensor_of(operand), tensor_of(start)
+    if strides is None or sizes is None or type is None or given is None:
+        return False
+    if any(n != 1 for n in strides) or len(sizes) != type.rank or given.sizes != (type.rank,):
+        return False
+    starts = [_element(rewriter, start, given, d, operation) for d in range(type.rank)]
+    properties = {"slice_sizes": dims(sizes)}
+    operands = (operand, *starts)
+    return becomes(
+        rewriter, operation, "stablehlo.dynamic_slice", operands, properties, merges=True
+    )
+
+
+def _sizes_added(start: Value, limit: Value) -> Dims | None:
+    """The constants that a value is more than another."""
+    added = maker_of(limit, "stablehlo.add")
+    if added is None or len(added.operands) != 2:
+        return None
+    one, other = added.operands
+    if one is start:
+        return constant_integers(other)
+    return constant_integers(one) if other is start else None
+
+
+def _element(
+    rewriter: Rewriter, vector: Value, type: TensorType, number: int, before: Operation
+) -> Value:
+    """One element of a vector, as an array of rank 0."""
+    one = rewriter.create(
+        "stablehlo.slice",
+        (vector,),
+        bounds_attributes((number,), (number + 1,), (1,)),
+        before=before,
+        types=[TensorType(type.element, (1,))],
+    )
+    scalar = TensorType(type.element, ())
+    return rewriter.create("stablehlo.reshape", one.results, before=before, types=[scalar]).result
+
+
+__all__ = ["SIMPLE"]

@@ -1,0 +1,61 @@
+"""Arrays without elements are constants."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from hloscope.dialects import DEFINITIONS
+from hloscope.ir import TensorType
+from hloscope.mlir import DenseAttr, Operation, Value
+from hloscope.passes.effects import may_go
+from hloscope.passes.greedy import CONSTANTS
+from hloscope.passes.limits import LimitedRewrites, Limits
+
+if TYPE_CHECKING:
+    from hloscope.passes.rewriting import Rewriter
+
+SIMPLE: Final = LimitedRewrites()
+
+
+def _empty(value: Value) -> TensorType | None:
+    """The type of an array that is known to have no elements."""
+    type = value.type
+    if not isinstance(type, TensorType) or 0 not in type.sizes or not type.is_static:
+        return None
+    return type if type.element.numpy else None
+
+
+@SIMPLE.on()
+def empty_to_constant(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Results and operands of an op without effects."""
+    name = operation.name
+    if not name.startswith("stablehlo.") or name in CONSTANTS or name not in DEFINITIONS:
+        return False
+    results = [r for r in operation.results if _empty(r) is not None and rewriter.uses(r)]
+    places = [k for k, v in enumerate(operation.operands) if _empty(v) and not _is_constant(v)]
+    if not (results or places):
+        return False
+    if name != "stablehlo.return" and not may_go(operation):
+        return False
+    for result in results:
+        rewriter.replace_uses(result, _constant(rewriter, result, operation))
+    if places:
+        operands = [*operation.operands]
+        for k in places:
+            operands[k] = _constant(rewriter, operands[k], operation)
+        rewriter.set_operands(operation, operands)
+    rewriter.watcher.changed(operation)
+    return True
+
+
+def _is_constant(value: Value) -> bool:
+    return isinstance(value.owner, Operation) and value.owner.name in CONSTANTS
+
+
+def _constant(rewriter: Rewriter, like: Value, before: Operation) -> Value:
+    type = _empty(like)
+    assert type is not None
+    return rewriter.constant(DenseAttr(b"", type), type, before=before)
+
+
+__all__ = ["SIMPLE"]

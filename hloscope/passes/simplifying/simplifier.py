@@ -1,0 +1,71 @@
+"""The pass `stablehlo-aggressive-simplification`, and the one that folds as well."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from hloscope.passes.folding import FOLDER_OPTIONS, fold_patterns
+from hloscope.passes.framework import Option, Pass, Run
+from hloscope.passes.limits import LimitedRewrites, Limits
+from hloscope.passes.patterns import Patterns
+from hloscope.passes.simplifying import (
+    control,
+    dynamic,
+    elementwise,
+    empty,
+    reduction,
+    shape,
+    slicing,
+)
+
+_LIMIT: Final = "fold-op-element-limit"
+
+SIMPLIFICATIONS: Final[LimitedRewrites] = (
+    elementwise.LAWS
+    + elementwise.OTHERS
+    + shape.SIMPLE
+    + slicing.SIMPLE
+    + dynamic.SIMPLE
+    + reduction.SIMPLE
+    + control.SIMPLE
+    + empty.SIMPLE
+)
+"""All simplifications, one op family after another."""
+
+OPTIONS: Final[Mapping[str, Option]] = {_LIMIT: FOLDER_OPTIONS[_LIMIT]}
+
+
+def simplification_patterns(options: Mapping[str, Any]) -> Patterns:
+    """The patterns of the simplifier with its options."""
+    return SIMPLIFICATIONS.within(Limits(options[_LIMIT]))
+
+
+def _simplify(run: Run) -> None:
+    _apply(run, simplification_patterns(run.options))
+
+
+def _optimize(run: Run) -> None:
+    folds = fold_patterns(run.options).with_benefit(2)
+    _apply(run, simplification_patterns(run.options) + folds)
+
+
+def _apply(run: Run, patterns: Patterns) -> None:
+    for function in run.functions():
+        run.failed |= not run.greedy(function, patterns, top_down=False)
+
+
+AGGRESSIVE_SIMPLIFICATION: Final = Pass(
+    "stablehlo-aggressive-simplification",
+    _simplify,
+    "Algebra, and ops that do nothing or are special cases of simpler ones.",
+    OPTIONS,
+    on_functions=True,
+)
+TARGET_INDEPENDENT_OPTIMIZATION: Final = Pass(
+    "stablehlo-target-independent-optimization",
+    _optimize,
+    "The folder and the simplifier together.",
+    FOLDER_OPTIONS,
+    on_functions=True,
+)
