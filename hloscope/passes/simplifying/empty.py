@@ -28,14 +28,16 @@ def _empty(value: Value) -> TensorType | None:
 @SIMPLE.on()
 def empty_to_constant(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """Results and operands of an op without effects."""
+    if not any(map(_empty, (*operation.results, *operation.operands))):
+        return False
     name = operation.name
     if not name.startswith("stablehlo.") or name in CONSTANTS or name not in DEFINITIONS:
+        return False
+    if name != "stablehlo.return" and not may_go(operation):
         return False
     results = [r for r in operation.results if _empty(r) is not None and rewriter.uses(r)]
     places = [k for k, v in enumerate(operation.operands) if _empty(v) and not _is_constant(v)]
     if not (results or places):
-        return False
-    if name != "stablehlo.return" and not may_go(operation):
         return False
     for result in results:
         rewriter.replace_uses(result, _constant(rewriter, result, operation))

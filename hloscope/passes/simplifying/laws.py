@@ -9,11 +9,12 @@ all of which must hold of the result: see `CONDITIONS`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
-from hloscope.ir import TensorType
+from hloscope.ir import ElementType, TensorType
 from hloscope.lazy import pattern
-from hloscope.mlir import Operation, Value
+from hloscope.mlir import DenseAttr, Operation, Value, to_array
 from hloscope.passes.limits import Known, LimitedRewrite, LimitedRewrites, Limits
 from hloscope.passes.reading import maker_of, tensor_of
 from hloscope.passes.simplifying.building import becomes_splat, becomes_value
@@ -161,12 +162,19 @@ def _fits(name: str, value: Value, limits: Limits, bound: _Bound) -> bool:
 def _is_splat_of(name: str, known: Known | None) -> bool:
     if known is None or not known.is_splat:
         return False
-    element = known.type.element
-    if name == "ones":
-        bits = 1 if element.kind == "pred" else element.bits
-        is_all = int.from_bytes(known.raw, "little") == (1 << bits) - 1
-        return is_all and element.kind in _INTEGERS
-    return element.kind in (*_INTEGERS, "float") and bool(known.element == int(name))
+    return name in _splat_names(bytes(known.raw), known.type.element)
+
+
+@lru_cache(maxsize=1024)
+def _splat_names(raw: bytes, element: ElementType) -> tuple[str, ...]:
+    """Which of `0`, `1` and `ones` an element is, by its bytes."""
+    if element.kind not in (*_INTEGERS, "float"):
+        return ()
+    value = to_array(DenseAttr(raw, TensorType(element, ()))).item()
+    names = tuple([name for name in ("0", "1") if value == int(name)])
+    bits = 1 if element.kind == "pred" else element.bits
+    is_all = int.from_bytes(raw, "little") == (1 << bits) - 1 and element.kind != "float"
+    return (*names, "ones") if is_all else names
 
 
 __all__ = ["CONDITIONS", "Law", "Term", "match", "parse_term", "patterns_of"]
