@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hloscope.errors import Diagnostic, HloscopeError
+from hloscope.ir import no_collection
 from hloscope.mlir import Operation
 from hloscope.passes.greedy import GreedyDriver
 from hloscope.passes.patterns import Chooser, Pattern
@@ -115,10 +116,11 @@ class Pass:
         Raises:
             PassError: The pass did not succeed.
         """
-        run = self.change(Rewriter(module), options)
-        if run.failed:
-            raise _failure(self.name, run)
-        return run.rewriter.finish(), run
+        with no_collection():
+            run = self.change(Rewriter(module), options)
+            if run.failed:
+                raise _failure(self.name, run)
+            return run.rewriter.finish(), run
 
     def change(self, rewriter: Rewriter, options: Mapping[str, Any]) -> Run:
         """Run over a module that may be changed; `failed` of the answer says if it is no good."""

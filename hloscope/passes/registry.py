@@ -19,6 +19,9 @@ _ROWS: Final = """
     dynamism.refining       REFINE_SHAPES             stablehlo-refine-shapes
     dynamism.canonicalize   CANONICALIZE_DYNAMISM     stablehlo-canonicalize-dynamism
     dynamism.assertions     CHECK_SHAPE_ASSERTIONS    stablehlo-check-shape-assertions
+    folding                 AGGRESSIVE_FOLDER         stablehlo-aggressive-folder
+    simplifying             AGGRESSIVE_SIMPLIFICATION stablehlo-aggressive-simplification
+    simplifying             TARGET_INDEPENDENT        stablehlo-target-independent-optimization
 """
 """Module in `hloscope.passes`, name there, name of the pass and, after it, other names it has."""
 

@@ -11,6 +11,6 @@ from hloscope.passes.simplifying.laws import (
 from hloscope.passes.simplifying.simplifier import (
     AGGRESSIVE_SIMPLIFICATION as AGGRESSIVE_SIMPLIFICATION,
     SIMPLIFICATIONS as SIMPLIFICATIONS,
-    TARGET_INDEPENDENT_OPTIMIZATION as TARGET_INDEPENDENT_OPTIMIZATION,
+    TARGET_INDEPENDENT as TARGET_INDEPENDENT,
     simplification_patterns as simplification_patterns,
 )

@@ -62,7 +62,7 @@ AGGRESSIVE_SIMPLIFICATION: Final = Pass(
     OPTIONS,
     on_functions=True,
 )
-TARGET_INDEPENDENT_OPTIMIZATION: Final = Pass(
+TARGET_INDEPENDENT: Final = Pass(
     "stablehlo-target-independent-optimization",
     _optimize,
     "The folder and the simplifier together.",
