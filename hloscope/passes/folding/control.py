@@ -14,13 +14,13 @@ from hloscope.passes.limits import LimitedRewrites, Limits
 if TYPE_CHECKING:
     from hloscope.passes.rewriting import Rewriter
 
-OTHERS: Final = LimitedRewrites()
+CONTROL: Final = LimitedRewrites()
 """Those that only the folder has."""
 PURE_LOOPS: Final = LimitedRewrites()
 """Those that are right if calls have no effects they don't declare."""
 
 
-@OTHERS.on("stablehlo.case")
+@CONTROL.on("stablehlo.case")
 def inline_known_case(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """The branch of a known number is put before the op; what is left of it returns zeros.
 
@@ -60,7 +60,7 @@ def _zero(rewriter: Rewriter, type: Type, before: Operation) -> Value:
     return rewriter.constant(DenseAttr(bytes(width), type), type, before=before)
 
 
-@OTHERS.on("stablehlo.while")
+@CONTROL.on("stablehlo.while")
 def fold_while_that_never_runs(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """The results are the operands; the op goes if it may."""
     if not _never_runs(operation, limits) or not rewriter.is_used(operation):
@@ -100,4 +100,4 @@ def _declares_effects(operation: Operation) -> bool:
     return "terminator" not in DEFINITIONS[name].traits and not is_quiet(operation)
 
 
-__all__ = ["OTHERS", "PURE_LOOPS"]
+__all__ = ["CONTROL", "PURE_LOOPS"]

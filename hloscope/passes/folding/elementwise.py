@@ -115,13 +115,13 @@ def _folds(rows: Sequence[_Row]) -> LimitedRewrites:
     return folds
 
 
-SHAPE: Final = _folds(_SHAPE_ROWS)
+SHAPE_ELEMENTWISE: Final = _folds(_SHAPE_ROWS)
 """Those that sizes are computed with."""
-OTHERS: Final = _folds(_OTHER_ROWS)
+ELEMENTWISE: Final = _folds(_OTHER_ROWS)
 """Those that only the folder has."""
 
 
-@SHAPE.on("stablehlo.compare")
+@SHAPE_ELEMENTWISE.on("stablehlo.compare")
 def fold_compare(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """Comparisons of constants; of integers, as the kind that is written says.
 
@@ -149,7 +149,7 @@ def _as_kind(known: Known, kind: str) -> Known:
     return known._replace(type=TensorType(other, known.type.sizes))
 
 
-@SHAPE.on("stablehlo.convert")
+@SHAPE_ELEMENTWISE.on("stablehlo.convert")
 def fold_convert(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """The conversion of a constant, if each number has one in the result's type."""
     type = static_result(operation)
@@ -178,7 +178,7 @@ def _has_an_integer(arrays: Sequence[Any], type: TensorType) -> bool:
     return bool((inside & ~((numbers == 0) & np.signbit(numbers))).all())
 
 
-@SHAPE.on("stablehlo.select")
+@SHAPE_ELEMENTWISE.on("stablehlo.select")
 def fold_select(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """One of two constants; element by element of integers only."""
     type = static_result(operation)
@@ -197,4 +197,4 @@ def fold_select(rewriter: Rewriter, operation: Operation, limits: Limits) -> boo
     return literal is not None and replace(rewriter, operation, literal)
 
 
-__all__ = ["OTHERS", "SHAPE"]
+__all__ = ["ELEMENTWISE", "SHAPE_ELEMENTWISE"]

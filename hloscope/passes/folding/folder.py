@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from hloscope.passes.folding import control, elementwise, reduction, shape, sizes
+from hloscope.passes.folding.control import CONTROL, PURE_LOOPS
+from hloscope.passes.folding.elementwise import ELEMENTWISE, SHAPE_ELEMENTWISE
+from hloscope.passes.folding.reduction import REDUCTION
+from hloscope.passes.folding.shape import ARRANGING, SHAPE_ARRANGING
+from hloscope.passes.folding.sizes import SIZES
 from hloscope.passes.framework import Option, Pass, Run
 from hloscope.passes.limits import FOLD_LIMIT, LimitedRewrites, Limits
 from hloscope.passes.patterns import Patterns
 
-SHAPE_FOLDS: Final = elementwise.SHAPE + shape.SHAPE + sizes.SHAPE
+SHAPE_FOLDS: Final = SHAPE_ELEMENTWISE + SHAPE_ARRANGING + SIZES
 """Folds that sizes are computed with; `SHAPE_FOLDS(None, optimize_float=False)` are patterns."""
 
-FOLDS: Final[LimitedRewrites] = (
-    SHAPE_FOLDS + elementwise.OTHERS + shape.OTHERS + reduction.OTHERS + control.OTHERS
-)
+FOLDS: Final[LimitedRewrites] = SHAPE_FOLDS + ELEMENTWISE + ARRANGING + REDUCTION + CONTROL
 """All folds that are always right."""
 
 
@@ -47,7 +49,7 @@ def fold_patterns(options: Mapping[str, Any]) -> Patterns:
     limits = Limits(options["fold-op-element-limit"], optimize_float=options["optimize-float"])
     folds = FOLDS
     if options["assume-no-undeclared-side-effects"]:
-        folds = control.PURE_LOOPS + folds
+        folds = PURE_LOOPS + folds
     return folds.within(limits)
 
 

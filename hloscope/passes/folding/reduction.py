@@ -17,7 +17,7 @@ from hloscope.passes.reading import integers_of, tensor_of
 if TYPE_CHECKING:
     from hloscope.passes.rewriting import Rewriter
 
-OTHERS: Final = LimitedRewrites()
+REDUCTION: Final = LimitedRewrites()
 """Those that only the folder has."""
 
 
@@ -41,7 +41,7 @@ def _reduces_something(operation: Operation) -> bool:
     )
 
 
-@OTHERS.on("stablehlo.reduce")
+@REDUCTION.on("stablehlo.reduce")
 def fold_reduce_of_no_dimensions(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """Without dimensions, the operands."""
     half = len(operation.results)
@@ -56,7 +56,7 @@ def fold_reduce_of_no_dimensions(rewriter: Rewriter, operation: Operation, limit
     return True
 
 
-@OTHERS.on("stablehlo.reduce")
+@REDUCTION.on("stablehlo.reduce")
 def fold_reduce_to_constants(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """A body that returns constants, and nothing else."""
     found = body_of(operation)
@@ -79,7 +79,7 @@ def fold_reduce_to_constants(rewriter: Rewriter, operation: Operation, limits: L
     return True
 
 
-@OTHERS.on("stablehlo.reduce")
+@REDUCTION.on("stablehlo.reduce")
 def fold_reduce_to_outer_values(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """A body that returns values from outside, which have the types of the results."""
     found = body_of(operation)
@@ -97,7 +97,7 @@ def fold_reduce_to_outer_values(rewriter: Rewriter, operation: Operation, limits
     return True
 
 
-@OTHERS.on("stablehlo.reduce")
+@REDUCTION.on("stablehlo.reduce")
 def lower_splats_into_reduce(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """`and` or `or` of equal elements: the arguments of the body are constants.
 
@@ -127,4 +127,4 @@ def lower_splats_into_reduce(rewriter: Rewriter, operation: Operation, limits: L
     return True
 
 
-__all__ = ["OTHERS", "body_of"]
+__all__ = ["REDUCTION", "body_of"]

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from hloscope.ir import ElementType
     from hloscope.passes.rewriting import Rewriter
 
-SHAPE: Final = LimitedRewrites()
+SHAPE_ARRANGING: Final = LimitedRewrites()
 """Those that sizes are computed with."""
-OTHERS: Final = LimitedRewrites()
+ARRANGING: Final = LimitedRewrites()
 """Those that only the folder has."""
 
 
@@ -42,7 +42,7 @@ def _retyped(
     return replace(rewriter, operation, known.as_type(type))
 
 
-@SHAPE.on("stablehlo.broadcast_in_dim")
+@SHAPE_ARRANGING.on("stablehlo.broadcast_in_dim")
 def fold_broadcast_in_dim(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """The broadcast of a splat."""
     type = static_result(operation)
@@ -51,7 +51,7 @@ def fold_broadcast_in_dim(rewriter: Rewriter, operation: Operation, limits: Limi
     )
 
 
-@SHAPE.on("stablehlo.reshape")
+@SHAPE_ARRANGING.on("stablehlo.reshape")
 def fold_reshape(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """The same elements in other dimensions."""
     type = static_result(operation)
@@ -66,7 +66,7 @@ def _count(type: TensorType) -> int | None:
     return type.num_elements if type.is_static else None
 
 
-@SHAPE.on("stablehlo.dynamic_slice")
+@SHAPE_ARRANGING.on("stablehlo.dynamic_slice")
 def fold_dynamic_slice_of_splat(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """A slice of a splat, wherever it begins."""
     type = static_result(operation)
@@ -75,7 +75,7 @@ def fold_dynamic_slice_of_splat(rewriter: Rewriter, operation: Operation, limits
     )
 
 
-@SHAPE.on("stablehlo.slice")
+@SHAPE_ARRANGING.on("stablehlo.slice")
 def fold_slice(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """A slice of a constant."""
     type = static_result(operation)
@@ -84,7 +84,7 @@ def fold_slice(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool
     return _moved(rewriter, operation, type, limits)
 
 
-@SHAPE.on("stablehlo.concatenate")
+@SHAPE_ARRANGING.on("stablehlo.concatenate")
 def fold_concatenate(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """Constants one behind another."""
     type = static_result(operation)
@@ -99,7 +99,7 @@ def fold_concatenate(rewriter: Rewriter, operation: Operation, limits: Limits) -
     return literal is not None and replace(rewriter, operation, literal)
 
 
-@SHAPE.on("stablehlo.concatenate")
+@SHAPE_ARRANGING.on("stablehlo.concatenate")
 def join_splats(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """Operands that stand side by side and are the same splat become one longer splat."""
     type = static_result(operation)
@@ -144,7 +144,7 @@ def _size(known: Known, dimension: int) -> int:
     return size
 
 
-@OTHERS.on("stablehlo.transpose")
+@ARRANGING.on("stablehlo.transpose")
 def fold_transpose(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """A constant with its dimensions in another order."""
     type = static_result(operation)
@@ -155,7 +155,7 @@ def fold_transpose(rewriter: Rewriter, operation: Operation, limits: Limits) -> 
     return _moved(rewriter, operation, type, limits)
 
 
-@OTHERS.on("stablehlo.reverse")
+@ARRANGING.on("stablehlo.reverse")
 def fold_reverse(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """A constant the other way round, if that is not the same."""
     type = static_result(operation)
@@ -175,7 +175,7 @@ def _turns(type: TensorType, dimensions: tuple[int, ...]) -> bool:
     )
 
 
-@OTHERS.on("stablehlo.iota")
+@ARRANGING.on("stablehlo.iota")
 def fold_iota(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """No or one integer."""
     type = static_result(operation)
@@ -197,4 +197,4 @@ def _moved(rewriter: Rewriter, operation: Operation, type: TensorType, limits: L
     return literal is not None and replace(rewriter, operation, literal)
 
 
-__all__ = ["OTHERS", "SHAPE"]
+__all__ = ["ARRANGING", "SHAPE_ARRANGING"]

@@ -12,11 +12,11 @@ from hloscope.passes.reading import integer_of, static_result, tensor_of
 if TYPE_CHECKING:
     from hloscope.passes.rewriting import Rewriter
 
-SHAPE: Final = LimitedRewrites()
+SIZES: Final = LimitedRewrites()
 """Those that sizes are computed with."""
 
 
-@SHAPE.on("stablehlo.get_dimension_size")
+@SIZES.on("stablehlo.get_dimension_size")
 def fold_get_dimension_size(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """A size that is known."""
     type, size = static_result(operation), size_of_dimension(operation)
@@ -26,7 +26,7 @@ def fold_get_dimension_size(rewriter: Rewriter, operation: Operation, limits: Li
     return size < 1 << 31 and replace(rewriter, operation, literal)
 
 
-@SHAPE.on("stablehlo.set_dimension_size")
+@SIZES.on("stablehlo.set_dimension_size")
 def fold_set_dimension_size(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """The operand, if the dimension has that size already."""
     if len(operation.operands) != 2 or len(operation.results) != 1:
@@ -50,4 +50,4 @@ def size_of_dimension(operation: Operation) -> int | None:
     return type.sizes[dimension]
 
 
-__all__ = ["SHAPE", "size_of_dimension"]
+__all__ = ["SIZES", "size_of_dimension"]

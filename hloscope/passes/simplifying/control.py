@@ -13,10 +13,10 @@ from hloscope.passes.simplifying.building import becomes_value
 if TYPE_CHECKING:
     from hloscope.passes.rewriting import Rewriter
 
-SIMPLE: Final = LimitedRewrites()
+CONTROL: Final = LimitedRewrites()
 
 
-@SIMPLE.on("stablehlo.while")
+@CONTROL.on("stablehlo.while")
 def while_captures(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """What a loop hands on unchanged is read from outside instead."""
     condition, body = body_of(operation), body_of(operation, 1)
@@ -48,7 +48,7 @@ def while_captures(rewriter: Rewriter, operation: Operation, limits: Limits) -> 
     return True
 
 
-@SIMPLE.on("stablehlo.get_tuple_element")
+@CONTROL.on("stablehlo.get_tuple_element")
 def element_of_tuple(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """A part of what has just been put together."""
     number = integer_of(operation, "index")
@@ -60,7 +60,7 @@ def element_of_tuple(rewriter: Rewriter, operation: Operation, limits: Limits) -
     return becomes_value(rewriter, operation, made.operands[number])
 
 
-@SIMPLE.on("stablehlo.tuple")
+@CONTROL.on("stablehlo.tuple")
 def tuple_of_elements(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """All parts of one tuple, in their order."""
     whole = None
@@ -80,7 +80,7 @@ _TYPED: Final = 4
 _CONFIG: Final = "mhlo.backend_config"
 
 
-@SIMPLE.on("stablehlo.custom_call")
+@CONTROL.on("stablehlo.custom_call")
 def custom_call_to_typed(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """A dictionary beside the op becomes its configuration."""
     given, own = operation.attributes.get(_CONFIG), operation.properties.get("backend_config")
@@ -96,4 +96,4 @@ def custom_call_to_typed(rewriter: Rewriter, operation: Operation, limits: Limit
     return True
 
 
-__all__ = ["SIMPLE"]
+__all__ = ["CONTROL"]

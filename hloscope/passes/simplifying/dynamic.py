@@ -25,8 +25,8 @@ from hloscope.passes.simplifying.slicing import bounds_attributes
 if TYPE_CHECKING:
     from hloscope.passes.rewriting import Rewriter
 
-SIMPLE: Final = LimitedRewrites()
-SIMPLE.add("get_dimension_size", "stablehlo.get_dimension_size", fold_get_dimension_size)
+DYNAMIC: Final = LimitedRewrites()
+DYNAMIC.add("get_dimension_size", "stablehlo.get_dimension_size", fold_get_dimension_size)
 
 _BROADCAST: Final = "stablehlo.dynamic_broadcast_in_dim"
 _RESHAPE: Final = "stablehlo.dynamic_reshape"
@@ -44,7 +44,7 @@ def _broadcast(operation: Operation) -> Dims | None:
     return numbers if all(0 <= d < result.rank for d in numbers) else None
 
 
-@SIMPLE.on(_BROADCAST)
+@DYNAMIC.on(_BROADCAST)
 def dynamic_broadcast_of_itself(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """Two broadcasts are one to the sizes of the outer one."""
     outer = _broadcast(operation)
@@ -57,7 +57,7 @@ def dynamic_broadcast_of_itself(rewriter: Rewriter, operation: Operation, limits
     return becomes(rewriter, operation, _BROADCAST, operands, both, merges=True)
 
 
-@SIMPLE.on(_BROADCAST)
+@DYNAMIC.on(_BROADCAST)
 def dynamic_broadcast_of_no_expansion(
     rewriter: Rewriter, operation: Operation, limits: Limits
 ) -> bool:
@@ -72,7 +72,7 @@ def dynamic_broadcast_of_no_expansion(
     return becomes(rewriter, operation, "stablehlo.convert", operand, {}, merges=True)
 
 
-@SIMPLE.on(_BROADCAST)
+@DYNAMIC.on(_BROADCAST)
 def dynamic_broadcast_of_reshape(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """A reshape to the same sizes has them already."""
     numbers = _broadcast(operation)
@@ -84,7 +84,7 @@ def dynamic_broadcast_of_reshape(rewriter: Rewriter, operation: Operation, limit
     return becomes(rewriter, operation, _RESHAPE, inner.operands, {}, merges=True)
 
 
-@SIMPLE.on(_BROADCAST)
+@DYNAMIC.on(_BROADCAST)
 def dynamic_broadcast_to_own_shape(
     rewriter: Rewriter, operation: Operation, limits: Limits
 ) -> bool:
@@ -98,7 +98,7 @@ def dynamic_broadcast_to_own_shape(
     return becomes_value(rewriter, operation, operation.operands[0], merges=True)
 
 
-@SIMPLE.on(_BROADCAST)
+@DYNAMIC.on(_BROADCAST)
 def dynamic_broadcast_to_static(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """Of an operand of known sizes to known sizes, or to constants."""
     numbers = _broadcast(operation)
@@ -141,7 +141,7 @@ def _refined(type: TensorType, sizes: Dims | None) -> TensorType | None:
 # ------------------------------------------------------------------------------------------ reshape
 
 
-@SIMPLE.on(_RESHAPE)
+@DYNAMIC.on(_RESHAPE)
 def dynamic_reshape_to_static(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """The sizes of the result are known."""
     if len(operation.operands) != 2 or static_result(operation) is None:
@@ -149,7 +149,7 @@ def dynamic_reshape_to_static(rewriter: Rewriter, operation: Operation, limits: 
     return becomes(rewriter, operation, "stablehlo.reshape", operation.operands[:1], {})
 
 
-@SIMPLE.on(_RESHAPE)
+@DYNAMIC.on(_RESHAPE)
 def dynamic_reshape_of_itself(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """Only the last sizes count."""
     if len(operation.operands) != 2 or len(operation.results) != 1:
@@ -161,7 +161,7 @@ def dynamic_reshape_of_itself(rewriter: Rewriter, operation: Operation, limits: 
     return becomes(rewriter, operation, _RESHAPE, operands, {}, merges=True)
 
 
-@SIMPLE.on(_RESHAPE)
+@DYNAMIC.on(_RESHAPE)
 def dynamic_reshape_of_same_shape(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """An element-wise op of what has been reshaped to the same sizes has them already."""
     if len(operation.operands) != 2:
@@ -183,7 +183,7 @@ def _keeps_shape(operation: Operation) -> bool:
     return operation.name not in ("stablehlo.select", "stablehlo.clamp", "chlo.constant_like")
 
 
-@SIMPLE.on("shape.shape_of")
+@DYNAMIC.on("shape.shape_of")
 def shape_of_dynamic_reshape(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """The sizes that were asked for."""
     inner = maker_of(operation.operands[0], _RESHAPE) if len(operation.operands) == 1 else None
@@ -195,7 +195,7 @@ def shape_of_dynamic_reshape(rewriter: Rewriter, operation: Operation, limits: L
 # --------------------------------------------------------------------------------------------- iota
 
 
-@SIMPLE.on("stablehlo.dynamic_iota")
+@DYNAMIC.on("stablehlo.dynamic_iota")
 def dynamic_iota_to_static(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """The sizes of the result are known."""
     if static_result(operation) is None:
@@ -203,7 +203,7 @@ def dynamic_iota_to_static(rewriter: Rewriter, operation: Operation, limits: Lim
     return becomes(rewriter, operation, "stablehlo.iota", (), operation.properties)
 
 
-@SIMPLE.on("stablehlo.dynamic_iota")
+@DYNAMIC.on("stablehlo.dynamic_iota")
 def dynamic_iota_to_broadcast(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """The numbers of one dimension, in all others the same."""
     number = integer_of(operation, "iota_dimension")
@@ -245,7 +245,7 @@ def _as_i64(rewriter: Rewriter, sizes: Value, type: TensorType, before: Operatio
 # ------------------------------------------------------------------------------ gather, pad, slices
 
 
-@SIMPLE.on("stablehlo.dynamic_gather")
+@DYNAMIC.on("stablehlo.dynamic_gather")
 def dynamic_gather_to_gather(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """The sizes of slices are constants."""
     sizes = constant_integers(operation.operands[2]) if len(operation.operands) == 3 else None
@@ -256,7 +256,7 @@ def dynamic_gather_to_gather(rewriter: Rewriter, operation: Operation, limits: L
     return becomes(rewriter, operation, "stablehlo.gather", source, properties, merges=True)
 
 
-@SIMPLE.on("stablehlo.dynamic_pad")
+@DYNAMIC.on("stablehlo.dynamic_pad")
 def dynamic_pad_to_pad(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """All padding is constant."""
     if len(operation.operands) != 5:
@@ -274,7 +274,7 @@ def dynamic_pad_to_pad(rewriter: Rewriter, operation: Operation, limits: Limits)
     return becomes(rewriter, operation, "stablehlo.pad", source, properties, merges=True)
 
 
-@SIMPLE.on("stablehlo.real_dynamic_slice")
+@DYNAMIC.on("stablehlo.real_dynamic_slice")
 def real_dynamic_slice_to_slice(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """All bounds are constants."""
     if len(operation.operands) != 4:
@@ -287,7 +287,7 @@ def real_dynamic_slice_to_slice(rewriter: Rewriter, operation: Operation, limits
     return becomes(rewriter, operation, "stablehlo.slice", source, properties, merges=True)
 
 
-@SIMPLE.on("stablehlo.real_dynamic_slice")
+@DYNAMIC.on("stablehlo.real_dynamic_slice")
 def real_dynamic_slice_to_dynamic_slice(
     rewriter: Rewriter, operation: Operation, limits: Limits
 ) -> bool:
@@ -335,4 +335,4 @@ def _element(
     return rewriter.create("stablehlo.reshape", one.results, before=before, types=[scalar]).result
 
 
-__all__ = ["SIMPLE"]
+__all__ = ["DYNAMIC"]

@@ -47,7 +47,7 @@ ROWS: Final = (
 """In the order they are tried, of the laws of one op."""
 
 LAWS: Final = patterns_of(ROWS)
-OTHERS: Final = LimitedRewrites()
+ELEMENTWISE: Final = LimitedRewrites()
 """What is no row: it looks at attributes, or makes more than one op."""
 
 _MIRRORED: Final = {"EQ": "EQ", "NE": "NE", "GE": "LE", "GT": "LT", "LE": "GE", "LT": "GT"}
@@ -66,7 +66,7 @@ def _integer_comparison(operation: Operation) -> str | None:
     return direction.value if known else None
 
 
-@OTHERS.on("stablehlo.compare")
+@ELEMENTWISE.on("stablehlo.compare")
 def compare_with_itself(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """`compare(x, x)` of integers is known."""
     direction = _integer_comparison(operation)
@@ -75,7 +75,7 @@ def compare_with_itself(rewriter: Rewriter, operation: Operation, limits: Limits
     return becomes_splat(rewriter, operation, int(direction in _TRUE_OF_EQUALS))
 
 
-@OTHERS.on("stablehlo.compare")
+@ELEMENTWISE.on("stablehlo.compare")
 def compare_constant_right(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """Of integers, a constant goes to the right, and the direction is mirrored."""
     direction = _integer_comparison(operation)
@@ -90,7 +90,7 @@ def compare_constant_right(rewriter: Rewriter, operation: Operation, limits: Lim
     return True
 
 
-@OTHERS.on("stablehlo.compare")
+@ELEMENTWISE.on("stablehlo.compare")
 def compare_of_booleans(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """`x != false` and `x == true` are `x`."""
     direction = operation.get("comparison_direction")
@@ -105,7 +105,7 @@ def compare_of_booleans(rewriter: Rewriter, operation: Operation, limits: Limits
     return becomes_value(rewriter, operation, value)
 
 
-@OTHERS.on("stablehlo.select")
+@ELEMENTWISE.on("stablehlo.select")
 def select_by_broadcast_of_not(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """`select(broadcast(not(p)), t, f)` is `select(broadcast(p), f, t)`."""
     if len(operation.operands) != 3:
@@ -129,6 +129,6 @@ def select_by_broadcast_of_not(rewriter: Rewriter, operation: Operation, limits:
     )
 
 
-OTHERS.add("select_of_constants", "stablehlo.select", fold_select)
+ELEMENTWISE.add("select_of_constants", "stablehlo.select", fold_select)
 
-__all__ = ["LAWS", "OTHERS", "ROWS"]
+__all__ = ["LAWS", "ELEMENTWISE", "ROWS"]

@@ -14,7 +14,7 @@ from hloscope.passes.limits import LimitedRewrites, Limits
 if TYPE_CHECKING:
     from hloscope.passes.rewriting import Rewriter
 
-SIMPLE: Final = LimitedRewrites()
+EMPTY: Final = LimitedRewrites()
 
 
 def _empty(value: Value) -> TensorType | None:
@@ -25,7 +25,7 @@ def _empty(value: Value) -> TensorType | None:
     return type if type.element.numpy else None
 
 
-@SIMPLE.on()
+@EMPTY.on()
 def empty_to_constant(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """Results and operands of an op without effects."""
     if not any(map(_empty, (*operation.results, *operation.operands))):
@@ -60,4 +60,4 @@ def _constant(rewriter: Rewriter, like: Value, before: Operation) -> Value:
     return rewriter.constant(DenseAttr(b"", type), type, before=before)
 
 
-__all__ = ["SIMPLE"]
+__all__ = ["EMPTY"]

@@ -18,12 +18,12 @@ from hloscope.passes.simplifying.building import dims
 if TYPE_CHECKING:
     from hloscope.passes.rewriting import Rewriter
 
-SIMPLE: Final = LimitedRewrites()
-SIMPLE.add("reduce_of_no_dimensions", "stablehlo.reduce", fold_reduce_of_no_dimensions)
-SIMPLE.add("reduce_to_outer_values", "stablehlo.reduce", fold_reduce_to_outer_values)
+REDUCTION: Final = LimitedRewrites()
+REDUCTION.add("reduce_of_no_dimensions", "stablehlo.reduce", fold_reduce_of_no_dimensions)
+REDUCTION.add("reduce_to_outer_values", "stablehlo.reduce", fold_reduce_to_outer_values)
 
 
-@SIMPLE.on("stablehlo.reduce")
+@REDUCTION.on("stablehlo.reduce")
 def reduce_of_nothing(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """Of operands without elements, the initial values."""
     half = len(operation.results)
@@ -44,7 +44,7 @@ def reduce_of_nothing(rewriter: Rewriter, operation: Operation, limits: Limits) 
     return True
 
 
-@SIMPLE.on("stablehlo.reduce")
+@REDUCTION.on("stablehlo.reduce")
 def reduce_without_unused(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """Results that nobody reads go, if the others depend on as many operands as they are.
 
@@ -93,7 +93,7 @@ def _needed(rewriter: Rewriter, block: Block, values: list[Value]) -> dict[Value
 # --------------------------------------------------------------------------------------------- sort
 
 
-@SIMPLE.on("stablehlo.sort")
+@REDUCTION.on("stablehlo.sort")
 def sort_without_unused(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """Operands go that are read neither after nor by the comparator."""
     found, count = body_of(operation), len(operation.results)
@@ -116,7 +116,7 @@ def sort_without_unused(rewriter: Rewriter, operation: Operation, limits: Limits
     return True
 
 
-@SIMPLE.on("stablehlo.sort")
+@REDUCTION.on("stablehlo.sort")
 def sort_of_last_dimension(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """The last dimension gets its number."""
     type = tensor_of(operation.results[0]) if operation.results else None
@@ -129,4 +129,4 @@ def sort_of_last_dimension(rewriter: Rewriter, operation: Operation, limits: Lim
     return True
 
 
-__all__ = ["SIMPLE"]
+__all__ = ["REDUCTION"]

@@ -20,7 +20,7 @@ from hloscope.passes.simplifying.building import (
 if TYPE_CHECKING:
     from hloscope.passes.rewriting import Rewriter
 
-SIMPLE: Final = LimitedRewrites()
+SHAPE: Final = LimitedRewrites()
 
 
 def _only(operation: Operation) -> TensorType | None:
@@ -56,7 +56,7 @@ def is_reshape(operation: Operation) -> bool:
     )
 
 
-@SIMPLE.on("stablehlo.broadcast_in_dim", benefit=2)
+@SHAPE.on("stablehlo.broadcast_in_dim", benefit=2)
 def broadcast_to_reshape(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """All elements once, in their order: a reshape."""
     if not is_reshape(operation) or operation.result.type == operation.operands[0].type:
@@ -64,7 +64,7 @@ def broadcast_to_reshape(rewriter: Rewriter, operation: Operation, limits: Limit
     return becomes(rewriter, operation, "stablehlo.reshape", operation.operands, {}, merges=True)
 
 
-@SIMPLE.on("stablehlo.broadcast_in_dim", benefit=2)
+@SHAPE.on("stablehlo.broadcast_in_dim", benefit=2)
 def broadcast_to_itself(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """All dimensions where they were, and of the same sizes."""
     numbers = _broadcast(operation)
@@ -73,7 +73,7 @@ def broadcast_to_itself(rewriter: Rewriter, operation: Operation, limits: Limits
     return becomes_value(rewriter, operation, operation.operands[0], merges=True)
 
 
-@SIMPLE.on("stablehlo.broadcast_in_dim")
+@SHAPE.on("stablehlo.broadcast_in_dim")
 def broadcast_of_broadcast(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """Two broadcasts are one, unless the inner one is to become a reshape."""
     outer = _broadcast(operation)
@@ -85,7 +85,7 @@ def broadcast_of_broadcast(rewriter: Rewriter, operation: Operation, limits: Lim
     return becomes(rewriter, operation, operation.name, inner.operands, both, merges=True)
 
 
-@SIMPLE.on("stablehlo.broadcast_in_dim")
+@SHAPE.on("stablehlo.broadcast_in_dim")
 def broadcast_to_transpose(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """As many dimensions and elements: a transpose."""
     numbers, result = _broadcast(operation), tensor_of(operation.results[0])
@@ -102,7 +102,7 @@ def broadcast_to_transpose(rewriter: Rewriter, operation: Operation, limits: Lim
 # -------------------------------------------------------------------- reshape, transpose, convert
 
 
-@SIMPLE.on("stablehlo.reshape")
+@SHAPE.on("stablehlo.reshape")
 def reshape_of_reshape(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """Only the last sizes count."""
     inner = maker_of(operation.operands[0], operation.name) if _only(operation) else None
@@ -113,7 +113,7 @@ def reshape_of_reshape(rewriter: Rewriter, operation: Operation, limits: Limits)
     )
 
 
-@SIMPLE.on("stablehlo.reshape", "stablehlo.convert")
+@SHAPE.on("stablehlo.reshape", "stablehlo.convert")
 def same_type(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """Nothing changes."""
     return _only(operation) is not None and becomes_value(
@@ -126,7 +126,7 @@ def _permutation(operation: Operation) -> Dims | None:
     return numbers if numbers is not None and sorted(numbers) == [*range(len(numbers))] else None
 
 
-@SIMPLE.on("stablehlo.transpose")
+@SHAPE.on("stablehlo.transpose")
 def transpose_to_itself(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """All dimensions where they were."""
     order = _permutation(operation)
@@ -135,7 +135,7 @@ def transpose_to_itself(rewriter: Rewriter, operation: Operation, limits: Limits
     return becomes_value(rewriter, operation, operation.operands[0], merges=True)
 
 
-@SIMPLE.on("stablehlo.transpose")
+@SHAPE.on("stablehlo.transpose")
 def transpose_of_transpose(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """Two orders, one after the other, are one."""
     outer = _permutation(operation)
@@ -147,7 +147,7 @@ def transpose_of_transpose(rewriter: Rewriter, operation: Operation, limits: Lim
     return becomes(rewriter, operation, operation.name, inner.operands, both, merges=True)
 
 
-@SIMPLE.on("stablehlo.transpose")
+@SHAPE.on("stablehlo.transpose")
 def transpose_to_reshape(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """Dimensions of more than one element keep their order."""
     order, type = _permutation(operation), _only(operation)
@@ -162,7 +162,7 @@ def transpose_to_reshape(rewriter: Rewriter, operation: Operation, limits: Limit
 # ------------------------------------------------------------------------------------ reverse, iota
 
 
-@SIMPLE.on("stablehlo.reverse")
+@SHAPE.on("stablehlo.reverse")
 def reverse_to_itself(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """Nothing is listed, nothing is there, or there is one of everything that is listed."""
     type, listed = _only(operation), integers_of(operation, "dimensions")
@@ -186,7 +186,7 @@ def _iota(operation: Operation) -> tuple[int, TensorType] | None:
     return number, type
 
 
-@SIMPLE.on("stablehlo.iota")
+@SHAPE.on("stablehlo.iota")
 def iota_of_one(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """One number along its dimension: 0."""
     found = _iota(operation)
@@ -195,7 +195,7 @@ def iota_of_one(rewriter: Rewriter, operation: Operation, limits: Limits) -> boo
     return becomes_splat(rewriter, operation, 0)
 
 
-@SIMPLE.on("stablehlo.iota")
+@SHAPE.on("stablehlo.iota")
 def iota_to_broadcast(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """The numbers of one dimension, in all others the same."""
     found = _iota(operation)
@@ -214,7 +214,7 @@ def iota_to_broadcast(rewriter: Rewriter, operation: Operation, limits: Limits) 
 # -------------------------------------------------------------------------------------- concatenate
 
 
-@SIMPLE.on("stablehlo.concatenate")
+@SHAPE.on("stablehlo.concatenate")
 def concatenate_one(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """One operand: it."""
     return len(operation.operands) == 1 and becomes_value(
@@ -222,7 +222,7 @@ def concatenate_one(rewriter: Rewriter, operation: Operation, limits: Limits) ->
     )
 
 
-@SIMPLE.on("stablehlo.concatenate")
+@SHAPE.on("stablehlo.concatenate")
 def concatenate_without_empty(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """Operands of no elements are left out, if others remain."""
     number = integer_of(operation, "dimension")
@@ -241,7 +241,7 @@ def concatenate_without_empty(rewriter: Rewriter, operation: Operation, limits: 
     return True
 
 
-@SIMPLE.on("stablehlo.concatenate")
+@SHAPE.on("stablehlo.concatenate")
 def concatenate_of_concatenate(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """Operands that are concatenated for this op only, along the same dimension, are inlined."""
     number = integer_of(operation, "dimension")
@@ -267,4 +267,4 @@ def concatenate_of_concatenate(rewriter: Rewriter, operation: Operation, limits:
     return True
 
 
-__all__ = ["SIMPLE", "is_reshape"]
+__all__ = ["SHAPE", "is_reshape"]

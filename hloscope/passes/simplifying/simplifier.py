@@ -9,27 +9,18 @@ from hloscope.passes.folding import FOLDER_OPTIONS, fold_patterns
 from hloscope.passes.framework import Option, Pass, Run
 from hloscope.passes.limits import LimitedRewrites, Limits
 from hloscope.passes.patterns import Patterns
-from hloscope.passes.simplifying import (
-    control,
-    dynamic,
-    elementwise,
-    empty,
-    reduction,
-    shape,
-    slicing,
-)
+from hloscope.passes.simplifying.control import CONTROL
+from hloscope.passes.simplifying.dynamic import DYNAMIC
+from hloscope.passes.simplifying.elementwise import ELEMENTWISE, LAWS
+from hloscope.passes.simplifying.empty import EMPTY
+from hloscope.passes.simplifying.reduction import REDUCTION
+from hloscope.passes.simplifying.shape import SHAPE
+from hloscope.passes.simplifying.slicing import SLICING
 
 _LIMIT: Final = "fold-op-element-limit"
 
 SIMPLIFICATIONS: Final[LimitedRewrites] = (
-    elementwise.LAWS
-    + elementwise.OTHERS
-    + shape.SIMPLE
-    + slicing.SIMPLE
-    + dynamic.SIMPLE
-    + reduction.SIMPLE
-    + control.SIMPLE
-    + empty.SIMPLE
+    LAWS + ELEMENTWISE + SHAPE + SLICING + DYNAMIC + REDUCTION + CONTROL + EMPTY
 )
 """All simplifications, one op family after another."""
 

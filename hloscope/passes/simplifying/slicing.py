@@ -21,7 +21,7 @@ from hloscope.passes.simplifying.building import becomes, becomes_value, dims
 if TYPE_CHECKING:
     from hloscope.passes.rewriting import Rewriter
 
-SIMPLE: Final = LimitedRewrites()
+SLICING: Final = LimitedRewrites()
 
 _BOUNDS: Final = ("start_indices", "limit_indices", "strides")
 
@@ -46,7 +46,7 @@ def bounds_attributes(
     return {name: dims(v) for name, v in zip(_BOUNDS, (starts, limits, strides), strict=True)}
 
 
-@SIMPLE.on("stablehlo.slice")
+@SLICING.on("stablehlo.slice")
 def slice_of_everything(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """A slice that is as large as its operand."""
     if slice_bounds(operation) is None or static_result(operation) is None:
@@ -54,7 +54,7 @@ def slice_of_everything(rewriter: Rewriter, operation: Operation, limits: Limits
     return becomes_value(rewriter, operation, operation.operands[0], merges=True)
 
 
-@SIMPLE.on("stablehlo.slice")
+@SLICING.on("stablehlo.slice")
 def slice_of_concatenate(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """Only the operands that the slice reads are concatenated.
 
@@ -107,7 +107,7 @@ def _parts_read(
     return needed, offset
 
 
-@SIMPLE.on("stablehlo.dynamic_slice")
+@SLICING.on("stablehlo.dynamic_slice")
 def dynamic_slice_to_slice(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """Starts that are constants are clamped now."""
     sizes = integers_of(operation, "slice_sizes")
@@ -139,7 +139,7 @@ def _clamped(start: int, most: int) -> int:
     return max(0, min(start, most))
 
 
-@SIMPLE.on("stablehlo.dynamic_update_slice")
+@SLICING.on("stablehlo.dynamic_update_slice")
 def update_of_nothing(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """An update of no elements, which is a constant."""
     if len(operation.operands) < 2 or not limits.is_constant(operation.operands[1]):
@@ -150,7 +150,7 @@ def update_of_nothing(rewriter: Rewriter, operation: Operation, limits: Limits) 
     return becomes_value(rewriter, operation, operation.operands[0], merges=True)
 
 
-@SIMPLE.on("stablehlo.dynamic_update_slice")
+@SLICING.on("stablehlo.dynamic_update_slice")
 def update_of_everything(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """An update as large as the operand, at the beginning."""
     if len(operation.operands) < 2:
@@ -168,7 +168,7 @@ def update_of_everything(rewriter: Rewriter, operation: Operation, limits: Limit
 # ---------------------------------------------------------------------------------------------- pad
 
 
-@SIMPLE.on("stablehlo.pad")
+@SLICING.on("stablehlo.pad")
 def pad_with_nothing(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """No padding at all."""
     names = ("edge_padding_low", "edge_padding_high", "interior_padding")
@@ -181,7 +181,7 @@ def pad_with_nothing(rewriter: Rewriter, operation: Operation, limits: Limits) -
     return becomes_value(rewriter, operation, operation.operands[0])
 
 
-@SIMPLE.on("stablehlo.pad")
+@SLICING.on("stablehlo.pad")
 def pad_of_nothing(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """Of an operand without elements, the padding is all there is."""
     type = tensor_of(operation.operands[0]) if len(operation.operands) == 2 else None
@@ -197,7 +197,7 @@ def pad_of_nothing(rewriter: Rewriter, operation: Operation, limits: Limits) -> 
 # ------------------------------------------------------------------------------------------- gather
 
 
-@SIMPLE.on("stablehlo.gather")
+@SLICING.on("stablehlo.gather")
 def gather_to_slice(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """One constant index: a slice, without the dimensions that are collapsed."""
     found = _one_index(operation)
@@ -255,4 +255,4 @@ def _one_index(operation: Operation) -> tuple[list[int], Dims, list[int]] | None
     return begins, sizes, [d for d in range(type.rank) if d not in collapsed]
 
 
-__all__ = ["SIMPLE", "bounds_attributes", "slice_bounds"]
+__all__ = ["SLICING", "bounds_attributes", "slice_bounds"]
