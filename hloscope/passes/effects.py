@@ -25,8 +25,14 @@ _LASTING: Final = frozenset(
 )
 """Ops that do something besides making their results."""
 
-_QUIET_DIALECTS: Final = frozenset(["stablehlo", "chlo", "shape", "tensor", "arith", "complex"])
-_QUIET: Final = frozenset(["builtin.unrealized_conversion_cast", "func.constant"])
+_QUIET_DIALECTS: Final = frozenset(
+    "stablehlo chlo shape tensor arith complex bufferization".split()
+)
+_QUIET: Final = frozenset(["builtin.unrealized_conversion_cast", "func.constant", "memref.cast"])
+_ENDS: Final = frozenset(
+    "shape.assuming_yield shape.yield tensor.yield scf.yield scf.condition".split()
+)
+"""Terminators of dialects whose rows do not tell."""
 
 
 def is_quiet(operation: Operation) -> bool:
@@ -38,7 +44,7 @@ def is_quiet(operation: Operation) -> bool:
         return False
     if name == "stablehlo.custom_call":
         return operation.get("has_side_effect") in (None, BoolAttr(False))
-    return "terminator" not in DEFINITIONS[name].traits
+    return "terminator" not in DEFINITIONS[name].traits and name not in _ENDS
 
 
 def may_go(operation: Operation) -> bool:
@@ -60,4 +66,5 @@ def may_go(operation: Operation) -> bool:
 def is_terminator(operation: Operation) -> bool:
     """Does the op end a block?"""
     definition = DEFINITIONS.get(operation.name)
-    return definition is not None and "terminator" in definition.traits
+    ends = definition is not None and "terminator" in definition.traits
+    return ends or operation.name in _ENDS

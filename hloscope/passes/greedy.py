@@ -5,18 +5,30 @@ Source: MLIR's `GreedyPatternRewriteDriver.cpp` and `FoldUtils.cpp`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Final
 
 from hloscope.errors import HloscopeError
-from hloscope.mlir import UNKNOWN, Attribute, DenseAttr, Operation, Region, elements
+from hloscope.ir import Type
+from hloscope.mlir import (
+    UNKNOWN,
+    Attribute,
+    DenseAttr,
+    Operation,
+    Region,
+    Value,
+    elements,
+)
 from hloscope.passes.effects import may_go
 from hloscope.passes.patterns import Chooser, Pattern
 from hloscope.passes.rewriting import OpenBlock, Rewriter, Watcher
 
 CONSTANTS: Final = frozenset(["stablehlo.constant", "chlo.constant", "arith.constant"])
 """Ops whose `value` is that of their result."""
+
+_VALUES: Final = dict.fromkeys(CONSTANTS, "value") | {"shape.const_shape": "shape"}
+"""Ops that are brought to the front, and the attribute that tells them apart."""
 
 _MOST_COMPARED: Final = 4096
 """Characters or bytes of literals that are compared by their elements, not as they are written."""
@@ -144,6 +156,23 @@ class GreedyDriver(Watcher):
             for each in chain:
                 self._work.push(each)
 
+    def constant(
+        self, name: str, properties: Mapping[str, Attribute], type: Type, *, before: Operation
+    ) -> Value:
+        """A constant that something was folded into: one at the front, known or new."""
+        front = _front(self.scope)
+        first = before if front is None or front.first is None else front.first
+        new = self.rewriter.create(name, (), properties, before=first, types=(type,))
+        new.location = before.location
+        key = _constant_key(new)
+        known = self._constants.get(key)
+        if known is not None:
+            self.rewriter.erase(new)
+            return known.result
+        if front is not None:
+            self._constants[key], self._owned[new] = new, key
+        return new.result
+
     # ------------------------------------------------------------------------------------- running
 
     def _iteration(self) -> bool:
@@ -177,7 +206,7 @@ class GreedyDriver(Watcher):
             if not rewriter.is_used(operation) and may_go(operation):
                 rewriter.erase(operation)
                 self._is_changed = True
-            elif operation.name not in CONSTANTS and self._rewrite(operation):
+            elif operation.name not in _VALUES and self._rewrite(operation):
                 self._is_changed = True
                 self._left -= 1
 
@@ -193,13 +222,12 @@ class GreedyDriver(Watcher):
 
         The first of a kind is moved to the front of the entry block, unless it stands there.
         """
-        if operation.name not in CONSTANTS:
+        if operation.name not in _VALUES:
             return False
         rewriter, front = self.rewriter, _front(self.scope)
         if front is None or not operation.results:
             return False
-        dialect = operation.name.partition(".")[0]
-        key = (dialect, _by_value(operation.get("value")), operation.result.type)
+        key = _constant_key(operation)
         known = self._constants.get(key)
         if known is not None:
             known.location = UNKNOWN
@@ -226,6 +254,12 @@ def _by_value(value: Attribute | None) -> Attribute | None:
         except HloscopeError:  # strings, numbers of other types
             return value
     return value
+
+
+def _constant_key(operation: Operation) -> tuple[str, Attribute | None, object]:
+    """Equal for constants of a dialect that are the same."""
+    dialect = operation.name.partition(".")[0]
+    return dialect, _by_value(operation.get(_VALUES[operation.name])), operation.result.type
 
 
 def _front(scope: Operation) -> OpenBlock | None:

@@ -22,10 +22,26 @@ _ROWS: Final = """
     folding                 AGGRESSIVE_FOLDER         stablehlo-aggressive-folder
     simplifying             AGGRESSIVE_SIMPLIFICATION stablehlo-aggressive-simplification
     simplifying             TARGET_INDEPENDENT        stablehlo-target-independent-optimization
+    legalizing.shape        PASS                      shape-legalize-to-stablehlo
+    legalizing.chlo.legalize PASS                     chlo-legalize-to-stablehlo
+    legalizing.deprecated   PASS                      stablehlo-legalize-deprecated-ops
+    legalizing.composite    PASS                      stablehlo-legalize-composite-to-call
+    legalizing.wrapping     PASS                      stablehlo-wrap-in-composite
+    legalizing.signless     PASS                      stablehlo-convert-to-signless
+    general.canonicalize    PASS                      canonicalize
+    general.casts           PASS                      reconcile-unrealized-casts
+    general.cse             PASS                      cse
+    general.locations       PASS                      strip-debuginfo
+    general.symbols         SYMBOL_DCE                symbol-dce
+    general.symbols         INLINE                    inline
+    legalizing.probe        PASS                      interpreter-instrument-with-probe
 """
 """Module in `hloscope.passes`, name there, name of the pass and, after it, other names it has."""
 
 PIPELINES: Final[dict[str, str]] = {
+    "chlo-pre-serialization-pipeline": (
+        "chlo-legalize-to-stablehlo,shape-legalize-to-stablehlo,reconcile-unrealized-casts"
+    ),
     "stablehlo-remove-dynamism": (
         "stablehlo-refine-arguments{*},stablehlo-refine-shapes,stablehlo-canonicalize-dynamism"
     ),

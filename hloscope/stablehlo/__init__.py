@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from hloscope.doors import door
 
 if TYPE_CHECKING:
+    from hloscope.stablehlo.broadcasting import broadcast_together as broadcast_together
     from hloscope.stablehlo.builder import Builder as Builder
     from hloscope.stablehlo.graph import (
         Function as Function,

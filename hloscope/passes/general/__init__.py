@@ -1,0 +1,1 @@
+"""Passes that know no dialect: what is written twice, what nobody reads, calls."""

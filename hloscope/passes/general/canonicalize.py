@@ -1,0 +1,386 @@
+"""`canonicalize`: what MLIR's dialects fold by themselves, as far as StableHLO's programs have it.
+
+Dead code goes, constants are unified and come first, casts that do nothing go; computation of
+sizes (`shape`, `tensor`, `arith`) is done where sizes are known.
+
+Source: MLIR's `fold` and canonicalization patterns of `Shape.cpp`, `TensorOps.cpp`, `ArithOps.cpp`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from hloscope.ir import ElementType, TensorType, Type
+from hloscope.mlir import (
+    INDEX,
+    Attribute,
+    BoolAttr,
+    DenseAttr,
+    IntegerAttr,
+    Operation,
+    Value,
+    expanded,
+)
+from hloscope.passes.conversion import CAST
+from hloscope.passes.framework import Pass, Run
+from hloscope.passes.greedy import GreedyDriver
+from hloscope.passes.legalizing.making import dense, shaped
+from hloscope.passes.patterns import Patterns
+from hloscope.passes.rewriting import Rewriter
+
+PATTERNS: Final = Patterns()
+
+
+def _fold(rewriter: Rewriter, op: Operation, name: str, value: Attribute, type: Type) -> bool:
+    """Put a constant, which goes to the front, into the place of an op."""
+    key = "shape" if name == "shape.const_shape" else "value"
+    driver = rewriter.watcher
+    if isinstance(driver, GreedyDriver):
+        made = driver.constant(name, {key: value}, type, before=op)
+    else:
+        made = rewriter.create(name, (), {key: value}, before=op, types=(type,)).result
+    rewriter.replace(op, [made])
+    return True
+
+
+def _fold_shape(rewriter: Rewriter, op: Operation, sizes: Sequence[int]) -> bool:
+    text = f"[{', '.join(map(str, sizes))}]" if sizes else ""
+    value = dense(text, shaped(INDEX, len(sizes)))
+    return _fold(rewriter, op, "shape.const_shape", value, op.result.type)
+
+
+def _owner(value: Value, name: str) -> Operation | None:
+    owner = value.owner
+    return owner if isinstance(owner, Operation) and owner.name == name else None
+
+
+def _shape(value: Value) -> tuple[int, ...] | None:
+    """The sizes a constant shape has."""
+    owner = _owner(value, "shape.const_shape")
+    given = owner.get("shape") if owner is not None else None
+    if not isinstance(given, DenseAttr):
+        return None
+    try:
+        return expanded(given)
+    except ValueError:
+        return None
+
+
+def _known_extents(value: Value) -> tuple[int, ...] | None:
+    """The sizes of a constant shape, or of an array that has all of them."""
+    source = _owner(value, "shape.shape_of")
+    if source is not None:
+        type = source.operands[0].type
+        return type.shape if isinstance(type, TensorType) and type.is_static else None
+    return _shape(value)
+
+
+def _broadcast_extents(shapes: Sequence[Sequence[int]]) -> tuple[int, ...] | None:
+    """The sizes shapes have together, if they meet."""
+    rank = max(map(len, shapes), default=0)
+    found = [1] * rank
+    for shape in shapes:
+        for k, size in enumerate(shape, rank - len(shape)):
+            if size != 1 and found[k] not in (1, size):
+                return None
+            found[k] = size if size != 1 else found[k]
+    return tuple(found)
+
+
+# ------------------------------------------------------------------------------------------- shapes
+
+
+@PATTERNS.on("shape.shape_of")
+def shape_of_known(rewriter: Rewriter, op: Operation) -> bool:
+    """All sizes are known."""
+    type = op.operands[0].type
+    if not isinstance(type, TensorType) or not type.is_static:
+        return False
+    if not isinstance(op.result.type, TensorType):
+        return False
+    return _fold_shape(rewriter, op, type.shape)
+
+
+@PATTERNS.on("shape.broadcast", "shape.cstr_broadcastable")
+def constants_last(rewriter: Rewriter, op: Operation) -> bool:
+    """The order does not matter: shapes that are constant come last."""
+    ordered = sorted(op.operands, key=lambda value: _shape(value) is not None)
+    if tuple(ordered) == op.operands:
+        return False
+    rewriter.set_operands(op, ordered)
+    return True
+
+
+@PATTERNS.on("shape.broadcast", "shape.cstr_broadcastable")
+def without_duplicates(rewriter: Rewriter, op: Operation) -> bool:
+    """A shape that is there twice."""
+    once = tuple(dict.fromkeys(op.operands))
+    if once == op.operands:
+        return False
+    rewriter.set_operands(op, once)
+    return True
+
+
+@PATTERNS.on("shape.broadcast", "shape.cstr_broadcastable")
+def without_empty(rewriter: Rewriter, op: Operation) -> bool:
+    """Shapes of no size change nothing."""
+    rest = [value for value in op.operands if _shape(value) != ()]
+    if len(rest) == len(op.operands) or not rest:
+        return False
+    rewriter.set_operands(op, rest)
+    return True
+
+
+@PATTERNS.on("shape.broadcast")
+def broadcast_known(rewriter: Rewriter, op: Operation) -> bool:
+    """All shapes are constant; or one is left."""
+    if not isinstance(op.result.type, TensorType) or not op.operands:
+        return False
+    if len(op.operands) == 1 and op.operands[0].type == op.result.type:
+        rewriter.replace(op, op.operands)
+        return True
+    shapes = [shape for value in op.operands if (shape := _shape(value)) is not None]
+    found = _broadcast_extents(shapes) if len(shapes) == len(op.operands) else None
+    return found is not None and _fold_shape(rewriter, op, found)
+
+
+@PATTERNS.on("shape.broadcast")
+def broadcast_constants(rewriter: Rewriter, op: Operation) -> bool:
+    """Several constant shapes become one."""
+    known = [(value, shape) for value in op.operands if (shape := _shape(value)) is not None]
+    found = _broadcast_extents([shape for _, shape in known]) if len(known) > 1 else None
+    if found is None or len(known) == len(op.operands):
+        return False
+    constants = [value for value, _ in known]
+    same = next((value for value, shape in known if shape == found), None)
+    if same is None:
+        text = f"[{', '.join(map(str, found))}]" if found else ""
+        value = dense(text, shaped(INDEX, len(found)))
+        new = rewriter.create(
+            "shape.const_shape", (), {"shape": value}, before=op, types=(value.type,)
+        )
+        same = new.result
+    rest = [value for value in op.operands if value not in constants]
+    rewriter.set_operands(op, [*rest, same])
+    return True
+
+
+@PATTERNS.on("shape.broadcast")
+def broadcast_rank(rewriter: Rewriter, op: Operation) -> bool:
+    """The rank of the result is the largest of the operands'."""
+    wanted = shaped(INDEX, None)
+    if op.result.type != wanted:
+        return False
+    sizes = [v.type.sizes[0] for v in op.operands if isinstance(v.type, TensorType)]
+    if len(sizes) != len(op.operands) or None in sizes or not sizes:
+        return False
+    rank = max(size for size in sizes if size is not None)
+    new = rewriter.create(
+        "shape.broadcast", op.operands, op.properties, before=op, types=(shaped(INDEX, rank),)
+    )
+    back = rewriter.create("tensor.cast", new.results, before=op, types=(wanted,))
+    rewriter.replace(op, back.results)
+    return True
+
+
+@PATTERNS.on("shape.cstr_broadcastable")
+def surely_broadcastable(rewriter: Rewriter, op: Operation) -> bool:
+    """All sizes are known, and meet."""
+    shapes = [shape for v in op.operands if (shape := _known_extents(v)) is not None]
+    if len(op.operands) > 1 and len(shapes) != len(op.operands):
+        return False
+    if _broadcast_extents(shapes) is None:
+        return False
+    new = rewriter.create(
+        "shape.const_witness",
+        (),
+        {"passing": BoolAttr(True)},
+        before=op,
+        types=(op.result.type,),
+    )
+    rewriter.replace(op, new.results)
+    return True
+
+
+@PATTERNS.on("shape.assuming")
+def assuming_true(rewriter: Rewriter, op: Operation) -> bool:
+    """What is assumed holds: the region stands by itself."""
+    witness = _owner(op.operands[0], "shape.const_witness")
+    if witness is None or witness.get("passing") != BoolAttr(True):
+        return False
+    return _opened(rewriter, op, "shape.assuming_yield")
+
+
+def _opened(rewriter: Rewriter, op: Operation, end: str, number: int = 0) -> bool:
+    """A region of one block takes the place of the op that has it."""
+    blocks = op.regions[number].blocks
+    if len(blocks) != 1 or not blocks[0].operations or blocks[0].arguments:
+        return False
+    last = blocks[0].operations[-1]
+    if last.name != end or len(last.operands) != len(op.results):
+        return False
+    rewriter.inline(blocks[0], (), before=op)
+    values = last.operands
+    rewriter.erase(last)
+    rewriter.replace(op, values)
+    return True
+
+
+# -------------------------------------------------------------------------------------------- casts
+
+
+@PATTERNS.on(CAST, "tensor.cast", "memref.cast")
+def same_type(rewriter: Rewriter, op: Operation) -> bool:
+    """A cast to the own type."""
+    if [v.type for v in op.operands] != [v.type for v in op.results] or not op.operands:
+        return False
+    rewriter.replace(op, op.operands)
+    return True
+
+
+@PATTERNS.on(CAST)
+def there_and_back(rewriter: Rewriter, op: Operation) -> bool:
+    """Casts that undo each other."""
+    inner = _owner(op.operands[0], CAST) if op.operands else None
+    if inner is None or inner.results != op.operands:
+        return False
+    if [v.type for v in inner.operands] != [v.type for v in op.results]:
+        return False
+    rewriter.replace(op, inner.operands)
+    return True
+
+
+@PATTERNS.on("tensor.cast")
+def cast_of_cast(rewriter: Rewriter, op: Operation) -> bool:
+    """Back to the type before, or of a constant shape."""
+    source = op.operands[0]
+    inner = _owner(source, "tensor.cast")
+    if inner is not None and inner.operands[0].type == op.result.type:
+        rewriter.replace(op, inner.operands)
+        return True
+    sizes = _shape(source)
+    if sizes is None or op.result.type != shaped(INDEX, len(sizes)):
+        return False
+    text = f"[{', '.join(map(str, sizes))}]" if sizes else ""
+    value = dense(text, shaped(INDEX, len(sizes)))
+    new = rewriter.create(
+        "shape.const_shape", (), {"shape": value}, before=op, types=(op.result.type,)
+    )
+    rewriter.replace(op, new.results)
+    return True
+
+
+@PATTERNS.on("bufferization.to_buffer", "bufferization.to_tensor")
+def to_buffer_and_back(rewriter: Rewriter, op: Operation) -> bool:
+    """A buffer as a tensor as that buffer."""
+    other = {
+        "bufferization.to_buffer": "bufferization.to_tensor",
+        "bufferization.to_tensor": "bufferization.to_buffer",
+    }
+    inner = _owner(op.operands[0], other[op.name])
+    if inner is None or inner.operands[0].type != op.result.type:
+        return False
+    rewriter.replace(op, inner.operands)
+    return True
+
+
+# ----------------------------------------------------------------------------------- single numbers
+
+_ARITHMETIC: Final[dict[str, Callable[[int, int], int]]] = {
+    "arith.addi": lambda x, y: x + y,
+    "arith.subi": lambda x, y: x - y,
+    "arith.muli": lambda x, y: x * y,
+    "arith.maxsi": max,
+    "arith.minsi": min,
+    "arith.andi": lambda x, y: x & y,
+    "arith.ori": lambda x, y: x | y,
+    "arith.xori": lambda x, y: x ^ y,
+}
+
+
+def _integer(value: Value) -> int | None:
+    owner = _owner(value, "arith.constant")
+    match owner.get("value") if owner is not None else None:
+        case IntegerAttr(number):
+            return number
+        case BoolAttr(truth):
+            return -int(truth)
+        case _:
+            return None
+
+
+def _fold_integer(rewriter: Rewriter, op: Operation, number: int) -> bool:
+    type = op.result.type
+    if not isinstance(type, ElementType) or type.kind not in ("signed", "pred"):
+        return False
+    bits = 1 if type.kind == "pred" else type.bits
+    wrapped = (number + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1))
+    value = BoolAttr(bool(wrapped)) if type.kind == "pred" else IntegerAttr(wrapped, type)
+    return _fold(rewriter, op, "arith.constant", value, type)
+
+
+@PATTERNS.on(*_ARITHMETIC)
+def arithmetic(rewriter: Rewriter, op: Operation) -> bool:
+    """Of two constants; `x + 0`, `x - 0`, `x * 1`."""
+    left, right = (_integer(value) for value in op.operands)
+    if left is not None and right is not None:
+        return _fold_integer(rewriter, op, _ARITHMETIC[op.name](left, right))
+    neutral = {"arith.addi": 0, "arith.subi": 0, "arith.muli": 1}.get(op.name)
+    if right is not None and right == neutral:
+        rewriter.replace(op, [op.operands[0]])
+        return True
+    return False
+
+
+@PATTERNS.on("arith.index_cast")
+def index_cast(rewriter: Rewriter, op: Operation) -> bool:
+    """Of a constant."""
+    number = _integer(op.operands[0])
+    return number is not None and _fold_integer(rewriter, op, number)
+
+
+@PATTERNS.on("tensor.dim")
+def known_dim(rewriter: Rewriter, op: Operation) -> bool:
+    """A size that is known."""
+    type, number = op.operands[0].type, _integer(op.operands[1])
+    if number is None or not isinstance(type, TensorType) or not 0 <= number < type.rank:
+        return False
+    size = type.sizes[number]
+    return size is not None and _fold_integer(rewriter, op, size)
+
+
+@PATTERNS.on("tensor.extract")
+def extract_of_elements(rewriter: Rewriter, op: Operation) -> bool:
+    """An element of values side by side, or of a constant shape."""
+    at = [_integer(value) for value in op.operands[1:]]
+    if len(at) != 1 or at[0] is None:
+        return False
+    inner, sizes = _owner(op.operands[0], "tensor.from_elements"), _shape(op.operands[0])
+    if inner is not None and 0 <= at[0] < len(inner.operands):
+        rewriter.replace(op, [inner.operands[at[0]]])
+        return True
+    if sizes is not None and 0 <= at[0] < len(sizes):
+        return _fold_integer(rewriter, op, sizes[at[0]])
+    return False
+
+
+@PATTERNS.on("scf.if")
+def known_condition(rewriter: Rewriter, op: Operation) -> bool:
+    """One branch stands by itself."""
+    chosen = _integer(op.operands[0]) if len(op.operands) == 1 else None
+    if chosen is None or len(op.regions) != 2:
+        return False
+    return _opened(rewriter, op, "scf.yield", 0 if chosen else 1)
+
+
+def _run(run: Run) -> None:
+    for function in run.functions():
+        run.greedy(function, PATTERNS)
+
+
+PASS: Final = Pass(
+    "canonicalize",
+    _run,
+    "Dead code, casts and computation of known sizes go; constants come first.",
+)

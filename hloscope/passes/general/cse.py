@@ -1,0 +1,155 @@
+"""`cse`: an operation that does what one before it did takes that one's results.
+
+Source: MLIR's `CSE.cpp`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Final
+
+from hloscope.dialects import DEFINITIONS
+from hloscope.errors import HloscopeError
+from hloscope.mlir import UNKNOWN, Attribute, Block, DenseAttr, Operation, Value, elements
+from hloscope.passes.effects import may_go
+from hloscope.passes.framework import Pass, Run
+from hloscope.passes.rewriting import Rewriter
+
+_LARGEST: Final = 1 << 12
+"""Ops with more in their regions are not compared."""
+
+
+class _Scope:
+    """What is known in a block, and in those around it."""
+
+    __slots__ = ("known", "outer")
+
+    def __init__(self, outer: _Scope | None) -> None:
+        self.known: Final[dict[Hashable, Operation]] = {}
+        self.outer: Final = outer
+
+    def find(self, key: Hashable) -> Operation | None:
+        scope: _Scope | None = self
+        while scope is not None:
+            found = scope.known.get(key)
+            if found is not None:
+                return found
+            scope = scope.outer
+        return None
+
+
+class _Merging:
+    """One walk over everything in an operation."""
+
+    def __init__(self, run: Run) -> None:
+        self.rewriter: Final[Rewriter] = run.rewriter
+        self.run: Final = run
+        self.dead: Final[list[Operation]] = []
+
+    def merge(self, top: Operation) -> None:
+        """Blocks after those around them, each operation before those in its regions."""
+        work: list[tuple[Operation, _Scope | None]] = [(top, None)]
+        while work:
+            owner, outer = work.pop()
+            for region in owner.regions:
+                first: _Scope | None = None
+                for block in region.blocks:
+                    # The entry comes before all others; about those nothing is asked.
+                    scope = _Scope(first or outer)
+                    first = first or scope
+                    work += self._block(block, scope)
+        for operation in reversed(self.dead):
+            if not self.rewriter.is_used(operation):
+                self.rewriter.erase(operation)
+
+    def _block(self, block: Block, scope: _Scope) -> list[tuple[Operation, _Scope | None]]:
+        inner: list[tuple[Operation, _Scope | None]] = []
+        for operation in block:
+            if self._is_merged(operation, scope):
+                continue
+            if operation.regions:
+                inner.append((operation, None if _is_isolated(operation) else scope))
+        return inner
+
+    def _is_merged(self, operation: Operation, scope: _Scope) -> bool:
+        if not may_go(operation) or not operation.results:
+            return False
+        if not self.rewriter.is_used(operation):
+            self.dead.append(operation)
+            return True
+        key = _key(operation)
+        if key is None:
+            return False
+        known = scope.find(key)
+        if known is None:
+            scope.known[key] = operation
+            return False
+        if known.location == UNKNOWN and operation.location != UNKNOWN:
+            known.location = operation.location
+        self.rewriter.replace(operation, known.results)
+        self.run.fired["merge"] += 1
+        return True
+
+
+def _is_isolated(operation: Operation) -> bool:
+    definition = DEFINITIONS.get(operation.name)
+    return definition is not None and "isolated" in definition.traits
+
+
+def _key(operation: Operation) -> Hashable | None:
+    """Equal for operations that do the same; none if it is not asked."""
+    numbers: dict[Value, int] = {}
+    parts: list[Hashable] = []
+    work: list[Operation | Block] = [operation]
+    while work:
+        if len(parts) > _LARGEST:
+            return None
+        item = work.pop()
+        if isinstance(item, Block):
+            for argument in item.arguments:
+                numbers[argument] = len(numbers)
+                parts.append(argument.type)
+            continue
+        parts.append(_own_key(item, numbers))
+        inside: list[Operation | Block] = []
+        for region in item.regions:
+            if len(region.blocks) > 1:
+                return None
+            for block in region.blocks:
+                inside += [block, *block.operations]
+        parts.append(len(inside))
+        work += reversed(inside)
+        for value in item.results if item is not operation else ():
+            numbers[value] = len(numbers)
+    return tuple(parts)
+
+
+def _own_key(operation: Operation, numbers: dict[Value, int]) -> Hashable:
+    attributes = [*operation.properties.items(), *operation.attributes.items()]
+    return (
+        operation.name,
+        tuple([numbers.get(value, value) for value in operation.operands]),
+        tuple([value.type for value in operation.results]),
+        tuple(sorted([(name, _literal(value)) for name, value in attributes], key=_first)),
+    )
+
+
+def _first(pair: tuple[str, Hashable]) -> str:
+    return pair[0]
+
+
+def _literal(value: Attribute) -> Hashable:
+    """A literal by its elements, however it is written; all else by itself."""
+    if not isinstance(value, DenseAttr) or len(value.literal) > _LARGEST:
+        return value
+    try:
+        return bytes(elements(value).raw), value.type
+    except HloscopeError:
+        return value
+
+
+def _run(run: Run) -> None:
+    _Merging(run).merge(run.rewriter.module)
+
+
+PASS: Final = Pass("cse", _run, "Operations that do the same are done once.")

@@ -1,0 +1,20 @@
+"""`strip-debuginfo`: no operation says where it came from.  Source: MLIR's `StripDebugInfo.cpp`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hloscope.mlir import UNKNOWN
+from hloscope.passes.framework import Pass, Run
+
+
+def _run(run: Run) -> None:
+    for operation in run.rewriter.walk():
+        operation.location = UNKNOWN
+        for region in operation.regions:
+            for block in region.blocks:
+                for argument in block.arguments:
+                    argument.location = UNKNOWN
+
+
+PASS: Final = Pass("strip-debuginfo", _run, "Locations become unknown.")

@@ -1,0 +1,1 @@
+"""Conversions of one dialect, or of ops that are to go, into others."""

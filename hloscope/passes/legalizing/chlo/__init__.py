@@ -1,0 +1,1 @@
+"""CHLO as StableHLO: broadcasts, composed ops, and functions of mathematics, family by family."""

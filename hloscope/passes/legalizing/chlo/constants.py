@@ -1,0 +1,143 @@
+"""`chlo.constant_like`, `chlo.constant`: a number with the sizes of another array.
+
+Source: StableHLO `ChloLegalizeToStablehlo.cpp`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hloscope.errors import VerifyError
+from hloscope.ir import ELEMENT_TYPES, FORMATS, ElementType, TensorType
+from hloscope.mlir import (
+    INDEX,
+    BoolAttr,
+    DenseAttr,
+    FloatAttr,
+    IntegerAttr,
+    Operation,
+    Value,
+    VerbatimAttr,
+    elements,
+)
+from hloscope.passes.legalizing.making import i64, integers
+from hloscope.passes.patterns import Patterns
+from hloscope.passes.rewriting import Rewriter
+
+PATTERNS: Final = Patterns()
+
+
+def is_bounded(type: TensorType) -> bool:
+    """Has every size that is not known a bound, and is there one?"""
+    if type.is_static or not type.bounds:
+        return False
+    pairs = zip(type.sizes, type.bounds, strict=True)
+    return all(size is not None or bound is not None for size, bound in pairs)
+
+
+def like_constant(rewriter: Rewriter, value: DenseAttr, like: Value, *, before: Operation) -> Value:
+    """A number everywhere, in the sizes of another value.
+
+    Args:
+        rewriter: What makes ops.
+        value: The number, as the literal of a constant without dimensions.
+        like: Whose sizes.
+        before: Where the ops go.
+    """
+    shape, scalar = like.type, value.type
+    assert isinstance(shape, TensorType)
+    assert isinstance(scalar, TensorType)
+    type = TensorType(scalar.element, shape.sizes, None, shape.bounds, shape.encoding)
+    if shape.is_static:
+        return rewriter.constant(DenseAttr(value.literal, type), type, before=before)
+    number = rewriter.constant(value, scalar, before=before)
+    if is_bounded(shape):
+        return _bounded(rewriter, number, like, type, before)
+    sizes = rewriter.create(
+        "shape.shape_of", (like,), before=before, types=(TensorType(INDEX, (shape.rank,)),)
+    )
+    return rewriter.create(
+        "stablehlo.dynamic_broadcast_in_dim",
+        (number, sizes.result),
+        {"broadcast_dimensions": integers(())},
+        before=before,
+        types=(type,),
+    ).result
+
+
+def _bounded(
+    rewriter: Rewriter, number: Value, like: Value, type: TensorType, before: Operation
+) -> Value:
+    wide = TensorType(type.element, type.shape)
+    made = rewriter.create(
+        "stablehlo.broadcast_in_dim",
+        (number,),
+        {"broadcast_dimensions": integers(())},
+        before=before,
+        types=(wide,),
+    ).result
+    sizes, bounds = list(wide.sizes), [None] * wide.rank
+    known: list[int | None] = list(bounds)
+    for k, size in enumerate(type.sizes):
+        if size is None:
+            sizes[k], known[k] = None, type.bounds[k]
+            part = TensorType(type.element, tuple(sizes), None, tuple(known))
+            extent = rewriter.create(
+                "stablehlo.get_dimension_size",
+                (like,),
+                {"dimension": i64(k)},
+                before=before,
+                types=(TensorType(ELEMENT_TYPES["s32"], ()),),
+            )
+            made = rewriter.create(
+                "stablehlo.set_dimension_size",
+                (made, extent.result),
+                {"dimension": i64(k)},
+                before=before,
+                types=(part,),
+            ).result
+    return made
+
+
+def _number(op: Operation, element: ElementType) -> DenseAttr | None:
+    """The attribute `value` as the literal of a constant without dimensions."""
+    type, size = TensorType(element, ()), (element.bits + 7) // 8
+    match op.get("value"):
+        case FloatAttr(bits, given) if given == element and element.name in FORMATS:
+            return DenseAttr(bits.to_bytes(size, "little"), type)
+        case BoolAttr(value) if element.kind == "pred":
+            return DenseAttr(bytes([value]), type)
+        case IntegerAttr(value, given) if given == element:
+            bits = value % (1 << element.bits)
+            return DenseAttr(bits.to_bytes(size, "little"), type)
+        case VerbatimAttr(text) if element.kind == "complex" and text.startswith("#complex.number"):
+            inside = text.partition("<")[2].partition(">")[0].partition(" ")[2]
+            try:
+                return DenseAttr(elements(DenseAttr(f"({inside})", type)).raw, type)
+            except VerifyError:
+                return None
+        case _:
+            return None
+
+
+@PATTERNS.on("chlo.constant_like")
+def constant_like(rewriter: Rewriter, op: Operation) -> bool:
+    """A constant, broadcast to sizes that are known only at run time."""
+    like, result = op.operands[0], op.result.type
+    if not isinstance(like.type, TensorType) or not isinstance(result, TensorType):
+        return False
+    value = _number(op, result.element)
+    if value is None:
+        return False
+    rewriter.replace(op, [like_constant(rewriter, value, like, before=op)])
+    return True
+
+
+@PATTERNS.on("chlo.constant")
+def constant(rewriter: Rewriter, op: Operation) -> bool:
+    """The same of StableHLO."""
+    value, type = op.get("value"), op.result.type
+    if not isinstance(value, DenseAttr) or not isinstance(type, TensorType):
+        return False
+    rewriter.replace(op, [rewriter.constant(value, type, before=op)])
+    return True

@@ -1,0 +1,38 @@
+"""`sinh` and `cosh`, halved inside the exponential so that the largest results do not overflow.
+
+Source: StableHLO `ChloLegalizeToStablehlo.cpp`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hloscope.passes.legalizing.chlo.expansions import ANY, Expansion
+from hloscope.passes.legalizing.chlo.terms import Term, exp, expm1, log, select
+
+
+def cosh(x: Term) -> Term:
+    """`exp(x + log ½) + exp(log ½ - x)`."""
+    half = log(x.number(0.5))
+    return exp(x + half) + exp(half - x)
+
+
+def large_sinh(x: Term) -> Term:
+    """`exp(x + log ½) - exp(log ½ - x)`."""
+    half = log(x.number(0.5))
+    return exp(x + half) - exp(half - x)
+
+
+def sinh(x: Term) -> Term:
+    """Near 0 by `expm1`, where the difference above cancels."""
+    large = large_sinh(x)
+    less = expm1(x)
+    one = x.number(1.0)
+    small = x.number(0.5) * (less + less / (less + one))
+    return select(abs(x) < one, small, large)
+
+
+ROWS: Final = (
+    Expansion("cosh", cosh, complex=cosh, in_f32=ANY),
+    Expansion("sinh", sinh, complex=large_sinh, in_f32=ANY),
+)

@@ -1,0 +1,296 @@
+"""`chlo.ragged_dot`: a product for each group, of what the group leaves of the left operand.
+
+Source: StableHLO `ChloLegalizeToStablehlo.cpp`.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from hloscope.ir import Dims, TensorType
+from hloscope.mlir import (
+    I1,
+    I64,
+    INDEX,
+    ArrayAttr,
+    Attribute,
+    EnumAttr,
+    Operation,
+    StructAttr,
+    Value,
+)
+from hloscope.passes.legalizing.chlo.constants import like_constant
+from hloscope.passes.legalizing.chlo.sizes import as_i64, dimension_size, known_size
+from hloscope.passes.legalizing.chlo.terms import literal
+from hloscope.passes.legalizing.making import (
+    concatenated,
+    constant,
+    i64,
+    integers,
+    reshaped,
+    shaped,
+    sliced,
+    splat,
+    with_element,
+)
+from hloscope.passes.patterns import Patterns
+from hloscope.passes.rewriting import Rewriter
+
+PATTERNS: Final = Patterns()
+
+MOST_GROUPS: Final = 1 << 12
+"""An expansion for more groups is refused: each is a dozen ops."""
+
+
+class _Ragged(NamedTuple):
+    """The op, read: its operands, dimensions, and the attributes of the products."""
+
+    op: Operation
+    lhs: Value
+    rhs: Value
+    sizes: Value
+    dims: dict[str, Dims]
+    properties: dict[str, Attribute]
+
+    @property
+    def lhs_type(self) -> TensorType:
+        assert isinstance(self.lhs.type, TensorType)
+        return self.lhs.type
+
+    @property
+    def rhs_type(self) -> TensorType:
+        assert isinstance(self.rhs.type, TensorType)
+        return self.rhs.type
+
+    @property
+    def ragged(self) -> int:
+        return self.dims["lhs_ragged_dimensions"][0]
+
+
+@PATTERNS.on("chlo.ragged_dot")
+def ragged_dot(rewriter: Rewriter, op: Operation) -> bool:
+    """By what the ragged dimension is: batched, contracted, or neither."""
+    read, result = _read(op), op.result.type
+    if read is None or not isinstance(result, TensorType):
+        return False
+    if read.ragged in read.dims["lhs_batching_dimensions"]:
+        made = _product(rewriter, read, read.lhs, read.rhs, result, group=None)
+    elif read.ragged in read.dims["lhs_contracting_dimensions"]:
+        parts = _groups(rewriter, read, shaped(result.element, *result.sizes[1:]), slices=False)
+        if parts is None or not all(isinstance(size, int) for size in result.sizes):
+            return False
+        rows = [reshaped(rewriter, part, 1, *result.shape[1:], before=op) for part in parts]
+        made = concatenated(rewriter, rows, before=op)
+    else:
+        parts = _groups(rewriter, read, result, slices=True)
+        if not parts:
+            return False
+        made = parts[0]
+    rewriter.replace(op, [made])
+    return True
+
+
+def _read(op: Operation) -> _Ragged | None:
+    given = op.get("ragged_dot_dimension_numbers")
+    if len(op.operands) != 3 or not isinstance(given, StructAttr):
+        return None
+    lhs, rhs, sizes = op.operands
+    if not all(isinstance(value.type, TensorType) for value in op.operands):
+        return None
+    names = (
+        "lhs_batching_dimensions rhs_batching_dimensions lhs_contracting_dimensions"
+        " rhs_contracting_dimensions lhs_ragged_dimensions rhs_group_dimensions"
+    ).split()
+    dims: dict[str, Dims] = {}
+    for name in names:
+        found = given.get(name) or ()
+        if not isinstance(found, tuple):
+            return None
+        dims[name] = found
+    if len(dims["lhs_ragged_dimensions"]) != 1 or len(dims["rhs_group_dimensions"]) > 1:
+        return None
+    properties: dict[str, Attribute] = {}
+    precision = op.get("precision_config")
+    if isinstance(precision, ArrayAttr):
+        properties["precision_config"] = ArrayAttr(
+            tuple(
+                EnumAttr("stablehlo", e.name, e.value) if isinstance(e, EnumAttr) else e
+                for e in precision.elements
+            )
+        )
+    return _Ragged(op, lhs, rhs, sizes, dims, properties)
+
+
+def _groups(
+    rewriter: Rewriter, read: _Ragged, type: TensorType, *, slices: bool
+) -> list[Value] | None:
+    """The product of each group; their sum alone if each group has its own right operand."""
+    op, sizes = read.op, read.sizes.type
+    assert isinstance(sizes, TensorType)
+    if not sizes.is_static or not sizes.rank or not 0 < sizes.shape[-1] <= MOST_GROUPS:
+        return None
+    if slices and not read.dims["rhs_group_dimensions"]:
+        return None
+    lead = sizes.shape[:-1]
+    start = splat(rewriter, "0", shaped(I64, *lead), before=op)
+    numbers = _numbers(rewriter, read)
+    zero = like_constant(rewriter, literal(0, read.lhs_type.element), read.lhs, before=op)
+    parts: list[Value] = []
+    for group in range(sizes.shape[-1]):
+        part = sliced(
+            rewriter, read.sizes, [0] * len(lead) + [group], [*lead, group + 1], before=op
+        )
+        count = as_i64(rewriter, reshaped(rewriter, part, *lead, before=op), before=op)
+        limit = rewriter.create("stablehlo.add", (start, count), before=op).result
+        masked = _masked(rewriter, read, (start, limit, numbers, zero))
+        rhs = _group_of(rewriter, read, group) if slices else read.rhs
+        product = _product(rewriter, read, masked, rhs, type, group=group if slices else None)
+        if slices and parts:
+            product = rewriter.create(
+                "stablehlo.add", (parts[0], product), before=op, types=(type,)
+            ).result
+            parts = []
+        parts.append(product)
+        start = limit
+    return parts
+
+
+def _numbers(rewriter: Rewriter, read: _Ragged) -> Value:
+    """The numbers along the ragged dimension; all other sizes are one."""
+    op, type, ragged = read.op, read.lhs_type, read.ragged
+    sizes = [type.sizes[k] if k == ragged else 1 for k in range(type.rank)]
+    properties = {"iota_dimension": i64(ragged)}
+    wanted = shaped(I64, *sizes)
+    if type.sizes[ragged] is not None:
+        return rewriter.create("stablehlo.iota", (), properties, before=op, types=(wanted,)).result
+    parts = [
+        known_size(rewriter, read.lhs, k, before=op)
+        if k == ragged
+        else splat(rewriter, "1", shaped(I64, 1), before=op)
+        for k in range(type.rank)
+    ]
+    shape = concatenated(rewriter, parts, before=op)
+    return rewriter.create(
+        "stablehlo.dynamic_iota", (shape,), properties, before=op, types=(wanted,)
+    ).result
+
+
+def _masked(rewriter: Rewriter, read: _Ragged, known: tuple[Value, Value, Value, Value]) -> Value:
+    """The left operand, zero outside the group."""
+    start, limit, numbers, zero = known
+    op, type = read.op, read.lhs_type
+    outer = [
+        k
+        for k in range(type.rank)
+        if k not in read.dims["lhs_batching_dimensions"]
+        and k not in read.dims["lhs_contracting_dimensions"]
+        and k < read.ragged
+    ]
+    assert isinstance(start.type, TensorType)
+    dims = [*read.dims["lhs_batching_dimensions"], *outer][: start.type.rank]
+    low = _spread(rewriter, read, start, dims)
+    high = _spread(rewriter, read, limit, dims)
+    at = _spread(rewriter, read, numbers, range(type.rank))
+    pred = with_element(type, I1)
+    inside = []
+    for direction, border in (("GE", low), ("LT", high)):
+        properties = {
+            "comparison_direction": EnumAttr("stablehlo", "comparison_direction", direction)
+        }
+        inside.append(
+            rewriter.create(
+                "stablehlo.compare", (at, border), properties, before=op, types=(pred,)
+            ).result
+        )
+    both = rewriter.create("stablehlo.and", inside, before=op, types=(pred,)).result
+    return rewriter.create(
+        "stablehlo.select", (both, read.lhs, zero), before=op, types=(type,)
+    ).result
+
+
+def _spread(
+    rewriter: Rewriter, read: _Ragged, value: Value, dims: Dims | list[int] | range
+) -> Value:
+    """Numbers in the sizes of the left operand."""
+    op, type = read.op, with_element(read.lhs_type, I64)
+    properties = {"broadcast_dimensions": integers(dims)}
+    if type.is_static:
+        return rewriter.create(
+            "stablehlo.broadcast_in_dim", (value,), properties, before=op, types=(type,)
+        ).result
+    extents = TensorType(INDEX, (type.rank,))
+    sizes = rewriter.create("shape.shape_of", (read.lhs,), before=op, types=(extents,))
+    return rewriter.create(
+        "stablehlo.dynamic_broadcast_in_dim",
+        (value, sizes.result),
+        properties,
+        before=op,
+        types=(type,),
+    ).result
+
+
+def _group_of(rewriter: Rewriter, read: _Ragged, group: int) -> Value:
+    """The right operand of a group, without the dimension of groups."""
+    op, type, at = read.op, read.rhs_type, read.dims["rhs_group_dimensions"][0]
+    rest = [k for k in range(type.rank) if k != at]
+    if type.is_static:
+        starts = [group if k == at else 0 for k in range(type.rank)]
+        limits = [group + 1 if k == at else type.shape[k] for k in range(type.rank)]
+        part = sliced(rewriter, read.rhs, starts, limits, before=op)
+        return reshaped(rewriter, part, *[type.shape[k] for k in rest], before=op)
+    one = constant(rewriter, [group], I64, before=op) if at == 0 else None
+    lows, highs = [], []
+    for k in range(type.rank):
+        if k == at:
+            lows.append(one or constant(rewriter, [group], I64, before=op))
+            highs.append(constant(rewriter, [group + 1], I64, before=op))
+        else:
+            lows.append(constant(rewriter, [0], I64, before=op))
+            size = dimension_size(rewriter, read.rhs, k, before=op)
+            highs.append(reshaped(rewriter, size, 1, before=op))
+    bounds = [concatenated(rewriter, parts, before=op) for parts in (lows, highs)]
+    steps = splat(rewriter, "1", shaped(I64, type.rank), before=op)
+    sizes = tuple([1 if k == at else type.sizes[k] for k in range(type.rank)])
+    part = rewriter.create(
+        "stablehlo.real_dynamic_slice",
+        (read.rhs, *bounds, steps),
+        before=op,
+        types=(shaped(type.element, *sizes),),
+    ).result
+    shape = concatenated(rewriter, [highs[k] for k in rest], before=op)
+    flat = shaped(type.element, *[type.sizes[k] for k in rest])
+    return rewriter.create(
+        "stablehlo.dynamic_reshape", (part, shape), before=op, types=(flat,)
+    ).result
+
+
+def _product(
+    rewriter: Rewriter,
+    read: _Ragged,
+    lhs: Value,
+    rhs: Value,
+    type: TensorType,
+    *,
+    group: int | None,
+) -> Value:
+    """`dot_general`; without a dimension of groups those behind it move up."""
+    at = read.dims["rhs_group_dimensions"][0] if group is not None else read.rhs_type.rank
+    fields = []
+    for name in (
+        "lhs_batching_dimensions",
+        "rhs_batching_dimensions",
+        "lhs_contracting_dimensions",
+        "rhs_contracting_dimensions",
+    ):
+        dims = read.dims[name]
+        if name.startswith("rhs"):
+            dims = tuple([k - (k > at) for k in dims])
+        if dims:
+            fields.append((name, dims))
+    properties = {
+        **read.properties,
+        "dot_dimension_numbers": StructAttr("stablehlo", "dot", tuple(fields)),
+    }
+    return rewriter.create(
+        "stablehlo.dot_general", (lhs, rhs), properties, before=read.op, types=(type,)
+    ).result

@@ -1,0 +1,58 @@
+"""`stablehlo-legalize-composite-to-call`: a composite becomes a call of its decomposition.
+
+Source: StableHLO `StablehloLegalizeCompositeToCall.cpp`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hloscope.mlir import Operation, StringAttr, SymbolAttr
+from hloscope.passes.conversion import Conversion
+from hloscope.passes.framework import Option, Pass, Run
+from hloscope.passes.patterns import Patterns
+from hloscope.passes.rewriting import Rewriter
+
+PATTERNS: Final = Patterns()
+
+_COMPOSITE: Final = "stablehlo.composite"
+
+
+@PATTERNS.on(_COMPOSITE)
+def composite(rewriter: Rewriter, op: Operation) -> bool:
+    """Call the decomposition; attributes are lost."""
+    callee = op.get("decomposition")
+    if not isinstance(callee, SymbolAttr):
+        return False
+    types = [value.type for value in op.results]
+    new = rewriter.create("func.call", op.operands, {"callee": callee}, before=op, types=types)
+    rewriter.replace(op, new.results)
+    return True
+
+
+def _run(run: Run) -> None:
+    excepted = frozenset(run.options["except"])
+
+    def is_legal(operation: Operation) -> bool:
+        if operation.name != _COMPOSITE:
+            return True
+        name = operation.get("name")
+        return isinstance(name, StringAttr) and name.text in excepted
+
+    conversion = Conversion(run, PATTERNS, is_legal)
+    for function in run.functions():
+        if not conversion.convert(function):
+            return
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple([word.strip() for word in text.split(",") if word.strip()])
+
+
+PASS: Final = Pass(
+    "stablehlo-legalize-composite-to-call",
+    _run,
+    "Composites become calls of their decompositions.",
+    {"except": Option((), "Names of composites that stay.", _names)},
+    on_functions=True,
+)

@@ -1,0 +1,307 @@
+"""`shape-legalize-to-stablehlo`: computation of sizes as arithmetic on arrays of `i32`.
+
+Between `index`, which StableHLO has not, and `tensor<i32>` stand casts, which
+`reconcile-unrealized-casts` takes out where everything could be converted.
+
+Source: StableHLO `ShapeLegalizeToStablehlo.cpp`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hloscope.errors import VerifyError
+from hloscope.ir import TensorType, Type
+from hloscope.mlir import INDEX, DenseAttr, IntegerAttr, Operation, Value, dense_values
+from hloscope.passes.conversion import Conversion, cast
+from hloscope.passes.framework import Pass, Run
+from hloscope.passes.legalizing.making import (
+    I32,
+    concatenated,
+    constant,
+    i64,
+    reshaped,
+    shaped,
+    sliced,
+    splat,
+)
+from hloscope.passes.patterns import Patterns
+from hloscope.passes.rewriting import Rewriter
+
+PATTERNS: Final = Patterns()
+
+_HIGHEST_RANK: Final = 1 << 12
+"""An array of more sizes is refused: nobody means it, and each is several ops."""
+
+
+def _is_index(type: Type) -> bool:
+    return type == INDEX or (isinstance(type, TensorType) and type.element == INDEX)
+
+
+def _is_i32(type: Type) -> bool:
+    return isinstance(type, TensorType) and type.element == I32
+
+
+def _as_i32(type: Type) -> Type | None:
+    """`index` as `tensor<i32>`, arrays of `index` or `i32` as arrays of `i32`."""
+    if type == INDEX:
+        return shaped(I32)
+    if isinstance(type, TensorType) and type.is_static and type.element in (I32, INDEX):
+        return shaped(I32, *type.sizes)
+    return None
+
+
+def _to_i32(rewriter: Rewriter, value: Value, before: Operation) -> Value:
+    type = _as_i32(value.type)
+    assert type is not None
+    return value if value.type == type else cast(rewriter, value, type, before=before)
+
+
+def _to_index(rewriter: Rewriter, value: Value, before: Operation) -> Value:
+    assert isinstance(value.type, TensorType)
+    type: Type = shaped(INDEX, *value.type.sizes) if value.type.rank else INDEX
+    return cast(rewriter, value, type, before=before)
+
+
+def _constant_index(value: Value) -> int | None:
+    owner = value.owner
+    if isinstance(owner, Operation) and owner.name == "arith.constant" and value.type == INDEX:
+        found = owner.get("value")
+        return found.value if isinstance(found, IntegerAttr) else None
+    return None
+
+
+def _fits_i32(value: int) -> int:
+    """The lowest 32 bits, with their sign."""
+    return (value + (1 << 31)) % (1 << 32) - (1 << 31)
+
+
+@PATTERNS.on("shape.const_shape")
+def const_shape(rewriter: Rewriter, op: Operation) -> bool:
+    """A constant of `i32`."""
+    given, type = op.get("shape"), op.result.type
+    if not isinstance(type, TensorType) or not isinstance(given, DenseAttr):
+        return False
+    try:
+        sizes = [_fits_i32(size) for size in dense_values(given)]
+    except (ValueError, VerifyError):
+        return False
+    count = type.sizes[0] if type.rank == 1 else None
+    if len(sizes) == 1 and count is not None and count <= _HIGHEST_RANK:
+        sizes *= count
+    if len(sizes) != count:
+        return False
+    made = constant(rewriter, sizes, I32, before=op)
+    rewriter.replace(op, [_to_index(rewriter, made, op)])
+    return True
+
+
+@PATTERNS.on("arith.muli")
+def multiply(rewriter: Rewriter, op: Operation) -> bool:
+    """Of `index` only."""
+    values = (*op.operands, *op.results)
+    if not all(_is_index(value.type) and _as_i32(value.type) for value in values):
+        return False
+    operands = []
+    for value in op.operands:
+        known = _constant_index(value)
+        if known is None:
+            operands.append(_to_i32(rewriter, value, op))
+        else:
+            operands.append(constant(rewriter, _fits_i32(known), I32, before=op))
+    product = rewriter.create("stablehlo.multiply", operands, before=op).result
+    rewriter.replace(op, [_to_index(rewriter, product, op)])
+    return True
+
+
+@PATTERNS.on("arith.index_cast")
+def index_cast(rewriter: Rewriter, op: Operation) -> bool:
+    """Arrays of `i32` are shapes already; a single value becomes an array without dimensions."""
+    value, wanted = op.operands[0], op.result.type
+    if value.type == INDEX:
+        new = _to_i32(rewriter, value, op)
+        if wanted != I32:
+            array = shaped(wanted)  # type: ignore[arg-type]
+            new = rewriter.create("stablehlo.convert", (new,), before=op, types=(array,)).result
+        rewriter.replace(op, [cast(rewriter, new, wanted, before=op)])
+        return True
+    if not isinstance(value.type, TensorType):
+        if wanted != INDEX:
+            return False
+        array = shaped(value.type)  # type: ignore[arg-type]
+        new = cast(rewriter, value, array, before=op)
+        rewriter.replace(op, [cast(rewriter, new, wanted, before=op)])
+        return True
+    if not (_as_i32(value.type) and _as_i32(wanted)):
+        return False
+    new = _to_i32(rewriter, value, op)
+    rewriter.replace(op, [_to_index(rewriter, new, op) if _is_index(wanted) else new])
+    return True
+
+
+@PATTERNS.on("shape.num_elements")
+def num_elements(rewriter: Rewriter, op: Operation) -> bool:
+    """The product of all sizes."""
+    type = op.operands[0].type
+    as_i32 = _as_i32(type)
+    if not isinstance(as_i32, TensorType) or op.result.type != INDEX or as_i32.rank != 1:
+        return False
+    if as_i32.num_elements > _HIGHEST_RANK:
+        return False
+    sizes = _to_i32(rewriter, op.operands[0], op)
+    product = constant(rewriter, 1, I32, before=op)
+    for k in range(as_i32.num_elements):
+        part = sliced(rewriter, sizes, [k], [k + 1], before=op)
+        size = reshaped(rewriter, part, before=op)
+        product = rewriter.create("stablehlo.multiply", (product, size), before=op).result
+    rewriter.replace(op, [_to_index(rewriter, product, op)])
+    return True
+
+
+@PATTERNS.on("shape.shape_of")
+def shape_of(rewriter: Rewriter, op: Operation) -> bool:
+    """The sizes of an array with known rank, side by side."""
+    value, wanted = op.operands[0], op.result.type
+    if not isinstance(value.type, TensorType) or wanted != shaped(INDEX, value.type.rank):
+        return False
+    if value.type.rank:
+        sizes = []
+        for k in range(value.type.rank):
+            size = _size(rewriter, value, k, op)
+            sizes.append(reshaped(rewriter, size, 1, before=op))
+        made = concatenated(rewriter, sizes, before=op)
+    else:
+        made = constant(rewriter, [], I32, before=op)
+    rewriter.replace(op, [_to_index(rewriter, made, op)])
+    return True
+
+
+def _size(rewriter: Rewriter, value: Value, dimension: int, before: Operation) -> Value:
+    properties = {"dimension": i64(dimension)}
+    made = rewriter.create(
+        "stablehlo.get_dimension_size", (value,), properties, before=before, types=(shaped(I32),)
+    )
+    return made.result
+
+
+@PATTERNS.on("shape.broadcast")
+def broadcast(rewriter: Rewriter, op: Operation) -> bool:
+    """The larger of two sizes, where the shorter shape begins with ones."""
+    types = [_as_i32(value.type) for value in op.operands]
+    ranks = [type.sizes[0] for type in types if isinstance(type, TensorType) and type.rank == 1]
+    if len(op.operands) != 2 or len(ranks) != 2 or None in ranks:
+        return False
+    counts = [rank for rank in ranks if rank is not None]
+    longest = max(counts)
+    if op.result.type != shaped(INDEX, longest):
+        return False
+    shapes = [_to_i32(rewriter, value, op) for value in op.operands]
+    for k, count in enumerate(counts):
+        if count < longest:
+            ones = splat(rewriter, "1", shaped(I32, longest - count), before=op)
+            shapes[k] = concatenated(rewriter, (ones, shapes[k]), before=op)
+    larger = rewriter.create("stablehlo.maximum", shapes, before=op).result
+    rewriter.replace(op, [_to_index(rewriter, larger, op)])
+    return True
+
+
+@PATTERNS.on("stablehlo.dynamic_broadcast_in_dim", "stablehlo.dynamic_reshape")
+def cast_operands(rewriter: Rewriter, op: Operation) -> bool:
+    """A shape of `index` becomes one of `i32`."""
+    if not all(_as_i32(value.type) for value in op.operands if _is_index(value.type)):
+        return False
+    operands = [
+        _to_i32(rewriter, value, op) if _is_index(value.type) else value for value in op.operands
+    ]
+    rewriter.set_operands(op, operands)
+    return True
+
+
+@PATTERNS.on("tensor.dim")
+def dim(rewriter: Rewriter, op: Operation) -> bool:
+    """One size, whose number is a constant."""
+    source, number = op.operands[0], _constant_index(op.operands[1])
+    if number is None or not isinstance(source.type, TensorType):
+        return False
+    if not 0 <= number < source.type.rank:
+        return False
+    rewriter.replace(op, [_to_index(rewriter, _size(rewriter, source, number, op), op)])
+    return True
+
+
+@PATTERNS.on("tensor.extract")
+def extract(rewriter: Rewriter, op: Operation) -> bool:
+    """One element, whose place is constant."""
+    source = op.operands[0]
+    type = source.type
+    if not isinstance(type, TensorType) or not (_is_index(type) or _is_i32(type)):
+        return False
+    if not type.is_static or len(op.operands) != 1 + type.rank:
+        return False
+    starts = []
+    for value, size in zip(op.operands[1:], type.shape, strict=True):
+        at = _constant_index(value)
+        if at is None or not 0 <= at < size:
+            return False
+        starts.append(at)
+    array = _to_i32(rewriter, source, op)
+    part = sliced(rewriter, array, starts, [at + 1 for at in starts], before=op)
+    element = reshaped(rewriter, part, before=op)
+    rewriter.replace(op, [cast(rewriter, element, op.result.type, before=op)])
+    return True
+
+
+@PATTERNS.on("tensor.from_elements")
+def from_elements(rewriter: Rewriter, op: Operation) -> bool:
+    """Values of `index` side by side; one value without dimensions is the value."""
+    type = op.result.type
+    if not isinstance(type, TensorType) or type.rank > 1 or not type.is_static:
+        return False
+    if type.rank == 0:
+        if len(op.operands) != 1:
+            return False
+        rewriter.replace(op, [cast(rewriter, op.operands[0], type, before=op)])
+        return True
+    if not _is_index(type) or len(op.operands) != type.sizes[0] or not op.operands:
+        return False
+    if any(value.type != INDEX for value in op.operands):
+        return False
+    parts = []
+    for value in op.operands:
+        known = _constant_index(value)
+        if known is None:
+            parts.append(reshaped(rewriter, _to_i32(rewriter, value, op), 1, before=op))
+        else:
+            parts.append(constant(rewriter, [_fits_i32(known)], I32, before=op))
+    made = concatenated(rewriter, parts, before=op)
+    rewriter.replace(op, [_to_index(rewriter, made, op)])
+    return True
+
+
+_ILLEGAL: Final = frozenset(["arith.index_cast", "arith.muli"])
+_LEGAL: Final = frozenset(["tensor.cast"])
+
+
+def _is_legal(operation: Operation) -> bool:
+    name = operation.name
+    dialect = name.partition(".")[0]
+    if dialect in ("shape", "tensor"):
+        return name in _LEGAL
+    if dialect == "stablehlo":
+        return not any(_is_index(value.type) for value in operation.operands)
+    return name not in _ILLEGAL
+
+
+def _run(run: Run) -> None:
+    conversion = Conversion(run, PATTERNS, _is_legal)
+    for function in run.functions():
+        if not conversion.convert(function):
+            return
+
+
+PASS: Final = Pass(
+    "shape-legalize-to-stablehlo",
+    _run,
+    "Computation of sizes (shape, tensor, index) becomes StableHLO on arrays of i32.",
+    on_functions=True,
+)

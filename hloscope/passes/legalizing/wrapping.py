@@ -1,0 +1,145 @@
+"""`stablehlo-wrap-in-composite`: ops become composites, each with a function that holds the op.
+
+Source: StableHLO `StablehloWrapInComposite.cpp`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hloscope.dialects import DEFINITIONS
+from hloscope.errors import Diagnostic
+from hloscope.ir import FunctionType
+from hloscope.mlir import (
+    I32,
+    Attribute,
+    Block,
+    DictAttr,
+    IntegerAttr,
+    Operation,
+    Region,
+    StringAttr,
+    SymbolAttr,
+    TypeAttr,
+    Value,
+)
+from hloscope.passes.framework import Option, Pass, Run
+from hloscope.passes.patterns import Pattern
+from hloscope.passes.rewriting import OpenBlock, Rewriter
+from hloscope.stablehlo import clone
+
+
+def _run(run: Run) -> None:
+    rewriter, names = run.rewriter, frozenset(run.options["op-names"])
+    for name in run.options["op-names"]:
+        if name not in DEFINITIONS:
+            told = f"Unknown op name in opNamesOption: '{name}' is not a registered operation."
+            run.diagnostics.append(Diagnostic(told, severity="warning"))
+    body = rewriter.module.regions[0].blocks[0] if rewriter.module.regions else None
+    existing = frozenset(op for op in rewriter.walk() if op.name in names)
+    if not isinstance(body, OpenBlock) or not existing:
+        return
+    taken: set[object] = {op.properties.get("sym_name") for op in body}
+    last: dict[str, int] = {}
+    version = IntegerAttr(run.options["version"], I32)
+
+    def wrap(rewriter: Rewriter, operation: Operation) -> bool:
+        """What a composite was made of stays as it is."""
+        if operation not in existing:
+            return False
+        if not _is_closed(run, operation):
+            return False
+        symbol = _free_name(f"{operation.name}.impl", taken, last)
+        _wrap(rewriter, operation, symbol, version, body)
+        return True
+
+    rows = [Pattern("wrap", tuple(sorted(names)), wrap)]
+    for function in reversed([*run.functions()]):
+        run.greedy(function, rows, top_down=False)
+        if run.failed:
+            return
+
+
+def _is_closed(run: Run, operation: Operation) -> bool:
+    """Do its regions read nothing from outside, so that a function may hold it?"""
+    if not operation.regions:
+        return True
+    within = [*run.rewriter.walk(operation)][1:]
+    own = set(operation.results)
+    for inner in (operation, *within):
+        own.update(inner.results)
+        own.update(
+            a for region in inner.regions for block in region.blocks for a in block.arguments
+        )
+    for inner in within:
+        if not own.issuperset(inner.operands):
+            run.error(inner, "using value defined outside the region")
+            return False
+    return True
+
+
+def _free_name(base: str, taken: set[object], last: dict[str, int]) -> str:
+    """The name, or with a number behind it the first one that is free."""
+    name = base
+    while StringAttr(name.encode()) in taken:
+        number = last[base] = last.get(base, -1) + 1
+        name = f"{base}_{number}"
+    taken.add(StringAttr(name.encode()))
+    return name
+
+
+def _wrap(
+    rewriter: Rewriter, operation: Operation, symbol: str, version: IntegerAttr, body: OpenBlock
+) -> None:
+    types = tuple([value.type for value in operation.results])
+    rewriter.insert(_implementation(operation, symbol), into=body)
+    written = {**operation.properties, **operation.attributes}
+    properties: dict[str, Attribute] = {
+        "name": StringAttr(operation.name.encode()),
+        "composite_attributes": DictAttr(tuple(sorted(written.items()))),
+        "decomposition": SymbolAttr(symbol),
+        "version": version,
+    }
+    new = rewriter.create(
+        "stablehlo.composite", operation.operands, properties, before=operation, types=types
+    )
+    rewriter.replace(operation, new.results)
+
+
+def _implementation(operation: Operation, symbol: str) -> Operation:
+    """A private function of the operands that returns the results of a copy."""
+    inputs = tuple([value.type for value in operation.operands])
+    results = tuple([value.type for value in operation.results])
+    arguments = tuple([Value(type, None, k) for k, type in enumerate(inputs)])
+    copy = clone(operation, {})
+    copy.operands = arguments
+    end = Operation("func.return", copy.results)
+    block = Block(arguments, (copy, end))
+    for argument in arguments:
+        argument.owner = block
+    return Operation(
+        "func.func",
+        (),
+        (),
+        {
+            "sym_name": StringAttr(symbol.encode()),
+            "function_type": TypeAttr(FunctionType(inputs, results)),
+            "sym_visibility": StringAttr(b"private"),
+        },
+        regions=(Region((block,)),),
+    )
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple([word.strip() for word in text.split(",") if word.strip()])
+
+
+PASS: Final = Pass(
+    "stablehlo-wrap-in-composite",
+    _run,
+    "Ops of given names become composites that are decomposed into themselves.",
+    {
+        "op-names": Option((), "Full names of the ops.", _names),
+        "version": Option(default=0, help="Version of the composites.", read=int),
+    },
+)
