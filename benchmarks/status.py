@@ -27,10 +27,10 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks import (  # noqa: E402
     startup,
+    status_decisions,
     status_interpreter,
     status_soundness,
     status_stablehlo,
-    status_tiles,
 )
 from benchmarks.measuring import HAS_XLA, Figure, benchmark, figure, percent, suite  # noqa: E402
 from hloscope.api import read  # noqa: E402
@@ -314,7 +314,7 @@ ROWS: Final[dict[str, tuple[str, str, bool, Callable[[], Figure]]]] = {
     **status_soundness.ROWS,
     **status_stablehlo.ROWS,
     **status_interpreter.ROWS,
-    **status_tiles.ROWS,
+    **status_decisions.ROWS,
 }
 """Name: what is measured, the aim, whether it needs the conformance data, and the function."""
 

@@ -14,7 +14,7 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -136,8 +136,22 @@ def executed(path: Path) -> nbformat.NotebookNode:
             os.environ["PYTHONPATH"] = old
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)  # when it ran
+        if cell.cell_type == "code":
+            cell.outputs = _joined(cell.outputs)
     notebook.metadata["language_info"] = {"name": "python"}
     return notebook
+
+
+def _joined(outputs: Iterable[nbformat.NotebookNode]) -> list[nbformat.NotebookNode]:
+    """Outputs of a cell; a stream that came in several parts, as chance has it, as one."""
+    found: list[nbformat.NotebookNode] = []
+    for output in outputs:
+        last = found[-1] if found else None
+        if last and last.output_type == output.output_type == "stream" and last.name == output.name:
+            last.text += output.text
+        else:
+            found.append(output)
+    return found
 
 
 def main() -> None:

@@ -1,10 +1,11 @@
-"""What the indexing rules and the interpreter cover."""
+"""What the indexing rules, the rules for tiles and the interpreter cover."""
 
 from __future__ import annotations
 
 from hloscope.display import OpCoverage
 from hloscope.indexing import coverage as of_rules
 from hloscope.interpreter import coverage as of_evaluations
+from hloscope.tiling import tile_coverage
 
 
 def coverage() -> list[OpCoverage]:
@@ -14,12 +15,16 @@ def coverage() -> list[OpCoverage]:
     OpCoverage(op='transpose', output_to_input='exact', input_to_output='exact', ...)
     """
     evaluated = {row.op: row for row in of_evaluations()}
+    tiled = {row.op: row for row in tile_coverage()}
     return [
         OpCoverage(
             row.op,
             str(row.output_to_input),
             str(row.input_to_output),
             row.reason,
+            tiled[row.op].to_operands,
+            tiled[row.op].to_outputs,
+            tiled[row.op].reason,
             evaluated[row.op].is_evaluated,
             evaluated[row.op].reason,
         )

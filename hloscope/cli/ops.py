@@ -19,7 +19,7 @@ SCHEMA: Final = "hloscope.ops/1"
 def ops(as_json: bool) -> None:
     """Tell for every op whether its rules are exact, too large (over) or unknown, and why.
 
-    Told as well is whether `hloscope run` evaluates it.
+    Told as well is whether tiles are propagated through it and whether `run` evaluates it.
     """
     rows = coverage()
     if as_json:

@@ -1,4 +1,4 @@
-"""Rows of the status table about tiles."""
+"""Rows of the status table about decisions: tiles, coalescing, cancellation, layouts."""
 
 from __future__ import annotations
 
@@ -42,6 +42,29 @@ def _said(row: dict[str, Any]) -> str:
     )
 
 
+def coalescing() -> Figure:
+    """XLA's verdicts and thread maps; random accesses against enumeration of every lane."""
+    counts, failed = suite("tests/memory")
+    return figure(counts, failed, "tests, one of them all 1,000 accesses,")
+
+
+def cancelling() -> Figure:
+    """XLA's tests of reshapes; random chains against execution on numbered elements."""
+    counts, failed = suite("tests/movement")
+    return figure(counts, failed, "tests, one of them 1,150 random chains,")
+
+
+def whole() -> Figure:
+    """Each question to a whole dump as a process of its own; processor seconds, start-up included."""
+    rows = benchmark("decisions.py")
+    told = [
+        f"{row['dump']} `{row['question']}` {row['seconds']} s, {row['megabytes']} MB"
+        for row in rows
+    ]
+    notes = [f"exit code {row['exit']}: {row}" for row in rows if row["exit"]]
+    return "; ".join(told) or "not measured: benchmarks/decisions.py printed nothing", notes
+
+
 ROWS: Final[dict[str, tuple[str, str, bool, Callable[[], Figure]]]] = {
     "tiles": ("tiles, XLA's tests", "100 %, ≤ 4 explained", True, symbolic),
     "exact_tiles": (
@@ -50,4 +73,7 @@ ROWS: Final[dict[str, tuple[str, str, bool, Callable[[], Figure]]]] = {
         False,
         exact,
     ),
+    "coalescing": ("coalescing", "17 of 17, 36 of 36; 1,000 equal", True, coalescing),
+    "cancelling": ("cancellation", "no wrong verdict in 1,000", True, cancelling),
+    "decisions": ("whole dumps", "coalesce < 30 s, XLA's verdicts < 10 s", True, whole),
 }
