@@ -55,7 +55,7 @@ def cancelling() -> Figure:
 
 
 def whole() -> Figure:
-    """Each question to a whole dump as a process of its own; processor seconds, start-up included."""
+    """Each question to a whole dump, as a process; processor seconds, start-up included."""
     rows = benchmark("decisions.py")
     told = [
         f"{row['dump']} `{row['question']}` {row['seconds']} s, {row['megabytes']} MB"
