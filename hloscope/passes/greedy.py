@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeAlias
 
+from hloscope.dialects import DEFINITIONS
 from hloscope.errors import HloscopeError
 from hloscope.ir import Type
 from hloscope.mlir import (
@@ -30,6 +31,8 @@ CONSTANTS: Final = frozenset(["stablehlo.constant", "chlo.constant", "arith.cons
 _VALUES: Final = dict.fromkeys(CONSTANTS, "value") | {"shape.const_shape": "shape"}
 """Ops that are brought to the front, and the attribute that tells them apart."""
 
+_Key: TypeAlias = tuple[OpenBlock, str, Attribute | None, object]
+"""Of a constant: where it goes, its dialect, its value and its type."""
 _MOST_COMPARED: Final = 4096
 """Characters or bytes of literals that are compared by their elements, not as they are written."""
 _MOST_REWRITES: Final = 256
@@ -104,8 +107,8 @@ class GreedyDriver(Watcher):
         self.max_iterations: Final = max_iterations
         self._work = WorkList()
         self._iterations, self._is_under_way, self._is_changed, self._left = 0, False, False, 0
-        self._constants: dict[tuple[str, Attribute | None, object], Operation] = {}
-        self._owned: dict[Operation, tuple[str, Attribute | None, object]] = {}
+        self._constants: dict[_Key, Operation] = {}
+        self._owned: dict[Operation, _Key] = {}
 
     def run(self) -> bool:
         """Change what can be changed; has nothing been left to do?
@@ -160,17 +163,18 @@ class GreedyDriver(Watcher):
         self, name: str, properties: Mapping[str, Attribute], type: Type, *, before: Operation
     ) -> Value:
         """A constant that something was folded into: one at the front, known or new."""
-        front = _front(self.scope)
+        front = _front(before, self.scope)
         first = before if front is None or front.first is None else front.first
         new = self.rewriter.create(name, (), properties, before=first, types=(type,))
         new.location = before.location
-        key = _constant_key(new)
+        if front is None:
+            return new.result
+        key = _constant_key(new, front)
         known = self._constants.get(key)
         if known is not None:
             self.rewriter.erase(new)
             return known.result
-        if front is not None:
-            self._constants[key], self._owned[new] = new, key
+        self._constants[key], self._owned[new] = new, key
         return new.result
 
     # ------------------------------------------------------------------------------------- running
@@ -220,14 +224,14 @@ class GreedyDriver(Watcher):
     def _is_merged(self, operation: Operation) -> bool:
         """Is the operation a constant that another one took the place of?
 
-        The first of a kind is moved to the front of the entry block, unless it stands there.
+        The first of a kind is moved to the front of an entry block, unless it stands there.
         """
         if operation.name not in _VALUES:
             return False
-        rewriter, front = self.rewriter, _front(self.scope)
+        rewriter, front = self.rewriter, _front(operation, self.scope)
         if front is None or not operation.results:
             return False
-        key = _constant_key(operation)
+        key = _constant_key(operation, front)
         known = self._constants.get(key)
         if known is not None:
             known.location = UNKNOWN
@@ -256,14 +260,25 @@ def _by_value(value: Attribute | None) -> Attribute | None:
     return value
 
 
-def _constant_key(operation: Operation) -> tuple[str, Attribute | None, object]:
-    """Equal for constants of a dialect that are the same."""
-    dialect = operation.name.partition(".")[0]
-    return dialect, _by_value(operation.get(_VALUES[operation.name])), operation.result.type
+def _constant_key(operation: Operation, front: OpenBlock) -> _Key:
+    """Equal for constants of a dialect that are the same and go to the same place."""
+    dialect, value = operation.name.partition(".")[0], operation.get(_VALUES[operation.name])
+    return front, dialect, _by_value(value), operation.result.type
 
 
-def _front(scope: Operation) -> OpenBlock | None:
-    region: Region | None = scope.regions[0] if scope.regions else None
+def _front(operation: Operation, scope: Operation) -> OpenBlock | None:
+    """The entry block of the widest region whose values the operation's place can see.
+
+    Ops that are isolated from above see nothing from outside, and nobody knows of unknown ones.
+    """
+    at: Operation | None = operation
+    region: Region | None = None
+    while at is not None and at is not scope:
+        region = at.parent.parent if at.parent is not None else None
+        at = region.parent if region is not None else None
+        definition = DEFINITIONS.get(at.name) if at is not None else None
+        if definition is None or "isolated" in definition.traits:
+            break
     block = region.blocks[0] if region is not None and region.blocks else None
     return block if isinstance(block, OpenBlock) else None
 

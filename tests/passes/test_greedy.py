@@ -143,3 +143,28 @@ def test_a_work_list_is_a_stack_without_duplicates(steps: list[tuple[str, int]])
     while model:
         assert work.pop() is model.pop()
     assert work.pop() is None
+
+
+def test_constants_stay_in_regions_that_see_nothing_from_outside() -> None:
+    text = """
+func.func @main(%x: tensor<3xf32>, %i: tensor<f32>) -> (tensor<3xf32>, tensor<f32>) {
+  %0:2 = chlo.scan(%x) inits (%i) dimension=0 attributes {is_reverse = false} {
+  ^bb0(%input: tensor<f32>, %carry: tensor<f32>):
+    %1 = stablehlo.add %carry, %input : tensor<f32>
+    %2 = stablehlo.constant dense<2.0> : tensor<f32>
+    %3 = stablehlo.add %1, %2 : tensor<f32>
+    %p = stablehlo.compare GT, %3, %1 : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    %4 = "stablehlo.if"(%p) ({
+      %5 = stablehlo.constant dense<2.0> : tensor<f32>
+      stablehlo.return %5 : tensor<f32>
+    }, {
+      stablehlo.return %2 : tensor<f32>
+    }) : (tensor<i1>) -> tensor<f32>
+    stablehlo.return %3, %4 : tensor<f32>, tensor<f32>
+  } : (tensor<3xf32>, tensor<f32>) -> (tensor<3xf32>, tensor<f32>)
+  return %0#0, %0#1 : tensor<3xf32>, tensor<f32>
+}"""
+    module, _ = NEGATIONS.apply(tree_of(text))
+    printed = text_of(module)
+    assert printed.count("stablehlo.constant") == 1
+    assert printed.index("^bb0") < printed.index("stablehlo.constant")

@@ -1,0 +1,66 @@
+"""What optimising passes leave means what it meant: random programs and upstream's, interpreted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import hloscope as hs
+from hloscope.dialects import DIALECTS
+from hloscope.errors import HloscopeError
+from hloscope.mlir import print_mlir
+from hloscope.passes import find_pass
+from hloscope.stablehlo import parse_stablehlo
+from tests.generator import generate, options_of, stablehlo_text
+from tests.interpreter import chunks
+from tests.passes.semantics import check_generated
+
+PASSES = ("aggressive-folder", "aggressive-simplification", "target-independent-optimization")
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_random_programs_mean_the_same(name: str, full: bool) -> None:
+    fired: Counter[str] = Counter()
+    for seed in range(1000) if full else range(28, 1000, 40):
+        fired += check_generated(name, seed)
+    assert len(fired) > 8
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_upstream_s_programs_mean_the_same(name: str, shared: Path, full: bool) -> None:
+    """Their operands are constants, their results are checked in the program."""
+    job = find_pass(name)
+    every = [c for d in ("interpret", "chlo") for c in chunks.chunks(d) if not c.is_disabled]
+    fired = 0
+    for chunk in every if full else every[::25]:
+        if chunks.run(chunk).status != chunks.PASS:
+            continue
+        try:
+            tree = parse_stablehlo(chunk.text).tree
+        except HloscopeError:
+            continue
+        after, run = job.apply(tree)
+        fired += run.fired.total()
+        text = print_mlir(after, dialects=DIALECTS)
+        again = chunks.Chunk(chunk.file, chunk.number, chunk.line, text, chunk.record)
+        outcome = chunks.run(again)
+        assert outcome.status == chunks.PASS, f"{chunk.id}: {outcome.detail}\n{text}"
+        assert not hs.verify(text), chunk.id
+    assert fired
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_a_second_run_changes_nothing(name: str, full: bool) -> None:
+
+    job = find_pass(name)
+    for seed in range(600) if full else range(1, 600, 40):
+        program = generate(seed, options_of(seed, "mlir"))
+        if "mlir" not in program.languages:
+            continue
+        once, _ = job.apply(parse_stablehlo(stablehlo_text(program)).tree)
+        twice, run = job.apply(once)
+        assert not run.fired, f"seed {seed}: {run.fired}"
+        again, _ = job.apply(twice)
+        assert print_mlir(twice, dialects=DIALECTS) == print_mlir(again, dialects=DIALECTS)
