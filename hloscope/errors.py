@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from difflib import get_close_matches
-from typing import ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-from hloscope.lazy import dataclass
+from hloscope.lazy import dataclass, lazy
 from hloscope.source import Span
+
+if TYPE_CHECKING:
+    import difflib
+else:
+    difflib = lazy("difflib")
 
 
 class Name(str):
@@ -166,7 +170,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     '; did you mean `fusion.12` or `wrapped_fusion`?'
     """
     names = list(dict.fromkeys(known))
-    near = get_close_matches(name, names[:20_000], n=3)
+    near = difflib.get_close_matches(name, names[:20_000], n=3)
     if len(name) > 2:
         near += sorted((n for n in names if name in n and n not in near), key=len)
     quoted = [f"`{n}`" for n in near[:3]]

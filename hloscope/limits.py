@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from math import prod
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hloscope.errors import ParseError, UnsupportedError
-from hloscope.lazy import pattern
+from hloscope.lazy import lazy, pattern
 from hloscope.source import Source, Span
+
+if TYPE_CHECKING:
+    import json
+else:
+    json = lazy("json")
 
 MOST_DIGITS: Final = 4000
 """Digits of a number that is read: Python's own limit, for the time that longer ones take."""

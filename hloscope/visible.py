@@ -6,11 +6,15 @@ cursor, ring a bell, turn the direction of writing or end a line where the progr
 
 from __future__ import annotations
 
-import html
 import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from hloscope.lazy import pattern
+from hloscope.lazy import lazy, pattern
+
+if TYPE_CHECKING:
+    import html
+else:
+    html = lazy("html")
 
 _COMMANDS: Final = pattern(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but for tab and line feed, DEL, C1

@@ -44,12 +44,12 @@ finally:
 """
 
 
-def modules_loaded_by(arguments: list[str]) -> set[str]:
+def modules_loaded_by(arguments: list[str], *, prints: bool = True) -> set[str]:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, *arguments], cwd=ROOT, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip()
+    assert bool(done.stdout.strip()) == prints
     return set(done.stderr.split())
 
 
@@ -62,6 +62,19 @@ def test_a_command_loads_no_heavy_library(arguments: list[str]) -> None:
 def test_a_question_about_hlo_loads_nothing_of_other_rooms(name: str) -> None:
     loaded = modules_loaded_by(COMMANDS[name])
     others = ("interpreter", "verifier", "stablehlo", "proof", "simplifier.isl", "mlir.parser")
+    assert not {m for m in loaded if m.startswith(tuple(f"hloscope.{room}" for room in others))}
+
+
+@pytest.mark.parametrize("name", ["ls", "show", "index"])
+def test_what_only_errors_pages_and_pipes_need_is_not_loaded(name: str) -> None:
+    assert not modules_loaded_by(COMMANDS[name]) & {"difflib", "html", "shutil"}
+
+
+def test_an_artifact_is_examined_without_analysis(tmp_path: Path) -> None:
+    artifact = tmp_path / "tan.mlir.bc"
+    modules_loaded_by(["serialize", "examples/tan.mlir", "--output", str(artifact)], prints=False)
+    loaded = modules_loaded_by(["doctor", str(artifact)])
+    others = ("hlo_parser.reader", "indexing", "fusion", "affine", "simplifier", "interpreter")
     assert not {m for m in loaded if m.startswith(tuple(f"hloscope.{room}" for room in others))}
 
 

@@ -19,7 +19,7 @@ import operator
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import gcd as _gcd
-from typing import Any, ClassVar, Final, SupportsIndex, TypeAlias, TypeVar, final
+from typing import Any, ClassVar, Final, SupportsIndex, TypeAlias, TypeVar, final, get_args
 from weakref import ref
 
 from hloscope.affine.order import (
@@ -37,7 +37,7 @@ _A = TypeVar("_A", bound="_Args")
 _D = TypeVar("_D", bound="_Division")
 
 _LOCK: Final = shared_lock()
-_set: Final = object.__setattr__
+_new: Final[Callable[[type], Any]] = object.__new__
 
 
 def _forget(table: dict[Any, Any], key: object, entry: object, lock: Any = _LOCK) -> None:
@@ -56,10 +56,15 @@ class Node:
     by: int
     """The divisor, if this is a floor division by a positive constant; else 0."""
     _live: ClassVar[dict[Any, ref[Any]]]
+    _draft: ClassVar[type]
+    """The class of a node that is being made: the same, but its fields can be assigned to."""
     text_of: ClassVar[Callable[[Any], str]]
 
     def __init_subclass__(cls) -> None:
         cls._live = {}
+        if "__setattr__" not in cls.__dict__:
+            same = {"__slots__": cls.__slots__, "__setattr__": object.__setattr__}
+            cls._draft = type("_Draft", cls.__bases__, same)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"expressions are immutable: cannot set {name!r}")
@@ -123,28 +128,19 @@ class Node:
         return mod(other, self)
 
 
-def _enter(
-    cls: type[_N],
-    key: Any,
-    order: OrderKey | None,
-    divisions: int,
-    *fields: tuple[str, object],
-    by: int = 0,
-) -> _N:
-    """Make the node of a key that is not in the table (or lost a race to another thread)."""
+def _enter(cls: type[_N], key: Any, node: Any) -> _N:
+    """Finish a node whose key was not in the table (or lost a race to another thread)."""
+    node.__class__ = cls
     live = cls._live
-    with _LOCK:
-        entry = live.get(key)
-        node = entry() if entry is not None else None
-        if node is None:
-            node = object.__new__(cls)
-            for name, value in fields:
-                _set(node, name, value)
-            _set(node, "_key", order)
-            _set(node, "_divisions", divisions)
-            _set(node, "by", by)
-            live[key] = ref(node, partial(_forget, live, key))
-    return node
+    entry = ref(node, partial(_forget, live, key))
+    if live.setdefault(key, entry) is not entry:
+        with _LOCK:
+            old = live.get(key)
+            found = old() if old is not None else None
+            if found is not None:
+                return found  # type: ignore[no-any-return]
+            live[key] = entry
+    return node  # type: ignore[no-any-return]
 
 
 def plain_int(x: SupportsIndex) -> int:
@@ -173,7 +169,9 @@ class Const(Node):
         entry = cls._live.get(value)
         if entry is not None and (node := entry()) is not None:
             return node  # type: ignore[no-any-return]
-        return _enter(cls, value, (8, value), 0, ("value", value))
+        node = _new(cls._draft)
+        node.value, node._key, node._divisions, node.by = value, (8, value), 0, 0
+        return _enter(cls, value, node)
 
 
 class Variable(Node):
@@ -192,7 +190,9 @@ class Variable(Node):
             return node  # type: ignore[no-any-return]
         if index < 0:
             raise ValueError(f"a variable's position cannot be negative, got {index}")
-        return _enter(cls, index, (7, cls._order, index), 0, ("index", index))
+        node = _new(cls._draft)
+        node.index, node._key, node._divisions, node.by = index, (7, cls._order, index), 0, 0
+        return _enter(cls, index, node)
 
 
 @final
@@ -233,12 +233,24 @@ class Sum(Node):
     const: int
 
     def __new__(cls, terms: tuple[tuple[Expr, int], ...], const: int) -> Sum:
-        key = (terms, const)
-        entry = cls._live.get(key)
-        if entry is not None and (node := entry()) is not None:
-            return node  # type: ignore[no-any-return]
-        divisions = sum([t._divisions for t, _ in terms])
-        return _enter(cls, key, None, divisions, ("terms", terms), ("const", const))
+        return _the_sum(terms, const)
+
+
+_SUMS: Final = Sum._live
+
+
+def _the_sum(terms: tuple[tuple[Expr, int], ...], const: int) -> Sum:
+    """The live sum of these terms: a class would be called more slowly."""
+    key = terms, const
+    entry = _SUMS.get(key)
+    if entry is not None and (node := entry()) is not None:
+        return node  # type: ignore[no-any-return]
+    divisions = 0
+    for t, _ in terms:
+        divisions += t._divisions
+    node = _new(Sum._draft)
+    node.terms, node.const, node._key, node._divisions, node.by = terms, const, None, divisions, 0
+    return _enter(Sum, key, node)
 
 
 class _Args(Node):
@@ -258,7 +270,10 @@ class _Args(Node):
             divisions += x._divisions
             key = x._key or order_key(x)
             order = (cls._kind, order, key) if order else key
-        return _enter(cls, args, order, divisions, (name, args))
+        node = _new(cls._draft)
+        setattr(node, name, args)
+        node._key, node._divisions, node.by = order, divisions, 0
+        return _enter(cls, args, node)
 
 
 @final
@@ -317,10 +332,11 @@ class _Division(Node):
         if not (isinstance(num, Node) and isinstance(den, Node)):
             num, den = expr(num), expr(den)
             key = (num, den)
-        divisions = 1 + num._divisions + den._divisions
-        order = cls._kind, num._key or order_key(num), den._key or order_key(den)  # type: ignore[arg-type]
-        by = max(0, den.value) if cls._kind == 2 and isinstance(den, Const) else 0
-        return _enter(cls, key, order, divisions, ("num", num), ("den", den), by=by)
+        node = _new(cls._draft)
+        node.num, node.den, node._divisions = num, den, 1 + num._divisions + den._divisions
+        node._key = cls._kind, num._key or order_key(num), den._key or order_key(den)  # type: ignore[arg-type]
+        node.by = max(0, den.value) if cls._kind == 2 and type(den) is Const else 0
+        return _enter(cls, key, node)
 
 
 @final
@@ -352,6 +368,7 @@ Expr: TypeAlias = (
     Const | Dim | Range | Runtime | Sum | Product | FloorDiv | CeilDiv | Mod | Min | Max
 )
 ExprLike: TypeAlias = "Node | SupportsIndex"
+_KINDS: Final = frozenset(get_args(Expr))
 ZERO: Final[Expr] = Const(0)
 ONE: Final[Expr] = Const(1)
 
@@ -396,28 +413,37 @@ def linear(*parts: tuple[ExprLike, int]) -> Expr:
     d0 * 2 + d1 * 3 - 2
     """
     coeffs: dict[Expr, int] = {}
-    const = 0
+    const = sorted_terms = 0
     get = coeffs.get
     for part, k in parts:
         kind = type(part)
         if kind is Sum:
             const += k * part.const  # type: ignore[union-attr]
-            for term, c in part.terms:  # type: ignore[union-attr]
-                coeffs[term] = get(term, 0) + k * c
+            if k == 1 and not coeffs:
+                coeffs.update(part.terms)  # type: ignore[union-attr]
+                sorted_terms = len(coeffs)
+            else:
+                for term, c in part.terms:  # type: ignore[union-attr]
+                    coeffs[term] = get(term, 0) + k * c
         elif kind is Const:
             const += k * part.value  # type: ignore[union-attr]
         elif kind is int:
             const += k * part  # type: ignore[assignment, operator]
-        elif isinstance(part, Node):
+        elif kind in _KINDS:
             coeffs[part] = get(part, 0) + k  # type: ignore[index, call-overload]
         else:
-            const += k * plain_int(part)
-    return _sum_of([t for t, c in coeffs.items() if c], coeffs, const)
+            const += k * plain_int(part)  # type: ignore[arg-type]
+    in_order = sorted_terms == len(coeffs)
+    if 0 in coeffs.values():
+        coeffs = {t: c for t, c in coeffs.items() if c}
+    if in_order and len(coeffs) > 1:
+        return _the_sum(tuple(coeffs.items()), const)
+    return _sum_of(coeffs, const)
 
 
 def from_terms(terms: Sequence[tuple[Expr, int]], const: int) -> Expr:
     """The sum of distinct terms (no sums, no constants) with nonzero coefficients."""
-    return _sum_of([t for t, _ in terms], dict(terms), const)
+    return _sum_of(dict(terms), const)
 
 
 def sorted_sum(terms: Sequence[tuple[Expr, int]], const: int) -> Expr:
@@ -427,7 +453,7 @@ def sorted_sum(terms: Sequence[tuple[Expr, int]], const: int) -> Expr:
             return terms[0][0]
     elif not terms:
         return Const(const)
-    return Sum(tuple(terms), const)
+    return _the_sum(tuple(terms), const)
 
 
 def scaled(e: Expr, k: int, add: int = 0) -> Expr:
@@ -442,22 +468,24 @@ def scaled(e: Expr, k: int, add: int = 0) -> Expr:
         return sorted_sum(terms, e.const * k + add)  # type: ignore[union-attr]
     if kind is Const:
         return Const(e.value * k + add)  # type: ignore[union-attr]
-    return e if k == 1 and not add else Sum(((e, k),), add)
+    return e if k == 1 and not add else _the_sum(((e, k),), add)
 
 
-def _sum_of(terms: list[Expr], coeffs: dict[Expr, int], const: int) -> Expr:
-    if not terms:
+def _sum_of(coeffs: dict[Expr, int], const: int) -> Expr:
+    if len(coeffs) < 2:
+        for t, c in coeffs.items():
+            return t if c == 1 and not const else _the_sum(((t, c),), const)
         return Const(const)
-    if len(terms) == 1:
-        c = coeffs[terms[0]]
-        if const == 0 and c == 1:
-            return terms[0]
-        return Sum(((terms[0], c),), const)
     try:
-        terms.sort(key=STORED)
+        if len(coeffs) == 2:
+            first, second = coeffs.items()
+            if second[0]._key < first[0]._key:  # type: ignore[operator]
+                first, second = second, first
+            return _the_sum((first, second), const)
+        terms = sorted(coeffs, key=STORED)
     except RecursionError:
-        by_key(terms, order_key)
-    return Sum(tuple([(t, coeffs[t]) for t in terms]), const)
+        terms = by_key([*coeffs], order_key)
+    return _the_sum(tuple([(t, coeffs[t]) for t in terms]), const)
 
 
 def product(*factors: ExprLike) -> Expr:

@@ -10,8 +10,7 @@ Source: XLA's indexing maps as printed, docs/indexing.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from difflib import get_close_matches
-from typing import Final, Literal, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NoReturn, TypeAlias
 
 from hloscope.affine.nodes import (
     CeilDiv,
@@ -38,9 +37,14 @@ from hloscope.affine.nodes import (
 )
 from hloscope.affine.order import printed_terms
 from hloscope.errors import ParseError
-from hloscope.lazy import pattern
+from hloscope.lazy import lazy, pattern
 from hloscope.limits import refuse_long_numbers
 from hloscope.source import Source, Span
+
+if TYPE_CHECKING:
+    import difflib
+else:
+    difflib = lazy("difflib")
 
 Style: TypeAlias = Literal["xla", "mlir"]
 
@@ -211,7 +215,7 @@ class _Reader:
             self.fail(f"unknown variable {name!r}: expected a name like d0, s0 or rt0", start, stop)
         if name in self.names:
             return self.names[name]
-        near = get_close_matches(name, self.names, 3)
+        near = difflib.get_close_matches(name, self.names, 3)
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
         self.fail(f"unknown variable {name!r}{hint}", start, stop)
 

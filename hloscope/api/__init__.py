@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     )
     from hloscope.api.evaluating import evaluate as evaluate, evaluate_grid as evaluate_grid
     from hloscope.api.explaining import check as check, findings as findings
+    from hloscope.api.files import bytes_of_file as bytes_of_file
     from hloscope.api.finding import (
         computation_of as computation_of,
         find as find,
@@ -88,7 +89,6 @@ if TYPE_CHECKING:
     from hloscope.api.proving import Tally as Tally, prover_of as prover_of
     from hloscope.api.reading import (
         Readable as Readable,
-        bytes_of_file as bytes_of_file,
         read as read,
         read_source as read_source,
     )

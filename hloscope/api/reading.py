@@ -7,10 +7,11 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
-from hloscope.api.compressed import MLIR, read_file, read_stream
+from hloscope.api.compressed import MLIR, read_stream
+from hloscope.api.files import bytes_of_file
 from hloscope.api.language import language_of
 from hloscope.api.program import Program
-from hloscope.errors import InputError, ParseError, did_you_mean
+from hloscope.errors import InputError, ParseError
 from hloscope.hlo_parser import decode, is_proto, parse_hlo
 from hloscope.lazy import lazy
 from hloscope.source import Source
@@ -127,37 +128,6 @@ def _text_of_jax(source: Any) -> str:
 
 def _text_of_file(path: Path) -> str:
     return _decoded(bytes_of_file(path), str(path))
-
-
-def bytes_of_file(path: Path) -> bytes:
-    """What is in a file, uncompressed.
-
-    Raises:
-        InputError: It is not there, is a directory or cannot be read; with files of like names.
-    """
-    try:
-        return read_file(path)
-    except FileNotFoundError:
-        if path.is_symlink():
-            what = f"`{path}` is a symbolic link to `{os.readlink(path)}`, which does not exist"
-            raise InputError(what) from None
-        raise InputError(f"no file `{path}`{_near_files(path)}") from None
-    except IsADirectoryError:
-        what = f"`{path}` is a directory{_files_in(path)}; `hloscope ls {path}` lists its programs"
-        raise InputError(what) from None
-    except OSError as error:
-        raise InputError(f"cannot read `{path}`: {error.strerror or error}") from None
-
-
-def _near_files(path: Path) -> str:
-    if not path.parent.is_dir():
-        return f": there is no directory `{path.parent}`"
-    return did_you_mean(path.name, os.listdir(path.parent))
-
-
-def _files_in(path: Path) -> str:
-    names = sorted(n for n in os.listdir(path) if "hlo" in n.lower() or n.endswith(".txt"))
-    return f" with {', '.join(names[:3])} … in it" if names else ""
 
 
 def _decoded(data: bytes, name: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -16,8 +15,11 @@ from hloscope.display import Table, columns, fitted
 from hloscope.lazy import lazy
 
 if TYPE_CHECKING:
+    import json
+
     from click import shell_completion
 else:
+    json = lazy("json")
     shell_completion = lazy("click.shell_completion")
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -74,12 +76,11 @@ def print_json(value: Mapping[str, Any], *, lines: bool = False, compact: bool =
     """
     if compact:
         if sys.stdout is not None:  # else it was closed when the process started
-            sys.stdout.write(_compact(value) + "\n")
+            text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+            sys.stdout.write(text + "\n")
     else:
         click.echo(json.dumps(value, ensure_ascii=False, indent=None if lines else 1))
 
-
-_compact: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 WIDEST: Final = 48
 """Columns of a pipe have room for no more; longer cells move the rest of their line only."""

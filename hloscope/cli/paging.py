@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from hloscope.lazy import lazy
 from hloscope.visible import visible
+
+if TYPE_CHECKING:
+    import shutil
+else:
+    shutil = lazy("shutil")
 
 
 def is_terminal() -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import field, fields
+from dataclasses import field
 from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -56,8 +56,8 @@ class Metadata:
     others: tuple[tuple[str, str], ...] = ()
 
 
-_TEXTS: Final = {f.name for f in fields(Metadata) if f.default == ""}
-_NUMBERS: Final = {f.name for f in fields(Metadata) if f.default == 0 and f.name not in _TEXTS}
+_TEXTS: Final = {name for name, kind in Metadata.__annotations__.items() if kind == "str"}
+_NUMBERS: Final = {name for name, kind in Metadata.__annotations__.items() if kind == "int"}
 _FIELD: Final = pattern(r'[\s,]*([\w.-]+)\s*=\s*("(?:[^"\\]|\\.)*"|[^\s{},"]+(?=[\s,]|$))?')
 
 _USUAL: Final = pattern(

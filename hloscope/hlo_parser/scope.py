@@ -5,13 +5,18 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Container, Iterable
-from difflib import SequenceMatcher, get_close_matches
-from typing import Final, NoReturn, cast
+from typing import TYPE_CHECKING, Final, NoReturn, cast
 
 from hloscope.hlo_parser.scanner import fail
 from hloscope.ir import Body, Instruction
+from hloscope.lazy import lazy
 from hloscope.ops import Parameter
 from hloscope.source import Source
+
+if TYPE_CHECKING:
+    import difflib
+else:
+    difflib = lazy("difflib")
 
 _MOST: Final = 3000
 
@@ -26,8 +31,10 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     if len(alike) > _MOST:
         stem = name.partition(".")[0]
         alike = [other for other in alike if other.startswith(stem)][:_MOST]
-    best = get_close_matches(name, alike, n=3, cutoff=0.7)
-    return max(best, key=lambda other: SequenceMatcher(None, name, other).ratio(), default=None)
+    best = difflib.get_close_matches(name, alike, n=3, cutoff=0.7)
+    return max(
+        best, key=lambda other: difflib.SequenceMatcher(None, name, other).ratio(), default=None
+    )
 
 
 def unused(stem: str, taken: Container[str], counts: Counter[str]) -> str:

@@ -51,11 +51,12 @@ class Domain:
     def __new__(
         cls, box: Mapping[Var, Interval], constraints: tuple[Constraint, ...] = ()
     ) -> Domain:
-        key = tuple(box.items()), tuple(constraints)
+        constraints = tuple(constraints)
+        key = *box, *[x for i in box.values() for x in (i.lo, i.hi)], constraints
         found = _RECENT.get(key)
         if found is None:
             found = object.__new__(cls)
-            found.box, found.constraints = dict(box), key[1]
+            found.box, found.constraints = dict(box), constraints
             found._engines = []
             found._simple, found._bounds = {}, {}
             with _LOCK:

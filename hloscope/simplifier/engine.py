@@ -37,7 +37,7 @@ from hloscope.affine import (
 from hloscope.simplifier.context import Context
 from hloscope.simplifier.ranges import VARIABLES, ends, interval, parts
 from hloscope.simplifier.rule import Rule, Step, Trace
-from hloscope.simplifier.rules.floordiv import FLOORDIV, LIMIT, MERGED
+from hloscope.simplifier.rules.floordiv import FLOORDIV, LIMIT, MERGED, features, laws_of
 from hloscope.simplifier.rules.leaves import KNOWN, LEAVES
 from hloscope.simplifier.rules.mod import CEILING, MOD, MOD_BY_QUOTIENT
 from hloscope.simplifier.rules.sums import EXTREMA_SUMS, SUMS
@@ -69,11 +69,13 @@ class Engine(Context):
         super().__init__(box, reduce_all=reduce_all)
         self.keep_remainders = keep_remainders
         self.trace: Trace | None = None
+        self.extrema: set[Expr] = set()  # what flat forms have of them; `inside` shares it
         for e, bounds in constraints:
             self.learn(self.flat(e), *ends(bounds))
         if constraints:  # what was found without the facts is out of date
             self.use_residues()
             self.forget()
+        self._flat.update({v: v for v, (lo, hi) in self.box.items() if lo != hi})
 
     def forget(self) -> None:
         """Empty the memo tables."""
@@ -86,7 +88,8 @@ class Engine(Context):
         """The printed form of an expression."""
         flat = self.flat(e)
         printed = self.surface(flat)
-        self.note(PRINTED, flat, printed)
+        if self.trace is not None:
+            self.note(PRINTED, flat, printed)
         return printed
 
     def unreduced(self, e: Expr) -> int:
@@ -119,13 +122,22 @@ class Engine(Context):
             if x in memo:
                 stack.pop()
                 continue
-            if type(x) is Sum:
-                missing = [y for y, _ in x.terms if y not in memo]
-            else:
+            ready = True
+            kind = type(x)
+            if kind is Sum:
+                for y, _ in x.terms:  # type: ignore[union-attr]
+                    if y not in memo:
+                        ready = False
+                        stack.append(y)
+            elif (kind is FloorDiv or kind is Mod) and type(x.den) is Const:  # type: ignore[union-attr]
+                if x.num not in memo:  # type: ignore[union-attr]
+                    ready = False
+                    stack.append(x.num)  # type: ignore[union-attr]
+            elif kind is not Const and kind not in VARIABLES:
                 missing = [y for y in children(x) if y not in memo]
-            if missing:
+                ready = not missing
                 stack += missing
-            else:
+            if ready:
                 stack.pop()
                 memo[x] = self._flat_node(x)
         return memo[e]
@@ -134,26 +146,32 @@ class Engine(Context):
         """The flat form of a node whose operands have theirs."""
         kind, memo = type(x), self._flat
         if kind is Sum:
-            terms = [(memo[t], c) for t, c in x.terms]  # type: ignore[union-attr]
-            return self.settle(linear(*terms, (x.const, 1)))  # type: ignore[union-attr]
-        if kind is Const:
-            return x
-        if kind in VARIABLES:
+            for t, _ in x.terms:  # type: ignore[union-attr]
+                if memo[t] is not t:
+                    terms = [(memo[t], c) for t, c in x.terms]  # type: ignore[union-attr]
+                    return self.settle(linear(*terms, (x.const, 1)))  # type: ignore[union-attr]
+            return self.settle(x)
+        if kind is FloorDiv or kind is Mod or kind is CeilDiv:
+            den: Expr = x.den  # type: ignore[union-attr]
+            if type(den) is not Const:
+                den = memo[den]
+            if type(den) is Const and den.value:
+                return self._flat_division(x, memo[x.num], den.value)  # type: ignore[union-attr]
+        elif kind in VARIABLES:
             lo, hi = self.bounds(x)
             if lo != hi:
                 return x
             self.note(KNOWN, x, Const(lo))
             return Const(lo)
-        if kind is FloorDiv or kind is Mod or kind is CeilDiv:
-            num, den = memo[x.num], memo[x.den]  # type: ignore[union-attr]
-            if type(den) is Const and den.value:
-                return self._flat_division(x, num, den.value)
+        elif kind is Const:
+            return x
         return self._flat_leaf(x)
 
     def _flat_division(self, x: Expr, num: Expr, den: int) -> Expr:
         if type(x) is Mod:
             new = self.remainder(num, abs(den), x.num)
-            self.note(MOD_BY_QUOTIENT, x, new)
+            if self.trace is not None:
+                self.note(MOD_BY_QUOTIENT, x, new)
             return new
         if den < 0:
             num, den = -num, -den
@@ -178,7 +196,9 @@ class Engine(Context):
 
     def _flat_leaf(self, x: Expr) -> Expr:
         """Simplify the operands as they are printed, then try the laws of leaves."""
-        new = rebuild(x, lambda y: self.surface(self._flat[y]))
+        if type(x) is Min or type(x) is Max:
+            self.extrema.add(x)
+        new = rebuild(x, lambda y: self.surface(self.flat(y)))
         if type(new) is type(x):
             return self._by_laws(new)
         if type(x) is Product and type(new) is Sum and type(new.terms[0][0]) is Product:
@@ -205,13 +225,18 @@ class Engine(Context):
         return found
 
     def _find_floor(self, num: Expr, den: int) -> Expr:
-        for rule in FLOORDIV:
-            new = rule.code(num, den, self)
-            if new is not None:
-                if self.trace is not None:
-                    self.note(rule, FloorDiv(num, Const(den)), new)
-                return new
-        return FloorDiv(num, Const(den))
+        rule = FLOORDIV[0]
+        new = rule.code(num, den, self)
+        if new is None:
+            for rule in laws_of(features(num, den, self.reduce_all)):
+                new = rule.code(num, den, self)
+                if new is not None:
+                    break
+            else:
+                return FloorDiv(num, Const(den))
+        if self.trace is not None:
+            self.note(rule, FloorDiv(num, Const(den)), new)
+        return new
 
     def remainder(self, num: Expr, den: int, written: Expr | None = None) -> Expr:
         """The flat form of `num % den`, where the numerator is the flat form of `written`."""
@@ -228,6 +253,8 @@ class Engine(Context):
 
     def settle(self, e: Expr) -> Expr:
         """Apply the laws between the terms of a sum."""
+        if e._divisions < 2 and not (self.equal or self.extrema):
+            return e
         while type(e) is Sum and len(e.terms) > (not self.equal):
             quotients = others = 0
             for t, _ in e.terms:

@@ -17,13 +17,15 @@ class Rule(Generic[Code]):
 
     The three texts are Python over integers, `//` and `%` with floor semantics.  The tests check
     that they are true, and build random left sides from them to try `code` on, so that a wrong
-    guard in the code is found too.
+    guard in the code is found too.  `needs` are features of what is simplified, of which the code
+    does nothing without one; no features, and it is always tried.
     """
 
     left: str
     right: str
     when: str
     code: Code
+    needs: int = 0
 
     def __str__(self) -> str:
         return f"{self.left} == {self.right}" + (f"   if {self.when}" if self.when else "")

@@ -24,6 +24,10 @@ MANY = 256
 
 def best_form(e: Expr, engine: Context) -> Expr:
     """The printed form of a flat expression with at least one division."""
+    if e.by:  # a quotient alone
+        num: Expr = e.num  # type: ignore[union-attr]
+        shown = engine.surface(num)
+        return e if shown is num else FloorDiv(shown, Const(e.by))
     terms, const = parts(e)
     coeffs = dict(terms)
     floors = [t for t in coeffs if t.by]
@@ -59,6 +63,9 @@ def _take_remainders(
 
     After each, the floors are looked at from the first on; of very many, from the next one on.
     """
+    if len(floors) == 1:
+        found = _as_remainder(floors[0], coeffs, {}, engine)
+        return 0 if found is None else _take_remainder(floors[0], *found, coeffs, done, engine)
     by_divisor: dict[int, list[Expr]] = {}
     for f in floors:
         by_divisor.setdefault(f.by, []).append(f)
@@ -227,10 +234,11 @@ def _take_quotient(
     terms, shift = parts(f.num)  # type: ignore[union-attr]
     new: list[tuple[Expr, int]] = []
     for t, c in terms:
-        k, odd = divmod(coeffs.get(t, 0), coeff)
-        if k and not odd and _belongs_inside(t, c, k, d):
-            c += k * d
-            del coeffs[t]
+        if t in coeffs:
+            k, odd = divmod(coeffs[t], coeff)
+            if k and not odd and _belongs_inside(t, c, k, d):
+                c += k * d
+                del coeffs[t]
         new.append((t, c))
     if coeff < 0 and shift == d - 1:  # -((x + d - 1) / d) is -x / d
         coeff, shift, new = -coeff, 0, [(t, -c) for t, c in new]

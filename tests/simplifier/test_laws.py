@@ -36,6 +36,7 @@ from hloscope.simplifier.engine import Engine
 from hloscope.simplifier.exact import BUDGET
 from hloscope.simplifier.laws import TABLES, page
 from hloscope.simplifier.rule import Rule, Trace
+from hloscope.simplifier.rules.floordiv import FLOORDIV, features, laws_of
 from tests.simplifier.cases import BOX, CASES
 from tests.strategies import affine_exprs, boxes_and_points, divisors
 
@@ -121,6 +122,21 @@ def apply(rule: Rule[Any], e: Expr, engine: Engine, box: Mapping[Var, Interval])
         case "The exact level", _:
             return rule.code(e, Domain(box), BUDGET)
     return None
+
+
+@settings(max_examples=300)
+@given(affine_exprs, divisors, boxes_and_points(), st.booleans())
+def test_law_that_is_left_out_would_do_nothing(
+    e: Expr, den: int, where: Any, reduce_all: bool
+) -> None:
+    """The engine tries only the laws that look for a feature which the numerator has."""
+    engine = Engine(where[0], reduce_all=reduce_all)
+    num = engine.flat(e)
+    lo, hi = engine.bounds(num)
+    assume(den > 1 and lo // den != hi // den)
+    tried = laws_of(features(num, den, reduce_all))
+    for rule in FLOORDIV[1:]:
+        assert rule in tried or rule.code(num, den, engine) is None
 
 
 def test_every_law_fires() -> None:

@@ -1,12 +1,14 @@
 """Laws of `num // den` for a positive constant `den` and a flat `num`.
 
 To add a law: write a function `(num, den, engine) -> expression | None`, add its row, add a case
-to `tests/simplifier/cases.py`.
+to `tests/simplifier/cases.py`.  A row says which features of the numerator its function looks for:
+they are found in one pass, and rows whose features are not there are not tried.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from math import gcd
 from typing import Final, TypeAlias
 
@@ -33,6 +35,42 @@ LIMIT: Final = 1 << 62
 HEAVY: Final = 16
 """Quotients with more divisions than this are not taken apart: they would be repeated."""
 
+FAR, OUTSIDE, COMMON, FACTOR, NEAR_ONE, NEGATIVE, EXTREMUM = (1 << i for i in range(7))
+"""Features: a coefficient of a quotient, or one that is not in [1, half of the divisor]; something
+that may be a multiple of the divisor; a factor that all or some coefficients share with it; a
+quotient with coefficient 1 or -1; a negative coefficient; a smallest or largest alone."""
+
+
+def features(num: Expr, den: int, reduce_all: bool) -> int:
+    """What a numerator has of what the laws look for.
+
+    >>> from hloscope.affine import Dim
+    >>> features(Dim(0) * 4 + Dim(1), 12, False) == FACTOR
+    True
+    """
+    terms, const = parts(num)
+    found = 0 if 0 <= const < den else OUTSIDE
+    half = (den - 1) // 2
+    common = den
+    for t, c in terms:
+        if t.by:
+            found |= FAR | NEAR_ONE if -1 <= c <= 1 else FAR
+            if c > half:
+                found |= OUTSIDE
+        if c < 0:
+            found |= FAR | OUTSIDE | NEGATIVE
+        elif c > half:
+            found |= FAR | OUTSIDE if reduce_all or c >= den else FAR
+        g = gcd(c, den)
+        if g != 1:
+            found |= FACTOR
+        common = gcd(common, g)
+    if common != 1:
+        found |= COMMON
+    if len(terms) == 1 and type(terms[0][0]) in (Min, Max):
+        found |= EXTREMUM
+    return found
+
 
 def value_is_known(num: Expr, den: int, engine: Context) -> Expr | None:
     """The range of `num` lies within one multiple of `den`."""
@@ -48,16 +86,11 @@ def value_is_known_after_residues(num: Expr, den: int, engine: Context) -> Expr 
     """
     terms, const = parts(num)
     half = (den - 1) // 2
-    for t, c in terms:
-        if not 0 < c <= half or t.by:
-            break
-    else:
-        return None
     base = const % den
     outer: list[tuple[Expr, int]] = []  # what to take out
     rest: dict[Expr, int] = {}  # what stays
     floors = False
-    for t, c in sorted(terms, key=_quotients_last):
+    for t, c in sorted(terms, key=_quotients_last) if num._divisions else terms:
         target = 0
         if t.by:
             floors = True
@@ -204,17 +237,23 @@ def enters_minimum(num: Expr, den: int, engine: Context) -> Expr | None:
 
 
 MERGED: Final[Rule[FloorCode]] = Rule(
-    "(x // a + y) // c", "(x + a * y) // (a * c)", "", quotients_merge
+    "(x // a + y) // c", "(x + a * y) // (a * c)", "", quotients_merge, NEAR_ONE
 )
 """The engine also uses it, with `y = 0`, before a quotient of a quotient is flat."""
 FLOORDIV: Final[tuple[Rule[FloorCode], ...]] = (
     #     left side                  right side                 when                     code
     Rule("x // c",   "k",                       "k == x // c",           value_is_known),
-    Rule("(c * y + x) // c", "y + k", "k == x // c", value_is_known_after_residues),
-    Rule("(c * x + y) // c", "x + y // c", "", multiples_come_out),
-    Rule("(g * x + r) // (g * c)", "x // c", "0 <= r < g", common_factor_cancels),
-    Rule("(g * x + y) // (g * c)", "(x + y // g) // c", "", some_terms_have_a_factor),
+    Rule("(c * y + x) // c", "y + k", "k == x // c", value_is_known_after_residues, FAR),
+    Rule("(c * x + y) // c", "x + y // c", "", multiples_come_out, OUTSIDE),
+    Rule("(g * x + r) // (g * c)",    "x // c",  "0 <= r < g", common_factor_cancels, COMMON),
+    Rule("(g * x + y) // (g * c)", "(x + y // g) // c", "", some_terms_have_a_factor, FACTOR),
     MERGED,
-    Rule("-x // c",   "-((x + c - 1) // c)",     "",                      sign_is_canonical),
-    Rule("min(x, a) // c",   "min(x // c, a // c)",     "",                      enters_minimum),
+    Rule("-x // c",   "-((x + c - 1) // c)",     "",       sign_is_canonical, NEGATIVE),
+    Rule("min(x, a) // c",   "min(x // c, a // c)",     "",   enters_minimum, EXTREMUM),
 )  # fmt: skip
+
+
+@cache
+def laws_of(found: int) -> tuple[Rule[FloorCode], ...]:
+    """The laws, but for the first, that may do something where these features are found."""
+    return tuple([rule for rule in FLOORDIV[1:] if rule.needs & found])
