@@ -11,7 +11,7 @@ from hloscope.display.movement_picture import chain_svg
 from hloscope.display.table import columns
 from hloscope.hlo_parser import print_type
 from hloscope.ir import Instruction, Layout
-from hloscope.movement import Chain, Judgement, Kind, Leaf, Rewriting
+from hloscope.movement import Chain, Judgement, Kind, Leaf, Passing, Rewriting, passings_of
 from hloscope.visible import in_page
 
 
@@ -24,12 +24,38 @@ def chain_text(chain: Chain, rewriting: Rewriting) -> str:
     ]
     lines = [f"{chain.sink.name}: {_verdict(chain)}", "", columns(rows, indent=2)]
     lines += [f"  {line}" for line in _why(chain)]
+    lines += [f"  {_passing_text(passing)}" for passing in passings_of(chain)]
     if rewriting.text:
         known = {"run": "run beside the chain on numbered elements: the same", "proved": "proved"}
         lines += ["", f"instead ({known[rewriting.checked]}):", "", rewriting.text.strip()]
     elif rewriting.reason:
         lines += ["", f"instead: {rewriting.reason}"]
     return "\n".join(lines)
+
+
+def _passing_text(passing: Passing) -> str:
+    """What comes of it if the movement and an op next to it change places."""
+    where = "after" if passing.is_reduction else "before"
+    told = f"{where} {opcode_of(passing.op)} `{passing.op.name}`"
+    if passing.judged is None:
+        return f"not {told}: {passing.reason}"
+    return (
+        f"{told}: {passing.judged.kind}, {passing.after:,} bytes written"
+        f" instead of {passing.before:,} (proved)"
+    )
+
+
+def _passing_json(passing: Passing) -> dict[str, Any]:
+    return {
+        "op": passing.op.name,
+        "opcode": opcode_of(passing.op),
+        "verdict": None if passing.judged is None else str(passing.judged.kind),
+        "bytes_before": passing.before,
+        "bytes_after": passing.after,
+        "proof": str(passing.proof.verdict) if passing.judged is not None else None,
+        "text": passing.text or None,
+        "reason": passing.reason or None,
+    }
 
 
 def _note(chain: Chain, step: Instruction) -> str:
@@ -136,6 +162,7 @@ def chain_json(chain: Chain, rewriting: Rewriting | None = None) -> dict[str, An
         ],
     }
     if rewriting is not None:
+        described["passing"] = [_passing_json(passing) for passing in passings_of(chain)]
         described["rewriting"] = {
             "text": rewriting.text or None,
             "checked": rewriting.checked or None,

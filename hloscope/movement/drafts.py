@@ -64,14 +64,21 @@ class Draft:
         self._parameters.append(found)
         return found
 
-    def add(self, name: str, op: Op, type_: TensorType, *operands: Instruction) -> Instruction:
+    def add(
+        self,
+        name: str,
+        op: Op,
+        type_: TensorType,
+        *operands: Instruction,
+        calls: tuple[Computation, ...] = (),
+    ) -> Instruction:
         """One more instruction; its name gets a number if it is taken."""
         stem, k = name, 0
         while name in self._names:
             k += 1
             name = f"{stem}.{k}"
         self._names.add(name)
-        found = Instruction(name, type_, op, operands)
+        found = Instruction(name, type_, op, operands, calls)
         self._instructions.append(found)
         return found
 
@@ -86,7 +93,8 @@ class Draft:
         """The program that returns `root`."""
         body = Body(tuple(self._instructions), tuple(self._parameters), root)
         entry = Computation("main", body)
-        return Module(name, {"main": entry}, entry)
+        called = {c.name: c for ins in self._instructions for c in ins.calls}
+        return Module(name, {**called, "main": entry}, entry)
 
 
 def as_it_stands(chain: Chain) -> Module:
