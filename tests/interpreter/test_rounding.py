@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
-from hloscope.interpreter.numbers.rounding import rounds_to
+import hloscope
+from hloscope.interpreter.numbers.rounding import promoted, rounds_to
 from hloscope.mlir.types import ELEMENTS
+from hloscope.ops.infer_util import promotable
 from tests.interpreter.ops import COMPLEX, FLOATS, INTEGERS, apply, array, dtype_of, numbers
 
 F32, F64 = np.float32, np.float64
@@ -177,3 +181,40 @@ def test_the_mantissa_rounds_to_nearest_even(mantissa: int) -> None:
 
 def test_scalars_reduce() -> None:
     assert reduce(F32(3.3), 5, 2) == 3.5
+
+
+def widening(names: Sequence[str]) -> list[tuple[str, str]]:
+    """Every pair that typing accepts, whether a library knows a way between the two or not."""
+    pairs = [(a, b) for a in names for b in names if promotable(ELEMENTS[a], ELEMENTS[b])]
+    assert len(pairs) > len(names)
+    return pairs
+
+
+def test_accumulators_of_every_wider_type_take_every_integer() -> None:
+    for a, b in widening(INTEGERS):
+        x = np.arange(4).astype(np.int8).astype(dtype_of(a))
+        found = promoted(x, dtype_of(b))
+        assert found.dtype == dtype_of(b)
+        bits = (1 << ELEMENTS[b].bits) - 1
+        assert [int(v) & bits for v in found.tolist()] == [int(v) & bits for v in x.tolist()]
+
+
+def test_accumulators_of_every_wider_type_take_every_float() -> None:
+    for a, b in widening(FLOATS):
+        found = promoted(np.float32([1, 2]).astype(dtype_of(a)), dtype_of(b))
+        assert found.dtype == dtype_of(b)
+        assert found.astype(np.float32).tolist() == [1, 2]
+
+
+def test_a_reduction_starts_with_a_number_of_a_narrower_type() -> None:
+    text = """func.func @main(%a: tensor<2x3xui4>, %i: tensor<i2>) -> tensor<3xui4> {
+      %r = "stablehlo.reduce"(%a, %i) ({
+        ^bb0(%x: tensor<ui4>, %y: tensor<ui4>):
+          %s = stablehlo.add %x, %y : tensor<ui4>
+          stablehlo.return %s : tensor<ui4>
+      }) {dimensions = array<i64: 0>} : (tensor<2x3xui4>, tensor<i2>) -> tensor<3xui4>
+      return %r : tensor<3xui4>
+    }"""
+    a, one = np.arange(6).reshape(2, 3), np.int8(1)
+    found = hloscope.evaluate(text, a.astype(ml_dtypes.uint4), one.astype(ml_dtypes.int2))
+    assert found.tolist() == [4, 6, 8]

@@ -23,6 +23,9 @@ _STICKY: Final = np.int64(1 << 29)
 _FINITE: Final = ("float4", "float6")
 """Types without infinity and NaN, by the beginning of their names."""
 
+_REGISTERED: Final = 2
+"""What numpy's `dtype.isbuiltin` is of a type that another library has brought."""
+
 
 def is_native(dtype: Any) -> bool:
     """Is it one of numpy's own types of floats?"""
@@ -62,6 +65,24 @@ def _cast(dtype: Any) -> Function:
         zero, minus = np.float32(0), np.float32(-0.0)
         return lambda x: np.where(np.isfinite(x), x, np.where(x < 0, minus, zero)).astype(dtype)
     return lambda x: x.astype(dtype)
+
+
+def promoted(x: Any, dtype: Any) -> Any:
+    """Numbers as those of a wider type of their kind, as accumulators may have.
+
+    Between types that numpy has not itself there is not always a way: it leads over one it has.
+
+    >>> import ml_dtypes
+    >>> promoted(np.array([-2, 1], ml_dtypes.int2), np.dtype(ml_dtypes.uint4)).tolist()
+    [14, 1]
+    """
+    if x.dtype == dtype:
+        return x
+    if x.dtype.isbuiltin == dtype.isbuiltin == _REGISTERED:
+        if "int" in dtype.name:
+            return x.astype(np.int8).astype(dtype)
+        return _cast(dtype)(x.astype(np.float32))
+    return x.astype(dtype)
 
 
 def conversion(source: ElementType, target: ElementType) -> Function:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from hloscope.interpreter.numbers.rounding import promoted
 from hloscope.interpreter.ops.mesh_axes import mesh_groups
 from hloscope.interpreter.parallel import Group, Process, process_of
 from hloscope.interpreter.registry import Kernel, Region, Site, evaluates
@@ -259,11 +260,11 @@ def _folded(at: Site) -> Callable[[Parts, Sequence[Region]], tuple[Any, ...]]:
         (region,) = regions
         found = []
         for arrays, type_ in zip(zip(*parts, strict=True), types, strict=False):
-            first, *rest = [array.astype(accumulated, copy=False) for array in arrays]
+            first, *rest = [promoted(array, accumulated) for array in arrays]
             for other in rest:
                 first = _applied(region, first, other)
             assert isinstance(type_, TensorType)
-            found.append(first.astype(dtype_of(type_.element), copy=False))
+            found.append(promoted(first, dtype_of(type_.element)))
         return tuple(found)
 
     return fold

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from hloscope.interpreter.numbers.rounding import promoted
 from hloscope.interpreter.numbers.views import strided
 from hloscope.interpreter.ops.scattering import Targets, combine
 from hloscope.interpreter.registry import Kernel, Region, Site, evaluates
@@ -185,13 +186,13 @@ def _scatter(op: Scatter, at: Site) -> Kernel:
         inputs, indices, updates = values[:number], values[number], values[number + 1 :]
         targets, order = _targets(op, inputs[0], np.asarray(indices), updates[0])
         results = [
-            np.array(x, t, order="C").reshape(targets.shape)
+            np.array(promoted(x, t), order="C").reshape(targets.shape)
             for x, t in zip(inputs, dtypes, strict=True)
         ]
         if updates[0].size and results[0].size:
             length = targets.shape[1]
             given = [
-                np.asarray(u).astype(t, copy=False).transpose(order).reshape(-1, length)
+                promoted(np.asarray(u), t).transpose(order).reshape(-1, length)
                 for u, t in zip(updates, dtypes, strict=True)
             ]
             combine(regions[0], results, targets, given)

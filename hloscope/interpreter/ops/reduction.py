@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from hloscope.interpreter.numbers.rounding import promoted
 from hloscope.interpreter.ops.folding import MONOIDS, fold, lifted, reduced
 from hloscope.interpreter.registry import Kernel, Region, Site, evaluates
 from hloscope.interpreter.values import Array, Value, dtype_of
@@ -30,7 +31,7 @@ def one_or_all(at: Site, values: tuple[Value, ...]) -> Value:
 
 def _as(kinds: list[np.dtype[Any]], values: tuple[Array, ...]) -> list[Array]:
     """Values of other types: accumulators may have wider ones than what they are given."""
-    return [x.astype(t, copy=False) for x, t in zip(values, kinds, strict=True)]
+    return [promoted(x, t) for x, t in zip(values, kinds, strict=True)]
 
 
 @evaluates(Reduce)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hloscope.interpreter.memory import claim
+from hloscope.interpreter.numbers.rounding import promoted
 from hloscope.interpreter.ops.folding import MONOIDS, Arrays, Lifted, is_narrow, lifted
 from hloscope.interpreter.ops.reduction import dtypes, is_quantized, one_or_all
 from hloscope.interpreter.registry import Kernel, Region, Site, evaluates
@@ -89,14 +90,14 @@ def _reduce_window(op: ReduceWindow, at: Site) -> Kernel:
 
     def kernel(regions: tuple[Region, ...], *operands: Array) -> Value:
         (region,) = regions
-        inits = [v.astype(t, copy=False) for v, t in zip(operands[number:], kinds, strict=True)]
+        inits = [promoted(v, t) for v, t in zip(operands[number:], kinds, strict=True)]
         positions = counts(window, operands[0].shape)
         starts = tuple([np.broadcast_to(v, positions) for v in inits])
         if 0 in positions:
             return one_or_all(at, starts)
         items = tuple(
             [
-                padded(x.astype(t, copy=False), v, window.padding, window.base_dilations)
+                padded(promoted(x, t), v, window.padding, window.base_dilations)
                 for x, t, v in zip(operands[:number], kinds, inits, strict=True)
             ]
         )
@@ -169,7 +170,7 @@ def _select_and_scatter(op: SelectAndScatter, at: Site) -> Kernel:
         select = lifted(regions[0], (np.dtype(bool),))
         scatter = lifted(regions[1], kinds)
         nothing = ((0, 0),) * operand.ndim
-        result = np.array(np.broadcast_to(init.astype(kinds[0]), operand.shape))
+        result = np.array(np.broadcast_to(promoted(init, kinds[0]), operand.shape))
         if 0 in source.shape:
             return result
         values = padded(operand, operand.dtype.type(0), window.padding, window.base_dilations)
@@ -188,7 +189,7 @@ def _select_and_scatter(op: SelectAndScatter, at: Site) -> Kernel:
             taken = valid & ((chosen < 0) | ~kept)
             best = np.where(taken, candidate, best)
             chosen = np.where(taken, number, chosen)
-        source = source.astype(kinds[0], copy=False)
+        source = promoted(source, kinds[0])
         for number, place in reversed(list(enumerate(places))):
             mask = chosen == number
             if mask.any():
