@@ -85,6 +85,11 @@ class _Comparison:
         numbering = Numbering()
         self._blueprint: Final = numbering.blueprint
         self._number: Final[dict[Instruction, int]] = numbering.of(a) | numbering.of(b)
+        first: dict[int, Instruction] = {}
+        for ins, number in self._number.items():
+            first.setdefault(number, ins)
+        self._representatives: Final = {i: first[n] for i, n in self._number.items()}
+        """For each value the first one of equal structure: what is read at run time is equal."""
         shared = set(map(self._number.__getitem__, a)) & set(map(self._number.__getitem__, b))
         self._common: Final = frozenset(i for i in (*a, *b) if self._number[i] in shared)
         self._same: Final[dict[tuple[tuple[int, ...], tuple[int, ...]], Proof]] = {}
@@ -117,10 +122,7 @@ class _Comparison:
     def _composed(self, here: str, output: int, unlike: Unlike) -> Iterator[Compared]:
         """What an output of both reads of each parameter."""
         try:
-            a, b = (
-                _by_parameter(reads.of(side.root, output))
-                for reads, side in zip(self._whole, self._sides, strict=True)
-            )
+            a, b = self._parameters_read(*[(side.root, output) for side in self._sides])
         except OutOfTimeError:
             said = f"{unlike}, and what follows takes too long to compose"
             yield Compared(here, _undecided(said))
@@ -128,10 +130,7 @@ class _Comparison:
         for number, tensor in sorted(a.keys() | b.keys()):
             what = f"{here}, parameter {number}" + (f"{{{tensor}}}" if tensor else "")
             mine, theirs = a.get((number, tensor), ()), b.get((number, tensor), ())
-            key = (tuple(map(id, mine)), tuple(map(id, theirs)))  # a pool has each access once
-            if key not in self._same:
-                self._same[key] = same(mine, theirs)
-            yield Compared(what, self._same[key])
+            yield Compared(what, self._same_reads(mine, theirs))
 
     def _explore(self, pairs: Iterable[Pair]) -> dict[Pair, Unlike]:
         """All pairs not known to be alike, each with one below that may read differently."""
@@ -210,48 +209,83 @@ class _Comparison:
         )
 
     def _difference(self, pair: Pair) -> Unlike | None:
-        """`None` if two values surely read the same of the values that both programs have."""
+        """`None` if two values surely read the same of the parameters."""
         unknown = Unlike(pair)
-        flows = chain(*(self.analysis.reads(*value) for value in pair))
-        if self._allowance.is_spent:
-            return unknown
-        if not all(_is_certain(flow.accesses or ()) for flow in flows):
-            return unknown
         outputs = [self.analysis.tensor_of(value.type, leaf) for value, leaf in pair]
-        if outputs[0] is None or outputs[1] is None:
+        if self._allowance.is_spent or outputs[0] is None or outputs[1] is None:
             return unknown
         try:
-            a, b = (
-                reads.of(value, output)
-                for reads, (value, _), output in zip(self._reads, pair, outputs, strict=True)
+            one, other = (
+                (value, output)
+                for (value, _), output in zip(pair, outputs, strict=True)
                 if output is not None
             )
+            said = self._told_apart(one, other)
+            if said is None or self._reads_same_parameters(one, other):
+                return None
         except OutOfTimeError:
             return unknown
+        return Unlike(pair, said)
+
+    def _told_apart(self, one: Leaf, other: Leaf) -> str | None:
+        """`None` if two tensors surely read the same of the values that both programs have.
+
+        Else of what something else is read, and an index that tells; empty if none is known.
+        """
+        if not all(
+            _is_certain(flow.accesses or ())
+            for value, tensor in (one, other)
+            for flow in self.analysis.reads(value, self.analysis.leaf_of(value.type, tensor) or 0)
+        ):
+            return ""
+        a, b = (
+            reads.of(value, output)
+            for reads, (value, output) in zip(self._reads, (one, other), strict=True)
+        )
         if not all(_is_certain(found) for found in (*a.values(), *b.values())):
-            return unknown
+            return ""
         names = {self._place(end): end[0].name for end in (*b, *a)}
         mine, theirs = (
             {self._place(end): accesses for end, accesses in ends.items()} for ends in (a, b)
         )
-        proofs = {k: same(mine.get(k, ()), theirs.get(k, ())) for k in names}
-        if all(proof.is_proved for proof in proofs.values()):
-            return None
-        return Unlike(pair, _told_apart(proofs, names))
+        for place, name in names.items():
+            proof = same(mine.get(place, ()), theirs.get(place, ()))
+            if proof.verdict is Verdict.REFUTED and proof.counter_example is not None:
+                return f"`{name}` differently: {proof.counter_example}"
+            if not proof.is_proved:
+                return ""
+        return None
+
+    def _reads_same_parameters(self, one: Leaf, other: Leaf) -> bool:
+        """Do two tensors surely read the same, although on other ways?
+
+        As two sums over what one of them has reversed do: what follows them need not be composed.
+        """
+        a, b = self._parameters_read(one, other)
+        return all(self._same_reads(a.get(k, ()), b.get(k, ())).is_proved for k in a.keys() | b)
+
+    def _parameters_read(self, *tensors: Leaf) -> list[dict[tuple[int, int], Accesses]]:
+        """What a tensor of each side reads of the parameters, by their numbers."""
+        return [
+            _by_parameter(reads.of(*tensor))
+            for reads, tensor in zip(self._whole, tensors, strict=True)
+        ]
+
+    def _same_reads(self, mine: Accesses, theirs: Accesses) -> Proof:
+        """Do accesses of both sides touch the same, where equal values are the same origins?"""
+        key = (tuple(map(id, mine)), tuple(map(id, theirs)))  # a pool has each access once
+        if key not in self._same:
+            self._same[key] = same_of_origins(
+                *(
+                    tuple([with_origins(access, self._representatives) for access in accesses])
+                    for accesses in (mine, theirs)
+                )
+            )
+        return self._same[key]
 
     def _place(self, end: Leaf) -> tuple[int, int]:
         """Equal for a tensor of equal values of both programs."""
         return self._number[end[0]], end[1]
-
-
-def _told_apart(
-    proofs: Mapping[tuple[int, int], Proof], names: Mapping[tuple[int, int], str]
-) -> str:
-    """Of what something else is read, and an index that tells; empty if none is known."""
-    for place, proof in proofs.items():
-        if proof.verdict is Verdict.REFUTED and proof.counter_example is not None:
-            return f"`{names[place]}` differently: {proof.counter_example}"
-    return ""
 
 
 def _by_parameter(ends: Mapping[Leaf, Accesses]) -> dict[tuple[int, int], Accesses]:
@@ -308,3 +342,18 @@ def same(a: Iterable[Access], b: Iterable[Access]) -> Proof:
         alike = [(x.map, x.replica) for x in a] == [(x.map, x.replica) for x in b]
         return PROVED if alike else _undecided("on several replicas")
     return prove_equal([x.map for x in a if x.map], [x.map for x in b if x.map])
+
+
+def same_of_origins(a: Accesses, b: Accesses) -> Proof:
+    """Do two sets of accesses touch the same, where other origins may have equal values?
+
+    Only values that surely have nothing to do with each other tell them apart: parameters.
+    """
+    found = same(a, b)
+    if found.verdict is not Verdict.REFUTED:
+        return found
+    apart = [o for o in origins_of(a).keys() ^ origins_of(b).keys()]
+    if all(isinstance(o.op, Parameter) for o in apart):
+        return found
+    names = ", ".join(sorted({f"`{o.name}`" for o in apart if not isinstance(o.op, Parameter)}))
+    return _undecided(f"what is read depends on {names}, which both may know by other names")
