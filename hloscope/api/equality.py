@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import TypeAlias
 
 from hloscope.api.indexing import Indexing
 from hloscope.api.program import Program
 from hloscope.api.views import InstructionView
+from hloscope.display import Answer
+from hloscope.fusion import Blueprints, counterparts, with_origins
 from hloscope.indexing import IndexingMap, prove_equal
-from hloscope.proof import SECONDS_EQUAL, Compared, compare, same
+from hloscope.ir import Instruction
+from hloscope.proof import SECONDS_EQUAL, Compared, compare, same_of_origins
 from hloscope.simplifier import Proof, Verdict
 
 Comparable: TypeAlias = IndexingMap | InstructionView | Program
@@ -85,6 +89,7 @@ def _answers(a: Indexing, b: Indexing) -> Iterator[Compared]:
     if len(outputs) != len(others):
         yield _different("outputs", f"{len(outputs)} outputs, and {len(others)}")
         return
+    known = _counterparts(a.answer, b.answer)
     for one, other in zip(outputs, others, strict=True):
         sizes = a.answer.sizes(one.type), b.answer.sizes(other.type)
         if sizes[0] != sizes[1]:
@@ -101,11 +106,33 @@ def _answers(a: Indexing, b: Indexing) -> Iterator[Compared]:
             what = f"output {one.number}, {a.answer.what} {number}" + (
                 f"{{{leaf}}}" if leaf else ""
             )
-            pair = (
-                [x for x in answer.operands[number].accesses if x.leaf == leaf]
+            left, right = (
+                tuple([x for x in answer.operands[number].accesses if x.leaf == leaf])
                 for answer in (one, other)
             )
-            yield Compared(what, same(*pair))
+            right = tuple([with_origins(access, known) for access in right])
+            yield Compared(what, same_of_origins(left, right))
+
+
+def _counterparts(a: Answer, b: Answer) -> dict[Instruction, Instruction]:
+    """For what `b` is about what `a` is about: the operands or parameters of the same numbers.
+
+    What stands for two of them is left out.  Inside of equal computations, everything has one.
+    """
+    ours, theirs = (
+        x.instruction.operands if x.computation is None else x.computation.parameters
+        for x in (a, b)
+    )
+    pairs = {*zip(theirs, ours, strict=False)}
+    calls = [x.instruction.calls if x.computation is None else (x.computation,) for x in (a, b)]
+    number = Blueprints().number
+    for mine, other in zip(*calls, strict=False):
+        pairs |= {*zip(other.parameters, mine.parameters, strict=False)}
+        if number(mine) == number(other):
+            pairs |= {*counterparts(other, mine).items()}
+    count: Counter[object] = Counter([y for y, _ in pairs])
+    count.update(("other", x) for _, x in pairs)
+    return {y: x for y, x in pairs if count[y] == count["other", x] == 1}
 
 
 def _different(what: str, reason: str) -> Compared:

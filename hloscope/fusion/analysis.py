@@ -10,7 +10,13 @@ from hloscope.fusion.blueprint import Blueprints
 from hloscope.fusion.bodies import dependence_of, in_every_application, varying
 from hloscope.fusion.leaves import Leaves
 from hloscope.fusion.nesting import RECURSIVE, Nesting
-from hloscope.fusion.origins import Summary, has_runtime, origins_of, with_origins
+from hloscope.fusion.origins import (
+    Summary,
+    called_value,
+    has_runtime,
+    origins_of,
+    with_origins,
+)
 from hloscope.fusion.pool import Pool, normal
 from hloscope.fusion.sizes import OUT_OF_STEP, Sizes
 from hloscope.fusion.structure import READS, WRITES, unknown_flows
@@ -57,6 +63,11 @@ Convention: TypeAlias = Literal["structural", "xla"]
 """What the outputs of reductions read: what their bodies use, or, as in XLA, everything."""
 BY_CONVENTION: Final = Reduce, ReduceWindow, Map, Scan, AllReduce, CollectiveReduce, ReduceScatter
 """Ops of which XLA's convention speaks."""
+CALLED_ONCE: Final = (Fusion,)
+"""Ops whose computation nothing else calls."""
+MOST_VALUES: Final = 64
+"""Values of called computations that decide what one map reads."""
+MANY_VALUES: Final = f"more than {MOST_VALUES} run-time values of called computations decide"
 INSIDE: Final = (Fusion, Call, Composite)
 """Ops whose runtime variables are named as inside the computation they call."""
 
@@ -534,12 +545,14 @@ class Analysis:
         accesses = flow.accesses
         if accesses is not None and has_runtime(accesses):
             parameters = callee.parameters
-            origins: dict[Instruction, Instruction] = {
-                origin: ins.operands[first + origin.op.number]
-                for origin in origins_of(accesses)
-                if isinstance(origin.op, Parameter) and origin in parameters
-            }
-            accesses = self.pool.keep_all([with_origins(a, origins) for a in accesses])
+            origins: dict[Instruction, Instruction] = {}
+            for origin in origins_of(accesses):
+                if isinstance(origin.op, Parameter) and origin in parameters:
+                    origins[origin] = ins.operands[first + origin.op.number]
+                elif not isinstance(ins.op, CALLED_ONCE) and origin not in self.captured(ins):
+                    origins[origin] = called_value(origin, ins, first)
+            renamed = [with_origins(a, origins) for a in accesses]
+            accesses = self.pool.keep_all([_with_few_values(a) for a in renamed])
         return Flow(operand, flow.leaf, accesses)
 
     def positions(self, computation: Computation) -> Mapping[Instruction, int]:
@@ -550,6 +563,13 @@ class Analysis:
         return self._positions[1]
 
     _positions: tuple[Computation | None, Mapping[Instruction, int]] = (None, {})
+
+
+def _with_few_values(access: Access) -> Access:
+    """The access if it has few runtime variables: calls of calls multiply what they read."""
+    if access.map is None or len(access.map.runtime) <= MOST_VALUES:
+        return access
+    return Access.unknown(MANY_VALUES)
 
 
 def _joined(some: Accesses, others: Accesses) -> Accesses:

@@ -12,7 +12,11 @@ if TYPE_CHECKING:
         Outcome as Outcome,
         combined as combined,
     )
-    from hloscope.proof.equality import Compared as Compared, compare as compare, same as same
+    from hloscope.proof.equality import (
+        Compared as Compared,
+        compare as compare,
+        same_of_origins as same_of_origins,
+    )
     from hloscope.proof.execution import Execution as Execution
     from hloscope.proof.prover import Prover as Prover
     from hloscope.proof.report import write_evidence as write_evidence

@@ -9,18 +9,21 @@ structure.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
+from contextlib import suppress
+from functools import cached_property
 from time import process_time
 from typing import Final, TypeAlias
 
 from hloscope.errors import OutOfTimeError
 from hloscope.fusion import (
     Analysis,
+    CalledValue,
     Flow,
     Leaf,
     ParameterReads,
     counterparts,
     origins_of,
+    renamed_value,
     with_origins,
 )
 from hloscope.indexing import Access, Accesses, Precision, prove_equal
@@ -85,11 +88,6 @@ class _Comparison:
         numbering = Numbering()
         self._blueprint: Final = numbering.blueprint
         self._number: Final[dict[Instruction, int]] = numbering.of(a) | numbering.of(b)
-        first: dict[int, Instruction] = {}
-        for ins, number in self._number.items():
-            first.setdefault(number, ins)
-        self._representatives: Final = {i: first[n] for i, n in self._number.items()}
-        """For each value the first one of equal structure: what is read at run time is equal."""
         shared = set(map(self._number.__getitem__, a)) & set(map(self._number.__getitem__, b))
         self._common: Final = frozenset(i for i in (*a, *b) if self._number[i] in shared)
         self._same: Final[dict[tuple[tuple[int, ...], tuple[int, ...]], Proof]] = {}
@@ -198,34 +196,34 @@ class _Comparison:
             return self._number.get(x) == self._number.get(y)
         if not isinstance(a.op, CALLING) or not isinstance(b.op, CALLING):
             return False
+        if isinstance(x, CalledValue) and isinstance(y, CalledValue) and (x.call, y.call) == (a, b):
+            x, y = x.value, y.value
         mine, theirs = a.calls[0], b.calls[0]
         if self._blueprint(mine) != self._blueprint(theirs):
             return False
-        if counterparts(mine, theirs).get(x) is not y:
+        if renamed_value(x, counterparts(mine, theirs)) is not y:
             return False
         return all(
             self._number[a.operands[k]] == self._number[b.operands[k]]
-            for k in _parameters_of(_holder(mine, x))
+            for k in _parameters_of(_holder(mine, x.call if isinstance(x, CalledValue) else x))
         )
 
     def _difference(self, pair: Pair) -> Unlike | None:
         """`None` if two values surely read the same of the parameters."""
-        unknown = Unlike(pair)
         outputs = [self.analysis.tensor_of(value.type, leaf) for value, leaf in pair]
         if self._allowance.is_spent or outputs[0] is None or outputs[1] is None:
-            return unknown
-        try:
-            one, other = (
-                (value, output)
-                for (value, _), output in zip(pair, outputs, strict=True)
-                if output is not None
-            )
+            return Unlike(pair)
+        one, other = (
+            (value, output)
+            for (value, _), output in zip(pair, outputs, strict=True)
+            if output is not None
+        )
+        said: str | None = ""
+        with suppress(OutOfTimeError):
             said = self._told_apart(one, other)
             if said is None or self._reads_same_parameters(one, other):
                 return None
-        except OutOfTimeError:
-            return unknown
-        return Unlike(pair, said)
+        return Unlike(pair, said or "")
 
     def _told_apart(self, one: Leaf, other: Leaf) -> str | None:
         """`None` if two tensors surely read the same of the values that both programs have.
@@ -275,13 +273,29 @@ class _Comparison:
         """Do accesses of both sides touch the same, where equal values are the same origins?"""
         key = (tuple(map(id, mine)), tuple(map(id, theirs)))  # a pool has each access once
         if key not in self._same:
-            self._same[key] = same_of_origins(
-                *(
-                    tuple([with_origins(access, self._representatives) for access in accesses])
+            if origins_of(mine) or origins_of(theirs):
+                new = self._representatives
+                mine, theirs = (
+                    tuple([with_origins(access, new) for access in accesses])
                     for accesses in (mine, theirs)
                 )
-            )
+            self._same[key] = same_of_origins(mine, theirs)
         return self._same[key]
+
+    @cached_property
+    def _representatives(self) -> dict[Instruction, Instruction]:
+        """For each value the first one that is surely equal: what is read at run time is too.
+
+        Values inside of equal calls are among them: `renamed_value` keeps calls apart.
+        """
+        first: dict[int, Instruction] = {}
+        found: dict[Instruction, Instruction] = {}
+        for ins, number in self._number.items():
+            found[ins] = other = first.setdefault(number, ins)
+            if ins is not other and isinstance(ins.op, CALLING):
+                for mine, theirs in zip(ins.calls, other.calls, strict=True):
+                    found |= counterparts(mine, theirs)
+        return found
 
     def _place(self, end: Leaf) -> tuple[int, int]:
         """Equal for a tensor of equal values of both programs."""

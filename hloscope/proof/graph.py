@@ -13,7 +13,18 @@ from time import process_time
 from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
 from hloscope.affine import POS_INF
-from hloscope.fusion import INSIDE, OUT_OF_STEP, READS, RECURSIVE, Flow, Leaves, Pool, Sizes, Source
+from hloscope.fusion import (
+    CALLED_ONCE,
+    INSIDE,
+    OUT_OF_STEP,
+    READS,
+    RECURSIVE,
+    Flow,
+    Leaves,
+    Pool,
+    Sizes,
+    Source,
+)
 from hloscope.indexing import (
     Access,
     Accesses,
@@ -27,14 +38,14 @@ from hloscope.ir import Computation, Instruction, captured
 from hloscope.lazy import dataclass
 from hloscope.ops import Parameter, While
 from hloscope.proof.kept import Kept
+from hloscope.proof.names import AS_THEY_ARE, Names
 from hloscope.simplifier import UndecidedError
 
 T = TypeVar("T")
 K = TypeVar("K")
-Names: TypeAlias = Mapping[Instruction, Instruction]
-"""For the parameters of computations that are walked into: the values handed in."""
 End: TypeAlias = tuple[Instruction, int]
 """A value where the walk ends, and one of its leaves."""
+
 
 MAX_STEPS: Final = 200_000
 """Steps after which a walk stays undecided: calls of calls of calls add up."""
@@ -216,6 +227,7 @@ class Walker(Generic[T]):
         self._until = process_time() + self._seconds
         self._known: dict[Hashable, Ends[T]] = {}
         self._open: set[Computation] = set()
+        self._names: dict[Hashable, Names] = {}
 
     def operands(self, ins: Instruction, leaf: int, start: T) -> dict[tuple[int, int], Reached[T]]:
         """What is reached of the operands' leaves from elements of an instruction's value.
@@ -230,15 +242,19 @@ class Walker(Generic[T]):
         more = {value: len(ins.operands) + k for k, value in enumerate(captured(ins))}
         for flow in self._steps.reads(ins, leaf):
             if isinstance(flow, Called):
-                names = {} if isinstance(ins.op, INSIDE) else _handed_in(flow, ins, {})
-                inside = self._ended(self._inside(flow, first, {}, names))
+                names = (
+                    AS_THEY_ARE
+                    if isinstance(ins.op, INSIDE)
+                    else self._names_in(flow, ins, AS_THEY_ARE)
+                )
+                inside = self._ended(self._inside(flow, first, AS_THEY_ARE, names))
                 for (end, i), reached in inside.items():
                     if not isinstance(end.op, Parameter) or end not in flow.callee.parameters:
                         self._add(found, (more[end], i), reached)
                     elif flow.first is not None:
                         self._add(found, (flow.first + end.op.number, i), reached)
             else:
-                reached = self._through(first, flow.accesses, {})
+                reached = self._through(first, flow.accesses, AS_THEY_ARE)
                 number = flow.operand if isinstance(flow.operand, int) else more[flow.operand]
                 self._add(found, (number, flow.leaf), reached)
         return found
@@ -247,7 +263,7 @@ class Walker(Generic[T]):
         self, ins: Instruction, leaf: int, start: T, computation: Computation
     ) -> dict[tuple[int, int], Reached[T]]:
         """What is reached of the leaves of the parameters of an instruction's computation."""
-        ends = self._ended(self._walk(computation, (ins, leaf), Reached(start), {}))
+        ends = self._ended(self._walk(computation, (ins, leaf), Reached(start), AS_THEY_ARE))
         return {
             (end.op.number, i): reached
             for (end, i), reached in ends.items()
@@ -276,7 +292,7 @@ class Walker(Generic[T]):
         callee = flow.callee
         is_open = self._steps.reads_values(callee)
         elements = None if entered.elements is None else self._follower.key(entered.elements)
-        handed = tuple(inner.items()) if is_open else ()
+        handed = inner if is_open else None
         key = callee, flow.leaf, elements, entered.unknown, entered.over, handed
         known = self._known.get(key)
         if known is None and not is_open:
@@ -299,6 +315,14 @@ class Walker(Generic[T]):
         total = sum(w for w in weights if w is not None)
         if None not in weights:
             self._steps.kept.add((type(self._follower), key), ends, total + len(ends))
+
+    def _names_in(self, flow: Called, ins: Instruction, names: Names) -> Names:
+        """The names in a called computation, by those where the call stands; one object each."""
+        key = (ins, flow.callee, flow.first, names)
+        known = self._names.get(key)
+        if known is None:
+            known = self._names[key] = _named_in(flow, ins, names)
+        return known
 
     def _take_step(self) -> None:
         self._count += 1
@@ -334,7 +358,7 @@ class Walker(Generic[T]):
                 for flow in self._steps.reads(ins, leaf):
                     self._take_step()
                     if isinstance(flow, Called):
-                        inner = _handed_in(flow, ins, names)
+                        inner = self._names_in(flow, ins, names)
                         inside = yield self._inside(flow, mine, names, inner)
                         for (end, i), more in inside.items():
                             outside = _outside(end, flow, ins)
@@ -377,12 +401,13 @@ class Walker(Generic[T]):
         table[key] = Reached(elements, known.unknown or more.unknown, known.over or more.over)
 
 
-def _handed_in(flow: Called, ins: Instruction, names: Names) -> Names:
-    """For the parameters of a called computation: the caller's values, in the caller's terms."""
-    given = () if flow.first is None else ins.operands[flow.first :]
-    return {
-        p: names.get(value, value) for p, value in zip(flow.callee.parameters, given, strict=False)
-    }
+def _named_in(flow: Called, ins: Instruction, names: Names) -> Names:
+    if flow.first is None:
+        return Names(caller=names)
+    given = zip(flow.callee.parameters, ins.operands[flow.first :], strict=False)
+    handed = {parameter: names.of(value) for parameter, value in given}
+    call = None if isinstance(ins.op, CALLED_ONCE) else (ins, flow.first)
+    return Names(handed, captured(ins), call, names)
 
 
 def _outside(end: Instruction, flow: Called, ins: Instruction) -> Instruction | None:

@@ -22,7 +22,7 @@ from hloscope.indexing import (
     shortest,
     unravel,
 )
-from hloscope.proof.graph import Names
+from hloscope.proof.names import AS_THEY_ARE, Names
 from hloscope.simplifier import UndecidedError
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class Touching:
         found: Rows = {}
         for access in accesses:
             if access.map is not None and not access.map.is_known_empty:
-                more = self.through(start, shortest(access), {})
+                more = self.through(start, shortest(access), AS_THEY_ARE)
                 found = self.join(found, more) if more else found
         return found
 
@@ -176,7 +176,7 @@ class Touching:
             for i in ready:
                 v = m.runtime[i]
                 index = [np.broadcast_to(evaluate_array(e, at), count) for e in v.arguments]
-                origin = names.get(v.origin, v.origin) if v.origin else None
+                origin = names.of(v.origin) if v.origin else None
                 if origin is not None:
                     v = replace(v, origin=origin)
                 read = self._values.read(v, index, i)

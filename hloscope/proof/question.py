@@ -20,6 +20,7 @@ from hloscope.indexing import (
 from hloscope.ir import TensorType, Type
 from hloscope.lazy import dataclass
 from hloscope.proof.graph import Reached
+from hloscope.proof.names import AS_THEY_ARE
 from hloscope.proof.points import Rows, Touching, first_difference
 from hloscope.proof.relations import Relating, Relations
 from hloscope.proof.truth import ROWS, Truth, Way, some_points
@@ -97,10 +98,10 @@ class Question:
     def _real(self, isl: Any, follower: Relating, real: Relations) -> Relations:
         here, there = self.placed
         if here is not None:
-            start = follower.relation(here, {}).reverse()
+            start = follower.relation(here, AS_THEY_ARE).reverse()
             real = {steps: start.apply_range(r) for steps, r in real.items()}
         if there is not None:
-            real = follower.through(real, Access(there), {}) or {}
+            real = follower.through(real, Access(there), AS_THEY_ARE) or {}
         if not self.inverse:
             return real
         return {steps: follower.reversed(r, len(steps)) for steps, r in real.items()}
@@ -117,7 +118,7 @@ class Question:
             bounds = [f"0 <= {n} < {size}" for n, size in zip(names, shape, strict=True)]
             text = f"{{ [{', '.join(names)}] : {' and '.join(bounds) or '0 = 0'} }}"
             box = isl.Set.read_from_str(isl_context(), text)
-            ends.append(box if place is None else box.apply(follower.relation(place, {})))
+            ends.append(box if place is None else box.apply(follower.relation(place, AS_THEY_ARE)))
         start, end = reversed(ends) if self.inverse else ends
         real = {steps: r.intersect_domain(start) for steps, r in real.items()}
         said = {steps: r.intersect_domain(start) for steps, r in said.items()}

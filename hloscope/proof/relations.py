@@ -18,7 +18,7 @@ from hloscope.indexing import (
     shortest,
     system_of,
 )
-from hloscope.proof.graph import Names
+from hloscope.proof.names import AS_THEY_ARE, Names
 from hloscope.proof.reads import Values
 from hloscope.simplifier import Builder, Parameters, UndecidedError, isl_context
 
@@ -37,7 +37,7 @@ class Relating:
 
     def identity(self, sizes: Sequence[int]) -> Relations:
         """Every element of a tensor to itself."""
-        box = self.relation(IndexingMap.of_sizes(sizes), {}).domain()
+        box = self.relation(IndexingMap.of_sizes(sizes), AS_THEY_ARE).domain()
         return {(): self._isl.Map.identity(box.get_space().map_from_set()).intersect_domain(box)}
 
     def through(self, reached: Relations, access: Access, names: Names) -> Relations | None:
@@ -114,7 +114,7 @@ class Relating:
         for access in accesses:
             if access.map is not None and not access.map.is_known_empty:
                 access = shortest(access)
-                found = self.join(found, {access.via: self.relation(joined(access), {})})
+                found = self.join(found, {access.via: self.relation(joined(access), AS_THEY_ARE)})
         return found
 
     def _key(
@@ -127,7 +127,7 @@ class Relating:
             if variable.source is None:
                 raise UndecidedError("a runtime variable without origin")
             return variable.source, can_be, index, can_be
-        origin = names.get(variable.origin, variable.origin)
+        origin = names.of(variable.origin)
         source = replace(variable, origin=origin).source
         value = self._values.known(origin, index[: len(variable.index)])
         if value is not None:

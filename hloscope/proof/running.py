@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from hloscope.fusion import leaf_types
+from hloscope.fusion import leaf_types, uncalled
 from hloscope.indexing import RuntimeVariable
 from hloscope.interpreter import Plan, Plans, Token, Value, Watch, World, run, run_grid
 from hloscope.ir import Instruction, TensorType
@@ -312,7 +312,7 @@ class Observed:
         import numpy as np
 
         origin, values = variable.origin, variable.values
-        value = seen.get(origin, _SEVERAL) if origin is not None else _SEVERAL
+        value = seen.get(uncalled(origin), _SEVERAL) if origin is not None else _SEVERAL
         if value is _SEVERAL or isinstance(value, tuple | Token):
             name_of = origin.name if origin is not None else "?"
             raise UndecidedError(f"the run-time value of `{name_of}` is not seen from outside")

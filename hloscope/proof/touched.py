@@ -13,6 +13,7 @@ from hloscope.affine import POS_INF, Expr, Interval, Range, Runtime, Var
 from hloscope.indexing import Access, Accesses, IndexingMap, Variable, joined, ravel, replaced
 from hloscope.proof.elements import Elements, Leaf, Place, nothing, points_of
 from hloscope.proof.instance import Instance
+from hloscope.proof.names import AS_THEY_ARE
 from hloscope.proof.points import Touching
 from hloscope.proof.running import Base, Observed
 from hloscope.simplifier import UndecidedError
@@ -118,7 +119,7 @@ class Touched:
             raise UndecidedError("the program is inconsistent: ranks differ")
         follower = Touching(Observed(base, device, self._devices))
         both = with_every_position(joined(access), self._devices.count)
-        start, results = follower.results(both, starts, {})
+        start, results = follower.results(both, starts, AS_THEY_ARE)
         rank = len(ends)
         positions = [results[:, rank + k] for k in range(len(access.via))]
         others = self._devices.reached(device, access.via, positions)

@@ -11,7 +11,8 @@ from hloscope.errors import UnsupportedError
 from hloscope.fusion import Part
 from hloscope.indexing import Access, sizes as sizes_of, unravel
 from hloscope.ir import Computation, Instruction, Type, captured
-from hloscope.proof.graph import Names, Reached, Steps, Walker, WalkTooLongError
+from hloscope.proof.graph import Reached, Steps, Walker, WalkTooLongError
+from hloscope.proof.names import Names
 from hloscope.proof.points import Touching
 from hloscope.proof.reads import Values
 from hloscope.proof.relations import Relating

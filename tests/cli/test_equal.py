@@ -242,3 +242,90 @@ def test_an_index_read_at_run_time_must_be_the_same_value(run: Any, tmp_path: Pa
     other = program(tmp_path, "other", body.format(op="multiply"))
     assert run("equal", one, one).exit_code == 0
     assert run("equal", one, other).exit_code != 0
+
+
+ROWS = """
+    k = s32[6,1] negate(i)
+    g = f32[6,4] gather(w, k), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0},
+      index_vector_dim=1, slice_sizes={1,4}
+    d = f32[6,6] dot(g, g), lhs_contracting_dims={1}, rhs_contracting_dims={1}
+    n = f32[6,6] CHANGED
+    ROOT r = f32[6] reduce(n, zero), dimensions={1}, to_apply=add
+"""
+
+
+def rows(tmp_path: Path, name: str, changed: str) -> Path:
+    """Rows of a table, all of which every output reads."""
+    path = tmp_path / f"{name}.hlo"
+    path.write_text(
+        "HloModule m\n"
+        "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }\n"
+        "ENTRY e { w = f32[9,4] parameter(0) i = s32[6,1] parameter(1) zero = f32[] constant(0)"
+        f"{ROWS.replace('CHANGED', changed)}}}\n"
+    )
+    return path
+
+
+@pytest.mark.parametrize(
+    "changed", ["reverse(d), dimensions={1}", "transpose(d), dimensions={1,0}"]
+)
+def test_indices_of_equal_structure_are_the_same_in_both_programs(
+    run: Any, tmp_path: Path, changed: str
+) -> None:
+    one, other = rows(tmp_path, "a", "sine(d)"), rows(tmp_path, "b", changed)
+    result = run("equal", one, other)
+    assert result.exit_code == 0, result.stdout
+
+
+@pytest.mark.parametrize("index", ["k = s32[6,1] abs(i)", "k = s32[6,1] negate(k0)"])
+def test_indices_that_may_be_other_values_are_undecided(
+    run: Any, tmp_path: Path, index: str
+) -> None:
+    one, other = rows(tmp_path, "a", "sine(d)"), rows(tmp_path, "b", "sine(d)")
+    text = other.read_text()
+    other.write_text(text.replace("k = s32[6,1] negate(i)", f"k0 = s32[6,1] copy(i)\n {index}"))
+    for side in (one, other):  # one row is read
+        side.write_text(side.read_text().replace("reduce(n, zero), dimensions={1}", "slice(n)"))
+        text = side.read_text().replace("slice(n), to_apply=add", "reshape(u)")
+        side.write_text(
+            text.replace("ROOT r", "u = f32[6,1] slice(n), slice={[0:6], [0:1]}\nROOT r")
+        )
+    result = run("equal", one, other)
+    assert result.exit_code == 4, result.stdout
+    assert "which both may know by other names" in result.stdout
+
+
+FUSED = """HloModule m
+f {{ x = s32[8] parameter(0) n = s32[] parameter(1) k = s32[] negate(n) z = s32[] constant(0)
+  y = s32[12] pad(x, z), padding=0_4
+  ROOT d = s32[8] dynamic-slice(y, k), dynamic_slice_sizes={{8}} }}
+ENTRY e {{ p = s32[8] parameter(0) i = s32[] parameter(1)
+  a = s32[8] fusion(p, i), kind=kLoop, calls=f
+  ROOT b = s32[8] {0} }}
+"""
+
+
+def test_indices_inside_of_equal_fusions_are_the_same(run: Any, tmp_path: Path) -> None:
+    ways = ["negate(a)", "reverse(a), dimensions={0}"]
+    one, other = (tmp_path / name for name in "ab")
+    for path, way in zip((one, other), ways, strict=True):
+        path.write_text(FUSED.format(way))
+    result = run("equal", one, other)
+    assert result.exit_code == 1, result.stdout
+    assert "only in the first" in result.stdout
+    assert run("equal", f"{one}:a", f"{other}:a").exit_code == 0
+
+
+def test_instructions_are_compared_by_the_numbers_of_their_operands(
+    run: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.hlo"
+    path.write_text(
+        "ENTRY e { p = f32[8] parameter(0) i = s32[] parameter(1) j = s32[] parameter(2)\n"
+        "  a = f32[4] dynamic-slice(p, i), dynamic_slice_sizes={4}\n"
+        "  b = f32[4] dynamic-slice(p, j), dynamic_slice_sizes={4}\n"
+        "  c = f32[4] dynamic-update-slice(a, b, i)\n"
+        "  ROOT d = f32[4] dynamic-slice(a, i), dynamic_slice_sizes={4} }"
+    )
+    assert run("equal", f"{path}:a", f"{path}:b").exit_code == 0
+    assert run("equal", f"{path}:a", f"{path}:c").exit_code == 1
