@@ -34,6 +34,9 @@ _ROWS: Final = """
     general.locations       PASS                      strip-debuginfo
     general.symbols         SYMBOL_DCE                symbol-dce
     general.symbols         INLINE                    inline
+    legalizing.quantized.to_math PASS                 stablehlo-legalize-quant-to-math
+    legalizing.quantized.to_qdq PASS                  stablehlo-legalize-quantized-op-to-qdq
+    legalizing.quantized.from_qdq PASS                stablehlo-legalize-qdq-to-quantized-op
     legalizing.probe        PASS                      interpreter-instrument-with-probe
 """
 """Module in `hloscope.passes`, name there, name of the pass and, after it, other names it has."""

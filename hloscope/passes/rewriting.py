@@ -272,6 +272,14 @@ class Rewriter:
         new.insert(operation, before)
         self.watcher.inserted(operation)
 
+    def take_regions(self, operation: Operation) -> tuple[Region, ...]:
+        """The regions of an operation, with all they hold, for another one."""
+        regions, operation.regions = operation.regions, ()
+        for inner in [i for r in regions for block in r.blocks for i in block.operations]:
+            for each in self.walk(inner):
+                self._forget(each)
+        return regions
+
     def inline(self, block: Block, arguments: Sequence[Value], *, before: Operation) -> None:
         """Move all operations of a block, whose arguments become values, before an operation."""
         for old, new in zip(block.arguments, arguments, strict=True):

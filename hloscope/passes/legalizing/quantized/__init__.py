@@ -1,0 +1,1 @@
+"""Quantised programs: as arithmetic on integers, as floats between quantize and dequantize."""

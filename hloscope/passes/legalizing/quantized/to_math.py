@@ -1,0 +1,288 @@
+"""`stablehlo-legalize-quant-to-math`: quantised programs as arithmetic on the integers stored.
+
+Ops with a rule of their own, then those that only move elements, then all that are defined by
+real numbers; those of CHLO that broadcast are left for `chlo-legalize-to-stablehlo`.
+
+Source: StableHLO `StablehloLegalizeQuantToMath.cpp`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hloscope.errors import Diagnostic
+from hloscope.ir import QuantizedType, TensorType
+from hloscope.mlir import Operation, Value
+from hloscope.passes.conversion import (
+    Conversion,
+    convert_function,
+    convert_regions,
+    function_type,
+    replace_converted,
+)
+from hloscope.passes.framework import Pass, Run
+from hloscope.passes.legalizing.quantized.dot_like import (
+    hybrid,
+    integer_product,
+    kind_of,
+    of_convolution,
+    of_dot,
+)
+from hloscope.passes.legalizing.quantized.parameters import (
+    F32,
+    I32,
+    along,
+    as_elements,
+    broadcast,
+    convert,
+    numbers,
+    parameters,
+    quantized,
+    rounded,
+    storage_of,
+    stored,
+)
+from hloscope.passes.legalizing.quantized.to_qdq import PATTERNS as DEQUANTIZING
+from hloscope.passes.patterns import Patterns
+from hloscope.passes.rewriting import Rewriter
+
+PATTERNS: Final = Patterns()
+
+_MOVES: Final = tuple(
+    f"stablehlo.{name}"
+    for name in (
+        "bitcast_convert broadcast_in_dim composite concatenate constant dynamic_broadcast_in_dim"
+        " dynamic_reshape dynamic_slice gather get_dimension_size maximum minimum pad reduce_window"
+        " reshape return select slice transpose"
+    ).split()
+)
+"""Ops that do to stored integers what they do to numbers."""
+
+
+@PATTERNS.on("func.func", benefit=10)
+def function(rewriter: Rewriter, op: Operation) -> bool:
+    """The signature in stored integers."""
+    convert_function(rewriter, op, storage_of)
+    return True
+
+
+@PATTERNS.on("func.return", benefit=10)
+def returned(rewriter: Rewriter, op: Operation) -> bool:
+    """What the new signature says."""
+    rewriter.set_operands(op, stored(rewriter, op))
+    return True
+
+
+@PATTERNS.on("stablehlo.uniform_quantize", benefit=10)
+def quantize(rewriter: Rewriter, op: Operation) -> bool:
+    """Of `f32`; from one quantised type to another."""
+    source, target = op.operands[0].type, quantized(op.result.type)
+    wanted = storage_of(op.result.type)
+    if why_not_quantized(op) or target is None or not isinstance(source, TensorType):
+        return False
+    assert isinstance(wanted, TensorType)
+    (value,) = stored(rewriter, op)
+    given = quantized(source)
+    if given is not None:
+        made = requantized(rewriter, value, (given, target), wanted, op)
+        replace_converted(rewriter, op, [made])
+        return True
+    scales, zeros, axis = parameters(rewriter, target, F32, before=op)
+    low = numbers(rewriter, [target.storage_min], F32, per_axis=False, before=op)
+    high = numbers(rewriter, [target.storage_max], F32, per_axis=False, before=op)
+    made = broadcast(rewriter, "divide", (value, scales), source, axis, before=op)
+    made = broadcast(rewriter, "add", (made, zeros), source, axis, before=op)
+    made = rewriter.create("stablehlo.clamp", (low, made, high), before=op, types=(source,)).result
+    made = rounded(rewriter, made, target, clamps=False, before=op)
+    replace_converted(rewriter, op, [convert(rewriter, made, wanted, before=op)])
+    return True
+
+
+def why_not_quantized(op: Operation) -> str | None:
+    """Why there is no rule for what is quantised, as upstream says it."""
+    if op.name != "stablehlo.uniform_quantize":
+        return None
+    source, target = op.operands[0].type, quantized(op.result.type)
+    given = quantized(source)
+    if isinstance(source, TensorType) and source.element == F32:
+        known = target is not None and not target.by_blocks
+    else:
+        known = _is_simple(given) and _is_simple(target)
+    if not known:
+        return "'stablehlo.uniform_quantize' op Unsupported input element type."
+    if given is None or target is None or not (given.is_per_axis and target.is_per_axis):
+        return None
+    text = "Cannot requantize while changing quantization_axis"
+    return f"'stablehlo.uniform_quantize' op {text}" if given.axis != target.axis else None
+
+
+def _is_simple(type: QuantizedType | None) -> bool:
+    return type is not None and not type.by_blocks
+
+
+def requantized(
+    rewriter: Rewriter,
+    value: Value,
+    types: tuple[QuantizedType, QuantizedType],
+    wanted: TensorType,
+    op: Operation,
+) -> Value:
+    """Integers of one quantised type as those of another."""
+    source, target = types
+    if source == target:
+        return convert(rewriter, value, wanted, before=op)
+    made = convert(rewriter, value, as_elements(wanted, F32), before=op)
+    made = _merged(rewriter, made, source, target, op)
+    made = rounded(rewriter, made, target, clamps=wanted.element.bits < 32, before=op)
+    return convert(rewriter, made, wanted, before=op)
+
+
+def _merged(
+    rewriter: Rewriter, value: Value, source: QuantizedType, target: QuantizedType, op: Operation
+) -> Value:
+    """Times the ratio of scales, plus what is left of the zero points."""
+    per_axis = source.is_per_axis or target.is_per_axis
+    count = max(len(source.scales), len(target.scales)) if per_axis else 1
+    ratios, zeros = [], []
+    for k in range(count):
+        s, t = k % len(source.scales), k % len(target.scales)
+        ratios.append(source.scales[s] / target.scales[t])
+        zeros.append(target.zero_points[t] - source.zero_points[s] * ratios[-1])
+    axis = along(target if target.is_per_axis else source)
+    type = value.type
+    assert isinstance(type, TensorType)
+    factor = numbers(rewriter, ratios, F32, per_axis=per_axis, before=op)
+    made = broadcast(rewriter, "multiply", (value, factor), type, axis, before=op)
+    if any(zeros):
+        shift = numbers(rewriter, zeros, F32, per_axis=per_axis, before=op)
+        made = broadcast(rewriter, "add", (made, shift), type, axis, before=op)
+    return made
+
+
+@PATTERNS.on("stablehlo.uniform_dequantize", benefit=10)
+def dequantize(rewriter: Rewriter, op: Operation) -> bool:
+    """`(integer - zero point) * scale`."""
+    given = quantized(op.operands[0].type)
+    if given is None or given.by_blocks:
+        return False
+    (value,) = stored(rewriter, op)
+    whole, real = as_elements(value.type, I32), as_elements(value.type, F32)
+    scales, zeros, axis = parameters(rewriter, given, I32, before=op)
+    made = convert(rewriter, value, whole, before=op)
+    made = broadcast(rewriter, "subtract", (made, zeros), whole, axis, before=op)
+    made = convert(rewriter, made, real, before=op)
+    made = broadcast(rewriter, "multiply", (made, scales), real, axis, before=op)
+    if op.result.type != real:
+        made = convert(rewriter, made, as_elements(real, given.expressed), before=op)
+    rewriter.replace(op, [made])
+    return True
+
+
+@PATTERNS.on("stablehlo.add", benefit=10)
+def add(rewriter: Rewriter, op: Operation) -> bool:
+    """Both sides in the units of the result, less one zero point."""
+    types = [quantized(value.type) for value in (*op.operands, op.result)]
+    left, right, result = types
+    if left is None or right is None or result is None or any(t and t.by_blocks for t in types):
+        return False
+    wanted = storage_of(op.result.type)
+    assert isinstance(wanted, TensorType)
+    if left.is_per_axis or right.is_per_axis or result.is_per_axis:
+        if not left == right == result or wanted.element != I32:
+            return False
+        return _add_along(rewriter, op, result, wanted)
+    whole = as_elements(wanted, I32)
+    values = [
+        requantized(rewriter, value, (source, result), whole, op)
+        for value, source in zip(stored(rewriter, op), (left, right), strict=True)
+    ]
+    zero = numbers(rewriter, result.zero_points, I32, per_axis=False, before=op)
+    made = broadcast(rewriter, "add", (values[0], values[1]), whole, before=op)
+    made = broadcast(rewriter, "subtract", (made, zero), whole, before=op)
+    if wanted.element != I32:
+        low = numbers(rewriter, [result.storage_min], I32, per_axis=False, before=op)
+        high = numbers(rewriter, [result.storage_max], I32, per_axis=False, before=op)
+        made = rewriter.create(
+            "stablehlo.clamp", (low, made, high), before=op, types=(whole,)
+        ).result
+        made = convert(rewriter, made, wanted, before=op)
+    replace_converted(rewriter, op, [made])
+    return True
+
+
+def _add_along(rewriter: Rewriter, op: Operation, type: QuantizedType, wanted: TensorType) -> bool:
+    made = rewriter.create("stablehlo.add", stored(rewriter, op), before=op, types=(wanted,)).result
+    if any(type.zero_points):
+        zeros = numbers(rewriter, type.zero_points, I32, per_axis=True, before=op)
+        made = broadcast(rewriter, "subtract", (made, zeros), wanted, along(type), before=op)
+    replace_converted(rewriter, op, [made])
+    return True
+
+
+@PATTERNS.on("stablehlo.dot", "stablehlo.dot_general", "stablehlo.convolution", benefit=10)
+def product(rewriter: Rewriter, op: Operation) -> bool:
+    """Of integers, or of numbers with dequantised weights."""
+    kind = kind_of(op)
+    if kind == "hybrid":
+        return hybrid(rewriter, op)
+    dims = of_convolution(op) if op.name == "stablehlo.convolution" else of_dot(op)
+    return kind == "quantized" and dims is not None and integer_product(rewriter, op, dims)
+
+
+@PATTERNS.on(*_MOVES, benefit=10)
+def moved(rewriter: Rewriter, op: Operation) -> bool:
+    """The same op on stored integers."""
+    if op.name in ("stablehlo.maximum", "stablehlo.minimum"):
+        types = {quantized(value.type) for value in (*op.operands, op.result)}
+        found = types.pop()
+        if types or found is None or not found.is_per_tensor:
+            return False
+    if op.regions:
+        convert_regions(rewriter, op, storage_of)
+    operands = stored(rewriter, op)
+    if not op.results:
+        rewriter.set_operands(op, operands)
+        return True
+    types_of = [storage_of(value.type) for value in op.results]
+    new = rewriter.create(
+        op.name,
+        operands,
+        op.properties,
+        before=op,
+        types=types_of,
+        attributes=op.attributes,
+        regions=rewriter.take_regions(op),
+    )
+    replace_converted(rewriter, op, new.results)
+    return True
+
+
+def _is_legal(op: Operation) -> bool:
+    if op.name == "func.func":
+        signature = function_type(op)
+        types = (*signature.inputs, *signature.results) if signature is not None else ()
+        return all(storage_of(type) == type for type in types)
+    return all(storage_of(v.type) == v.type for v in (*op.operands, *op.results))
+
+
+def _run(run: Run) -> None:
+    rows = [*PATTERNS, *DEQUANTIZING]
+
+    def refused(op: Operation) -> str | None:
+        why = why_not_quantized(op)
+        if why is not None:
+            run.diagnostics.append(Diagnostic(why, op.span))
+        return None
+
+    conversion = Conversion(run, rows, _is_legal, refused)
+    for each in run.functions():
+        if not conversion.convert(each):
+            return
+
+
+PASS: Final = Pass(
+    "stablehlo-legalize-quant-to-math",
+    _run,
+    "Quantised programs become arithmetic on the integers that are stored.",
+    on_functions=True,
+)

@@ -1,0 +1,84 @@
+"""`stablehlo-legalize-quantized-op-to-qdq`: a quantised op computes in the numbers that are meant.
+
+Source: StableHLO `StablehloLegalizeQuantizedOpToQDQ.cpp`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hloscope.mlir import Operation
+from hloscope.passes.framework import Pass, Run
+from hloscope.passes.legalizing.quantized.parameters import (
+    expressed_of,
+    has_quantized,
+    quantized,
+)
+from hloscope.passes.patterns import Patterns
+from hloscope.passes.rewriting import Rewriter
+
+PATTERNS: Final = Patterns()
+
+_NO_END: Final = "Failed to converge StablehloLegalizeQuantizedOpToQDQPass in 10 iterations"
+
+DEQUANTIZED_OPS: Final = tuple(
+    f"stablehlo.{name}"
+    for name in (
+        "abs add atan2 batch_norm_grad batch_norm_inference batch_norm_training cbrt ceil cholesky"
+        " clamp compare convolution cosine divide dot dot_general exponential_minus_one exponential"
+        " floor log log_plus_one logistic maximum minimum multiply negate power reduce_precision"
+        " remainder round_nearest_afz round_nearest_even rsqrt select sign sine sqrt subtract tan"
+        " tanh triangular_solve"
+    ).split()
+)
+"""Ops whose quantised form is defined by the one of real numbers.  Source: StableHLO spec."""
+
+
+@PATTERNS.on(*DEQUANTIZED_OPS)
+def dequantized(rewriter: Rewriter, op: Operation) -> bool:
+    """Dequantize, compute, quantize."""
+    if not has_quantized(op) or op.regions:
+        return False
+    operands = []
+    for value in op.operands:
+        if quantized(value.type) is None:
+            operands.append(value)
+        else:
+            type = expressed_of(value.type)
+            made = rewriter.create(
+                "stablehlo.uniform_dequantize", (value,), before=op, types=(type,)
+            )
+            operands.append(made.result)
+    new = rewriter.create(
+        op.name,
+        operands,
+        op.properties,
+        before=op,
+        types=[expressed_of(value.type) for value in op.results],
+        attributes=op.attributes,
+    )
+    results = []
+    for old, made_value in zip(op.results, new.results, strict=True):
+        if quantized(old.type) is None:
+            results.append(made_value)
+        else:
+            back = rewriter.create(
+                "stablehlo.uniform_quantize", (made_value,), before=op, types=(old.type,)
+            )
+            results.append(back.result)
+    rewriter.replace(op, results)
+    return True
+
+
+def _run(run: Run) -> None:
+    for function in run.functions():
+        if not run.greedy(function, PATTERNS):
+            run.error(function, _NO_END)
+
+
+PASS: Final = Pass(
+    "stablehlo-legalize-quantized-op-to-qdq",
+    _run,
+    "Quantised ops become ops of real numbers between dequantize and quantize.",
+    on_functions=True,
+)
