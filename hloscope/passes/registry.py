@@ -19,6 +19,10 @@ _ROWS: Final = """
     dynamism.refining       REFINE_SHAPES             stablehlo-refine-shapes
     dynamism.canonicalize   CANONICALIZE_DYNAMISM     stablehlo-canonicalize-dynamism
     dynamism.assertions     CHECK_SHAPE_ASSERTIONS    stablehlo-check-shape-assertions
+    dynamism.exporting      RECOMPOSE                 stablehlo-ext-chlo-recompose-ops
+    dynamism.exporting      EXT_REFINE_SHAPES         stablehlo-ext-refine-shapes
+    dynamism.exporting      EXT_CANONICALIZE_DYNAMISM stablehlo-ext-canonicalize-dynamism
+    dynamism.exporting      VALIDATE                  validate-static-shapes
     folding                 AGGRESSIVE_FOLDER         stablehlo-aggressive-folder
     simplifying             AGGRESSIVE_SIMPLIFICATION stablehlo-aggressive-simplification
     simplifying             TARGET_INDEPENDENT        stablehlo-target-independent-optimization

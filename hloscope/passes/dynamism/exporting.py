@@ -1,0 +1,128 @@
+"""What XLA runs before it compiles a program that `jax.export` wrote with symbolic sizes.
+
+Source: XLA `pjrt/mlir_to_hlo.cc`, `python/refine_polymorphic_shapes.cc`,
+`stablehlo_ext/transforms/ChloRecomposeOps.cpp`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from hloscope.ir import TensorType, TupleType, Type, UnrankedTensorType
+from hloscope.mlir import ArrayAttr, DictAttr, Operation, StringAttr
+from hloscope.passes.dynamism.assertions import is_assertion
+from hloscope.passes.dynamism.canonicalize import canonicalize
+from hloscope.passes.dynamism.extension import CANONICALIZE, REFINE
+from hloscope.passes.dynamism.refining import refine
+from hloscope.passes.dynamism.values import flattened
+from hloscope.passes.framework import Pass, Run
+
+# --------------------------------------------------------------------------------- chlo-recompose
+
+_RECOMPOSED: Final = {
+    "topk": "top_k",
+    **{
+        name: name
+        for name in "erf tan acos acosh asin asinh atanh cosh sinh mulhi ragged_dot".split()
+    },
+}
+"""Ops of CHLO by the names of the custom calls that stand for them."""
+_ATTRIBUTES: Final = "mhlo.attributes"
+_ALLOWED: Final = frozenset(["call_target_name", _ATTRIBUTES, "mhlo.version"])
+
+
+def _chlo_name(op: Operation) -> str:
+    """The op of CHLO that a custom call stands for."""
+    target = op.get("call_target_name")
+    if op.name != "stablehlo.custom_call" or not isinstance(target, StringAttr):
+        return ""
+    dialect, _, name = target.text.partition(".")
+    if dialect != "mhlo" or name not in _RECOMPOSED:
+        return ""
+    if op.get("backend_config") not in (None, StringAttr(b""), DictAttr(())):
+        return ""
+    if op.get("called_computations") not in (None, ArrayAttr(())):
+        return ""
+    return f"chlo.{_RECOMPOSED[name]}"
+
+
+def recompose(run: Run) -> None:
+    """Make ops of CHLO of the custom calls that stand for them."""
+    for function in run.functions():
+        for op in run.rewriter.walk(function):
+            name, given = _chlo_name(op), op.get(_ATTRIBUTES)
+            if not name or not {*op.attributes} <= _ALLOWED or not isinstance(given, DictAttr):
+                continue
+            types = [value.type for value in op.results]
+            new = run.rewriter.create(
+                name, op.operands, dict(given.entries), types=types, before=op
+            )
+            run.rewriter.replace(op, new.results)
+            run.fired["recompose"] += 1
+
+
+# -------------------------------------------------------------------------------------- validation
+
+
+def dynamic_ops(run: Run) -> Iterator[Operation]:
+    """The ops with a result, or an argument of a region, whose sizes are not known."""
+    for op in run.rewriter.walk():
+        values = [*op.results]
+        for region in op.regions:
+            for block in region.blocks:
+                values += block.arguments
+        if any(map(_is_dynamic, flattened([value.type for value in values]))):
+            yield op
+
+
+def _is_dynamic(type: Type) -> bool:
+    if isinstance(type, TensorType):
+        return not type.is_static
+    return isinstance(type, UnrankedTensorType | TupleType)
+
+
+def validate(run: Run) -> None:
+    """See that no size is unknown and nothing is asserted any more."""
+    for op in dynamic_ops(run):
+        run.error(op, "has dynamic shapes")
+    if run.failed:
+        return
+    for op in run.rewriter.walk():
+        if is_assertion(op):
+            run.error(op, "has residual shape assertions")
+
+
+# ------------------------------------------------------------------------------------------ passes
+
+
+def _refine(run: Run) -> None:
+    refine(run, REFINE)
+
+
+def _canonicalize(run: Run) -> None:
+    canonicalize(run, CANONICALIZE)
+
+
+RECOMPOSE: Final = Pass(
+    "stablehlo-ext-chlo-recompose-ops",
+    recompose,
+    "Makes ops of CHLO of the custom calls that stand for them.",
+    on_functions=True,
+)
+EXT_REFINE_SHAPES: Final = Pass(
+    "stablehlo-ext-refine-shapes",
+    _refine,
+    "refine-shapes, with XLA's custom calls for dynamic ops.",
+)
+EXT_CANONICALIZE_DYNAMISM: Final = Pass(
+    "stablehlo-ext-canonicalize-dynamism",
+    _canonicalize,
+    "canonicalize-dynamism, with XLA's custom calls for dynamic ops.",
+    on_functions=True,
+)
+VALIDATE: Final = Pass(
+    "validate-static-shapes",
+    validate,
+    "Refuses programs in which a size is unknown, or something is asserted of sizes.",
+)

@@ -1,0 +1,265 @@
+"""XLA's custom calls for ops of dynamic sizes that StableHLO does not have.
+
+Source: XLA `stablehlo_ext/IR/stablehlo_ops.cpp`, `transforms/StablehloRefineShapes.cpp`,
+`transforms/StablehloCanonicalizeDynamism.cpp`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from hloscope.errors import HloscopeError
+from hloscope.ir import Dims, TensorType
+from hloscope.mlir import (
+    I64,
+    ArrayAttr,
+    Attribute,
+    Block,
+    BoolAttr,
+    DictAttr,
+    IntegerAttr,
+    Operation,
+    Region,
+    StringAttr,
+    SymbolAttr,
+    Value,
+)
+from hloscope.passes.dynamism.constants import i64_array, i64_tensor, integer, ints
+from hloscope.passes.dynamism.values import Sizes, refine_shapes
+from hloscope.passes.patterns import Patterns
+from hloscope.passes.rewriting import Rewriter
+from hloscope.stablehlo import clone, made
+
+_CALL: Final = "stablehlo.custom_call"
+_REDUCE_WINDOW: Final = "stablehlo.dynamic_reduce_window"
+_RANDOM: Final = "stablehlo.dynamic_rng_bit_generator"
+_TOP_K: Final = "stablehlo.dynamic_top_k"
+_APPROX_TOP_K: Final = "stablehlo.dynamic_approx_top_k"
+
+REFINE: Final = Patterns()
+"""For `refine-shapes`."""
+CANONICALIZE: Final = Patterns()
+"""For `canonicalize-dynamism`."""
+
+
+def _is(op: Operation, target: str, *more: str) -> bool:
+    """Is it a call of the target, with no attributes but those that every call has and `more`?"""
+    if op.get("call_target_name") != StringAttr(target.encode()):
+        return False
+    if op.get("backend_config") not in (None, StringAttr(b""), DictAttr(())):
+        return False
+    if op.get("has_side_effect") not in (None, BoolAttr(False)):
+        return False
+    allowed = {"api_version", "backend_config", "call_target_name", "has_side_effect", *more}
+    given = {*op.properties, *op.attributes} - allowed
+    return all(op.get(name) == ArrayAttr(()) for name in given)
+
+
+def _callee(op: Operation) -> str:
+    """The one function a custom call names."""
+    given = op.get("called_computations")
+    if isinstance(given, ArrayAttr) and len(given.elements) == 1:
+        symbol = given.elements[0]
+        if isinstance(symbol, SymbolAttr) and not symbol.nested:
+            return symbol.root
+    return ""
+
+
+# --------------------------------------------------------------------------------- reduce_window
+
+
+class _Windows(NamedTuple):
+    """The parts of a dynamic `reduce_window` whose numbers are constants."""
+
+    operands: tuple[Value, ...]
+    properties: dict[str, Attribute]
+
+
+_VECTORS: Final = ("window_dimensions", "window_strides", "base_dilations", "window_dilations")
+
+
+def _windows(op: Operation) -> _Windows | None:
+    count = len(op.results)
+    if not _is(op, _REDUCE_WINDOW, "called_computations") or not _callee(op):
+        return None
+    if not count or len(op.operands) != 2 * count + 5:
+        return None
+    values, numbers = op.operands[: 2 * count], op.operands[2 * count :]
+    found = [ints(value) for value in numbers]
+    rank = getattr(values[0].type, "rank", -1)
+    vectors, padding = [v for v in found[:4] if v is not None], found[4]
+    if len(vectors) < 4 or padding is None or len(padding) != 2 * rank:
+        return None
+    if any(len(vector) != rank for vector in vectors):
+        return None
+    properties: dict[str, Attribute] = {
+        name: i64_array(vector) for name, vector in zip(_VECTORS, vectors, strict=True)
+    }
+    properties["padding"] = i64_tensor(padding, (rank, 2))
+    return _Windows(values, properties)
+
+
+@REFINE.on(_CALL)
+def refine_reduce_window(rewriter: Rewriter, op: Operation) -> bool:
+    """The sizes `reduce_window` has with these numbers."""
+    found = _windows(op)
+    if found is None:
+        return False
+    try:
+        draft = made("stablehlo.reduce_window", found.operands, found.properties)
+    except HloscopeError:
+        return False
+    return refine_shapes(rewriter, op, [_sizes(value) for value in draft.results])
+
+
+def _sizes(value: Value) -> Sizes:
+    return value.type.sizes if isinstance(value.type, TensorType) else ()
+
+
+@CANONICALIZE.on(_CALL)
+def static_reduce_window(rewriter: Rewriter, op: Operation) -> bool:
+    """`reduce_window`; the body of the function becomes its region."""
+    found = _windows(op)
+    function = None if found is None else _function(rewriter, _callee(op))
+    if found is None or function is None:
+        return False
+    body = _region_of(function)
+    if body is None or len(body.block.arguments) != len(found.operands):
+        return False
+    new = rewriter.create(
+        "stablehlo.reduce_window",
+        found.operands,
+        found.properties,
+        regions=(body,),
+        types=[value.type for value in op.results],
+        before=op,
+    )
+    rewriter.replace(op, new.results)
+    return True
+
+
+def _function(rewriter: Rewriter, name: str) -> Operation | None:
+    for region in rewriter.module.regions:
+        for block in region.blocks:
+            for op in block:
+                if op.name == "func.func" and op.get("sym_name") == StringAttr(name.encode()):
+                    return op
+    return None
+
+
+def _region_of(function: Operation) -> Region | None:
+    """A copy of the body of a function as the region of an op."""
+    if len(function.regions) != 1 or len(function.regions[0].blocks) != 1:
+        return None
+    region = clone(function, {}).regions[0]
+    *inside, last = region.block.operations
+    end = Operation("stablehlo.return", last.operands, location=last.location)
+    end.source, end.start, end.end = last.source, last.start, last.end
+    block = Block(region.block.arguments, (*inside, end))
+    for argument in block.arguments:
+        argument.owner = block
+    return Region((block,))
+
+
+# ---------------------------------------------------------------------------------- random, top_k
+
+
+def _random_sizes(op: Operation) -> Dims | None:
+    if not _is(op, _RANDOM, "rng_algorithm"):
+        return None
+    if len(op.operands) != 2 or len(op.results) != 2 or op.get("rng_algorithm") is None:
+        return None
+    return ints(op.operands[1])
+
+
+@REFINE.on(_CALL)
+def refine_random(rewriter: Rewriter, op: Operation) -> bool:
+    """The sizes of the state, and those of the operand."""
+    sizes = _random_sizes(op)
+    if sizes is None:
+        return False
+    return refine_shapes(rewriter, op, [_sizes(op.operands[0]), sizes])
+
+
+@CANONICALIZE.on(_CALL)
+def static_random(rewriter: Rewriter, op: Operation) -> bool:
+    """`rng_bit_generator`."""
+    algorithm = op.get("rng_algorithm")
+    if algorithm is None or _random_sizes(op) is None:
+        return False
+    given = {"rng_algorithm": algorithm}
+    return _becomes(rewriter, op, "stablehlo.rng_bit_generator", op.operands[:1], given)
+
+
+def _top_k(op: Operation) -> int | None:
+    if not _is(op, _TOP_K) or len(op.operands) != 2 or len(op.results) != 2:
+        return None
+    return integer(op.operands[1])
+
+
+@REFINE.on(_CALL)
+def refine_top_k(rewriter: Rewriter, op: Operation) -> bool:
+    """The sizes of the operand, the last of which becomes `k`."""
+    k = _top_k(op)
+    if k is None or not isinstance(op.operands[0].type, TensorType):
+        return False
+    sizes = (*_sizes(op.operands[0])[:-1], k)
+    return refine_shapes(rewriter, op, [sizes, sizes])
+
+
+@CANONICALIZE.on(_CALL)
+def static_top_k(rewriter: Rewriter, op: Operation) -> bool:
+    """`chlo.top_k`, unless there are not so many."""
+    k = _top_k(op)
+    sizes = _sizes(op.operands[0]) if k is not None else ()
+    if k is None or not sizes or (sizes[-1] is not None and k > sizes[-1]) or k < 0:
+        return False
+    return _becomes(rewriter, op, "chlo.top_k", op.operands[:1], {"k": IntegerAttr(k, I64)})
+
+
+@CANONICALIZE.on(_CALL)
+def static_approx_top_k(rewriter: Rewriter, op: Operation) -> bool:
+    """`ApproxTopK` with `k` in its configuration."""
+    config = op.get("mhlo.backend_config")
+    more = ("called_computations", "mhlo.backend_config")
+    if not _is(op, _APPROX_TOP_K, *more) or not isinstance(config, DictAttr):
+        return False
+    entries, count = dict(config.entries), len(op.results)
+    dim = entries.get("reduction_dim")
+    is_right = (
+        bool(_callee(op))
+        and len(op.operands) == 2 * count + 1
+        and isinstance(dim, IntegerAttr)
+        and dim.type == I64
+        and "top_k" not in entries
+    )
+    k = integer(op.operands[-1]) if is_right else None
+    if k is None:
+        return False
+    entries["top_k"] = IntegerAttr(k, I64)
+    attributes = {**op.attributes, "mhlo.backend_config": DictAttr(tuple(sorted(entries.items())))}
+    properties = {**op.properties, "call_target_name": StringAttr(b"ApproxTopK")}
+    new = rewriter.create(
+        op.name,
+        op.operands[:-1],
+        properties,
+        attributes=attributes,
+        types=[value.type for value in op.results],
+        before=op,
+    )
+    rewriter.replace(op, new.results)
+    return True
+
+
+def _becomes(
+    rewriter: Rewriter,
+    op: Operation,
+    name: str,
+    operands: Sequence[Value],
+    properties: Mapping[str, Attribute],
+) -> bool:
+    types = [value.type for value in op.results]
+    new = rewriter.create(name, operands, properties, types=types, before=op)
+    rewriter.replace(op, new.results)
+    return True
