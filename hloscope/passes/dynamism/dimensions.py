@@ -1,0 +1,283 @@
+"""The dimension variables of a program that `jax.export` wrote: their names, and what has them.
+
+Shape assertions say in words which sizes the arguments have: `args[0].shape = (b, 2*h, 3)`.
+
+Source: JAX `export/shape_poly.py`.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from hloscope.errors import HloscopeError, did_you_mean
+from hloscope.ir import ElementType, TensorType, Type
+from hloscope.mlir import ArrayAttr, DictAttr, IntegerAttr, Operation, StringAttr, Value
+from hloscope.passes.dynamism.assertions import is_assertion
+from hloscope.passes.dynamism.values import sized
+
+
+class DimensionError(HloscopeError):
+    """A program has no such dimension variable, or its sizes do not follow from those given."""
+
+    exit_code = 2
+
+
+class Specification(NamedTuple):
+    """What a program says of the sizes of its arguments.
+
+    Attributes:
+        names: The dimension variables, in the order in which the program takes them.
+        sizes: For each argument with unknown sizes the text of each size; `?` where nothing says.
+    """
+
+    names: tuple[str, ...]
+    sizes: dict[int, tuple[str, ...]]
+
+
+_SPECIFIED: Final = "polymorphic shapes specifications: "
+_SHAPE: Final = re.compile(r"\.shape = \(")
+_MOST_TEXT: Final = 1000
+_MOST_BITS: Final = 256
+_SIZE: Final = "stablehlo.get_dimension_size"
+
+
+def specification(tree: Operation) -> Specification:
+    """What a program says of the sizes of its arguments.
+
+    >>> from hloscope.stablehlo import parse_stablehlo
+    >>> specification(parse_stablehlo("func.func @main(%a: tensor<?xf32>) { return }").tree)
+    Specification(names=(), sizes={0: ('?',)})
+    """
+    functions = [op for region in tree.regions for block in region.blocks for op in block]
+    functions = [op for op in functions if op.name == "func.func" and op.regions[0].blocks]
+    main = next((f for f in functions if f.get("sym_name") == StringAttr(b"main")), None)
+    if main is None:
+        if len(functions) != 1:
+            return Specification((), {})
+        main = functions[0]
+    arguments = main.regions[0].blocks[0].arguments
+    dynamic = {
+        number: ["?" if size is None else str(size) for size in argument.type.sizes]
+        for number, argument in enumerate(arguments)
+        if isinstance(argument.type, TensorType) and not argument.type.is_static
+    }
+    names = [*dict.fromkeys(_names(functions))]
+    written = next(_written(main), None)
+    if written is not None and [*map(len, written)] == [*map(len, dynamic.values())]:
+        for texts, said in zip(dynamic.values(), written, strict=True):
+            texts[:] = [new if old == "?" else old for old, new in zip(texts, said, strict=True)]
+    for name, number, dimension in _measured(functions, arguments):
+        if number in dynamic and dynamic[number][dimension] == "?":
+            dynamic[number][dimension] = name
+    return Specification(tuple(names), {k: tuple(texts) for k, texts in dynamic.items()})
+
+
+def _names(functions: Sequence[Operation]) -> Iterator[str]:
+    """The names of dimension variables, which functions take as arguments."""
+    for function in functions:
+        for _, name in _constants(function):
+            yield name
+
+
+def _constants(function: Operation) -> Iterator[tuple[int, str]]:
+    """The arguments of a function that are dimension variables, and their names."""
+    given = function.get("arg_attrs")
+    for number, each in enumerate(given.elements if isinstance(given, ArrayAttr) else ()):
+        name = dict(each.entries).get("jax.global_constant") if isinstance(each, DictAttr) else None
+        if isinstance(name, StringAttr) and name.text.isidentifier() and name.text[0] != "_":
+            yield number, name.text
+
+
+def _written(main: Operation) -> Iterator[list[list[str]]]:
+    """The sizes of dynamic arguments, as assertions of `main` write them."""
+    for op in main.regions[0].blocks[0]:
+        message = op.get("error_message") if is_assertion(op) else None
+        if not isinstance(message, StringAttr):
+            continue
+        _, found, text = message.text.partition(_SPECIFIED)
+        if found:
+            yield [*_shapes(text)]
+
+
+def _shapes(text: str) -> Iterator[list[str]]:
+    at = 0
+    while (
+        found := _SHAPE.match(text, (text.find(".shape", at) + 1 or len(text) + 1) - 1)
+    ) is not None:
+        depth, start, sizes = 1, found.end(), []
+        for at in range(start, len(text)):
+            letter = text[at]
+            depth += (letter == "(") - (letter == ")")
+            if depth == 0 or (depth == 1 and letter == ","):
+                sizes.append(text[start:at].strip())
+                start = at + 1
+            if depth == 0:
+                break
+        yield [size for size in sizes if size]
+
+
+def _measured(
+    functions: Sequence[Operation], arguments: Sequence[Value]
+) -> Iterator[tuple[str, int, int]]:
+    """Dimension variables that are sizes of an argument of `main` themselves: which, and which."""
+    callees = {f.get("sym_name"): dict(_constants(f)) for f in functions}
+    block = arguments[0].owner if arguments else None
+    for op in getattr(block, "operations", ()):
+        callee = op.get("callee") if op.name == "func.call" else None
+        names = callees.get(StringAttr(getattr(callee, "root", "").encode()), {})
+        for number, name in names.items():
+            found = _size_of(op.operands[number]) if number < len(op.operands) else None
+            if found is not None and found[0] in arguments:
+                yield name, arguments.index(found[0]), found[1]
+
+
+def _size_of(value: Value) -> tuple[Value, int] | None:
+    """The value whose size a value is, and the dimension."""
+    owner = value.owner
+    for _ in range(8):
+        if isinstance(owner, Operation) and owner.name == "stablehlo.convert":
+            owner = owner.operands[0].owner
+    if not isinstance(owner, Operation) or owner.name != _SIZE:
+        return None
+    dimension = owner.get("dimension")
+    return (owner.operands[0], dimension.value) if isinstance(dimension, IntegerAttr) else None
+
+
+# --------------------------------------------------------------------------------------- computing
+
+_BINARY: Final[dict[type[ast.operator], Callable[[int, int], int]]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+_CALLED: Final[dict[str, Callable[..., int]]] = {
+    "floordiv": operator.floordiv,
+    "mod": operator.mod,
+    "max": max,
+    "min": min,
+}
+
+
+def size_of_text(text: str, sizes: Mapping[str, int]) -> int:
+    """The size that an expression of dimension variables means.
+
+    Raises:
+        DimensionError: It is none, or has a variable no size is given for.
+
+    >>> size_of_text("2*b + floordiv(s, 3)^2", {"b": 5, "s": 7})
+    14
+    """
+    if len(text) > _MOST_TEXT:
+        raise DimensionError(f"the size `{text[:60]}…` is too long")
+    try:
+        tree = ast.parse(text, mode="eval").body
+        return _computed(tree, sizes)
+    except (SyntaxError, ValueError, RecursionError, MemoryError, TypeError):
+        raise DimensionError(f"the size `{text}` is no expression of dimension variables") from None
+    except ZeroDivisionError:
+        raise DimensionError(f"the size `{text}` divides by zero") from None
+
+
+def _computed(node: ast.expr, sizes: Mapping[str, int]) -> int:
+    match node:
+        case ast.Constant(value=int() as value) if not isinstance(value, bool):
+            found = value
+        case ast.Name(id=name):
+            if name not in sizes:
+                raise DimensionError(f"no size is given for `{name}`")
+            found = sizes[name]
+        case ast.UnaryOp(op=ast.USub(), operand=inner):
+            found = -_computed(inner, sizes)
+        case ast.BinOp(left=left, op=ast.BitXor(), right=right):
+            base, power = _computed(left, sizes), _computed(right, sizes)
+            if not 0 <= power <= _MOST_BITS:
+                raise ValueError("power")
+            found = base**power if abs(base).bit_length() * power <= _MOST_BITS else 1 << _MOST_BITS
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
+            found = _BINARY[type(op)](_computed(left, sizes), _computed(right, sizes))
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=[]) if name in _CALLED:
+            found = _CALLED[name](*[_computed(arg, sizes) for arg in args])
+        case _:
+            raise ValueError("no size")
+    if abs(found) >= 1 << _MOST_BITS:
+        raise ValueError("too large")
+    return found
+
+
+def argument_types(tree: Operation, sizes: Mapping[str, int]) -> list[Type]:
+    """The types of the arguments of a program whose dimension variables have these sizes.
+
+    Raises:
+        DimensionError: There is no such variable, or an argument's sizes do not follow.
+    """
+    said = specification(tree)
+    known = said.names or tuple(
+        dict.fromkeys(name for texts in said.sizes.values() for text in texts for name in _in(text))
+    )
+    for name, size in sizes.items():
+        if name not in known:
+            raise DimensionError(_no_variable(name, known))
+        if size < 0:
+            raise DimensionError(f"the size of `{name}` is {size}, needs 0 or more")
+    missing = [name for name in known if name not in sizes]
+    if missing:
+        raise DimensionError(f"no size is given for `{'`, `'.join(missing)}`")
+    arguments = _main_arguments(tree)
+    types: list[Type] = []
+    for number, argument in enumerate(arguments):
+        type = argument.type
+        if number in said.sizes and isinstance(type, TensorType):
+            type = _with(type.element, number, said.sizes[number], sizes)
+        types.append(type)
+    return types
+
+
+def _no_variable(name: str, known: Sequence[str]) -> str:
+    if not known:
+        return "the program has no dimension variables; give types of its arguments instead"
+    near = did_you_mean(name, known) or f"; there are `{'`, `'.join(known)}`"
+    return f"no dimension variable is called `{name}`{near}"
+
+
+def _with(
+    element: ElementType, number: int, texts: Sequence[str], sizes: Mapping[str, int]
+) -> TensorType:
+    found: list[int | None] = []
+    for dimension, text in enumerate(texts):
+        if text == "?":
+            raise DimensionError(
+                f"size {dimension} of argument {number} does not follow from dimension variables;"
+                " give types of the arguments instead"
+            )
+        size = size_of_text(text, sizes)
+        if size < 0:
+            raise DimensionError(f"size {dimension} of argument {number}, `{text}`, is {size}")
+        found.append(size)
+    return sized(element, found)
+
+
+def _in(text: str) -> list[str]:
+    words = re.findall(r"[A-Za-z_]\w*", text)
+    return [word for word in words if word not in _CALLED]
+
+
+def _main_arguments(tree: Operation) -> Sequence[Value]:
+    functions: list[Any] = [
+        op
+        for region in tree.regions
+        for block in region.blocks
+        for op in block
+        if op.name == "func.func"
+    ]
+    main = next((f for f in functions if f.get("sym_name") == StringAttr(b"main")), None)
+    if main is None and len(functions) == 1:
+        main = functions[0]
+    if main is None or not main.regions[0].blocks:
+        return ()
+    return main.regions[0].blocks[0].arguments  # type: ignore[no-any-return]

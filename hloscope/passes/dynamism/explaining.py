@@ -1,0 +1,294 @@
+"""Why a size is still unknown: the way back from a value to what it comes from.
+
+One edge leads from each dynamic value to the value it has its unknown size from; so the ways share
+their parts, and a program is looked at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+from hloscope.dialects import CLASSES
+from hloscope.ir import TensorType, Type, UnrankedTensorType
+from hloscope.mlir import Block, Operation, StringAttr, SymbolAttr, Value
+from hloscope.passes.dynamism.constants import ints, literal_of
+from hloscope.passes.dynamism.shape_operands import SHAPE_OPERANDS, shape_operands
+from hloscope.passes.dynamism.values import flattened
+from hloscope.passes.framework import Run
+from hloscope.passes.rewriting import Rewriter
+from hloscope.stablehlo import walk
+
+LONGEST: Final = 100
+"""Steps of a way that are told."""
+
+
+class Link(NamedTuple):
+    """A value on the way, and why it leads to the next one.
+
+    Attributes:
+        value: The value.
+        why: What it takes from the next one: `size of`, `reads` …; empty at the end.
+    """
+
+    value: Value
+    why: str
+
+
+class Origin(NamedTuple):
+    """Where a way ends.
+
+    Attributes:
+        kind: `argument`, `data` (a size computed from elements), `custom_call`, `call`, `declared`
+            (nothing that is known follows for the op) or `loop` (a value that comes from itself).
+        remedy: What would make the size known.
+    """
+
+    kind: str
+    remedy: str
+
+
+class Explanation(NamedTuple):
+    """Why a value is dynamic.
+
+    Attributes:
+        value: The value.
+        way: From the value itself to where its size comes from.
+        origin: What stands at the end.
+    """
+
+    value: Value
+    way: tuple[Link, ...]
+    origin: Origin
+
+
+def is_dynamic(type: Type) -> bool:
+    """Is there a size that is not known?
+
+    >>> from hloscope.mlir import parse_type
+    >>> is_dynamic(parse_type("tuple<tensor<2x?xf32>>"))
+    True
+    """
+    return any(
+        isinstance(each, UnrankedTensorType)
+        or (isinstance(each, TensorType) and not each.is_static)
+        for each in flattened([type])
+    )
+
+
+def dynamic_values(tree: Operation) -> Iterator[Value]:
+    """The values whose sizes are not all known, in the order of the text."""
+    for op in walk(tree):
+        if op.name.endswith(".func"):
+            for region in op.regions:
+                for block in region.blocks[:1]:
+                    yield from (v for v in block.arguments if is_dynamic(v.type))
+            continue
+        yield from (value for value in op.results if is_dynamic(value.type))
+        for region in op.regions:
+            for block in region.blocks:
+                yield from (v for v in block.arguments if is_dynamic(v.type))
+
+
+def explain(tree: Operation) -> list[Explanation]:
+    """Why each value of a program is dynamic that is.
+
+    >>> from hloscope.stablehlo import parse_stablehlo
+    >>> text = '''func.func @main(%a: tensor<?xf32>) -> tensor<?xf32> {
+    ...   %0 = stablehlo.abs %a : tensor<?xf32>
+    ...   return %0 : tensor<?xf32>
+    ... }'''
+    >>> [(len(e.way), e.origin.kind) for e in explain(parse_stablehlo(text).tree)]
+    [(1, 'argument'), (2, 'argument')]
+    """
+    explainer = _Explainer(tree)
+    return [explainer.of(value) for value in dynamic_values(tree)]
+
+
+class _Step(NamedTuple):
+    """Where a value's unknown size comes from: another value, or it ends here."""
+
+    why: str
+    to: Value | None
+    origin: Origin | None = None
+
+
+class _Explainer:
+    def __init__(self, tree: Operation) -> None:
+        self.tree: Final = tree
+        self.functions: Final[dict[str, Operation]] = {}
+        self.calls: Final[dict[str, Operation]] = {}
+        for op in walk(tree):
+            name = op.get("sym_name")
+            if op.name == "func.func" and isinstance(name, StringAttr):
+                self.functions.setdefault(name.text, op)
+            callee = op.get("callee")
+            if op.name == "func.call" and isinstance(callee, SymbolAttr):
+                self.calls.setdefault(callee.root, op)
+        self._steps: Final[dict[Value, _Step]] = {}
+
+    def of(self, value: Value) -> Explanation:
+        """The way back from one value."""
+        way: list[Link] = []
+        seen: set[Value] = set()
+        at = value
+        while True:
+            step = self._steps.get(at)
+            if step is None:
+                step = self._steps[at] = self._step(at)
+            way.append(Link(at, step.why))
+            seen.add(at)
+            if step.to is None or step.to in seen or len(way) >= LONGEST:
+                origin = step.origin or Origin("loop", _OF_LOOPS)
+                return Explanation(value, tuple(way), origin)
+            at = step.to
+
+    # -------------------------------------------------------------------------------- one step
+
+    def _step(self, value: Value) -> _Step:
+        owner = value.owner
+        if isinstance(owner, Block):
+            return self._of_argument(value, owner)
+        if owner is None:
+            return _Step("", None, Origin("declared", ""))
+        special = _SPECIAL.get(owner.name)
+        if special is not None:
+            found = special(self, owner, value)
+            if found is not None:
+                return found
+        return self._of_op(owner, value)
+
+    def _of_argument(self, value: Value, block: Block) -> _Step:
+        region = block.parent
+        owner = region.parent if region is not None else None
+        if owner is None:
+            return _Step("", None, Origin("declared", ""))
+        if owner.name == "func.func":
+            return self._of_parameter(value, owner)
+        if owner.name == "stablehlo.while" and value.index < len(owner.operands):
+            return _Step("carried value of", owner.operands[value.index])
+        dynamic = [v for v in owner.operands if is_dynamic(v.type)]
+        if dynamic:
+            return _Step("argument of a region of the op that reads", dynamic[0])
+        return _Step("", None, Origin("declared", _DECLARED.format(owner.name)))
+
+    def _of_parameter(self, value: Value, function: Operation) -> _Step:
+        name = function.get("sym_name")
+        text = name.text if isinstance(name, StringAttr) else ""
+        call = self.calls.get(text)
+        public = function.get("sym_visibility") != StringAttr(b"private")
+        if call is not None and not public and value.index < len(call.operands):
+            return _Step("given by a call", call.operands[value.index])
+        remedy = f"give argument {value.index} of @{text} a type with known sizes"
+        if not isinstance(value.type, UnrankedTensorType) and not is_dynamic(value.type):
+            remedy = f"the size is an element of argument {value.index} of @{text}: give its value"
+        return _Step("", None, Origin("argument", remedy))
+
+    def _of_op(self, op: Operation, value: Value) -> _Step:
+        """By the first operand that is dynamic; else by the first that is not a constant."""
+        if is_dynamic(value.type):
+            for operand in op.operands:
+                if is_dynamic(operand.type):
+                    return _Step("sizes of", operand)
+            kind = "declared" if op.name in CLASSES else "unknown"
+            return _Step("", None, Origin(kind, _DECLARED.format(op.name)))
+        return self._of_number(op)
+
+    def _of_number(self, op: Operation) -> _Step:
+        """Of an op that computes a size: what it computes it from."""
+        unknown = [v for v in op.operands if literal_of(v) is None]
+        for operand in unknown:
+            if isinstance(operand.type, TensorType) and operand.type.element.kind == "float":
+                return _Step("", None, Origin("data", _OF_DATA))
+        if len(unknown) == 0 or op.name in _SUMMARIES:
+            return _Step("", None, Origin("data", _OF_DATA))
+        return _Step("computed from", unknown[0])
+
+    # --------------------------------------------------------------------------- ops of their own
+
+    def _of_call(self, op: Operation, value: Value) -> _Step | None:
+        callee = op.get("callee")
+        function = self.functions.get(callee.root) if isinstance(callee, SymbolAttr) else None
+        if function is None or not function.regions or not function.regions[0].blocks:
+            return _Step("", None, Origin("call", "define the function, with types of known sizes"))
+        last = function.regions[0].blocks[-1].operations[-1]
+        if value.index < len(last.operands):
+            returned = last.operands[value.index]
+            if is_dynamic(returned.type) or not is_dynamic(value.type):
+                return _Step("returned by a call", returned)
+        return _Step("", None, Origin("call", "refine shapes: what it calls returns known sizes"))
+
+    def _of_branches(self, op: Operation, value: Value) -> _Step | None:
+        for region in op.regions:
+            last = region.blocks[0].operations[-1] if region.blocks else None
+            if last is not None and value.index < len(last.operands):
+                returned = last.operands[value.index]
+                if is_dynamic(returned.type) or literal_of(returned) is None:
+                    return _Step("returned by a branch", returned)
+        return None
+
+    def _of_loop(self, op: Operation, value: Value) -> _Step | None:
+        if value.index < len(op.operands):
+            return _Step("carried value of", op.operands[value.index])
+        return None
+
+    def _of_custom_call(self, op: Operation, value: Value) -> _Step | None:
+        if op.get(SHAPE_OPERANDS) is not None:
+            operands = shape_operands(op, Run(_nowhere(), {}))
+            held = operands[value.index : value.index + 1] if operands else []
+            if held and ints(held[0]) is None:
+                return _Step("sizes held by", held[0])
+        target = op.get("call_target_name")
+        name = target.text if isinstance(target, StringAttr) else ""
+        remedy = f"say where @{name} takes its sizes from, by `{SHAPE_OPERANDS}`"
+        return _Step("", None, Origin("custom_call", remedy))
+
+    def _of_size(self, op: Operation, value: Value) -> _Step | None:
+        return _Step("a size of", op.operands[0])
+
+    def _of_bound(self, op: Operation, value: Value) -> _Step | None:
+        if literal_of(op.operands[1]) is None:
+            return _Step("size set to", op.operands[1])
+        return None
+
+    def _of_shape_operand(self, op: Operation, value: Value) -> _Step | None:
+        for operand in op.operands[_FIRST_SHAPE[op.name] :]:
+            if ints(operand) is None:
+                return _Step("sizes held by", operand)
+        return None
+
+
+def _nowhere() -> Rewriter:
+    return Rewriter(Operation("builtin.module"))
+
+
+_FIRST_SHAPE: Final = {
+    "stablehlo.dynamic_broadcast_in_dim": 1,
+    "stablehlo.dynamic_conv": 2,
+    "stablehlo.dynamic_gather": 2,
+    "stablehlo.dynamic_iota": 0,
+    "stablehlo.dynamic_pad": 2,
+    "stablehlo.dynamic_reshape": 1,
+    "stablehlo.real_dynamic_slice": 1,
+    "stablehlo.rng": 2,
+}
+"""The first operand that is a size, or an amount that makes one."""
+_SUMMARIES: Final = frozenset(
+    f"stablehlo.{name}" for name in ("reduce", "gather", "scatter", "sort", "dot_general", "infeed")
+)
+"""Ops whose results are data, whatever they are computed from."""
+_SPECIAL: Final[dict[str, Callable[[_Explainer, Operation, Value], _Step | None]]] = {
+    "func.call": _Explainer._of_call,
+    "stablehlo.case": _Explainer._of_branches,
+    "stablehlo.if": _Explainer._of_branches,
+    "stablehlo.while": _Explainer._of_loop,
+    "stablehlo.custom_call": _Explainer._of_custom_call,
+    "stablehlo.get_dimension_size": _Explainer._of_size,
+    "stablehlo.set_dimension_size": _Explainer._of_bound,
+    **dict.fromkeys(_FIRST_SHAPE, _Explainer._of_shape_operand),
+}
+_OF_DATA: Final = (
+    "the size depends on elements of arrays: pad to a known size, as `jnp.nonzero(x, size=n)` does"
+)
+_OF_LOOPS: Final = "refine what is carried into the loop"
+_DECLARED: Final = "declare the sizes of `{}`: none follow from what it reads"
