@@ -27,7 +27,10 @@ if TYPE_CHECKING:
         doctor as doctor,
         evaluate as evaluate,
         evaluate_grid as evaluate_grid,
+        explain_dynamic as explain_dynamic,
+        opt as opt,
         read as read,
+        refine as refine,
         serialize as serialize,
         verify as verify,
     )

@@ -84,6 +84,18 @@ if TYPE_CHECKING:
         joined as joined,
         modules_of as modules_of,
     )
+    from hloscope.api.passing import (
+        Passed as Passed,
+        dims_of as dims_of,
+        explain_dynamic as explain_dynamic,
+        opt as opt,
+        program_of as program_of,
+        refine as refine,
+        refined as refined,
+        right_tree as right_tree,
+        run_passes as run_passes,
+        text_of as text_of,
+    )
     from hloscope.api.printing import canonical as canonical
     from hloscope.api.program import Program as Program
     from hloscope.api.proving import Tally as Tally, prover_of as prover_of
@@ -126,6 +138,9 @@ if TYPE_CHECKING:
         FOLD_BYTES as FOLD_BYTES,
         FOLD_ELEMENTS as FOLD_ELEMENTS,
         FOLD_STEPS as FOLD_STEPS,
+        CommandLine as CommandLine,
+        is_upstreams as is_upstreams,
+        parse_command_line as parse_command_line,
     )
     from hloscope.proof import (
         SECONDS_EQUAL as SECONDS_EQUAL,

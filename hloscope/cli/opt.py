@@ -1,17 +1,70 @@
-"""`opt`: a program after passes."""
+"""`opt`: a program after passes, named as upstream's `stablehlo-opt` names them."""
 
 from __future__ import annotations
 
+from typing import Final
+
 import click
 
-from hloscope.api import FOLD_BYTES, FOLD_ELEMENTS, FOLD_STEPS, Program, joined
+from hloscope.api import (
+    FOLD_BYTES,
+    FOLD_ELEMENTS,
+    FOLD_STEPS,
+    CommandLine,
+    Passed,
+    Program,
+    is_upstreams,
+    joined,
+    parse_command_line,
+    run_passes,
+    text_of,
+)
 from hloscope.cli.common import debug_option, file_argument
 from hloscope.cli.files import read_text
 from hloscope.cli.verified import right_modules_of
+from hloscope.errors import VerifyError
+
+_WORDS: Final = "hloscope.passes"
+"""Key of `click.Context.meta`: the options that name passes, in order."""
+UNEXPECTED: Final = 1
 
 
-@click.command
+class _WithPasses(click.Command):
+    """A command that takes passes and switches in upstream's spelling, too."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put aside what names passes; their order counts."""
+        own: list[str] = []
+        words: list[str] = []
+        rest = iter(args)
+        for word in rest:
+            if word == "--":
+                own += [word, *rest]
+            elif word == "--pass":
+                name = next(rest, None)
+                if name is None:
+                    ctx.fail("--pass needs the name of a pass")
+                words.append(f"--{name}")
+            elif word.startswith("--pass="):
+                words.append(f"--{word.removeprefix('--pass=')}")
+            elif is_upstreams(word):
+                words.append(word)
+            else:
+                own.append(word)
+        ctx.meta[_WORDS] = words
+        return super().parse_args(ctx, own)
+
+
+@click.command(cls=_WithPasses)
 @file_argument
+@click.option(
+    "--pass",
+    "passes",
+    metavar="NAME[=OPTIONS]",
+    multiple=True,
+    help="A pass, `refine-arguments=types=tensor<4xf32>`; several are run in order.  Upstream's"
+    " own options (--stablehlo-refine-shapes, --pass-pipeline=…) do as well.",
+)
 @click.option(
     "--fold", "folds", is_flag=True, help="Compute what depends on no argument; drop dead code."
 )
@@ -40,25 +93,73 @@ from hloscope.cli.verified import right_modules_of
     help="Fold: most instructions to evaluate in all.",
 )
 @click.option("--split-input-file", is_flag=True, help="FILE is several programs, // ----- apart.")
+@click.option(
+    "--verify-diagnostics",
+    is_flag=True,
+    help="Check that what passes report is what `expected-error {{…}}` comments state.",
+)
+@click.option("--statistics", is_flag=True, help="Tell how often each pattern changed something.")
 @debug_option
+@click.pass_context
 def opt(
+    ctx: click.Context,
     file: str,
+    passes: tuple[str, ...],
     folds: bool,
     max_elements: int,
     max_bytes: int,
     max_steps: int,
     split_input_file: bool,
+    verify_diagnostics: bool,
+    statistics: bool,
 ) -> None:
     """Print the program of FILE as it is after passes.
 
-    What is wrong in FILE is reported first; the exit code is 3 then.
+    What is wrong in FILE is reported first; the exit code is 3 then, and if a pass does not
+    succeed.  HLO is translated to StableHLO, unless it is only folded.
     """
-    if not folds:
-        raise click.UsageError("name a pass: --fold")
-    texts = [
-        Program(module)
-        .fold(max_elements=max_elements, max_bytes=max_bytes, max_steps=max_steps)
-        .text()
-        for module in right_modules_of(read_text(file), split=split_input_file)
-    ]
+    line = parse_command_line(ctx.meta[_WORDS])
+    line.split |= split_input_file
+    line.verify_diagnostics |= verify_diagnostics
+    line.statistics |= statistics
+    limits = {"max_elements": max_elements, "max_bytes": max_bytes, "max_steps": max_steps}
+    if not line.steps and not folds and not line.verify_diagnostics:
+        raise click.UsageError("name a pass: --fold, or --pass NAME")
+    source = read_text(file)
+    texts: list[str] = []
+    if not line.steps and not line.verify_diagnostics:
+        texts = [
+            Program(module).fold(**limits).text()
+            for module in right_modules_of(source, split=line.split)
+        ]
+    else:
+        for passed in run_passes(source, line):
+            program = _reported(ctx, passed, line)
+            if program is None:
+                continue
+            if folds:
+                texts.append(program.fold(**limits).text())
+            else:
+                texts.append(text_of(program.module.tree, line))  # type: ignore[attr-defined]
     click.echo(joined(texts), nl=False)
+
+
+def _reported(ctx: click.Context, passed: Passed, line: CommandLine) -> Program | None:
+    """The program after passes; everything else is said, and the command ends if it went wrong."""
+    for name, text in passed.dumps:
+        click.echo(f"// after {name}\n{text}", err=True, nl=False)
+    for diagnostic in passed.diagnostics:
+        click.echo(str(diagnostic), err=True)
+    if line.statistics:
+        for name, fired in passed.fired:
+            click.echo(name, err=True)
+            for pattern, count in sorted(fired.items(), key=lambda row: (-row[1], row[0])):
+                click.echo(f"{count:8} {pattern}", err=True)
+    if line.verify_diagnostics:
+        if passed.diagnostics:
+            ctx.exit(UNEXPECTED)
+    elif passed.program is None:
+        if not any(found.severity == "error" for found in passed.diagnostics):
+            click.echo(f"error: {passed.failed} did not succeed", err=True)
+        ctx.exit(VerifyError.exit_code)
+    return passed.program

@@ -49,6 +49,11 @@ if TYPE_CHECKING:
         dump_json as dump_json,
         dumps_table as dumps_table,
     )
+    from hloscope.display.dynamic import (
+        dynamic_json as dynamic_json,
+        dynamic_text as dynamic_text,
+        signature_text as signature_text,
+    )
     from hloscope.display.elements import (
         elements_json as elements_json,
         to_elements as to_elements,

@@ -11,6 +11,21 @@ if TYPE_CHECKING:
         FOLD_STEPS as FOLD_STEPS,
         fold as fold,
     )
+    from hloscope.passes.dynamism.dimensions import (
+        Specification as Specification,
+        argument_types as argument_types,
+        specification as specification,
+    )
+    from hloscope.passes.dynamism.explaining import (
+        Explanation as Explanation,
+        Origin as Origin,
+        explain as explain,
+        is_dynamic as is_dynamic,
+    )
+    from hloscope.passes.dynamism.requests import (
+        refining_steps as refining_steps,
+        with_arguments as with_arguments,
+    )
     from hloscope.passes.framework import (
         Option as Option,
         Pass as Pass,
@@ -32,6 +47,7 @@ if TYPE_CHECKING:
     from hloscope.passes.rewriting import Rewriter as Rewriter
     from hloscope.passes.spelling import (
         CommandLine as CommandLine,
+        is_upstreams as is_upstreams,
         parse_command_line as parse_command_line,
     )
 

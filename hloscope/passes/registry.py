@@ -109,6 +109,11 @@ def find_pipeline(name: str, options: str = "") -> str | None:
     return ",".join(each for each in text.split(",") if not each.endswith("{*}"))
 
 
+def is_pass(name: str) -> bool:
+    """Is there a pass or a pipeline of that name?"""
+    return any(full in held for held in (PASSES, PIPELINES) for full in (name, _PREFIX + name))
+
+
 def pass_names() -> list[str]:
     """The names of all passes and pipelines, in alphabetical order, as short as they may be."""
     return sorted(name.removeprefix(_PREFIX) for name in (*PASSES, *PIPELINES))

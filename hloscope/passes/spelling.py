@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from hloscope.passes.pipeline import PipelineError, Step, parse_pipeline, steps_of
+from hloscope.passes.registry import is_pass
 
 _SWITCHES: Final = {
     "split-input-file": "split",
@@ -33,6 +34,9 @@ _WITHOUT_EFFECT: Final = frozenset(
         "no-implicit-module",
     ]
 )
+
+
+_WITH_VALUE: Final = frozenset(["pass-pipeline", "mlir-print-ir-after"])
 
 
 @dataclass(slots=True)
@@ -64,6 +68,18 @@ class CommandLine:
     print_after_all: bool = False
     print_after: list[str] = field(default_factory=list)
     statistics: bool = False
+
+
+def is_upstreams(word: str) -> bool:
+    """Is it an option of upstream's tool, or the name of a pass as one?
+
+    >>> is_upstreams("-split-input-file"), is_upstreams("--cse=x"), is_upstreams("--no-such-thing")
+    (True, True, False)
+    """
+    if not word.startswith("-"):
+        return False
+    name = word.lstrip("-").partition("=")[0]
+    return name in _SWITCHES or name in _WITHOUT_EFFECT or name in _WITH_VALUE or is_pass(name)
 
 
 def parse_command_line(words: Sequence[str] | str) -> CommandLine:

@@ -11,7 +11,7 @@ import ast
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from hloscope.errors import HloscopeError, did_you_mean
 from hloscope.ir import ElementType, TensorType, Type
@@ -52,14 +52,9 @@ def specification(tree: Operation) -> Specification:
     >>> specification(parse_stablehlo("func.func @main(%a: tensor<?xf32>) { return }").tree)
     Specification(names=(), sizes={0: ('?',)})
     """
-    functions = [op for region in tree.regions for block in region.blocks for op in block]
-    functions = [op for op in functions if op.name == "func.func" and op.regions[0].blocks]
-    main = next((f for f in functions if f.get("sym_name") == StringAttr(b"main")), None)
+    functions, main, arguments = _functions(tree), entry_of(tree), arguments_of(tree)
     if main is None:
-        if len(functions) != 1:
-            return Specification((), {})
-        main = functions[0]
-    arguments = main.regions[0].blocks[0].arguments
+        return Specification((), {})
     dynamic = {
         number: ["?" if size is None else str(size) for size in argument.type.sizes]
         for number, argument in enumerate(arguments)
@@ -176,7 +171,7 @@ def size_of_text(text: str, sizes: Mapping[str, int]) -> int:
     if len(text) > _MOST_TEXT:
         raise DimensionError(f"the size `{text[:60]}…` is too long")
     try:
-        tree = ast.parse(text, mode="eval").body
+        tree = ast.parse(text.replace("^", "**"), mode="eval").body
         return _computed(tree, sizes)
     except (SyntaxError, ValueError, RecursionError, MemoryError, TypeError):
         raise DimensionError(f"the size `{text}` is no expression of dimension variables") from None
@@ -194,7 +189,7 @@ def _computed(node: ast.expr, sizes: Mapping[str, int]) -> int:
             found = sizes[name]
         case ast.UnaryOp(op=ast.USub(), operand=inner):
             found = -_computed(inner, sizes)
-        case ast.BinOp(left=left, op=ast.BitXor(), right=right):
+        case ast.BinOp(left=left, op=ast.Pow(), right=right):
             base, power = _computed(left, sizes), _computed(right, sizes)
             if not 0 <= power <= _MOST_BITS:
                 raise ValueError("power")
@@ -228,7 +223,7 @@ def argument_types(tree: Operation, sizes: Mapping[str, int]) -> list[Type]:
     missing = [name for name in known if name not in sizes]
     if missing:
         raise DimensionError(f"no size is given for `{'`, `'.join(missing)}`")
-    arguments = _main_arguments(tree)
+    arguments = arguments_of(tree)
     types: list[Type] = []
     for number, argument in enumerate(arguments):
         type = argument.type
@@ -267,17 +262,20 @@ def _in(text: str) -> list[str]:
     return [word for word in words if word not in _CALLED]
 
 
-def _main_arguments(tree: Operation) -> Sequence[Value]:
-    functions: list[Any] = [
-        op
-        for region in tree.regions
-        for block in region.blocks
-        for op in block
-        if op.name == "func.func"
-    ]
-    main = next((f for f in functions if f.get("sym_name") == StringAttr(b"main")), None)
-    if main is None and len(functions) == 1:
-        main = functions[0]
-    if main is None or not main.regions[0].blocks:
-        return ()
-    return main.regions[0].blocks[0].arguments  # type: ignore[no-any-return]
+def entry_of(tree: Operation) -> Operation | None:
+    """The function a program begins with: `main`, or the only one; it has a body."""
+    functions = _functions(tree)
+    main = (f for f in functions if f.get("sym_name") == StringAttr(b"main"))
+    found = next(main, functions[0] if len(functions) == 1 else None)
+    return found if found is not None and found.regions and found.regions[0].blocks else None
+
+
+def arguments_of(tree: Operation) -> Sequence[Value]:
+    """What a program takes."""
+    entry = entry_of(tree)
+    return () if entry is None else entry.regions[0].blocks[0].arguments
+
+
+def _functions(tree: Operation) -> list[Operation]:
+    inside = (op for region in tree.regions for block in region.blocks for op in block)
+    return [op for op in inside if op.name == "func.func"]

@@ -1,0 +1,283 @@
+"""Programs after passes: pipelines by name, and refinement to given sizes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+from hloscope.api.artifacts import Serializable, tree_of
+from hloscope.api.language import language_of
+from hloscope.api.modules import pieces_of
+from hloscope.api.program import Program
+from hloscope.errors import Diagnostic, ParseError, UnknownNameError, VerifyError
+from hloscope.lazy import lazy, pattern
+from hloscope.source import Source
+
+if TYPE_CHECKING:
+    import hloscope.dialects as dialects
+    import hloscope.hlo_parser as hlo_parser
+    import hloscope.mlir as mlir
+    import hloscope.passes as passes
+    import hloscope.stablehlo as stablehlo
+    import hloscope.verifier as verifier
+    from hloscope.mlir import Operation
+else:
+    dialects = lazy("hloscope.dialects")
+    hlo_parser = lazy("hloscope.hlo_parser")
+    mlir = lazy("hloscope.mlir")
+    passes = lazy("hloscope.passes")
+    stablehlo = lazy("hloscope.stablehlo")
+    verifier = lazy("hloscope.verifier")
+
+ArgumentLike: TypeAlias = Any
+"""What is known of an argument: the text of its type, a type, a whole number that is its value, an
+array or anything else with a `shape`, or `None` for nothing."""
+
+
+class Refined(NamedTuple):
+    """A program after refinement.
+
+    Attributes:
+        tree: The program.
+        diagnostics: What was found on the way.
+    """
+
+    tree: Operation
+    diagnostics: tuple[Diagnostic, ...]
+
+
+def opt(
+    program: Serializable,
+    pipeline: str | Sequence[str],
+    *,
+    allow_unregistered: bool = False,
+    verify_each: bool = True,
+) -> Program:
+    """The program after passes.
+
+    Args:
+        program: Whatever `serialize` takes, or a program that `read` gave; one in HLO is
+            translated to StableHLO.
+        pipeline: Names of passes, commas between, with options in braces:
+            `refine-arguments{types=tensor<16xf32>},refine-shapes`; `hloscope.passes.pass_names()`
+            lists them.  Upstream's names and `builtin.module(func.func(…))` are fine too.
+        allow_unregistered: May there be ops of dialects that nobody knows?
+        verify_each: Verify the program after each pass.
+
+    Raises:
+        UnknownNameError: There is no such pass, or it has no such option.
+        VerifyError: The program is wrong.
+        PassError: A pass did not succeed, or made a wrong program.
+
+    >>> import hloscope
+    >>> text = "func.func @f(%a: tensor<?xf32>) -> tensor<?xf32> { return %a : tensor<?xf32> }"
+    >>> print(hloscope.opt(text, "remove-dynamism{types=tensor<4xf32>}").text(), end="")
+    module {
+      func.func @f(%arg0: tensor<4xf32>) -> tensor<4xf32> {
+        return %arg0 : tensor<4xf32>
+      }
+    }
+    """
+    texts = [pipeline] if isinstance(pipeline, str) else pipeline
+    steps = [step for text in texts for step in passes.parse_pipeline(text)]
+    tree = right_tree(program, allow_unregistered=allow_unregistered)
+    outcome = passes.run_pipeline(
+        tree, steps, allow_unregistered=allow_unregistered, verify_each=verify_each
+    )
+    if not outcome.ok:
+        raise passes.failure(outcome)
+    return program_of(outcome.module)
+
+
+def explain_dynamic(program: Serializable) -> list[passes.Explanation]:
+    """Why each value of a program is dynamic that is: the way back to where its size comes from.
+
+    >>> text = "func.func @f(%a: tensor<?xf32>) -> tensor<?xf32> { return %a : tensor<?xf32> }"
+    >>> [(found.value.name, found.origin.kind) for found in explain_dynamic(text)]
+    [('a', 'argument')]
+    """
+    return passes.explain(tree_of(program))
+
+
+def program_of(tree: Operation) -> Program:
+    """The program of a syntax tree."""
+    return Program(stablehlo.to_graph(tree))
+
+
+def right_tree(program: Serializable, *, allow_unregistered: bool = False) -> Operation:
+    """The syntax tree of a program that is verified.
+
+    Raises:
+        VerifyError: It is wrong.
+    """
+    tree = tree_of(program)
+    found = verifier.verify_mlir(tree, allow_unregistered=allow_unregistered, first_only=True)
+    if found:
+        raise VerifyError(found[0].message, span=found[0].span, rule=found[0].rule)
+    return tree
+
+
+def refine(
+    program: Serializable,
+    args: str | Sequence[ArgumentLike] | None = None,
+    *,
+    dims: Mapping[str, int] | None = None,
+    assertions: bool = True,
+) -> Program:
+    """The program for arguments of given sizes: as far as sizes follow from them, it is static.
+
+    Programs that `jax.export` wrote with symbolic sizes are refined as XLA does before it compiles
+    them; of others `remove-dynamism` is run.  What stays dynamic is not refused:
+    `explain_dynamic` tells why.
+
+    Args:
+        program: Whatever `serialize` takes, or a program that `read` gave.
+        args: Types of all arguments, as one text with commas or one by one; a whole number is the
+            value of an argument that is a size; anything with a `shape` has its own sizes; `None`
+            leaves an argument as it is.
+        dims: Sizes of the dimension variables of `jax.export`, by their names, instead of `args`.
+        assertions: Check what the program asserts of its sizes.
+
+    Raises:
+        VerifyError: The program is wrong.
+        PassError: The types do not fit, an assertion does not hold, or a function is called with
+            different sizes.
+        UnknownNameError: There is no such dimension variable.
+
+    >>> import hloscope
+    >>> text = '''
+    ... func.func @main(%a: tensor<?x4xf32>) -> tensor<?xf32> {
+    ...   %n = stablehlo.get_dimension_size %a, dim = 0 : (tensor<?x4xf32>) -> tensor<i32>
+    ...   %s = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+    ...   %i = stablehlo.dynamic_iota %s, dim = 0 : (tensor<1xi32>) -> tensor<?xf32>
+    ...   return %i : tensor<?xf32>
+    ... }'''
+    >>> [str(o.type) for o in hloscope.refine(text, "tensor<3x4xf32>").module.entry.root.operands]
+    ['f32[3]']
+    """
+    return program_of(refined(right_tree(program), args, dims=dims, assertions=assertions).tree)
+
+
+def refined(
+    tree: Operation,
+    args: str | Sequence[ArgumentLike] | None = None,
+    *,
+    dims: Mapping[str, int] | None = None,
+    assertions: bool = True,
+) -> Refined:
+    """As `refine`, of a syntax tree that is right."""
+    if args is not None and dims is not None:
+        raise UnknownNameError("give either types of the arguments or sizes by name, not both")
+    if dims is not None:
+        types = passes.argument_types(tree, dims)
+    else:
+        tree, types = passes.with_arguments(tree, args)
+    steps = passes.refining_steps(tree, types, assertions=assertions)
+    outcome = passes.run_pipeline(tree, steps)
+    if not outcome.ok:
+        raise passes.failure(outcome)
+    return Refined(outcome.module, tuple(outcome.diagnostics))
+
+
+class Passed(NamedTuple):
+    """One program of a text after passes.
+
+    Attributes:
+        program: The program, if all went well.
+        diagnostics: What is wrong with it, or was found on the way.
+        failed: The pass that did not succeed, if one did not.
+        fired: How often each pattern changed something, for each pass.
+        dumps: The program after each pass after which it was to be printed.
+    """
+
+    program: Program | None
+    diagnostics: list[Diagnostic]
+    failed: str = ""
+    fired: Sequence[tuple[str, Mapping[str, int]]] = ()
+    dumps: Sequence[tuple[str, str]] = ()
+
+
+def run_passes(source: Source, line: passes.CommandLine) -> Iterator[Passed]:
+    """The programs of a text after the passes of a command line.
+
+    Where comments are to state what is found, the diagnostics are what was found and not expected,
+    and what was expected and not found.
+
+    >>> text = "func.func @f(%a: tensor<?xf32>) { return }"
+    >>> line = passes.parse_command_line("--stablehlo-refine-arguments=types=tensor<4xf32>")
+    >>> [passed.failed for passed in run_passes(Source("f", text), line)]
+    ['']
+    """
+    for text in pieces_of(source, split=line.split):
+        if line.split and not _COMMENT.sub("", text).strip():
+            continue
+        piece = Source(source.name, text)
+        found = _passed(piece, line)
+        if line.verify_diagnostics:
+            wrong = verifier.mismatches(verifier.expectations(piece), found.diagnostics)
+            found = found._replace(diagnostics=wrong)
+        yield found
+
+
+def _passed(source: Source, line: passes.CommandLine) -> Passed:
+    allow = line.allow_unregistered or not line.verify_diagnostics
+    if language_of(source) == "hlo":
+        tree = stablehlo.to_mlir(hlo_parser.parse_hlo(source.text, name=source.name))
+    else:
+        try:
+            tree = mlir.parse_mlir(
+                source.text, source.name, dialects=dialects.DIALECTS, allow_unregistered=allow
+            )
+        except ParseError as error:
+            return Passed(None, [Diagnostic(error.message, error.span, error.rule)])
+    wrong = verifier.verify_mlir(tree, allow_unregistered=allow, first_only=True)
+    if wrong:
+        return Passed(None, wrong)
+    dumps: list[tuple[str, str]] = []
+    wanted = {passes.find_pass(name).name for name in line.print_after}
+
+    def dump(step: passes.Step, module: Operation) -> None:
+        if line.print_after_all or step.name in wanted:
+            dumps.append((step.name, text_of(module, line)))
+
+    outcome = passes.run_pipeline(
+        tree,
+        line.steps,
+        allow_unregistered=allow,
+        verify_each=line.verify_each,
+        after=dump if line.print_after_all or line.print_after else None,
+    )
+    program = program_of(outcome.module) if outcome.ok else None
+    return Passed(program, outcome.diagnostics, outcome.failed, outcome.fired, dumps)
+
+
+def text_of(module: Operation, line: passes.CommandLine) -> str:
+    """A module as the command line wants it printed."""
+    return mlir.print_mlir(
+        module, dialects=dialects.DIALECTS, generic=line.generic, locations=line.locations
+    )
+
+
+_COMMENT: Final = pattern(r"//[^\n]*")
+_DIMENSION: Final = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*(\d{1,18})\s*")
+
+
+def dims_of(text: str) -> dict[str, int]:
+    """The sizes of a text, `b=16,s=128`.
+
+    Raises:
+        UnknownNameError: It is none.
+
+    >>> dims_of("b=16, s=128")
+    {'b': 16, 's': 128}
+    """
+    found: dict[str, int] = {}
+    for piece in text.split(","):
+        match = _DIMENSION.fullmatch(piece)
+        if match is None:
+            raise UnknownNameError(f"`{piece.strip()}` gives no size: write `b=16,s=128`")
+        if match[1] in found:
+            raise UnknownNameError(f"`{match[1]}` is given twice")
+        found[match[1]] = int(match[2])
+    return found

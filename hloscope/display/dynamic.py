@@ -1,0 +1,161 @@
+"""Why sizes of a program are not known, as text and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from hloscope.ir import TensorType, UnrankedTensorType
+from hloscope.mlir import Block, Operation, StringAttr, TypeAttr, Value, location_text, type_text
+
+if TYPE_CHECKING:
+    from hloscope.passes import Explanation
+
+MOST_STEPS: Final = 12
+"""Steps of a way that text shows; JSON has all."""
+
+
+def dynamic_text(found: Sequence[Explanation]) -> str:
+    r"""A paragraph for each origin: its values, the way to the first of them, and what helps.
+
+    >>> dynamic_text([])
+    'static: every size is known\n'
+    """
+    if not found:
+        return "static: every size is known\n"
+    groups: dict[tuple[str, str, int], list[Explanation]] = {}
+    for each in found:
+        key = (each.origin.kind, each.origin.remedy, id(each.way[-1].value))
+        groups.setdefault(key, []).append(each)
+    count = len(found)
+    lines = [f"{count} value{'s' * (count > 1)} of unknown size"]
+    for (kind, remedy, _), group in groups.items():
+        last = group[0].way[-1].value
+        lines += ["", f"from {_KINDS.get(kind, kind)}: {described(last)}{place_of(last)}"]
+        longest = max(group, key=lambda e: len(e.way))
+        lines += _way(longest)
+        if len(group) > 1:
+            lines.append(f"  {len(group)} values have their sizes from there")
+        if remedy:
+            lines.append(f"  to make it known: {remedy}")
+    return "\n".join(lines) + "\n"
+
+
+_KINDS: Final = {
+    "argument": "an argument",
+    "data": "data",
+    "custom_call": "a custom call",
+    "call": "a call",
+    "declared": "a declaration",
+    "unknown": "an op nobody knows",
+    "loop": "a loop",
+}
+
+
+def _way(explanation: Explanation) -> list[str]:
+    links = explanation.way
+    lines = []
+    for k, link in enumerate(links[:MOST_STEPS]):
+        arrow = f"{link.why} " if link.why else ""
+        after = "" if k + 1 >= len(links) else f"  {arrow}".rstrip()
+        lines.append(f"    {described(link.value)}{place_of(link.value)}{after}")
+    if len(links) > MOST_STEPS:
+        lines.append(f"    … {len(links) - MOST_STEPS} more")
+    return lines
+
+
+def described(value: Value) -> str:
+    """A value: its name, its type, and the op that makes it."""
+    name = value.name or "?"
+    owner = value.owner
+    if isinstance(owner, Operation):
+        number = f"#{value.index}" if len(owner.results) > 1 else ""
+        return f"%{name}{number} = {owner.name} : {type_text(value.type)}"
+    return f"%{name} : {type_text(value.type)}, argument {value.index} of {_block(owner)}"
+
+
+def _block(block: Block | None) -> str:
+    region = block.parent if block is not None else None
+    owner = region.parent if region is not None else None
+    if owner is None:
+        return "a block"
+    name = owner.get("sym_name")
+    if isinstance(name, StringAttr):
+        return f"@{name.text}"
+    return f"a region of {owner.name}"
+
+
+def place_of(value: Value) -> str:
+    """Where a value is defined in the text, as ` (line 3)`."""
+    line = line_of(value)
+    return "" if line is None else f" (line {line})"
+
+
+def line_of(value: Value) -> int | None:
+    """The line on which a value is defined."""
+    owner = value.owner
+    if isinstance(owner, Block):
+        region = owner.parent
+        owner = region.parent if region is not None else None
+    if not isinstance(owner, Operation) or owner.span is None:
+        return None
+    return owner.span.line_col[0]
+
+
+def dynamic_json(found: Sequence[Explanation]) -> list[dict[str, Any]]:
+    """Each value of unknown size, its way and where that ends."""
+    return [
+        {
+            **value_json(each.value),
+            "chain": [{**value_json(link.value), "why": link.why or None} for link in each.way],
+            "source": {"kind": each.origin.kind, "remedy": each.origin.remedy or None},
+        }
+        for each in found
+    ]
+
+
+def value_json(value: Value) -> dict[str, Any]:
+    """A value as JSON has it."""
+    owner = value.owner
+    is_result = isinstance(owner, Operation)
+    return {
+        "name": value.name or None,
+        "op": owner.name if isinstance(owner, Operation) else None,
+        "index": value.index,
+        "of": None if is_result else _block(owner if isinstance(owner, Block) else None),
+        "type": type_text(value.type),
+        "dynamic": _dimensions(value),
+        "line": line_of(value),
+        "location": _location(value),
+    }
+
+
+def _dimensions(value: Value) -> list[int] | None:
+    """The dimensions whose sizes are not known; `None` if not even their number is."""
+    type = value.type
+    if isinstance(type, UnrankedTensorType):
+        return None
+    if isinstance(type, TensorType):
+        return [d for d, size in enumerate(type.sizes) if size is None]
+    return []
+
+
+def _location(value: Value) -> str | None:
+    owner = value.owner
+    location = owner.location if isinstance(owner, Operation) else value.location
+    text = location_text(location)
+    return None if text in ("loc(unknown)", "unknown") else text
+
+
+def signature_text(tree: Operation) -> str | None:
+    """The types of the function a program begins with, as MLIR writes them."""
+    functions = [
+        op
+        for region in tree.regions
+        for block in region.blocks
+        for op in block
+        if op.name == "func.func"
+    ]
+    main = [f for f in functions if f.get("sym_name") == StringAttr(b"main")] or functions[:1]
+    written = main[0].get("function_type") if main else None
+    return type_text(written.type) if isinstance(written, TypeAttr) else None
