@@ -111,6 +111,10 @@ def right_tree(program: Serializable, *, allow_unregistered: bool = False) -> Op
     Raises:
         VerifyError: It is wrong.
     """
+    if isinstance(program, str):
+        program = Source("<string>", program)
+    if isinstance(program, Source) and language_of(program) == "hlo":
+        program = hlo_parser.parse_hlo(program.text, name=program.name)
     tree = tree_of(program)
     found = verifier.verify_mlir(tree, allow_unregistered=allow_unregistered, first_only=True)
     if found:
@@ -169,14 +173,15 @@ def refined(
     """As `refine`, of a syntax tree that is right."""
     if args is not None and dims is not None:
         raise UnknownNameError("give either types of the arguments or sizes by name, not both")
+    nothing_given = args is None and dims is None
     if dims is not None:
         types = passes.argument_types(tree, dims)
     else:
         tree, types = passes.with_arguments(tree, args)
-    steps = passes.refining_steps(tree, types, assertions=assertions)
+    steps = passes.refining_steps(tree, types, assertions=None if nothing_given else assertions)
     outcome = passes.run_pipeline(tree, steps)
     if not outcome.ok:
-        raise passes.failure(outcome)
+        raise _broken_assertion(tree, steps) or passes.failure(outcome)
     return Refined(outcome.module, tuple(outcome.diagnostics))
 
 
@@ -223,7 +228,7 @@ def run_passes(source: Source, line: passes.CommandLine) -> Iterator[Passed]:
 def _passed(source: Source, line: passes.CommandLine) -> Passed:
     allow = line.allow_unregistered or not line.verify_diagnostics
     if language_of(source) == "hlo":
-        tree = stablehlo.to_mlir(hlo_parser.parse_hlo(source.text, name=source.name))
+        tree = right_tree(source)
     else:
         try:
             tree = mlir.parse_mlir(
@@ -257,6 +262,19 @@ def text_of(module: Operation, line: passes.CommandLine) -> str:
     return mlir.print_mlir(
         module, dialects=dialects.DIALECTS, generic=line.generic, locations=line.locations
     )
+
+
+def _broken_assertion(tree: Operation, steps: Sequence[passes.Step]) -> passes.PassError | None:
+    """What the program asserts and does not hold, which says more than types that do not fit."""
+    if not steps or steps[-1].name != "stablehlo-check-shape-assertions":
+        return None
+    if not steps[-1].options.get("enable-shape-assertions", True):
+        return None
+    outcome = passes.run_pipeline(tree, steps, verify_each=False)
+    said = [d for d in outcome.diagnostics if not d.message.startswith("expects static ")]
+    if outcome.failed != steps[-1].name or not said:
+        return None
+    return passes.failure(passes.Outcome(tree, said, failed=outcome.failed))
 
 
 _COMMENT: Final = pattern(r"//[^\n]*")

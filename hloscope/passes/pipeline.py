@@ -130,7 +130,8 @@ def failure(outcome: Outcome) -> PassError:
     found = [each for each in outcome.diagnostics if each.severity == "error"]
     if not found:
         return PassError(f"{outcome.failed} did not succeed")
-    error = PassError(found[-1].message, span=found[-1].span, rule=found[-1].rule)
+    first = found[0]
+    error = PassError(first.message, span=first.span, rule=first.rule)
     error.diagnostics = tuple(outcome.diagnostics)
     return error
 

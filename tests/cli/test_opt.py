@@ -51,3 +51,85 @@ def test_a_wrong_program_is_refused(run: Run) -> None:
     result = run("opt", "-", "--fold", stdin=HLO.replace("multiply(a, a)", "multiply(a)"))
     assert result.exit_code == 3
     assert "multiply" in result.stderr
+
+
+DYNAMIC = """\
+func.func @main(%a: tensor<?xf32>) -> tensor<?xf32> {
+  %n = stablehlo.get_dimension_size %a, dim = 0 : (tensor<?xf32>) -> tensor<i32>
+  %s = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+  %i = stablehlo.dynamic_iota %s, dim = 0 : (tensor<1xi32>) -> tensor<?xf32>
+  return %i : tensor<?xf32>
+}
+"""
+
+
+def test_passes_are_named_in_three_ways(run: Run) -> None:
+    short = run(
+        "opt",
+        "-",
+        "--pass",
+        "refine-arguments=types=tensor<3xf32>",
+        "--pass=refine-shapes",
+        "--pass",
+        "canonicalize-dynamism",
+        stdin=DYNAMIC,
+    )
+    assert short.exit_code == 0, short.output
+    assert "stablehlo.iota dim = 0 : tensor<3xf32>" in short.stdout
+    upstream = run(
+        "opt",
+        "--stablehlo-refine-arguments=types=tensor<3xf32>",
+        "-stablehlo-refine-shapes",
+        "--stablehlo-canonicalize-dynamism",
+        "-",
+        "-split-input-file",
+        stdin=DYNAMIC,
+    )
+    assert upstream.stdout == short.stdout
+    whole = "--pass-pipeline=builtin.module(remove-dynamism{types=tensor<3xf32>})"
+    assert run("opt", "-", whole, stdin=DYNAMIC).stdout == short.stdout
+
+
+def test_passes_tell_what_they_did(run: Run) -> None:
+    result = run(
+        "opt",
+        "-",
+        "--remove-dynamism=types=tensor<3xf32>",
+        "--mlir-print-ir-after=refine-arguments",
+        "--statistics",
+        stdin=DYNAMIC,
+    )
+    assert result.exit_code == 0, result.output
+    assert "// after stablehlo-refine-arguments" in result.stderr
+    assert "shape_refinement_operand_wrapper" in result.stderr
+    assert "1 refine_by_operand" in result.stderr
+
+
+def test_a_pass_that_does_not_succeed_ends_the_command(run: Run) -> None:
+    result = run("opt", "-", "--remove-dynamism=types=tensor<3x3xf32>", stdin=DYNAMIC)
+    assert result.exit_code == 3
+    assert "rank must match operand rank in tensor<?xf32> -> tensor<3x3xf32>" in result.stderr
+    assert not result.stdout
+    silent = run("opt", "-", "--stablehlo-refine-shapes", stdin="module {}")
+    assert "error: stablehlo-refine-shapes did not succeed" in silent.stderr
+
+
+def test_expected_diagnostics_are_checked(run: Run) -> None:
+    text = "// expected-error@+1 {{rank must match}}\n" + DYNAMIC
+    words = ["opt", "-", "--refine-arguments=types=tensor<3x3xf32>", "--verify-diagnostics"]
+    assert run(*words, stdin=text).exit_code == 0
+    result = run(*words, stdin=text.replace("rank must", "types must"))
+    assert result.exit_code == 1
+    assert 'expected error "types must match" was not found' in result.stderr
+
+
+def test_wrong_names_are_refused(run: Run) -> None:
+    for words, message in [
+        (["--pass", "refine-shape"], "no pass is called `refine-shape`; did you mean"),
+        (["--pass"], "--pass needs the name of a pass"),
+        (["--stablehlo-refine-shapes=x=1"], "has no option `x`"),
+        (["--verify-each=perhaps", "--cse"], "needs true or false"),
+    ]:
+        result = run("opt", "-", *words, stdin=DYNAMIC)
+        assert result.exit_code == 2, result.output
+        assert message in result.stderr

@@ -95,9 +95,14 @@ def _with_values(tree: Operation, values: dict[int, int]) -> Operation:
 
 
 def refining_steps(
-    tree: Operation, types: Sequence[Type], *, assertions: bool = True
+    tree: Operation, types: Sequence[Type], *, assertions: bool | None = True
 ) -> list[Step]:
     """The passes that make a program static as far as the types of its arguments do.
+
+    Args:
+        tree: The program.
+        types: Of its arguments.
+        assertions: Check what is asserted of sizes; `None` keeps the assertions unseen.
 
     >>> from hloscope.stablehlo import parse_stablehlo
     >>> tree = parse_stablehlo("func.func @f() { return }").tree
@@ -110,7 +115,7 @@ def refining_steps(
     if tree.get(_POLYMORPHIC) == BoolAttr(True):
         steps += parse_pipeline("inline,cse,stablehlo-ext-chlo-recompose-ops")
     steps += parse_pipeline("stablehlo-ext-refine-shapes,stablehlo-ext-canonicalize-dynamism")
-    if any(is_assertion(op) for op in walk(tree)):
+    if assertions is not None and any(is_assertion(op) for op in walk(tree)):
         on = str(assertions).lower()
         steps.append(step_of("stablehlo-check-shape-assertions", f"enable-shape-assertions={on}"))
     return steps
