@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
@@ -278,7 +277,7 @@ def _broken_assertion(tree: Operation, steps: Sequence[passes.Step]) -> passes.P
 
 
 _COMMENT: Final = pattern(r"//[^\n]*")
-_DIMENSION: Final = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*(\d{1,18})\s*")
+_DIMENSION: Final = pattern(r"\s*([A-Za-z_]\w*)\s*=\s*(\d{1,18})\s*")
 
 
 def dims_of(text: str) -> dict[str, int]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from hloscope.errors import Diagnostic, HloscopeError
 from hloscope.ir import no_collection
+from hloscope.lazy import dataclass
 from hloscope.mlir import Operation
 from hloscope.passes.greedy import GreedyDriver
 from hloscope.passes.patterns import Chooser, Pattern
@@ -92,7 +93,7 @@ class Run:
         return converged
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Pass:
     """A pass.
 

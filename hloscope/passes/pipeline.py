@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from hloscope.errors import Diagnostic, UnknownNameError, did_you_mean
+from hloscope.lazy import dataclass
 from hloscope.mlir import Operation
 from hloscope.passes.framework import Option, Pass, PassError
 from hloscope.passes.registry import find_pass, find_pipeline

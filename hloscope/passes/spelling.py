@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from hloscope.lazy import dataclass
 from hloscope.passes.pipeline import PipelineError, Step, parse_pipeline, steps_of
 from hloscope.passes.registry import is_pass
 

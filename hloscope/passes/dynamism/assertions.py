@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from hloscope.ir import ELEMENT_TYPES, TensorType
+from hloscope.lazy import pattern
 from hloscope.mlir import DictAttr, Operation, StringAttr, Value
 from hloscope.passes.dynamism.constants import integer
 from hloscope.passes.dynamism.messages import formatted
@@ -21,7 +22,7 @@ _ALLOWED: Final = frozenset(
 )
 _MOST_INPUTS: Final = 32
 _INPUTS: Final = (ELEMENT_TYPES["s32"], ELEMENT_TYPES["s64"])
-_INDEX: Final = re.compile(r"\{([^,:}]*)")
+_INDEX: Final = pattern(r"\{([^,:}]*)")
 
 
 def is_assertion(op: Operation) -> bool:

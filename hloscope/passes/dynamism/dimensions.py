@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 from hloscope.errors import HloscopeError, did_you_mean
 from hloscope.ir import ElementType, TensorType, Type
+from hloscope.lazy import pattern
 from hloscope.mlir import ArrayAttr, DictAttr, IntegerAttr, Operation, StringAttr, Value
 from hloscope.passes.dynamism.assertions import is_assertion
 from hloscope.passes.dynamism.values import sized
@@ -39,7 +40,7 @@ class Specification(NamedTuple):
 
 
 _SPECIFIED: Final = "polymorphic shapes specifications: "
-_SHAPE: Final = re.compile(r"\.shape = \(")
+_SHAPE: Final = pattern(r"\.shape = \(")
 _MOST_TEXT: Final = 1000
 _MOST_BITS: Final = 256
 _SIZE: Final = "stablehlo.get_dimension_size"

@@ -32,6 +32,27 @@ _ATTRIBUTES: Final = "mhlo.attributes"
 _ALLOWED: Final = frozenset(["call_target_name", _ATTRIBUTES, "mhlo.version"])
 
 
+def _stands_for(op: Operation) -> tuple[str, DictAttr] | None:
+    """The op of CHLO that a custom call or composite stands for, and its attributes."""
+    if op.name == "stablehlo.composite":
+        return _composed(op)
+    name, given = _chlo_name(op), op.get(_ATTRIBUTES)
+    if not name or not {*op.attributes} <= _ALLOWED or not isinstance(given, DictAttr):
+        return None
+    return name, given
+
+
+def _composed(op: Operation) -> tuple[str, DictAttr] | None:
+    """The op of CHLO that a composite is named after."""
+    named = op.get("name")
+    given = op.get("composite_attributes") or DictAttr(())
+    if not isinstance(named, StringAttr) or not isinstance(given, DictAttr):
+        return None
+    dialect, _, last = named.text.partition(".")
+    is_known = dialect == "chlo" and last in _RECOMPOSED.values()
+    return (named.text, given) if is_known else None
+
+
 def _chlo_name(op: Operation) -> str:
     """The op of CHLO that a custom call stands for."""
     target = op.get("call_target_name")
@@ -51,9 +72,10 @@ def recompose(run: Run) -> None:
     """Make ops of CHLO of the custom calls that stand for them."""
     for function in run.functions():
         for op in run.rewriter.walk(function):
-            name, given = _chlo_name(op), op.get(_ATTRIBUTES)
-            if not name or not {*op.attributes} <= _ALLOWED or not isinstance(given, DictAttr):
+            found = _stands_for(op)
+            if found is None:
                 continue
+            name, given = found
             types = [value.type for value in op.results]
             new = run.rewriter.create(
                 name, op.operands, dict(given.entries), types=types, before=op

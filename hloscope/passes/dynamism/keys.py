@@ -6,10 +6,10 @@ Source: StableHLO `StablehloRefineShapes.cpp` (`RefinementKey`, `RefineShapeStat
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
 
 from hloscope.ir import TensorType, TokenType, Type
+from hloscope.lazy import dataclass
 from hloscope.mlir import Operation, SymbolAttr, type_text
 from hloscope.passes.dynamism.constants import integer, is_integers
 from hloscope.passes.dynamism.targets import name_of

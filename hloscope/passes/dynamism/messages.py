@@ -9,8 +9,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+from hloscope.lazy import pattern
+
 _MOST_WIDTH: Final = 1 << 16
-_SPECIFIER: Final = re.compile(r"\s*(\d*)\s*(?:,\s*(.??[-=+])??(\d+)\s*)?(?::(.*))?", re.DOTALL)
+_SPECIFIER: Final = pattern(r"\s*(\d*)\s*(?:,\s*(.??[-=+])??(\d+)\s*)?(?::(.*))?", re.DOTALL)
 _UNTERMINATED: Final = "Unterminated brace sequence. Escape with {{ for a literal brace."
 
 
@@ -81,7 +83,7 @@ def _padded(text: str, where: str, width: str | None) -> str:
     return fill * missing + text
 
 
-_STYLE: Final = re.compile(r"(?:([xX])([-+]?)|([NnDd]?))(\d*)")
+_STYLE: Final = pattern(r"(?:([xX])([-+]?)|([NnDd]?))(\d*)")
 
 
 def _number(value: int, style: str) -> str:

@@ -19,6 +19,8 @@ from hloscope.passes.rewriting import Rewriter
 from hloscope.stablehlo import walk
 
 _POLYMORPHIC: Final = "jax.uses_shape_polymorphism"
+_BEFORE: Final = "inline,cse,stablehlo-ext-chlo-recompose-ops,symbol-dce"
+"""What XLA does with a program of symbolic sizes before it refines it."""
 
 
 def with_arguments(
@@ -113,7 +115,7 @@ def refining_steps(
     if [argument.type for argument in arguments_of(tree)] != [*types]:
         steps.append(Step(step_of("stablehlo-refine-arguments").job, {"types": tuple(types)}))
     if tree.get(_POLYMORPHIC) == BoolAttr(True):
-        steps += parse_pipeline("inline,cse,stablehlo-ext-chlo-recompose-ops")
+        steps += parse_pipeline(_BEFORE)
     steps += parse_pipeline("stablehlo-ext-refine-shapes,stablehlo-ext-canonicalize-dynamism")
     if assertions is not None and any(is_assertion(op) for op in walk(tree)):
         on = str(assertions).lower()
