@@ -2,8 +2,8 @@
 
 A law says that its left side is its right side.  Terms are written as the ops are called:
 `add(x, 0)`.  In them `x`, `y`, `z` are any values, one name the same value; `c` is a constant and
-`n` is none; `0`, `1` and `ones` (all bits set) are splats.  The side condition is made of words,
-all of which must hold of the result: see `CONDITIONS`.
+`n` is none; `0`, `1` and `ones` (all bits set) are splats; a new one needs a type of known sizes.
+The side condition is made of words, all of which must hold of the result: see `CONDITIONS`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ _INTEGERS: Final = ("pred", "signed", "unsigned")
 
 CONDITIONS: Final[Mapping[str, Callable[[TensorType], bool]]] = {
     "integer": lambda type: type.element.kind in _INTEGERS,
-    "static": lambda type: type.is_static,
 }
 """What a word of a side condition says of the type of the result."""
 
