@@ -1,8 +1,10 @@
 """Constant folding of StableHLO by patterns: one op family a file, computed by the interpreter."""
 
+from hloscope.passes.folding.control import PURE_LOOPS as PURE_LOOPS
 from hloscope.passes.folding.elementwise import fold_select as fold_select
 from hloscope.passes.folding.folder import (
     AGGRESSIVE_FOLDER as AGGRESSIVE_FOLDER,
+    FOLDS as FOLDS,
     OPTIONS as FOLDER_OPTIONS,
     SHAPE_FOLDS as SHAPE_FOLDS,
     fold_patterns as fold_patterns,
@@ -18,7 +20,9 @@ from hloscope.passes.limits import FOLD_LIMIT as FOLD_LIMIT, Limits as Limits
 __all__ = [
     "AGGRESSIVE_FOLDER",
     "FOLDER_OPTIONS",
+    "FOLDS",
     "FOLD_LIMIT",
+    "PURE_LOOPS",
     "SHAPE_FOLDS",
     "Limits",
     "body_of",
