@@ -31,6 +31,8 @@ CONSTANTS: Final = frozenset(["stablehlo.constant", "chlo.constant", "arith.cons
 _VALUES: Final = dict.fromkeys(CONSTANTS, "value") | {"shape.const_shape": "shape"}
 """Ops that are brought to the front, and the attribute that tells them apart."""
 
+_OF_ONE_OP: Final = ("stablehlo.async_start",)
+"""Ops whose region holds one op and its `return`; constants stay in regions of that op."""
 _Key: TypeAlias = tuple[OpenBlock, str, Attribute | None, object]
 """Of a constant: where it goes, its dialect, its value and its type."""
 _MOST_COMPARED: Final = 4096
@@ -210,7 +212,11 @@ class GreedyDriver(Watcher):
             if not rewriter.is_used(operation) and may_go(operation):
                 rewriter.erase(operation)
                 self._is_changed = True
-            elif operation.name not in _VALUES and self._rewrite(operation):
+            elif (
+                operation.name not in _VALUES
+                and not _is_alone(operation)
+                and self._rewrite(operation)
+            ):
                 self._is_changed = True
                 self._left -= 1
 
@@ -266,6 +272,13 @@ def _constant_key(operation: Operation, front: OpenBlock) -> _Key:
     return front, dialect, _by_value(value), operation.result.type
 
 
+def _is_alone(operation: Operation) -> bool:
+    """Must the op stay as it is, for nothing else may stand where it does?"""
+    region = operation.parent.parent if operation.parent is not None else None
+    owner = region.parent if region is not None else None
+    return owner is not None and owner.name in _OF_ONE_OP
+
+
 def _front(operation: Operation, scope: Operation) -> OpenBlock | None:
     """The entry block of the widest region whose values the operation's place can see.
 
@@ -274,8 +287,11 @@ def _front(operation: Operation, scope: Operation) -> OpenBlock | None:
     at: Operation | None = operation
     region: Region | None = None
     while at is not None and at is not scope:
-        region = at.parent.parent if at.parent is not None else None
-        at = region.parent if region is not None else None
+        outer = at.parent.parent if at.parent is not None else None
+        at = outer.parent if outer is not None else None
+        if at is not None and at.name in _OF_ONE_OP:
+            break
+        region = outer
         definition = DEFINITIONS.get(at.name) if at is not None else None
         if definition is None or "isolated" in definition.traits:
             break

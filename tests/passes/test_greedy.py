@@ -10,6 +10,7 @@ from hloscope.mlir import Operation, print_mlir
 from hloscope.passes import Option, Pass, PassError, Patterns, Rewriter, Run
 from hloscope.passes.greedy import WorkList
 from hloscope.stablehlo import parse_stablehlo
+from hloscope.verifier import verify_mlir
 
 CHAIN = """
 func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {
@@ -168,3 +169,27 @@ func.func @main(%x: tensor<3xf32>, %i: tensor<f32>) -> (tensor<3xf32>, tensor<f3
     printed = text_of(module)
     assert printed.count("stablehlo.constant") == 1
     assert printed.index("^bb0") < printed.index("stablehlo.constant")
+
+
+def test_what_starts_asynchronously_stays_the_only_op_of_its_region() -> None:
+    text = """
+func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+  %0 = "stablehlo.async_start"(%x) ({
+  ^bb0(%a: tensor<2xf32>):
+    %1 = "stablehlo.all_reduce"(%a) <{replica_groups = dense<0> : tensor<1x1xi64>}> ({
+    ^bb0(%b: tensor<f32>, %c: tensor<f32>):
+      %2 = stablehlo.constant dense<2.0> : tensor<f32>
+      %3 = stablehlo.add %b, %c : tensor<f32>
+      %4 = stablehlo.negate %3 : tensor<f32>
+      %5 = stablehlo.negate %4 : tensor<f32>
+      %6 = stablehlo.add %5, %2 : tensor<f32>
+      stablehlo.return %6 : tensor<f32>
+    }) : (tensor<2xf32>) -> tensor<2xf32>
+    stablehlo.return %1 : tensor<2xf32>
+  }) : (tensor<2xf32>) -> !stablehlo.future<tensor<2xf32>>
+  %7 = "stablehlo.async_done"(%0) : (!stablehlo.future<tensor<2xf32>>) -> tensor<2xf32>
+  return %7 : tensor<2xf32>
+}"""
+    module, run = NEGATIONS.apply(tree_of(text))
+    assert run.fired["negate_twice"] == 1
+    assert not verify_mlir(module)
