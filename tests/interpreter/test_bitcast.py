@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 
+import hloscope
 from hloscope.interpreter.evaluation import evaluate
 from tests.interpreter.helpers import read, values
 from tests.interpreter.small_programs import array, hlo, one
@@ -94,3 +96,33 @@ def test_bitcast_to_other_widths() -> None:
     assert values(text, [1, 256]) == [1, 0, 0, 0, 0, 1, 0, 0]
     text = hlo("x = f32[] parameter(0)", "ROOT r = s32[1]{0} bitcast(x)")
     assert values(text, 1.0) == [0x3F800000]
+
+
+TILES = ["", "T(4,2)", "T(2,4)", "T(4,4)(2,1)", "T(4,4)(2,2)", "T(8)", "T(2,1)"]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_bitcast_between_tiles_moves_what_the_maps_say(seed: int) -> None:
+    """Maps are computed from layouts in another way; what was padding is read of nothing."""
+    rng = Random(seed)
+    rows, columns = rng.randint(1, 9), rng.randint(1, 9)
+    ends = []
+    for shape in rng.sample(
+        [(rows, columns), (1, rows, columns), (columns, rows), (rows, columns)], 2
+    ):
+        order = list(range(len(shape)))
+        rng.shuffle(order)
+        tiles = rng.choice(TILES)
+        text = ",".join(map(str, order))
+        ends.append(f"s32[{','.join(map(str, shape))}]{{{text}{':' if tiles else ''}{tiles}}}")
+    before, after = ends
+    program = hloscope.read(f"ENTRY e {{ x = {before} parameter(0) ROOT r = {after} bitcast(x) }}")
+    (access,) = program.root.indexing()[0].accesses
+    if access.map is None:  # of different size in memory
+        return
+    shape, wanted = [t.sizes for t in (program.root.ir.operands[0].type, program.root.ir.type)]
+    x = np.arange(1, 1 + rows * columns, dtype="i4").reshape(shape)
+    found = np.asarray(hloscope.evaluate(program, x))
+    for index in np.ndindex(*wanted):
+        read = access.map.points(index)
+        assert found[index] == (x[read.pop()] if read else 0)

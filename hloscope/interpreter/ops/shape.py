@@ -13,6 +13,7 @@ import numpy as np
 
 from hloscope.errors import UnsupportedError
 from hloscope.interpreter.numbers.bits import packed_bits, rebit
+from hloscope.interpreter.numbers.tiled import elements_in_memory, moved_in_memory
 from hloscope.interpreter.registry import Kernel, Site, evaluates
 from hloscope.interpreter.values import Array, EvaluationError, Value, dtype_of
 from hloscope.ir import Layout, TensorType, TupleType, Type
@@ -297,10 +298,7 @@ def _fits(operand: TensorType, old: int, result: TensorType, new: int) -> bool:
 
 @evaluates(Bitcast)
 def _bitcast(op: Bitcast, at: Site) -> Kernel:
-    """The elements in the order of memory are the same bits.
-
-    Tiles do not count, as in XLA's own evaluator, which keeps none.
-    """
+    """The elements in the order of memory are the same bits."""
     (operand,), result = at.operands, at.result
     if not isinstance(operand, TensorType):
         raise UnsupportedError("a bitcast between tuples cannot be evaluated")
@@ -313,6 +311,10 @@ def _bitcast(op: Bitcast, at: Site) -> Kernel:
     old, new = packed_bits(operand.element, 8), packed_bits(result.element, 8)
     if old != new and operand.is_static and operand.num_elements == result.num_elements:
         raise UnsupportedError("a bitcast between floats of different precision is not evaluated")
+    if not _have_equal_tiles(operand, result):
+        if old != new:
+            raise UnsupportedError("a bitcast between tiles of different widths is not evaluated")
+        return _bitcast_of_tiles(operand, result)
     if dtype_of(operand.element) == dtype:
         return lambda x: reshaped(x.transpose(order), memory).transpose(back)
 
@@ -321,6 +323,36 @@ def _bitcast(op: Bitcast, at: Site) -> Kernel:
         return flat.reshape(memory).transpose(back)
 
     return kernel
+
+
+def _tiles(type: TensorType) -> tuple[Dims, ...]:
+    return () if type.layout is None else type.layout.tiles
+
+
+def _have_equal_tiles(a: TensorType, b: TensorType) -> bool:
+    """Are elements in the same order whether there are tiles or not?"""
+    if not _tiles(a) and not _tiles(b):
+        return True
+    sizes = []
+    for type in (a, b):
+        shape = known_sizes(type)
+        memory = [shape[d] for d in _major_to_minor(type.layout, type.rank)]
+        while memory and memory[0] == 1:
+            del memory[0]
+        sizes.append(memory)
+    return _tiles(a) == _tiles(b) and sizes[0] == sizes[1] and len(sizes[0]) >= len(_tiles(a)[0])
+
+
+def _bitcast_of_tiles(operand: TensorType, result: TensorType) -> Kernel:
+    """Elements at the same places in memory; what was padding is zero."""
+    shape, dtype = known_sizes(result), dtype_of(result.element)
+    before, after = (
+        elements_in_memory(known_sizes(t), _major_to_minor(t.layout, t.rank), _tiles(t))
+        for t in (operand, result)
+    )
+    move = moved_in_memory(before, after)
+    bits = packed_bits(operand.element, 8)
+    return lambda x: rebit(move(x).reshape(-1), bits, bits, dtype).reshape(shape)
 
 
 def _major_to_minor(layout: Layout | None, rank: int) -> Dims:
