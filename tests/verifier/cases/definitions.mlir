@@ -205,3 +205,30 @@ func.func @attributes_of_a_pretty_form(%a: tensor<2xf32>, %b: tensor<2xf32>) {
   %r = "x.make"() : () -> tensor<3x3x3x16xf32>
   func.return
 }
+
+// -----
+
+func.func @some_quantized(%a: tensor<2x!quant.uniform<i8:f32, 1.0>>, %b: tensor<2xf32>) {
+  // expected-error@+1 {{expects  all operands and results to be either quantized or non-quantized}}
+  %0 = "stablehlo.add"(%a, %b) : (tensor<2x!quant.uniform<i8:f32, 1.0>>, tensor<2xf32>) -> tensor<2x!quant.uniform<i8:f32, 1.0>>
+  return
+}
+
+// -----
+
+func.func @a_buffer_from_nowhere(%a: memref<2xf32>) {
+  // expected-error@+1 {{buffer output [] is not used in output_operand_alias}}
+  %0 = "stablehlo.custom_call"(%a) {call_target_name = "foo"} : (memref<2xf32>) -> memref<2xf32>
+  return
+}
+
+// -----
+
+func.func @two_outputs_of_one_buffer(%a: memref<2xf32>) {
+  // expected-error@+1 {{buffer operand 0[] is used in output_operand_alias more than once}}
+  %0:2 = "stablehlo.custom_call"(%a) {call_target_name = "foo", output_operand_aliases = [
+    #stablehlo.output_operand_alias<output_tuple_indices = [0], operand_index = 0, operand_tuple_indices = []>,
+    #stablehlo.output_operand_alias<output_tuple_indices = [1], operand_index = 0, operand_tuple_indices = []>
+  ]} : (memref<2xf32>) -> (memref<2xf32>, memref<2xf32>)
+  return
+}
