@@ -28,6 +28,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks import (  # noqa: E402
     startup,
     status_decisions,
+    status_dynamism,
     status_interpreter,
     status_soundness,
     status_stablehlo,
@@ -315,6 +316,7 @@ ROWS: Final[dict[str, tuple[str, str, bool, Callable[[], Figure]]]] = {
     **status_stablehlo.ROWS,
     **status_interpreter.ROWS,
     **status_decisions.ROWS,
+    **status_dynamism.ROWS,
 }
 """Name: what is measured, the aim, whether it needs the conformance data, and the function."""
 

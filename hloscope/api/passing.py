@@ -140,7 +140,7 @@ def refine(
             value of an argument that is a size; anything with a `shape` has its own sizes; `None`
             leaves an argument as it is.
         dims: Sizes of the dimension variables of `jax.export`, by their names, instead of `args`.
-        assertions: Check what the program asserts of its sizes.
+        assertions: Check what the program asserts of its sizes; it stays if they are not known.
 
     Raises:
         VerifyError: The program is wrong.
@@ -179,6 +179,8 @@ def refined(
         tree, types = passes.with_arguments(tree, args)
     steps = passes.refining_steps(tree, types, assertions=None if nothing_given else assertions)
     outcome = passes.run_pipeline(tree, steps)
+    if outcome.failed == _CHECKING and all(map(_is_open, outcome.diagnostics)):
+        outcome = passes.run_pipeline(tree, steps[:-1])  # nobody can tell yet: assertions stay
     if not outcome.ok:
         raise _broken_assertion(tree, steps) or passes.failure(outcome)
     return Refined(outcome.module, tuple(outcome.diagnostics))
@@ -263,14 +265,22 @@ def text_of(module: Operation, line: passes.CommandLine) -> str:
     )
 
 
+_CHECKING: Final = "stablehlo-check-shape-assertions"
+
+
+def _is_open(diagnostic: Diagnostic) -> bool:
+    """Is it an assertion of sizes that are not known?"""
+    return diagnostic.message.startswith("expects static ")
+
+
 def _broken_assertion(tree: Operation, steps: Sequence[passes.Step]) -> passes.PassError | None:
     """What the program asserts and does not hold, which says more than types that do not fit."""
-    if not steps or steps[-1].name != "stablehlo-check-shape-assertions":
+    if not steps or steps[-1].name != _CHECKING:
         return None
     if not steps[-1].options.get("enable-shape-assertions", True):
         return None
     outcome = passes.run_pipeline(tree, steps, verify_each=False)
-    said = [d for d in outcome.diagnostics if not d.message.startswith("expects static ")]
+    said = [found for found in outcome.diagnostics if not _is_open(found)]
     if outcome.failed != steps[-1].name or not said:
         return None
     return passes.failure(passes.Outcome(tree, said, failed=outcome.failed))

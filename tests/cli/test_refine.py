@@ -59,6 +59,13 @@ def test_what_does_not_hold_is_said_first(run: Run) -> None:
     assert "-> tensor<3xf32>" in run(*words, stdin=EXPORTED).stdout
 
 
+def test_what_nobody_can_tell_yet_stays_asserted(run: Run) -> None:
+    result = run("refine", "-", "--args", "tensor<?x9xf32>", stdin=EXPORTED)
+    assert result.exit_code == 0, result.output
+    assert "shape_assertion" in result.stdout
+    assert "tensor<?x9xf32>" in result.stdout
+
+
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [

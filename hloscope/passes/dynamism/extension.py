@@ -25,8 +25,9 @@ from hloscope.mlir import (
     SymbolAttr,
     Value,
 )
+from hloscope.passes.dynamism.arguments import UNKNOWN_SIZE, WRAPPER
 from hloscope.passes.dynamism.constants import i64_array, i64_tensor, integer, ints
-from hloscope.passes.dynamism.values import Sizes, refine_shapes
+from hloscope.passes.dynamism.values import Sizes, refine_results, refine_shapes
 from hloscope.passes.patterns import Patterns
 from hloscope.passes.rewriting import Rewriter
 from hloscope.stablehlo import clone, made
@@ -64,6 +65,24 @@ def _callee(op: Operation) -> str:
         if isinstance(symbol, SymbolAttr) and not symbol.nested:
             return symbol.root
     return ""
+
+
+@REFINE.on(_CALL)
+def unwrap(rewriter: Rewriter, op: Operation) -> bool:
+    """What wraps an argument some of whose sizes are unknown goes.
+
+    Upstream refuses such sizes; it refines arguments to known ones only.
+    """
+    if op.get("call_target_name") != StringAttr(WRAPPER.encode()) or len(op.operands) != 2:
+        return False
+    if UNKNOWN_SIZE not in (ints(op.operands[1]) or ()) or len(op.results) != 1:
+        return False
+    operand, result = op.operands[0], op.results[0]
+    refine_results(rewriter, op, [operand.type])
+    if operand.type != result.type or not rewriter.is_used(op):
+        return False
+    rewriter.replace_uses(result, operand)
+    return True
 
 
 # --------------------------------------------------------------------------------- reduce_window

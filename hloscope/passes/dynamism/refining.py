@@ -58,9 +58,9 @@ class Refinement:
         self._chooser: Final = Chooser(
             [
                 *SHAPES,
+                *more,
                 Pattern("refine_custom_call", ("stablehlo.custom_call",), self._custom_call),
                 Pattern("refine_call", ("func.call",), self._call),
-                *more,
                 *SHAPE_FOLDS(None, optimize_float=False),
                 *INFERENCE,
             ]
