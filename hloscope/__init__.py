@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         Tensor as Tensor,
         bank_conflicts as bank_conflicts,
         deserialize as deserialize,
+        diff as diff,
         doctor as doctor,
         evaluate as evaluate,
         evaluate_grid as evaluate_grid,

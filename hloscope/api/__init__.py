@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     )
     from hloscope.api.compressed import read_stream as read_stream
     from hloscope.api.covering import coverage as coverage
+    from hloscope.api.differing import diff as diff
     from hloscope.api.doctoring import doctor as doctor
     from hloscope.api.dumps import dumps_in as dumps_in
     from hloscope.api.equality import (

@@ -40,6 +40,7 @@ COMMANDS: Final = {
     "coalesce": ("coalesce", "Tell what the warps of fusions move, and what wastes it."),
     "footprint": ("footprint", "Tell how many bytes kernels read and write at least."),
     "equal": ("equal", "Tell whether two maps, instructions or programs mean the same."),
+    "diff": ("diff", "Tell what is different between two programs, by structure."),
     "cancel": ("cancel", "Tell which data movement comes to nothing."),
     "simplify": ("maps", "Simplify an indexing map."),
     "compose": ("maps", "Compose two indexing maps."),

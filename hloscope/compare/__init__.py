@@ -5,6 +5,13 @@ from typing import TYPE_CHECKING
 from hloscope.doors import door
 
 if TYPE_CHECKING:
+    from hloscope.compare.changes import (
+        Aspect as Aspect,
+        Change as Change,
+        Differences as Differences,
+        Part as Part,
+        differences as differences,
+    )
     from hloscope.compare.files import (
         MOST_BYTES as MOST_BYTES,
         arranged as arranged,

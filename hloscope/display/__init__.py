@@ -44,6 +44,10 @@ if TYPE_CHECKING:
         coverage_summary as coverage_summary,
         coverage_table as coverage_table,
     )
+    from hloscope.display.differing import (
+        differences_json as differences_json,
+        differences_text as differences_text,
+    )
     from hloscope.display.dumps import (
         Dump as Dump,
         dump_json as dump_json,

@@ -1,0 +1,45 @@
+"""`diff`: what is different between two programs, by structure."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+from hloscope.api import diff as differences_of
+from hloscope.cli.common import debug_option, json_option, print_json
+from hloscope.cli.files import read_program
+from hloscope.cli.paging import print_long
+from hloscope.display import differences_json, differences_text
+
+SCHEMA: Final = "hloscope.diff/1"
+DIFFERENT: Final = 1
+
+
+@click.command
+@click.argument("first", metavar="A")
+@click.argument("second", metavar="B")
+@click.option(
+    "--most",
+    metavar="N",
+    type=click.IntRange(1),
+    default=100,
+    show_default=True,
+    help="Changes to print.",
+)
+@json_option
+@debug_option
+def diff(first: str, second: str, most: int, as_json: bool) -> None:
+    """Tell what is different between the programs A and B, by structure.
+
+    A and B are HLO, StableHLO, or artifacts.  Names, the order of instructions, metadata and
+    places do not count.  The exit code is 0 if they are the same, 1 if they differ.
+    """
+    if first == second == "-":
+        raise click.UsageError("only one of the two can be the standard input")
+    found = differences_of(read_program(first), read_program(second))
+    if as_json:
+        print_json({"schema": SCHEMA, **differences_json(found)})
+    else:
+        print_long("\n".join(differences_text(found, most=most)))
+    click.get_current_context().exit(0 if found.none else DIFFERENT)

@@ -1,0 +1,298 @@
+"""What is different between two programs, by structure; names and order do not count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from hloscope.compare.matching import Matching
+from hloscope.compare.structure import Structure, compared_extras, field_of, reads, users_of
+from hloscope.ir import Computation, Instruction, Module, no_collection
+from hloscope.lazy import dataclass
+from hloscope.ops import Constant
+
+_HEADER: frozenset[str] = frozenset({"entry_computation_layout", "loc", "name", "is_scheduled"})
+"""What the header of a module says that follows from the rest, or is no part of the program."""
+
+
+class Aspect(NamedTuple):
+    """One thing that differs: what it is, and how it is in either program; `None` if it is not."""
+
+    what: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """An instruction that is gone, new, or not as it was.
+
+    Attributes:
+        before: The instruction of the first program; `None` if it is new.
+        after: That of the second; `None` if it is gone.
+        aspects: What differs, if it is in both.
+        operands: Names of what it reads, in the program it is in, the second if in both.
+        users: Names of what reads it.
+    """
+
+    before: Instruction | None
+    after: Instruction | None
+    aspects: tuple[Aspect, ...] = ()
+    operands: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        """`removed`, `added` or `changed`."""
+        if self.after is None:
+            return "removed"
+        return "added" if self.before is None else "changed"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Two computations that correspond, or one that only one program has.
+
+    Attributes:
+        before: That of the first program.
+        after: That of the second.
+        changes: Of the instructions, in the order of the second program; what is gone stands
+            before what followed it.
+        pairs: How many instructions are in both.
+    """
+
+    before: Computation | None
+    after: Computation | None
+    changes: tuple[Change, ...] = ()
+    pairs: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """What is different between two programs.
+
+    Attributes:
+        header: What differs in the attributes of the modules.
+        parts: Computations in which something differs.
+    """
+
+    header: tuple[Aspect, ...]
+    parts: tuple[Part, ...]
+
+    @property
+    def none(self) -> bool:
+        """Are the two the same?"""
+        return not self.header and not self.parts
+
+    def count(self, kind: str) -> int:
+        """How many changes of a kind there are."""
+        return sum(change.kind == kind for part in self.parts for change in part.changes)
+
+
+def differences(a: Module, b: Module) -> Differences:
+    """What is different between two programs.
+
+    Names, the order of instructions, metadata and places do not count.  Two equal instructions
+    and one that is read twice are the same to those who read them, unless what they give is drawn.
+
+    >>> from hloscope.hlo_parser import parse_hlo
+    >>> one = parse_hlo("ENTRY e { p = f32[2] parameter(0) ROOT r = f32[2] tan(p) }")
+    >>> two = parse_hlo("ENTRY g { x = f32[2] parameter(0) ROOT y = f32[2] tanh(x) }")
+    >>> differences(one, one).none
+    True
+    >>> [change.aspects for change in differences(one, two).parts[0].changes]
+    [(Aspect(what='op', before='tan', after='tanh'),)]
+    """
+    with no_collection():
+        return _Differing(a, b).run()
+
+
+class _Differing:
+    def __init__(self, a: Module, b: Module) -> None:
+        self.a, self.b = a, b
+        self.structure = Structure()
+        self.pairs: dict[Instruction, Instruction] = {}
+        self.seen: set[tuple[Computation, Computation]] = set()
+
+    def run(self) -> Differences:
+        parts: list[Part] = []
+        work = [(self.a.entry, self.b.entry)]
+        alone: list[Part] = []
+        for x, y in _uncalled(self.a, self.b, self.structure):
+            if x is not None and y is not None:
+                work.append((x, y))
+            else:
+                alone.append(Part(x, y))
+        while work:
+            both = work.pop(0)
+            if both in self.seen or self.structure.of(both[0]) == self.structure.of(both[1]):
+                continue
+            self.seen.add(both)
+            part, inside = self._part(*both)
+            if part.changes:
+                parts.append(part)
+            work += inside
+        return Differences(self._header(), (*parts, *alone))
+
+    def _header(self) -> tuple[Aspect, ...]:
+        before, after = (
+            {name: text for name, text in one.extras if name not in _HEADER}
+            for one in (self.a, self.b)
+        )
+        names = sorted(before.keys() | after.keys())
+        return tuple(
+            Aspect(name, before.get(name), after.get(name))
+            for name in names
+            if before.get(name) != after.get(name)
+        )
+
+    def _part(
+        self, a: Computation, b: Computation
+    ) -> tuple[Part, list[tuple[Computation, Computation]]]:
+        """What differs in two computations, and which ones called there to compare."""
+        matching = Matching(self.structure, a, b)
+        self.pairs |= matching.pairs
+        down = self.structure.down(a), self.structure.down(b)
+        users = users_of(a), users_of(b)
+        found: list[Change] = []
+        inside: list[tuple[Computation, Computation]] = []
+        gone = [x for x in a if x not in matching.pairs]
+        places = {y: at for at, y in enumerate(b)}
+        at_root = matching.pairs.get(a.root) is not b.root
+        for y in b:
+            x = matching.partners.get(y)
+            if x is None:
+                found.append(_change(None, y, (), users[1]))
+                continue
+            if x not in matching.equal or x in self.structure.drawn:
+                aspects = self._aspects(x, y, down)
+                if at_root and y is b.root:
+                    aspects = (*aspects, Aspect("root", a.root.name, b.root.name))
+                if aspects:
+                    found.append(_change(x, y, aspects, users[1]))
+                if len(x.calls) == len(y.calls):
+                    inside += zip(x.calls, y.calls, strict=True)
+        before = _in_order(a, gone, matching.pairs, places)
+        found = _merged(found, [_change(x, None, (), users[0]) for x in gone], before, places)
+        return Part(a, b, tuple(found), len(matching.pairs)), inside
+
+    def _aspects(
+        self,
+        x: Instruction,
+        y: Instruction,
+        down: tuple[dict[Instruction, int], dict[Instruction, int]],
+    ) -> tuple[Aspect, ...]:
+        found: list[Aspect] = []
+        if self.structure.label(x) != self.structure.label(y):
+            found += self._own(x, y)
+        mine, others = reads(x), reads(y)
+        if len(x.operands) != len(y.operands):
+            found.append(Aspect("operands", str(len(x.operands)), str(len(y.operands))))
+        for place, (p, q) in enumerate(zip(mine, others, strict=False)):
+            if self.pairs.get(p) is q:
+                continue
+            same = p in down[0] and down[0][p] == down[1].get(q)
+            if not same or p in self.structure.drawn:
+                found.append(Aspect(f"operand {place}", p.name, q.name))
+        if len(x.calls) != len(y.calls):
+            found.append(Aspect("computations", str(len(x.calls)), str(len(y.calls))))
+        return tuple(found)
+
+    def _own(self, x: Instruction, y: Instruction) -> Iterator[Aspect]:
+        """What differs of two instructions alone."""
+        if x.op.name != y.op.name:
+            yield Aspect("op", x.op.name, y.op.name)
+        elif isinstance(x.op, Constant):
+            if x.op != y.op:
+                yield Aspect("value", str(x.op.literal), str(y.op.literal))  # type: ignore[attr-defined]
+        elif x.op != y.op:
+            for name in type(x.op).fields:
+                before, after = field_of(x.op, name), field_of(y.op, name)
+                if before != after:
+                    yield Aspect(name, _text(before), _text(after))
+        if x.type != y.type:
+            yield Aspect("type", str(x.type), str(y.type))
+        here, there = dict(compared_extras(x)), dict(compared_extras(y))
+        for name in sorted(here.keys() | there.keys()):
+            if here.get(name) != there.get(name):
+                yield Aspect(name, here.get(name), there.get(name))
+
+
+def _text(value: object) -> str:
+    if isinstance(value, tuple) and not hasattr(value, "_fields"):
+        return f"[{', '.join(map(_text, value))}]"
+    return str(value)
+
+
+def _change(
+    x: Instruction | None,
+    y: Instruction | None,
+    aspects: tuple[Aspect, ...],
+    users: dict[Instruction, list[tuple[Instruction, int]]],
+) -> Change:
+    ins = y if y is not None else x
+    assert ins is not None
+    read_by = dict.fromkeys(user.name for user, _ in users.get(ins, ()))
+    return Change(x, y, aspects, tuple(one.name for one in reads(ins)), tuple(read_by))
+
+
+def _in_order(
+    a: Computation,
+    gone: list[Instruction],
+    pairs: dict[Instruction, Instruction],
+    places: dict[Instruction, int],
+) -> dict[Instruction, int]:
+    """Before which place of the second program each instruction that is gone would stand."""
+    missing = set(gone)
+    found: dict[Instruction, int] = {}
+    following = len(places)
+    for x in reversed(list(a)):
+        if x in missing:
+            found[x] = following
+        else:
+            following = places[pairs[x]]
+    return found
+
+
+def _merged(
+    there: list[Change],
+    gone: list[Change],
+    before: dict[Instruction, int],
+    places: dict[Instruction, int],
+) -> list[Change]:
+    """All changes in the order of the second program."""
+
+    def place(change: Change) -> tuple[int, int]:
+        if change.after is not None:
+            return places[change.after], 1
+        assert change.before is not None
+        return before[change.before], 0
+
+    return sorted([*there, *gone], key=place)
+
+
+def _uncalled(
+    a: Module, b: Module, structure: Structure
+) -> Iterator[tuple[Computation | None, Computation | None]]:
+    """Computations that nothing calls but the entry, in pairs: equal ones, then by name."""
+    mine, others = _alone(a), _alone(b)
+    by_number: dict[int, list[Computation]] = {}
+    for y in others:
+        by_number.setdefault(structure.of(y), []).append(y)
+    left: list[Computation] = []
+    for x in mine:
+        found = by_number.get(structure.of(x))
+        if found:
+            found.pop(0)
+        else:
+            left.append(x)
+    rest = {y.name: y for found in by_number.values() for y in found}
+    for x in left:
+        yield x, rest.pop(x.name, None)
+    for y in rest.values():
+        yield None, y
+
+
+def _alone(module: Module) -> list[Computation]:
+    called = {callee for one in module for callee in one.callees}
+    return [one for one in module if one not in called and one is not module.entry]

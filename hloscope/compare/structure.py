@@ -1,0 +1,191 @@
+"""Numbers of instructions by what they are: alone, with all they read, with all that reads them.
+
+Equal numbers mean the same: names, the order of instructions, metadata and places do not count;
+types with their layouts, attributes, shardings, configurations and values of constants do.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any, Final
+
+from hloscope.errors import HloscopeError
+from hloscope.fusion import inside_out
+from hloscope.ir import Computation, Instruction, Op, TensorType, captured
+from hloscope.ops import Constant
+
+_NOT_COMPARED: Final = frozenset({"metadata", "loc", "location", "origin", "stack_frame_id"})
+"""What is kept as written and says nothing of the program."""
+_SAID_BY_NOTHING: Final = (("backend_config", '""'), ("backend_config", "{}"))
+_DRAWN: Final = frozenset({"rng", "rng_get_and_update_state", "infeed", "recv"})
+_MOST_ELEMENTS: Final = 1 << 22
+"""Constants of more elements are compared as they are written."""
+_CAPTURED: Final = 1 << 20
+"""Places of values that regions read come behind those of operands."""
+
+
+class Structure:
+    """Numbers of instructions and computations of several programs."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[object, int] = {}
+        self._kept: dict[int, tuple[object, int]] = {}
+        self._ops: dict[int, tuple[Op, int]] = {}
+        self._labels: dict[Instruction, int] = {}
+        self._down: dict[Computation, dict[Instruction, int]] = {}
+        self._of: dict[Computation, int] = {}
+        self._drawing: set[Computation] = set()
+        self.drawn: set[Instruction] = set()
+        """Instructions that draw, or read what is drawn: two equal ones need not give the same."""
+
+    def number(self, key: object) -> int:
+        """The number of something; equal things have equal ones."""
+        return self._numbers.setdefault(key, len(self._numbers))
+
+    def label(self, ins: Instruction) -> int:
+        """The number of an instruction alone: its op, type and what is written with it."""
+        found = self._labels.get(ins)
+        if found is None:
+            extras = compared_extras(ins)
+            key = ("label", self._op(ins), self._once(ins.type), extras)
+            found = self._labels[ins] = self.number(key)
+        return found
+
+    def _once(self, value: object) -> int:
+        """The number of a value whose hash is asked for once."""
+        kept = self._kept.get(id(value))
+        if kept is None:
+            kept = self._kept[id(value)] = value, self.number(value)
+        return kept[1]
+
+    def _op(self, ins: Instruction) -> object:
+        if type(ins.op) is Constant:
+            return _value(ins)
+        kept = self._ops.get(id(ins.op))
+        if kept is None:
+            fields = tuple([field_of(ins.op, name) for name in type(ins.op).fields])
+            kept = self._ops[id(ins.op)] = ins.op, self.number((ins.op.name, fields))
+        return kept[1]
+
+    def of(self, computation: Computation) -> int:
+        """The number of a computation: all that its instructions are."""
+        for inner in inside_out(computation, self._of):
+            down, sources = self._numbered(inner)
+            self._down[inner] = down
+            read = {value for ins in inner for value in reads(ins)}
+            ends = sorted(down[ins] for ins in inner if ins not in read)
+            parameters = [down[p] for p in inner.body.parameters]
+            key: tuple[object, ...] = ("computation", *parameters, None, down[inner.root], *ends)
+            if sources:
+                up = self.up(inner)
+                key = (*key, None, *sorted(up[ins] for ins in sources))
+            self._of[inner] = self.number(key)
+        return self._of[computation]
+
+    def down(self, computation: Computation) -> dict[Instruction, int]:
+        """Numbers of a computation's instructions with all that they read."""
+        self.of(computation)
+        return self._down[computation]
+
+    def called(self, ins: Instruction) -> tuple[int, ...]:
+        """The numbers of the computations that an instruction calls."""
+        return tuple([self._of.get(callee, -1) for callee in ins.calls])
+
+    def _numbered(
+        self, computation: Computation
+    ) -> tuple[dict[Instruction, int], list[Instruction]]:
+        """The numbers of instructions with what they read; and those that draw."""
+        found: dict[Instruction, int] = {}
+        sources: list[Instruction] = []
+        for i, parameter in enumerate(computation.body.parameters):
+            found[parameter] = self.number(("parameter", i, self.label(parameter)))
+        outer: dict[Instruction, int] = {}
+        for ins in computation:
+            if ins in found:
+                continue
+            numbers = []
+            for value in reads(ins):
+                known = found.get(value)
+                if known is None:
+                    known = outer.get(value)
+                if known is None:
+                    key = ("outer", len(outer), self._once(value.type))
+                    known = outer[value] = self.number(key)
+                numbers.append(known)
+            key_of = (self.label(ins), len(ins.operands), *numbers, None, *self.called(ins))
+            found[ins] = self.number(key_of)
+            if _is_drawn(ins) or any(callee in self._drawing for callee in ins.calls):
+                sources.append(ins)
+                self.drawn.add(ins)
+            elif any(value in self.drawn for value in reads(ins)):
+                self.drawn.add(ins)
+        if sources:
+            self._drawing.add(computation)
+        return found, sources
+
+    def up(self, computation: Computation) -> dict[Instruction, int]:
+        """Numbers of a computation's instructions with all that reads them."""
+        users = users_of(computation)
+        found: dict[Instruction, int] = {}
+        root = computation.root
+        for ins in reversed(list(computation)):
+            read_by = sorted((found.get(user, -1), place) for user, place in users.get(ins, ()))
+            key = ("up", self.label(ins), ins is root, *read_by)
+            found[ins] = self.number(key)
+        return found
+
+
+def _is_drawn(ins: Instruction) -> bool:
+    """Is an instruction one of which two equal ones need not give the same?"""
+    return ins.op.name in _DRAWN or getattr(ins.op, "has_side_effect", False) is True
+
+
+def reads(ins: Instruction) -> tuple[Instruction, ...]:
+    """What an instruction reads: operands, and what its regions read from outside."""
+    return (*ins.operands, *captured(ins)) if ins.calls else ins.operands
+
+
+def users_of(computation: Computation) -> dict[Instruction, list[tuple[Instruction, int]]]:
+    """Of each instruction those that read it, and at which place."""
+    found: dict[Instruction, list[tuple[Instruction, int]]] = {}
+    for ins in computation:
+        for place, operand in enumerate(ins.operands):
+            found.setdefault(operand, []).append((ins, place))
+        if ins.calls:
+            for place, value in enumerate(captured(ins)):
+                found.setdefault(value, []).append((ins, _CAPTURED + place))
+    return found
+
+
+def compared_extras(ins: Instruction) -> tuple[tuple[str, str], ...]:
+    """What is kept as written and compared: shardings, configurations, unknown attributes."""
+    return tuple(sorted(one for one in ins.extras if one[0] not in _NOT_COMPARED))
+
+
+def field_of(op: Op, name: str) -> object:
+    """A field of an op; what goes without saying is as if it were not said.
+
+    Artifacts do not keep it.
+    """
+    value = getattr(op, name, None)
+    if name == "precision_config" and value is not None:
+        return value if any(one != "DEFAULT" for one in map(str, value)) else None
+    if name == "settings" and value:
+        return tuple([one for one in value if one not in _SAID_BY_NOTHING])
+    return value
+
+
+def _value(ins: Instruction) -> object:
+    """What equal constants have in common, however they are written."""
+    literal: Any = ins.op.literal  # type: ignore[attr-defined]
+    if isinstance(ins.type, TensorType) and _few(ins.type):
+        try:
+            array = literal.array(ins.type)
+            return "constant", array.dtype.name, array.shape, array.tobytes()
+        except HloscopeError:
+            pass
+    return "constant", literal
+
+
+def _few(type_: TensorType) -> bool:
+    return None not in type_.sizes and prod(type_.shape) <= _MOST_ELEMENTS
