@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Final, Literal, TypeAlias
 
 import hloscope.fusion.loops  # noqa: F401  (fills structure.READS)
@@ -39,7 +40,15 @@ from hloscope.indexing import (
     output_to_input,
     parted,
 )
-from hloscope.ir import Computation, Instruction, TupleType, Type, captured, captures
+from hloscope.ir import (
+    Computation,
+    Instruction,
+    TupleType,
+    Type,
+    captured,
+    captures,
+    operand_type_ids,
+)
 from hloscope.ops import (
     AllReduce,
     Call,
@@ -59,6 +68,10 @@ Place: TypeAlias = tuple[int | Instruction, int]
 
 MAX_ENDS: Final = 4
 """A computation of more outputs is walked from each parameter that is asked about."""
+MANY_PARAMETERS, FEW_QUESTIONS = 256, 4
+"""Of computations with more parameters, the first so many questions are answered one by one."""
+Reaching: TypeAlias = dict[tuple[int, int], dict[int, Accesses]]
+"""By parameter and leaf, what is reached of each output."""
 Convention: TypeAlias = Literal["structural", "xla"]
 """What the outputs of reductions read: what their bodies use, or, as in XLA, everything."""
 BY_CONVENTION: Final = Reduce, ReduceWindow, Map, Scan, AllReduce, CollectiveReduce, ReduceScatter
@@ -104,9 +117,8 @@ class Analysis:
         self._plain: dict[int, bool] = {}
         self._backward: dict[tuple[int, int], Summary] = {}
         self._forward: dict[tuple[int, int, int], Summary] = {}
-        self._reaching: dict[
-            int, tuple[Computation, dict[tuple[int, int], dict[int, Accesses]]]
-        ] = {}
+        self._reaching: dict[int, tuple[Computation, Reaching]] = {}
+        self._asked: Counter[int] = Counter()
         self._flows: dict[int, tuple[object, tuple[Flow, ...]]] = {}
         self._written: dict[tuple[int, int], tuple[object, tuple[Flow, ...]]] = {}
         self._shared: dict[tuple[object, ...], tuple[Instruction, tuple[Flow, ...]]] = {}
@@ -334,8 +346,8 @@ class Analysis:
         entry = lookup(direction, type(ins.op))
         if entry is None or not entry.is_shared:
             return None
-        types = [id(operand.type) for operand in ins.operands]
-        return (direction, id(ins.op), number, leaf, id(ins.type), *types)
+        types = operand_type_ids(ins)
+        return direction, id(ins.op), number, leaf, id(ins.type), types
 
     def _sized_writes(
         self, ins: Instruction, operand: int, leaf: int, answer: tuple[Accesses, ...]
@@ -485,9 +497,7 @@ class Analysis:
                         for part in range(len(self.leaves(handed.type))):
                             self.spread(inner, k, part)
                 if len(outputs) <= MAX_ENDS:
-                    if number not in self._reaching:
-                        self._reaching[number] = (callee, self._all_reaching(callee, outputs))
-                    owner, table = self._reaching[number]
+                    owner, table = self._reaching_of(callee, number, parameter)
                     found = table.get((parameter, leaf), {})
                 else:
                     owner, found = callee, self._reached(callee, callee.parameters[parameter], leaf)
@@ -505,15 +515,37 @@ class Analysis:
         found = walk.found.get(callee.root, {})
         return {k: tuple(accesses.values()) for k, accesses in sorted(found.items())}
 
+    def _reaching_of(
+        self, callee: Computation, number: int, parameter: int
+    ) -> tuple[Computation, Reaching]:
+        """What a parameter reaches, and perhaps all others, and the computation they are of.
+
+        One walk answers for all parameters; of very many, the first questions have walks of
+        their own.
+        """
+        known = self._reaching.get(number)
+        if known is not None:
+            return known
+        self._asked[number] += 1
+        if len(callee.parameters) > MANY_PARAMETERS and self._asked[number] <= FEW_QUESTIONS:
+            return callee, self._all_reaching(callee, _users(callee, parameter))
+        known = self._reaching[number] = callee, self._all_reaching(callee)
+        return known
+
     def _all_reaching(
-        self, callee: Computation, outputs: tuple[Type, ...]
-    ) -> dict[tuple[int, int], dict[int, Accesses]]:
-        """What each parameter reaches of each output: one walk for each output."""
-        table: dict[tuple[int, int], dict[int, Accesses]] = {}
+        self, callee: Computation, through: Container[Instruction] | None = None
+    ) -> Reaching:
+        """What each parameter reaches of each output, if asked so only through some values.
+
+        One walk for each output.
+        """
+        outputs = self.leaves(callee.root.type)
+        table: Reaching = {}
         for output, type in enumerate(outputs):
             walk = Walk(self.pool, self.leaves, type)
             walk.add(callee.root, output, [self.pool.identity(type)])
-            walk.from_producers(self.positions(callee).get, self.reads, self.writes)
+            position = self.positions(callee).get
+            walk.from_producers(position, self.reads, self.writes, through)
             for number, parameter in enumerate(callee.parameters):
                 for leaf, accesses in walk.found.get(parameter, {}).items():
                     table.setdefault((number, leaf), {})[output] = tuple(accesses.values())
@@ -570,6 +602,15 @@ def _with_few_values(access: Access) -> Access:
     if access.map is None or len(access.map.runtime) <= MOST_VALUES:
         return access
     return Access.unknown(MANY_VALUES)
+
+
+def _users(callee: Computation, parameter: int) -> set[Instruction]:
+    """A parameter, and all values that may depend on it."""
+    found = {callee.parameters[parameter]}
+    for ins in callee.instructions:
+        if ins.calls or not found.isdisjoint(ins.operands):  # what is called may capture values
+            found.add(ins)
+    return found
 
 
 def _joined(some: Accesses, others: Accesses) -> Accesses:

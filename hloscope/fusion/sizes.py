@@ -29,7 +29,7 @@ from hloscope.indexing import (
     size_reads,
     sizes,
 )
-from hloscope.ir import Dims, Instruction, Type
+from hloscope.ir import WIDE, Dims, Instruction, Type, of_last
 from hloscope.ops import (
     AsyncDone,
     AsyncStart,
@@ -55,9 +55,12 @@ class Sizes:
     def __init__(self, pool: Pool, leaves: Leaves) -> None:
         self._pool, self._leaves = pool, leaves
         self._in_step: dict[Instruction, bool] = {}
+        self._wide = of_last(self._has_sizes)
 
     def concern(self, ins: Instruction) -> bool:
         """Has an operand or the value a size that is not known?"""
+        if len(ins.operands) > WIDE:
+            return self._wide(ins)
         plain = self._leaves.plain  # looked at here, as this is asked at every step
         if id(ins.type) in plain:
             for operand in ins.operands:
@@ -65,6 +68,9 @@ class Sizes:
                     break
             else:
                 return False
+        return self._has_sizes(ins)
+
+    def _has_sizes(self, ins: Instruction) -> bool:
         has = self._leaves.has_sizes
         return any([has(ins.type), *[has(operand.type) for operand in ins.operands]])
 

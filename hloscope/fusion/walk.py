@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from heapq import heappop, heappush
 from typing import Final, NamedTuple, TypeAlias
 
@@ -134,6 +134,7 @@ class Walk:
         position: Callable[[Instruction], int | None],
         reads: Callable[[Instruction, int], Iterable[Flow]],
         writes: Callable[[Instruction, int | Instruction, int], Iterable[Flow]],
+        through: Container[Instruction] | None = None,
     ) -> None:
         """Go on from everything found so far to the values that reach it.
 
@@ -145,6 +146,7 @@ class Walk:
                 the walk ends.
             reads: What leaf `i` of an instruction reads: which operands count.
             writes: What leaf `j` of operand `k` of an instruction reaches.
+            through: The values that are of interest; all, unless given.
         """
         heap: list[tuple[int, Instruction]] = []
         for ins in self.found:
@@ -158,6 +160,8 @@ class Walk:
             }
             for operand, source in sources:
                 target = ins.operands[operand] if isinstance(operand, int) else operand
+                if through is not None and target not in through:
+                    continue
                 for _, leaf, accesses in writes(ins, operand, source):
                     if leaf not in ends:
                         continue

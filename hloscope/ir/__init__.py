@@ -61,6 +61,12 @@ if TYPE_CHECKING:
         compatible_elements as compatible_elements,
     )
     from hloscope.ir.views import captured as captured, captures as captures, users as users
+    from hloscope.ir.wide import (
+        WIDE as WIDE,
+        of_last as of_last,
+        operand_type_ids as operand_type_ids,
+        operand_types as operand_types,
+    )
     from hloscope.ir.written import (
         Written as Written,
         backend_config as backend_config,

@@ -32,7 +32,7 @@ from hloscope.indexing.rules.run_time_sizes import (
     hands_on,
     sizes_agree,
 )
-from hloscope.ir import Dims, Instruction, Op, TensorType, Type
+from hloscope.ir import Dims, Instruction, Op, TensorType, Type, of_last
 from hloscope.ops import (
     AllGather,
     AllToAll,
@@ -63,6 +63,7 @@ _MANY: Final = 4
 """Of more dimensions that may expand any index is said to be read."""
 
 
+@of_last
 def has_dynamic_sizes(ins: Instruction) -> bool:
     """Has an operand or the result a size that is not known?"""
     type = ins.type

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 from hloscope.affine import Dim, Expr
 from hloscope.indexing.access import Accesses
 from hloscope.indexing.layout import bitcast_map
@@ -17,7 +19,7 @@ from hloscope.indexing.rules.build import (
 )
 from hloscope.indexing.rules.elementwise import broadcast_read, broadcast_write
 from hloscope.indexing.rules.registry import input_to_output, output_to_input
-from hloscope.ir import Dims, Instruction, TensorType
+from hloscope.ir import Dims, Instruction, TensorType, of_last
 from hloscope.ops import (
     Bitcast,
     BitcastConvert,
@@ -168,9 +170,17 @@ def _(ins: Instruction, op: Concatenate, output: int) -> tuple[Accesses, ...]:
 
 @input_to_output(Concatenate)
 def _(ins: Instruction, op: Concatenate, operand: int) -> tuple[Accesses, ...]:
-    start = sum(sizes(o.type)[op.dimension] for o in ins.operands[:operand])
+    start = _starts(ins)[operand]
     source = sizes(ins.operands[operand].type)
     return (exact(MapBuilder(source).map(_shifted(len(source), op.dimension, start))),)
+
+
+@of_last
+def _starts(ins: Instruction) -> list[int]:
+    """Where each operand of a concatenation starts."""
+    assert isinstance(ins.op, Concatenate)
+    along = [sizes(operand.type)[ins.op.dimension] for operand in ins.operands]
+    return [0, *accumulate(along[:-1])]
 
 
 def _shifted(rank: int, dimension: int, by: int) -> list[Expr]:
