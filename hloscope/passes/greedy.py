@@ -41,6 +41,10 @@ _MOST_REWRITES: Final = 256
 """Rewrites for each operation at the start, after which patterns are taken to chase each other."""
 
 
+_HOMES: Final = frozenset(["sdy.manual_computation"])
+"""Ops that keep the constants of their regions, though what is outside could be read there."""
+
+
 class PostponedError(Exception):
     """What a pattern raises, having changed nothing, that has to be tried again later."""
 

@@ -41,6 +41,7 @@ _ROWS: Final = """
     legalizing.quantized.to_math PASS                 stablehlo-legalize-quant-to-math
     legalizing.quantized.to_qdq PASS                  stablehlo-legalize-quantized-op-to-qdq
     legalizing.quantized.from_qdq PASS                stablehlo-legalize-qdq-to-quantized-op
+    legalizing.complex_math PASS                      stablehlo-complex-math-expander
     legalizing.probe        PASS                      interpreter-instrument-with-probe
 """
 """Module in `hloscope.passes`, name there, name of the pass and, after it, other names it has."""

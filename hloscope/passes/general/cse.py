@@ -5,7 +5,7 @@ Source: MLIR's `CSE.cpp`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from typing import Final
 
 from hloscope.dialects import DEFINITIONS
@@ -47,29 +47,32 @@ class _Merging:
         self.dead: Final[list[Operation]] = []
 
     def merge(self, top: Operation) -> None:
-        """Blocks after those around them, each operation before those in its regions."""
-        work: list[tuple[Operation, _Scope | None]] = [(top, None)]
-        while work:
-            owner, outer = work.pop()
-            for region in owner.regions:
-                first: _Scope | None = None
-                for block in region.blocks:
-                    # The entry comes before all others; about those nothing is asked.
-                    scope = _Scope(first or outer)
-                    first = first or scope
-                    work += self._block(block, scope)
+        """In the order of the text: an operation knows those before it, and before those around."""
+        stack = self._opened(top, None)
+        while stack:
+            operations, scope = stack[-1]
+            operation = next(operations, None)
+            if operation is None:
+                stack.pop()
+            elif not self._is_merged(operation, scope) and operation.regions:
+                stack += self._opened(operation, None if _is_isolated(operation) else scope)
         for operation in reversed(self.dead):
             if not self.rewriter.is_used(operation):
                 self.rewriter.erase(operation)
 
-    def _block(self, block: Block, scope: _Scope) -> list[tuple[Operation, _Scope | None]]:
-        inner: list[tuple[Operation, _Scope | None]] = []
-        for operation in block:
-            if self._is_merged(operation, scope):
-                continue
-            if operation.regions:
-                inner.append((operation, None if _is_isolated(operation) else scope))
-        return inner
+    def _opened(
+        self, owner: Operation, outer: _Scope | None
+    ) -> list[tuple[Iterator[Operation], _Scope]]:
+        """The blocks in an operation, the first one last, and what is known in each."""
+        found: list[tuple[Iterator[Operation], _Scope]] = []
+        for region in owner.regions:
+            # The entry comes before all others; about those nothing is asked.
+            first: _Scope | None = None
+            for block in region.blocks:
+                scope = _Scope(first or outer)
+                first = first or scope
+                found.append((iter(block), scope))
+        return found[::-1]
 
     def _is_merged(self, operation: Operation, scope: _Scope) -> bool:
         if not may_go(operation) or not operation.results:

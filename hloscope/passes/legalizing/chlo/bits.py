@@ -10,7 +10,7 @@ from typing import Final
 from hloscope.ir import ELEMENT_TYPES, TensorType
 from hloscope.mlir import Operation, integer_type, is_signless
 from hloscope.passes.legalizing.chlo.expansions import Expansion
-from hloscope.passes.legalizing.chlo.terms import Term, select
+from hloscope.passes.legalizing.chlo.terms import Site, Term, select
 from hloscope.passes.patterns import Pattern
 from hloscope.passes.rewriting import Rewriter
 
@@ -55,7 +55,7 @@ def narrow_mulhi(x: Term, y: Term) -> Term:
     assert wide is not None
     product = x.convert(wide) * y.convert(wide)
     name = "shift_right_logical" if kind == "ui" else "shift_right_arithmetic"
-    return _own(product).make(name, _own(product).constant(element.bits)).convert(element)
+    return product.own.make(name, product.own.constant(element.bits)).convert(element)
 
 
 def unsigned_mulhi(x: Term, y: Term) -> Term:
@@ -80,11 +80,7 @@ def signed_mulhi(x: Term, y: Term) -> Term:
         is_negative = one < one.constant(0)
         taken = other.convert(_U64)
         made = made - select(is_negative, taken, other.convert(_U64).constant(0))
-    return _own(made).convert(x.element)
-
-
-def _own(x: Term) -> Term:
-    return Term(x.value, x.rewriter, x.before)
+    return made.own.convert(x.element)
 
 
 def mulhi(rewriter: Rewriter, op: Operation) -> bool:
@@ -96,7 +92,8 @@ def mulhi(rewriter: Rewriter, op: Operation) -> bool:
     element = first.element
     if element.kind not in ("signed", "unsigned") or element.bits > 64:
         return False
-    x, y = (Term(value, rewriter, op) for value in op.operands)
+    site = Site(rewriter, op)
+    x, y = (Term(value, site) for value in op.operands)
     if element.bits < 64:
         made = narrow_mulhi(x, y)
     else:

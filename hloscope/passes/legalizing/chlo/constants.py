@@ -35,7 +35,7 @@ def is_bounded(type: TensorType) -> bool:
     return all(size is not None or bound is not None for size, bound in pairs)
 
 
-def like_constant(rewriter: Rewriter, value: DenseAttr, like: Value, *, before: Operation) -> Value:
+def like_constant(rewriter: Rewriter, value: DenseAttr, like: Value, before: Operation) -> Value:
     """A number everywhere, in the sizes of another value.
 
     Args:
@@ -129,7 +129,7 @@ def constant_like(rewriter: Rewriter, op: Operation) -> bool:
     value = _number(op, result.element)
     if value is None:
         return False
-    rewriter.replace(op, [like_constant(rewriter, value, like, before=op)])
+    rewriter.replace(op, [like_constant(rewriter, value, like, op)])
     return True
 
 

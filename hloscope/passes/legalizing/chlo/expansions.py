@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from hloscope.ir import ELEMENT_TYPES, TensorType
 from hloscope.mlir import Operation
-from hloscope.passes.legalizing.chlo.terms import Term
+from hloscope.passes.legalizing.chlo.terms import Site, Term
 from hloscope.passes.patterns import Pattern
 from hloscope.passes.rewriting import Rewriter
 
@@ -41,7 +41,8 @@ class Expansion(NamedTuple):
         first = types[0]
         if not isinstance(first, TensorType) or any(type != first for type in types):
             return False
-        terms = [Term(value, rewriter, op) for value in op.operands]
+        site = Site(rewriter, op)
+        terms = [Term(value, site) for value in op.operands]
         element = first.element
         found: Callable[..., Term] | None = self.complex if element.kind == "complex" else self.real
         narrow = element.kind == "float" and element.bits < 32

@@ -64,7 +64,7 @@ def lgamma(x: Term) -> Term:
     reflected = -x
     one = x.number(1.0)
     z = select(is_reflected, reflected, x - one)
-    z = Term(z.value, x.rewriter, x.before, x.value)
+    z = Term(z.value, x.site, x.value)
     total = x.number(LANCZOS_BASE)
     for k, coefficient in enumerate(LANCZOS, 1):
         total = total + x.number(coefficient) / (z + float(k))
@@ -123,7 +123,7 @@ def zeta(x: Term, q: Term) -> Term:
     place = place + one
     power = place**minus_x
     border = x.constant(1.0)
-    place, power = _own(place), _own(power)
+    place, power = place.own, power.own
     integral = power * place / (x - border)
     inverse = one / (place * place)
     rest = zero
@@ -157,7 +157,7 @@ def polygamma(n: Term, x: Term) -> Term:
     """The derivatives of `digamma`: `(-1)ⁿ⁺¹ n! zeta(n + 1, x)`."""
     one, two = x.constant(1.0), x.constant(2.0)
     sign = two * (n % two) - one
-    following = _own(n + one)
+    following = (n + one).own
     factorial = exp(lgamma(following))
     series = zeta(following, x)
     made = sign * factorial * series
@@ -165,11 +165,6 @@ def polygamma(n: Term, x: Term) -> Term:
     is_first = n.eq(zero)
     made = select(is_first, digamma(x), made)
     return select(n.ne(floor(n)) | (n < zero), x.limit("nan"), made)
-
-
-def _own(x: Term) -> Term:
-    """The value; constants beside it have its own sizes."""
-    return Term(x.value, x.rewriter, x.before)
 
 
 ROWS: Final = (

@@ -134,7 +134,7 @@ def _groups(
     lead = sizes.shape[:-1]
     start = splat(rewriter, "0", shaped(I64, *lead), before=op)
     numbers = _numbers(rewriter, read)
-    zero = like_constant(rewriter, literal(0, read.lhs_type.element), read.lhs, before=op)
+    zero = like_constant(rewriter, literal(0, read.lhs_type.element), read.lhs, op)
     parts: list[Value] = []
     for group in range(sizes.shape[-1]):
         part = sliced(

@@ -7,7 +7,8 @@ goes back to.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeAlias
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from hloscope.ir import ELEMENT_TYPES, FORMATS, ElementType, TensorType, encode
 from hloscope.mlir import DenseAttr, EnumAttr, Operation, Value
@@ -45,25 +46,34 @@ def literal(value: Number, element: ElementType, bits: int | None = None) -> Den
     return DenseAttr(bits.to_bytes(size, "little"), type)
 
 
+class Site(NamedTuple):
+    """Where ops of an expansion go, and how constants of unknown sizes are made there."""
+
+    rewriter: Rewriter
+    before: Operation
+    constant: Callable[[Rewriter, DenseAttr, Value, Operation], Value] = like_constant
+
+
 class Term:
     """A value while an expansion is written.
 
     Args:
         value: Of the program.
-        rewriter: What makes ops.
-        before: Where they go.
+        site: Where ops go.
         like: Whose sizes constants beside it take; itself by default.
     """
 
-    __slots__ = ("before", "like", "rewriter", "value")
+    __slots__ = ("like", "site", "value")
 
-    def __init__(
-        self, value: Value, rewriter: Rewriter, before: Operation, like: Value | None = None
-    ) -> None:
+    def __init__(self, value: Value, site: Site, like: Value | None = None) -> None:
         self.value: Final = value
-        self.rewriter: Final = rewriter
-        self.before: Final = before
+        self.site: Final = site
         self.like: Final = value if like is None else like
+
+    @property
+    def own(self) -> Term:
+        """The same value, beside which constants have its own sizes."""
+        return Term(self.value, self.site)
 
     @property
     def type(self) -> TensorType:
@@ -95,8 +105,8 @@ class Term:
         return self._constant(literal(0, self.element, bits), self.value)
 
     def _constant(self, value: DenseAttr, like: Value) -> Term:
-        made = like_constant(self.rewriter, value, like, before=self.before)
-        return Term(made, self.rewriter, self.before, like)
+        made = self.site.constant(self.site.rewriter, value, like, self.site.before)
+        return Term(made, self.site, like)
 
     # ----------------------------------------------------------------------------------- operations
 
@@ -113,10 +123,10 @@ class Term:
         if element is not None:
             own = TensorType(element, own.sizes, None, own.bounds, own.encoding)
         operands = (self.value, *[other.value for other in others])
-        made = self.rewriter.create(
-            f"stablehlo.{name}", operands, properties or {}, before=self.before, types=(own,)
+        made = self.site.rewriter.create(
+            f"stablehlo.{name}", operands, properties or {}, before=self.site.before, types=(own,)
         )
-        return Term(made.result, self.rewriter, self.before, self.like)
+        return Term(made.result, self.site, self.like)
 
     def _other(self, other: Term | Number) -> Term:
         return other if isinstance(other, Term) else self.number(other)
@@ -198,12 +208,12 @@ class Term:
     def convert(self, element: ElementType) -> Term:
         """Elements of another type; their sizes are this one's own from here on."""
         made = self.make("convert", element=element)
-        return Term(made.value, self.rewriter, self.before)
+        return made.own
 
     def bits(self, element: ElementType) -> Term:
         """The same bits as elements of another type."""
         made = self.make("bitcast_convert", element=element)
-        return Term(made.value, self.rewriter, self.before)
+        return made.own
 
 
 def _limit_bits(name: str, element: ElementType) -> int:
@@ -291,29 +301,29 @@ def is_finite(x: Term) -> Term:
 def clamp(low: Term, x: Term, high: Term) -> Term:
     """`stablehlo.clamp`."""
     made = low.make("clamp", x, high, type=x.type)
-    return Term(made.value, x.rewriter, x.before)
+    return made.own
 
 
 def select(pred: Term, yes: Term, no: Term) -> Term:
     """`stablehlo.select`; goes back to what `yes` goes back to."""
     made = pred.make("select", yes, no, type=yes.type)
-    return Term(made.value, pred.rewriter, pred.before, yes.like)
+    return Term(made.value, pred.site, yes.like)
 
 
 def real(z: Term) -> Term:
     """The real part; constants beside it have its own sizes."""
-    return Term(z.make("real", element=_PARTS[z.element.name]).value, z.rewriter, z.before)
+    return z.make("real", element=_PARTS[z.element.name]).own
 
 
 def imag(z: Term) -> Term:
     """The imaginary part; constants beside it have its own sizes."""
-    return Term(z.make("imag", element=_PARTS[z.element.name]).value, z.rewriter, z.before)
+    return z.make("imag", element=_PARTS[z.element.name]).own
 
 
 def complex_(x: Term, y: Term) -> Term:
     """`x + iy`."""
     made = x.make("complex", y, element=_COMPLEX[x.element.name])
-    return Term(made.value, x.rewriter, x.before)
+    return made.own
 
 
 def polynomial(x: Term, coefficients: Sequence[float]) -> Term:

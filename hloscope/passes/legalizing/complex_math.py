@@ -1,0 +1,304 @@
+"""`stablehlo-complex-math-expander`: functions of complex numbers as accurate real arithmetic.
+
+`log` and `log_plus_one` add squares exactly where they cancel (splitting by T. J. Dekker, sums by
+D. E. Knuth), `sqrt` keeps both parts from overflowing and from vanishing.
+
+Source: StableHLO `StablehloComplexMathExpanderPatterns.td`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Final
+
+from hloscope.ir import TensorType
+from hloscope.mlir import (
+    Attribute,
+    DenseAttr,
+    FloatAttr,
+    IntegerAttr,
+    Operation,
+    StructAttr,
+    Value,
+    elements,
+)
+from hloscope.passes.framework import Pass, Run
+from hloscope.passes.legalizing.chlo.constants import like_constant
+from hloscope.passes.legalizing.chlo.terms import (
+    Site,
+    Term,
+    atan2,
+    complex_,
+    cosine,
+    exp,
+    imag,
+    log,
+    log1p,
+    maximum,
+    minimum,
+    real,
+    select,
+    sine,
+    sqrt,
+)
+from hloscope.passes.patterns import Pattern
+from hloscope.passes.rewriting import Rewriter
+
+
+def expand_exponential(z: Term) -> Term:
+    """`e^x (cos y + i sin y)`; where `e^x` overflows, by two factors of `e^(x/2)`."""
+    x = real(z)
+    size = exp(x)
+    is_large = size.eq(x.limit("inf"))
+    root = exp(x * x.constant(0.5))
+    y = imag(z)
+    cos = cosine(y)
+    left = select(is_large, root * cos * root, size * cos)
+    zero = x.constant(0.0)
+    is_real = y.eq(zero)
+    sin = sine(y)
+    return complex_(left, select(is_real, zero, select(is_large, root * sin * root, size * sin)))
+
+
+def _splitter(x: Term, largest: Term) -> Term:
+    """`2^s + 1`, where `s` is about half the digits: what Dekker's splitting multiplies by."""
+    in_double = largest > x.constant(1e308)
+    double = x.constant(134217729.0)
+    single = select(largest > x.constant(1e38), x.constant(4097.0), x.constant(65.0))
+    return select(in_double, double, single)
+
+
+def _square_error(negated: Term, splitter: Term, x: Term) -> Term:
+    """What `x²` has lost by rounding, given the rounded one negated."""
+    scaled = splitter * x
+    high = scaled + (x - scaled)
+    error = negated + high * high
+    low = x - high
+    cross = high * low
+    return error + cross + cross + low * low
+
+
+def _sum_error(total: Term, first: Term, second: Term) -> Term:
+    """What a sum has lost by rounding."""
+    rest = total - first
+    return (first - (total - rest)) + (second - rest)
+
+
+def expand_log(z: Term) -> Term:
+    """`log |z| + i atan2(y, x)`; near the unit circle by `log1p(x² + y² - 1) / 2`."""
+    x = real(z)
+    minus_one = x.constant(-1.0)
+    y = imag(z)
+    yy, xx = y * y, x * x
+    is_steep = yy > xx
+    large = select(is_steep, yy, xx)
+    first = minus_one + large
+    small = select(is_steep, xx, yy)
+    second = first + small
+    minus_yy = -yy
+    splitter = _splitter(x, x.limit("largest"))
+    y_error = _square_error(minus_yy, splitter, y)
+    third = second + y_error
+    x_error = _square_error(-xx, splitter, x)
+    fourth = third + x_error
+    lost = (large - (first - minus_one)) + (small - (second - first))
+    lost = lost + (y_error - (third - second)) + (x_error - (fourth - third))
+    less = fourth + lost
+    size = abs(less)
+    half = x.constant(0.5)
+    is_near = size < half
+    near = half * log1p(less)
+    width, height = abs(x), abs(y)
+    longer = maximum(width, height)
+    log_longer = log(longer)
+    shorter = minimum(width, height)
+    ratio = select(shorter.eq(longer), x.constant(1.0), shorter / longer)
+    far = log_longer + half * log1p(ratio * ratio)
+    return complex_(select(is_near, near, far), atan2(y, x))
+
+
+def expand_log_plus_one(z: Term) -> Term:
+    """`log |1 + z| + i atan2(y, 1 + x)`: in three regions, near 0 with every digit of the sum."""
+    x = real(z)
+    width = abs(x)
+    y = imag(z)
+    height = abs(y)
+    longer = maximum(width, height)
+    largest = x.limit("largest")
+    is_large = longer > sqrt(largest) * x.constant(0.01)
+    log_longer = log(longer)
+    half = x.constant(0.5)
+    shorter = minimum(width, height)
+    is_equal = shorter.eq(longer)
+    one = x.constant(1.0)
+    ratio = shorter / longer
+    large = log_longer + half * log1p(select(is_equal, one, ratio * ratio))
+    x_plus = x + one
+    is_pole = abs(x_plus) + height < x.constant(0.2)
+    plus_squared, yy = x_plus * x_plus, y * y
+    near_pole = half * log(plus_squared + yy)
+    near = half * log1p(_exact_sum(x, y, yy, largest))
+    return complex_(select(is_large, large, select(is_pole, near_pole, near)), atan2(y, x_plus))
+
+
+def _exact_sum(x: Term, y: Term, yy: Term, largest: Term) -> Term:
+    """`2x + x² + y²`, with what each step loses added at the end."""
+    twice = x + x
+    first = twice + yy
+    xx = x * x
+    second = first + xx
+    minus_yy = -yy
+    splitter = _splitter(x, largest)
+    y_error = _square_error(minus_yy, splitter, y)
+    third = second + y_error
+    x_error = _square_error(-xx, splitter, x)
+    fourth = third + x_error
+    lost = _sum_error(first, twice, yy)
+    lost = lost + _sum_error(second, first, xx)
+    lost = lost + _sum_error(third, second, y_error)
+    return fourth + (lost + _sum_error(fourth, third, x_error))
+
+
+def expand_sqrt(z: Term) -> Term:
+    """`sqrt((|z| + |x|) / 2)` and `|y|` by its double, put where the signs say."""
+    x = real(z)
+    zero = x.constant(0.0)
+    is_right = x >= zero
+    width = abs(x)
+    y = imag(z)
+    height = abs(y)
+    is_diagonal = width.eq(height)
+    root_width = sqrt(width)
+    scaled = root_width * x.constant(1.5537739740300374)  # sqrt(1 + sqrt(2))
+    root_two = x.constant(math.sqrt(2.0))
+    diagonal = scaled / root_two
+    longer, shorter = maximum(width, height), minimum(width, height)
+    is_equal = longer.eq(shorter)
+    equal = root_two * longer
+    one = x.constant(1.0)
+    ratio = shorter / longer
+    squared = ratio * ratio
+    root = sqrt(one + squared)
+    is_lost = root.eq(one) & (squared > zero)
+    part = longer * squared
+    two = x.constant(2.0)
+    size = select(is_equal, equal, select(is_lost, longer + part / two, longer * root))
+    plain = sqrt(size / two + width / two)
+    is_out = plain.eq(zero) | plain.eq(x.limit("inf"))
+    is_flat, is_steep = width > height, width < height
+    slope = select(is_diagonal, one, select(is_steep, width / height, height / width))
+    hypot = _hypot_with_one(slope, one, (zero, two, root_two))
+    flat_root = sqrt(one + hypot)
+    flat = root_width * (flat_root / root_two)
+    root_height = sqrt(height)
+    steep_root = sqrt(slope + hypot)
+    long_part = select(
+        is_diagonal,
+        diagonal,
+        select(is_out, select(is_flat, flat, root_height * (steep_root / root_two)), plain),
+    )
+    short_diagonal = root_height / x.constant(2.19736822693562)  # sqrt(2 + 2 sqrt(2))
+    roots = select(
+        is_diagonal, one, select(is_steep, root_width / root_height, root_height / root_width)
+    )
+    flat = (root_height * roots) / (flat_root * root_two)
+    out = select(is_flat, flat, root_height / (steep_root * root_two))
+    short_part = select(is_diagonal, short_diagonal, select(is_out, out, height / (plain * two)))
+    left = select(is_right, long_part, short_part)
+    is_left = x < zero
+    is_below = y < zero
+    above = select(is_below, -long_part, long_part)
+    return complex_(left, select(is_left, above, select(is_below, -short_part, short_part)))
+
+
+def _hypot_with_one(x: Term, one: Term, known: tuple[Term, Term, Term]) -> Term:
+    """`sqrt(1 + x²)`."""
+    zero, two, root_two = known
+    size = abs(x)
+    longer, shorter = maximum(one, size), minimum(one, size)
+    is_equal = longer.eq(shorter)
+    equal = root_two * longer
+    ratio = shorter / longer
+    squared = ratio * ratio
+    root = sqrt(one + squared)
+    is_lost = root.eq(one) & (squared > zero)
+    return select(
+        is_equal, equal, select(is_lost, longer + (longer * squared) / two, longer * root)
+    )
+
+
+EXPANSIONS: Final[dict[str, Callable[[Term], Term]]] = {
+    "exponential": expand_exponential,
+    "log": expand_log,
+    "log_plus_one": expand_log_plus_one,
+    "sqrt": expand_sqrt,
+}
+
+
+def _constant(rewriter: Rewriter, value: DenseAttr, like: Value, before: Operation) -> Value:
+    """A constant; where sizes are not known `chlo.constant_like` says it."""
+    type, scalar = like.type, value.type
+    assert isinstance(type, TensorType)
+    assert isinstance(scalar, TensorType)
+    if type.is_static:
+        return like_constant(rewriter, value, like, before)
+    bits = int.from_bytes(elements(value).raw, "little")
+    own = TensorType(scalar.element, type.sizes, None, type.bounds, type.encoding)
+    properties: dict[str, Attribute] = {"value": FloatAttr(bits, scalar.element)}
+    return rewriter.create(
+        "chlo.constant_like", (like,), properties, before=before, types=(own,)
+    ).result
+
+
+def _has_default_accuracy(op: Operation) -> bool:
+    """Is no other accuracy asked for?"""
+    given = op.get("result_accuracy")
+    if given is None:
+        return True
+    if not isinstance(given, StructAttr):
+        return False
+    mode = given.get("mode")
+    plain = all(
+        value in (0, None) or (isinstance(value, FloatAttr | IntegerAttr) and not _number(value))
+        for name, value in given.fields
+        if name != "mode"
+    )
+    return plain and (mode is None or "DEFAULT" in str(mode))
+
+
+def _number(value: FloatAttr | IntegerAttr) -> int:
+    return value.bits if isinstance(value, FloatAttr) else value.value
+
+
+def _expand(rewriter: Rewriter, op: Operation) -> bool:
+    type = op.operands[0].type if len(op.operands) == 1 else None
+    if not isinstance(type, TensorType) or type.element.kind != "complex":
+        return False
+    if op.result.type != type or not _has_default_accuracy(op):
+        return False
+    expansion = EXPANSIONS[op.name.partition(".")[2]]
+    made = expansion(Term(op.operands[0], Site(rewriter, op, _constant)))
+    rewriter.replace(op, [made.value])
+    return True
+
+
+_NO_END: Final = "Failed to converge StableHLOComplexMathExpanderPass in 10 iterations"
+
+PATTERNS: Final = [Pattern(f"expand_{n}", (f"stablehlo.{n}",), _expand) for n in EXPANSIONS]
+
+
+def _run(run: Run) -> None:
+    for function in run.functions():
+        if not run.greedy(function, PATTERNS):
+            run.error(
+                function, "Failed to converge StableHLOComplexMathExpanderPass in 10 iterations"
+            )
+
+
+PASS: Final = Pass(
+    "stablehlo-complex-math-expander",
+    _run,
+    "Functions of complex numbers become accurate arithmetic on real ones.",
+    on_functions=True,
+)
