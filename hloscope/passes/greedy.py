@@ -297,7 +297,7 @@ def _front(operation: Operation, scope: Operation) -> OpenBlock | None:
             break
         region = outer
         definition = DEFINITIONS.get(at.name) if at is not None else None
-        if definition is None or "isolated" in definition.traits:
+        if definition is None or "isolated" in definition.traits or definition.name in _HOMES:
             break
     block = region.blocks[0] if region is not None and region.blocks else None
     return block if isinstance(block, OpenBlock) else None

@@ -60,8 +60,13 @@ def leaves(rng: np.random.Generator, module: Module, kind: str) -> list[Any]:
     return found
 
 
-def check(text: str, name: str, seed: int = 0, replicas: int = 1) -> Counter[str]:
-    """What fired in the pass of that name on a program; raises if it means something else then."""
+def check(
+    text: str, name: str, seed: int = 0, replicas: int = 1, *, always: bool = False
+) -> Counter[str]:
+    """What fired in the pass of that name on a program; raises if it means something else then.
+
+    A program in which nothing fired is evaluated only if `always` is asked for.
+    """
     module = parse_stablehlo(text)
     changed, run = find_pass(name).apply(module.tree)
     printed = print_mlir(changed, dialects=DIALECTS)
@@ -70,7 +75,7 @@ def check(text: str, name: str, seed: int = 0, replicas: int = 1) -> Counter[str
         raise ChangedError(f"{wrong[0]}\n{printed}")
     rng, after = np.random.default_rng(seed), to_graph(changed)
     signed = not any(law in run.fired for law in NEGATIVE_ZERO)
-    for kind in ("ties", "wild") if run.fired else ():
+    for kind in ("ties", "wild") if run.fired or always else ():
         arguments = [leaves(rng, module, kind) for _ in range(replicas)]
         before, then = results(module, arguments), results(after, arguments)
         if isinstance(before, str):
@@ -85,12 +90,12 @@ def _bits(processes: list[list[Any]], signed_zeros: bool) -> list[list[bytes]]:
     return [[bits(array, signed_zeros) for array in one] for one in processes]
 
 
-def check_generated(name: str, seed: int) -> Counter[str]:
+def check_generated(name: str, seed: int, *, always: bool = False) -> Counter[str]:
     """The same of the generated program of a seed."""
     options = replace(options_of(seed, "mlir"), languages=("mlir",))
     program = generate(seed, options)
     try:
-        return check(stablehlo_text(program), name, seed, program.replicas)
+        return check(stablehlo_text(program), name, seed, program.replicas, always=always)
     except ChangedError as error:
         raise ChangedError(f"seed {seed}: {error}") from None
 

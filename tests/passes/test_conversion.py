@@ -219,7 +219,8 @@ def test_wrapped_ops_get_free_names_the_last_one_first() -> None:
     assert "composite_attributes = {first}, decomposition = @stablehlo.add.impl_1" in text
     back = after("legalize-composite-to-call", text)
     wanted = evaluate(parse_stablehlo(WRAPPED), [np.float32(3)])
-    assert evaluate(to_graph(tree_of(back)), [np.float32(3)]) == wanted == (9,)
+    assert evaluate(to_graph(tree_of(back)), [np.float32(3)]) == wanted
+    assert wanted[0] == 9
 
 
 def test_an_op_that_reads_from_outside_cannot_be_wrapped() -> None:

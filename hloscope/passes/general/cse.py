@@ -18,6 +18,9 @@ from hloscope.passes.rewriting import Rewriter
 _LARGEST: Final = 1 << 12
 """Ops with more in their regions are not compared."""
 
+_MOST_COMPARED: Final = 8
+"""So many ops with regions, all else being equal, an op with regions is compared with."""
+
 
 class _Scope:
     """What is known in a block, and in those around it."""
@@ -25,15 +28,23 @@ class _Scope:
     __slots__ = ("known", "outer")
 
     def __init__(self, outer: _Scope | None) -> None:
-        self.known: Final[dict[Hashable, Operation]] = {}
+        self.known: Final[dict[Hashable, list[Operation]]] = {}
         self.outer: Final = outer
 
-    def find(self, key: Hashable) -> Operation | None:
+    def find(self, key: Hashable, operation: Operation) -> Operation | None:
+        """One with this key whose regions, too, do the same as those of an operation."""
         scope: _Scope | None = self
-        while scope is not None:
-            found = scope.known.get(key)
-            if found is not None:
-                return found
+        left, own = _MOST_COMPARED, None
+        while scope is not None and left:
+            for known in scope.known.get(key, ()):
+                if not operation.regions:
+                    return known
+                own = own or _key(operation)
+                left -= 1
+                if own is None or not left:
+                    return None
+                if _key(known) == own:
+                    return known
             scope = scope.outer
         return None
 
@@ -80,12 +91,10 @@ class _Merging:
         if not self.rewriter.is_used(operation):
             self.dead.append(operation)
             return True
-        key = _key(operation)
-        if key is None:
-            return False
-        known = scope.find(key)
+        key = _own_key(operation, {}), _count(operation)
+        known = scope.find(key, operation)
         if known is None:
-            scope.known[key] = operation
+            scope.known.setdefault(key, []).append(operation)
             return False
         if known.location == UNKNOWN and operation.location != UNKNOWN:
             known.location = operation.location
@@ -97,6 +106,16 @@ class _Merging:
 def _is_isolated(operation: Operation) -> bool:
     definition = DEFINITIONS.get(operation.name)
     return definition is not None and "isolated" in definition.traits
+
+
+def _count(operation: Operation) -> int:
+    """How many operations its regions hold."""
+    work = [operation] if operation.regions else []
+    for each in work:
+        for region in each.regions:
+            for block in region.blocks:
+                work += block.operations
+    return len(work)
 
 
 def _key(operation: Operation) -> Hashable | None:

@@ -23,6 +23,7 @@ from hloscope.mlir import (
     TypeAttr,
     Value,
 )
+from hloscope.passes.effects import is_terminator
 from hloscope.passes.framework import Option, Pass, Run
 from hloscope.passes.patterns import Pattern
 from hloscope.passes.rewriting import OpenBlock, Rewriter
@@ -36,7 +37,7 @@ def _run(run: Run) -> None:
             told = f"Unknown op name in opNamesOption: '{name}' is not a registered operation."
             run.diagnostics.append(Diagnostic(told, severity="warning"))
     body = rewriter.module.regions[0].blocks[0] if rewriter.module.regions else None
-    existing = frozenset(op for op in rewriter.walk() if op.name in names)
+    existing = frozenset(op for op in rewriter.walk() if op.name in names and _is_value(op))
     if not isinstance(body, OpenBlock) or not existing:
         return
     taken: set[object] = {op.properties.get("sym_name") for op in body}
@@ -58,6 +59,11 @@ def _run(run: Run) -> None:
         run.greedy(function, rows, top_down=False)
         if run.failed:
             return
+
+
+def _is_value(operation: Operation) -> bool:
+    """Is it an op that computes, and neither ends a block nor has a name?"""
+    return not is_terminator(operation) and "sym_name" not in operation.properties
 
 
 def _is_closed(run: Run, operation: Operation) -> bool:
