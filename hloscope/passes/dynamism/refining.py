@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from hloscope.ir import TensorType
+from hloscope.ir import TensorType, Type
 from hloscope.mlir import ArrayAttr, Block, DenseAttr, Operation, StringAttr, Value
 from hloscope.passes.dynamism.arguments import WRAPPER, refine_arguments
 from hloscope.passes.dynamism.constants import is_integers, literal_of, number_literal
 from hloscope.passes.dynamism.keys import Key, callee_name, functions_with_effects, key_of
 from hloscope.passes.dynamism.shape_operands import shapes_of
-from hloscope.passes.dynamism.shapes import INFERENCE, SHAPES
+from hloscope.passes.dynamism.shapes import INFERRED, SHAPES, refine_inferred
 from hloscope.passes.dynamism.targets import (
     body_of,
     has_one_block,
@@ -53,6 +53,8 @@ class Refinement:
         self.with_effects: Final = functions_with_effects(functions)
         self._known: Final[dict[Operation, Key]] = {}
         self._stack: list[_Frame] = []
+        self._inferred: Final[dict[Operation, list[Type]]] = {}
+        """The types that an op with regions was looked at with."""
         self._waiting: Final[set[Operation]] = set()
         """The functions on the stack."""
         self._chooser: Final = Chooser(
@@ -62,7 +64,7 @@ class Refinement:
                 Pattern("refine_custom_call", ("stablehlo.custom_call",), self._custom_call),
                 Pattern("refine_call", ("func.call",), self._call),
                 *SHAPE_FOLDS(None, optimize_float=False),
-                *INFERENCE,
+                Pattern("refine_inferred", INFERRED, self._infer, benefit=0),
             ]
         )
 
@@ -157,6 +159,22 @@ class Refinement:
             if operand.type == op.results[0].type:
                 rewriter.replace_uses(op.results[0], operand)
         return True
+
+    def _infer(self, rewriter: Rewriter, op: Operation) -> bool:
+        """What typing infers; of an op with regions only if other types stand in them than before.
+
+        A change in a region has all ops around it looked at again.
+        """
+        if not op.regions:
+            return refine_inferred(rewriter, op)
+        held = [value.type for value in (*op.operands, *op.results)]
+        for region in op.regions:
+            last = region.blocks[0].operations[-1:] if region.blocks else ()
+            held += [value.type for each in last for value in each.operands]
+        if self._inferred.get(op) == held:
+            return False
+        self._inferred[op] = held
+        return refine_inferred(rewriter, op)
 
     def _call(self, rewriter: Rewriter, op: Operation) -> bool:
         """Refine what is called; then what it returns is known."""

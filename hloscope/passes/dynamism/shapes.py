@@ -249,7 +249,7 @@ def _more_specific(cast: Operation) -> Value | None:
 
 # --------------------------------------------------------------------------------------- inference
 
-_INFERRED: Final = tuple(
+INFERRED: Final = tuple(
     sorted(
         name
         for name, definition in DEFINITIONS.items()
@@ -257,12 +257,9 @@ _INFERRED: Final = tuple(
         and {"infer", "compatible"} & {*definition.traits}
     )
 )
-
-INFERENCE: Final = Patterns()
-"""The pattern of all ops whose typing infers their results."""
+"""Ops whose typing infers their results."""
 
 
-@INFERENCE.on(*_INFERRED, benefit=0)
 def refine_inferred(rewriter: Rewriter, op: Operation) -> bool:
     """The types that typing infers from the operands as they are now."""
     if not op.results or all(_is_settled(value.type) for value in op.results):
