@@ -289,11 +289,15 @@ class Rewriter:
 
     def set_operands(self, operation: Operation, operands: Sequence[Value]) -> None:
         """Give an operation other operands."""
-        if operation.operands != tuple(operands):
+        before = operation.operands
+        if before != tuple(operands):
             self._forget(operation)
             operation.operands = tuple(operands)
             self._remember(operation)
             self.watcher.changed(operation)
+            for value in before:
+                if value not in self._users and isinstance(value.owner, Operation):
+                    self.watcher.changed(value.owner)  # nobody may need it any more
 
     def set_type(self, value: Value, type: Type) -> None:
         """Give a value another type; those who read it have changed, too."""

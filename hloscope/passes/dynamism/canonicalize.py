@@ -13,7 +13,6 @@ from hloscope.mlir import NO_ATTRIBUTES, ArrayAttr, Operation
 from hloscope.passes.dynamism.constants import i64_array, ints
 from hloscope.passes.dynamism.forms import STATIC, slice_sizes
 from hloscope.passes.dynamism.shape_operands import SHAPE_OPERANDS, shape_operands, shapes_of
-from hloscope.passes.dynamism.values import flattened
 from hloscope.passes.framework import Pass, Run
 from hloscope.passes.patterns import Chooser, Pattern, Patterns
 from hloscope.passes.rewriting import Rewriter
@@ -34,7 +33,7 @@ def custom_call(run: Run) -> Callable[[Rewriter, Operation], bool]:
     def drop_shape_operands(rewriter: Rewriter, op: Operation) -> bool:
         if shapes_of(op, run) is None:
             return False
-        if not all(map(_is_static, flattened([value.type for value in op.results]))):
+        if not all(_is_static(value.type) for value in op.results):  # so no tuples, as upstream
             return False
         dropped = {*(shape_operands(op, run) or ())}
         kept = [k for k, value in enumerate(op.operands) if value not in dropped]

@@ -209,11 +209,7 @@ class Refinement:
             return True
         if key.sizes:
             end = key.tokens + len(key.sizes)
-            dropped = op.operands[key.tokens : end]
             rewriter.set_operands(op, (*op.operands[: key.tokens], *op.operands[end:]))
-            for value in dropped:  # perhaps nobody reads it any more
-                if isinstance(value.owner, Operation):
-                    rewriter.watcher.changed(value.owner)
             _drop_attributes(rewriter, op, range(key.tokens, end))
             is_changed = True
         for literal, result in zip(literals, op.results, strict=False):

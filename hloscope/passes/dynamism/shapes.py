@@ -123,9 +123,9 @@ def _part_bits(type: TensorType) -> int:
     return 1 if element.kind == "pred" else element.bits
 
 
-@SHAPES.on("stablehlo.convert", "stablehlo.uniform_quantize")
+@SHAPES.on("stablehlo.convert", "stablehlo.uniform_quantize", "stablehlo.compare")
 def refine_like_operand(rewriter: Rewriter, op: Operation) -> bool:
-    """The sizes of the operand."""
+    """The sizes of the operand; of `compare` upstream looks at the first one only."""
     sizes = _sizes_of(op.operands[0].type)
     return sizes is not None and refine_shapes(rewriter, op, [sizes])
 
@@ -254,6 +254,7 @@ INFERRED: Final = tuple(
         name
         for name, definition in DEFINITIONS.items()
         if name.startswith(("stablehlo.", "chlo."))
+        and name != "stablehlo.compare"
         and {"infer", "compatible"} & {*definition.traits}
     )
 )

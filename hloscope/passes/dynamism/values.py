@@ -20,6 +20,7 @@ CAST: Final = "builtin.unrealized_conversion_cast"
 _READY_DIALECTS: Final = frozenset(["stablehlo", "chlo", "sdy"])
 _READY: Final = frozenset(["func.return", "func.call"])
 _NO_SIZE: Final = -(1 << 63)
+_MOST: Final = (1 << 63) - 1
 
 
 def most_specific(a: Type, b: Type) -> Type | None:
@@ -94,7 +95,7 @@ def refine_values(
     found: list[Type] = []
     for value, type in zip(values, types, strict=True):
         refined = most_specific(value.type, type)
-        if refined is None:
+        if refined is None or _is_too_large(refined):
             return False
         found.append(refined)
     is_changed = False
@@ -106,6 +107,11 @@ def refine_values(
         _set_type(rewriter, op, value, refined)
         is_changed = True
     return is_changed
+
+
+def _is_too_large(type: Type) -> bool:
+    """Is there a size that no 64 bits hold?"""
+    return isinstance(type, TensorType) and any(size > _MOST for size in type.sizes if size)
 
 
 def _is_ready(user: Operation) -> bool:
