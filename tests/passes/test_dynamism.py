@@ -292,3 +292,56 @@ def test_exported_programs_become_what_jaxlib_makes_of_them(full: bool) -> None:
     for record in chosen:
         found = dynamic_corpus.text_of(dynamic_corpus.refined(record))
         assert found == record["text"], record["file"]
+
+
+RECURSIVE_CONSTANT = """
+func.func @main() -> tensor<i32> {
+  %0 = stablehlo.constant dense<3> : tensor<i32>
+  %1 = call @f(%0) : (tensor<i32>) -> tensor<i32>
+  return %1 : tensor<i32>
+}
+func.func private @f(%a: tensor<i32>) -> tensor<i32> {
+  %0 = call @f(%a) : (tensor<i32>) -> tensor<i32>
+  return %0 : tensor<i32>
+}
+"""
+
+
+def test_a_call_that_could_not_be_refined_does_not_fit_any_more() -> None:
+    found = outcome(RECURSIVE_CONSTANT)
+    assert not found.ok
+    messages = [each.message for each in found.diagnostics]
+    assert "Function f is being refined recursively" in messages[0]
+    assert "incorrect number of operands for callee" in messages[-1]
+
+
+def test_sizes_beyond_64_bits_are_no_sizes() -> None:
+    most = 2**63 - 1
+    text = body(
+        f"%l = stablehlo.constant dense<{most}> : tensor<1xi64>"
+        " %i = stablehlo.constant dense<0> : tensor<1xi64>"
+        " %z = stablehlo.constant dense<0.0> : tensor<f32>"
+        " %r = stablehlo.dynamic_pad %a, %z, %l, %l, %i : (tensor<4xf32>, tensor<f32>,"
+        " tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<?xf32>"
+    )
+    assert "-> tensor<?xf32>" in after(text)
+
+
+def test_a_custom_call_with_tuples_keeps_its_shape_operands() -> None:
+    text = body(
+        "%s = stablehlo.constant dense<[3]> : tensor<1xi64>"
+        " %r = stablehlo.custom_call @f(%s) {indices_of_shape_operands = dense<0> : tensor<1xi64>}"
+        " : (tensor<1xi64>) -> tuple<tensor<?xf32>>",
+        result="tuple<tensor<?xf32>>",
+    )
+    found = after(text, "remove-dynamism")
+    assert "(tensor<1xi64>) -> tuple<tensor<3xf32>>" in found
+
+
+def test_comparing_with_something_static_makes_nothing_static() -> None:
+    text = body(
+        "%r = stablehlo.compare EQ, %b, %a : (tensor<?xf32>, tensor<4xf32>) -> tensor<?xi1>",
+        "%a: tensor<4xf32>, %b: tensor<?xf32>",
+        "tensor<?xi1>",
+    )
+    assert "-> tensor<?xi1>" in after(text)
