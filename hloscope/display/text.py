@@ -33,8 +33,9 @@ def to_text(answer: Answer) -> str:
     """The answer for people: what is asked, then each operand with its maps."""
     sections = [headline(answer.instruction, answer.opcode) + _origin(answer)]
     if answer.direction == "output_to_input":
+        told: dict[tuple[str, ...], str] = {}
         for output in answer.outputs:
-            sections += _output(answer, output)
+            sections += _output(answer, output, told)
     elif answer.outputs:
         sections += _reached(answer)
     if not answer.outputs:
@@ -66,19 +67,70 @@ def headline(ins: Instruction, opcode: str) -> str:
     return f"{ins.name} = {brief_type(ins.type)} {opcode}({inside})"
 
 
-def _output(answer: Answer, output: OutputAnswer) -> Iterator[str]:
+def _output(
+    answer: Answer, output: OutputAnswer, told: dict[tuple[str, ...], str]
+) -> Iterator[str]:
+    """What an element of an output reads; where it reads very much, as was `told` of another."""
     sizes = answer.sizes(output.type)
     verb = "reads" if len(output.operands) else f"reads no {answer.what}"
     if answer.convention == "xla":
         verb += " by XLA's convention"
     which = output_name(answer, output)
-    yield f"{_element(answer, sizes)} of {which}, {brief_type(output.type)}, {verb}"
+    element = f"{_element(answer, sizes)} of {which}, {brief_type(output.type)},"
+    if len(output.touched) > MAX_NAMED:
+        blocks = tuple(_alike(answer, output, sizes))
+        before = told.setdefault((brief_type(output.type), *blocks), which)
+        if before != which:
+            yield f"{element} {verb} what that of {before} does"
+            return
+        yield f"{element} {verb}"
+        yield from blocks
+        return
+    yield f"{element} {verb}"
     for operand in output.touched:
         title = f"{answer.what} {operand.number}  {brief_type(operand.type)}  {operand.name}"
         yield _block(title, operand, sizes)
     if len(output.operands) > len(output.touched):
-        proofs = _proofs([output])
-        yield "\n".join([f"  not read: {untouched_names(answer, output)}", *proofs])
+        yield _untouched(answer, output)
+
+
+def _untouched(answer: Answer, output: OutputAnswer) -> str:
+    proofs = _proofs([output])
+    return "\n".join([f"  not read: {untouched_names(answer, output)}", *proofs])
+
+
+def _alike(answer: Answer, output: OutputAnswer, sizes: Dims) -> Iterator[str]:
+    """What is read of very many operands: those of one type and of equal maps together."""
+    bodies: dict[tuple[int, ...], str] = {}
+    groups: dict[tuple[str, str], list[OperandAnswer]] = {}
+    for operand in output.touched:
+        key = id(operand.check), *map(id, operand.accesses)
+        if key not in bodies:
+            bodies[key] = _block("", operand, sizes).partition("\n")[2]
+        groups.setdefault((brief_type(operand.type), bodies[key]), []).append(operand)
+    for (type, body), (first, *others) in groups.items():
+        if others:
+            numbers = runs([first.number, *[o.number for o in others]])
+            yield f"  {answer.what}s {numbers}  {type}\n{body}"
+        else:
+            yield f"  {answer.what} {first.number}  {type}  {first.name}\n{body}"
+    if len(output.operands) > len(output.touched):
+        yield _untouched(answer, output)
+
+
+def runs(numbers: Iterable[int]) -> str:
+    """Numbers in rising order, those that follow each other as a run.
+
+    >>> runs([0, 1, 2, 5, 7, 8])
+    '0-2, 5, 7-8'
+    """
+    found: list[list[int]] = []
+    for number in numbers:
+        if found and found[-1][-1] == number - 1:
+            found[-1][1:] = [number]
+        else:
+            found.append([number])
+    return ", ".join(["-".join(map(str, run)) for run in found])
 
 
 def _reached(answer: Answer) -> Iterator[str]:
