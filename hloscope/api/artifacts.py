@@ -25,14 +25,16 @@ from hloscope.errors import InputError
 from hloscope.lazy import lazy
 from hloscope.mlir import UNKNOWN, Operation, parse_mlir, print_mlir
 from hloscope.source import Source
-from hloscope.vhlo import every_op
+from hloscope.vhlo import CURRENT, every_op, target_of, version_of
 
 if TYPE_CHECKING:
+    import hloscope.passes as passes
     import hloscope.stablehlo as stablehlo
     from hloscope.api.program import Program
     from hloscope.ir import Module
     from hloscope.stablehlo import Builder, TreeModule
 else:
+    passes = lazy("hloscope.passes")
     stablehlo = lazy("hloscope.stablehlo")
 
 Serializable: TypeAlias = "str | bytes | Source | Operation | Module | Builder | Program"
@@ -45,6 +47,7 @@ def serialize(
     *,
     library: str = "",
     allow_other_dialects: bool = False,
+    expand: bool = False,
 ) -> bytes:
     r"""The program as a portable artifact: the bytes that StableHLO itself writes.
 
@@ -55,7 +58,9 @@ def serialize(
             `none`, `max`.
         library: The version of StableHLO whose bytes are wanted, since those of one program at one
             target differ between libraries; the newest one if it is not said.
-        allow_other_dialects: Keep attributes of other dialects, such as shardings, as they are.
+        allow_other_dialects: Keep ops and attributes of other dialects, such as shardings.
+        expand: Say what the version lacks in older ops first, where that is possible: batching
+            dimensions of gather and scatter, tan, ranges of places, replica groups by axes.
 
     Raises:
         UnknownNameError: There is no such version.
@@ -68,9 +73,18 @@ def serialize(
     >>> data[5:22]
     b'StableHLO_v1.0.0\x00'
     """
-    return write_artifact(
-        tree_of(program), target, library=library, allow_other_dialects=allow_other_dialects
-    )
+    tree = tree_of(program)
+    if expand:
+        tree = _expanded(tree, target, library)
+    return write_artifact(tree, target, library=library, allow_other_dialects=allow_other_dialects)
+
+
+def _expanded(tree: Operation, target: str, library: str) -> Operation:
+    """The program in ops that a version has, as far as there are such."""
+    of = version_of(library) if library else CURRENT
+    wanted = (*version_of(target_of(target, of))[:2], 0)
+    expander = passes.find_pass("stablehlo-compatibility-expander")
+    return expander.apply(stablehlo_of_tree(tree), target=wanted)[0]
 
 
 def tree_of(program: Serializable) -> Operation:
@@ -168,6 +182,7 @@ def vhlo_text(
     *,
     library: str = "",
     allow_other_dialects: bool = False,
+    expand: bool = False,
     generic: bool = False,
 ) -> str:
     """The text of what `serialize` writes with the same arguments: VHLO of that version.
@@ -182,8 +197,11 @@ def vhlo_text(
     >>> print(vhlo_text(text, "1.0.0").splitlines()[2])
         "vhlo.return_v1"(%arg0) : (!vhlo.tensor_v1<2x!vhlo.f32_v1>) -> ()
     """
+    tree = tree_of(program)
+    if expand:
+        tree = _expanded(tree, target, library)
     made = artifact_in_version(
-        tree_of(program), target, library=library, allow_other_dialects=allow_other_dialects
+        tree, target, library=library, allow_other_dialects=allow_other_dialects
     )
     return print_vhlo(made.module, generic=generic, locations=_located(made.module))
 

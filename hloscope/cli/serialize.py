@@ -34,7 +34,12 @@ from hloscope.cli.paging import print_long
 @click.option(
     "--allow-other-dialects",
     is_flag=True,
-    help="Keep attributes of other dialects, such as shardings.",
+    help="Keep ops and attributes of other dialects, such as shardings.",
+)
+@click.option(
+    "--expand",
+    is_flag=True,
+    help="Say what the version lacks in older ops, where there are such.",
 )
 @click.option("--text", "as_text", is_flag=True, help="Print the text of what would be written.")
 @output_option
@@ -44,6 +49,7 @@ def serialize(
     target: str,
     library: str,
     allow_other_dialects: bool,
+    expand: bool,
     as_text: bool,
     output: str | None,
 ) -> None:
@@ -53,7 +59,11 @@ def serialize(
     """
     found = bytes_of(file)
     program = found if is_artifact(found) else read_source(found, name=name_of(file))
-    options: Any = {"library": library, "allow_other_dialects": allow_other_dialects}
+    options: Any = {
+        "library": library,
+        "allow_other_dialects": allow_other_dialects,
+        "expand": expand,
+    }
     if as_text:
         text = vhlo_text(program, target, **options)
         if output is None:

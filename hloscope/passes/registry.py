@@ -29,6 +29,7 @@ _ROWS: Final = """
     legalizing.shape        PASS                      shape-legalize-to-stablehlo
     legalizing.chlo.legalize PASS                     chlo-legalize-to-stablehlo
     legalizing.deprecated   PASS                      stablehlo-legalize-deprecated-ops
+    legalizing.compatibility PASS                     stablehlo-compatibility-expander
     legalizing.composite    PASS                      stablehlo-legalize-composite-to-call
     legalizing.wrapping     PASS                      stablehlo-wrap-in-composite
     legalizing.signless     PASS                      stablehlo-convert-to-signless

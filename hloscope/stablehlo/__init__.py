@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         operand_types as operand_types,
         signature as signature,
     )
+    from hloscope.stablehlo.mesh_axes import AttributeGroups as AttributeGroups
     from hloscope.stablehlo.op_making import OpMaker as OpMaker, make_op as make_op
     from hloscope.stablehlo.printing import print_stablehlo as print_stablehlo
     from hloscope.stablehlo.reading import parse_stablehlo as parse_stablehlo

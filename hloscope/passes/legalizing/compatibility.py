@@ -1,0 +1,318 @@
+"""`stablehlo-compatibility-expander`: what an older version of StableHLO lacks, in its own ops.
+
+Source: StableHLO `StablehloCompatibilityExpander.cpp` and its tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any, Final
+
+from hloscope.dialects import free_struct
+from hloscope.ir import ELEMENT_TYPES, ElementType, TensorType
+from hloscope.mlir import (
+    ELEMENTS,
+    I64,
+    ArrayAttr,
+    Attribute,
+    BoolAttr,
+    CallSiteLoc,
+    DenseAttr,
+    DictAttr,
+    FileLoc,
+    FusedLoc,
+    IntegerAttr,
+    Location,
+    NameLoc,
+    Operation,
+    StringAttr,
+    StructAttr,
+    Value,
+    element_text,
+    expanded,
+    resolve_location,
+)
+from hloscope.ops import MOST_DEVICES, AxisRef, Mesh
+from hloscope.passes.framework import Option, Pass, Run
+from hloscope.passes.legalizing.making import i64, reshaped, shaped, splat, with_element
+from hloscope.passes.patterns import Patterns
+from hloscope.passes.rewriting import Rewriter
+from hloscope.stablehlo import AttributeGroups
+from hloscope.vhlo import CURRENT, Version, version_of, version_text
+
+TAN: Final = Patterns()
+BATCHING: Final = Patterns()
+
+_GROUPS: Final = "replica_groups"
+
+
+@TAN.on("stablehlo.tan")
+def tan(rewriter: Rewriter, op: Operation) -> bool:
+    """`sine / cosine`; of complex numbers `(tan a + i tanh b) / (1 - i tan a tanh b)`."""
+    operand = op.operands[0]
+    type = op.result.type
+    if not isinstance(type, TensorType):
+        return False
+
+    def make(name: str, *operands: Value, type: TensorType | None = None) -> Value:
+        types = None if type is None else (type,)
+        made = rewriter.create(f"stablehlo.{name}", operands, before=op, types=types)
+        return made.result
+
+    if type.element.kind != "complex":
+        rewriter.replace(op, [make("divide", make("sine", operand), make("cosine", operand))])
+        return True
+    part = ELEMENTS[element_text(type.element).removeprefix("complex<").removesuffix(">")]
+    parts = with_element(type, part)
+    if None in type.sizes:
+        return False
+    one = splat(rewriter, "1.0", parts, before=op)
+    real = make("real", operand, type=parts)
+    slope = make("divide", make("sine", real), make("cosine", real))
+    bent = make("tanh", make("imag", operand, type=parts))
+    above = make("complex", slope, bent, type=type)
+    below = make("complex", one, make("negate", make("multiply", slope, bent)), type=type)
+    rewriter.replace(op, [make("divide", above, below)])
+    return True
+
+
+# --------------------------------------------------------------------------- batching dimensions
+
+
+@BATCHING.on("stablehlo.gather")
+def gather(rewriter: Rewriter, op: Operation) -> bool:
+    """Batching dimensions become indices of their own."""
+    names = ("operand_batching_dims", "start_indices_batching_dims")
+    return _unbatched(rewriter, op, 1, "dimension_numbers", names, "start_index_map")
+
+
+@BATCHING.on("stablehlo.scatter")
+def scatter(rewriter: Rewriter, op: Operation) -> bool:
+    """The same of scatter."""
+    names = ("input_batching_dims", "scatter_indices_batching_dims")
+    at = len(op.results)
+    attribute, index_map = "scatter_dimension_numbers", "scatter_dims_to_operand_dims"
+    return _unbatched(rewriter, op, at, attribute, names, index_map)
+
+
+_COLLAPSED: Final = {"gather": "collapsed_slice_dims", "scatter": "inserted_window_dims"}
+
+
+def _unbatched(
+    rewriter: Rewriter,
+    op: Operation,
+    at: int,
+    attribute: str,
+    batching: tuple[str, str],
+    index_map: str,
+) -> bool:
+    numbers = op.get(attribute)
+    indices = op.operands[at]
+    if not isinstance(numbers, StructAttr) or not isinstance(indices.type, TensorType):
+        return False
+    fields: dict[str, Any] = dict(numbers.fields)
+    dims, indices_dims = (tuple(fields.pop(name, ())) for name in batching)
+    if not dims or None in indices.type.sizes:
+        return False
+    vector_dim = fields.get("index_vector_dim", 0)
+    grown = _with_iotas(rewriter, op, indices, indices_dims, vector_dim)
+    collapsed = _COLLAPSED[numbers.name]
+    fields[collapsed] = tuple(sorted((*fields.get(collapsed, ()), *dims)))
+    fields[index_map] = (*dims, *fields.get(index_map, ()))
+    was_sorted = op.get("indices_are_sorted") == BoolAttr(True)
+    still = was_sorted and _ascends(indices_dims) and _ascends(fields[index_map])
+    properties = {
+        **op.properties,
+        attribute: free_struct("stablehlo", numbers.name, fields),
+        "indices_are_sorted": BoolAttr(still),
+    }
+    rewriter.set_properties(op, properties)
+    rewriter.set_operands(op, (*op.operands[:at], grown, *op.operands[at + 1 :]))
+    return True
+
+
+def _ascends(values: Sequence[int]) -> bool:
+    return list(values) == sorted(values)
+
+
+def _with_iotas(
+    rewriter: Rewriter, op: Operation, indices: Value, dims: Sequence[int], vector_dim: int
+) -> Value:
+    """Indices behind the number of the batch in each of the dimensions."""
+    type = indices.type
+    assert isinstance(type, TensorType)
+    element = _wide_enough(type, dims)
+    if element != type.element:
+        type = with_element(type, element)
+        indices = rewriter.create("stablehlo.convert", (indices,), before=op, types=(type,)).result
+    if vector_dim == type.rank:
+        indices = reshaped(rewriter, indices, *_known(type), 1, before=op)
+        type = shaped(element, *_known(type), 1)
+    one = shaped(element, *[1 if d == vector_dim else s for d, s in enumerate(type.sizes)])
+    iotas = [
+        rewriter.create(
+            "stablehlo.iota", (), {"iota_dimension": i64(dim)}, before=op, types=(one,)
+        ).result
+        for dim in dims
+    ]
+    properties = {"dimension": i64(vector_dim)}
+    parts = (*iotas, indices)
+    return rewriter.create("stablehlo.concatenate", parts, properties, before=op).result
+
+
+def _known(type: TensorType) -> tuple[int, ...]:
+    return tuple([size for size in type.sizes if size is not None])
+
+
+def _wide_enough(type: TensorType, dims: Sequence[int]) -> ElementType:
+    """The type of indices, or a wider one that the sizes of these dimensions fit."""
+    sizes = [size for dim in dims if (size := type.sizes[dim]) is not None]
+    for element in (type.element, ELEMENT_TYPES["s32"]):
+        digits = element.bits - (element.kind == "signed")
+        if all(size < 1 << digits for size in sizes):
+            return element
+    return ELEMENT_TYPES["s64"]
+
+
+# ------------------------------------------------------------------------- groups along axes
+
+
+def _expand_groups(run: Run) -> None:
+    symbols = {
+        name.text: op
+        for region in run.rewriter.module.regions
+        for block in region.blocks
+        for op in block
+        if isinstance(name := op.get("sym_name"), StringAttr)
+    }
+    for op in run.rewriter.walk():
+        groups = op.get(_GROUPS)
+        if not isinstance(groups, StructAttr) or groups.name != "replica_group_mesh_axes":
+            continue
+        axes = AttributeGroups(groups)
+        mesh: Mesh | str = axes.mesh
+        if isinstance(mesh, str):
+            symbol = symbols.get(mesh)
+            if symbol is None:
+                run.plain_error(op, "Failed to find mesh symbol")
+                continue
+            found = _mesh_of(symbol.get("stablehlo.mesh"))
+            if found is None:
+                run.plain_error(op, "Failed to find mesh attribute on symbol")
+                continue
+            mesh = found
+        rows = _rows_of(mesh, axes.axes)
+        if rows is None:
+            run.plain_error(op, "the axes of the replica groups are none of the mesh")
+            continue
+        run.rewriter.set_properties(op, {**op.properties, _GROUPS: _table(rows)})
+
+
+def _rows_of(mesh: Mesh, axes: Sequence[AxisRef]) -> tuple[tuple[int, ...], ...] | None:
+    """The groups along axes, if these are all there and fit."""
+    sizes = dict(mesh.axes)
+    count = prod(sizes.values())
+    wrong = any(size < 1 for size in sizes.values()) or not 0 < count <= MOST_DEVICES
+    parts = [(axis.before * (axis.size or sizes.get(axis.name, 0)), axis) for axis in axes]
+    if wrong or any(not end or sizes.get(axis.name, 1) % end for end, axis in parts):
+        return None
+    if len(mesh.devices) != count or len(set(axes)) != len(axes):
+        return None
+    return mesh.groups(axes)
+
+
+def _mesh_of(attribute: Attribute | None) -> Mesh | None:
+    """The mesh that a symbol says, as a structure or a dictionary."""
+    if isinstance(attribute, StructAttr):
+        fields: Mapping[str, Any] = {"mesh": attribute, "axes": ArrayAttr(())}
+        found = AttributeGroups(
+            StructAttr("stablehlo", "replica_group_mesh_axes", tuple(fields.items()))
+        ).mesh
+        return found if isinstance(found, Mesh) else None
+    if not isinstance(attribute, DictAttr):
+        return None
+    entries = dict(attribute.entries)
+    listed, ids = entries.get("axes"), entries.get("device_ids")
+    axes: list[tuple[str, int]] = []
+    for axis in listed.elements if isinstance(listed, ArrayAttr) else ():
+        said = dict(axis.entries) if isinstance(axis, DictAttr) else {}
+        name, size = said.get("name"), said.get("size")
+        if not isinstance(name, StringAttr) or not isinstance(size, IntegerAttr):
+            return None
+        axes.append((name.text, size.value))
+    return Mesh(tuple(axes), expanded(ids) if isinstance(ids, DenseAttr) else None)
+
+
+def _table(rows: Sequence[Sequence[int]]) -> DenseAttr:
+    data = b"".join([number.to_bytes(8, "little", signed=True) for row in rows for number in row])
+    size = len(rows[0]) if rows else 0
+    if len(data) > 8 and data[8:] == data[:-8]:
+        data = data[:8]
+    return DenseAttr(data, TensorType(I64, (len(rows), size)))
+
+
+# ----------------------------------------------------------------------------- ranges of places
+
+
+def start_of(location: Location) -> Location:
+    """A location in which ranges are where they begin.
+
+    >>> start_of(NameLoc("f", FileLoc("a.py", 2, 21, 2, 30)))
+    NameLoc(name='f', child=FileLoc(file='a.py', line=2, column=21, end_line=-1, end_column=-1))
+    """
+    match resolve_location(location):
+        case FileLoc(file, line, column):
+            return FileLoc(file, line, column)
+        case NameLoc(name, child):
+            return NameLoc(name, start_of(child))
+        case CallSiteLoc(callee, caller):
+            return CallSiteLoc(start_of(callee), start_of(caller))
+        case FusedLoc(locations, metadata):
+            return FusedLoc(tuple(map(start_of, locations)), metadata)
+        case other:
+            return other
+
+
+def _start_places(run: Run) -> None:
+    known: dict[Location, Location] = {}
+
+    def start(location: Location) -> Location:
+        found = known.get(location)
+        if found is None:
+            found = known[location] = start_of(location)
+        return found
+
+    for op in run.rewriter.walk():
+        op.location = start(op.location)
+        for region in op.regions:
+            for block in region.blocks:
+                for argument in block.arguments:
+                    argument.location = start(argument.location)
+
+
+def _target(text: str) -> Version:
+    return (*version_of(text)[:2], 0)
+
+
+def _run(run: Run) -> None:
+    target: Version = run.options["target"]
+    patterns = Patterns()
+    if target < (1, 1, 0):
+        patterns += BATCHING
+    if target < (1, 4, 0):
+        patterns += TAN
+    for function in run.functions():
+        run.greedy(function, patterns)
+    if target < (1, 9, 0):
+        _start_places(run)
+    if target < (1, 16, 0):
+        _expand_groups(run)
+
+
+PASS: Final = Pass(
+    "stablehlo-compatibility-expander",
+    _run,
+    "What a version lacks, in ops that it has.",
+    {"target": Option(CURRENT, f"The version, {version_text(CURRENT)} if none is said.", _target)},
+)
