@@ -26,6 +26,7 @@ class _Printer:
 
     def __init__(self) -> None:
         self.computations: list[str] = []
+        self.functions: dict[object, str] = {}
         self.used = 0
 
     def fresh(self, stem: str = "v") -> str:
@@ -146,9 +147,14 @@ def constant(writer: _Writer, node: Node) -> None:
 
 
 def called(writer: _Writer, node: Node) -> None:
-    """`call` and `fusion`: captured values are further operands."""
-    extra = captured(node.regions[0])
-    name = writer.printer.computation(node.regions[0], extra)
+    """`call` and `fusion`: captured values are further operands; a function is written once."""
+    region, extra, known = node.regions[0], captured(node.regions[0]), writer.printer.functions
+    is_fusion = node.hlo is not None and node.hlo.name == "fusion"
+    name = (None if is_fusion else known.get(region.function)) or writer.printer.computation(
+        region, extra
+    )
+    if not is_fusion:
+        known[region.function] = name
     writer.emit(node, writer.listed((*node.operands, *extra)), [name])
 
 

@@ -42,6 +42,11 @@ class Region:
     nodes: tuple[Node, ...]
     results: tuple[Value, ...]
 
+    @property
+    def function(self) -> tuple[object, ...]:
+        """Equal for regions that are one function, which several nodes call."""
+        return self.params, self.results, tuple([node.results for node in self.nodes])
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Node:

@@ -26,6 +26,7 @@ class _Printer:
     def __init__(self) -> None:
         self.names: dict[Value, str] = {}
         self.functions: list[str] = []
+        self.known: dict[object, str] = {}
 
     def name(self, value: Value) -> str:
         return self.names.setdefault(value, f"%v{len(self.names)}")
@@ -48,7 +49,9 @@ class _Printer:
         attributes = node.mlir.attributes
         if node.mlir.name in CALLS:
             extra = captured(regions[0])
-            called = self.function(regions[0], extra)
+            key = regions[0].function
+            called = self.known.get(key) or self.function(regions[0], extra)
+            self.known[key] = called
             operands, regions = (*operands, *extra), ()
             attributes = ", ".join(filter(None, [CALLS[node.mlir.name] + called, attributes]))
         given, made = types_of(operands), types_of(node.results)
@@ -91,7 +94,7 @@ class _Printer:
     def function(self, region: Region, extra: tuple[Value, ...], name: str = "") -> str:
         """The name of a function whose last parameters are what the region captures."""
         inner = _Printer()
-        inner.functions = self.functions
+        inner.functions, inner.known = self.functions, self.known
         name = name or f"f{len(self.functions)}"
         place = len(self.functions)
         self.functions.append("")

@@ -25,7 +25,12 @@ def callee(g: Builder) -> tuple[list[Value], Region, list[Type]]:
 @step("calls", 1.5, has_regions=True, in_scalars=True)
 def call(g: Builder) -> None:
     operands, body, types = callee(g)
-    g.emit_all(operands, types, [body], hlo=("call", "to_apply=%0"), mlir=("func.call", ""))
+    while True:
+        g.emit_all(operands, types, [body], hlo=("call", "to_apply=%0"), mlir=("func.call", ""))
+        if not g.chance(0.4):
+            return
+        # the same function of other values, perhaps of what it has just returned
+        operands = [g.pick([v for v in g.here.values if v.type == o.type] or [o]) for o in operands]
 
 
 @step("calls", 1.2, has_regions=True)
