@@ -1,0 +1,156 @@
+"""How the CPU time of a question grows with the size of what is asked about.
+
+    python benchmarks/growth.py [--json] [ROW …]
+
+Each row asks one question of programs of n, 2n, 4n … parts, each in a process of its own with empty
+memo tables, and fits the exponent `e` of `time = c * n ** e`; starting and reading are not counted.
+The exit code is 1 where an exponent passes 1.3: work that should be linear is not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import log
+from pathlib import Path
+from time import process_time
+from typing import Any, Final
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import hloscope
+
+MOST: Final = 1.3
+"""An exponent above this is not linear."""
+RUNS: Final = 3
+"""The least time of so many runs counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A family of programs, the question, and the numbers of parts asked about."""
+
+    text: Callable[[int], str]
+    ask: Callable[[hloscope.Program], Any]
+    sizes: tuple[int, ...]
+
+
+def concatenation(n: int) -> str:
+    """A fusion of n operands, one behind the other."""
+    parameters = "\n".join(f"p{k} = f32[4] parameter({k})" for k in range(n))
+    names = ", ".join(f"p{k}" for k in range(n))
+    return (
+        f"HloModule m\nf {{\n{parameters}\n"
+        f"ROOT c = f32[{4 * n}] concatenate({names}), dimensions={{0}}\n}}\n"
+        f"ENTRY e {{\n{parameters}\n"
+        f"ROOT r = f32[{4 * n}] fusion({names}), kind=kLoop, calls=f\n}}"
+    )
+
+
+def slices(n: int) -> str:
+    """A chain of n slices, to each of which a parameter is added."""
+    lines, value = [f"p = f32[{2 * n}] parameter(0)"], "p"
+    for k in range(n):
+        size = 2 * n - k - 1
+        lines += [
+            f"s{k} = f32[{size}] slice({value}), slice={{[1:{size + 1}]}}",
+            f"q{k} = f32[{size}] parameter({k + 1})",
+            f"a{k} = f32[{size}] add(s{k}, q{k})",
+        ]
+        value = f"a{k}"
+    return "HloModule m\nENTRY e {\n" + "\n".join(lines[:-1]) + f"\nROOT {lines[-1]}\n}}"
+
+
+def rearrangements(n: int) -> str:
+    """A fusion that splits, transposes and joins a matrix n times."""
+    lines, value = ["p = f32[64,48] parameter(0)"], "p"
+    for k in range(n):
+        lines += [
+            f"a{k} = f32[4,16,3,16] reshape({value})",
+            f"b{k} = f32[16,3,4,16] transpose(a{k}), dimensions={{1,2,0,3}}",
+            f"c{k} = f32[64,48] reshape(b{k})",
+        ]
+        value = f"c{k}"
+    body = "\n".join(lines[:-1]) + f"\nROOT {lines[-1]}"
+    return (
+        f"HloModule m\nf {{\n{body}\n}}\nENTRY e {{\np = f32[64,48] parameter(0)\n"
+        f"ROOT r = f32[64,48] fusion(p), kind=kLoop, calls=f\n}}"
+    )
+
+
+ROWS: Final = {
+    "one operand of a concatenation": Row(
+        concatenation, lambda p: p.root.indexing_from(0), (1000, 2000, 4000, 8000)
+    ),
+    "what a concatenation reads": Row(
+        concatenation, lambda p: p.root.indexing(), (500, 1000, 2000, 4000)
+    ),
+    "slices to parameters": Row(slices, lambda p: p.root.to_parameters(), (30, 60, 120)),
+    "reshape, transpose, reshape": Row(rearrangements, lambda p: p.root.indexing(), (2, 4, 8)),
+}
+
+
+def seconds(name: str, n: int) -> float:
+    """CPU time of one question, the first of its process."""
+    row = ROWS[name]
+    program = hloscope.read(row.text(n), strict=True)
+    begin = process_time()
+    str(row.ask(program))
+    return process_time() - begin
+
+
+def exponent(sizes: tuple[int, ...], times: list[float]) -> float:
+    """The slope of a line through the logarithms, by least squares.
+
+    >>> round(exponent((1, 2, 4), [3.0, 12.0, 48.0]), 6)
+    2.0
+    """
+    xs, ys = [log(n) for n in sizes], [log(t) for t in times]
+    x, y = sum(xs) / len(xs), sum(ys) / len(ys)
+    across = sum((a - x) * (b - y) for a, b in zip(xs, ys, strict=True))
+    return across / sum((a - x) ** 2 for a in xs)
+
+
+def measure(name: str) -> dict[str, Any]:
+    """The times of one row, and the exponent."""
+    sizes = ROWS[name].sizes
+    with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
+        asked = [(name, n) for n in sizes for _ in range(RUNS)]
+        every = pool.starmap(seconds, asked, chunksize=1)
+    times = [min(every[k : k + RUNS]) for k in range(0, len(every), RUNS)]
+    return {
+        "row": name,
+        "sizes": sizes,
+        "ms": [round(1e3 * t, 1) for t in times],
+        "exponent": round(exponent(sizes, times), 2),
+    }
+
+
+def main() -> None:
+    """Measure, print a line for each row, and end with 1 where one grows too fast."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("rows", nargs="*", metavar="ROW", help="; ".join(ROWS))
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    if unknown := [name for name in options.rows if name not in ROWS]:
+        parser.error(f"no row {unknown[0]!r}")
+    found = []
+    for name in options.rows or ROWS:
+        found.append(measure(name))
+        if not options.json:
+            row = found[-1]
+            points = "  ".join(
+                f"{n}: {ms} ms" for n, ms in zip(row["sizes"], row["ms"], strict=True)
+            )
+            print(f"{row['exponent']:5.2f}  {name:<32} {points}", flush=True)
+    if options.json:
+        print(json.dumps(found, indent=1))
+    sys.exit(any(row["exponent"] > MOST for row in found))
+
+
+if __name__ == "__main__":
+    main()
