@@ -73,7 +73,7 @@ class Limits:
         self.max_elements: Final = max_elements
         self.optimize_float: Final = optimize_float
         self.left = max_work
-        self._read: Final[dict[DenseAttr, Known | None]] = {}
+        self._read: Final[dict[Value, tuple[DenseAttr, Known | None]]] = {}
 
     def known(self, value: Value) -> Known | None:
         """The elements of a value, if it is a constant that may be read.
@@ -87,9 +87,11 @@ class Limits:
         literal = literal_of(value)
         if literal is None:
             return None
-        if literal not in self._read:
-            self._read[literal] = self._elements(literal) if self.spend(_size(literal)) else None
-        return self._read[literal]
+        found = self._read.get(value)
+        if found is None or found[0] is not literal:
+            known = self._elements(literal) if self.spend(_size(literal)) else None
+            found = self._read[value] = literal, known
+        return found[1]
 
     def is_constant(self, value: Value) -> bool:
         """Is it the result of a constant, whatever its elements are?"""

@@ -32,13 +32,19 @@ class OpenBlock(Block):
 
     __slots__ = ("_after", "_before", "_first", "_known", "_last")
 
-    def __init__(self, arguments: tuple[Value, ...], label: str = "") -> None:
+    def __init__(
+        self,
+        arguments: tuple[Value, ...],
+        operations: tuple[Operation, ...] = (),
+        label: str = "",
+    ) -> None:
         self._after: dict[Operation, Operation | None] = {}
         self._before: dict[Operation, Operation | None] = {}
         self._first: Operation | None = None
         self._last: Operation | None = None
         self._known: tuple[Operation, ...] | None = ()
         super().__init__(arguments, (), label)
+        self.operations = operations
 
     @property
     def operations(self) -> tuple[Operation, ...]:
@@ -180,7 +186,7 @@ class Rewriter:
 
     def is_used(self, operation: Operation) -> bool:
         """Does anybody read one of its results?"""
-        return any(self._users.get(value) for value in operation.results)
+        return not self._users.keys().isdisjoint(operation.results)
 
     # ------------------------------------------------------------------------------------ changing
 
@@ -356,7 +362,10 @@ class Rewriter:
 
     def finish(self) -> Operation:
         """The module as it is now, for others; the rewriter is not to be used again."""
-        return clone(self.module, {})
+        for operation in [*self.walk()]:
+            for region in operation.regions:
+                _exchange(operation, region, Block)
+        return self.module
 
     # ------------------------------------------------------------------------------------- private
 
@@ -367,7 +376,7 @@ class Rewriter:
             self._remember(each)
             for region in each.regions:
                 if not all(isinstance(block, OpenBlock) for block in region.blocks):
-                    _open(each, region)
+                    _exchange(each, region, OpenBlock)
                 for block in region.blocks:
                     work += block.operations
         return operation
@@ -397,17 +406,17 @@ def _within(operation: Operation) -> Iterator[Operation]:
     return (inner for region in operation.regions for block in region.blocks for inner in block)
 
 
-def _open(owner: Operation, region: Region) -> None:
-    """Make open blocks of a region's blocks."""
-    opened: dict[Block, Block] = {}
+def _exchange(owner: Operation, region: Region, kind: type[Block]) -> None:
+    """Make blocks of another kind of a region's blocks."""
+    made: dict[Block, Block] = {}
     for block in region.blocks:
-        new = opened[block] = OpenBlock(block.arguments, block.label)
+        operations = block.operations
+        new = made[block] = kind(block.arguments, operations, block.label)
         new.parent = region
         for argument in block.arguments:
             argument.owner = new
-        new.operations = block.operations
-    region.blocks, region.parent = tuple(opened.values()), owner
+    region.blocks, region.parent = tuple(made.values()), owner
     for block in region.blocks:
-        for operation in block:
+        for operation in block.operations:
             if operation.successors:
-                operation.successors = tuple([opened[old] for old in operation.successors])
+                operation.successors = tuple([made[old] for old in operation.successors])

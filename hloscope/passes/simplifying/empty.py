@@ -25,10 +25,15 @@ def _empty(value: Value) -> TensorType | None:
     return type if type.element.numpy else None
 
 
+def _may_be_empty(value: Value) -> bool:
+    type = value.type
+    return isinstance(type, TensorType) and 0 in type.sizes
+
+
 @EMPTY.on()
 def empty_to_constant(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """Results and operands of an op without effects."""
-    if not any(map(_empty, (*operation.results, *operation.operands))):
+    if not any(map(_may_be_empty, (*operation.results, *operation.operands))):
         return False
     name = operation.name
     if not name.startswith("stablehlo.") or name in CONSTANTS or name not in DEFINITIONS:

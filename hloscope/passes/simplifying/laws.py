@@ -8,13 +8,14 @@ The side condition is made of words, all of which must hold of the result: see `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from hloscope.ir import ElementType, TensorType
 from hloscope.lazy import pattern
 from hloscope.mlir import DenseAttr, Operation, Value, to_array
+from hloscope.passes.greedy import CONSTANTS
 from hloscope.passes.limits import Known, LimitedRewrite, LimitedRewrites, Limits
 from hloscope.passes.reading import maker_of, tensor_of
 from hloscope.passes.simplifying.building import becomes_splat, becomes_value
@@ -102,8 +103,14 @@ def patterns_of(laws: Iterable[Law]) -> LimitedRewrites:
 
 def _rewrite_of(law: Law, left: Term) -> LimitedRewrite:
     right, words = parse_term(law.right), [CONDITIONS[word] for word in law.when.split()]
+    makers = _makers(left)
 
     def rewrite(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+        operands = operation.operands
+        for place, names in makers:  # most are told apart by these alone
+            maker = operands[place].owner if place < len(operands) else None
+            if not isinstance(maker, Operation) or maker.name not in names:
+                return False
         bound = match(left, operation, limits)
         if bound is None or len(operation.results) != 1:
             return False
@@ -113,6 +120,17 @@ def _rewrite_of(law: Law, left: Term) -> LimitedRewrite:
         return _replaced(law, right, rewriter, operation, bound)
 
     return rewrite
+
+
+def _makers(left: Term) -> list[tuple[int, Container[str]]]:
+    """Places of operands that only some ops make, and the names of those."""
+    found: list[tuple[int, Container[str]]] = []
+    for place, term in enumerate(left.operands or ()):
+        if term.operands is not None:
+            found.append((place, (f"stablehlo.{term.name}",)))
+        elif term.name in (*_SPLATS, "c"):
+            found.append((place, CONSTANTS))
+    return found
 
 
 def _replaced(
