@@ -31,6 +31,8 @@ CONSTANTS: Final = frozenset(["stablehlo.constant", "chlo.constant", "arith.cons
 _VALUES: Final = dict.fromkeys(CONSTANTS, "value") | {"shape.const_shape": "shape"}
 """Ops that are brought to the front, and the attribute that tells them apart."""
 
+_WIDE: Final = 500
+"""An op of more operands is not looked at again each time that one of them changes."""
 _OF_ONE_OP: Final = ("stablehlo.async_start",)
 """Ops whose region holds one op and its `return`; constants stay in regions of that op."""
 _Key: TypeAlias = tuple[OpenBlock, str, Attribute | None, object]
@@ -112,6 +114,7 @@ class GreedyDriver(Watcher):
         self.top_down: Final = top_down
         self.max_iterations: Final = max_iterations
         self._work = WorkList()
+        self._later: dict[Operation, None] = {}
         self._iterations, self._is_under_way, self._is_changed, self._left = 0, False, False, 0
         self._constants: dict[_Key, Operation] = {}
         self._owned: dict[Operation, _Key] = {}
@@ -149,6 +152,7 @@ class GreedyDriver(Watcher):
             if isinstance(owner, Operation) and self.rewriter.user_count(value) <= 2:
                 self._push(owner)
         self._work.remove(operation)
+        self._later.pop(operation, None)
         key = self._owned.pop(operation, None)
         if key is not None:
             del self._constants[key]
@@ -163,7 +167,15 @@ class GreedyDriver(Watcher):
             at = region.parent if region is not None else None
         if at is self.scope:
             for each in chain:
-                self._work.push(each)
+                if len(each.operands) > _WIDE:
+                    self._later[each] = None
+                else:
+                    self._work.push(each)
+
+    def _next(self) -> Operation | None:
+        """The next operation to look at; those of very many operands come when no other is left."""
+        found = self._work.pop()
+        return self._later.popitem()[0] if found is None and self._later else found
 
     def constant(
         self, name: str, properties: Mapping[str, Attribute], type: Type, *, before: Operation
@@ -197,7 +209,7 @@ class GreedyDriver(Watcher):
     def _begin(self) -> None:
         """Put everything on the list."""
         self._is_under_way, self._is_changed = True, False
-        self._work, self._constants, self._owned = WorkList(), {}, {}
+        self._work, self._later, self._constants, self._owned = WorkList(), {}, {}, {}
         order = [*self.rewriter.walk(self.scope)][1:]
         if self.top_down:
             for operation in order:
@@ -208,12 +220,12 @@ class GreedyDriver(Watcher):
             for operation in _postorder(self.scope):
                 if not self._is_merged(operation):
                     self._push(operation)
-        self._left = _MOST_REWRITES * (len(self._work) + 16)
+        self._left = _MOST_REWRITES * (len(self._work) + len(self._later) + 16)
 
     def _work_off(self) -> None:
         rewriter = self.rewriter
-        while self._left and (operation := self._work.pop()) is not None:
-            if not rewriter.is_used(operation) and may_go(operation):
+        while self._left and (operation := self._next()) is not None:
+            if not rewriter.is_used(operation) and may_go(operation) and not _is_last(operation):
                 rewriter.erase(operation)
                 self._is_changed = True
             elif (
@@ -239,7 +251,7 @@ class GreedyDriver(Watcher):
         if operation.name not in _VALUES:
             return False
         rewriter, front = self.rewriter, _front(operation, self.scope)
-        if front is None or not operation.results:
+        if front is None or len(operation.results) != 1:
             return False
         key = _constant_key(operation, front)
         known = self._constants.get(key)
@@ -274,6 +286,12 @@ def _constant_key(operation: Operation, front: OpenBlock) -> _Key:
     """Equal for constants of a dialect that are the same and go to the same place."""
     dialect, value = operation.name.partition(".")[0], operation.get(_VALUES[operation.name])
     return front, dialect, _by_value(value), operation.result.type
+
+
+def _is_last(operation: Operation) -> bool:
+    """Would its block have no end without it?  That is a wrong program, and not made worse."""
+    block = operation.parent
+    return isinstance(block, OpenBlock) and block.last is operation
 
 
 def _is_alone(operation: Operation) -> bool:

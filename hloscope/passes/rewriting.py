@@ -276,7 +276,7 @@ class Rewriter:
         assert isinstance(new, OpenBlock)
         old.remove(operation)
         new.insert(operation, before)
-        self.watcher.inserted(operation)
+        self.watcher.changed(operation)
 
     def take_regions(self, operation: Operation) -> tuple[Region, ...]:
         """The regions of an operation, with all they hold, for another one."""
@@ -327,10 +327,18 @@ class Rewriter:
         self, old: Value, new: Value, unless: Callable[[Operation], bool] | None = None
     ) -> None:
         """All who read one value, but those excepted, read another."""
+        if old is new:
+            return
         for user in self.users(old):
             if unless is None or not unless(user):
-                operands = [new if value is old else value for value in user.operands]
-                self.set_operands(user, operands)
+                readers = self._users[old]
+                count = readers.pop(user)
+                if not readers:
+                    del self._users[old]
+                others = self._users.setdefault(new, {})
+                others[user] = others.get(user, 0) + count
+                user.operands = tuple([new if value is old else value for value in user.operands])
+                self.watcher.changed(user)
 
     def replace(self, operation: Operation, values: Sequence[Value]) -> None:
         """Others take the place of an operation's results; it goes."""

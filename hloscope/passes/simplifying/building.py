@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from hloscope.ir import Dims, TensorType
+from hloscope.ir import Dims, TensorType, compatible
 from hloscope.mlir import I64, Attribute, DenseArrayAttr, DenseAttr, Operation, Value
 from hloscope.passes.simplifying.attributes import merge
+from hloscope.stablehlo import made
 
 if TYPE_CHECKING:
     from hloscope.passes.rewriting import Rewriter
@@ -40,8 +41,24 @@ def becomes(
     properties: Mapping[str, Attribute],
     *,
     merges: bool = False,
+    infers: bool = False,
 ) -> bool:
-    """A new operation with a result of the same type takes the place of one."""
+    """A new operation with a result of the same type takes the place of one.
+
+    Args:
+        rewriter: The module.
+        operation: What is replaced.
+        name: Of the new op.
+        operands: Of the new op.
+        properties: Of the new op.
+        merges: Discardable attributes go over.
+        infers: The type has to be one that the new op may have, which constants decide: of a
+            program that cannot run, nothing is made.
+    """
+    if infers:
+        (type,) = [value.type for value in made(name, operands, properties).results]
+        if not compatible(type, operation.result.type):
+            return False
     new = rewriter.create(
         name,
         operands,

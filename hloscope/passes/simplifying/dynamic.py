@@ -108,12 +108,17 @@ def dynamic_broadcast_to_static(rewriter: Rewriter, operation: Operation, limits
     across = {"broadcast_dimensions": dims(numbers)}
     if operand is None or old is None or not operand.is_static:
         return False
+    refined = old
+    if not old.is_static:
+        found = _refined(old, constant_integers(operation.operands[1]))
+        if found is None:
+            return False
+        refined = found
+    if any(n not in (1, refined.sizes[d]) for n, d in zip(operand.sizes, numbers, strict=True)):
+        return False  # a program that cannot run
     if old.is_static:
         source = operation.operands[:1]
         return becomes(rewriter, operation, "stablehlo.broadcast_in_dim", source, across)
-    refined = _refined(old, constant_integers(operation.operands[1]))
-    if refined is None:
-        return False
     new = rewriter.create(
         "stablehlo.broadcast_in_dim",
         operation.operands[:1],
@@ -144,8 +149,12 @@ def _refined(type: TensorType, sizes: Dims | None) -> TensorType | None:
 @DYNAMIC.on(_RESHAPE)
 def dynamic_reshape_to_static(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """The sizes of the result are known."""
-    if len(operation.operands) != 2 or static_result(operation) is None:
+    result = static_result(operation)
+    operand = tensor_of(operation.operands[0]) if len(operation.operands) == 2 else None
+    if operand is None or result is None:
         return False
+    if operand.is_static and operand.num_elements != result.num_elements:
+        return False  # a program that cannot run
     return becomes(rewriter, operation, "stablehlo.reshape", operation.operands[:1], {})
 
 
@@ -253,7 +262,9 @@ def dynamic_gather_to_gather(rewriter: Rewriter, operation: Operation, limits: L
         return False
     properties = {**operation.properties, "slice_sizes": dims(sizes)}
     source = operation.operands[:2]
-    return becomes(rewriter, operation, "stablehlo.gather", source, properties, merges=True)
+    return becomes(
+        rewriter, operation, "stablehlo.gather", source, properties, merges=True, infers=True
+    )
 
 
 @DYNAMIC.on("stablehlo.dynamic_pad")
@@ -271,7 +282,9 @@ def dynamic_pad_to_pad(rewriter: Rewriter, operation: Operation, limits: Limits)
         "interior_padding": dims(interior),
     }
     source = operation.operands[:2]
-    return becomes(rewriter, operation, "stablehlo.pad", source, properties, merges=True)
+    return becomes(
+        rewriter, operation, "stablehlo.pad", source, properties, merges=True, infers=True
+    )
 
 
 @DYNAMIC.on("stablehlo.real_dynamic_slice")
@@ -284,7 +297,9 @@ def real_dynamic_slice_to_slice(rewriter: Rewriter, operation: Operation, limits
         return False
     properties = bounds_attributes(starts, ends, strides)
     source = operation.operands[:1]
-    return becomes(rewriter, operation, "stablehlo.slice", source, properties, merges=True)
+    return becomes(
+        rewriter, operation, "stablehlo.slice", source, properties, merges=True, infers=True
+    )
 
 
 @DYNAMIC.on("stablehlo.real_dynamic_slice")
@@ -305,7 +320,13 @@ def real_dynamic_slice_to_dynamic_slice(
     properties = {"slice_sizes": dims(sizes)}
     operands = (operand, *starts)
     return becomes(
-        rewriter, operation, "stablehlo.dynamic_slice", operands, properties, merges=True
+        rewriter,
+        operation,
+        "stablehlo.dynamic_slice",
+        operands,
+        properties,
+        merges=True,
+        infers=True,
     )
 
 
