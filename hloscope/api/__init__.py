@@ -34,6 +34,15 @@ if TYPE_CHECKING:
         cancellation_of as cancellation_of,
         cancellations as cancellations,
     )
+    from hloscope.api.checking import (
+        CHECK_FILE as CHECK_FILE,
+        CHECK_RULES as CHECK_RULES,
+        UNLIMITED as UNLIMITED,
+        Checked as Checked,
+        check_files as check_files,
+        check_one as check_one,
+        check_settings as check_settings,
+    )
     from hloscope.api.compressed import read_stream as read_stream
     from hloscope.api.covering import coverage as coverage
     from hloscope.api.differing import diff as diff

@@ -1,0 +1,145 @@
+"""Programs checked by rules."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from hloscope.api.reading import read
+from hloscope.checks import (
+    FILE,
+    NO_LIMIT,
+    RULES,
+    TOP,
+    Report,
+    Setting,
+    baseline_of,
+    check_program,
+    github_text,
+    junit_text,
+    markdown_text,
+    merged,
+    report_text,
+    sarif,
+    setting_from_option,
+    setting_of,
+    settings_of,
+)
+from hloscope.errors import InputError
+
+if TYPE_CHECKING:
+    from hloscope.api.program import Program
+
+CHECK_FILE: Final = FILE
+"""Where rules are looked for, if none are named."""
+CHECK_RULES: Final = RULES
+UNLIMITED: Final = NO_LIMIT
+
+
+class Checked:
+    """What a check found; prints itself.
+
+    Attributes:
+        report: The findings.
+    """
+
+    def __init__(self, report: Report) -> None:
+        self.report: Final = report
+
+    def told(self, form: str = "text", version: str = "", top: int = TOP) -> str:
+        """The report as `text`, `json`, `junit`, `sarif`, `github` or `markdown`.
+
+        Args:
+            form: Which.
+            version: Of this package, which SARIF names.
+            top: How many findings are shown where people read them.
+        """
+        match form:
+            case "json":
+                return json.dumps(self.report.to_json(), indent=1)
+            case "junit":
+                return junit_text(self.report)
+            case "sarif":
+                return json.dumps(sarif(self.report, version), indent=1)
+            case "github":
+                return github_text(self.report, top)
+            case "markdown":
+                return markdown_text(self.report, top)
+            case _:
+                return report_text(self.report, top)
+
+    def __bool__(self) -> bool:
+        return not self.report.failed
+
+    def __str__(self) -> str:
+        return self.told()
+
+    __repr__ = __str__
+
+
+def check_settings(rules: Sequence[str] = (), config: str | None = None) -> list[Setting]:
+    """The settings of rules as the command line has them, and of a file.
+
+    Args:
+        rules: `copies`, `collectives:all-reduce=2`.
+        config: A file in TOML; `hloscope.toml` of this folder if neither is given.
+
+    Raises:
+        InputError: There is no such file, rule or parameter.
+    """
+    found = list(map(setting_from_option, rules))
+    if config is not None or not rules:
+        path = Path(config or CHECK_FILE)
+        found += settings_of(_text(path), str(path))
+    return found
+
+
+def check_files(
+    files: Iterable[str], settings: Sequence[Setting], *, baseline: str | None = None
+) -> Checked:
+    """What breaks the rules in some programs.
+
+    Args:
+        files: Paths; `-` is not among them.
+        settings: The rules.
+        baseline: A report as JSON; only what is new or worse is told.
+
+    Raises:
+        InputError: A file cannot be read.
+        ParseError: A program is wrong.
+    """
+    report = merged(check_program(read(Path(f)).module, f, settings) for f in files)
+    if baseline is not None:
+        report = report.since(baseline_of(_json(Path(baseline))))
+    return Checked(report)
+
+
+def check_one(program: Program, rule: str, **values: object) -> Checked:
+    """What in a program breaks one rule.
+
+    >>> import hloscope
+    >>> program = hloscope.read("ENTRY e { p = f32[8] parameter(0) ROOT c = f32[8] copy(p) }")
+    >>> print(check_one(program, "copies", max_bytes=64))
+    1 program, 1 rule: nothing found
+    """
+    return Checked(check_program(program.module, program.file, [setting_of(rule, values)]))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot read `{path}`: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"`{path}` is not UTF-8") from None
+
+
+def _json(path: Path) -> object:
+    try:
+        return json.loads(_text(path))
+    except ValueError as error:
+        raise InputError(f"`{path}` is no JSON: {error}") from None
+    except RecursionError:
+        raise InputError(f"`{path}` is nested too deeply") from None

@@ -1,0 +1,147 @@
+"""The rule about collectives: which kinds there are, how many, and how large.
+
+One collective is one, however it is spelled: as an op, as `<op>-start` and `<op>-done`, or in the
+computation or region that an asynchronous op calls.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from hloscope.checks.findings import Finding
+from hloscope.checks.rule import Parameter, Rule, number, one_of, size
+from hloscope.checks.subject import Subject, bytes_of
+from hloscope.errors import did_you_mean
+from hloscope.ir import Computation, Instruction, Op
+from hloscope.lazy import dataclass
+from hloscope.memory import size_text
+from hloscope.ops import (
+    AllGather,
+    AllReduce,
+    AllToAll,
+    AsyncStart,
+    CollectiveBroadcast,
+    CollectivePermute,
+    CollectiveReduce,
+    CrossReplicaSum,
+    RaggedAllToAll,
+    ReduceScatter,
+)
+
+KINDS: Final[dict[type[Op], str]] = {
+    AllGather: "all-gather",
+    AllReduce: "all-reduce",
+    CrossReplicaSum: "all-reduce",
+    AllToAll: "all-to-all",
+    CollectiveBroadcast: "collective-broadcast",
+    CollectivePermute: "collective-permute",
+    CollectiveReduce: "collective-reduce",
+    RaggedAllToAll: "ragged-all-to-all",
+    ReduceScatter: "reduce-scatter",
+}
+"""Names of the kinds by class."""
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveUse:
+    """A collective of a program.
+
+    Attributes:
+        kind: As HLO spells it.
+        bytes: Of its operands on one device.
+        is_async: Does it run beside what follows?
+        instruction: The op, or what starts it.
+        computation: Where it stands.
+    """
+
+    kind: str
+    bytes: int
+    is_async: bool
+    instruction: Instruction
+    computation: Computation
+
+
+def collectives_of(subject: Subject) -> Iterator[CollectiveUse]:
+    """Every collective of a program once, in the order of the text."""
+    started = {
+        callee
+        for _, ins in subject.places(everywhere=True)
+        if isinstance(ins.op, AsyncStart)
+        for callee in ins.calls
+        if ins.op.wrapped is None
+    }
+    for computation, ins in subject.places(everywhere=True):
+        wrapped = ins.op.wrapped if isinstance(ins.op, AsyncStart) else None
+        op = ins.op if wrapped is None else wrapped
+        kind = KINDS.get(type(op))
+        if kind is not None:
+            size = sum(bytes_of(operand.type) for operand in ins.operands)
+            is_async = wrapped is not None or computation in started
+            yield CollectiveUse(kind, size, is_async, ins, computation)
+
+
+def _collectives(
+    subject: Subject, max_bytes: int, max_total_bytes: int, unnamed: str, others: Mapping[str, Any]
+) -> Iterator[Finding]:
+    uses = defaultdict[str, list[CollectiveUse]](list)
+    for use in collectives_of(subject):
+        uses[use.kind].append(use)
+    for kind, wanted in others.items():
+        yield from _counted(subject, kind, uses.get(kind, []), wanted)
+    if unnamed == "refused":
+        for kind in uses.keys() - others.keys():
+            yield from _counted(subject, kind, uses[kind], 0)
+    every = [use for found in uses.values() for use in found]
+    for use in every:
+        if use.bytes > max_bytes:
+            message = f"{use.kind} of {size_text(use.bytes)}, at most {size_text(max_bytes)}"
+            yield _at(subject, use, message, use.bytes)
+    total = sum(use.bytes for use in every)
+    if total > max_total_bytes:
+        message = f"collectives of {size_text(total)}, at most {size_text(max_total_bytes)} in all"
+        yield Finding("collectives", message, subject.file, value=total)
+
+
+def _counted(
+    subject: Subject, kind: str, found: list[CollectiveUse], wanted: int
+) -> Iterator[Finding]:
+    """Are there as many as are wanted?  Each that is too much is told; what is missing, once."""
+    for k, use in enumerate(found[wanted:], wanted + 1):
+        limit = "none" if wanted == 0 else f"{wanted}"
+        yield _at(subject, use, f"{kind} number {k}, expected {limit}", k - wanted)
+    if len(found) < wanted:
+        message = f"{len(found)} {kind}, expected {wanted}"
+        yield Finding("collectives", message, subject.file, value=wanted - len(found))
+
+
+def _at(subject: Subject, use: CollectiveUse, message: str, value: float) -> Finding:
+    return subject.finding("collectives", use.computation, use.instruction, message, value)
+
+
+def unknown_kinds(names: Mapping[str, Any]) -> Iterator[str]:
+    """What is wrong with the names of kinds."""
+    known = sorted(set(KINDS.values()))
+    for name in names:
+        if name not in known:
+            yield f"no collective is called `{name}`{did_you_mean(name, known)}"
+
+
+NO_LIMIT: Final = 1 << 62
+
+COLLECTIVES: Final = Rule(
+    "collectives",
+    "As many collectives of each kind as expected, `all-reduce = 2`, none too large.",
+    {
+        "max-bytes": Parameter(NO_LIMIT, "Of one collective, on one device.", size),
+        "max-total-bytes": Parameter(NO_LIMIT, "Of all of them, on one device.", size),
+        "unnamed": Parameter(
+            "refused",
+            "Kinds that are not named: `refused` or `allowed`.",
+            one_of("refused", "allowed"),
+        ),
+        "*": Parameter(0, "How many there are of a kind, such as `all-gather`.", number),
+    },
+    _collectives,
+)

@@ -1,0 +1,125 @@
+"""Rules about kernels: how well they use memory, how exactly they are known, what is fused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from hloscope.checks.findings import Finding
+from hloscope.checks.rule import Parameter, Rule, one_of, share, size, text
+from hloscope.checks.subject import Subject
+from hloscope.devices import device_of
+from hloscope.display import glob, opcode_of
+from hloscope.errors import HloscopeError
+from hloscope.fusion import ALIASES, leaf_types
+from hloscope.indexing import Precision
+from hloscope.memory import Memory, size_text
+from hloscope.ops import (
+    AsyncDone,
+    AsyncStart,
+    Call,
+    Case,
+    Collective,
+    Constant,
+    CustomCall,
+    Fusion,
+    Iota,
+    Parameter as Argument,
+    Return,
+    While,
+)
+
+
+def _utilisation(
+    subject: Subject, min_share: float, min_wasted: int, device: str
+) -> Iterator[Finding]:
+    memory = Memory(subject.analysis, device_of(device))
+    for computation, ins in subject.places():
+        if not isinstance(ins.op, Fusion):
+            continue
+        try:
+            answer = memory.of_instruction(ins)
+        except HloscopeError:  # no emitter of XLA's own makes it
+            continue
+        for array in answer.arrays:
+            traffic = array.traffic
+            if traffic is None or traffic.efficiency >= min_share or traffic.wasted < min_wasted:
+                continue
+            kind = "output" if array.is_output else "operand"
+            why = f": {array.spoiler}" if array.spoiler else ""
+            message = (
+                f"{kind} {array.number} uses {100 * traffic.efficiency:.3g} % of the sectors it"
+                f" moves, at least {100 * min_share:.3g} %; {size_text(traffic.wasted)} wasted{why}"
+            )
+            yield subject.finding("utilisation", computation, ins, message, traffic.wasted)
+
+
+UTILISATION: Final = Rule(
+    "utilisation",
+    "No access of a fusion that moves much more than it needs.",
+    {
+        "min-share": Parameter(0.5, "Of the ideal, as `hloscope coalesce` tells it.", share),
+        "min-wasted": Parameter(0, "Accesses that waste fewer bytes may stay.", size),
+        "device": Parameter("h100", "The GPU.", text),
+    },
+    _utilisation,
+)
+
+_ORDER: Final = (Precision.UNKNOWN, Precision.OVER, Precision.EXACT)
+
+
+def _precision(subject: Subject, at_least: str) -> Iterator[Finding]:
+    wanted = _ORDER.index(Precision(at_least))
+    for computation, ins in subject.places():
+        if not isinstance(ins.op, Fusion):
+            continue
+        reasons: dict[str, str] = {}
+        for output in range(len(leaf_types(ins.type))):
+            for accesses in subject.analysis.output_to_input(ins, output).values():
+                for access in accesses:
+                    if _ORDER.index(access.precision) < wanted:
+                        reasons.setdefault(access.reason, str(access.precision))
+        for reason, precision in reasons.items():
+            message = f"what it reads is {precision}, at least {at_least}: {reason}"
+            yield subject.finding("precision", computation, ins, message, 1)
+
+
+PRECISION: Final = Rule(
+    "precision",
+    "What every fusion reads is known.",
+    {
+        "at-least": Parameter(
+            "over", "`over`: never unknown; `exact`: exactly known.", one_of("over", "exact")
+        )
+    },
+    _precision,
+)
+
+_NO_KERNEL: Final = (
+    *ALIASES, Argument, AsyncDone, AsyncStart, Call, Case, Collective, Constant, CustomCall, Fusion,
+    Iota, Return, While,
+)  # fmt: skip
+"""Ops that fusions cannot hold, that move nothing, or whose kernels stand elsewhere."""
+
+
+def _fused(subject: Subject, op_name: str, opcode: str) -> Iterator[Finding]:
+    wanted = glob(op_name if "*" in op_name else f"*{op_name}*")
+    kind = glob(opcode)
+    for computation, ins in subject.places():
+        code = opcode_of(ins)
+        if isinstance(ins.op, _NO_KERNEL) or not kind.fullmatch(code):
+            continue
+        if wanted.fullmatch(subject.provenance(ins).op_name):
+            message = f"{code} stands by itself, expected in a fusion"
+            yield subject.finding("fused", computation, ins, message, 1)
+
+
+FUSED: Final = Rule(
+    "fused",
+    "Instructions of an op name stand in fusions.",
+    {
+        "op-name": Parameter(None, "A part of the framework's op name, or a pattern with *.", text),
+        "opcode": Parameter("*", "Only these opcodes.", text),
+    },
+    _fused,
+)

@@ -1,0 +1,67 @@
+"""Rules about data that is moved: copies, transposes, large constants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from hloscope.checks.findings import Finding
+from hloscope.checks.rule import Parameter, Rule, size, texts
+from hloscope.checks.subject import Subject, bytes_of
+from hloscope.display import opcode_of
+from hloscope.ir import Instruction
+from hloscope.memory import size_text
+from hloscope.ops import Constant, Fusion, Tuple
+
+_SEEN_THROUGH: Final = ("bitcast", "reshape", "convert")
+"""Behind these a fusion that only copies or transposes is still one."""
+
+
+def _copies(subject: Subject, max_bytes: int, opcodes: tuple[str, ...]) -> Iterator[Finding]:
+    for computation, ins in subject.places():
+        for moved in _written(ins):
+            opcode = opcode_of(moved).removesuffix("-start")
+            size = bytes_of(moved.type) if moved is not ins else bytes_of(ins.operands[0].type)
+            if opcode in opcodes and size > max_bytes:
+                inside = f" in fusion `{ins.name}`" if moved is not ins else ""
+                message = f"{opcode} of {size_text(size)}{inside}, at most {size_text(max_bytes)}"
+                yield subject.finding("copies", computation, ins, message, size)
+
+
+def _written(ins: Instruction) -> list[Instruction]:
+    """The instruction, or what a fusion returns if it is made of nothing else than movement."""
+    if not isinstance(ins.op, Fusion) or len(ins.calls) != 1:
+        return [ins] if ins.operands else []
+    root = ins.calls[0].root
+    found = []
+    for result in root.operands if isinstance(root.op, Tuple) else (root,):
+        while result.op.name in _SEEN_THROUGH and result.operands:
+            result = result.operands[0]
+        found.append(result)
+    return found
+
+
+COPIES: Final = Rule(
+    "copies",
+    "No copies or transposes that write more than some bytes.",
+    {
+        "max-bytes": Parameter(0, "Smaller ones may stay.", size),
+        "opcodes": Parameter(("copy", "transpose"), "Which opcodes are meant.", texts),
+    },
+    _copies,
+)
+
+
+def _constants(subject: Subject, max_bytes: int) -> Iterator[Finding]:
+    for computation, ins in subject.places(everywhere=True):
+        if isinstance(ins.op, Constant) and (size := bytes_of(ins.type)) > max_bytes:
+            message = f"constant of {size_text(size)}, at most {size_text(max_bytes)}"
+            yield subject.finding("constants", computation, ins, message, size)
+
+
+CONSTANTS: Final = Rule(
+    "constants",
+    "No constants of more than some bytes.",
+    {"max-bytes": Parameter(1 << 20, "Smaller ones may stay.", size)},
+    _constants,
+)

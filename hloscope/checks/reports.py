@@ -1,0 +1,96 @@
+"""Reports for people and for GitHub: text, Markdown, annotations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from hloscope.checks.findings import Finding, Report
+from hloscope.visible import visible
+
+TOP: Final = 100
+"""So many findings are shown to people, unless they ask for more."""
+_COMMANDS: Final = {"error": "error", "warning": "warning", "note": "notice"}
+
+
+def report_text(report: Report, top: int = TOP) -> str:
+    """A line for each finding, as compilers have it, then a summary."""
+    lines = [*map(_line, report.findings[:top]), *_rest(report, top)]
+    return "\n".join([*lines, summary(report)])
+
+
+def _rest(report: Report, top: int) -> list[str]:
+    left = len(report.findings) - top
+    return [f"{left:,} more findings: --top N shows more, --format json all"] if left > 0 else []
+
+
+def _line(finding: Finding) -> str:
+    place = f"{finding.file}:{finding.line}" if finding.line else finding.file
+    name = f" `{finding.instruction}`" if finding.instruction else ""
+    line = f"{place}: {finding.severity}: {finding.rule}:{name} {finding.message}"
+    if finding.source:
+        line += f", from {finding.source}"
+    if finding.op_name:
+        line += f" ({finding.op_name})"
+    return visible(line).replace("\n", " ")
+
+
+def summary(report: Report) -> str:
+    """How many findings of which rules."""
+    counts = {rule: 0 for rule in report.rules}
+    for finding in report.findings:
+        counts[finding.rule] = counts.get(finding.rule, 0) + 1
+    bad = ", ".join(f"{count} {rule}" for rule, count in counts.items() if count)
+    files = f"{len(report.files)} program" + ("s" if len(report.files) != 1 else "")
+    known = f"; {report.known} known before" if report.known else ""
+    rules = f"{len(report.rules)} rule" + ("s" if len(report.rules) != 1 else "")
+    return f"{files}, {rules}: {bad or 'nothing found'}{known}"
+
+
+def markdown_text(report: Report, top: int = TOP) -> str:
+    """A table for the summary of a CI job."""
+    lines = [f"**hloscope check**: {_cell(summary(report))}"]
+    if report.findings:
+        lines += ["", "| rule | where | what | from |", "|---|---|---|---|"]
+        lines += map(_row, report.findings[:top])
+        lines += ["", *_rest(report, top)] if _rest(report, top) else []
+    return "\n".join(lines)
+
+
+def _row(finding: Finding) -> str:
+    place = f"{finding.file}:{finding.line}" if finding.line else finding.file
+    name = f" {finding.instruction}" if finding.instruction else ""
+    cells = (finding.rule, f"{place}{name}", finding.message, finding.source or finding.op_name)
+    return f"| {' | '.join(map(_cell, cells))} |"
+
+
+def _cell(text: str) -> str:
+    """A text that is none of Markdown's or HTML's signs."""
+    plain = visible(text).replace("&", "&amp;").replace("<", "&lt;").replace("\\", "\\\\")
+    for sign in "|`*_[]":
+        plain = plain.replace(sign, f"\\{sign}")
+    return plain.replace("\n", " ")
+
+
+def github_text(report: Report, top: int = TOP) -> str:
+    """Annotations, which GitHub shows beside the line: of the source if it is known."""
+    return "\n".join([*_annotations(report, top), *_rest(report, top), summary(report)])
+
+
+def _annotations(report: Report, top: int) -> Iterator[str]:
+    for finding in report.findings[:top]:
+        file, line = finding.file, finding.line
+        if finding.source:
+            file, _, number = finding.source.rpartition(":")
+            line = int(number) if number.isdecimal() else 0
+        where = f"file={_property(file)}" + (f",line={line}" if line else "")
+        name = f"`{finding.instruction}`: " if finding.instruction else ""
+        title = _property(f"hloscope {finding.rule}")
+        message = visible(f"{name}{finding.message}").replace("%", "%25").replace("\n", "%0A")
+        yield f"::{_COMMANDS[finding.severity]} {where},title={title}::{message}"
+
+
+def _property(text: str) -> str:
+    """A value of a workflow command.  Source: GitHub, "Workflow commands for GitHub Actions"."""
+    escaped = visible(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return escaped.replace(":", "%3A").replace(",", "%2C")

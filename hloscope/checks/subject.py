@@ -1,0 +1,118 @@
+"""The program that is checked, with what several rules want to know of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Final
+
+from hloscope.checks.findings import Finding
+from hloscope.display import Provenance, provenance_of
+from hloscope.fusion import Analysis
+from hloscope.ir import Computation, ElementType, Instruction, Module, TensorType, TupleType, Type
+from hloscope.ops import AsyncStart, Call, Case, While
+
+_STEPS: Final = (Call, Case, While, AsyncStart)
+"""Ops that run what they call instruction by instruction."""
+
+
+class Subject:
+    """A program.
+
+    Attributes:
+        module: The program graph.
+        file: What it is called in findings.
+    """
+
+    def __init__(self, module: Module, file: str) -> None:
+        self.module: Final = module
+        self.file: Final = file
+
+    @cached_property
+    def analysis(self) -> Analysis:
+        """What is found out about maps; shared by all rules."""
+        return Analysis(has_regions=self.module.has_tree)
+
+    @cached_property
+    def computations(self) -> tuple[Computation, ...]:
+        """All computations, also those that are regions."""
+        order = list(self.module)
+        seen = set(order)
+        for computation in order:
+            for ins in computation:
+                for callee in ins.calls:
+                    if callee not in seen:
+                        seen.add(callee)
+                        order.append(callee)
+        return tuple(order)
+
+    @cached_property
+    def steps(self) -> tuple[Computation, ...]:
+        """The computations whose instructions run one by one: not fused ones, nor reducers."""
+        module = self.module
+        roots = [module.entry] if not module.has_tree else list(module)
+        order = dict.fromkeys(roots)
+        for computation in roots:
+            for ins in computation:
+                for callee in ins.calls if isinstance(ins.op, _STEPS) else ():
+                    if callee not in order:
+                        order[callee] = None
+                        roots.append(callee)
+        return tuple(order)
+
+    def places(self, *, everywhere: bool = False) -> Iterator[tuple[Computation, Instruction]]:
+        """The instructions that run one by one, or really all, with the computation of each."""
+        for computation in self.computations if everywhere else self.steps:
+            for ins in computation:
+                yield computation, ins
+
+    def provenance(self, ins: Instruction) -> Provenance:
+        """Where an instruction comes from."""
+        return provenance_of(ins, self.module)
+
+    def finding(
+        self, rule: str, computation: Computation, ins: Instruction, message: str, value: float = 0
+    ) -> Finding:
+        """A finding at an instruction."""
+        origin, span = self.provenance(ins), ins.span
+        return Finding(
+            rule,
+            message,
+            self.file,
+            ins.name,
+            computation.name,
+            span.line_col[0] if span is not None else 0,
+            origin.op_name,
+            origin.place,
+            value,
+        )
+
+
+def arrays_of(type_: Type) -> Iterator[TensorType]:
+    """The arrays of a type, those in tuples too."""
+    stack = [type_]
+    while stack:
+        top = stack.pop()
+        if isinstance(top, TensorType):
+            yield top
+        elif isinstance(top, TupleType):
+            stack += reversed(top.elements)
+
+
+def bytes_of(type_: Type) -> int:
+    """Bytes of all arrays of a type; of an unknown size its bound, or nothing."""
+    total = 0
+    for array in arrays_of(type_):
+        count = 1
+        for size, bound in zip(array.sizes, _bounds(array), strict=True):
+            count *= size if size is not None else bound or 0
+        total += -(-count * _bits(array.element) // 8)
+    return total
+
+
+def _bounds(array: TensorType) -> tuple[int | None, ...]:
+    return array.bounds or (None,) * array.rank
+
+
+def _bits(element: ElementType) -> int:
+    return 8 if element.kind == "pred" else element.bits

@@ -1,0 +1,107 @@
+"""Rules about types and arguments: element types, sizes known at run time only, donated buffers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from hloscope.checks.findings import Finding
+from hloscope.checks.rule import Parameter, Rule, size, texts
+from hloscope.checks.subject import Subject, arrays_of, bytes_of
+from hloscope.display import shape_text
+from hloscope.errors import UnknownNameError, did_you_mean
+from hloscope.ir import ELEMENT_TYPES, Instruction
+from hloscope.lazy import pattern
+from hloscope.memory import size_text
+from hloscope.mlir import ArrayAttr, DictAttr
+from hloscope.stablehlo import Function
+
+
+def _types(subject: Subject, absent: tuple[str, ...]) -> Iterator[Finding]:
+    for name in absent:
+        if name not in ELEMENT_TYPES:
+            raise UnknownNameError(f"no element type `{name}`{did_you_mean(name, ELEMENT_TYPES)}")
+    for computation, ins in subject.places(everywhere=True):
+        found = _elements(ins) & {*absent}
+        # Where it begins: what is made of such values has been told about.
+        if found - set().union(*map(_elements, ins.operands)):
+            names = ", ".join(sorted(found))
+            message = f"{shape_text(ins.type)}: {names} begins here, expected none"
+            yield subject.finding("types", computation, ins, message, bytes_of(ins.type))
+
+
+def _elements(ins: Instruction) -> set[str]:
+    return {array.element.name for array in arrays_of(ins.type)}
+
+
+TYPES: Final = Rule(
+    "types",
+    "No values of some element types.",
+    {"absent": Parameter(("f64", "c128"), "Names of element types as HLO has them.", texts)},
+    _types,
+)
+
+
+def _dynamic_sizes(subject: Subject) -> Iterator[Finding]:
+    for computation, ins in subject.places(everywhere=True):
+        if _is_dynamic(ins) and not any(map(_is_dynamic, ins.operands)):
+            message = f"{shape_text(ins.type)}: a size that is known at run time begins here"
+            yield subject.finding("dynamic-sizes", computation, ins, message, 1)
+
+
+def _is_dynamic(ins: Instruction) -> bool:
+    return any(not array.is_static or any(array.bounds) for array in arrays_of(ins.type))
+
+
+DYNAMIC_SIZES: Final = Rule(
+    "dynamic-sizes", "No sizes that are known at run time only.", {}, _dynamic_sizes
+)
+
+
+_BUFFER: Final = pattern(r"\(\s*(\d{1,9})\s*,\s*\{([\d\s,]*)\}")
+
+
+def _donation(subject: Subject, min_bytes: int) -> Iterator[Finding]:
+    module = subject.module
+    entry = module.entry
+    for number, index in sorted(_donated(subject)):
+        if number >= len(entry.parameters):
+            continue
+        parameter = entry.parameters[number]
+        arrays = list(arrays_of(parameter.type))
+        part = int(index) if index.isdecimal() and int(index) < len(arrays) else None
+        type_ = parameter.type if part is None else arrays[part]
+        if (count := bytes_of(type_)) >= min_bytes:
+            where = f" {{{index}}}" if index else ""
+            message = f"argument {number}{where} of {size_text(count)} is donated, but no result"
+            yield subject.finding(
+                "donation", entry, parameter, f"{message} takes its memory", count
+            )
+
+
+def _donated(subject: Subject) -> set[tuple[int, str]]:
+    """Donated buffers that no result takes: the number of the argument, and which part of it."""
+    extras = dict(subject.module.extras)
+    taken = _buffers(extras.get("input_output_alias", ""))
+    found = _buffers(extras.get("buffer_donor", "")) - taken
+    function = subject.module.entry
+    if isinstance(function, Function):
+        given = function.operation.get("arg_attrs")
+        for number, entries in enumerate(given.elements if isinstance(given, ArrayAttr) else ()):
+            names = {k for k, _ in entries.entries} if isinstance(entries, DictAttr) else set()
+            if "jax.buffer_donor" in names and "tf.aliasing_output" not in names:
+                found.add((number, ""))
+    return found
+
+
+def _buffers(text: str) -> set[tuple[int, str]]:
+    return {(int(m[1]), re.sub(r"\s", "", m[2])) for m in _BUFFER.finditer(text)}
+
+
+DONATION: Final = Rule(
+    "donation",
+    "Every donated buffer is taken by a result.",
+    {"min-bytes": Parameter(0, "Smaller ones may be left over.", size)},
+    _donation,
+)

@@ -1,0 +1,110 @@
+"""`check`: rules for CI."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Final
+
+import click
+
+from hloscope import __version__
+from hloscope.api import (
+    CHECK_FILE,
+    CHECK_RULES,
+    UNLIMITED,
+    check_files,
+    check_settings,
+)
+from hloscope.cli.common import debug_option, json_option
+from hloscope.cli.options import top_option
+from hloscope.errors import InputError
+
+FAILED: Final = 1
+FORMATS: Final = ("text", "json", "junit", "sarif", "github", "markdown")
+
+
+@click.command
+@click.argument("files", metavar="FILE...", nargs=-1)
+@click.option(
+    "--rule",
+    "rules",
+    metavar="RULE[:NAME=VALUE,..]",
+    multiple=True,
+    help="A rule to check; may be given several times.",
+)
+@click.option(
+    "--config",
+    metavar="TOML",
+    help=f"Rules in a file; {CHECK_FILE} of this folder if there is one.",
+)
+@click.option(
+    "--baseline", metavar="JSON", help="Tell only what is new or worse since this report."
+)
+@click.option("--list", "is_list", is_flag=True, help="Tell the rules and their parameters.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="How to report.",
+)
+@top_option("Findings that text, github and markdown show.", 100)
+@click.option("-o", "--output", metavar="OUT", help="Write the report to a file.")
+@json_option
+@debug_option
+def check(
+    files: tuple[str, ...],
+    rules: tuple[str, ...],
+    config: str | None,
+    baseline: str | None,
+    is_list: bool,
+    form: str,
+    top: int,
+    output: str | None,
+    as_json: bool,
+) -> None:
+    """Check programs by rules: copies, collectives, utilisation, what must be fused, and others.
+
+    The exit code is 1 if a rule of severity error is broken.
+    """
+    if is_list:
+        _print_rules()
+        return
+    if not files:
+        raise click.UsageError("name the programs to check: FILE...")
+    if not rules and config is None and not Path(CHECK_FILE).is_file():
+        raise click.UsageError(
+            f"name rules, --rule copies, or write them to {CHECK_FILE}; --list tells them"
+        )
+    found = check_files(files, check_settings(rules, config), baseline=baseline)
+    told = found.told("json" if as_json else form, __version__, top)
+    if output is None:
+        click.echo(told)
+    else:
+        _write(output, told)
+        click.echo(found.told("text").splitlines()[-1], err=True)
+    if found.report.failed:
+        click.get_current_context().exit(FAILED)
+
+
+def _write(output: str, told: str) -> None:
+    try:
+        Path(output).write_text(f"{told}\n", encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot write `{output}`: {error.strerror}") from None
+
+
+def _print_rules() -> None:
+    for name, rule in CHECK_RULES.items():
+        click.echo(f"{name}: {rule.help}")
+        for key, parameter in rule.parameters.items():
+            shown = "NAME" if key == "*" else key
+            said = parameter.default not in (None, UNLIMITED)
+            given = f" [{_shown(parameter.default)}]" if said else ""
+            click.echo(f"  {shown}{given}  {parameter.help}")
+
+
+def _shown(value: object) -> str:
+    return json.dumps(list(value) if isinstance(value, tuple) else value)

@@ -1,0 +1,120 @@
+"""Assertions about compiled programs for test suites.
+
+Each takes a program, its text, a path, a `Lowered` or `Compiled` object of JAX, or a function with
+its arguments, which is compiled by JAX first.
+
+    from hloscope.testing import assert_collectives, assert_no_copies
+
+    def test_step():
+        assert_no_copies(step, params, batch, max_bytes="1 MiB")
+        assert_collectives(step, params, batch, all_reduce=1)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hloscope.api import Checked, Program, check_one, read
+
+
+def program_of(subject: Any, *arguments: Any) -> Program:
+    """The program of a function that JAX compiles for some arguments, or one that is given.
+
+    Args:
+        subject: A program, text, path, bytes, `Lowered`, `Compiled`, or a function.
+        arguments: Of the function; arrays or `jax.ShapeDtypeStruct`.
+
+    Raises:
+        TypeError: Arguments are given for what is no function.
+    """
+    if isinstance(subject, Program):
+        found = subject
+    elif hasattr(subject, "as_text") or not callable(subject):
+        found = read(subject)
+    else:
+        return read(_compiled(subject, arguments))
+    if arguments:
+        raise TypeError(f"arguments are for a function, not for a {type(subject).__name__}")
+    return found
+
+
+def _compiled(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    """What JAX makes of a function."""
+    if not hasattr(function, "lower"):
+        import jax
+
+        function = jax.jit(function)
+    return function.lower(*arguments).compile()  # type: ignore[attr-defined]
+
+
+def _require(found: Checked) -> None:
+    if not found:
+        raise AssertionError(str(found))
+
+
+def assert_no_copies(subject: Any, *arguments: Any, max_bytes: int | str = 0) -> None:
+    """No copy or transpose writes more than `max_bytes`.
+
+    >>> assert_no_copies("ENTRY e { p = f32[8] parameter(0) ROOT n = f32[8] negate(p) }")
+
+    Raises:
+        AssertionError: One does; the message names each with its line of the source.
+    """
+    _require(check_one(program_of(subject, *arguments), "copies", max_bytes=max_bytes))
+
+
+def assert_collectives(subject: Any, *arguments: Any, **counts: int) -> None:
+    """There are exactly as many collectives of each kind, none of kinds that are not named.
+
+    Args:
+        subject: The program.
+        arguments: Of a function.
+        counts: `all_reduce=2`, and the parameters of the rule, such as `max_bytes`.
+
+    >>> assert_collectives("ENTRY e { p = f32[8] parameter(0) ROOT n = f32[8] negate(p) }")
+
+    Raises:
+        AssertionError: There are more or fewer.
+    """
+    _require(check_one(program_of(subject, *arguments), "collectives", **counts))
+
+
+def assert_coalesced(
+    subject: Any, *arguments: Any, min_share: float = 0.5, device: str = "h100"
+) -> None:
+    """No access of a fusion has less than a share of the ideal.
+
+    Raises:
+        AssertionError: One has; the message says which term of the index spoils it.
+    """
+    program = program_of(subject, *arguments)
+    _require(check_one(program, "utilisation", min_share=min_share, device=device))
+
+
+def assert_fused(subject: Any, *arguments: Any, op_name: str, opcode: str = "*") -> None:
+    """What comes from ops of a name stands in fusions.
+
+    Args:
+        subject: The program.
+        arguments: Of a function.
+        op_name: A part of the framework's op name, or a pattern with `*`.
+        opcode: Only these opcodes.
+
+    Raises:
+        AssertionError: An instruction stands by itself.
+    """
+    program = program_of(subject, *arguments)
+    _require(check_one(program, "fused", op_name=op_name, opcode=opcode))
+
+
+def assert_checked(subject: Any, *arguments: Any, rule: str, **values: Any) -> None:
+    """A rule of `hloscope check` finds nothing.
+
+    >>> text = "ENTRY e { p = f32[8] parameter(0) ROOT n = f32[8] negate(p) }"
+    >>> assert_checked(text, rule="types", absent=["f64"])
+
+    Raises:
+        AssertionError: It finds something.
+    """
+    _require(check_one(program_of(subject, *arguments), rule, **values))

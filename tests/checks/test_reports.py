@@ -1,0 +1,252 @@
+"""Settings, baselines and reports; nothing in a name gets out of its place in them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given, settings as hypothesis_settings, strategies as st
+
+from hloscope.checks import (
+    RULES,
+    Finding,
+    Report,
+    baseline_of,
+    github_text,
+    junit_text,
+    markdown_text,
+    report_text,
+    sarif,
+    setting_from_option,
+    settings_of,
+)
+from hloscope.errors import InputError
+from hloscope.testing import (
+    assert_checked,
+    assert_coalesced,
+    assert_collectives,
+    assert_fused,
+    assert_no_copies,
+    program_of,
+)
+
+COPY = "HloModule m\nENTRY e {\n  p = f32[8] parameter(0)\n  ROOT c = f32[8] copy(p)\n}\n"
+HOSTILE = "c\x1b[31m\"'<script>|`]]>&%0A::error::x\u202e\n,title=y\x00"
+
+
+def finding(instruction: str = "copy.1", value: float = 8, **rest: Any) -> Finding:
+    return Finding("copies", "too large", "a.hlo", instruction, "e", 4, value=value, **rest)
+
+
+def report(*findings: Finding) -> Report:
+    return Report(findings, tuple(dict.fromkeys(["copies"])), ("a.hlo",))
+
+
+def hostile() -> Report:
+    bad = finding(HOSTILE, op_name=HOSTILE, source=f"{HOSTILE}:3")
+    return Report((replace(bad, message=HOSTILE, file=HOSTILE),), ("copies",), (HOSTILE,))
+
+
+# ------------------------------------------------------------------------------------- settings
+
+
+def test_a_file_names_rules_their_parameters_and_programs() -> None:
+    first, second, third = settings_of(
+        '[copies]\nmax-bytes = "1 MiB"\n[[fused]]\nop-name = "a"\nseverity = "warning"\n'
+        'files = ["*.gpu.*"]\n[[fused]]\nop-name = "b"\n'
+    )
+    assert first.values == {"max_bytes": 1 << 20, "opcodes": ("copy", "transpose")}
+    assert (second.severity, second.is_for("/x/a.gpu.txt"), second.is_for("a.txt")) == (
+        "warning",
+        True,
+        False,
+    )
+    assert (third.values["op_name"], third.severity, third.is_for("a.txt")) == ("b", "error", True)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[copies", "hloscope.toml: "),
+        ("", "no rule is named"),
+        ("copies = 3", "is no table"),
+        ("[copys]", "no rule is called `copys`; did you mean `copies`?"),
+        ("[copies]\nmax-byte = 3", "no parameter `max-byte`; did you mean `max-bytes`?"),
+        ("[copies]\nmax-bytes = -3", "bytes such as 4096"),
+        ('[copies]\nmax-bytes = "3 parsecs"', "bytes such as 4096"),
+        ("[copies]\nmax-bytes = true", "bytes such as 4096"),
+        ("[fused]", "needs `op-name`"),
+        ('[copies]\nseverity = "bad"', "one of error, warning, note"),
+        ("[copies]\nfiles = 3", "a list of texts"),
+        ("[collectives]\nall-reduces = 2", "did you mean `all-reduce` or"),
+        ("[collectives]\nall-reduce = -1", "a number from 0 on"),
+        ("[utilisation]\nmin-share = 2", "a share from 0 to 1"),
+        ('[precision]\nat-least = "good"', "one of over, exact"),
+    ],
+)
+def test_wrong_settings_are_refused(text: str, said: str) -> None:
+    with pytest.raises(InputError) as refused:
+        settings_of(text)
+    assert said in refused.value.message
+
+
+def test_options_say_the_same_as_files() -> None:
+    for option, text in (
+        ("copies", "[copies]"),
+        ("copies:max-bytes=1 KiB,opcodes=copy", '[copies]\nmax-bytes=1024\nopcodes=["copy"]'),
+        ("collectives:all-reduce=2", "[collectives]\nall-reduce = 2"),
+        ("utilisation:min-share=0.25", "[utilisation]\nmin-share = 0.25"),
+    ):
+        assert [setting_from_option(option)] == settings_of(text)
+    with pytest.raises(InputError, match="is not name=value"):
+        setting_from_option("copies:max-bytes")
+
+
+# ------------------------------------------------------------------------------------ baselines
+
+FINDINGS = st.lists(
+    st.builds(
+        finding,
+        st.sampled_from(["copy.1", "copy.2", "transpose.3", "copy.4.remat2"]),
+        st.sampled_from([1.0, 2.0, 3.0]),
+        op_name=st.sampled_from(["", "jit(f)/a"]),
+    ),
+    max_size=6,
+)
+
+
+@hypothesis_settings(max_examples=150)
+@given(FINDINGS, FINDINGS)
+def test_what_was_known_is_not_told_again(old: list[Finding], new: list[Finding]) -> None:
+    known, told = report(*old), report(*new).since(old)
+    assert not known.since(old).findings
+    assert not report(*new, *old).since([*new, *old]).findings
+    assert told.known + len(told.findings) == len(new)
+    assert {*told.findings} <= {*new}
+    # One finding more, worse than all, is told.
+    worst = finding("copy.9", 99)
+    assert worst in report(*new, worst).since(old).findings
+
+
+def test_names_may_change_their_numbers() -> None:
+    assert finding("fusion.12.remat3").key == finding("fusion.7").key != finding("copy.7").key
+    assert finding("a.1", source="t.py:3").key != finding("a.1", source="t.py:4").key
+
+
+@given(FINDINGS)
+def test_reports_survive_json(found: list[Finding]) -> None:
+    told = json.loads(json.dumps(report(*found).to_json()))
+    assert baseline_of(told) == found
+
+
+@pytest.mark.parametrize(
+    "given_", [[], {}, {"schema": "x"}, {"schema": "hloscope.check/1"},
+               {"schema": "hloscope.check/1", "findings": [3]},
+               {"schema": "hloscope.check/1", "findings": [{"rule": "copies"}]}]
+)  # fmt: skip
+def test_what_is_no_baseline_is_refused(given_: object) -> None:
+    with pytest.raises(InputError):
+        baseline_of(given_)
+
+
+# -------------------------------------------------------------------------------------- reports
+
+
+def test_sarif_has_what_the_standard_asks_for() -> None:
+    log = sarif(report(finding(source="/a/t.py:3"), finding("copy.2")), "1.2")
+    assert log["version"] == "2.1.0"
+    (run,) = log["runs"]
+    assert run["tool"]["driver"]["version"] == "1.2"
+    rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+    for result in run["results"]:
+        assert rules[result["ruleIndex"]] == result["ruleId"]
+        assert result["level"] in ("none", "note", "warning", "error")
+        assert result["message"]["text"]
+        (location,) = result["locations"]
+        place = location["physicalLocation"]
+        assert place["region"]["startLine"] == 4
+        assert place["artifactLocation"]["uri"] == "a.hlo"
+        assert len(result["partialFingerprints"]["hloscope/v1"]) == 32
+    assert run["results"][0]["relatedLocations"][0]["physicalLocation"]["region"] == {
+        "startLine": 3
+    }
+    assert "relatedLocations" not in run["results"][1]
+
+
+def test_junit_has_a_case_for_each_rule_and_program() -> None:
+    told = Report((finding(),), ("copies", "types"), ("a.hlo", "b.hlo"))
+    suites = ElementTree.fromstring(junit_text(told)).findall("testsuite")
+    assert [(s.get("name"), s.get("tests"), s.get("failures")) for s in suites] == [
+        ("a.hlo", "2", "1"),
+        ("b.hlo", "2", "0"),
+    ]
+    (failure,) = suites[0].iter("failure")
+    assert failure.get("message") == "too large"
+
+
+def test_hostile_names_stay_in_their_place() -> None:
+    bad = hostile()
+    ElementTree.fromstring(junit_text(bad))
+    json.loads(json.dumps(sarif(bad, "")))
+    for text in (report_text(bad), markdown_text(bad), github_text(bad), junit_text(bad)):
+        assert "\x1b" not in text
+        assert "\u202e" not in text
+        assert "\x00" not in text
+    lines = github_text(bad).splitlines()
+    assert [line for line in lines if line.startswith("::")] == lines[:1]
+    assert lines[0].count("title=") - lines[0].count("title=y") == 1
+    assert "<script>" not in markdown_text(bad)
+    assert len(report_text(bad).splitlines()) == 2
+
+
+def test_only_so_many_findings_are_shown() -> None:
+    many = report(*[finding(f"copy.{k}") for k in range(150)])
+    assert len(report_text(many).splitlines()) == 102
+    assert "50 more findings" in markdown_text(many)
+    assert github_text(many, 3).count("::error") == 3
+
+
+# -------------------------------------------------------------------------------- the assertions
+
+
+def test_assertions_name_what_they_found(tmp_path: Path) -> None:
+    path = tmp_path / "a.hlo"
+    path.write_text(COPY)
+    for subject in (COPY, path, program_of(COPY)):
+        with pytest.raises(AssertionError, match=r":4: error: copies: `c` copy of 32 bytes"):
+            assert_no_copies(subject)
+        assert_no_copies(subject, max_bytes="32 B")
+    with pytest.raises(AssertionError, match="0 all-reduce, expected 1"):
+        assert_collectives(COPY, all_reduce=1)
+    assert_collectives(COPY)
+    assert_coalesced(COPY)
+    assert_fused(COPY, op_name="attention")
+    assert_checked(COPY, rule="types", absent=["f64"])
+    with pytest.raises(TypeError, match="arguments are for a function"):
+        program_of(COPY, 3)
+
+
+def test_functions_are_compiled_for_their_arguments() -> None:
+    class Jitted:
+        def __call__(self) -> None: ...
+
+        def lower(self, *arguments: int) -> Jitted:
+            assert arguments == (3,)
+            return self
+
+        def compile(self) -> str:
+            return COPY
+
+    with pytest.raises(AssertionError, match="copy of 32 bytes"):
+        assert_no_copies(Jitted(), 3)
+
+
+def test_every_rule_tells_what_it_is_for() -> None:
+    for name, rule in RULES.items():
+        assert name == rule.name
+        assert rule.help.endswith(".")
+        assert all(parameter.help for parameter in rule.parameters.values())

@@ -1,0 +1,269 @@
+"""Each rule: programs that break it and programs that do not, in all spellings there are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import hloscope
+from hloscope.api import check_one
+from hloscope.checks import RULES, Subject, collectives_of
+
+ADD = "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }\n"
+META = ', metadata={op_name="jit(step)/softmax/exp" source_file="/a/train.py" source_line=12}'
+
+
+def hlo(body: str, *, before: str = "", head: str = "HloModule m") -> str:
+    return f"{head}\n{before}ENTRY e {{\n{body}\n}}"
+
+
+def function(body: str, arguments: str = "%p: tensor<8x4xf32>", result: str = "") -> str:
+    returned = f" -> {result}" if result else ""
+    return f"func.func @main({arguments}){returned} {{\n{body}\n}}"
+
+
+SYNC = hlo(
+    "p = f32[8,4] parameter(0)\n"
+    "ROOT r = f32[8,4] all-reduce(p), replica_groups={{0,1}}, to_apply=add",
+    before=ADD,
+)
+STARTED = hlo(
+    "p = f32[8,4] parameter(0)\n"
+    "s = f32[8,4] all-reduce-start(p), replica_groups={{0,1}}, to_apply=add\n"
+    "ROOT r = f32[8,4] all-reduce-done(s)",
+    before=ADD,
+)
+WRAPPED = hlo(
+    "p = f32[8,4] parameter(0)\n"
+    "s = ((f32[8,4]), f32[8,4]) async-start(p), calls=w\n"
+    "u = ((f32[8,4]), f32[8,4]) async-update(s)\n"
+    "ROOT r = f32[8,4] async-done(u)",
+    before=ADD + "w { x = f32[8,4] parameter(0) ROOT y = f32[8,4] all-reduce(x), "
+    "replica_groups={{0,1}}, to_apply=add }\n",
+)
+BODY = """^bb0(%a: tensor<f32>, %b: tensor<f32>):
+  %s = stablehlo.add %a, %b : tensor<f32>
+  stablehlo.return %s : tensor<f32>"""
+REDUCED = (
+    f'"stablehlo.all_reduce"(%p) ({{\n{BODY}\n}}) '
+    "{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>} : (tensor<8x4xf32>) -> tensor<8x4xf32>"
+)
+STABLEHLO = function(f"%r = {REDUCED}\nreturn %r : tensor<8x4xf32>", result="tensor<8x4xf32>")
+ASYNC_REGION = function(
+    '%f = "stablehlo.async_start"(%p) ({\n^bb0(%q: tensor<8x4xf32>):\n'
+    f"%r = {REDUCED.replace('%p', '%q')}\nstablehlo.return %r : tensor<8x4xf32>\n"
+    "}) : (tensor<8x4xf32>) -> !stablehlo.future<tensor<8x4xf32>>\n"
+    '%d = "stablehlo.async_done"(%f) : (!stablehlo.future<tensor<8x4xf32>>) -> tensor<8x4xf32>\n'
+    "return %d : tensor<8x4xf32>",
+    result="tensor<8x4xf32>",
+)
+SPELLINGS = {
+    "sync": SYNC,
+    "start": STARTED,
+    "wrapped": WRAPPED,
+    "stablehlo": STABLEHLO,
+    "region": ASYNC_REGION,
+}
+
+PLAIN = hlo("p = f32[8,4] parameter(0)\nROOT n = f32[8,4] negate(p)")
+PLAIN_STABLEHLO = function(
+    "%n = stablehlo.negate %p : tensor<8x4xf32>\nreturn %n : tensor<8x4xf32>",
+    result="tensor<8x4xf32>",
+)
+
+BROKEN: list[tuple[str, dict[str, Any], str, str]] = [
+    (
+        "copies",
+        {},
+        hlo("p = f32[8,4] parameter(0)\nROOT c = f32[8,4] copy(p)"),
+        "copy of 128 bytes",
+    ),
+    (
+        "copies",
+        {},
+        hlo("p = f32[8,4] parameter(0)\nROOT t = f32[4,8] transpose(p), dimensions={1,0}"),
+        "transpose of 128 bytes",
+    ),
+    (
+        "copies",
+        {},
+        hlo(
+            "p = f32[8,4] parameter(0)\nROOT w = f32[4,8] fusion(p), kind=kLoop, calls=f",
+            before="f { x = f32[8,4] parameter(0) t = f32[4,8] transpose(x), dimensions={1,0} "
+            "ROOT b = f32[4,8] bitcast(t) }\n",
+        ),
+        "in fusion `w`",
+    ),
+    (
+        "copies",
+        {},
+        hlo(
+            "p = f32[8,4] parameter(0)\n"
+            "s = (f32[8,4], f32[8,4], u32[]) copy-start(p)\nROOT c = f32[8,4] copy-done(s)"
+        ),
+        "copy of 128 bytes",
+    ),
+    (
+        "copies",
+        {},
+        function(
+            "%t = stablehlo.transpose %p, dims = [1, 0] : (tensor<8x4xf32>) -> tensor<4x8xf32>\n"
+            "return %t : tensor<4x8xf32>",
+            result="tensor<4x8xf32>",
+        ),
+        "transpose of 128 bytes",
+    ),
+    *[
+        ("collectives", {}, text, "all-reduce number 1, expected none")
+        for text in SPELLINGS.values()
+    ],
+    ("collectives", {"all-reduce": 2}, SYNC, "1 all-reduce, expected 2"),
+    ("collectives", {"all-reduce": 1, "max-bytes": 64}, STARTED, "all-reduce of 128 bytes"),
+    ("collectives", {"all-reduce": 1, "max-total-bytes": 64}, WRAPPED, "collectives of 128 bytes"),
+    ("types", {}, PLAIN.replace("f32", "f64"), "f64 begins here"),
+    ("types", {"absent": ["f32"]}, PLAIN_STABLEHLO, "f32 begins here"),
+    (
+        "dynamic-sizes",
+        {},
+        hlo("p = f32[<=8,4] parameter(0)\nROOT n = f32[<=8,4] negate(p)"),
+        "known at run time",
+    ),
+    (
+        "dynamic-sizes",
+        {},
+        PLAIN_STABLEHLO.replace("8x4", "?x4"),
+        "known at run time",
+    ),
+    (
+        "constants",
+        {"max-bytes": 15},
+        hlo("ROOT c = f32[4] constant({1, 2, 3, 4})"),
+        "constant of 16 bytes, at most 15 bytes",
+    ),
+    (
+        "constants",
+        {"max-bytes": 15},
+        function(
+            "%c = stablehlo.constant dense<1.0> : tensor<4xf32>\nreturn %c : tensor<4xf32>",
+            "",
+            "tensor<4xf32>",
+        ),
+        "constant of 16 bytes",
+    ),
+    (
+        "donation",
+        {},
+        PLAIN.replace("HloModule m", "HloModule m, buffer_donor={ (0, {}) }"),
+        "argument 0 of 128 bytes is donated",
+    ),
+    (
+        "donation",
+        {},
+        PLAIN_STABLEHLO.replace("xf32>)", "xf32> {jax.buffer_donor = true})", 1),
+        "argument 0 of 128 bytes is donated",
+    ),
+    (
+        "fused",
+        {"op-name": "softmax"},
+        hlo(f"p = f32[8,4] parameter(0)\nROOT n = f32[8,4] exponential(p){META}"),
+        "exponential stands by itself",
+    ),
+    (
+        "precision",
+        {},
+        hlo(
+            "p = f32[8,4] parameter(0)\nROOT w = f32[8,4] fusion(p), kind=kLoop, calls=f",
+            before="f { x = f32[8,4] parameter(0) "
+            'ROOT c = f32[8,4] custom-call(x), custom_call_target="who" }\n',
+        ),
+        "what it reads is unknown",
+    ),
+    (
+        "utilisation",
+        {},
+        hlo(
+            "p = f32[1024,1024]{1,0} parameter(0)\nq = f32[1024,1024]{0,1} parameter(1)\n"
+            "ROOT w = f32[1024,1024]{1,0} fusion(p, q), kind=kLoop, calls=f",
+            before="f { x = f32[1024,1024]{1,0} parameter(0) "
+            "y = f32[1024,1024]{0,1} parameter(1) ROOT a = f32[1024,1024]{1,0} add(x, y) }\n",
+        ),
+        "of the sectors it moves",
+    ),
+]
+
+KEPT: list[tuple[str, dict[str, Any], str]] = [
+    *[(rule, {}, text) for rule in RULES if rule != "fused" for text in (PLAIN, PLAIN_STABLEHLO)],
+    ("copies", {"max-bytes": "128 B"}, BROKEN[0][2]),
+    ("copies", {"opcodes": ["transpose"]}, BROKEN[0][2]),
+    *[("collectives", {"all-reduce": 1}, text) for text in SPELLINGS.values()],
+    *[("collectives", {"unnamed": "allowed"}, text) for text in SPELLINGS.values()],
+    (
+        "donation",
+        {},
+        PLAIN.replace("HloModule m", "HloModule m, input_output_alias={ {}: (0, {}, may-alias) }"),
+    ),
+    (
+        "donation",
+        {},
+        PLAIN_STABLEHLO.replace(
+            "xf32>)", "xf32> {jax.buffer_donor = true, tf.aliasing_output = 0 : i32})", 1
+        ),
+    ),
+    (
+        "fused",
+        {"op-name": "softmax"},
+        hlo(
+            f"p = f32[8,4] parameter(0)\nROOT w = f32[8,4] fusion(p), kind=kLoop, calls=f{META}",
+            before=f"f {{ x = f32[8,4] parameter(0)\nROOT n = f32[8,4] exponential(x){META} }}\n",
+        ),
+    ),
+    ("fused", {"op-name": "attention"}, BROKEN[-3][2]),
+    # A reducer's body is no instruction that runs by itself.
+    (
+        "fused",
+        {"op-name": "*"},
+        hlo(
+            "p = f32[8,4] parameter(0)\nROOT w = f32[8] fusion(p), kind=kInput, calls=f",
+            before=ADD + "f { x = f32[8,4] parameter(0) z = f32[] constant(0) "
+            "ROOT r = f32[8] reduce(x, z), dimensions={1}, to_apply=add }\n",
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("rule", "values", "text", "said"), BROKEN)
+def test_what_breaks_a_rule_is_found(
+    rule: str, values: dict[str, Any], text: str, said: str
+) -> None:
+    found = check_one(hloscope.read(text), rule, **values)
+    assert not found
+    (finding,) = found.report.findings
+    assert said in finding.message
+    assert finding.value > 0
+    if finding.instruction and "%" not in text:
+        lines = enumerate(text.splitlines(), 1)
+        assert finding.line == next(k for k, one in lines if f"{finding.instruction} = " in one)
+
+
+@pytest.mark.parametrize(("rule", "values", "text"), KEPT)
+def test_what_keeps_a_rule_is_not(rule: str, values: dict[str, Any], text: str) -> None:
+    assert not check_one(hloscope.read(text), rule, **values).report.findings
+
+
+def test_every_rule_is_tried_both_ways() -> None:
+    assert {row[0] for row in BROKEN} == {row[0] for row in KEPT} == {*RULES}
+
+
+@pytest.mark.parametrize("name", SPELLINGS)
+def test_a_collective_is_one_however_it_is_spelled(name: str) -> None:
+    (use,) = collectives_of(Subject(hloscope.read(SPELLINGS[name]).module, "m"))
+    assert (use.kind, use.bytes) == ("all-reduce", 128)
+    assert use.is_async == (name in ("start", "wrapped", "region"))
+
+
+def test_a_finding_knows_where_it_comes_from() -> None:
+    text = next(text for rule, _, text, _ in BROKEN if rule == "fused")
+    (finding,) = check_one(hloscope.read(text), "fused", op_name="softmax").report.findings
+    assert (finding.source, finding.op_name) == ("/a/train.py:12", "jit(step)/softmax/exp")
+    assert (finding.instruction, finding.computation, finding.line) == ("n", "e", 4)
