@@ -23,7 +23,7 @@ def _copies(subject: Subject, max_bytes: int, opcodes: tuple[str, ...]) -> Itera
             opcode = opcode_of(moved).removesuffix("-start")
             size = bytes_of(moved.type) if moved is not ins else bytes_of(ins.operands[0].type)
             if opcode in opcodes and size > max_bytes:
-                inside = f" in fusion `{ins.name}`" if moved is not ins else ""
+                inside = " that the fusion returns" if moved is not ins else ""
                 message = f"{opcode} of {size_text(size)}{inside}, at most {size_text(max_bytes)}"
                 yield subject.finding("copies", computation, ins, message, size)
 

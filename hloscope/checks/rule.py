@@ -122,8 +122,11 @@ def share(given: Any) -> float:
     Raises:
         ValueError: It is none.
     """
-    value = float(given) if isinstance(given, int | float | str) else -1.0
-    if isinstance(given, bool) or not 0 <= value <= 1:
+    try:
+        value = -1.0 if isinstance(given, bool) else float(given)
+    except (TypeError, ValueError):
+        value = -1.0
+    if not 0 <= value <= 1:
         raise ValueError(f"a share from 0 to 1 was expected, found {given!r}")
     return value
 

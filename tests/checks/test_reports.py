@@ -85,6 +85,8 @@ def test_a_file_names_rules_their_parameters_and_programs() -> None:
         ("[collectives]\nall-reduces = 2", "did you mean `all-reduce` or"),
         ("[collectives]\nall-reduce = -1", "a number from 0 on"),
         ("[utilisation]\nmin-share = 2", "a share from 0 to 1"),
+        ('[utilisation]\nmin-share = "half"', "a share from 0 to 1"),
+        ("[utilisation]\nmin-share = nan", "a share from 0 to 1"),
         ('[precision]\nat-least = "good"', "one of over, exact"),
     ],
 )

@@ -93,7 +93,7 @@ BROKEN: list[tuple[str, dict[str, Any], str, str]] = [
             before="f { x = f32[8,4] parameter(0) t = f32[4,8] transpose(x), dimensions={1,0} "
             "ROOT b = f32[4,8] bitcast(t) }\n",
         ),
-        "in fusion `w`",
+        "transpose of 128 bytes that the fusion returns",
     ),
     (
         "copies",
