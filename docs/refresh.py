@@ -59,7 +59,11 @@ def run(command: str, folder: Path = ROOT) -> str:
     before = Path.cwd()
     os.chdir(folder)
     try:
-        if {"|", ">"} & {*shlex.split(command, comments=True)} or " < " in command:
+        if (
+            {"|", ">"} & {*shlex.split(command, comments=True)}
+            or " < " in command
+            or "; " in command
+        ):
             return _run_in_shell(command)
         _, *arguments = shlex.split(command, comments=True)
         return CliRunner().invoke(app, arguments, prog_name="hloscope").output
