@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from typing import Any, Final
+from urllib.parse import quote
 
 from hloscope.checks.findings import Finding, Report
 from hloscope.checks.registry import RULES
@@ -58,6 +59,4 @@ def _fingerprint(finding: Finding) -> str:
 
 def _uri(path: str) -> str:
     """A relative or absolute path as a URI reference."""
-    from urllib.parse import quote
-
     return quote(visible(path).replace("\\", "/"), safe="/:")
