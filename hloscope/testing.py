@@ -13,9 +13,12 @@ its arguments, which is compiled by JAX first.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from hloscope.api import Checked, Program, check_one, read
+from hloscope.lazy import lazy
+
+jax: Final = lazy("jax")
 
 
 def program_of(subject: Any, *arguments: Any) -> Program:
@@ -42,8 +45,6 @@ def program_of(subject: Any, *arguments: Any) -> Program:
 def _compiled(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     """What JAX makes of a function."""
     if not hasattr(function, "lower"):
-        import jax
-
         function = jax.jit(function)
     return function.lower(*arguments).compile()  # type: ignore[attr-defined]
 
