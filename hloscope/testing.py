@@ -13,12 +13,10 @@ its arguments, which is compiled by JAX first.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from importlib import import_module
+from typing import Any
 
 from hloscope.api import Checked, Program, check_one, read
-from hloscope.lazy import lazy
-
-jax: Final = lazy("jax")
 
 
 def program_of(subject: Any, *arguments: Any) -> Program:
@@ -45,7 +43,7 @@ def program_of(subject: Any, *arguments: Any) -> Program:
 def _compiled(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     """What JAX makes of a function."""
     if not hasattr(function, "lower"):
-        function = jax.jit(function)
+        function = import_module("jax").jit(function)
     return function.lower(*arguments).compile()  # type: ignore[attr-defined]
 
 
