@@ -25,7 +25,7 @@ from hloscope.mlir import (
 from hloscope.passes.conversion import CAST
 from hloscope.passes.framework import Pass, Run
 from hloscope.passes.greedy import GreedyDriver
-from hloscope.passes.legalizing.making import dense, shaped
+from hloscope.passes.legalizing.making import dense, shaped, surely_meet
 from hloscope.passes.patterns import Patterns
 from hloscope.passes.rewriting import Rewriter
 
@@ -67,12 +67,12 @@ def _shape(value: Value) -> tuple[int, ...] | None:
         return None
 
 
-def _known_extents(value: Value) -> tuple[int, ...] | None:
-    """The sizes of a constant shape, or of an array that has all of them."""
+def _known_extents(value: Value) -> tuple[int | None, ...] | None:
+    """The sizes of a constant shape, or those of an array that are known."""
     source = _owner(value, "shape.shape_of")
     if source is not None:
         type = source.operands[0].type
-        return type.shape if isinstance(type, TensorType) and type.is_static else None
+        return type.sizes if isinstance(type, TensorType) else None
     return _shape(value)
 
 
@@ -186,11 +186,11 @@ def broadcast_rank(rewriter: Rewriter, op: Operation) -> bool:
 
 @PATTERNS.on("shape.cstr_broadcastable")
 def surely_broadcastable(rewriter: Rewriter, op: Operation) -> bool:
-    """All sizes are known, and meet."""
+    """Sizes meet whatever those will be that are not known."""
     shapes = [shape for v in op.operands if (shape := _known_extents(v)) is not None]
     if len(op.operands) > 1 and len(shapes) != len(op.operands):
         return False
-    if _broadcast_extents(shapes) is None:
+    if not surely_meet(shapes):
         return False
     new = rewriter.create(
         "shape.const_witness",

@@ -84,3 +84,16 @@ def concatenated(rewriter: Rewriter, values: Sequence[Value], *, before: Operati
     """`stablehlo.concatenate` along the first dimension."""
     properties = {"dimension": i64(0)}
     return rewriter.create("stablehlo.concatenate", values, properties, before=before).result
+
+
+def surely_meet(shapes: Sequence[Sequence[int | None]]) -> bool:
+    """Do shapes meet as numpy broadcasts them, whatever sizes that are not known will be?
+
+    >>> surely_meet([(None, 4), (4,)]), surely_meet([(None,), (4,)]), surely_meet([(3,), (4,)])
+    (True, False, False)
+    """
+    for k in range(1, max(map(len, shapes), default=0) + 1):
+        sizes = [shape[-k] for shape in shapes if len(shape) >= k and shape[-k] != 1]
+        if len(set(sizes)) > 1 or sizes.count(None) > 1:
+            return False
+    return True

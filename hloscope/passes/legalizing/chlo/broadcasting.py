@@ -25,7 +25,7 @@ from hloscope.mlir import (
     Value,
 )
 from hloscope.passes.legalizing.chlo.constants import is_bounded
-from hloscope.passes.legalizing.making import integers, shaped
+from hloscope.passes.legalizing.making import integers, shaped, surely_meet
 from hloscope.passes.patterns import Patterns
 from hloscope.passes.rewriting import Rewriter
 from hloscope.stablehlo import broadcast_together
@@ -155,7 +155,7 @@ def select(rewriter: Rewriter, op: Operation) -> bool:
     if types is None or len(types) != 3 or not isinstance(result, TensorType):
         return False
     shapes = [_shape_of(rewriter, value, op) for value in op.operands]
-    if all(type.is_static for type in types):
+    if surely_meet([type.sizes for type in types]):
         properties = {"passing": BoolAttr(True)}
         witness = rewriter.create(
             "shape.const_witness", (), properties, before=op, types=(_WITNESS,)
