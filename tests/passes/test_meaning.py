@@ -41,7 +41,8 @@ def test_random_programs_mean_the_same(name: str, full: bool) -> None:
 @pytest.mark.parametrize("name", ["cse", "canonicalize"])
 def test_upstream_s_programs_keep_their_assertions(name: str, shared: Path, full: bool) -> None:
     for chunk in [*chunks.chunks("interpret")][:: 1 if full else 15]:
-        if chunk.is_disabled or chunks.run(chunk).status != chunks.PASS:
+        empty = "func.func" not in chunk.text
+        if empty or chunk.is_disabled or chunks.run(chunk).status != chunks.PASS:
             continue
         after, _ = find_pass(name).apply(tree_of(chunk.text))
         text = print_mlir(after, dialects=DIALECTS)

@@ -21,13 +21,7 @@ from hloscope.passes.conversion import (
     replace_converted,
 )
 from hloscope.passes.framework import Pass, Run
-from hloscope.passes.legalizing.quantized.dot_like import (
-    hybrid,
-    integer_product,
-    kind_of,
-    of_convolution,
-    of_dot,
-)
+from hloscope.passes.legalizing.quantized.dot_like import hybrid, integer_product
 from hloscope.passes.legalizing.quantized.parameters import (
     F32,
     I32,
@@ -42,6 +36,7 @@ from hloscope.passes.legalizing.quantized.parameters import (
     storage_of,
     stored,
 )
+from hloscope.passes.legalizing.quantized.products import kind_of, of_convolution, of_dot
 from hloscope.passes.legalizing.quantized.to_qdq import PATTERNS as DEQUANTIZING
 from hloscope.passes.patterns import Patterns
 from hloscope.passes.rewriting import Rewriter
