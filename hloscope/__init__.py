@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         evaluate_grid as evaluate_grid,
         explain_dynamic as explain_dynamic,
         opt as opt,
+        parametric as parametric,
         read as read,
         refine as refine,
         serialize as serialize,

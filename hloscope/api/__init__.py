@@ -125,6 +125,11 @@ if TYPE_CHECKING:
         Selection as Selection,
         sort_key as sort_key,
     )
+    from hloscope.api.symbolic_maps import (
+        Parametric as Parametric,
+        ParametricMap as ParametricMap,
+        parametric as parametric,
+    )
     from hloscope.api.tensor import Element as Element, Tensor as Tensor
     from hloscope.api.tiles import Tiles as Tiles
     from hloscope.api.tiling import SpaceTiling as SpaceTiling, tiling_space as tiling_space
@@ -151,6 +156,7 @@ if TYPE_CHECKING:
         CommandLine as CommandLine,
         is_upstreams as is_upstreams,
         parse_command_line as parse_command_line,
+        split_types as split_types,
     )
     from hloscope.proof import (
         SECONDS_EQUAL as SECONDS_EQUAL,

@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from typing import Final
 
 import click
 
-from hloscope.api import dims_of, explain_dynamic, program_of, refined, right_tree
+from hloscope.api import (
+    dims_of,
+    explain_dynamic,
+    parametric,
+    program_of,
+    refined,
+    right_tree,
+    split_types,
+)
 from hloscope.cli.common import debug_option, file_argument, json_option, print_json
 from hloscope.cli.files import read_text
-from hloscope.display import dynamic_json, dynamic_text, signature_text
+from hloscope.display import (
+    dynamic_json,
+    dynamic_text,
+    parametric_json,
+    parametric_text,
+    signature_text,
+)
+from hloscope.errors import UnknownNameError
+from hloscope.source import Source
 
 SCHEMA: Final = "hloscope.refine/1"
 
@@ -33,6 +50,12 @@ SCHEMA: Final = "hloscope.refine/1"
     is_flag=True,
     help="Tell of every value that stays dynamic where its size comes from.",
 )
+@click.option(
+    "--maps",
+    metavar="NAME",
+    help="Print the indexing maps of an instruction (`*`: of all) in terms of the sizes: the"
+    " dimension variables of jax.export, or names in braces in --args.",
+)
 @click.option("--no-assertions", is_flag=True, help="Do not check what is asserted of sizes.")
 @json_option
 @debug_option
@@ -41,6 +64,7 @@ def refine(
     arguments: str | None,
     dims: str | None,
     explain: bool,
+    maps: str | None,
     no_assertions: bool,
     as_json: bool,
 ) -> None:
@@ -53,6 +77,11 @@ def refine(
     if arguments is not None and dims is not None:
         raise click.UsageError("give either --args or --dims")
     source = read_text(file)
+    if maps is not None:
+        if dims is not None or explain:
+            raise click.UsageError("--maps is for sizes that are not given")
+        print_maps(source, arguments, maps, as_json=as_json)
+        return
     found = refined(
         right_tree(source),
         arguments,
@@ -77,3 +106,15 @@ def refine(
         click.echo(dynamic_text(dynamic), nl=False)
     else:
         click.echo(program_of(found.tree).text(), nl=False)
+
+
+def print_maps(source: Source, arguments: str | None, name: str, *, as_json: bool) -> None:
+    """The maps of some instructions in terms of named sizes."""
+    texts = None if arguments is None else split_types(arguments)
+    found = [each for each in parametric(source, texts) if fnmatchcase(each.name, name)]
+    if not found:
+        raise UnknownNameError(f"no instruction `{name}` reads anything in the refined program")
+    if as_json:
+        print_json({"schema": SCHEMA, "file": source.name, "maps": parametric_json(found)})
+    else:
+        click.echo(parametric_text(found), nl=False)

@@ -56,6 +56,8 @@ if TYPE_CHECKING:
     from hloscope.display.dynamic import (
         dynamic_json as dynamic_json,
         dynamic_text as dynamic_text,
+        parametric_json as parametric_json,
+        parametric_text as parametric_text,
         signature_text as signature_text,
     )
     from hloscope.display.elements import (

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from hloscope.ir import TensorType, UnrankedTensorType
 from hloscope.mlir import Block, Operation, StringAttr, TypeAttr, Value, location_text, type_text
@@ -159,3 +159,72 @@ def signature_text(tree: Operation) -> str | None:
     main = [f for f in functions if f.get("sym_name") == StringAttr(b"main")] or functions[:1]
     written = main[0].get("function_type") if main else None
     return type_text(written.type) if isinstance(written, TypeAttr) else None
+
+
+class MapLike(Protocol):
+    """A map in terms of named sizes."""
+
+    @property
+    def operand(self) -> int:
+        """Number of the operand."""
+
+    @property
+    def text(self) -> str:
+        """The map; empty if it is unknown."""
+
+    @property
+    def precision(self) -> str:
+        """How exact it is."""
+
+    @property
+    def why(self) -> str:
+        """Why it is unknown."""
+
+
+class InstructionLike(Protocol):
+    """An instruction with its maps, and the sizes at which they were compared."""
+
+    @property
+    def name(self) -> str:
+        """Its name in the refined program."""
+
+    @property
+    def maps(self) -> Sequence[MapLike]:
+        """Its maps."""
+
+    @property
+    def checked(self) -> Sequence[Mapping[str, int]]:
+        """The sizes."""
+
+
+def parametric_text(found: Sequence[InstructionLike]) -> str:
+    """Maps in terms of named sizes, a paragraph for each instruction."""
+    lines: list[str] = []
+    for each in found:
+        lines.append(each.name)
+        for one in each.maps:
+            said = f"{one.text}   {one.precision}" if one.text else f"unknown: {one.why}"
+            lines.append(f"  operand {one.operand}  {said}")
+    checked = [", ".join(f"{k}={v}" for k, v in sizes.items()) for sizes in found[0].checked]
+    lines += ["", f"compared with the refined program at {'; '.join(checked)}"]
+    return "\n".join(lines) + "\n"
+
+
+def parametric_json(found: Sequence[InstructionLike]) -> list[dict[str, Any]]:
+    """Maps in terms of named sizes as JSON has them."""
+    return [
+        {
+            "name": each.name,
+            "maps": [
+                {
+                    "operand": one.operand,
+                    "map": one.text or None,
+                    "precision": one.precision,
+                    "reason": one.why or None,
+                }
+                for one in each.maps
+            ],
+            "checked": [dict(sizes) for sizes in each.checked],
+        }
+        for each in found
+    ]

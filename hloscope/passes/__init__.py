@@ -11,6 +11,7 @@ if TYPE_CHECKING:
         FOLD_STEPS as FOLD_STEPS,
         fold as fold,
     )
+    from hloscope.passes.dynamism.arguments import split_types as split_types
     from hloscope.passes.dynamism.dimensions import (
         Specification as Specification,
         argument_types as argument_types,

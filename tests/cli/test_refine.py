@@ -130,3 +130,25 @@ def test_hlo_and_artifacts_are_read_as_well(run: Run, tmp_path: Path) -> None:
     assert run("serialize", str(file), "-o", str(artifact)).exit_code == 0
     result = run("refine", str(artifact), "--args", "tensor<5xf32>")
     assert "tensor<5xf32>" in result.stdout, result.output
+
+
+FLAT = """
+func.func @main(%n: tensor<i32>, %a: tensor<?x?xf32>) -> tensor<?xf32> {
+  %k = stablehlo.get_dimension_size %a, dim = 1 : (tensor<?x?xf32>) -> tensor<i32>
+  %m = stablehlo.multiply %n, %k : tensor<i32>
+  %s = stablehlo.reshape %m : (tensor<i32>) -> tensor<1xi32>
+  %r = stablehlo.dynamic_reshape %a, %s : (tensor<?x?xf32>, tensor<1xi32>) -> tensor<?xf32>
+  %x = stablehlo.reverse %r, dims = [0] : tensor<?xf32>
+  return %x : tensor<?xf32>
+}
+"""
+
+
+def test_maps_in_terms_of_sizes_are_printed(run: Run) -> None:
+    words = ["refine", "-", "--args", "{n}, tensor<{n}x{k}xf32>", "--maps"]
+    result = run(*words, "*", stdin=FLAT)
+    assert result.exit_code == 0, result.output
+    assert "(d0 / k, d0 mod k), domain: d0 in [0, n * k - 1]   exact" in result.stdout
+    assert "no instruction `q`" in run(*words, "q", stdin=FLAT).stderr
+    assert run(*words, "*", "--explain", stdin=FLAT).exit_code == 2
+    assert '"precision": "exact"' in run(*words, "*", "--json", stdin=FLAT).stdout

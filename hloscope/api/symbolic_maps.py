@@ -1,0 +1,311 @@
+"""Indexing maps of programs of unknown sizes, in terms of named sizes.
+
+A map is found by instantiation: the program is refined at several sizes, and where the maps differ
+in numbers only, each number is a polynomial of the sizes that goes through all of them.  It is then
+compared with the maps of the refined program at further random sizes; what does not agree, or has
+another form there, is said to be unknown.  So an answer is checked, not proved.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from itertools import combinations_with_replacement
+from math import prod
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from hloscope.api.artifacts import Serializable
+from hloscope.api.passing import program_of, refined, right_tree
+from hloscope.errors import HloscopeError, UnknownNameError, UnsupportedError
+from hloscope.lazy import lazy, pattern
+
+if TYPE_CHECKING:
+    import hloscope.passes as passes
+    from hloscope.mlir import Operation
+else:
+    passes = lazy("hloscope.passes")
+
+CHECKED: Final = 5
+"""Random sizes at which a map is compared with that of the refined program."""
+_SMALLEST, _LARGEST = 5, 60
+_TRIES: Final = 200
+_MOST_SIZES: Final = 6
+_SUFFIX: Final = pattern(r"\.\d+(?=(#\d+)?$)")
+_NUMBER: Final = pattern(r"(?<![A-Za-z_\d])\d+")
+_PLACE: Final = pattern(r"\{([A-Za-z_]\w*)\}")
+
+Sizes: TypeAlias = Mapping[str, int]
+Monomial: TypeAlias = tuple[str, ...]
+Polynomial: TypeAlias = tuple[tuple[Monomial, int], ...]
+
+
+class ParametricMap(NamedTuple):
+    """One map of an instruction to an operand.
+
+    Attributes:
+        operand: Number of the operand.
+        text: The map with polynomials of the sizes in it; empty if it is unknown.
+        precision: `exact` or `over`, as the maps at all sizes are; `unknown` with `why`.
+        why: Why nothing is known.
+    """
+
+    operand: int
+    text: str
+    precision: str
+    why: str = ""
+
+
+class Parametric(NamedTuple):
+    """What an instruction of a refined program reads, at any sizes.
+
+    Attributes:
+        name: The instruction.
+        maps: Its maps.
+        checked: The sizes at which they were compared with those of the refined program.
+    """
+
+    name: str
+    maps: tuple[ParametricMap, ...]
+    checked: tuple[Sizes, ...]
+
+
+def parametric(
+    program: Serializable, args: Sequence[str] | None = None, *, seed: int = 0
+) -> list[Parametric]:
+    """The maps of the entry of a program of unknown sizes, in terms of named sizes.
+
+    The instructions are those of the refined program that read something.
+
+    Args:
+        program: Whatever `refine` takes.
+        args: The arguments with names in braces for sizes, `"tensor<{b}x4xf32>"`, or `"{n}"` for
+            one that is a size itself; by default the dimension variables of `jax.export`.
+        seed: Of the random sizes.
+
+    Raises:
+        UnknownNameError: There are no named sizes, or too many.
+        UnsupportedError: The program is refined at too few sizes.
+
+    >>> text = '''
+    ... func.func @main(%a: tensor<?x4xf32>) -> tensor<4x?xf32> {
+    ...   %0 = stablehlo.transpose %a, dims = [1, 0] : (tensor<?x4xf32>) -> tensor<4x?xf32>
+    ...   return %0 : tensor<4x?xf32>
+    ... }'''
+    >>> [found, _] = parametric(text, ["tensor<{b}x4xf32>"])
+    >>> found.maps[0].text
+    '(d0, d1) -> (d1, d0), domain: d0 in [0, 3], d1 in [0, b - 1]'
+    """
+    tree = right_tree(program)
+    request = _Request(tree, args)
+    if not 0 < len(request.names) <= _MOST_SIZES:
+        count = len(request.names)
+        raise UnknownNameError(f"{count} named sizes, needs 1 to {_MOST_SIZES}: name them in args")
+    fit = _Fit(request.names)
+    samples = _samples(request, len(fit.monomials) + CHECKED, random.Random(seed))
+    if len(samples) < len(fit.monomials) + CHECKED or not fit.take(samples):
+        raise UnsupportedError("the program is refined at too few of the sizes that were tried")
+    return [*_answers(fit, samples)]
+
+
+Key: TypeAlias = tuple[str, int]
+"""The name of an instruction without its number, and how many like it come before."""
+
+
+class Named(NamedTuple):
+    """An instruction at some sizes: its name, and operand, text and precision of its maps."""
+
+    name: str
+    maps: list[tuple[int, str, str]]
+
+
+class _Request:
+    """What is asked for at some sizes."""
+
+    def __init__(self, tree: Operation, args: Sequence[str] | None) -> None:
+        self.tree: Final = tree
+        self.args: Final = args
+        if args is None:
+            self.names = passes.specification(tree).names
+        else:
+            self.names = tuple(dict.fromkeys(name for arg in args for name in _PLACE.findall(arg)))
+
+    def maps(self, sizes: Sizes) -> dict[Key, Named]:
+        """The maps of all instructions of the entry at these sizes."""
+        if self.args is None:
+            tree = refined(self.tree, dims=sizes).tree
+        else:
+            given = [_PLACE.sub(lambda m: str(sizes[m[1]]), arg) for arg in self.args]
+            tree = refined(self.tree, given).tree
+        found: dict[Key, Named] = {}
+        count: Counter[str] = Counter()
+        for instruction in program_of(tree).entry:
+            # Constants that are equal at some sizes are one; so numbers in made names vary.
+            base = _SUFFIX.sub("", instruction.name)
+            maps = [
+                (number, str(access.map or ""), str(access.precision))
+                for number, operand in enumerate(instruction.indexing().operands)
+                for access in operand.accesses
+            ]
+            if maps:
+                found[base, count[base]] = Named(instruction.name, maps)
+                count[base] += 1
+        return found
+
+
+class _Sample(NamedTuple):
+    sizes: Sizes
+    maps: dict[Key, Named]
+
+
+def _samples(request: _Request, count: int, rng: random.Random) -> list[_Sample]:
+    """The maps at so many different random sizes at which the program can be refined."""
+    found: list[_Sample] = []
+    seen: set[tuple[int, ...]] = set()
+    for _ in range(_TRIES):
+        if len(found) == count:
+            break
+        values = tuple([rng.randint(_SMALLEST, _LARGEST) for _ in request.names])
+        if values in seen:
+            continue
+        seen.add(values)
+        sizes = dict(zip(request.names, values, strict=True))
+        try:
+            found.append(_Sample(sizes, request.maps(sizes)))
+        except HloscopeError:
+            if not found and len(seen) > _TRIES // 4:
+                break
+    return found
+
+
+class _Fit:
+    """Polynomials of degree two through numbers at samples."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.monomials: Final[list[Monomial]] = [
+            each for degree in range(3) for each in combinations_with_replacement(names, degree)
+        ]
+        self.chosen: list[int] = []
+        self._rows: list[list[Fraction]] = []
+
+    def take(self, samples: Sequence[_Sample]) -> bool:
+        """Choose samples that decide every coefficient, and solve for unit values of each."""
+        echelon: list[list[Fraction]] = []
+        for number, sample in enumerate(samples):
+            row = self._row(sample.sizes)
+            for other in echelon:
+                lead = next(k for k, x in enumerate(other) if x)
+                row = [x - row[lead] / other[lead] * y for x, y in zip(row, other, strict=True)]
+            if any(row):
+                echelon.append(row)
+                self.chosen.append(number)
+        if len(self.chosen) < len(self.monomials):
+            return False
+        self._rows = _inverse([self._row(samples[k].sizes) for k in self.chosen])
+        return True
+
+    def _row(self, sizes: Sizes) -> list[Fraction]:
+        return [Fraction(prod(sizes[name] for name in each)) for each in self.monomials]
+
+    def polynomial(self, numbers: Sequence[int]) -> Polynomial | None:
+        """The polynomial with integer coefficients through the numbers at the chosen samples."""
+        found = []
+        for monomial, row in zip(self.monomials, self._rows, strict=True):
+            value = sum((x * numbers[k] for x, k in zip(row, self.chosen, strict=True)), Fraction())
+            if value.denominator != 1:
+                return None
+            if value:
+                found.append((monomial, int(value)))
+        return tuple(found)
+
+
+def _inverse(matrix: list[list[Fraction]]) -> list[list[Fraction]]:
+    size = len(matrix)
+    rows = [[*row, *[Fraction(k == n) for k in range(size)]] for n, row in enumerate(matrix)]
+    for k in range(size):
+        lead = next(n for n in range(k, size) if rows[n][k])
+        rows[k], rows[lead] = rows[lead], rows[k]
+        rows[k] = [x / rows[k][k] for x in rows[k]]
+        for n in range(size):
+            if n != k and rows[n][k]:
+                rows[n] = [x - rows[n][k] * y for x, y in zip(rows[n], rows[k], strict=True)]
+    return [row[size:] for row in rows]
+
+
+def value_of(polynomial: Polynomial, sizes: Sizes) -> int:
+    """The value of a polynomial.
+
+    >>> value_of(((("b",), 2), ((), -1)), {"b": 4})
+    7
+    """
+    return sum(factor * prod(sizes[name] for name in names) for names, factor in polynomial)
+
+
+def text_of_polynomial(polynomial: Polynomial) -> str:
+    """A polynomial, those terms first that have most factors.
+
+    >>> text_of_polynomial((((), -1), (("b",), 1), (("b", "s"), 3)))
+    '3 * b * s + b - 1'
+    """
+    text = ""
+    for names, factor in sorted(polynomial, key=lambda term: (-len(term[0]), term[0])):
+        parts = [*([] if names and abs(factor) == 1 else [str(abs(factor))]), *names]
+        sign = ("-" if factor < 0 else "") if not text else (" - " if factor < 0 else " + ")
+        text += sign + " * ".join(parts)
+    return text or "0"
+
+
+def _answers(fit: _Fit, samples: Sequence[_Sample]) -> Iterator[Parametric]:
+    checked = tuple([s.sizes for k, s in enumerate(samples) if k not in fit.chosen][:CHECKED])
+    for key, first in samples[0].maps.items():
+        others = [sample.maps[key].maps for sample in samples if key in sample.maps]
+        maps = []
+        for k, (operand, _, _) in enumerate(first.maps):
+            rows = [each[k] for each in others if len(each) == len(first.maps)]
+            maps.append(_map(fit, samples, operand, rows))
+        yield Parametric(first.name, tuple(maps), checked)
+
+
+def _map(
+    fit: _Fit, samples: Sequence[_Sample], operand: int, rows: Sequence[tuple[int, str, str]]
+) -> ParametricMap:
+    """One map from those at all samples."""
+
+    def unknown(why: str) -> ParametricMap:
+        return ParametricMap(operand, "", "unknown", why)
+
+    if len(rows) < len(samples):
+        return unknown("at some sizes the program has other instructions")
+    precisions = {precision for _, _, precision in rows}
+    if precisions == {"unknown"}:
+        return unknown("nothing is known of the map at any size")
+    if len(precisions) > 1:
+        return unknown("how precise the map is depends on the sizes")
+    forms = {_NUMBER.sub("#", text) for _, text, _ in rows}
+    if len(forms) > 1:
+        return unknown("the form of the map depends on the sizes")
+    columns = zip(*[[int(n) for n in _NUMBER.findall(text)] for _, text, _ in rows], strict=True)
+    found = [fit.polynomial(numbers) for numbers in columns]
+    polynomials = [each for each in found if each is not None]
+    if len(polynomials) < len(found):
+        return unknown("a number in the map is no polynomial of degree two of the sizes")
+    pieces = _NUMBER.split(rows[0][1])
+    for sample, (_, text, _) in zip(samples, rows, strict=True):
+        numbers = [str(value_of(each, sample.sizes)) for each in polynomials]
+        if _joined(pieces, numbers) != text:
+            return unknown("a number in the map is no polynomial of degree two of the sizes")
+    texts = [text_of_polynomial(each) for each in polynomials]
+    for k, text in enumerate(texts):
+        alone = pieces[k].endswith("[") or pieces[k + 1].startswith("]")
+        if not alone and re.search(r"[*+-]", text):
+            texts[k] = f"({text})"
+    return ParametricMap(operand, _joined(pieces, texts), precisions.pop())
+
+
+def _joined(pieces: Sequence[str], between: Sequence[str]) -> str:
+    parts = [pieces[0]]
+    for text, piece in zip(between, pieces[1:], strict=True):
+        parts += [text, piece]
+    return "".join(parts)
