@@ -30,6 +30,7 @@ from benchmarks import (  # noqa: E402
     status_decisions,
     status_dynamism,
     status_interpreter,
+    status_passes,
     status_soundness,
     status_stablehlo,
 )
@@ -314,6 +315,7 @@ ROWS: Final[dict[str, tuple[str, str, bool, Callable[[], Figure]]]] = {
     "proofs": ("overhead of proof", "< 60 s", True, proofs),
     **status_soundness.ROWS,
     **status_stablehlo.ROWS,
+    **status_passes.ROWS,
     **status_interpreter.ROWS,
     **status_decisions.ROWS,
     **status_dynamism.ROWS,

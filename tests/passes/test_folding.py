@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
+from hloscope.passes import find_pass
 from hloscope.passes.folding import SHAPE_FOLDS
 from hloscope.passes.limits import Limits
+from hloscope.stablehlo import parse_stablehlo, print_stablehlo
 from tests.passes.folded import applied, ops_after, text_after
 
 
@@ -136,3 +140,39 @@ func.func @main() -> (tensor<i32>, tensor<i32>) {
   return %b, %c : tensor<i32>, tensor<i32>
 }"""
     assert text_after(SHAPE_FOLDS(), text).count("constant") == 1
+
+
+@pytest.mark.parametrize("name", ["aggressive-folder", "target-independent-optimization"])
+def test_deep_wide_and_large_programs_cost_little(name: str) -> None:
+    deep = "".join(f'%r{k} = "stablehlo.case"(%p) ({{\n' for k in range(400))
+    ends = "".join(
+        "}) : (tensor<i32>) -> tensor<i32>\n"
+        + (f"stablehlo.return %r{k} : tensor<i32>\n" if k else "")
+        for k in reversed(range(400))
+    )
+    big = "tensor<1000000x1000000xf32>"
+    wide = range(1200)
+    names, types = ", ".join(f"%i{k}" for k in wide), ", ".join("tensor<1xi32>" for _ in wide)
+    text = f"""
+func.func @deep(%a: tensor<i32>) -> tensor<i32> {{
+  %p = stablehlo.constant dense<0> : tensor<i32>
+  {deep} stablehlo.return %a : tensor<i32>
+  {ends} return %r0 : tensor<i32>
+}}
+func.func @large() -> {big} {{
+  %0 = stablehlo.constant dense<1.0> : {big}
+  %1 = stablehlo.add %0, %0 : {big}
+  %2 = stablehlo.transpose %1, dims = [1, 0] : ({big}) -> {big}
+  return %2 : {big}
+}}
+func.func @wide() -> tensor<1200xi32> {{
+  {"".join(f"%i{k} = stablehlo.iota dim = 0 : tensor<1xi32>{chr(10)}" for k in wide)}
+  %r = stablehlo.concatenate {names}, dim = 0 : ({types}) -> tensor<1200xi32>
+  return %r : tensor<1200xi32>
+}}"""
+    began = time.process_time()
+    module, run = find_pass(name).apply(parse_stablehlo(text).tree)
+    assert time.process_time() - began < 10
+    assert run.fired["inline_known_case"] == 400
+    assert run.fired["fold_concatenate"] == 1
+    assert "stablehlo.add" not in print_stablehlo(module)
