@@ -4,7 +4,8 @@ A row stands on one line, or goes on in lines indented deeper.  Its columns, wit
 
 1. The op's name without its dialect; then what is not as usual: `class=case`, the name of its
    class; `since=1.4.0`, the version of portable artifacts that brought it; `names=a,b`, what its
-   results are called; `effect` if it may not be left out though nobody reads its results.
+   results are called; `effect` if it may not be left out though nobody reads its results;
+   `terminator` if it ends a block and the row has no column of traits.
 2. Operands: `name:constraint`, with `*` or `?` after the name of one that may come any number of
    times or be missing.
 3. Attributes: the same, with `?` for one that may be left out.  `name>field` says what the class
@@ -63,6 +64,7 @@ def compile_row(row: str, dialect: str) -> Definition:
         return Definition(
             full,
             attributes=attributes,
+            traits=("terminator",) if "terminator" in more else (),
             open=True,
             form=form,
             since=since,

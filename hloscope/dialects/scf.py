@@ -3,7 +3,7 @@
 from typing import Final
 
 ROWS: Final = """
-    yield ~list
+    yield terminator ~list
     for ~scf.for
     if ~scf.if
     while ~scf.while

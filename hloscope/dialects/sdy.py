@@ -40,6 +40,6 @@ ROWS: Final = """
     replicated_to_unreduced | axes out_sharding
         ~ <inside axis_ref_list axes> %tensor out_sharding=<bare sdy.sharding out_sharding><attrs> :
         <each>
-    return | ~list
+    return terminator | ~list
 """
 """Source: Shardy's definition of the dialect."""

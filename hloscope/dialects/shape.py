@@ -7,7 +7,7 @@ ROWS: Final = """
     assuming | ~assuming
     assuming_all |
         ~ %inputs*<attrs><implied inputs !shape.witness><implied output !shape.witness>
-    assuming_yield | ~list
+    assuming_yield terminator | ~list
     broadcast | error? ~variadic_arrow
     const_shape | shape
         ~ <attrs><shape shape> : <out>
@@ -39,7 +39,7 @@ ROWS: Final = """
     to_extent_tensor | ~unary_arrow
     value_as_shape | ~unary_arrow
     value_of | ~unary_arrow
-    yield | ~list
+    yield terminator | ~list
     add ~binary_arrow
     dim ~binary_arrow
     max ~binary_arrow

@@ -21,7 +21,7 @@ ROWS: Final = """
     reshape names=reshape |
         ~ %source(%shape)<attrs> : <function>
     generate names=generated |
-    yield |
+    yield terminator |
         ~ %value<attrs> : <in>
     concat names=concat | dim
         ~ dim(<i64 dim>) %inputs*<attrs> : <function>

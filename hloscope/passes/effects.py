@@ -29,10 +29,8 @@ _QUIET_DIALECTS: Final = frozenset(
     "stablehlo chlo shape tensor arith complex bufferization".split()
 )
 _QUIET: Final = frozenset(["builtin.unrealized_conversion_cast", "func.constant", "memref.cast"])
-_ENDS: Final = frozenset(
-    "shape.assuming_yield shape.yield tensor.yield scf.yield scf.condition".split()
-)
-"""Terminators of dialects whose rows do not tell."""
+_ENDS: Final = frozenset(["scf.yield", "scf.condition"])
+"""Terminators of a dialect that has no definitions."""
 
 
 def is_quiet(operation: Operation) -> bool:

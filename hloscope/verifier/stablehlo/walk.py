@@ -369,4 +369,4 @@ def _may_lack_terminator(block: Block) -> bool:
 
 def _may_terminate(operation: Operation) -> bool:
     definition = DEFINITIONS.get(operation.name)
-    return definition is None or definition.open or "terminator" in definition.traits
+    return definition is None or "terminator" in definition.traits

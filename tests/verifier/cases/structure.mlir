@@ -73,6 +73,21 @@ func.func @block_without_terminator(%a: tensor<2xf32>) {
 
 // -----
 
+func.func @end_of_another_dialect(%a: tensor<i32>) {
+  // expected-error@+1 {{block with no terminator, has "arith.index_cast"}}
+  %0 = arith.index_cast %a : tensor<i32> to tensor<index>
+}
+
+// -----
+
+func.func @ends_of_other_dialects(%a: tensor<f32>) -> tensor<f32> {
+  cf.br ^bb1(%a : tensor<f32>)
+^bb1(%b: tensor<f32>):
+  func.return %b : tensor<f32>
+}
+
+// -----
+
 func.func @return_in_the_middle(%a: tensor<2xf32>) {
   // expected-error@+1 {{'func.return' op must be the last operation in the parent block}}
   func.return
