@@ -17,7 +17,7 @@ class Table(NamedTuple):
 
     Attributes:
         shape: Sizes of the tensor, whatever its rank.
-        values: Its elements, row by row; of a splat one will do.
+        values: Its elements, row by row; of a splat of very many one.
     """
 
     shape: Dims

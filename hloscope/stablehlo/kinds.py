@@ -189,7 +189,7 @@ def write_pairs(values: tuple[Any, ...]) -> DenseAttr:
 def read_table(attribute: Attribute) -> Groups:
     """Replica groups and the like: the table as written, or the axes of a mesh."""
     if isinstance(attribute, DenseAttr):
-        return Table(dense_sizes(attribute), dense_values(attribute))
+        return Table(dense_sizes(attribute), expanded(attribute))
     return AttributeGroups(attribute)
 
 
@@ -205,7 +205,7 @@ def write_table(value: Groups | Pairs) -> Attribute:
 
 
 def _nested(values: tuple[int, ...], shape: Dims) -> str:
-    if len(values) == 1 and prod(shape) != 1:
+    if len(set(values)) == 1 and prod(shape) != 1:
         return str(values[0])
     if not values:
         return ""
