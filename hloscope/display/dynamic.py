@@ -198,12 +198,16 @@ class InstructionLike(Protocol):
 
 
 def parametric_text(found: Sequence[InstructionLike]) -> str:
-    """Maps in terms of named sizes, a paragraph for each instruction."""
+    """Maps in terms of named sizes, a paragraph for each instruction.
+
+    They follow from maps at some sizes and are compared at others; they are not proved for all.
+    """
     lines: list[str] = []
     for each in found:
         lines.append(each.name)
         for one in each.maps:
-            said = f"{one.text}   {one.precision}" if one.text else f"unknown: {one.why}"
+            known = f"{one.text}   {one.precision} where compared"
+            said = known if one.text else f"unknown: {one.why}"
             lines.append(f"  operand {one.operand}  {said}")
     checked = [", ".join(f"{k}={v}" for k, v in sizes.items()) for sizes in found[0].checked]
     lines += ["", f"compared with the refined program at {'; '.join(checked)}"]
@@ -220,6 +224,7 @@ def parametric_json(found: Sequence[InstructionLike]) -> list[dict[str, Any]]:
                     "operand": one.operand,
                     "map": one.text or None,
                     "precision": one.precision,
+                    "proof": "sampled" if one.text else None,
                     "reason": one.why or None,
                 }
                 for one in each.maps
