@@ -17,6 +17,7 @@ from hloscope.doors import door
 
 if TYPE_CHECKING:
     from hloscope.affine.arrays import evaluate_array as evaluate_array
+    from hloscope.affine.extrema import maximum as maximum, minimum as minimum
     from hloscope.affine.interval import (
         NEG_INF as NEG_INF,
         POS_INF as POS_INF,
@@ -57,8 +58,6 @@ if TYPE_CHECKING:
         floordiv as floordiv,
         from_terms as from_terms,
         linear as linear,
-        maximum as maximum,
-        minimum as minimum,
         mod as mod,
         product as product,
         scaled as scaled,

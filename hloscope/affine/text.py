@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final, Literal, NoReturn, TypeAlias
 
+from hloscope.affine.extrema import maximum, minimum
 from hloscope.affine.nodes import (
     CeilDiv,
     Const,
@@ -30,8 +31,6 @@ from hloscope.affine.nodes import (
     ceildiv,
     floordiv,
     linear,
-    maximum,
-    minimum,
     mod,
     product,
 )

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import assert_never
 
+from hloscope.affine.extrema import maximum, minimum
 from hloscope.affine.nodes import (
     CeilDiv,
     Const,
@@ -29,8 +30,6 @@ from hloscope.affine.nodes import (
     expr,
     floordiv,
     linear,
-    maximum,
-    minimum,
     mod,
     product,
 )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, Literal, TypeAlias
 
 import hloscope.fusion.loops  # noqa: F401  (fills structure.READS)
@@ -19,6 +18,7 @@ from hloscope.fusion.origins import (
     with_origins,
 )
 from hloscope.fusion.pool import Pool, normal
+from hloscope.fusion.reaching import Reaching
 from hloscope.fusion.sizes import OUT_OF_STEP, Sizes
 from hloscope.fusion.structure import READS, WRITES, unknown_flows
 from hloscope.fusion.unchanged import Source
@@ -66,12 +66,6 @@ from hloscope.ops import (
 Place: TypeAlias = tuple[int | Instruction, int]
 """An operand (or a value that a region reads without being handed it) and one of its leaves."""
 
-MAX_ENDS: Final = 4
-"""A computation of more outputs is walked from each parameter that is asked about."""
-MANY_PARAMETERS, FEW_QUESTIONS = 256, 4
-"""Of computations with more parameters, the first so many questions are answered one by one."""
-Reaching: TypeAlias = dict[tuple[int, int], dict[int, Accesses]]
-"""By parameter and leaf, what is reached of each output."""
 Convention: TypeAlias = Literal["structural", "xla"]
 """What the outputs of reductions read: what their bodies use, or, as in XLA, everything."""
 BY_CONVENTION: Final = Reduce, ReduceWindow, Map, Scan, AllReduce, CollectiveReduce, ReduceScatter
@@ -117,8 +111,6 @@ class Analysis:
         self._plain: dict[int, bool] = {}
         self._backward: dict[tuple[int, int], Summary] = {}
         self._forward: dict[tuple[int, int, int], Summary] = {}
-        self._reaching: dict[int, tuple[Computation, Reaching]] = {}
-        self._asked: Counter[int] = Counter()
         self._flows: dict[int, tuple[object, tuple[Flow, ...]]] = {}
         self._written: dict[tuple[int, int], tuple[object, tuple[Flow, ...]]] = {}
         self._shared: dict[tuple[object, ...], tuple[Instruction, tuple[Flow, ...]]] = {}
@@ -126,6 +118,7 @@ class Analysis:
         self._dependence: dict[int, Dependence] = {}
         self.sources: Final[dict[tuple[Computation, int], Source]] = {}
         self._nesting: Final = Nesting()
+        self._reaching: Final = Reaching(self)
         self._open: Final[set[tuple[int, ...]]] = set()
         """What is being found out: who asks for it meanwhile is a function that calls itself."""
 
@@ -496,60 +489,12 @@ class Analysis:
                     for k, handed in enumerate(inner.parameters):
                         for part in range(len(self.leaves(handed.type))):
                             self.spread(inner, k, part)
-                if len(outputs) <= MAX_ENDS:
-                    owner, table = self._reaching_of(callee, number, parameter)
-                    found = table.get((parameter, leaf), {})
-                else:
-                    owner, found = callee, self._reached(callee, callee.parameters[parameter], leaf)
+                owner, found = self._reaching.of(callee, number, parameter, leaf)
             finally:
                 self._open.discard(key)
             flows = [Flow(parameter, k, some) for k, some in found.items()]
             known = self._forward[key] = Summary(owner, tuple(flows))
         return known.for_(callee)
-
-    def _reached(self, callee: Computation, start: Instruction, leaf: int) -> dict[int, Accesses]:
-        """What a parameter reaches of each output: one walk to the users."""
-        walk = Walk(self.pool, self.leaves)
-        walk.add(start, leaf, [self.pool.identity(self.leaves(start.type)[leaf])])
-        walk.to_users(callee.instructions, self.writes, self.captured)
-        found = walk.found.get(callee.root, {})
-        return {k: tuple(accesses.values()) for k, accesses in sorted(found.items())}
-
-    def _reaching_of(
-        self, callee: Computation, number: int, parameter: int
-    ) -> tuple[Computation, Reaching]:
-        """What a parameter reaches, and perhaps all others, and the computation they are of.
-
-        One walk answers for all parameters; of very many, the first questions have walks of
-        their own.
-        """
-        known = self._reaching.get(number)
-        if known is not None:
-            return known
-        self._asked[number] += 1
-        if len(callee.parameters) > MANY_PARAMETERS and self._asked[number] <= FEW_QUESTIONS:
-            return callee, self._all_reaching(callee, _users(callee, parameter))
-        known = self._reaching[number] = callee, self._all_reaching(callee)
-        return known
-
-    def _all_reaching(
-        self, callee: Computation, through: Container[Instruction] | None = None
-    ) -> Reaching:
-        """What each parameter reaches of each output, if asked so only through some values.
-
-        One walk for each output.
-        """
-        outputs = self.leaves(callee.root.type)
-        table: Reaching = {}
-        for output, type in enumerate(outputs):
-            walk = Walk(self.pool, self.leaves, type)
-            walk.add(callee.root, output, [self.pool.identity(type)])
-            position = self.positions(callee).get
-            walk.from_producers(position, self.reads, self.writes, through)
-            for number, parameter in enumerate(callee.parameters):
-                for leaf, accesses in walk.found.get(parameter, {}).items():
-                    table.setdefault((number, leaf), {})[output] = tuple(accesses.values())
-        return table
 
     def called(
         self, callee: Computation, leaf: int, ins: Instruction, first: int = 0
@@ -602,15 +547,6 @@ def _with_few_values(access: Access) -> Access:
     if access.map is None or len(access.map.runtime) <= MOST_VALUES:
         return access
     return Access.unknown(MANY_VALUES)
-
-
-def _users(callee: Computation, parameter: int) -> set[Instruction]:
-    """A parameter, and all values that may depend on it."""
-    found = {callee.parameters[parameter]}
-    for ins in callee.instructions:
-        if ins.calls or not found.isdisjoint(ins.operands):  # what is called may capture values
-            found.add(ins)
-    return found
 
 
 def _joined(some: Accesses, others: Accesses) -> Accesses:

@@ -9,7 +9,7 @@ import pytest
 
 from hloscope.affine import Dim, evaluate
 from hloscope.fusion import Analysis
-from hloscope.fusion.analysis import MANY_PARAMETERS
+from hloscope.fusion.reaching import MANY_PARAMETERS
 from hloscope.hlo_parser import parse_hlo
 from hloscope.indexing.rules import shape
 from hloscope.ir import WIDE, Instruction
