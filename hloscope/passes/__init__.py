@@ -7,7 +7,6 @@ from hloscope.doors import door
 if TYPE_CHECKING:
     from hloscope.passes.constant_folding import (
         FOLD_BYTES as FOLD_BYTES,
-        FOLD_ELEMENTS as FOLD_ELEMENTS,
         FOLD_STEPS as FOLD_STEPS,
         fold as fold,
     )
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
         PassError as PassError,
         Run as Run,
     )
+    from hloscope.passes.limits import FOLD_ELEMENTS as FOLD_ELEMENTS
     from hloscope.passes.patterns import Pattern as Pattern, Patterns as Patterns
     from hloscope.passes.pipeline import (
         Outcome as Outcome,

@@ -24,13 +24,12 @@ from hloscope.ir import (
     captured,
 )
 from hloscope.ops import BroadcastInDim, Call, Constant, Fusion, Iota, Parameter, Return, bare
+from hloscope.passes.limits import FOLD_ELEMENTS
 from hloscope.stablehlo import Function, Node, TreeModule, to_graph, to_mlir
 
 if TYPE_CHECKING:
     import numpy as np
 
-FOLD_ELEMENTS: Final = 1 << 16
-"""Most elements of a constant that is made, unless another limit is given."""
 FOLD_BYTES: Final = 1 << 24
 FOLD_STEPS: Final = 1 << 17
 _MOST_FLOPS: Final = 10**10

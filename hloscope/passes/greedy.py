@@ -24,9 +24,7 @@ from hloscope.mlir import (
 from hloscope.passes.effects import may_go
 from hloscope.passes.patterns import Chooser, Pattern
 from hloscope.passes.rewriting import OpenBlock, Rewriter, Watcher
-
-CONSTANTS: Final = frozenset(["stablehlo.constant", "chlo.constant", "arith.constant"])
-"""Ops whose `value` is that of their result."""
+from hloscope.stablehlo import CONSTANTS
 
 _VALUES: Final = dict.fromkeys(CONSTANTS, "value") | {"shape.const_shape": "shape"}
 """Ops that are brought to the front, and the attribute that tells them apart."""

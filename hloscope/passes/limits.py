@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from hloscope.errors import HloscopeError
 from hloscope.ir import ElementType, TensorType
 from hloscope.mlir import DenseAttr, Operation, Value, elements, to_array
-from hloscope.passes.greedy import CONSTANTS
 from hloscope.passes.patterns import Pattern, Patterns, Rewrite
+from hloscope.stablehlo import CONSTANTS
 
 if TYPE_CHECKING:
     import numpy as np
 
     from hloscope.passes.rewriting import Rewriter
 
-FOLD_LIMIT: Final = 1 << 16
+FOLD_ELEMENTS: Final = 1 << 16
 """Most elements of some results, unless another limit is given: upstream's default."""
 
 _MOST_WORK: Final = 1 << 26
@@ -224,7 +224,7 @@ def _size(literal: DenseAttr) -> int:
 
 
 __all__ = [
-    "FOLD_LIMIT",
+    "FOLD_ELEMENTS",
     "Known",
     "LimitedRewrite",
     "LimitedRewrites",

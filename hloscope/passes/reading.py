@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-from hloscope.errors import HloscopeError
 from hloscope.ir import Dims, TensorType
 from hloscope.mlir import (
-    MOST_SPLAT,
     DenseArrayAttr,
     DenseAttr,
     IntegerAttr,
@@ -15,6 +11,7 @@ from hloscope.mlir import (
     Value,
     expanded,
 )
+from hloscope.stablehlo import integers_in, known_integers
 
 
 def integers_of(operation: Operation, name: str) -> Dims | None:
@@ -66,9 +63,6 @@ def maker_of(value: Value, name: str = "") -> Operation | None:
     return owner if isinstance(owner, Operation) and name in ("", owner.name) else None
 
 
-_CONSTANTS: Final = ("stablehlo.constant", "arith.constant", "chlo.constant", "shape.const_shape")
-
-
 def constant_integers(value: Value) -> Dims | None:
     """The integers of a constant in row-major order, of `index` and of shapes too.
 
@@ -78,17 +72,5 @@ def constant_integers(value: Value) -> Dims | None:
     >>> constant_integers(Value(type, constant))
     (1, 2)
     """
-    owner = value.owner
-    if not isinstance(owner, Operation) or owner.name not in _CONSTANTS:
-        return None
-    literal = owner.get("shape" if owner.name == "shape.const_shape" else "value")
-    type = getattr(literal, "type", None)
-    if not isinstance(literal, DenseAttr) or not isinstance(type, TensorType):
-        return None
-    if type.num_elements > MOST_SPLAT:
-        return None
-    try:
-        found = expanded(literal)
-    except (ValueError, HloscopeError):
-        return None
-    return found if len(found) == type.num_elements else None
+    shape = maker_of(value, "shape.const_shape")
+    return known_integers(value) if shape is None else integers_in(shape.get("shape"))

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
         walk as walk,
     )
     from hloscope.stablehlo.making import (
+        CONSTANTS as CONSTANTS,
+        integers_in as integers_in,
+        known_integers as known_integers,
         made as made,
         operand_types as operand_types,
         signature as signature,

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias, get_args
 
 from hloscope.dialects import DIALECTS, EMPTY
 from hloscope.errors import HloscopeError, VerifyError, did_you_mean
-from hloscope.ir import Callee, KnownTensor, Signature, TensorType, TupleType, Type, encode
+from hloscope.ir import Callee, Dims, KnownTensor, Signature, TensorType, TupleType, Type, encode
 from hloscope.mlir import (
     F64,
     I64,
@@ -41,7 +41,8 @@ from hloscope.stablehlo.op_making import make_op, own_attributes
 TypeLike: TypeAlias = Type | str
 """A type, or its text: `tensor<2x3xf32>`, or short `2x3xf32`."""
 
-_CONSTANTS: Final = frozenset({"stablehlo.constant", "arith.constant", "chlo.constant"})
+CONSTANTS: Final = frozenset(["stablehlo.constant", "arith.constant", "chlo.constant"])
+"""Ops whose `value` is that of their result."""
 
 _ATTRIBUTES: Final = get_args(Attribute)
 
@@ -162,21 +163,41 @@ def _made(dialect: str, constraint: str, value: Any) -> Attribute:
 
 def known_type(value: Value) -> Type:
     """Type of a value, with its elements if they are integers of a constant."""
-    type, owner = value.type, value.owner
+    type = value.type
     if not isinstance(type, TensorType) or type.element.kind not in ("signed", "unsigned"):
         return type
-    if not isinstance(owner, Operation) or owner.name not in _CONSTANTS:
-        return type
-    literal = owner.get("value")
-    if not isinstance(literal, DenseAttr) or not type.is_static or type.num_elements > MOST_SPLAT:
-        return type
-    try:
-        elements = expanded(literal)
-    except (ValueError, HloscopeError):  # it is no literal of integers: what checks those tells
-        return type
-    if len(elements) != type.num_elements:
+    elements = known_integers(value)
+    if elements is None or not type.is_static or len(elements) != type.num_elements:
         return type
     return KnownTensor(type.element, type.sizes, type.layout, type.bounds, type.encoding, elements)
+
+
+def known_integers(value: Value) -> Dims | None:
+    """The integers of a constant in row-major order; `None` if it is none, or a very large one.
+
+    >>> type = TensorType(I64, (2,))
+    >>> constant = Operation("stablehlo.constant", properties={"value": DenseAttr("[1, 2]", type)})
+    >>> known_integers(Value(type, constant))
+    (1, 2)
+    """
+    owner = value.owner
+    if not isinstance(owner, Operation) or owner.name not in CONSTANTS:
+        return None
+    return integers_in(owner.get("value"))
+
+
+def integers_in(literal: Attribute | None) -> Dims | None:
+    """All integers of a literal; `None` if it has none, or very many."""
+    type = getattr(literal, "type", None)
+    if not isinstance(literal, DenseAttr) or not isinstance(type, TensorType):
+        return None
+    if not type.is_static or type.num_elements > MOST_SPLAT:
+        return None
+    try:
+        found = expanded(literal)
+    except (ValueError, HloscopeError):  # it is no literal of integers: what checks those tells
+        return None
+    return found if len(found) == type.num_elements else None
 
 
 def operand_types(op: Op, operands: Sequence[Value]) -> tuple[Type, ...]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from hloscope.errors import HloscopeError
 from hloscope.ir import ELEMENT_TYPES, Dims, TensorType
-from hloscope.mlir import INDEX, DenseArrayAttr, DenseAttr, Operation, Value, expanded
+from hloscope.mlir import INDEX, DenseArrayAttr, DenseAttr, Operation, Value
+from hloscope.stablehlo import integers_in
 
 S64: Final = ELEMENT_TYPES["s64"]
 _CONSTANTS: Final = frozenset(["stablehlo.constant", "arith.constant"])
@@ -52,11 +52,8 @@ def ints(value: Value) -> Dims | None:
     assert isinstance(type, TensorType)
     if type.num_elements > _MOST:
         return None
-    try:
-        found = expanded(literal)
-    except (ValueError, HloscopeError):
-        return None
-    if len(found) != type.num_elements:
+    found = integers_in(literal)
+    if found is None:
         return None
     bits = 1 if type.element.kind == "pred" else type.element.bits or 64
     top, whole = 1 << (bits - 1), 1 << bits

@@ -15,13 +15,13 @@ from hloscope.passes.folding.reduction import (
     fold_reduce_to_outer_values as fold_reduce_to_outer_values,
 )
 from hloscope.passes.folding.sizes import fold_get_dimension_size as fold_get_dimension_size
-from hloscope.passes.limits import FOLD_LIMIT as FOLD_LIMIT, Limits as Limits
+from hloscope.passes.limits import FOLD_ELEMENTS as FOLD_ELEMENTS, Limits as Limits
 
 __all__ = [
     "AGGRESSIVE_FOLDER",
     "FOLDER_OPTIONS",
     "FOLDS",
-    "FOLD_LIMIT",
+    "FOLD_ELEMENTS",
     "PURE_LOOPS",
     "SHAPE_FOLDS",
     "Limits",

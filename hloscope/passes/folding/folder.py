@@ -11,7 +11,7 @@ from hloscope.passes.folding.reduction import REDUCTION
 from hloscope.passes.folding.shape import ARRANGING, SHAPE_ARRANGING
 from hloscope.passes.folding.sizes import SIZES
 from hloscope.passes.framework import Option, Pass, Run
-from hloscope.passes.limits import FOLD_LIMIT, LimitedRewrites, Limits
+from hloscope.passes.limits import FOLD_ELEMENTS, LimitedRewrites, Limits
 from hloscope.passes.patterns import Patterns
 
 SHAPE_FOLDS: Final = SHAPE_ELEMENTWISE + SHAPE_ARRANGING + SIZES
@@ -37,7 +37,7 @@ OPTIONS: Final[Mapping[str, Option]] = {
         default=False, help="Calls and unknown ops have no effects.", read=as_bool
     ),
     "fold-op-element-limit": Option(
-        default=FOLD_LIMIT, help="Most elements of a constant that some folds make.", read=int
+        default=FOLD_ELEMENTS, help="Most elements of a constant that some folds make.", read=int
     ),
     "optimize-float": Option(default=True, help="Fold floats, too.", read=as_bool),
 }

@@ -8,8 +8,8 @@ from hloscope.dialects import DEFINITIONS
 from hloscope.ir import TensorType
 from hloscope.mlir import DenseAttr, Operation, Value
 from hloscope.passes.effects import may_go
-from hloscope.passes.greedy import CONSTANTS
 from hloscope.passes.limits import LimitedRewrites, Limits
+from hloscope.stablehlo import CONSTANTS
 
 if TYPE_CHECKING:
     from hloscope.passes.rewriting import Rewriter

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 from hloscope.ir import ElementType, TensorType
 from hloscope.lazy import pattern
 from hloscope.mlir import DenseAttr, Operation, Value, to_array
-from hloscope.passes.greedy import CONSTANTS
 from hloscope.passes.limits import Known, LimitedRewrite, LimitedRewrites, Limits
 from hloscope.passes.reading import maker_of, tensor_of
 from hloscope.passes.simplifying.building import becomes_splat, becomes_value
+from hloscope.stablehlo import CONSTANTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
