@@ -12,8 +12,9 @@ from typing import Any, Final
 
 from hloscope.checks.findings import Finding
 from hloscope.checks.rule import Parameter, Rule, number, one_of, size
-from hloscope.checks.subject import Subject, bytes_of
+from hloscope.checks.subject import Subject
 from hloscope.errors import did_you_mean
+from hloscope.fusion import size_in_bytes
 from hloscope.ir import Computation, Instruction, Op
 from hloscope.lazy import dataclass
 from hloscope.memory import size_text
@@ -77,9 +78,9 @@ def collectives_of(subject: Subject) -> Iterator[CollectiveUse]:
         op = ins.op if wrapped is None else wrapped
         kind = KINDS.get(type(op))
         if kind is not None:
-            size = sum(bytes_of(operand.type) for operand in ins.operands)
+            count = sum(size_in_bytes(operand.type) for operand in ins.operands)
             is_async = wrapped is not None or computation in started
-            yield CollectiveUse(kind, size, is_async, ins, computation)
+            yield CollectiveUse(kind, count, is_async, ins, computation)
 
 
 def _collectives(

@@ -7,11 +7,12 @@ from typing import Final
 
 from hloscope.checks.findings import Finding
 from hloscope.checks.rule import Parameter, Rule, size, texts
-from hloscope.checks.subject import Subject, bytes_of
+from hloscope.checks.subject import Subject
 from hloscope.display import opcode_of
+from hloscope.fusion import size_in_bytes
 from hloscope.ir import Instruction
 from hloscope.memory import size_text
-from hloscope.ops import Constant, Fusion, Tuple
+from hloscope.ops import Constant, CopyStart, Fusion, Tuple
 
 _SEEN_THROUGH: Final = ("bitcast", "reshape", "convert")
 """Behind these a fusion that only copies or transposes is still one."""
@@ -21,11 +22,12 @@ def _copies(subject: Subject, max_bytes: int, opcodes: tuple[str, ...]) -> Itera
     for computation, ins in subject.places():
         for moved in _written(ins):
             opcode = opcode_of(moved).removesuffix("-start")
-            size = bytes_of(moved.type) if moved is not ins else bytes_of(ins.operands[0].type)
-            if opcode in opcodes and size > max_bytes:
+            target = moved.operands[0] if isinstance(moved.op, CopyStart) else moved
+            count = size_in_bytes(target.type)
+            if opcode in opcodes and count > max_bytes:
                 inside = " that the fusion returns" if moved is not ins else ""
-                message = f"{opcode} of {size_text(size)}{inside}, at most {size_text(max_bytes)}"
-                yield subject.finding("copies", computation, ins, message, size)
+                message = f"{opcode} of {size_text(count)}{inside}, at most {size_text(max_bytes)}"
+                yield subject.finding("copies", computation, ins, message, count)
 
 
 def _written(ins: Instruction) -> list[Instruction]:
@@ -54,9 +56,9 @@ COPIES: Final = Rule(
 
 def _constants(subject: Subject, max_bytes: int) -> Iterator[Finding]:
     for computation, ins in subject.places(everywhere=True):
-        if isinstance(ins.op, Constant) and (size := bytes_of(ins.type)) > max_bytes:
-            message = f"constant of {size_text(size)}, at most {size_text(max_bytes)}"
-            yield subject.finding("constants", computation, ins, message, size)
+        if isinstance(ins.op, Constant) and (count := size_in_bytes(ins.type)) > max_bytes:
+            message = f"constant of {size_text(count)}, at most {size_text(max_bytes)}"
+            yield subject.finding("constants", computation, ins, message, count)
 
 
 CONSTANTS: Final = Rule(

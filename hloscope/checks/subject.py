@@ -8,8 +8,8 @@ from typing import Final
 
 from hloscope.checks.findings import Finding
 from hloscope.display import Provenance, provenance_of
-from hloscope.fusion import Analysis
-from hloscope.ir import Computation, ElementType, Instruction, Module, TensorType, TupleType, Type
+from hloscope.fusion import Analysis, leaf_types
+from hloscope.ir import Computation, Instruction, Module, TensorType, Type
 from hloscope.ops import AsyncStart, Call, Case, While
 
 _STEPS: Final = (Call, Case, While, AsyncStart)
@@ -88,31 +88,6 @@ class Subject:
         )
 
 
-def arrays_of(type_: Type) -> Iterator[TensorType]:
+def arrays_of(type_: Type) -> list[TensorType]:
     """The arrays of a type, those in tuples too."""
-    stack = [type_]
-    while stack:
-        top = stack.pop()
-        if isinstance(top, TensorType):
-            yield top
-        elif isinstance(top, TupleType):
-            stack += reversed(top.elements)
-
-
-def bytes_of(type_: Type) -> int:
-    """Bytes of all arrays of a type; of an unknown size its bound, or nothing."""
-    total = 0
-    for array in arrays_of(type_):
-        count = 1
-        for size, bound in zip(array.sizes, _bounds(array), strict=True):
-            count *= size if size is not None else bound or 0
-        total += -(-count * _bits(array.element) // 8)
-    return total
-
-
-def _bounds(array: TensorType) -> tuple[int | None, ...]:
-    return array.bounds or (None,) * array.rank
-
-
-def _bits(element: ElementType) -> int:
-    return 8 if element.kind == "pred" else element.bits
+    return [leaf for leaf in leaf_types(type_) if isinstance(leaf, TensorType)]

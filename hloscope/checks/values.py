@@ -8,9 +8,10 @@ from typing import Final
 
 from hloscope.checks.findings import Finding
 from hloscope.checks.rule import Parameter, Rule, size, texts
-from hloscope.checks.subject import Subject, arrays_of, bytes_of
+from hloscope.checks.subject import Subject, arrays_of
 from hloscope.display import shape_text
 from hloscope.errors import UnknownNameError, did_you_mean
+from hloscope.fusion import size_in_bytes
 from hloscope.ir import ELEMENT_TYPES, Instruction
 from hloscope.lazy import pattern
 from hloscope.memory import size_text
@@ -28,7 +29,7 @@ def _types(subject: Subject, absent: tuple[str, ...]) -> Iterator[Finding]:
         if found - set().union(*map(_elements, ins.operands)):
             names = ", ".join(sorted(found))
             message = f"{shape_text(ins.type)}: {names} begins here, expected none"
-            yield subject.finding("types", computation, ins, message, bytes_of(ins.type))
+            yield subject.finding("types", computation, ins, message, size_in_bytes(ins.type))
 
 
 def _elements(ins: Instruction) -> set[str]:
@@ -72,7 +73,7 @@ def _donation(subject: Subject, min_bytes: int) -> Iterator[Finding]:
         arrays = list(arrays_of(parameter.type))
         part = int(index) if index.isdecimal() and int(index) < len(arrays) else None
         type_ = parameter.type if part is None else arrays[part]
-        if (count := bytes_of(type_)) >= min_bytes:
+        if (count := size_in_bytes(type_)) >= min_bytes:
             where = f" {{{index}}}" if index else ""
             message = f"argument {number}{where} of {size_text(count)} is donated, but no result"
             yield subject.finding(

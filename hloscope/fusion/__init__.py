@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         PRODUCTS as PRODUCTS,
         Flops as Flops,
         bytes_moved as bytes_moved,
+        size_in_bytes as size_in_bytes,
         trip_count as trip_count,
     )
     from hloscope.fusion.leaves import Leaves as Leaves, Part as Part, leaf_types as leaf_types

@@ -25,7 +25,7 @@ from hloscope.memory.emitting import kernel_of
 from hloscope.memory.fused import Fused
 from hloscope.memory.kernel import Kernel
 from hloscope.memory.reads import reads_of
-from hloscope.memory.storage import element_count, is_array, storage_bits
+from hloscope.memory.storage import data_bytes, element_count, is_array
 from hloscope.memory.touched import Touched, touched_by, whole
 from hloscope.ops import AsyncDone, AsyncStart, Call, Case, Composite, Fusion, While
 
@@ -56,7 +56,7 @@ class ArrayFootprint:
     @property
     def size(self) -> int:
         """Bytes of the whole array."""
-        return -(-element_count(self.type) * storage_bits(self.type) // 8)
+        return data_bytes(self.type)
 
 
 @dataclass(frozen=True, slots=True)

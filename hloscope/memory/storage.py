@@ -22,6 +22,11 @@ def storage_bits(type: TensorType) -> int:
     return max(8, type.element.bits)
 
 
+def data_bytes(type: TensorType) -> int:
+    """Bytes of all elements of an array, without padding."""
+    return -(-element_count(type) * storage_bits(type) // 8)
+
+
 def storage_bytes(type: TensorType) -> int:
     """Bytes that an array takes in memory, padding of tiles included."""
     return -(-prod(placed_sizes(type)) * storage_bits(type) // 8)

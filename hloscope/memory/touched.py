@@ -20,7 +20,7 @@ from hloscope.indexing import (
 )
 from hloscope.ir import TensorType
 from hloscope.lazy import dataclass
-from hloscope.memory.storage import element_count, storage_bits
+from hloscope.memory.storage import data_bytes, element_count, storage_bits
 
 if TYPE_CHECKING:
     import numpy as np
@@ -57,7 +57,7 @@ class Touched:
 def whole(type: TensorType, reads: int, *, is_exact: bool = True) -> Touched:
     """Every element of an array."""
     count = element_count(type)
-    size = -(-count * storage_bits(type) // 8)
+    size = data_bytes(type)
     return Touched(count, size, -(-size // SECTOR), reads, is_exact)
 
 
