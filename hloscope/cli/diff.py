@@ -9,6 +9,7 @@ import click
 from hloscope.api import diff as differences_of
 from hloscope.cli.common import debug_option, json_option, print_json
 from hloscope.cli.files import read_program
+from hloscope.cli.options import top_option
 from hloscope.cli.paging import print_long
 from hloscope.display import differences_json, differences_text
 
@@ -19,17 +20,10 @@ DIFFERENT: Final = 1
 @click.command
 @click.argument("first", metavar="A")
 @click.argument("second", metavar="B")
-@click.option(
-    "--most",
-    metavar="N",
-    type=click.IntRange(1),
-    default=100,
-    show_default=True,
-    help="Changes to print.",
-)
+@top_option("Changes to print.", 100)
 @json_option
 @debug_option
-def diff(first: str, second: str, most: int, as_json: bool) -> None:
+def diff(first: str, second: str, top: int, as_json: bool) -> None:
     """Tell what is different between the programs A and B, by structure.
 
     A and B are HLO, StableHLO, or artifacts.  Names, the order of instructions, metadata and
@@ -41,5 +35,5 @@ def diff(first: str, second: str, most: int, as_json: bool) -> None:
     if as_json:
         print_json({"schema": SCHEMA, **differences_json(found)})
     else:
-        print_long("\n".join(differences_text(found, most=most)))
+        print_long("\n".join(differences_text(found, most=top)))
     click.get_current_context().exit(0 if found.none else DIFFERENT)

@@ -90,7 +90,7 @@ def refine(
     )
     for diagnostic in found.diagnostics:
         click.echo(str(diagnostic), err=True)
-    dynamic = explain_dynamic(found.tree) if explain or as_json else []
+    dynamic = explain_dynamic(found.tree)
     if as_json:
         print_json(
             {
@@ -106,6 +106,8 @@ def refine(
         click.echo(dynamic_text(dynamic), nl=False)
     else:
         click.echo(program_of(found.tree).text(), nl=False)
+        if dynamic:
+            click.echo(f"values of unknown size: {len(dynamic)}; --explain tells why", err=True)
 
 
 def print_maps(source: Source, arguments: str | None, name: str, *, as_json: bool) -> None:

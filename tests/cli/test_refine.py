@@ -51,6 +51,16 @@ def test_sizes_are_given_as_types_or_by_name(run: Run) -> None:
     assert run("refine", "-", "--dims", "b=3, s=3", stdin=EXPORTED).stdout == by_type.stdout
 
 
+def test_sizes_that_stay_unknown_are_counted(run: Run) -> None:
+    unknown = run("refine", "-", stdin=EXPORTED)
+    told = json.loads(run("refine", "-", "--json", stdin=EXPORTED).stdout)
+    assert len(told["dynamic"]) > 0
+    assert (
+        unknown.stderr == f"values of unknown size: {len(told['dynamic'])}; --explain tells why\n"
+    )
+    assert not run("refine", "-", "--dims", "b=3,s=2", stdin=EXPORTED).stderr
+
+
 def test_what_does_not_hold_is_said_first(run: Run) -> None:
     result = run("refine", "-", "--args", "tensor<7x9xf32>", stdin=EXPORTED)
     assert result.exit_code == 3

@@ -214,7 +214,7 @@ def test_long_differences_are_cut_and_wrong_files_are_refused(tmp_path: Path) ->
     b.write_text(Graph(2).text(1))
     c.write_text("ENTRY {")
     invoke = CliRunner().invoke
-    assert "more changes" in invoke(app, ["diff", "--most", "3", str(a), str(b)]).output
+    assert "more changes" in invoke(app, ["diff", "--top", "3", str(a), str(b)]).output
     assert invoke(app, ["diff", str(a), str(c)]).exit_code == 3
     assert invoke(app, ["diff", str(a), str(tmp_path / "d.hlo")]).exit_code == 3
     assert invoke(app, ["diff", "-", "-"]).exit_code == 2
