@@ -13,7 +13,7 @@ demo: .venv/command ## Install the command and ask it about a softmax
 	$(BIN)/hloscope index examples/softmax.hlo
 
 test: .venv/develop ## Install everything and run the test suite
-	$(PYTEST) -q -n auto
+	$(PYTEST) -q -n auto --timeout 300 --timeout-method thread
 
 test-full: .venv/develop ## The same with every case instead of a sample
 	$(PYTEST) -q -n auto --full

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from random import Random
-from time import perf_counter
 
 import pytest
 
@@ -33,12 +32,11 @@ def test_places_of_random_texts_agree_with_counting() -> None:
             assert source.line_col(at) == counted(text, at)
 
 
+@pytest.mark.timeout(30)  # by counting from the start each would take milliseconds
 def test_many_places_of_a_large_text_are_found_at_once() -> None:
     source = Source("t", "a line of some text\n" * 200_000)
-    begin = perf_counter()
     for at in range(0, len(source.text), 100):
         source.line_col(at)
-    assert perf_counter() - begin < 2
 
 
 def test_sources_compare_by_name_and_text_whatever_was_asked() -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from time import process_time
 from typing import Any
+
+import pytest
 
 TEXT = """\
 ENTRY e { p = f32[4,5] parameter(0)
@@ -26,13 +27,8 @@ def test_ops_have_the_names_of_their_language(run: Any, ask: Any) -> None:
     assert [op["op"] for op in ops] == ["stablehlo.log_plus_one"]
 
 
-def test_a_long_program_takes_linear_time(run: Any) -> None:
-    def seconds(count: int) -> float:
-        body = "\n".join(f"  x{k + 1} = f32[4] negate(x{k})" for k in range(count))
-        begin = process_time()
-        done = run("infer", "-", stdin=f"ENTRY e {{\n  x0 = f32[4] parameter(0)\n{body}\n}}")
-        assert done.exit_code == 0
-        return process_time() - begin
-
-    seconds(10)
-    assert seconds(16_000) < 10 * max(seconds(4_000), 0.5)
+@pytest.mark.timeout(60)  # lines counted from the start for each message would take minutes
+def test_a_long_program_is_inferred_in_linear_time(run: Any) -> None:
+    body = "\n".join(f"  x{k + 1} = f32[4] negate(x{k})" for k in range(30_000))
+    done = run("infer", "-", stdin=f"ENTRY e {{\n  x0 = f32[4] parameter(0)\n{body}\n}}")
+    assert done.exit_code == 0

@@ -174,13 +174,10 @@ def test_an_interrupt_ends_it_whenever_it_comes(what: str, tmp_path: Path, full:
         )  # fmt: skip
         with process:
             assert process.stdout
-            assert process.stderr
             assert process.stdout.readline() == "begun\n"
             time.sleep(milliseconds / 1000)
             process.send_signal(signal.SIGINT)
-            process.stdout.read()
-            said = process.stderr.read()
-            process.wait(60)
+            _, said = process.communicate(timeout=60)
         assert process.returncode in (0, 130), (milliseconds, process.returncode, said)
         assert "Traceback" not in said
         if process.returncode:
@@ -205,10 +202,11 @@ def test_an_interrupt_of_a_start_is_ours_or_pythons(way: str) -> None:
             [*command, "ls", "-"], cwd=ROOT, text=True,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         ) as process:  # fmt: skip
-            assert process.stderr
             time.sleep(milliseconds / 1000)
             process.send_signal(signal.SIGINT)
-            said = process.stderr.read()
-        assert process.returncode in (1, 130, -signal.SIGINT), milliseconds
+            _, said = process.communicate(timeout=60)
         assert not EARLY.search(said), (milliseconds, said)
+        if "Exception ignored" in said:  # Python lost it in a callback, and went on
+            continue
+        assert process.returncode in (1, 130, -signal.SIGINT), (milliseconds, said)
         assert (process.returncode == 130) == said.strip().endswith("interrupted")

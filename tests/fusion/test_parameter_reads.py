@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import product
 from pathlib import Path
-from time import process_time
 
 import pytest
 
@@ -99,19 +98,17 @@ def test_a_parameter_reads_itself() -> None:
 
 
 def test_what_a_long_program_has_in_common_is_computed_once() -> None:
-    def work(length: int) -> tuple[int, float]:
+    def compositions(length: int) -> int:
         lines = [f"  p{k} = f32[8,8] parameter({k})" for k in range(10)]
         for k in range(10, length):
             lines.append(f"  p{k} = f32[8,8] add(p{k - 1}, p{k - 7})")
         program = hs.read("ENTRY e {\n" + "\n".join(lines) + "\n}")
-        begin = process_time()
         for ins in program:
             if ins.ir.operands:
                 ins.to_parameters()
-        return program.analysis.pool.number_of_compositions, process_time() - begin
+        return program.analysis.pool.number_of_compositions
 
-    assert work(1200)[0] == work(300)[0]
-    assert work(1200)[1] < 3
+    assert compositions(1200) == compositions(300)
 
 
 @pytest.mark.parametrize(

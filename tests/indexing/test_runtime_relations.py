@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from itertools import product
-from math import prod
+from math import inf, prod
 from random import Random
 from time import process_time
 from typing import TypeVar
@@ -45,7 +45,8 @@ from tests.indexing.tables import (
 )
 
 MOST_POINTS = 1500
-SECONDS = 2.0
+SOON = 2.0
+"""Seconds of the processor within which every question has an answer."""
 A = TypeVar("A")
 VECTOR, OTHER, MATRIX, TRUTH = origins()
 
@@ -53,8 +54,8 @@ VECTOR, OTHER, MATRIX, TRUTH = origins()
 class Pair:
     """Two maps and what they are for some tables; every claim about them is checked."""
 
-    def __init__(self, seed: int, asked: Counter[str]) -> None:
-        self.seed, self.asked = seed, asked
+    def __init__(self, seed: int, asked: Counter[str], seconds: float) -> None:
+        self.seed, self.asked, self.seconds = seed, asked, seconds
         self.rng = rng = Random(seed)
         n, k = rng.randint(0, 2), rng.randint(0, 2)
         self.first = random_map(rng, num_dims=n, num_results=k)
@@ -67,7 +68,7 @@ class Pair:
     def timed(self, ask: Callable[[], A]) -> A:
         start = process_time()
         answer = ask()
-        assert process_time() - start < SECONDS, f"seed {self.seed}"
+        assert process_time() - start < self.seconds, f"seed {self.seed}"
         return answer
 
     def check(
@@ -111,8 +112,8 @@ class Pair:
         self.check(claim, ask, holds, shown)
 
 
-def check_pair(seed: int, asked: Counter[str]) -> None:
-    pair = Pair(seed, asked)
+def check_pair(seed: int, asked: Counter[str], seconds: float) -> None:
+    pair = Pair(seed, asked, seconds)
     a, b, rng = pair.first, pair.second, pair.rng
 
     def of(m: IndexingMap) -> Callable[[Tables], Pairs]:
@@ -238,7 +239,7 @@ def bijective(m: IndexingMap, shape: list[int], relation: Pairs) -> bool:
 def test_claims_about_random_maps_hold_for_all_tables(full: bool) -> None:
     asked: Counter[str] = Counter()
     for seed in range(5000 if full else 40):
-        check_pair(seed, asked)
+        check_pair(seed, asked, SOON if full else inf)
     print(dict(asked))
     undecided = sum(count for what, count in asked.items() if what.endswith("undecided"))
     assert undecided < sum(asked.values()) / 20

@@ -13,6 +13,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from math import inf
 from typing import Final, Protocol
 
 import hloscope
@@ -49,13 +50,13 @@ class Report:
     found: list[tuple[int, str, list[str]]] = field(default_factory=list)
 
 
-def search(language: str, seeds: Iterable[int]) -> Report:
-    """Ask everything about the programs of these seeds."""
+def search(language: str, seeds: Iterable[int], *, timed: bool = True) -> Report:
+    """Ask everything about the programs of these seeds; `timed`: soon enough, too?"""
     report = Report()
     for seed in seeds:
         program = LANGUAGES[language](seed)
         text = program.text()
-        wrong = disagreements(text, seed, soon=SLOW)
+        wrong = disagreements(text, seed, soon=SLOW if timed else inf)
         if wrong:
             report.found.append((seed, text, wrong))
         counter = report.accepted if is_accepted(text) else report.refused
