@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
 from hloscope.lazy import dataclass, lazy
 from hloscope.source import Span
@@ -12,6 +12,23 @@ if TYPE_CHECKING:
     import difflib
 else:
     difflib = lazy("difflib")
+
+
+_LONG_NAME: Final = 300
+"""Characters of a name that others may be like; nobody mistypes a longer one."""
+_LONG_MESSAGE: Final = 4000
+"""Characters of a message that are shown; a name may be as long as a file."""
+
+
+def _shown(message: str) -> str:
+    """The message, or its two ends if it is long.
+
+    >>> len(_shown("x" * 10_000_000))
+    4000
+    """
+    if len(message) <= _LONG_MESSAGE:
+        return message
+    return f"{message[: _LONG_MESSAGE - 503]} … {message[-500:]}"
 
 
 class Name(str):
@@ -95,10 +112,10 @@ class HloscopeError(Exception):
     def __str__(self) -> str:
         tag = f" [{self.rule}]" if self.rule else ""
         if self.span is None:
-            return f"error: {self.message}{tag}"
+            return f"error: {_shown(self.message)}{tag}"
         line, col = self.span.line_col
         where = f"{self.span.source.name}:{line}:{col}"
-        return f"{where}: error: {self.message}{tag}\n{self.span.render()}"
+        return f"{where}: error: {_shown(self.message)}{tag}\n{self.span.render()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +140,11 @@ class Diagnostic:
         tag = f" [{self.rule}]" if self.rule else ""
         notes = "".join(f"\n{note}" for note in self.notes)
         if self.span is None:
-            return f"{self.severity}: {self.message}{tag}{notes}"
+            return f"{self.severity}: {_shown(self.message)}{tag}{notes}"
         line, col = self.span.line_col
         where = f"{self.span.source.name}:{line}:{col}"
-        return f"{where}: {self.severity}: {self.message}{tag}\n{self.span.render()}{notes}"
+        text = f"{where}: {self.severity}: {_shown(self.message)}{tag}"
+        return f"{text}\n{self.span.render()}{notes}"
 
 
 class ParseError(HloscopeError):
@@ -169,6 +187,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     >>> did_you_mean("fusion", ["fusion.12", "wrapped_fusion", "add.3"])
     '; did you mean `fusion.12` or `wrapped_fusion`?'
     """
+    if len(name) > _LONG_NAME:
+        return ""  # likeness takes the time of its square
     names = list(dict.fromkeys(known))
     near = difflib.get_close_matches(name, names[:20_000], n=3)
     if len(name) > 2:

@@ -41,7 +41,7 @@ WIDEST: Final = 16
 MOST_JSON: Final = 200
 """How deep lists and objects of JSON may be nested."""
 _JSON_MARK: Final = pattern(r'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
-_TOKEN: Final = pattern(r"[\w.]+")
+_DIGITS: Final = pattern(r"[0-9]+")
 
 
 def read_json(text: str) -> Any:
@@ -113,19 +113,21 @@ def refuse_long_numbers(source: Source) -> None:
     text = source.text
     if len(text) <= MOST_DIGITS:
         return
+    end = 0
     for at in range(0, len(text), MOST_DIGITS):
-        if not "0" <= text[at] <= "9":
+        if at < end or not "0" <= text[at] <= "9":
             continue
-        low = at - 1
-        while low >= 0 and at - low <= MOST_DIGITS and (text[low].isalnum() or text[low] in "_."):
-            low -= 1
-        token = _TOKEN.match(text, low + 1)
-        if token is None or not token[0].isdecimal() or len(token[0]) <= MOST_DIGITS:
-            continue
-        start, end = token.span()
-        while start > 0 and text[start - 1].isdecimal():
+        run = _DIGITS.match(text, at)
+        assert run
+        start, end = at, run.end()
+        while start > 0 and "0" <= text[start - 1] <= "9":  # no further than the last such place
             start -= 1
-        if text[start - 1 : start] in ('"', "_", ".") or text[start - 1 : start].isalpha():
+        if end - start <= MOST_DIGITS or _is_word(text[start - 1 : start] + text[end : end + 1]):
             continue
         message = f"a number of {end - start:,} digits, at most {MOST_DIGITS:,} are read"
         raise ParseError(message, span=Span(source, start, end))
+
+
+def _is_word(around: str) -> bool:
+    """Do the characters before and after digits make them a part of a name or a literal?"""
+    return any(c.isalnum() or c in '"_.' for c in around)

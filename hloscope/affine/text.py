@@ -10,7 +10,7 @@ Source: XLA's indexing maps as printed, docs/indexing.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final, Literal, NoReturn, TypeAlias
+from typing import Final, Literal, NoReturn, TypeAlias
 
 from hloscope.affine.extrema import maximum, minimum
 from hloscope.affine.nodes import (
@@ -35,15 +35,10 @@ from hloscope.affine.nodes import (
     product,
 )
 from hloscope.affine.order import printed_terms
-from hloscope.errors import ParseError
-from hloscope.lazy import lazy, pattern
+from hloscope.errors import ParseError, did_you_mean
+from hloscope.lazy import pattern
 from hloscope.limits import refuse_long_numbers
 from hloscope.source import Source, Span
-
-if TYPE_CHECKING:
-    import difflib
-else:
-    difflib = lazy("difflib")
 
 Style: TypeAlias = Literal["xla", "mlir"]
 
@@ -214,9 +209,7 @@ class _Reader:
             self.fail(f"unknown variable {name!r}: expected a name like d0, s0 or rt0", start, stop)
         if name in self.names:
             return self.names[name]
-        near = difflib.get_close_matches(name, self.names, 3)
-        hint = f"; did you mean {' or '.join(near)}?" if near else ""
-        self.fail(f"unknown variable {name!r}{hint}", start, stop)
+        self.fail(f"unknown variable {name!r}{did_you_mean(name, self.names)}", start, stop)
 
     def read(self) -> Expr:
         """Read the longest expression from here; `self.at` is where it stopped."""

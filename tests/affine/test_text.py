@@ -92,7 +92,7 @@ def test_errors_say_what_and_where(text, line, column, message):
 
 
 def test_unknown_names_get_suggestions():
-    with pytest.raises(ParseError, match="unknown variable 'bl_y'; did you mean bl_x"):
+    with pytest.raises(ParseError, match="unknown variable 'bl_y'; did you mean `bl_x`"):
         parse_expr("bl_y + 1", {"bl_x": d0, "th_x": d1})
 
 

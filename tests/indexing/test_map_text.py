@@ -57,7 +57,7 @@ ERRORS = [  # text, message, what the carets stand under ("" = one place past th
     ("(0) -> (0)", "expected the name of a variable, found `0`", "0"),
     ("(d0) -> d0", "expected `(` before the results, found `d0`", "d"),
     ("(d0) -> (d0, d0", "expected `,` or `)` after result 1, found the end", ""),
-    ("(tile_x) -> (tile_y)", "unknown variable 'tile_y'; did you mean tile_x?", "tile_y"),
+    ("(tile_x) -> (tile_y)", "unknown variable 'tile_y'; did you mean `tile_x`?", "tile_y"),
     ("(d0) -> (d0), domain: d0 in [0, 3], d1 in [0, 3]", "unknown variable 'd1'", "d1"),
     ("(d0, d1) -> (d0), domain: d1 in [0, 3]", "no bounds for `d0`: 1 of 2 given", ""),
     ("(d0) -> (d0), domain:", "no bounds for `d0`: 0 of 1 given", ""),
