@@ -48,11 +48,11 @@ COMMANDS: Final = """
     show - NAME --json
     infer -
     infer - --json
-    run - --random 1 --max-steps 20000 --max-bytes 10000000
-    run - --random 2 --max-steps 20000 --max-bytes 10000000 --json
-    run - --random 3 --max-steps 20000 --max-bytes 10000000 --dense
-    run - --random 4 --max-steps 5000 --max-bytes 1000000 --replicas 2
-    run - --random 5 --max-steps 5000 --max-bytes 1000000 --replicas 2 --partitions 2
+    run - --random 1 --max-steps 20000 --max-flops 9999999 --max-bytes 10000000
+    run - --random 2 --max-steps 20000 --max-flops 9999999 --max-bytes 10000000 --json
+    run - --random 3 --max-steps 20000 --max-flops 9999999 --max-bytes 10000000 --dense
+    run - --random 4 --max-steps 5000 --max-flops 9999999 --max-bytes 1000000 --replicas 2
+    run - --random 5 --max-steps 999 --max-flops 99999 --max-bytes 99999 --replicas 2 --partitions 2
     opt - --fold
     index -
     index - --json
@@ -244,7 +244,18 @@ class Requests:
         text = rng.choice(self._right)
         file = io.BytesIO()
         arrays = _arguments(text, rng)
-        words = ("run", "-", "--max-steps", "5000", "--max-bytes", "10000000", "--input", "{in}")
+        words = (
+            "run",
+            "-",
+            "--max-steps",
+            "5000",
+            "--max-flops",
+            "30000000",
+            "--max-bytes",
+            "10000000",
+            "--input",
+            "{in}",
+        )
         if len(arrays) == 1 and rng.random() < 0.5:
             np.save(file, arrays[0], allow_pickle=True)
         elif rng.random() < 0.5:
@@ -261,7 +272,16 @@ class Requests:
         given, text = rng.choice(LITERALS), rng.choice(self._right)
         for _ in range(rng.choice([0, 1, 2])):
             given = KINDS[rng.choice(list(KINDS))](given, rng) if given else "["
-        words = ("run", "-", "--max-steps", "5000", "--args", given.replace("\0", ""))
+        words = (
+            "run",
+            "-",
+            "--max-steps",
+            "5000",
+            "--max-flops",
+            "30000000",
+            "--args",
+            given.replace("\0", ""),
+        )
         return Request("literals", words, text, _encoded(text))
 
 

@@ -66,7 +66,7 @@ class RunOptions:
         replicas: Number of replicas.
         partitions: Number of partitions of each replica.
         max_steps: Most instructions to evaluate.
-        max_flops: Most multiplications and additions of products and windows.
+        max_flops: Most operations on elements: arithmetic, comparisons, reads and writes.
         max_bytes: Most bytes of one array.
         probe: Folder that `interpreter.probe` writes to.
     """

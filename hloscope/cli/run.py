@@ -105,7 +105,7 @@ FAILED = 1
     type=int,
     default=MOST_FLOPS,
     show_default=True,
-    help="Most multiplications and additions of products and windows; of each process.",
+    help="Most operations on elements; of each process.",
 )
 @click.option(
     "--max-bytes",

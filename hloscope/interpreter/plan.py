@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from math import prod
 from typing import Any, Final, NamedTuple
 
 from hloscope.errors import HloscopeError
-from hloscope.fusion import PRODUCTS, Flops, inside_out
+from hloscope.fusion import PRODUCTS, Flops, inside_out, leaf_types
 from hloscope.interpreter.liveness import needed
 from hloscope.interpreter.registry import LIFTED, Kernel, kernel
 from hloscope.interpreter.values import EvaluationError, Value, byte_size, check_evaluable
@@ -25,6 +26,7 @@ from hloscope.ops import (
     Parameter,
     ReduceWindow,
     Return,
+    Sort,
     Tuple,
 )
 
@@ -33,6 +35,8 @@ _MOST_FRAMES: Final = 100_000
 """Most calls that may have begun and not ended."""
 _LONG: Final[tuple[type[Op], ...]] = (*PRODUCTS, ReduceWindow)
 """Ops that may compute very much more than they read and write."""
+_MANY: Final = 1 << 12
+"""Elements of an instruction that are counted; fewer take no longer than a step does."""
 _STRUCTURE: Final = (Constant, Return, Tuple, GetTupleElement)
 
 
@@ -141,19 +145,35 @@ class Plan:
 
 def _counted(run: Kernel, ins: Instruction, world: World) -> Kernel:
     """The kernel; what it computes is counted first, where that is limited and may be much."""
-    if world.max_flops is None or not isinstance(ins.op, _LONG):
+    flops = 0 if world.max_flops is None else _work(ins)
+    if flops < _MANY and not isinstance(ins.op, _LONG):
         return run
-    flops = Flops()(ins)
 
     def counted(*values: Any) -> Value:
         world.flops += flops
         if world.max_flops is not None and world.flops > world.max_flops:
-            many = f"{world.flops:,} multiplications and additions"
+            many = f"{world.flops:,} operations on elements"
             allowed = f"at most {world.max_flops:,} are allowed"
             raise EvaluationError(f"`{ins.name}` would make it {many}, {allowed}", span=ins.span)
         return run(*values)
 
     return counted
+
+
+def _work(ins: Instruction) -> int:
+    """Operations on elements: of arithmetic, of comparison, or to read and write them."""
+    if isinstance(ins.op, _LONG):
+        return Flops()(ins)
+    most = max((_elements(value) for value in (ins, *ins.operands)), default=0)
+    if isinstance(ins.op, Sort):
+        return most * most.bit_length() * sum(len(list(callee)) for callee in ins.calls)
+    return most
+
+
+def _elements(value: Instruction) -> int:
+    """Elements of all tensors of a value, at most."""
+    leaves = leaf_types(value.type)
+    return sum(prod(s or 0 for s in t.sizes) for t in leaves if isinstance(t, TensorType))
 
 
 def _refuse(message: str, ins: Instruction) -> Kernel:

@@ -25,7 +25,7 @@ class World:
         custom_calls: Python functions by the target of the custom call they stand for.
         max_steps: Most instructions to evaluate, loops counted as often as they run.
         max_bytes: Most bytes of one array, those made on the way included.
-        max_flops: Most multiplications and additions of products and windows.
+        max_flops: Most operations on elements, those of small values left out.
         steps: Instructions evaluated so far, and `flops` what `max_flops` limits.
         replica: Number of this replica, and `partition` of this partition.
         watch: Called with every instruction and its value.

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 FOLD_BYTES: Final = 1 << 24
 FOLD_STEPS: Final = 1 << 17
 _MOST_FLOPS: Final = 10**10
-"""Most multiplications and additions of products and windows; a second or so."""
+"""Most operations on elements; a second or so of products, some of other ops."""
 
 _PASSIVE: Final = (Parameter, Return)
 

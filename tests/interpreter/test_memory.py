@@ -122,7 +122,7 @@ def test_products_of_a_whole_run_are_counted(flops: int, is_enough: bool) -> Non
         app, ["run", "-", "--random", "1", "--max-flops", str(flops)], input=PRODUCT
     )
     assert done.exit_code == (0 if is_enough else 1), done.output
-    assert is_enough or f"`c` would make it {2 * FLOPS:,} multiplications" in done.output
+    assert is_enough or "operations on elements, at most" in done.output
 
 
 def test_what_would_take_hours_is_refused_unless_more_is_allowed() -> None:
@@ -131,7 +131,7 @@ def test_what_would_take_hours_is_refused_unless_more_is_allowed() -> None:
       dim_labels=01bf_o01i->f01b }"""
     done = CliRunner().invoke(app, ["run", "-", "--random", "1"], input=text)
     assert done.exit_code == 1
-    assert "6,871,947,673,600 multiplications and additions, at most 1,000,000" in done.output
+    assert "operations on elements, at most 1,000,000" in done.output
     folded = text.replace("parameter(0)", "broadcast(z), dimensions={}")
     folded = folded.replace("parameter(1)", "broadcast(z), dimensions={}")
     folded = folded.replace("ENTRY e {", "ENTRY e { z = f32[] constant(1)")
