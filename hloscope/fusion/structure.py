@@ -217,8 +217,9 @@ def _(at: Context, ins: Instruction, op: AsyncStart, leaf: int) -> Iterable[Flow
 
 @writes(AsyncStart)
 def _(at: Context, ins: Instruction, op: AsyncStart, operand: int, leaf: int) -> Iterator[Flow]:
-    _, is_all = _begun(ins)
+    result, is_all = _begun(ins)
     before = 0 if is_all else at.offset(ins.type, 1)
+    count = len(at.leaves(result))  # none where the result is not there before it is done
     yield from [flow for flow in WRITES[Tuple](at, ins, op, operand, leaf) if flow.leaf < before]
     inner = _inner(ins)
     if inner is None:
@@ -226,7 +227,8 @@ def _(at: Context, ins: Instruction, op: AsyncStart, operand: int, leaf: int) ->
     else:
         flows = _named(at, at.writes(inner, operand, leaf), inner, ins)
     for flow in flows:
-        yield flow._replace(leaf=before + flow.leaf)
+        if flow.leaf < count:
+            yield flow._replace(leaf=before + flow.leaf)
 
 
 def _named(

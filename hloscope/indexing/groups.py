@@ -73,7 +73,7 @@ def groups_of(ins: Instruction) -> Groups:
 def _groups(op: Op) -> Groups:
     assert isinstance(op, Collective | CrossReplicaSum)
     axis = Axis.REPLICA
-    if isinstance(op, Collective) and (op.channel_id or 0) > 0:
+    if isinstance(op, Collective) and op.has_channel:
         axis = Axis.REPLICAS_OF_ALL_PARTITIONS
         if isinstance(op, _BETWEEN_PARTITIONS):
             axis = Axis.PARTITION

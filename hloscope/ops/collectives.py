@@ -55,6 +55,11 @@ class Collective(Op):
     use_global_device_ids: bool = False
     settings: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def has_channel(self) -> bool:
+        """Does it take place between partitions?  Source: StableHLO spec, "Collective ops"."""
+        return (self.channel_id or 0) > 0
+
 
 def _check_channel(op: Collective, rule: str) -> None:
     channel = op.channel_id or 0

@@ -33,6 +33,7 @@ from hloscope.ops.infer_util import (
     require,
     same_elements,
     same_sizes,
+    sizes_text,
     tensor,
     tensors,
 )
@@ -387,6 +388,19 @@ class ImplicitBroadcast(Op):
             return broadcast_along(types[0], types[1], self.broadcast_dimensions)
         return numpy_broadcast(types)
 
+    def _check_places(self, types: Sequence[TensorType]) -> None:
+        """Check that the smaller operand has a dimension of the larger for each of its own."""
+        small, *_, large = sorted([t.rank for t in types])
+        dims = self.broadcast_dimensions
+        if dims is None or small == large or len(types) != 2:
+            return
+        require(
+            len(set(dims)) == len(dims) == small and all(0 <= d < large for d in dims),
+            "",
+            f"broadcast_dimensions [{sizes_text(dims)}] are not {small} different dimensions of"
+            f" {large}",
+        )
+
     def verify(
         self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
     ) -> None:
@@ -394,6 +408,7 @@ class ImplicitBroadcast(Op):
         count(self.name, operands, applied.arity)
         types = [t for t in operands if isinstance(t, TensorType)]
         if len(types) == len(operands) and self._elements_agree(operands):
+            self._check_places(types)
             self._dimensions(types)
         try:
             super().verify(operands, results, calls)

@@ -93,7 +93,7 @@ class Devices:
         if op is None:
             raise UndecidedError("positions in the groups of what is no collective")
         if isinstance(op, CollectivePermute):  # its pairs are numbers of replicas or partitions
-            side = int(bool(op.channel_id))
+            side = int(op.has_channel)
             others = dict.fromkeys(id[1 - side] for id in self._ids)
             return [tuple([id for id in self._ids if id[1 - side] == k]) for k in others]
         try:

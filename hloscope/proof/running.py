@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from hloscope.fusion import leaf_types, uncalled
 from hloscope.indexing import RuntimeVariable
-from hloscope.interpreter import Plan, Plans, Token, Value, Watch, World, run, run_grid
+from hloscope.interpreter import (
+    Plan,
+    Plans,
+    Token,
+    Value,
+    Watch,
+    World,
+    byte_size,
+    run,
+    run_grid,
+)
 from hloscope.ir import Instruction, TensorType
 from hloscope.lazy import dataclass
 from hloscope.ops import Call, Composite, Fusion
@@ -69,6 +79,8 @@ class Runner:
         self._feeding = World(max_steps=MAX_STEPS, max_bytes=MAX_BYTES)
         self._feed: Plan = Plans(self._feeding).of(instance.feeding)
         self._types = leaf_types(instance.ins.type)
+        if sum(map(byte_size, instance.feeding.arguments)) > MAX_BYTES:
+            raise NotExecutableError("the values that it is computed from are large")
 
     def base(self, style: str, rng: np.random.Generator, like: Base | None = None) -> Base:
         """A run with new values; with the integers of another run, if one is given.

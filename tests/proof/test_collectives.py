@@ -100,6 +100,8 @@ COLLECTIVES = {
       replica_groups={{0,1,3,2}}""",
     "collective-permute": """p = f32[4] parameter(0) ROOT r = f32[4] collective-permute(p),
       source_target_pairs={{0,1},{1,2},{2,0}}""",
+    "a channel that is none": """p = f32[4] parameter(0) ROOT r = f32[4] collective-permute(p),
+      channel_id=-7, source_target_pairs={{0,1},{2,3}}""",
     "collective-broadcast": """p = f32[4] parameter(0)
       ROOT r = f32[4] collective-broadcast(p), replica_groups={{1,0},{2,3}}""",
     "global devices": """p = f32[4] parameter(0) ROOT r = f32[16] all-gather(p), dimensions={0},

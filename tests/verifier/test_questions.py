@@ -208,6 +208,12 @@ REFUSED = {
     ' slice-start(a), slice={[0:2]} ROOT d = f32[2] slice-done(t), async_execution_thread="x"',
     "done of another computation": "a = f32[4] parameter(0) t = ((f32[4]), f32[], s32[])"
     " async-start(a), calls=taking_four ROOT d = f32[] async-done(t), calls=returning_another",
+    "operands of another shape in the type": "a = f32[4] parameter(0) t = ((f32[5]), f32[], s32[])"
+    " async-start(a), calls=taking_four ROOT d = f32[] async-done(t)",
+    "index vectors that name batching dimensions": "a = s32[4,2] parameter(0)"
+    " i = s32[4,2] parameter(1) ROOT g = s32[4,2,2] gather(a, i), offset_dims={2},"
+    " collapsed_slice_dims={}, start_index_map={0}, operand_batching_dims={0},"
+    " start_indices_batching_dims={0}, index_vector_dim=2, slice_sizes={1,2}",
     "done on no channel": "a = f32[4] parameter(0) t = token[] after-all() u = (f32[4], u32[],"
     " token[]) send(a, t), channel_id=1 ROOT d = token[] send-done(u)",
     "done on a channel": "a = f32[4] parameter(0) t = token[] after-all() u = (f32[4], u32[],"
@@ -284,6 +290,16 @@ def test_right_programs_are_accepted(name: str) -> None:
 
 
 OPEN = {
+    "windows that begin with several elements": "func.func @main(%a: tensor<4x2xf32>,"
+    ' %b: tensor<4xf32>) -> tensor<2x1xf32> { %r = "stablehlo.reduce_window"(%a, %b)'
+    " <{window_dimensions = array<i64: 4, 2>, padding = dense<[[2, 2], [0, 0]]> : tensor<2x2xi64>,"
+    " window_strides = array<i64: 3, 1>}> ({ ^bb0(%x: tensor<4xf32>, %y: tensor<4xf32>):"
+    " %z = stablehlo.add %x, %y : tensor<4xf32> stablehlo.return %z : tensor<4xf32> }) :"
+    " (tensor<4x2xf32>, tensor<4xf32>) -> tensor<2x1xf32> return %r : tensor<2x1xf32> }",
+    "a bound larger than the size": "func.func @main(%a: tensor<1xi64>, %n: tensor<i32>) ->"
+    " tensor<?xi64, #stablehlo.bounds<2>> { %r = stablehlo.set_dimension_size %a, %n, dim = 0 :"
+    " (tensor<1xi64>, tensor<i32>) -> tensor<?xi64, #stablehlo.bounds<2>>"
+    " return %r : tensor<?xi64, #stablehlo.bounds<2>> }",
     "torch_index_select": "func.func @main(%a: tensor<4x3xf32>, %b: tensor<i32>) -> tensor<2x3xf32>"
     ' { %r = "stablehlo.torch_index_select"(%a, %b) <{dim = 0 : i64, batch_dims = 0 : i64}> :'
     " (tensor<4x3xf32>, tensor<i32>) -> tensor<2x3xf32> return %r : tensor<2x3xf32> }",

@@ -95,12 +95,17 @@ def _(ins: Instruction, op: GetDimensionSize, operand: int) -> tuple[Accesses, .
 
 @output_to_input(SetDimensionSize)
 def _(ins: Instruction, op: SetDimensionSize, output: int) -> tuple[Accesses, ...]:
-    return (identity(sizes(ins.type)), *_sizes_read(ins, 1))
+    return (_kept(ins), *_sizes_read(ins, 1))
 
 
 @input_to_output(SetDimensionSize)
 def _(ins: Instruction, op: SetDimensionSize, operand: int) -> tuple[Accesses, ...]:
-    return everywhere(ins, operand) if operand else (identity(sizes(ins.type)),)
+    return everywhere(ins, operand) if operand else (_kept(ins),)
+
+
+def _kept(ins: Instruction) -> Accesses:
+    """The elements that both have: a declared bound may be larger than the operand, or smaller."""
+    return identity(tuple(map(min, sizes(ins.type), sizes(ins.operands[0].type))))
 
 
 # Dynamic pad.  Operands: array, padding value, then vectors of low, high and interior padding.  An

@@ -110,7 +110,7 @@ def _(ins: Instruction, op: ReduceWindow, output: int, bodies: Bodies) -> tuple[
     base = sizes(ins.operands[output].type)
     at = MapBuilder(target)
     read = exact(at.simplified(_base(at, op.window, dims(len(target)), base)))
-    uses, initial = _folded(ins, op, bodies), everything(target, ())
+    uses, initial = _folded(ins, op, bodies), everything(target, sizes(ins.operands[-1].type))
     return (
         *[claimed(use, read) for use in uses.elements[output]],
         *[claimed(use, initial) for use in uses.initial[output]],
@@ -175,7 +175,7 @@ def _(ins: Instruction, op: SelectAndScatter, output: int, bodies: Bodies) -> tu
     return (
         claimed(compared, _neighbours(op, shape, source)),
         claimed(added, over(_CHOICE, _windows(op, shape, source))),
-        claimed(begun, everything(shape, ())),
+        claimed(begun, everything(shape, sizes(ins.operands[2].type))),
     )
 
 

@@ -77,11 +77,9 @@ def groups_of(
     grid = process.grid
     replicas, partitions = range(grid.replicas), range(grid.partitions)
     rows = _rows(op.replica_groups, world)
-    has_channel = isinstance(op, Collective) and (op.channel_id or 0) > 0
-    if not has_channel:
+    if not isinstance(op, Collective) or not op.has_channel:
         rows = rows or (tuple(replicas),)
         return tuple(tuple((r, p) for r in row) for row in rows for p in partitions)
-    assert isinstance(op, Collective)
     if op.use_global_device_ids:
         rows = rows or (tuple(range(len(grid.processes))),)
         return tuple(tuple(divmod(n, grid.partitions) for n in row) for row in rows)

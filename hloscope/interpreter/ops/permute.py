@@ -28,16 +28,15 @@ class _Mail:
     def __init__(self, op: CollectivePermute, at: Site) -> None:
         self._process, self._ins = process_of(at.world), at.ins
         replica, partition = self._process.id
-        channel = op.channel_id or 0
-        me, fixed = (partition, replica) if channel > 0 else (replica, partition)
+        me, fixed = (partition, replica) if op.has_channel else (replica, partition)
         grid = self._process.grid
         kind, count = "replica", grid.replicas
-        if channel > 0:
+        if op.has_channel:
             kind, count = "partition", grid.partitions
         strangers = [number for pair in op.pairs for number in pair if not 0 <= number < count]
         if strangers:
             raise EvaluationError(f"`{op.name}` names {kind} {strangers[0]}, there are {count}")
-        line = op.name, channel, fixed
+        line = op.name, op.channel_id or 0, fixed
         sources = [source for source, target in op.pairs if target == me]
         self._sent = [(*line, me, target) for source, target in op.pairs if source == me]
         self._received = (*line, sources[0], me) if sources else None

@@ -12,12 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hloscope.errors import UnsupportedError
 from hloscope.interpreter.memory import claim
 from hloscope.interpreter.numbers.rounding import promoted
 from hloscope.interpreter.ops.folding import MONOIDS, Arrays, Lifted, is_narrow, lifted
 from hloscope.interpreter.ops.reduction import dtypes, is_quantized, one_or_all
 from hloscope.interpreter.registry import Kernel, Region, Site, evaluates
 from hloscope.interpreter.values import Array, Value
+from hloscope.ir import TensorType
 from hloscope.ops import ReduceWindow, SelectAndScatter, Window
 
 _MOST_TAPS = 128
@@ -87,6 +89,8 @@ def _reduce_window(op: ReduceWindow, at: Site) -> Kernel:
     number = len(kinds)
     taps = prod(window.sizes)
     in_order = is_quantized(at.results)
+    if any(isinstance(t, TensorType) and t.rank for t in at.operands[number:]):
+        raise UnsupportedError("`reduce_window` begins with several elements")
 
     def kernel(regions: tuple[Region, ...], *operands: Array) -> Value:
         (region,) = regions

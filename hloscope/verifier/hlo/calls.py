@@ -115,7 +115,13 @@ def _async(ins: Instruction) -> Iterator[Diagnostic]:
     callee = ins.calls[0]
     yield from _takes(ins, callee, tuple(o.type for o in ins.operands))
     match ins.type:
-        case TupleType((_, result, *_)):
+        case TupleType((taken, result, *_)):
+            given = TupleType(tuple([o.type for o in ins.operands]))
+            if not same(taken, given):
+                message = (
+                    f"the first part of the type is {_text(taken)}, the operands {_text(given)}"
+                )
+                yield Diagnostic(message, ins.span)
             if result == TupleType(()):
                 return  # the result is not there before it is done
             yield from _returns(ins, callee, result)
