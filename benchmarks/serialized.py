@@ -164,8 +164,8 @@ def ours(text: str, located: bool, mixed: bool) -> dict[str, str]:
         without_locations(tree)
     library = version_of(LIBRARY)
     try:
-        if not any(op.name.startswith("vhlo.") for op in every_op(tree)):
-            tree = to_vhlo(tree, library, allow_other_dialects=mixed)
+        if not mixed and not any(op.name.startswith("vhlo.") for op in every_op(tree)):
+            tree = to_vhlo(tree, library)
     except HloscopeError:
         return dict.fromkeys(TARGETS, REFUSED)
     found = {}

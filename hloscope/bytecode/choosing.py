@@ -12,6 +12,8 @@ from typing import Any, Final, NamedTuple
 
 from hloscope.bytecode.codes import ATTRIBUTES, TYPES
 from hloscope.bytecode.locations import LOCATIONS
+from hloscope.bytecode.memref_ways import memref_way
+from hloscope.bytecode.resources import is_resource
 from hloscope.bytecode.sdy import sdy_struct
 from hloscope.bytecode.values import WAYS
 from hloscope.errors import UnsupportedError
@@ -29,7 +31,7 @@ from hloscope.ir import (
     UnrankedTensorType,
     VectorType,
 )
-from hloscope.lazy import dataclass
+from hloscope.lazy import dataclass, pattern
 from hloscope.mlir import (
     ArrayAttr,
     BoolAttr,
@@ -121,6 +123,7 @@ _BUILTIN: Final = {
 }
 _OTHER_NAMES: Final = {
     "bool": "integer",
+    "buffer": "memref",
     "dense": "dense_builtin",
     "axis_ref": "named_axis_ref",
     "struct mesh_axis": "named_axis",
@@ -196,6 +199,8 @@ def _is_bounded(type: TensorType) -> bool:
 
 
 def _verbatim_key(value: VerbatimAttr) -> str:
+    if is_resource(value):
+        return "resource"
     return f"sdy {sdy_struct(value.text).name}" if value.text.startswith("#sdy") else ""
 
 
@@ -208,7 +213,9 @@ _SPECIAL: Final[dict[type, Callable[[Any], str]]] = {
     SymbolAttr: lambda value: "nested_symbol" if value.nested else "",
     StringAttr: lambda value: "typed_string" if value.type is not None else "",
     VerbatimAttr: _verbatim_key,
-    DialectType: lambda value: "witness" if value.text == "!shape.witness" else "",
+    DialectType: lambda value: (
+        "witness" if value.text == "!shape.witness" else memref_way(value.text)
+    ),
     VectorType: lambda value: "scalable" if any(value.scalable) else "",
 }
 """Ways of classes that have several; an empty name is that of the usual one."""
@@ -230,10 +237,21 @@ def _builtin_key(key: str, value: Any) -> str:
 _INTEGERS: Final = ("pred", "signed", "unsigned")
 
 
+_WITHOUT_CODE: Final = ("affine_map<", "affine_set<", "strided<")
+_OTHERWISE: Final = pattern(
+    r"\(\s|\[\s|\s[\]),]|\s>(?!=)|\s\s|,\S|\S->|->\S|\S[+*]|[+*]\S|[^\s>]>=|\S==|[>=]=\S|<\s"
+    r"|[\t\n]"
+)
+"""Spaces as MLIR does not print them in what it writes as text."""
+
+
 def _as_text(value: Any) -> Chosen:
     """What no dialect has a code for."""
     if isinstance(value, VerbatimAttr | EnumAttr | StructAttr):
         text = attribute_text(value)
+        plain = text.startswith(_WITHOUT_CODE) and not _OTHERWISE.search(text)
+        if text[0] != "#" and not plain:
+            raise UnsupportedError(f"`{text[:100]}` cannot be written as bytecode")
     elif isinstance(value, Type):
         text = type_text(value)
     else:

@@ -26,6 +26,7 @@ _BUILTIN_ATTRIBUTES: Final = """
     13 FusedLocMetadata 0.0.0 | locations:locs metadata:attr | fused_metadata
     14 NameLoc          0.0.0 | name:attr child:loc | name
     15 UnknownLoc       0.0.0 | | unknown
+    16 DenseResource    0.0.0 | type:type name:resource | resource
     17 DenseArray       0.0.0 | element:type size:varint data:blob | dense_array
     18 DenseElements    0.0.0 | type:type data:blob | dense_builtin
     22 FileLineColRange 0.0.0 | file:attr numbers:varints | file_range
@@ -43,10 +44,14 @@ _BUILTIN_TYPES: Final = """
     7  Float80          0.0.0 | | f80
     8  Float128         0.0.0 | | f128
     9  Complex          0.0.0 | element:type | complex
+    10 MemRef           0.0.0 | shape:svarints element:type layout:attr | memref
+    11 MemRefInSpace    0.0.0 | space:attr shape:svarints element:type layout:attr | memref_in_space
     12 None             0.0.0 | | none
     13 RankedTensor     0.0.0 | shape:svarints element:type | tensor
     14 RankedTensorWith 0.0.0 | encoding:attr shape:svarints element:type | encoded
     15 Tuple            0.0.0 | types:types | tuple
+    16 UnrankedMemRef   0.0.0 | element:type | unranked_memref
+    17 UnrankedInSpace  0.0.0 | space:attr element:type | unranked_memref_in_space
     18 UnrankedTensor   0.0.0 | element:type | unranked
     19 Vector           0.0.0 | shape:svarints element:type | vector
     20 VectorScalable   0.0.0 | scalable:bytes shape:svarints element:type | scalable

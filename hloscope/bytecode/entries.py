@@ -17,7 +17,7 @@ from hloscope.bytecode.locations import LOCATIONS
 from hloscope.bytecode.sdy import sdy_text
 from hloscope.bytecode.values import WAYS
 from hloscope.dialects import DIALECTS
-from hloscope.errors import HloscopeError
+from hloscope.errors import HloscopeError, UnsupportedError
 from hloscope.ir import Type
 from hloscope.limits import MOST_NESTING
 from hloscope.mlir import Attribute, Location, StructAttr, VerbatimAttr, parse_attribute, parse_type
@@ -34,6 +34,13 @@ CODES: Final = {
     **{("vhlo", True, row.code): row for row in VHLO_TYPES},
 }
 """Rows by dialect, whether it is a type, and code."""
+
+NOT_READ: Final = {
+    ("builtin", False, 19): "tensors of strings",
+    ("builtin", False, 20): "sparse tensors",
+    ("builtin", False, 21): "distinct attributes",
+}
+"""What bytecode may have and this package has no value for."""
 
 _MOST_WRITTEN, _TIMES = 1 << 26, 64
 """Bytes that the attributes and types of all ops may stand for together, and so many for each byte
@@ -103,6 +110,13 @@ class Entries:
         assert self._cursor is not None
         return self.image.string(number, self._cursor)
 
+    def resource(self, number: int) -> str:
+        """The name of the resource of that number."""
+        found = self.image.resources
+        if number >= len(found):
+            self._fail(f"resource {number:,} of {len(found):,}")
+        return found[number].name
+
     def _attribute(self, number: int) -> Any:
         if not 0 <= number < self.image.attributes:
             self._fail(f"attribute {number:,} of {self.image.attributes:,}")
@@ -155,6 +169,9 @@ class Entries:
         row = CODES.get((entry.dialect, is_type, code))
         if row is None:
             kind = "type" if is_type else "attribute"
+            if (entry.dialect, is_type, code) in NOT_READ:
+                what = NOT_READ[entry.dialect, is_type, code]
+                raise UnsupportedError(f"the file has {what}, which are not read")
             cursor.fail(f"unknown {entry.dialect} {kind} code: {code}", entry.at)
         refs: list[int] = []
         fields = [KINDS[kind].read(cursor, refs) for _, kind in row.fields]

@@ -11,6 +11,7 @@ is kept as its complement, so that one list holds both.
 | `f64` `f64s` | bits of `f64` as signed numbers |
 | `bits` | the bits of a number whose type is the field before |
 | `string` `blob` | a string of the table; bytes |
+| `resource` | the number of a resource, whose name it stands for |
 | `attr` `attrs` `pairs` | attributes; keys and values |
 | `attr?` `flagged` `flagged_byte` | an attribute that may be missing, told by a bit or number |
 | `loc` `locs` | locations |
@@ -43,6 +44,9 @@ class Table(Protocol):
     def string(self, number: int) -> bytes:
         """The string of that number."""
 
+    def resource(self, number: int) -> str:
+        """The name of the resource of that number."""
+
 
 class Numbers(Protocol):
     """The numbers of what has been numbered for writing."""
@@ -55,6 +59,9 @@ class Numbers(Protocol):
 
     def string(self, value: bytes) -> int:
         """That of a string."""
+
+    def resource(self, name: str) -> int:
+        """That of a resource."""
 
 
 class Kind(NamedTuple):
@@ -186,6 +193,12 @@ KINDS: Final[dict[str, Kind]] = {
         lambda t, n: t.string(n),
         None,
         lambda v, numbers: varint(numbers.string(v)),
+    ),
+    "resource": Kind(
+        lambda c, _: c.varint(),
+        lambda t, n: t.resource(n),
+        None,
+        lambda v, numbers: varint(numbers.resource(v)),
     ),
     "blob": Kind(lambda c, _: c.blob(), None, None, lambda v, _: blob(v)),
     "attr": Kind(

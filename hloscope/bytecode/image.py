@@ -9,6 +9,7 @@ from dataclasses import field
 from typing import Final, NamedTuple
 
 from hloscope.bytecode.cursor import BytecodeError, Cursor
+from hloscope.bytecode.resources import Resource, read_resources
 from hloscope.lazy import dataclass
 
 MAGIC: Final = b"ML\xefR"
@@ -66,7 +67,7 @@ class Image:
         entries: Attributes, then types.
         attributes: How many of the entries are attributes.
         properties: Where the properties of ops stand.
-        has_resources: Are there sections of resources?
+        resources: Data that attributes name.
     """
 
     data: bytes
@@ -81,7 +82,7 @@ class Image:
     entries: list[Entry] = field(default_factory=list)
     attributes: int = 0
     properties: list[Span] = field(default_factory=list)
-    has_resources: bool = False
+    resources: list[Resource] = field(default_factory=list)
 
     def cursor(self, section: int) -> Cursor:
         """Read a section from its beginning."""
@@ -252,10 +253,9 @@ def _properties(image: Image) -> None:
 
 
 def _resources(image: Image) -> None:
-    """Resources are told, but not read: no portable artifact has any."""
     if RESOURCE_OFFSETS in image.sections:
-        cursor = image.cursor(RESOURCE_OFFSETS)
-        image.has_resources = cursor.varint() != 0 or cursor.at < cursor.end
+        offsets, data = image.cursor(RESOURCE_OFFSETS), image.cursor(RESOURCES)
+        image.resources = read_resources(offsets, data, image.dialects, image.strings)
 
 
 def entry_cursor(image: Image, entry: Entry) -> Cursor:

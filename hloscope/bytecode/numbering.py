@@ -15,7 +15,8 @@ from hloscope.bytecode.choosing import Chosen, Outer, choose, in_dictionary
 from hloscope.bytecode.fields import KINDS
 from hloscope.bytecode.properties import Inherent, inherent, registered
 from hloscope.bytecode.sdy import sdy_struct
-from hloscope.dialects import DIALECTS
+from hloscope.bytecode.segments import GROUPS, NATIVE, OPERANDS, sizes_of
+from hloscope.dialects import DEFINITIONS, DIALECTS
 from hloscope.errors import UnsupportedError
 from hloscope.mlir import (
     ArrayAttr,
@@ -38,6 +39,9 @@ _ALL: Final = Inherent("", False)
 """All attributes of an op that nobody knows."""
 
 
+_RESOURCE: Final = ("resource",)
+
+
 class Numbered:
     """An attribute, type or name of an op: how it is written and how often it is used."""
 
@@ -56,6 +60,7 @@ class Tables:
         self.ops: dict[str, Numbered] = {}
         self.attributes: list[Numbered] = []
         self.types: list[Numbered] = []
+        self.resources: dict[str, int] = {}
         # By identity, which is quick, and by value; those of VHLO apart from the others.
         self._known: tuple[dict[int, Numbered], ...] = ({}, {}, {}, {})
         self._equal: tuple[dict[Any, Numbered], ...] = ({}, {}, {}, {})
@@ -114,6 +119,8 @@ class Tables:
             self._known[which][id(value)] = self._known[which - 2][id(plain)]
             self._equal[which][plain] = self._known[which - 2][id(plain)]
             return None
+        if chosen.row.value == _RESOURCE:
+            self.resources.setdefault(chosen.fields[1], len(self.resources))
         new = Numbered(plain, self.dialect(chosen.dialect), chosen)
         self._known[which][id(value)] = self._equal[which][plain] = new
         (self.types if is_type else self.attributes).append(new)
@@ -232,7 +239,7 @@ class OpAttributes:
         if not registered(op.name):
             # What nobody knows the attributes of has them all in one.
             return [(_ALL, self._all(op))] if properties else ()
-        slots = inherent(op.name)
+        slots = inherent(op.name, self.version >= NATIVE)
         defaults = DIALECTS.defaults.get(op.name)
         if defaults:
             properties = {**defaults, **properties}
@@ -319,23 +326,18 @@ def mark_casts(module: Operation, flavours: Flavours) -> None:
                 ]
 
 
-_SEGMENTS: Final = ("operandSegmentSizes", "resultSegmentSizes")
-_SEGMENTED: Final = frozenset(
-    "bufferization.alloc_tensor memref.alloc memref.alloca memref.reinterpret_cast memref.subview"
-    " scf.forall scf.parallel tensor.extract_slice tensor.insert_slice tensor.pad"
-    " tensor.parallel_insert_slice".split()
-)
-"""Ops of several groups of operands, whose sizes bytecode has in a way that is not written here."""
-
-
 def _check(op: Operation) -> None:
     """Refuse what would be written wrong."""
-    if op.successors:
-        raise UnsupportedError(f"{op.name} goes to other blocks, which is not written as bytecode")
-    if op.name in _SEGMENTED or any(name in op.properties for name in _SEGMENTS):
-        raise UnsupportedError(
-            f"{op.name} has groups of operands, which are not written as bytecode"
-        )
+    dialect = op.name.partition(".")[0]
+    if dialect in DIALECTS.named and op.name not in DEFINITIONS:
+        raise UnsupportedError(f"{op.name} cannot be written: its properties are not known")
+    for name, groups in GROUPS.get(op.name, ()):
+        try:
+            sizes = sizes_of(op.properties.get(name), groups)
+        except ValueError as error:
+            raise UnsupportedError(f"{op.name}: `{name}`: {error}") from None
+        if sum(sizes) != len(op.operands if name == OPERANDS else op.results):
+            raise UnsupportedError(f"{op.name}: `{name}` does not sum up to what it has")
 
 
 def _number_op(op: Operation, tables: Tables, attributes: OpAttributes, flavours: Flavours) -> None:

@@ -9,7 +9,9 @@ from typing import Final, NamedTuple
 from hloscope.bytecode.cursor import Cursor
 from hloscope.bytecode.entries import Entries
 from hloscope.bytecode.image import PROPERTIES, SECTIONS, Image
+from hloscope.bytecode.segments import GROUPS, NAMES, NATIVE, unpacked
 from hloscope.dialects import DEFINITIONS, DIALECTS
+from hloscope.errors import UnsupportedError
 from hloscope.mlir import NO_ATTRIBUTES, Attribute, DictAttr
 from hloscope.vhlo import attributes_of
 
@@ -25,11 +27,15 @@ class Inherent(NamedTuple):
 
 
 @cache
-def inherent(op: str) -> tuple[Inherent, ...] | None:
+def inherent(op: str, native: bool = False) -> tuple[Inherent, ...] | None:
     """The inherent attributes of an op in the order in which bytecode has them.
 
     >>> [one.name for one in inherent("builtin.module")]
     ['sym_name', 'sym_visibility']
+
+    Args:
+        op: Its name.
+        native: Without the sizes of groups, which stand elsewhere in a new version of bytecode.
     """
     names = attributes_of(op)
     if names is not None:
@@ -37,7 +43,10 @@ def inherent(op: str) -> tuple[Inherent, ...] | None:
     definition = DEFINITIONS.get(op)
     if definition is None:
         return None
-    found = [Inherent(slot.name, slot.optional) for slot in definition.attributes]
+    slots = [slot for slot in definition.attributes if slot.name not in NAMES]
+    found = [Inherent(slot.name, slot.optional) for slot in slots]
+    if not native:
+        found += [Inherent(name, False) for name, _ in GROUPS.get(op, ())]
     return tuple(sorted(found))
 
 
@@ -86,9 +95,12 @@ class Properties:
     def _read(self, op: str, registered: bool, cursor: Cursor) -> Mapping[str, Attribute]:
         if not registered:
             return self.dictionary(self.entries.attribute(cursor.varint()), cursor.at, cursor)
-        slots = inherent(op)
+        native = self.image.version >= NATIVE
+        slots = inherent(op, native)
         found: dict[str, Attribute] = {}
         if slots is None:
+            if not op.startswith("vhlo."):
+                raise UnsupportedError(f"{op} has properties, of which nothing is known")
             # Of an op of a version to come only the number of its attributes can be told.
             while cursor.at < cursor.end:
                 name = UNKNOWN_FUTURE.format(len(found))
@@ -103,6 +115,9 @@ class Properties:
                     cursor.fail("an optional attribute that is neither there nor missing")
                 number >>= 1
             found[name] = self.entries.attribute(number)
+        if native:
+            for name, groups in GROUPS.get(op, ()):
+                found[name] = unpacked(cursor, groups)
         return found
 
     def divided(

@@ -15,6 +15,7 @@ from typing import Any, Final
 from hloscope.bytecode.entries import Entries
 from hloscope.bytecode.image import IR, SECTIONS, Image, read_image, section_header
 from hloscope.bytecode.properties import Properties
+from hloscope.bytecode.resources import resource_text
 from hloscope.ir import no_collection
 from hloscope.lazy import dataclass
 from hloscope.mlir import (
@@ -84,6 +85,7 @@ class _Frame:
         next: Number of the next value that is defined.
         blocks: Blocks read.
         blocks_left: Blocks to read.
+        ahead: Blocks that ops go to and that are not read yet, by their number.
         arguments: Of the present block.
         operations: Of the present block.
         ops_left: Ops to read in it.
@@ -91,7 +93,17 @@ class _Frame:
     """
 
     __slots__ = (
-        *("arguments", "base", "blocks", "blocks_left", "count", "ends", "isolated", "left"),
+        *(
+            "ahead",
+            "arguments",
+            "base",
+            "blocks",
+            "blocks_left",
+            "count",
+            "ends",
+            "isolated",
+            "left",
+        ),
         *("next", "op", "operations", "ops_left", "outer", "regions"),
     )
 
@@ -102,6 +114,7 @@ class _Frame:
         self.base = self.count = self.next = 0
         self.blocks: list[Block] = []
         self.blocks_left = self.ops_left = 0
+        self.ahead: dict[int, Block] = {}
         self.arguments: tuple[Value, ...] = ()
         self.operations: list[Operation] = []
         self.outer: list[Value | None] | None = None
@@ -136,6 +149,8 @@ class _Reader:
                 self._next_block(frame)
         cursor.finish()
         (module,) = self.top
+        if isinstance(module, SourceModule):
+            module.resources = resource_text(self.image.data, self.image.resources)
         return Bytecode(module, self.image, self.orders, self.by_trait)
 
     # --------------------------------------------------------------------------------- an op
@@ -149,8 +164,8 @@ class _Reader:
             cursor.fail(f"op name {number:,} of {len(ops):,}", at)
         name, registered = ops[number]
         mask = cursor.byte()
-        if mask & 0x80 or mask & SUCCESSORS:
-            cursor.fail("an op goes to other blocks, which is not read", at)
+        if mask & 0x80:
+            cursor.fail("an op has more parts than are known", at)
         location = entries.location(cursor.varint())
         attributes = NO_ATTRIBUTES
         if mask & ATTRIBUTES:
@@ -169,10 +184,12 @@ class _Reader:
         operands: tuple[Value, ...] = ()
         if mask & OPERANDS:
             operands = self._operands()
+        successors = self._successors() if mask & SUCCESSORS else ()
         if mask & USES:
             self._uses(results)
         if not mask & REGIONS:
-            into.append(_made((name, operands, results, properties, attributes, location), ()))
+            parts = name, operands, results, properties, attributes, location, successors
+            into.append(_made(parts, ()))
             return
         count = cursor.varint()
         isolated, left = bool(count & 1), count >> 1
@@ -180,7 +197,8 @@ class _Reader:
             cursor.fail(f"{left:,} regions where {cursor.end - cursor.at:,} bytes are left")
         if name == "vhlo.func_v1" and not isolated:
             self.by_trait = True
-        frame = _Frame((name, operands, results, properties, attributes, location), left, isolated)
+        parts = name, operands, results, properties, attributes, location, successors
+        frame = _Frame(parts, left, isolated)
         self._enter(frame)
 
     def _define(self, types: list[Any]) -> tuple[Value, ...]:
@@ -216,6 +234,27 @@ class _Reader:
                 value = values[number] = Value(NONE)
             found.append(value)
         return tuple(found)
+
+    def _successors(self) -> tuple[Block, ...]:
+        """Blocks of the present region, of which some are still to be read."""
+        cursor = self.cursor
+        at, count = cursor.at, cursor.count()
+        if not self.frames:
+            cursor.fail("the module goes to other blocks", at)
+        frame = self.frames[-1]
+        return tuple([self._block(frame, cursor.varint()) for _ in range(count)])
+
+    def _block(self, frame: _Frame, number: int) -> Block:
+        """The block of that number, which is made when it is first asked for."""
+        blocks = len(frame.blocks) + 1 + frame.blocks_left
+        if number >= blocks:
+            self.cursor.fail(f"block {number:,} of {blocks:,}")
+        if number < len(frame.blocks):
+            return frame.blocks[number]
+        found = frame.ahead.get(number)
+        if found is None:
+            found = frame.ahead[number] = Block()
+        return found
 
     def _uses(self, values: tuple[Value, ...]) -> None:
         """Orders of uses of results or arguments, kept as they stand."""
@@ -289,10 +328,16 @@ class _Reader:
         frame.arguments = self._arguments() if number & 1 else ()
         frame.blocks_left -= 1
         if not frame.ops_left and not frame.arguments:
-            frame.blocks.append(Block())
+            frame.blocks.append(frame.ahead.pop(len(frame.blocks), None) or Block())
 
     def _end_block(self, frame: _Frame) -> None:
-        block = Block(frame.arguments, tuple(frame.operations))
+        block = frame.ahead.pop(len(frame.blocks), None) if frame.ahead else None
+        if block is None:
+            block = Block(frame.arguments, tuple(frame.operations))
+        else:
+            block.arguments, block.operations = frame.arguments, tuple(frame.operations)
+            for op in block.operations:
+                op.parent = block
         for argument in frame.arguments:
             argument.owner = block
         frame.blocks.append(block)
@@ -331,11 +376,13 @@ class _Reader:
 
 
 def _made(parts: tuple[Any, ...], regions: tuple[Region, ...]) -> Operation:
-    name, operands, results, properties, attributes, location = parts
+    name, operands, results, properties, attributes, location, successors = parts
     kind = Operation
     if name == "builtin.module":
         kind = SourceModule
-    op = kind(name, operands, results, properties, attributes, regions, location=location)
+    op = kind(
+        name, operands, results, properties, attributes, regions, successors, location=location
+    )
     if isinstance(op, SourceModule):
         op.resources = ""
     for result in results:

@@ -356,6 +356,14 @@ def _axis_list(reader: _Reader) -> StructAttr:
     return _struct("axis_ref_list", _axes(reader))
 
 
+def _param(reader: _Reader) -> StructAttr:
+    axes = _axes(reader)
+    reader.expect(":")
+    source = reader.number()
+    reader.expect("->")
+    return _struct("all_to_all_param", axes, source, reader.number())
+
+
 _READERS: Final[dict[str, Callable[[_Reader], StructAttr]]] = {
     "manual_axes": _manual,
     "mesh": _read_mesh,
@@ -365,6 +373,9 @@ _READERS: Final[dict[str, Callable[[_Reader], StructAttr]]] = {
     "axis_ref_list": _axis_list,
     "list_of_axis_ref_lists": lambda reader: _struct(
         "list_of_axis_ref_lists", reader.many("[", _axis_list, "]")
+    ),
+    "all_to_all_param_list": lambda reader: _struct(
+        "all_to_all_param_list", reader.many("[", _param, "]")
     ),
 }
 """Readers of what stands after the name."""

@@ -35,7 +35,8 @@ from hloscope.mlir import (
 _MOST_RANK: Final = 1 << 10
 
 
-def _plain_element(type: object) -> ElementType:
+def plain_element(type: object) -> ElementType:
+    """The type of elements that a type is."""
     if isinstance(type, ElementType) and type.name != "none":
         return type
     if isinstance(type, DialectType) and type.text.startswith("!"):
@@ -43,19 +44,21 @@ def _plain_element(type: object) -> ElementType:
     raise ValueError("no element type")
 
 
-def _sizes(shape: Sequence[int]) -> tuple[int | None, ...]:
+def sizes_of(shape: Sequence[int]) -> tuple[int | None, ...]:
+    """Sizes of the numbers of bytecode."""
     if len(shape) > _MOST_RANK or any(size < 0 and size != DYNAMIC for size in shape):
         raise ValueError("a size is negative, or there are too many")
     return tuple([None if size == DYNAMIC else size for size in shape])
 
 
-def _shape(sizes: Sequence[int | None]) -> tuple[int, ...]:
+def shape_of(sizes: Sequence[int | None]) -> tuple[int, ...]:
+    """The numbers of bytecode for sizes."""
     return tuple([DYNAMIC if size is None else size for size in sizes])
 
 
 def _tensor(_: str, shape: Sequence[int], element: object) -> TensorType:
-    sizes = _sizes(shape)
-    return TensorType(_plain_element(element), sizes, bounds=_no_bounds(sizes))
+    sizes = sizes_of(shape)
+    return TensorType(plain_element(element), sizes, bounds=_no_bounds(sizes))
 
 
 def _no_bounds(sizes: tuple[int | None, ...]) -> tuple[None, ...]:
@@ -63,7 +66,7 @@ def _no_bounds(sizes: tuple[int | None, ...]) -> tuple[None, ...]:
 
 
 def _tensor_fields(_: str, type: TensorType) -> Fields:
-    return _shape(type.sizes), _element_back(type.element)
+    return shape_of(type.sizes), _element_back(type.element)
 
 
 def _element_back(element: ElementType) -> Any:
@@ -71,30 +74,30 @@ def _element_back(element: ElementType) -> Any:
 
 
 def _encoded(_: str, encoding: object, shape: Sequence[int], element: object) -> TensorType:
-    sizes = _sizes(shape)
+    sizes = sizes_of(shape)
     if isinstance(encoding, StructAttr) and encoding.name == "bounds":
         bounds = encoding.get("bounds")
         assert isinstance(bounds, tuple)
-        found = _sizes(bounds)
+        found = sizes_of(bounds)
         if len(found) != len(sizes):
             raise ValueError("bounds and sizes are not equally many")
         if any(b is not None and s is not None for b, s in zip(found, sizes, strict=True)):
             raise ValueError("a known size has a bound")
         if any(bound is not None for bound in found):
-            return TensorType(_plain_element(element), sizes, bounds=found)
+            return TensorType(plain_element(element), sizes, bounds=found)
         text = f"#stablehlo.bounds<{', '.join('?' * len(found))}>"
     else:
         text = attribute_text(encoding)  # type: ignore[arg-type]
-    return TensorType(_plain_element(element), sizes, bounds=_no_bounds(sizes), encoding=text)
+    return TensorType(plain_element(element), sizes, bounds=_no_bounds(sizes), encoding=text)
 
 
 def _encoded_fields(_: str, type: TensorType) -> Fields:
     if type.encoding and not type.encoding.startswith("#stablehlo.bounds<"):
         encoding: Any = parse_attribute(type.encoding)
     else:
-        bounds = _shape(type.bounds or (None,) * len(type.sizes))
+        bounds = shape_of(type.bounds or (None,) * len(type.sizes))
         encoding = StructAttr("stablehlo", "bounds", (("bounds", bounds),))
-    return encoding, _shape(type.sizes), _element_back(type.element)
+    return encoding, shape_of(type.sizes), _element_back(type.element)
 
 
 def _complex(_: str, part: object) -> ElementType:
@@ -201,7 +204,7 @@ def _vector(_: str, shape: Sequence[int], element: object) -> VectorType:
 def _scalable(_: str, scalable: Sequence[int], shape: Sequence[int], element: object) -> VectorType:
     if any(size <= 0 for size in shape) or len(scalable) not in (0, len(shape)):
         raise ValueError("a vector has positive sizes")
-    return VectorType(_plain_element(element), tuple(shape), tuple(map(bool, scalable)))
+    return VectorType(plain_element(element), tuple(shape), tuple(map(bool, scalable)))
 
 
 def _buffer(_: str, shape: Sequence[int], element: object) -> BufferType:
@@ -222,7 +225,7 @@ TYPE_WAYS: Final[dict[str, Way]] = {
     "quantized": Way(_quantized, _quantized_fields),
     "quantized_axis": Way(_quantized_axis, _quantized_axis_fields),
     "unranked": Way(
-        lambda _, element: UnrankedTensorType(_plain_element(element)),
+        lambda _, element: UnrankedTensorType(plain_element(element)),
         lambda _, type: (_element_back(type.element),),
     ),
     "witness": only(DialectType("!shape.witness")),

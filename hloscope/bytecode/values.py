@@ -12,8 +12,17 @@ from typing import Final
 from hloscope.bytecode.attribute_ways import ATTRIBUTE_WAYS
 from hloscope.bytecode.element_ways import ELEMENT_WAYS
 from hloscope.bytecode.locations import LOCATION_WAYS
+from hloscope.bytecode.memref_ways import MEMREF_WAYS
+from hloscope.bytecode.resources import RESOURCE_WAYS
 from hloscope.bytecode.type_ways import TYPE_WAYS
 from hloscope.bytecode.ways import Way
 
-WAYS: Final[dict[str, Way]] = {**TYPE_WAYS, **ATTRIBUTE_WAYS, **ELEMENT_WAYS, **LOCATION_WAYS}
+WAYS: Final[dict[str, Way]] = {
+    **TYPE_WAYS,
+    **MEMREF_WAYS,
+    **ATTRIBUTE_WAYS,
+    **ELEMENT_WAYS,
+    **LOCATION_WAYS,
+    **RESOURCE_WAYS,
+}
 """Every way by its name in rows."""

@@ -26,8 +26,11 @@ from hloscope.bytecode.image import (
 from hloscope.bytecode.isolation import isolated_ops
 from hloscope.bytecode.numbering import Flavours, Numbered, OpAttributes, Tables, located, numbered
 from hloscope.bytecode.properties import registered
+from hloscope.bytecode.resources import padded, resources_of, write_resources
+from hloscope.bytecode.segments import GROUPS, NATIVE, packed, sizes_of
+from hloscope.errors import UnsupportedError
 from hloscope.ir import no_collection
-from hloscope.mlir import UNKNOWN, Block, Operation, Region, Value
+from hloscope.mlir import UNKNOWN, Block, Operation, Region, SourceModule, Value
 
 Orders = Mapping[Value, tuple[bool, tuple[int, ...]]]
 """Orders of uses of values as they are written: are the numbers pairs, and the numbers."""
@@ -67,6 +70,15 @@ def _section(number: int, data: bytes | bytearray) -> bytes:
     return bytes([number]) + varint(len(data)) + data
 
 
+def _aligned(number: int, data: bytes, at: int, alignment: int) -> bytes:
+    """A section that begins at a multiple of a number; `at` is where its header does."""
+    head = bytes([number]) + varint(len(data))
+    if not (at + len(head)) % alignment:
+        return head + data
+    head = bytes([number | 0x80]) + head[1:]
+    return head + b"".join(padded(at + len(head), alignment)) + data
+
+
 class _Strings:
     """Strings in the order in which they are first written."""
 
@@ -91,6 +103,7 @@ class _Numbers:
     def __init__(self, tables: Tables, strings: _Strings, vhlo: bool) -> None:
         self._tables, self._vhlo = tables, vhlo
         self.string = strings.number
+        self.resource = tables.resources.__getitem__
 
     def attribute(self, value: Any) -> int:
         return self._tables.number(value, False, self._vhlo)
@@ -116,21 +129,23 @@ class _Writer:
         self.strings = _Strings()
         self.properties: dict[bytes, int] = {}
         self.values: dict[Value, int] = {}
+        self.blocks: dict[Block, int] = {}
 
     def file(self, producer: str) -> bytes:
         dialects = self._dialects()
         offsets, entries = self._entries()
         ir = self._ir()
+        resources, data, alignment = self._resources()
         parts = [
             MAGIC + varint(self.version) + producer.encode("utf-8", "surrogateescape") + b"\0",
             _section(DIALECTS, dialects),
             _section(OFFSETS, offsets),
             _section(ENTRIES, entries),
             _section(IR, ir),
-            _section(RESOURCE_OFFSETS, varint(0)),
-            _section(RESOURCES, b""),
-            self.strings.section(),
+            _section(RESOURCE_OFFSETS, resources),
         ]
+        parts.append(_aligned(RESOURCES, data, sum(map(len, parts)), alignment))
+        parts.append(self.strings.section())
         if self.version >= 5:
             found = [varint(len(self.properties))]
             found += [varint(len(data)) + data for data in self.properties]
@@ -187,6 +202,15 @@ class _Writer:
                 out.append(KINDS[kind].write(value, of))
         return b"".join(out), True
 
+    def _resources(self) -> tuple[bytes, bytes, int]:
+        names = self.tables.resources
+        if not names:
+            return write_resources(0, (), {})
+        module = self.module
+        values = resources_of(module.resources) if isinstance(module, SourceModule) else {}
+        numbered = [(self.strings.of(name), name) for name in names]
+        return write_resources(self.tables.dialect("builtin"), numbered, values)
+
     # ----------------------------------------------------------------------------------- IR
 
     def _ir(self) -> bytes:
@@ -226,6 +250,8 @@ class _Writer:
             if not region.blocks:
                 continue
             number = _number_values(region, base, values)
+            for at, block in enumerate(region.blocks):
+                self.blocks[block] = at
             out += varint(number - base)
             for block in region.blocks:
                 self._block(block, out, vhlo)
@@ -267,9 +293,9 @@ class _Writer:
             mask |= 0x01
             out += varint(tables.number(dictionary, False, False))
         properties = self.attributes.properties(op)
-        if properties:
+        if properties or (op.name in GROUPS and self.version >= NATIVE):
             mask |= 0x40
-            out += varint(self._properties(properties, op.name.startswith("vhlo.")))
+            out += varint(self._properties(op, properties))
         if op.results:
             mask |= 0x02
             vhlo = self.flavours.results(op)
@@ -282,6 +308,9 @@ class _Writer:
             values = self.values
             for operand in op.operands:
                 out += varint(values[operand])
+        if op.successors:
+            mask |= 0x08
+            out += self._successors(op)
         if self.orders and op.results and self.version >= 3:
             uses = self._uses(op.results)
             if uses:
@@ -291,14 +320,25 @@ class _Writer:
             mask |= 0x10
         out[at] = mask
 
-    def _properties(self, properties: Any, vhlo: bool) -> int:
-        out = []
+    def _successors(self, op: Operation) -> bytes:
+        """The numbers of the blocks that an op may go to."""
+        region = None if op.parent is None else op.parent.parent
+        if any(block.parent is not region or block not in self.blocks for block in op.successors):
+            raise UnsupportedError(f"{op.name} goes to a block of another region")
+        numbers = [varint(self.blocks[block]) for block in op.successors]
+        return varint(len(numbers)) + b"".join(numbers)
+
+    def _properties(self, op: Operation, properties: Any) -> int:
+        out, vhlo = [], op.name.startswith("vhlo.")
         for slot, value in properties:
             if value is None:
                 out.append(b"\1")
             else:
                 number = self.tables.number(value, False, vhlo)
                 out.append(varint(number << 1 | 1 if slot.optional else number))
+        if not vhlo and self.version >= NATIVE:
+            for name, groups in GROUPS.get(op.name, ()):
+                out.append(packed(sizes_of(op.properties.get(name), groups)))
         return self.properties.setdefault(b"".join(out), len(self.properties))
 
     def _uses(self, values: tuple[Value, ...]) -> bytes:

@@ -54,9 +54,10 @@ ROWS: Final = """
     maxnumf | fastmath:any=#arith.fastmath<none> ~binary_fastmath
     minnumf | fastmath:any=#arith.fastmath<none> ~binary_fastmath
     remf | fastmath:any=#arith.fastmath<none> ~binary_fastmath
-    ceildivui ~binary_each
-    addui_extended names=sum,overflow
-    mulsi_extended names=low,high
-    mului_extended names=low,high
+    ceildivui | ~binary_each
+    addui_extended names=sum,overflow |
+    subui_extended |
+    mulsi_extended names=low,high |
+    mului_extended names=low,high |
 """
 """Source: MLIR's definition of the dialect."""

@@ -3,7 +3,7 @@
 from typing import Final
 
 ROWS: Final = """
-    to_buffer ~cast
-    to_tensor ~cast
+    to_buffer | read_only? ~cast
+    to_tensor | restrict? writable? ~cast
 """
 """Source: MLIR's definition of the dialect."""

@@ -40,10 +40,10 @@ ROWS: Final = """
     value_as_shape | ~unary_arrow
     value_of | ~unary_arrow
     yield terminator | ~list
-    add ~binary_arrow
-    dim ~binary_arrow
-    max ~binary_arrow
-    min ~binary_arrow
-    shape_eq ~predicate
+    add | ~binary_arrow
+    dim | ~binary_arrow
+    max | ~binary_arrow
+    min | ~binary_arrow
+    shape_eq | ~predicate
 """
 """Source: MLIR's definition of the dialect."""

@@ -35,8 +35,9 @@ ROWS: Final = """
     insert_slice names=inserted_slice | static_offsets static_sizes static_strides
         operandSegmentSizes
     pad names=padded | static_low static_high nofold? operandSegmentSizes
-    bitcast names=bitcast ~cast
-    gather names=gather
-    scatter names=scatter
+    bitcast names=bitcast | ~cast
+    gather names=gather | gather_dims unique?
+    scatter names=scatter | scatter_dims unique?
+    parallel_insert_slice | static_offsets static_sizes static_strides operandSegmentSizes
 """
 """Source: MLIR's definition of the dialect."""

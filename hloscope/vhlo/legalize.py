@@ -36,6 +36,7 @@ from hloscope.mlir import (
     Region,
     StringAttr,
     StructAttr,
+    SymbolAttr,
     TypeAttr,
     Value,
     attribute_text,
@@ -46,7 +47,7 @@ from hloscope.mlir import (
 )
 from hloscope.vhlo.attributes import KINDS, PLAIN, MappingError, default
 from hloscope.vhlo.codes import TYPES
-from hloscope.vhlo.mixing import add_casts
+from hloscope.vhlo.mixing import add_casts, unfit_beside_vhlo
 from hloscope.vhlo.ops import OPS, current
 from hloscope.vhlo.trees import Rebuild, copied
 from hloscope.vhlo.versions import CURRENT, Version
@@ -111,7 +112,7 @@ class _Legalizer:
         self.library, self.mixed = library, mixed
         self.problems: list[str] = []
         self._types: dict[int, tuple[Type, bool]] = {}
-        self._attributes: dict[int, tuple[Attribute, str]] = {}
+        self._attributes: dict[int, tuple[Attribute, Attribute, str]] = {}
 
     def run(self, module: Operation) -> Operation:
         made = Rebuild(self._make).run(module)
@@ -133,6 +134,9 @@ class _Legalizer:
             return copied(op, operands, results, regions)
         base = base_of(op.name)
         if not base and self.mixed:
+            why = unfit_beside_vhlo(op)
+            if why:
+                self._refuse(op, why)
             return copied(op, operands, results, regions)
         name = current(base, self.library)
         if name is None:
@@ -186,21 +190,35 @@ class _Legalizer:
                 found.update(KINDS[slot.constraint].to(slot.name, value, op.name))
             else:
                 found[slot.name] = value
-        for name, value in (*found.items(), *rest.items()):
-            self._check(op, name, value)
-        return found, rest
+        check = self._check
+        return (
+            {name: check(op, name, value) for name, value in found.items()},
+            {name: check(op, name, value) for name, value in rest.items()},
+        )
 
     # ------------------------------------------------------------------- what VHLO can say
 
-    def _check(self, op: Operation, name: str, value: Attribute) -> None:
+    def _check(self, op: Operation, name: str, value: Attribute) -> Attribute:
+        """The attribute as VHLO has it."""
         known = self._attributes.get(id(value))
         if known is None:
-            known = self._attributes[id(value)] = value, self._unfit(value)
-        if known[1] and not self.mixed:
-            self._refuse(op, f"the attribute `{name}` has no form in it: {known[1]}")
+            made, unfit, strange = self._converted(value)
+            known = self._attributes[id(value)] = (
+                value,
+                made,
+                unfit or ("" if self.mixed else strange),
+            )
+        if known[2]:
+            self._refuse(op, f"the attribute `{name}` has no form in it: {known[2]}")
+        return known[1]
 
-    def _unfit(self, value: Attribute) -> str:
-        """The part of an attribute that VHLO cannot say; empty if it can say all."""
+    def _converted(self, value: Attribute) -> tuple[Attribute, str, str]:
+        """An attribute as VHLO has it, the part that it cannot say, the part of no kind it has.
+
+        Names of functions are strings in it, wherever they stand.
+        """
+        unfit = strange = ""
+        symbols = False
         stack = [value]
         while stack:
             part = stack.pop()
@@ -211,16 +229,18 @@ class _Legalizer:
                     stack += [inner for _, inner in entries]
                 case IntegerAttr() | FloatAttr() | DenseAttr() | TypeAttr():
                     if not self._fits(part.type):
-                        return attribute_text(part)[:100]
+                        unfit = attribute_text(part)[:100]
                 case StringAttr(_, type) if type is not None:
-                    return attribute_text(part)[:100]
+                    unfit = attribute_text(part)[:100]
                 case StructAttr("stablehlo"):
                     pass
+                case SymbolAttr() if not part.nested:
+                    symbols = True
                 case _ if isinstance(part, _AS_THEY_ARE):
                     pass
                 case _:
-                    return attribute_text(part)[:100]
-        return ""
+                    strange = attribute_text(part)[:100]
+        return (_with_strings(value) if symbols else value), unfit, strange
 
     def _check_type(self, op: Operation, type: Type) -> None:
         if not self._fits(type):
@@ -231,6 +251,19 @@ class _Legalizer:
         if known is None:
             known = self._types[id(type)] = type, fits(type)
         return known[1]
+
+
+def _with_strings(value: Attribute) -> Attribute:
+    """An attribute with strings for names of functions; parsers bound how deep it is nested."""
+    match value:
+        case SymbolAttr() if not value.nested:
+            return StringAttr(value.root.encode("utf-8", "surrogateescape"))
+        case ArrayAttr(parts):
+            return ArrayAttr(tuple(map(_with_strings, parts)))
+        case DictAttr(entries):
+            return DictAttr(tuple([(name, _with_strings(part)) for name, part in entries]))
+        case _:
+            return value
 
 
 def fits(type: Type) -> bool:

@@ -32,6 +32,25 @@ def of_vhlo(value: Value) -> bool:
     return parent is not None and is_vhlo_op(parent)
 
 
+def unfit_beside_vhlo(op: Operation) -> str:
+    """Why an op of another dialect cannot stand in a function of VHLO; empty if it can.
+
+    Its operands are cast to its own types, but neither the arguments of the blocks that it goes
+    to nor what ends its regions.
+    """
+    if any(block.arguments for block in op.successors) and _in_function(op):
+        return "the arguments of the blocks that it goes to would be of other types"
+    if op.name == "chlo.scan":
+        return "its region would be one of VHLO"
+    return ""
+
+
+def _in_function(op: Operation) -> bool:
+    region = None if op.parent is None else op.parent.parent
+    parent = None if region is None else region.parent
+    return parent is not None and parent.name.startswith(("func.", "stablehlo.", "vhlo."))
+
+
 def add_casts(module: Operation) -> None:
     """Put casts into a tree in which ops of VHLO and of others use each other's values."""
     casts: dict[Value, Operation] = {}

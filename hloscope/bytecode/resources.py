@@ -1,0 +1,240 @@
+"""Data that attributes name and a file keeps apart: `dense_resource<name>`, in text and bytecode.
+
+In a text it stands at the end, `{-# dialect_resources: { builtin: { name: "0x…" } } #-}`: four
+bytes of alignment, then the data.  In bytecode one section has names and sizes, another the data.
+
+Source: MLIR's documentation "MLIR Bytecode Format"; `BytecodeWriter.cpp`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from hloscope.bytecode.cursor import Cursor, varint
+from hloscope.bytecode.ways import Way
+from hloscope.errors import UnsupportedError
+from hloscope.ir import TensorType, Type, VectorType
+from hloscope.lazy import pattern
+from hloscope.mlir import (
+    StringAttr,
+    VerbatimAttr,
+    attribute_text,
+    parse_type,
+    type_text,
+    unquoted,
+)
+
+BLOB: Final = 0
+PADDING: Final = b"\xcb"
+MOST_TEXT: Final = 1 << 28
+"""Bytes of data that are shown as text; twice as many letters."""
+
+
+class Resource(NamedTuple):
+    """One resource of a file.
+
+    Attributes:
+        dialect: Whose it is.
+        name: What attributes call it.
+        at: Where its data begins.
+        size: Bytes of the data; 0 if the file has none.
+        alignment: The address of the data has to be a multiple of this.
+    """
+
+    dialect: str
+    name: str
+    at: int
+    size: int
+    alignment: int
+
+
+# ---------------------------------------------------------------------------------- in bytecode
+
+
+def read_resources(
+    offsets: Cursor, data: Cursor, dialects: list[str], strings: list[bytes]
+) -> list[Resource]:
+    """The resources of dialects, in the order of their numbers."""
+    for _ in range(offsets.count()):
+        offsets.varint()
+        _skip(offsets, data)
+    found: list[Resource] = []
+    while offsets.at < offsets.end:
+        number = offsets.varint()
+        if number >= len(dialects):
+            offsets.fail(f"dialect {number:,} of {len(dialects):,}")
+        for _ in range(offsets.count(3)):
+            key, size, kind = offsets.varint(), offsets.varint(), offsets.byte()
+            if key >= len(strings):
+                offsets.fail(f"string {key:,} of {len(strings):,}")
+            name = strings[key].decode("utf-8", "surrogateescape")
+            part = data.part(size)
+            alignment, at, length = _blob(part) if size and kind == BLOB else (1, part.at, 0)
+            found.append(Resource(dialects[number], name, at, length, alignment))
+    return found
+
+
+def _skip(offsets: Cursor, data: Cursor) -> None:
+    """Pass over resources that belong to no dialect."""
+    for _ in range(offsets.count(3)):
+        offsets.varint()
+        data.part(offsets.varint())
+        offsets.byte()
+
+
+def _blob(part: Cursor) -> tuple[int, int, int]:
+    """Alignment, place and size of the data."""
+    alignment, size = part.varint(), part.varint()
+    if not alignment or alignment & (alignment - 1) or alignment > 1 << 31:
+        part.fail(f"alignment {alignment:,} is no power of two")
+    if size > part.end - part.at:
+        part.fail(f"{size:,} bytes are needed where {part.end - part.at:,} are left")
+    return alignment, part.end - size, size
+
+
+def write_resources(
+    dialect: int, names: Iterable[tuple[int, str]], values: dict[str, tuple[int, bytes]]
+) -> tuple[bytes, bytes, int]:
+    """Both sections of the resources of a dialect, and how the second has to be aligned.
+
+    Args:
+        dialect: Its number.
+        names: The number of the string of each name, and the name.
+        values: Alignment and data by name; what is missing is written without data.
+    """
+    offsets, data, most = bytearray(), bytearray(), 1
+    count = 0
+    for number, name in names:
+        start = len(data)
+        alignment, blob = values.get(name, (0, b""))
+        if name in values:
+            data += varint(alignment) + varint(len(blob))
+            if alignment > 1:
+                data += PADDING * (-len(data) % alignment)
+                most = max(most, alignment)
+            data += blob
+        offsets += varint(number) + varint(len(data) - start) + bytes([BLOB])
+        count += 1
+    head = varint(0) + (varint(dialect) + varint(count) if count else b"")
+    return head + bytes(offsets), bytes(data), most
+
+
+# -------------------------------------------------------------------------------------- in text
+
+_NAME: Final = r'([A-Za-z_][\w$.]*|"(?:[^"\\]|\\.)*")'
+_ENTRY: Final = pattern(rf'\s*{_NAME}\s*:\s*"0x((?:[0-9A-Fa-f]{{2}})*)"\s*(,?)')
+_GROUP: Final = pattern(rf"\s*{_NAME}\s*:\s*\{{")
+_SECTION: Final = pattern(r"(?<![\w$.])dialect_resources\s*:\s*\{")
+
+
+def resource_text(data: bytes, resources: Iterable[Resource]) -> str:
+    """What stands at the end of a text, empty if there is no resource with data.
+
+    Raises:
+        UnsupportedError: There is too much of it.
+    """
+    found = [one for one in resources if one.size]
+    if sum(one.size for one in found) > MOST_TEXT:
+        raise UnsupportedError(f"resources of more than {MOST_TEXT:,} bytes are not read")
+    if not found:
+        return ""
+    groups: dict[str, list[str]] = {}
+    for one in found:
+        head = one.alignment.to_bytes(4, "little").hex().upper()
+        blob = bytes(data[one.at : one.at + one.size]).hex().upper()
+        groups.setdefault(one.dialect, []).append(f'      {_named(one.name)}: "0x{head}{blob}"')
+    inside = []
+    for dialect, lines in groups.items():
+        entries = ",\n".join(lines)
+        inside.append(f"    {dialect}: {{\n{entries}\n    }}")
+    every = ",\n".join(inside)
+    return f"{{-#\n  dialect_resources: {{\n{every}\n  }}\n#-}}"
+
+
+def _named(name: str) -> str:
+    if _BARE.fullmatch(name):
+        return name
+    return attribute_text(StringAttr(name.encode("utf-8", "surrogateescape")))
+
+
+_BARE: Final = pattern(r"[A-Za-z_][\w$.]*")
+
+
+def resources_of(text: str) -> dict[str, tuple[int, bytes]]:
+    r"""Alignment and data of the resources of `builtin`, of the end of a text.
+
+    >>> resources_of('{-# dialect_resources: { builtin: { a: "0x04000000FF" } } #-}')
+    {'a': (4, b'\xff')}
+
+    Raises:
+        UnsupportedError: One of them is damaged.
+    """
+    found: dict[str, tuple[int, bytes]] = {}
+    section = _SECTION.search(text)
+    if section is None:
+        return found
+    at = section.end()
+    while group := _GROUP.match(text, at):
+        at = group.end()
+        while entry := _ENTRY.match(text, at):
+            at = entry.end()
+            if group[1] == "builtin":
+                found[_plain(entry[1])] = _value(entry[1], bytes.fromhex(entry[2]))
+        at = _after(text, at)
+    return found
+
+
+def _after(text: str, at: int) -> int:
+    """Behind the bracket that closes a group, and a comma."""
+    found = _CLOSE.match(text, at)
+    if found is None:
+        raise UnsupportedError("the resources of a module are not understood")
+    return found.end()
+
+
+_CLOSE: Final = pattern(r"\s*\}\s*,?")
+
+
+def _plain(name: str) -> str:
+    return unquoted(name).decode("utf-8", "surrogateescape") if name[0] == '"' else name
+
+
+def _value(name: str, data: bytes) -> tuple[int, bytes]:
+    alignment = int.from_bytes(data[:4], "little")
+    if len(data) < 4 or alignment & (alignment - 1):
+        raise UnsupportedError(f"the resource {name} has no alignment")
+    return alignment, data[4:]
+
+
+_USE: Final = pattern(rf"dense_resource<\s*{_NAME}\s*>\s*:\s*(.*)", re.DOTALL)
+
+
+def is_resource(value: VerbatimAttr) -> bool:
+    """Does an attribute name a resource?"""
+    return value.text.startswith("dense_resource<")
+
+
+def _make(_: str, type: object, name: str) -> VerbatimAttr:
+    if not isinstance(type, TensorType | VectorType):
+        raise ValueError("a shaped type is needed")
+    return VerbatimAttr(f"dense_resource<{_named(name)}> : {type_text(type)}")
+
+
+def _fields(_: str, value: VerbatimAttr) -> tuple[Type, str]:
+    found = _USE.fullmatch(value.text)
+    if found is None:
+        raise UnsupportedError(f"`{value.text[:100]}` cannot be written as bytecode")
+    return parse_type(found[2]), _plain(found[1])
+
+
+RESOURCE_WAYS: Final[dict[str, Way]] = {"resource": Way(_make, _fields)}
+"""Ways by their name in rows."""
+
+
+def padded(at: int, alignment: int) -> Iterator[bytes]:
+    """What stands between the size of an aligned section at that place and the section."""
+    head = varint(alignment)
+    yield head
+    yield PADDING * (-(at + len(head)) % alignment)

@@ -1,0 +1,103 @@
+"""How many operands or results each group of an op has: numbers beside its other properties.
+
+Before version 6 of bytecode they are an attribute like the others; from then on they stand behind
+them, as a list in which zeros may be left out.
+
+Source: MLIR's `BytecodeImplementation.h` (`writeSparseArray`) and `OpDefinitionsGen.cpp`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from hloscope.bytecode.cursor import Cursor, varint
+from hloscope.mlir import I32, Attribute, DenseArrayAttr
+
+OPERANDS, RESULTS = "operandSegmentSizes", "resultSegmentSizes"
+NAMES: Final = (OPERANDS, RESULTS)
+NATIVE: Final = 6
+"""The first version of bytecode that has them apart from the attributes."""
+
+_ROWS: Final = """
+    bufferization.alloc_tensor 3
+    cf.cond_br 3
+    cf.switch 3
+    chlo.scan 2 2
+    memref.alloc 2
+    memref.alloca 2
+    memref.reinterpret_cast 4
+    memref.subview 4
+    scf.forall 4
+    scf.parallel 4
+    tensor.extract_slice 4
+    tensor.insert_slice 5
+    tensor.pad 3
+    tensor.parallel_insert_slice 5
+"""
+"""Ops, their groups of operands and those of results.  Source: the definitions of the dialects."""
+
+GROUPS: Final[dict[str, tuple[tuple[str, int], ...]]] = {
+    op: tuple(zip(NAMES, map(int, counts), strict=False))
+    for op, *counts in map(str.split, _ROWS.strip().splitlines())
+}
+"""The lists that an op has, by its name: the attribute, and of how many groups it tells."""
+
+_DENSE_BEYOND: Final = 256
+_MOST_PACKED: Final = 8
+"""Bits of a position that is packed with its number."""
+
+
+def sizes_of(value: Attribute | None, groups: int) -> tuple[int, ...]:
+    """The sizes of the groups that an attribute says.
+
+    Raises:
+        ValueError: It does not say them.
+    """
+    if not isinstance(value, DenseArrayAttr) or len(value.values) != groups:
+        raise ValueError(f"the sizes of {groups} groups are needed")
+    if any(not 0 <= size < 1 << 31 for size in value.values):
+        raise ValueError("a group has a size below 0")
+    return value.values
+
+
+def packed(sizes: Sequence[int]) -> bytes:
+    """The sizes of groups as bytecode has them from version 6 on.
+
+    >>> packed((1, 1, 0)).hex(), packed((0, 2, 0)).hex(), packed((0, 0)).hex()
+    ('0d030301', '07030b', '03')
+    """
+    there = [(at, size) for at, size in enumerate(sizes) if size]
+    last = there[-1][0] if there else 0
+    if last > _DENSE_BEYOND or len(there) > len(sizes) // 2:
+        return varint(len(sizes) << 1) + b"".join(map(varint, sizes))
+    out = varint(len(there) << 1 | 1)
+    if there:
+        bits = last.bit_length()
+        out += varint(bits) + b"".join([varint(size << bits | at) for at, size in there])
+    return out
+
+
+def unpacked(cursor: Cursor, groups: int) -> DenseArrayAttr:
+    """The inverse of `packed`, read as the attribute that texts show."""
+    at = cursor.at
+    head = cursor.varint()
+    count = head >> 1
+    if count > groups:
+        cursor.fail(f"sizes of {count:,} groups where there are {groups}", at)
+    sizes = [0] * groups
+    if not head & 1:
+        sizes[:count] = [cursor.varint() for _ in range(count)]
+    elif count:
+        bits = cursor.varint()
+        if bits > _MOST_PACKED:
+            cursor.fail(f"a position of {bits:,} bits", at)
+        for _ in range(count):
+            number = cursor.varint()
+            position = number & ((1 << bits) - 1)
+            if position >= groups:
+                cursor.fail(f"group {position} of {groups}", at)
+            sizes[position] = number >> bits
+    if any(size >= 1 << 31 for size in sizes):
+        cursor.fail("a group is too large", at)
+    return DenseArrayAttr(I32, tuple(sizes))
