@@ -328,7 +328,7 @@ class _Reader:
         frame.arguments = self._arguments() if number & 1 else ()
         frame.blocks_left -= 1
         if not frame.ops_left and not frame.arguments:
-            frame.blocks.append(frame.ahead.pop(len(frame.blocks), None) or Block())
+            frame.blocks.append(frame.ahead.pop(len(frame.blocks), Block()))
 
     def _end_block(self, frame: _Frame) -> None:
         block = frame.ahead.pop(len(frame.blocks), None) if frame.ahead else None
