@@ -1,17 +1,22 @@
 """Planted faults: does the test suite notice a wrong rule, law, typing or evaluation?
 
-    python benchmarks/planted_faults.py --coverage FILE [--count N] [--seed S] [--tree DIR] [--json]
+    python benchmarks/planted_faults.py [--count N] [--seed S] [--json] [TESTS ...]
 
-Takes functions of the rooms below at random, changes one thing in each (a comparison, a sign, a
-constant, a condition ...), and runs the tests that enter the changed line.  Reports how many
-faults a test failed for, and lists those that none did: each is read by a person, who writes the
-test that is missing, or finds that the change changes nothing.
+Takes functions of the rooms below at random and plants one fault in each: a comparison, a sign, a
+constant, a condition is changed.  All faults are planted in one copy of the checkout and sleep
+there: `x < n` becomes `x <= n if planted(17) else x < n`.  One run of the tests with all asleep
+says which test asks which `planted(...)` and how long it takes: a sample of the cases of each test
+function, without the slow ones.  Then each fault wakes in a process of its own, and the tests that
+ask for it are run, quick ones first, until one fails.
 
-FILE says which test enters which line; it is written by one run of the suite,
+A fault that no such test notices is tried in a fresh process, with all tests of the folders and
+files that are named like its room or file: what the sample left out, and what is computed once
+and kept, which only its first reader asks for.
+Faults that survive are listed; each is read by a person, who writes the test that is missing, or
+finds that the change changes nothing.
 
-    COVERAGE_FILE=FILE python -m pytest -n auto --cov=hloscope --cov-context=test --cov-report=
-
-with pytest-cov.  DIR is a checkout that nothing else uses: faults are written into its files.
+TESTS are the folders to run (`tests` unless given).  Not planted: what `raise` says, texts, and
+constants in patterns of `match`, which no condition can stand in for.
 """
 
 from __future__ import annotations
@@ -19,16 +24,22 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import os
 import random
-import re
-import sqlite3
+import resource
+import shutil
+import signal
 import subprocess
 import sys
+import tempfile
+import time
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+import pytest
 
 ROOMS: Final = (
     "affine",
@@ -40,12 +51,41 @@ ROOMS: Final = (
     "interpreter/ops",
     "interpreter/numbers",
 )
-AT_ONCE: Final = 40
-"""Tests of one run; the first run is of those that enter few lines, as they say most."""
-MOST: Final = 400
-"""Tests that are tried for one fault."""
-ENDLESS: Final = 240
-"""Seconds after which a run counts as failed: a fault may make a loop endless."""
+MOST: Final = 200
+"""Tests that are tried for one fault, before all that are named like it."""
+CASES: Final = 4
+"""Cases of one test function in the sample."""
+SLOW: Final = 2.0
+"""Seconds of CPU after which a test is left out of the sample."""
+ENDLESS: Final = 120
+"""Seconds of CPU after which a fault counts as noticed: it made a loop endless."""
+LARGEST: Final = 4 << 30
+"""Bytes of address space; a fault may ask for all memory."""
+ABOUT_TEXT: Final = ("tests/test_layers.py", "tests/test_docs.py", "tests/test_notebook.py")
+"""Tests that read the package's text, which planting changes, or run documents."""
+
+SLEEPING: Final = """\
+import atexit, builtins, os
+
+awake = int(os.environ.get("PLANTED", "-1"))
+asked = set()
+
+
+def planted(number):
+    asked.add(number)
+    return number == awake
+
+
+def tell():
+    if folder := os.environ.get("PLANTED_ASKED"):
+        with open(f"{folder}/{os.getpid()}", "w") as file:
+            file.write(" ".join(map(str, asked)))
+
+
+builtins.planted = planted
+atexit.register(tell)
+"""
+"""`sitecustomize.py` of the copy: every Python process that runs its code has `planted`."""
 
 COMPARED: Final[dict[type[ast.cmpop], type[ast.cmpop]]] = {
     ast.Lt: ast.LtE,
@@ -71,13 +111,14 @@ CALLED: Final = {"min": "max", "max": "min", "any": "all", "all": "any"}
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One change: `what` in line `line` of `path`; `text` is the whole file with it."""
+    """One change of an expression: `what`, in line `line` of `path`."""
 
     path: str
     line: int
     function: str
     what: str
-    text: str
+    node: ast.AST
+    other: str
 
 
 def _changes(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
@@ -113,11 +154,14 @@ def _functions(tree: ast.Module) -> Iterator[ast.FunctionDef]:
 
 
 def _bodies(function: ast.FunctionDef) -> Iterator[ast.AST]:
-    """Nodes of a function that are run: neither annotations nor texts of errors."""
+    """Expressions of a function that are run: neither annotations nor texts of errors."""
     todo: list[ast.AST] = list(function.body)
     while todo:
         node = todo.pop()
-        if isinstance(node, ast.Raise | ast.JoinedStr | ast.FunctionDef | ast.Assert):
+        if isinstance(node, ast.Raise | ast.JoinedStr | ast.FunctionDef | ast.Assert | ast.pattern):
+            continue
+        if isinstance(node, ast.AnnAssign):
+            todo.extend(child for child in (node.target, node.value) if child)
             continue
         if isinstance(node, ast.keyword) and node.arg == "strict":
             continue  # of lists that have one length, `zip` makes the same either way
@@ -125,149 +169,268 @@ def _bodies(function: ast.FunctionDef) -> Iterator[ast.AST]:
         todo.extend(ast.iter_child_nodes(node))
 
 
-def planted(tree: Path, count: int, seed: int) -> list[Fault]:
+def faults(tree: Path, count: int, seed: int) -> list[Fault]:
     """`count` faults, no two in one function, every function as likely as another."""
     rng = random.Random(seed)
     functions = [
-        (path, function.name, function.lineno)
+        (path, function)
         for room in ROOMS
         for path in sorted((tree / "hloscope" / room).rglob("*.py"))
         for function in _functions(ast.parse(path.read_text()))
     ]
     rng.shuffle(functions)
-    faults: list[Fault] = []
-    for path, name, line in functions:
-        text = path.read_text()
-        function = next(f for f in _functions(ast.parse(text)) if f.lineno == line)
+    found: list[Fault] = []
+    for path, function in functions:
         changes = [(n, *change) for n in _bodies(function) for change in _changes(n)]
         if not changes:
             continue
         node, other, what = rng.choice(changes)
-        fault = Fault(
-            str(path.relative_to(tree)),
-            node.lineno,  # type: ignore[attr-defined]
-            name,
-            f"{ast.unparse(node)}  ->  {what}",
-            _replaced(text, node, ast.unparse(ast.fix_missing_locations(other))),
-        )
-        faults.append(fault)
-        if len(faults) == count:
-            break
-    return faults
-
-
-def _replaced(text: str, node: ast.AST, other: str) -> str:
-    """The file's text with one expression in another's place, all other lines as they are."""
-    lines = text.splitlines(keepends=True)
-    data = [line.encode() for line in lines]  # columns of the tree count bytes
-    first, last = node.lineno - 1, node.end_lineno - 1  # type: ignore[attr-defined]
-    head = data[first][: node.col_offset]  # type: ignore[attr-defined]
-    tail = data[last][node.end_col_offset :]  # type: ignore[attr-defined]
-    return b"".join(
-        [*data[:first], head + f"({other})".encode() + tail, *data[last + 1 :]]
-    ).decode()
-
-
-class Coverage:
-    """Which tests enter a line, from the file that coverage.py writes."""
-
-    def __init__(self, path: Path) -> None:
-        self._db = sqlite3.connect(path)
-        self._tests = {
-            number: context.split("|")[0]
-            for number, context in self._db.execute("select id, context from context")
-        }
-        self._files = {
-            name: number for number, name in self._db.execute("select id, path from file")
-        }
-        self._width = Counter(
-            number for (number,) in self._db.execute("select context_id from line_bits")
-        )
-
-    def tests(self, path: str, line: int) -> list[str]:
-        """Tests that enter a line, those first that enter few files."""
-        number = next((n for name, n in self._files.items() if name.endswith("/" + path)), None)
-        byte, bit = divmod(line, 8)
-        found = [
-            context
-            for context, bits in self._db.execute(
-                "select context_id, numbits from line_bits where file_id = ?", (number,)
+        found.append(
+            Fault(
+                str(path.relative_to(tree)),
+                node.lineno,  # type: ignore[attr-defined]
+                function.name,
+                f"{ast.unparse(node)}  ->  {what}",
+                node,
+                ast.unparse(ast.fix_missing_locations(other)),
             )
-            if byte < len(bits) and bits[byte] >> bit & 1 and self._tests[context]
-        ]
-        found.sort(key=lambda context: (self._width[context], self._tests[context]))
-        return [self._tests[context] for context in found]
-
-
-def noticed(fault: Fault, tests: list[str], tree: Path) -> str | None:
-    """The first test that fails for a fault, `import` where nothing can be imported, or None."""
-    path = tree / fault.path
-    original = path.read_text()
-    path.write_text(fault.text)
-    try:
-        for start in range(0, min(len(tests), MOST), AT_ONCE):
-            failed = _failing(tests[start : start + AT_ONCE], tree)
-            if failed:
-                return failed
-        return None
-    finally:
-        path.write_text(original)
-
-
-def _failing(tests: list[str], tree: Path) -> str | None:
-    command = [
-        sys.executable,
-        "-B",
-        "-m",
-        "pytest",
-        "-q",
-        "-x",
-        "--no-header",
-        "-p",
-        "no:cacheprovider",
-    ]
-    try:
-        run = subprocess.run(
-            [*command, *tests],
-            cwd=tree,
-            capture_output=True,
-            text=True,
-            timeout=ENDLESS,
-            check=False,
         )
-    except subprocess.TimeoutExpired:
-        return f"no end in {ENDLESS} s: {tests[0]} ..."
+        if len(found) == count:
+            break
+    return found
+
+
+def plant(tree: Path, found: Sequence[Fault]) -> None:
+    """Writes all faults into a tree's files, asleep."""
+    by_path: dict[str, list[tuple[int, Fault]]] = {}
+    for number, fault in enumerate(found):
+        by_path.setdefault(fault.path, []).append((number, fault))
+    for name, numbered in by_path.items():
+        path = tree / name
+        text = path.read_text()
+        for number, fault in sorted(numbered, key=lambda pair: -pair[1].line):
+            text = _replaced(text, fault.node, fault.other, number)
+        ast.parse(text)
+        path.write_text(text)
+    (tree / "sitecustomize.py").write_text(SLEEPING)
+
+
+def _replaced(text: str, node: ast.AST, other: str, number: int) -> str:
+    """The file's text with `other if planted(number) else` before an expression."""
+    lines = [line.encode() for line in text.splitlines(keepends=True)]  # columns count bytes
+    first, last = node.lineno - 1, node.end_lineno - 1  # type: ignore[attr-defined]
+    begin, end = node.col_offset, node.end_col_offset  # type: ignore[attr-defined]
+    head, tail = lines[first][:begin], lines[last][end:]
+    lines[last] = lines[last][:end]
+    lines[first] = lines[first][begin:]
+    inner = b"".join(lines[first : last + 1]) if first != last else lines[first][: end - begin]
+    changed = head + f"(({other}) if planted({number}) else (".encode() + inner + b"))" + tail
+    return b"".join([*lines[:first], changed, *lines[last + 1 :]]).decode()
+
+
+@dataclass(slots=True)
+class Run:
+    """A plugin of pytest: what follows the collection of the tests."""
+
+    results: Path
+    found: Sequence[Fault]
+    asked: dict[int, list[str]] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    failed: set[str] = field(default_factory=set)
+    _failing: str | None = None
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        if report.failed:
+            self._failing = report.nodeid
+
+    def pytest_runtestloop(self, session: Any) -> bool:
+        import sitecustomize  # type: ignore[import-not-found]  # of the copy
+
+        tests = {item.nodeid: item for item in session.items}
+        at_import = set(sitecustomize.asked)
+        before = self.results / "asked.json"
+        if not before.exists():
+            sample = _sample(session.items)
+            self._in_child(lambda: self._listen(sample, before), limited=False)
+        for line in before.read_text().splitlines():
+            told = json.loads(line)
+            self.seconds[told["test"]] = told["seconds"]
+            if told["failed"]:
+                self.failed.add(told["test"])
+            for number in told["asked"]:
+                self.asked.setdefault(number, []).append(told["test"])
+        for number in range(len(self.found)):
+            self._try(number, tests, number in at_import)
+        return True
+
+    def _listen(self, items: list[Any], path: Path) -> None:
+        """Runs all tests with all faults asleep; writes which test asks for which."""
+        import sitecustomize
+
+        signal.signal(signal.SIGPROF, _too_slow)
+        folder = Path(tempfile.mkdtemp())
+        os.environ["PLANTED_ASKED"] = str(folder)
+        with path.with_suffix(".part").open("w") as file:
+            for item, following in zip(items, [*items[1:], None], strict=True):
+                sitecustomize.asked.clear()
+                started, self._failing = time.process_time(), None
+                signal.setitimer(signal.ITIMER_PROF, SLOW)
+                try:
+                    item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
+                except _SlowError:
+                    self._failing = "slow"
+                signal.setitimer(signal.ITIMER_PROF, 0)
+                asked = set(sitecustomize.asked)
+                for child in folder.iterdir():
+                    asked |= {int(number) for number in child.read_text().split()}
+                    child.unlink()
+                told = {
+                    "test": item.nodeid,
+                    "seconds": time.process_time() - started,
+                    "asked": sorted(asked),
+                    "failed": self._failing is not None,
+                }
+                print(json.dumps(told), file=file, flush=True)
+        path.with_suffix(".part").rename(path)
+
+    def _try(self, number: int, tests: dict[str, Any], at_import: bool) -> None:
+        """Wakes one fault and writes down what becomes of it."""
+        path = self.results / f"{number}.json"
+        if path.exists():
+            return
+        asking = [t for t in self.asked.get(number, ()) if t in tests and t not in self.failed]
+        asking.sort(key=lambda test: self.seconds[test])
+        chosen = asking if len(asking) <= MOST else _spread(asking, MOST)
+        by = None
+        if chosen and not at_import:
+            by = self._in_child(lambda: self._wake(number, [tests[t] for t in chosen]))
+        told = {"number": number, "by": by, "asking": len(asking), "at_import": at_import}
+        path.write_text(json.dumps(told))
+
+    def _wake(self, number: int, items: list[Any]) -> None:
+        import sitecustomize
+
+        sitecustomize.awake = number
+        os.environ["PLANTED"] = str(number)
+        for item, following in zip(items, [*items[1:], None], strict=True):
+            item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
+            if self._failing:
+                break
+
+    def _in_child(self, work: Any, limited: bool = True) -> str | None:
+        """What failed in a child of this process that did the work."""
+        told = self.results / "child"
+        told.unlink(missing_ok=True)
+        if not (child := os.fork()):
+            if limited:
+                resource.setrlimit(resource.RLIMIT_CPU, (ENDLESS, ENDLESS))
+                resource.setrlimit(resource.RLIMIT_AS, (LARGEST, LARGEST))
+            try:
+                work()
+                told.write_text(self._failing or "")
+            finally:
+                os._exit(0)
+        _, status = os.waitpid(child, 0)
+        if os.WIFSIGNALED(status):
+            return f"ended by {signal.Signals(os.WTERMSIG(status)).name}"
+        return (told.read_text() or None) if told.exists() else "the process broke off"
+
+
+class _SlowError(BaseException):
+    """Ends a test that is too slow for the sample."""
+
+
+def _too_slow(*_: object) -> None:
+    raise _SlowError
+
+
+def _sample(items: Sequence[Any]) -> list[Any]:
+    """A few cases of each test function, spread over all of them."""
+    cases: dict[str, list[Any]] = {}
+    for item in items:
+        cases.setdefault(item.nodeid.split("[")[0], []).append(item)
+    return [item for same in cases.values() for item in same[:: max(1, -(-len(same) // CASES))]]
+
+
+def _spread(tests: list[str], most: int) -> list[str]:
+    """The quickest half of `most`, and others evenly from the rest."""
+    half = most // 2
+    step = (len(tests) - half) / (most - half)
+    return tests[:half] + [tests[half + int(i * step)] for i in range(most - half)]
+
+
+def _like_named(fault: Fault, tree: Path) -> list[str]:
+    """Folders and files of tests that bear the name of a fault's room or file."""
+    room, *_, file = Path(fault.path).relative_to("hloscope").parts
+    named = [tree / "tests" / room, *(tree / "tests").rglob(f"test_{Path(file).stem}*.py")]
+    return [str(path.relative_to(tree)) for path in named if path.exists()]
+
+
+def fresh(number: int, fault: Fault, tree: Path) -> str | None:
+    """The first test of like-named folders that fails, in a process that has kept nothing."""
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "--no-header", "-p", "no:cacheprovider"]
+    left_out = [f"--ignore={path}" for path in ABOUT_TEXT]
+    env = dict(os.environ, PLANTED=str(number), PYTHONPATH=str(tree))
+    run = subprocess.run(
+        [*command, *left_out, *_like_named(fault, tree)],
+        cwd=tree,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if run.returncode == 0:
         return None
-    named = re.search(r"^(?:FAILED|ERROR) (.*)$", run.stdout, re.MULTILINE)
-    return named[1] if named else f"pytest ends with {run.returncode}: {run.stdout[-300:]}"
+    named = [line for line in run.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    return named[0] if named else f"pytest ends with {run.returncode}: {run.stdout[-300:]}"
+
+
+def _copy(tree: Path, to: Path) -> None:
+    """The checkout's code and tests; conformance data beside it stays where it is."""
+    left_out = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache", ".hypothesis")
+    shutil.copytree(tree, to, ignore=left_out, dirs_exist_ok=True)
+    if (tree.parent / "shared").is_dir():
+        os.environ.setdefault("HLOSCOPE_SHARED", str(tree.parent / "shared"))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--coverage", type=Path, required=True)
+    parser.add_argument("tests", nargs="*", default=["tests"])
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--tree", type=Path, default=Path(__file__).parents[1])
-    parser.add_argument("--part", default="0/1", help="only faults I of N: 0/2")
+    parser.add_argument("--results", type=Path, help="a folder to go on in after a stop")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
-    coverage = Coverage(args.coverage)
-    part, parts = map(int, args.part.split("/"))
+    results = (args.results or Path(tempfile.mkdtemp())).absolute()
+    found = faults(args.tree, args.count, args.seed)
+    if args.inside:
+        left_out = [f"--ignore={path}" for path in ABOUT_TEXT]
+        quiet = ["-q", "-p", "no:cacheprovider", *left_out]
+        sys.exit(pytest.main([*quiet, *args.tests], plugins=[Run(results, found)]))
+    copy = results / "copy"
+    if not copy.exists():
+        _copy(args.tree, copy)
+        plant(copy, found)
+    again = [sys.executable, __file__, "--inside", "--tree", str(args.tree.absolute())]
+    again += ["--count", str(args.count), "--seed", str(args.seed), "--results", str(results)]
+    env = dict(os.environ, PYTHONPATH=str(copy))
+    with (results / "log").open("w") as log:
+        subprocess.run([*again, *args.tests], cwd=copy, env=env, stdout=log, check=True)
     ends: Counter[str] = Counter()
-    for number, fault in enumerate(planted(args.tree, args.count, args.seed)):
-        if number % parts != part:
-            continue
-        tests = coverage.tests(fault.path, fault.line)
-        by = noticed(fault, tests, args.tree) if tests else None
-        end = "caught" if by else "survived" if tests else "never entered"
+    for number, fault in enumerate(found):
+        told = json.loads((results / f"{number}.json").read_text())
+        by = told["by"] or fresh(number, fault, copy)
+        end = "caught" if by else "survived" if told["asking"] else "never entered"
         ends[end] += 1
         if args.json:
-            told = {k: v for k, v in asdict(fault).items() if k != "text"}
-            print(json.dumps({**told, "end": end, "by": by, "tests": len(tests)}), flush=True)
+            shown = {k: v for k, v in asdict(fault).items() if k not in ("node", "other")}
+            print(json.dumps({**shown, **told, "end": end, "by": by}), flush=True)
         else:
+            asking = f"{told['asking']} tests"
             print(f"{end:14}{fault.path}:{fault.line} {fault.function}: {fault.what}", flush=True)
-            print(f"{'':14}{by or f'{len(tests)} tests'}", flush=True)
+            print(f"{'':14}{by or asking}", flush=True)
     print(f"{ends['caught']} of {ends.total()} caught; {dict(ends)}", file=sys.stderr)
 
 

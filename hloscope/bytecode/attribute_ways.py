@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from hloscope.bytecode.sdy import STRUCTS as SDY
 from hloscope.bytecode.ways import Fields, Way, only, string_of, text_of, wrap
-from hloscope.dialects import ENUMS as STABLEHLO_ENUMS, free_struct
+from hloscope.dialects import ENUMS as STABLEHLO_ENUMS, SDY_STRUCTS, free_struct
 from hloscope.ir import ElementType
 from hloscope.mlir import (
     ELEMENTS,
@@ -294,7 +293,9 @@ ATTRIBUTE_WAYS: Final[dict[str, Way]] = {
     "symbol": Way(_symbol, lambda _, value: (string_of(value.root),)),
     "nested_symbol": Way(_nested_symbol, _nested_symbol_fields),
     "sdy": Way(
-        lambda name, *values: StructAttr("sdy", name, tuple(zip(SDY[name], values, strict=True))),
+        lambda name, *values: StructAttr(
+            "sdy", name, tuple(zip(SDY_STRUCTS[name], values, strict=True))
+        ),
         lambda name, value: [field for _, field in value.fields],
     ),
     "unit": only(UnitAttr()),

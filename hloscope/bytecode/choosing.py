@@ -14,8 +14,8 @@ from hloscope.bytecode.codes import ATTRIBUTES, TYPES
 from hloscope.bytecode.locations import LOCATIONS
 from hloscope.bytecode.memref_ways import memref_way
 from hloscope.bytecode.resources import is_resource
-from hloscope.bytecode.sdy import sdy_struct
 from hloscope.bytecode.values import WAYS
+from hloscope.dialects import sdy_struct
 from hloscope.errors import UnsupportedError
 from hloscope.ir import (
     BufferType,

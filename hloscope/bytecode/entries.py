@@ -14,9 +14,8 @@ from hloscope.bytecode.cursor import BytecodeError, Cursor
 from hloscope.bytecode.fields import KINDS, read_bits
 from hloscope.bytecode.image import Image, entry_cursor
 from hloscope.bytecode.locations import LOCATIONS
-from hloscope.bytecode.sdy import sdy_text
 from hloscope.bytecode.values import WAYS
-from hloscope.dialects import DIALECTS
+from hloscope.dialects import DIALECTS, sdy_text
 from hloscope.errors import HloscopeError, UnsupportedError
 from hloscope.ir import Type
 from hloscope.limits import MOST_NESTING

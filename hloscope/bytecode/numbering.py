@@ -14,9 +14,8 @@ from typing import Any, Final
 from hloscope.bytecode.choosing import Chosen, Outer, choose, in_dictionary
 from hloscope.bytecode.fields import KINDS
 from hloscope.bytecode.properties import Inherent, inherent, registered
-from hloscope.bytecode.sdy import sdy_struct
 from hloscope.bytecode.segments import GROUPS, NATIVE, OPERANDS, sizes_of
-from hloscope.dialects import DEFINITIONS, DIALECTS
+from hloscope.dialects import DEFINITIONS, DIALECTS, sdy_struct
 from hloscope.errors import UnsupportedError
 from hloscope.mlir import (
     ArrayAttr,

@@ -10,6 +10,18 @@ from hloscope.doors import door
 if TYPE_CHECKING:
     from hloscope.dialects.attributes import EMPTY as EMPTY
     from hloscope.dialects.attributes.enums import ENUMS as ENUMS
+    from hloscope.dialects.attributes.frontend import frontend_values as frontend_values
+    from hloscope.dialects.attributes.shardings import (
+        axes_of as axes_of,
+        mesh_of as mesh_of,
+        meshes_in as meshes_in,
+        shardy_value as shardy_value,
+    )
+    from hloscope.dialects.attributes.shardy import (
+        SDY_STRUCTS as SDY_STRUCTS,
+        sdy_struct as sdy_struct,
+        sdy_text as sdy_text,
+    )
     from hloscope.dialects.attributes.structs import free_struct as free_struct
     from hloscope.dialects.registry import (
         CALLEES as CALLEES,

@@ -14,6 +14,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from hloscope.errors import ParseError
 from hloscope.hlo_parser.attributes import (
     fail,
     inside,
@@ -28,8 +29,10 @@ from hloscope.lazy import dataclass, lazy, pattern
 from hloscope.limits import read_json
 
 if TYPE_CHECKING:
+    import hloscope.dialects as dialects
     import hloscope.mlir as mlir
 else:
+    dialects = lazy("hloscope.dialects")
     mlir = lazy("hloscope.mlir")
 
 # ---------------------------------------------------------------------------------- metadata
@@ -220,9 +223,41 @@ def _config_value(text: str) -> Any:
     return config.value
 
 
+class FrontendAttributes(Written):
+    """The text of frontend attributes."""
+
+    __slots__ = ()
+
+    @property
+    def value(self) -> Any:
+        """The entries by name, see `frontend_values`.
+
+        >>> FrontendAttributes('{a="b",xla.sdy.manual_axes="#sdy<manual_axes{}>"}').value
+        {'a': 'b', 'xla.sdy.manual_axes': ()}
+        """
+        return _frontend_values(self)
+
+
+@lru_cache(maxsize=4096)
+def _frontend_values(text: str) -> dict[str, Any]:
+    try:
+        parts = split_attributes(inside(text.strip()))
+        texts = {n: read_string(v) if v.startswith('"') else v for n, v, _ in parts}
+    except ParseError:
+        return {}
+    return dialects.frontend_values(texts)
+
+
+_WRITTEN: Final[dict[str, type[Written]]] = {
+    "backend_config": Config,
+    "frontend_attributes": FrontendAttributes,
+}
+
+
 def written(name: str, text: str) -> str:
     """Return the text of an attribute that is kept as written, with what it says if we know."""
-    return Config(text) if name == "backend_config" else text
+    known = _WRITTEN.get(name)
+    return known(text) if known else text
 
 
 def read_statistics(text: str) -> Mapping[str, float]:

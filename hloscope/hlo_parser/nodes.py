@@ -147,5 +147,6 @@ class TextModule(Module):
     def extras(self) -> Pairs:
         """Attributes of the module, `(name, text)` as written."""
         if self._header >= 0:
-            self._extras, self._header = read_header(self._source, self._header)[0], -1
+            pairs, _ = read_header(self._source, self._header)
+            self._extras, self._header = tuple((n, written(n, text)) for n, text in pairs), -1
         return self._extras

@@ -15,7 +15,7 @@ from hloscope.hlo_parser.devices import read_axes, read_axis, read_iota, read_me
 from hloscope.hlo_parser.values import read_dims
 from hloscope.ir import Dims
 from hloscope.lazy import dataclass, pattern
-from hloscope.ops import AxisRef, DeviceIota, Mesh
+from hloscope.ops import AxisRef, DeviceIota, NamedSharding
 
 _WHOLE: Final = ("replicated", "manual", "unreduced", "unknown")
 _SUBGROUPS: Final = ("manual", "replicated", "unreduced")
@@ -67,23 +67,6 @@ class TileSharding:
     def rank(self) -> int:
         """Rank of the array."""
         return len(self.tiles) - len(self.subgroups)
-
-
-@dataclass(frozen=True, slots=True)
-class NamedSharding:
-    """The array cut along the axes of a mesh.
-
-    Attributes:
-        mesh: The devices.
-        dimensions: Axes that cut each dimension, the first cuts coarsest.
-        open_dimensions: Dimensions that may be cut further (`?`).
-        others: Axes by role, `replicated`, `unreduced`, `manual`.
-    """
-
-    mesh: Mesh
-    dimensions: tuple[tuple[AxisRef, ...], ...]
-    open_dimensions: tuple[int, ...] = ()
-    others: tuple[tuple[str, tuple[AxisRef, ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

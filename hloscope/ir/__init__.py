@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from hloscope.ir.written import (
         Written as Written,
         backend_config as backend_config,
+        frontend_attributes as frontend_attributes,
         value_of as value_of,
     )
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 _CONFIGS: Final = ("mhlo.backend_config", "backend_config")
+_FRONTEND: Final = ("mhlo.frontend_attributes", "frontend_attributes")
 
 
 class Written(str):
@@ -39,4 +40,17 @@ def backend_config(*texts: Iterable[tuple[str, str]]) -> Mapping[str, Any]:
     return {}
 
 
-__all__ = ["Written", "backend_config", "value_of"]
+def frontend_attributes(*texts: Iterable[tuple[str, str]]) -> Mapping[str, Any]:
+    """The entries of frontend attributes, in both languages' spelling; none where there are none.
+
+    Args:
+        texts: Settings and extras of an instruction, or extras of a module.
+    """
+    found: dict[str, Any] = {}
+    for name, text in (pair for group in texts for pair in group):
+        if name in _FRONTEND and isinstance(text, Written) and isinstance(text.value, Mapping):
+            found |= text.value
+    return found
+
+
+__all__ = ["Written", "backend_config", "frontend_attributes", "value_of"]

@@ -15,6 +15,7 @@ from hloscope.mlir.attributes import (
     DenseArrayAttr,
     DenseAttr,
     DictAttr,
+    EnumAttr,
     FloatAttr,
     IntegerAttr,
     StringAttr,
@@ -90,6 +91,8 @@ def plain(attribute: Attribute) -> Any:
             return "::".join((root, *nested))
         case UnitAttr():
             return True
+        case EnumAttr(_, _, word):
+            return word
         case DenseAttr(type=type):
             return MlirLiteral(attribute, type)
         case VerbatimAttr(text) if found := _COMPLEX.fullmatch(text):

@@ -107,6 +107,7 @@ if TYPE_CHECKING:
         AxisRef as AxisRef,
         DeviceIota as DeviceIota,
         Mesh as Mesh,
+        NamedSharding as NamedSharding,
     )
     from hloscope.ops.dynamic import (
         DynamicBroadcastInDim as DynamicBroadcastInDim,

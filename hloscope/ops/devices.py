@@ -118,5 +118,22 @@ class Mesh:
         return text
 
 
+@dataclass(frozen=True, slots=True)
+class NamedSharding:
+    """An array cut along the axes of a mesh.
+
+    Attributes:
+        mesh: The devices, or the name of their mesh.
+        dimensions: Axes that cut each dimension, the first cuts coarsest.
+        open_dimensions: Dimensions that may be cut further (`?`).
+        others: Axes by role, `replicated`, `unreduced`, `manual`.
+    """
+
+    mesh: Mesh | str
+    dimensions: tuple[tuple[AxisRef, ...], ...]
+    open_dimensions: tuple[int, ...] = ()
+    others: tuple[tuple[str, tuple[AxisRef, ...]], ...] = ()
+
+
 def _steps(size: int, stride: int) -> range:
     return range(0, size * stride, stride)

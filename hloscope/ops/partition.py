@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hloscope.ir import Written
 from hloscope.ops.base import Callee, Op, Type, op
 from hloscope.ops.infer_util import bare, count
 
@@ -11,10 +12,10 @@ class ShardingConstraint(Op):
     """The operand, divided among the devices as `sharding` says.
 
     Attributes:
-        sharding: As written.
+        sharding: Its value is a `NamedSharding`.
     """
 
-    sharding: str = ""
+    sharding: Written = Written()
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         count(self.name, operands, 1)
@@ -26,7 +27,11 @@ class ManualComputation(Op):
     """A computation on each device's part of the operands.  Calls: the computation.
 
     Attributes:
-        settings: How operands and results are divided, along which axes by hand: as written.
+        in_shardings: How operands are divided; the value is a `NamedSharding` for each.
+        out_shardings: How results are.
+        manual_axes: Along which axes by hand; the value is their names.
     """
 
-    settings: tuple[tuple[str, str], ...] = ()
+    in_shardings: Written = Written()
+    out_shardings: Written = Written()
+    manual_axes: Written = Written()

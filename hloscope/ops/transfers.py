@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from hloscope.errors import VerifyError, said
-from hloscope.ir import TensorType, TokenType, TupleType
+from hloscope.ir import TensorType, TokenType, TupleType, Written
 from hloscope.ops.base import Callee, Op, Type, op
+from hloscope.ops.groups import Table
 from hloscope.ops.infer_util import U32, array, bare, count, kind, require
 
 DEVICE_TO_DEVICE: Final = 1
@@ -65,6 +65,7 @@ class Send(Op):
     channel_id: int | None = None
     channel_type: int | None = None
     is_host_transfer: bool = False
+    source_target_pairs: Table | None = None
     settings: tuple[tuple[str, str], ...] = ()
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
@@ -99,6 +100,7 @@ class Recv(Op):
     channel_id: int | None = None
     channel_type: int | None = None
     is_host_transfer: bool = False
+    source_target_pairs: Table | None = None
     settings: tuple[tuple[str, str], ...] = ()
 
     def verify(
@@ -133,40 +135,19 @@ class RecvDone(Op):
                 )
 
 
-def _entries(text: str) -> Iterator[str]:
-    """The entries of `[a, [b, c]]`, as written.
-
-    >>> list(_entries("[[0, 1], 2]"))
-    ['[0, 1]', '2']
-    """
-    depth, start = 0, 1
-    for at, character in enumerate(text):
-        depth += (character in "[{<(") - (character in "]}>)")
-        ends = depth == 0 if at else False
-        if ends or (depth == 1 and character == ","):
-            entry = text[start:at].strip()
-            if entry or not ends or start > 1:
-                yield entry
-            start = at + 1
-
-
-def _type_of_number(entry: str) -> str:
-    """The type that a number is of if none is written."""
-    return " : i64" if entry.removeprefix("-").isdigit() else ""
-
-
 @op("infeed")
 class Infeed(Op):
     """Reads from the host.
 
     Attributes:
-        layout: StableHLO's layouts of the arrays, as written; empty if there are none.
+        layout: StableHLO's layouts of the arrays: lists of numbers as tuples, all else as written;
+            `None` if there are none.
 
     Source: StableHLO spec `infeed` (C1)-(C3).
     """
 
     infeed_config: str = ""
-    layout: str = ""
+    layout: tuple[Any, ...] | None = None
     settings: tuple[tuple[str, str], ...] = ()
 
     def verify(
@@ -177,12 +158,12 @@ class Infeed(Op):
             ("infeed_c1", "infeed_c2", "infeed_c3"),
             "all elements of result types, except the last element, are expected to be",
         )
-        if self.layout:
-            self._check_layout(len(results) - 1)
+        if self.layout is not None:
+            self._check_layout(self.layout, len(results) - 1)
 
-    def _check_layout(self, needed: int) -> None:
+    def _check_layout(self, layouts: tuple[Any, ...], needed: int) -> None:
         """One list of integers for each array."""
-        layouts, label = list(_entries(self.layout.strip())), "infeed_i3"
+        label = "infeed_i3"
         require(
             len(layouts) == needed,
             label,
@@ -191,15 +172,14 @@ class Infeed(Op):
         )
         for layout in layouts:
             require(
-                layout.startswith("["),
+                isinstance(layout, tuple),
                 label,
                 "layout-attribute expected to have elements of type array, but got"
-                f" {layout}{_type_of_number(layout)}",
+                f" {layout}{' : i64' if isinstance(layout, int) else ''}",
             )
-            for leaf in _entries(layout):
-                number = leaf.partition(":")[0].strip().removeprefix("-")
+            for leaf in layout:
                 require(
-                    number.isdigit() or leaf in ("true", "false"),
+                    isinstance(leaf.value if isinstance(leaf, Written) else leaf, int),
                     label,
                     "layout-attribute's leaf elements are expected to be of type integer, but got"
                     f" {leaf}",

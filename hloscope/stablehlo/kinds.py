@@ -11,7 +11,7 @@ from functools import lru_cache
 from math import prod
 from typing import Any, Final, NamedTuple
 
-from hloscope.dialects import DIALECTS, EMPTY
+from hloscope.dialects import DIALECTS, EMPTY, frontend_values, shardy_value
 from hloscope.errors import UnsupportedError
 from hloscope.ir import (
     ELEMENT_TYPES,
@@ -312,13 +312,20 @@ class AttributeText(Written):
 
     @property
     def value(self) -> Any:
-        """See `plain`; a string that is JSON says what the JSON says."""
+        """See `plain`; a string that is JSON says what the JSON says, one of Shardy its value."""
         return _said(self)
 
 
 @lru_cache(maxsize=4096)
 def _said(text: str) -> Any:
+    if text.startswith("#sdy"):
+        try:
+            return shardy_value(text)
+        except UnsupportedError:
+            return None
     found = plain(read_verbatim(text))
+    if isinstance(found, dict):
+        return frontend_values(found)
     if isinstance(found, str) and found.startswith("{"):
         try:
             return read_json(found)
@@ -330,6 +337,40 @@ def _said(text: str) -> Any:
 def verbatim(attribute: Attribute) -> AttributeText:
     """An attribute that is no field: its text, which knows what it says."""
     return AttributeText(attribute_text(attribute))
+
+
+def read_lists(attribute: Attribute) -> tuple[Any, ...]:
+    """Lists in a list as tuples: integers of 64 bits as such, all else as written.
+
+    >>> read_lists(read_verbatim("[[0, 1], [2 : i32], 3]"))
+    ((0, 1), ('2 : i32',), 3)
+    """
+    if not isinstance(attribute, ArrayAttr):
+        raise ValueError("a list")
+    return tuple(
+        tuple(map(_leaf, e.elements)) if isinstance(e, ArrayAttr) else _leaf(e)
+        for e in attribute.elements
+    )
+
+
+def _leaf(attribute: Attribute) -> int | AttributeText:
+    if isinstance(attribute, IntegerAttr) and attribute.type == I64:
+        return attribute.value
+    return verbatim(attribute)
+
+
+def write_lists(values: tuple[Any, ...]) -> ArrayAttr:
+    """The inverse of `read_lists`."""
+    return ArrayAttr(
+        tuple(
+            ArrayAttr(tuple(map(_written_leaf, v))) if isinstance(v, tuple) else _written_leaf(v)
+            for v in values
+        )
+    )
+
+
+def _written_leaf(value: int | str) -> Attribute:
+    return read_verbatim(value) if isinstance(value, str) else IntegerAttr(value, I64)
 
 
 class Kind(NamedTuple):
@@ -385,7 +426,8 @@ KINDS: Final[dict[str, Kind]] = {
     "dims": _plain(read_dims, write_dims),
     "bools": _plain(read_bools, write_bools),
     "pairs": _plain(read_pairs, write_pairs),
-    **dict.fromkeys(("table", "groups"), _TABLE),
+    **dict.fromkeys(("table", "groups", "ints"), _TABLE),
+    "array": _plain(read_lists, write_lists),
     "conv": _plain(read_conv, write_conv),
     "elements": _plain(read_literal, write_literal),
     "precision": Kind(read_enums, lambda words, dialect: _write_enums(words, dialect, "precision")),

@@ -135,7 +135,7 @@ def _made(dialect: str, constraint: str, value: Any) -> Attribute:
     if isinstance(value, _ATTRIBUTES):
         return value  # type: ignore[no-any-return]
     match constraint:
-        case "elements" | "table" | "groups" if isinstance(value, str):
+        case "elements" | "table" | "groups" | "ints" if isinstance(value, str):
             return read_verbatim(value)
         case "precision" if isinstance(value, str):
             value = tuple([word.strip() for word in value.strip("[]").split(",") if word.strip()])
@@ -150,7 +150,7 @@ def _made(dialect: str, constraint: str, value: Any) -> Attribute:
             value = tuple(value)
         case "pairs":
             value = tuple(map(tuple, value))
-        case "table" | "groups":
+        case "table" | "groups" | "ints":
             value = Table.of(value)
     kind = kind_of(constraint)
     if kind in (VERBATIM, KINDS["elements"]) and not isinstance(value, str):

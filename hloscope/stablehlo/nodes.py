@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
-from hloscope.dialects import CALLEES, CLASSES, DEFINITIONS, DIALECTS
-from hloscope.ir import Body, Computation, Instruction, Module, Type
+from hloscope.dialects import CALLEES, CLASSES, DEFINITIONS, DIALECTS, meshes_in
+from hloscope.errors import UnsupportedError
+from hloscope.ir import Body, Computation, Instruction, Module, Type, Written
 from hloscope.mlir import (
     UNKNOWN,
     ArrayAttr,
@@ -146,9 +147,28 @@ class TreeModule(Module):
     def extras(self) -> Extras:
         """Attributes of the module and ops in it that are no functions, `(name, text)`."""
         tree = self.tree
-        own = [(name, attribute_text(a)) for name, a in tree.attributes.items()]
-        others = [(o.name, print_mlir(o, dialects=DIALECTS).strip()) for o in loose(tree)]
+        own = [(name, verbatim(a)) for name, a in tree.attributes.items()]
+        others = [(o.name, _op_text(o)) for o in loose(tree)]
         return (*own, *others, *location_extras(tree.location))
+
+
+class MeshText(Written):
+    """The text of `sdy.mesh`, whose value is the mesh by its name."""
+
+    __slots__ = ()
+
+    @property
+    def value(self) -> Any:
+        """See `meshes_in`; `None` where it is not understood."""
+        try:
+            return meshes_in(self)
+        except UnsupportedError:
+            return None
+
+
+def _op_text(operation: Operation) -> str:
+    text = print_mlir(operation, dialects=DIALECTS).strip()
+    return MeshText(text) if operation.name == "sdy.mesh" else text
 
 
 def loose(tree: Operation) -> Iterator[Operation]:

@@ -19,8 +19,7 @@ from hloscope.bytecode import (
 )
 from hloscope.bytecode.cursor import Cursor, svarint, varint
 from hloscope.bytecode.fields import read_bits, write_bits
-from hloscope.bytecode.sdy import sdy_struct, sdy_text
-from hloscope.dialects import DIALECTS
+from hloscope.dialects import DIALECTS, sdy_struct, sdy_text
 from hloscope.errors import HloscopeError
 from hloscope.ir import ElementType
 from hloscope.mlir import (

@@ -7,28 +7,49 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hloscope.dialects import shardy_value
 from hloscope.errors import UnsupportedError
 from hloscope.hlo_parser import parse_hlo
-from hloscope.interpreter.ops.partition import meshes, shardings
+from hloscope.interpreter.ops.mesh_axes import meshes
+from hloscope.interpreter.ops.partition import Division, divided
 from hloscope.interpreter.parallel import evaluate_grid
 from hloscope.interpreter.values import EvaluationError
+from hloscope.ops import Mesh
+from hloscope.stablehlo import parse_stablehlo, print_stablehlo
 from tests.interpreter.helpers import grid, values
 
-MESHES = (
-    ("sdy.mesh", 'sdy.mesh @m = <["x"=2, "y"=4]>'),
-    ("sdy.mesh", 'sdy.mesh @other = <["x"=4], device_ids=[3, 1, 2, 0]>'),
-    ("frontend_attributes", '{xla.sdy.meshes={hlo = #sdy.mesh<["z"=8]>}}'),
-)
+OPS = """sdy.mesh @m = <["x"=2, "y"=4]>
+sdy.mesh @other = <["x"=4], device_ids=[3, 1, 2, 0]>
+func.func @main() { return }
+"""
+FRONTEND = [
+    """HloModule m, frontend_attributes={xla.sdy.meshes={hlo = #sdy.mesh<["z"=8]>}}
+ENTRY e { ROOT c = s32[] constant(0) }""",
+    r"""HloModule m, frontend_attributes={xla.sdy.meshes="{hlo = #sdy.mesh<[\"z\"=8]>}"}
+ENTRY e { ROOT c = s32[] constant(0) }""",
+    r"""module attributes {mhlo.frontend_attributes = {
+      xla.sdy.meshes = "{hlo = #sdy.mesh<[\22z\22=8]>}"}} {
+  func.func @main() { return } }""",
+]
+MESHES = meshes(parse_stablehlo(OPS).extras)
+
+
+def division(text: str) -> Division:
+    return divided(shardy_value(f"#sdy.sharding{text}"), MESHES)
 
 
 def test_meshes() -> None:
-    found = meshes(MESHES)
-    assert {name: dict(mesh.axes) for name, mesh in found.items()} == {
+    assert {name: dict(mesh.axes) for name, mesh in MESHES.items()} == {
         "m": {"x": 2, "y": 4},
         "other": {"x": 4},
-        "hlo": {"z": 8},
     }
-    assert found["other"].devices == (3, 1, 2, 0)
+    assert MESHES["other"].devices == (3, 1, 2, 0)
+
+
+@pytest.mark.parametrize("text", FRONTEND)
+def test_meshes_of_frontend_attributes(text: str) -> None:
+    read = parse_hlo if text.startswith("HloModule") else parse_stablehlo
+    assert meshes(read(text).extras) == {"hlo": Mesh((("z", 8),))}
 
 
 @pytest.mark.parametrize(
@@ -45,7 +66,7 @@ def test_meshes() -> None:
     ],
 )
 def test_parts(text: str, shape: tuple[int, ...], firsts: list[int]) -> None:
-    (sharding,) = shardings(text, meshes(MESHES))
+    sharding = division(text)
     whole = np.arange(8).reshape(shape)
     parts = {d: sharding.part(whole, d) for d in range(8)}
     assert [part.flat[0] for part in parts.values()] == firsts
@@ -53,13 +74,25 @@ def test_parts(text: str, shape: tuple[int, ...], firsts: list[int]) -> None:
 
 
 def test_devices_in_another_order() -> None:
-    (sharding,) = shardings('<@other, [{"x"}]>', meshes(MESHES))
+    sharding = division('<@other, [{"x"}]>')
     assert [int(sharding.part(np.arange(4), d)[0]) for d in range(4)] == [3, 1, 2, 0]
 
 
-def test_an_unknown_mesh() -> None:
-    with pytest.raises(EvaluationError, match="there is no mesh @none"):
-        shardings('<@none, [{"x"}]>', {})
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('<@none, [{"x"}]>', "there is no mesh @none"),
+        ('<@m, [{"z"}]>', "the mesh has no axis `z`; its axes are x, y"),
+        ('<@m, [{"y":(2)4}]>', r"axis `y` of size 4 has no part \(2\)4"),
+        ('<@m, [{"y":(0)2}]>', r"axis `y` of size 4 has no part \(0\)2"),
+        ('<mesh<["a"=0]>, [{"a"}]>', "a mesh of 0 devices cannot be right"),
+        ('<mesh<["a"=9999999, "b"=9999999]>, []>', "a mesh of 99999980000001 devices"),
+        ('<mesh<["a"=2], device_ids=[0, 0]>, []>', "a mesh of 2 devices cannot be right"),
+    ],
+)
+def test_what_no_mesh_can_do_is_refused(text: str, why: str) -> None:
+    with pytest.raises(EvaluationError, match=why):
+        division(text)
 
 
 MANUAL = """sdy.mesh @mesh = <["x"=2, "y"=2]>
@@ -118,13 +151,41 @@ def test_manual_computations_of_hlo_run_on_as_many_partitions() -> None:
     assert [results[0].tolist() for results in found] == [[3, 4, 1, 2]] * 2  # type: ignore[union-attr]
 
 
+IN_MLIR = r"""module attributes {mhlo.frontend_attributes = {
+      xla.sdy.meshes = "{mesh = #sdy.mesh<[\22x\22=2]>}"}} {
+  func.func @main(%p: tensor<4xi32>) -> tensor<4xi32> {
+    %own = stablehlo.custom_call @xla.sdy.GlobalToLocalShape(%p) {mhlo.frontend_attributes = {
+        xla.sdy.in_shardings = "#sdy.sharding_per_value<[<@mesh, [{\22x\22}]>]>",
+        xla.sdy.manual_axes = "#sdy<manual_axes{\22x\22}>"}} : (tensor<4xi32>) -> tensor<2xi32>
+    %two = stablehlo.add %own, %own : tensor<2xi32>
+    %all = stablehlo.custom_call @xla.sdy.LocalToGlobalShape(%two) {mhlo.frontend_attributes = {
+        xla.sdy.out_shardings = "#sdy.sharding_per_value<[<@mesh, [{\22x\22}]>]>",
+        xla.sdy.manual_axes = "#sdy<manual_axes{\22x\22}>"}} : (tensor<2xi32>) -> tensor<4xi32>
+    return %all : tensor<4xi32>
+  }
+}"""
+
+
+def test_frontend_attributes_of_stablehlo_say_the_same() -> None:
+    found = evaluate_grid(parse_stablehlo(IN_MLIR), [[np.int32([1, 2, 3, 4])]], 1, 2)
+    assert [results[0].tolist() for results in found] == [[2, 4, 6, 8]] * 2  # type: ignore[union-attr]
+
+
+def test_shardings_that_nobody_reads_are_refused_and_printed_as_written() -> None:
+    text = MANUAL.replace("AXES", '{"x"}').replace('[<@mesh, [{"x"}, {}]>, <@mesh, []>]', "[<?>]")
+    module = parse_stablehlo(text)
+    assert "in_shardings=[<?>]" in print_stablehlo(module)
+    with pytest.raises(UnsupportedError, match="no sharding of every operand"):
+        values(text, X, np.int32(10))
+
+
 def test_they_do_not_run_on_one_device() -> None:
     with pytest.raises(UnsupportedError, match="needs 2 partitions"):
         values(HLO, np.int32([1, 2, 3, 4]))
 
 
 def test_a_dimension_that_cannot_be_divided() -> None:
-    (sharding,) = shardings('<@m, [{"y"}]>', meshes(MESHES))
+    sharding = division('<@m, [{"y"}]>')
     with pytest.raises(EvaluationError, match="of size 6 cannot be divided by 4 devices"):
         sharding.part(np.arange(6), 0)
 

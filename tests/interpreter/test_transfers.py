@@ -10,6 +10,7 @@ import pytest
 from hloscope.interpreter.parallel import INFEED, OUTFEED
 from hloscope.interpreter.values import TOKEN, EvaluationError
 from hloscope.interpreter.world import World
+from hloscope.stablehlo import parse_stablehlo, print_stablehlo
 from tests.interpreter.helpers import grid, plain, values
 
 SEND = """func.func @send(%x: tensor<2xi64>, %t: !stablehlo.token) -> !stablehlo.token {
@@ -98,6 +99,30 @@ def test_a_ring_in_hlo() -> None:
     assert grid(HLO_RING, given, 1, 3) == [[4, 5], [0, 1], [2, 3]]
     open_end = HLO_RING.replace("{{0,1},{1,2},{2,0}}", "{{0,1},{1,2}}")
     assert grid(open_end, given, 3) == [[0, 0], [0, 1], [2, 3]]
+
+
+RING = """func.func @main(%p: tensor<2xi32>) -> tensor<2xi32> {
+  %t = stablehlo.after_all : !stablehlo.token
+  %s = "stablehlo.send"(%p, %t) {channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>,
+    is_host_transfer = false, PAIRS} : (tensor<2xi32>, !stablehlo.token) -> !stablehlo.token
+  %r:2 = "stablehlo.recv"(%t) {channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>,
+    is_host_transfer = false, PAIRS} : (!stablehlo.token) -> (tensor<2xi32>, !stablehlo.token)
+  return %r#0 : tensor<2xi32>
+}"""
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        "source_target_pairs = dense<[[0, 1], [1, 2]]> : tensor<2x2xi64>",
+        'mhlo.frontend_attributes = {_xla_send_recv_source_target_pairs = "{{0,1},{1,2}}"}',
+    ],
+)
+def test_pairs_of_stablehlo(pairs: str) -> None:
+    given = [[[0, 1]], [[2, 3]], [[4, 5]]]
+    text = RING.replace("PAIRS", pairs)
+    assert grid(text, given, 3) == [[0, 0], [0, 1], [2, 3]]
+    assert grid(print_stablehlo(parse_stablehlo(text)), given, 1, 3) == [[0, 0], [0, 1], [2, 3]]
 
 
 INFEED_TEXT = """func.func @main() -> (tensor<2xi64>, tensor<i1>, tensor<i64>) {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from hloscope.ir import Written
 from hloscope.ops.checking import (
     ExpectAlmostEqConst,
     ExpectClose,
@@ -51,14 +52,14 @@ REFUSED = [
             "token[]; token[]"),
     refused(Infeed(), "infeed_c3", "of token type, but got 'tensor<i32>'", "token[]",
             "s32[]; s32[]"),
-    refused(Infeed(layout="[[0, 1]]"), "infeed_i3", "layout-attribute size must be 2 (which is the"
+    refused(Infeed(layout=((0, 1),)), "infeed_i3", "layout-attribute size must be 2 (which is the"
             " number of op-results - 1 (for token result)), but got 1", "token[]",
             "s32[3,3]; pred[]; token[]"),
-    refused(Infeed(layout="[[]]"), "infeed_i3", "size must be 0", "token[]", "token[]"),
-    refused(Infeed(layout="[0]"), "infeed_i3", "expected to have elements of type array, but got 0"
+    refused(Infeed(layout=((),)), "infeed_i3", "size must be 0", "token[]", "token[]"),
+    refused(Infeed(layout=(0,)), "infeed_i3", "expected to have elements of type array, but got 0"
             " : i64", "token[]", "s32[3]; token[]"),
-    refused(Infeed(layout="[[0, []]]"), "infeed_i3", "leaf elements are expected to be of type"
-            " integer, but got []", "token[]", "s32[3,3]; token[]"),
+    refused(Infeed(layout=((0, Written("[]")),)), "infeed_i3", "leaf elements are expected to"
+            " be of type integer, but got []", "token[]", "s32[3,3]; token[]"),
     refused(ExpectEq(), "", "of different types", "f32[3]; s32[3]", ""),
     refused(ExpectClose(), "", "has 1 operands, needs 2", "f32[3]", ""),
     refused(Print(), "", "", "f32[3]", "f32[4]"),
@@ -79,15 +80,15 @@ ACCEPTED = [
     Case(Recv(**FROM_HOST, is_host_transfer=True), "token[]", "token[]"),
     Case(Recv(), "token[]", "f32[4]; u32[]; token[]"),
     Case(Infeed(), "token[]", "(f32[3], s32[]); token[]"),
-    Case(Infeed(layout="[[0, 1], [0]]"), "token[]", "s32[3,3]; pred[1]; token[]"),
-    Case(Infeed(layout="[[0 : i64, 1 : i64], []]"), "token[]", "s32[3,3]; pred[]; token[]"),
-    Case(Infeed(layout="[]"), "token[]", "token[]"),
+    Case(Infeed(layout=((0, 1), (0,))), "token[]", "s32[3,3]; pred[1]; token[]"),
+    Case(Infeed(layout=((0, 1), ())), "token[]", "s32[3,3]; pred[]; token[]"),
+    Case(Infeed(layout=()), "token[]", "token[]"),
     Case(Outfeed(), "f32[3]; token[]", "token[]"),
     Case(ExpectEq(), "f32[3]; f32[?]", ""),
     Case(ExpectAlmostEqConst("dense<0.0>"), "f32[3]", ""),
     Case(Probe("p"), "f32[3]", "f32[3]"),
     Case(RunParallel("[[@foo]]"), "s64[]", "s64[]; token[]"),
-    Case(ShardingConstraint("<@mesh, [{}]>"), "f32[3]", "f32[3]"),
+    Case(ShardingConstraint(Written("<@mesh, [{}]>")), "f32[3]", "f32[3]"),
     Case(ManualComputation(), "f32[8]", "f32[4]; f32[]"),
 ]
 

@@ -7,6 +7,7 @@ from hloscope.dialects.registry import CLASSES
 from hloscope.ir.graph import Instruction, Module
 from hloscope.ir.op import Op
 from hloscope.ir.types import ELEMENT_TYPES, TensorType
+from hloscope.ir.written import Written
 from hloscope.mlir.attributes import DenseAttr
 from hloscope.mlir.constants import MlirLiteral
 from hloscope.ops import OPS, control
@@ -24,6 +25,7 @@ from hloscope.ops.random import RngBitGenerator
 from hloscope.ops.reduction import Reduce, Sort, TopK
 from hloscope.ops.shape import BroadcastInDim, Concatenate, Constant, Iota, Pad, Transpose
 from hloscope.ops.slicing import DynamicSlice, Slice
+from hloscope.ops.transfers import Infeed
 from hloscope.ops.windows import ReduceWindow, Window
 from hloscope.stablehlo import parse_stablehlo
 from hloscope.stablehlo.kinds import KINDS, kind_of
@@ -46,6 +48,7 @@ def dense(text: str, type: TensorType) -> MlirLiteral:
 
 F32 = ELEMENT_TYPES["f32"]
 T4, T23, S = "tensor<4xf32>", "tensor<2x3xf32>", "tensor<f32>"
+TOKEN = "!stablehlo.token"
 WINDOW = Window((2,), (2,), ((0, 1),), (1,), (1,), (False,))
 
 PRETTY: list[tuple[str, tuple[str, ...], Op]] = [
@@ -169,7 +172,7 @@ PRETTY: list[tuple[str, tuple[str, ...], Op]] = [
     (
         f'%0 = sdy.sharding_constraint %a <@mesh, [{{"x"}}]> : {T4}',
         (T4,),
-        ShardingConstraint('#sdy.sharding<@mesh, [{"x"}]>'),
+        ShardingConstraint(Written('#sdy.sharding<@mesh, [{"x"}]>')),
     ),
 ]
 
@@ -210,6 +213,12 @@ GENERIC: list[tuple[str, tuple[str, ...], Op]] = [
         CollectivePermute(
             channel_id=1, channel_type=1, source_target_pairs=Table((2, 2), (0, 1, 1, 0))
         ),
+    ),
+    (
+        f'%0:2 = "stablehlo.infeed"(%a) <{{layout = [[1, 0], [0 : i32], 2]}}> : ({TOKEN}) -> '
+        f"({T4}, {TOKEN})",
+        (TOKEN,),
+        Infeed(layout=((1, 0), (Written("0 : i32"),), 2)),
     ),
     (
         '%0 = "stablehlo.convolution"(%a, %b) {batch_group_count = 1 : i64, dimension_numbers = '

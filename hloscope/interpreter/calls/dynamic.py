@@ -15,7 +15,7 @@ from hloscope.interpreter.calls.custom_call import implements
 from hloscope.interpreter.ops.dynamic import run_time_sizes
 from hloscope.interpreter.registry import Kernel, Site, kernel
 from hloscope.interpreter.values import EvaluationError, Value
-from hloscope.ir import Dims, Instruction, Op, TensorType, TupleType, Type
+from hloscope.ir import Dims, Instruction, Op, TensorType, TupleType, Type, value_of
 from hloscope.ops import CustomCall, ReduceWindow, RngBitGenerator, TopK, Window
 
 
@@ -58,8 +58,7 @@ def _top_k(op: CustomCall, at: Site) -> Kernel:
 
 @implements("stablehlo.dynamic_rng_bit_generator")
 def _rng_bit_generator(op: CustomCall, at: Site) -> Kernel:
-    written = dict([*op.settings, *at.ins.extras]).get("rng_algorithm", "DEFAULT")
-    algorithm = written.rpartition("<")[2].rpartition(" ")[2].strip('">')
+    algorithm = value_of([*op.settings, *at.ins.extras], "rng_algorithm") or "DEFAULT"
     bits = at.results[-1]
     assert isinstance(bits, TensorType)
     result = Site(Instruction(at.ins.name, bits, op), at.world)

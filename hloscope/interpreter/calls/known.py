@@ -14,7 +14,7 @@ from hloscope.errors import UnsupportedError
 from hloscope.interpreter.calls.custom_call import implements
 from hloscope.interpreter.registry import Kernel, Site, kernel
 from hloscope.interpreter.values import EvaluationError, Value, dtype_of
-from hloscope.ir import Instruction, TensorType, TupleType
+from hloscope.ir import Instruction, TensorType, TupleType, value_of
 from hloscope.ops import CustomCall, Parameter, Sort, TopK
 
 
@@ -124,8 +124,8 @@ def _stand_in(operand: Instruction, number: int) -> Instruction:
 @implements("shape_assertion")
 def _shape_assertion(op: CustomCall, at: Site) -> Kernel:
     """A message, and the numbers it names, where the first operand is false."""
-    settings = {**dict(op.settings), **dict(at.ins.extras)}
-    message = settings.get("error_message", '"the shapes are not as asserted"').strip('"')
+    said = value_of([*op.settings, *at.ins.extras], "error_message")
+    message = said if isinstance(said, str) else "the shapes are not as asserted"
 
     def check(holds: Any, *numbers: Any) -> Value:
         if not holds:

@@ -1,17 +1,62 @@
-"""Groups of devices that differ along some axes of a mesh, in StableHLO's notation.
+"""Meshes of devices that a program names, and what is divided or grouped along their axes.
 
-Source: StableHLO's `ReplicaGroupMeshAxesAttr`.
+Source: StableHLO's `ReplicaGroupMeshAxesAttr`; Shardy's meshes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from math import prod
 
-from hloscope.interpreter.ops.partition import meshes
 from hloscope.interpreter.values import EvaluationError
 from hloscope.interpreter.world import World
-from hloscope.ir import Dims
-from hloscope.ops import MOST_DEVICES, Mesh, MeshGroups
+from hloscope.ir import Dims, frontend_attributes, value_of
+from hloscope.ops import MOST_DEVICES, AxisRef, Mesh, MeshGroups
+
+
+def meshes(attributes: Iterable[tuple[str, str]]) -> Mapping[str, Mesh]:
+    """The meshes by name that attributes of a module define."""
+    given = list(attributes)
+    said = [value_of([pair], "sdy.mesh") for pair in given]
+    said.append(frontend_attributes(given).get("xla.sdy.meshes"))
+    return {name: mesh for each in said if isinstance(each, Mapping) for name, mesh in each.items()}
+
+
+def defined_mesh(given: Mesh | str, known: Mapping[str, Mesh]) -> Mesh:
+    """The mesh, or the one of that name.
+
+    Raises:
+        EvaluationError: There is none, or it has a number of devices that cannot be right.
+    """
+    if isinstance(given, str):
+        if given not in known:
+            raise EvaluationError(f"there is no mesh @{given}")
+        given = known[given]
+    count = prod(size for _, size in given.axes)
+    ids = given.device_ids
+    wrong = isinstance(ids, tuple) and (len(ids) != count or len(set(ids)) != count)
+    if wrong or not 0 < count <= MOST_DEVICES or any(size < 1 for _, size in given.axes):
+        raise EvaluationError(f"a mesh of {count} devices cannot be right")
+    return given
+
+
+def check_axes(mesh: Mesh, axes: Iterable[AxisRef]) -> None:
+    """Check that the mesh has these axes, or parts of axes.
+
+    Raises:
+        EvaluationError: It has not.
+    """
+    sizes = dict(mesh.axes)
+    for axis in axes:
+        if axis.name not in sizes:
+            known = ", ".join(sizes) or "none"
+            raise EvaluationError(f"the mesh has no axis `{axis.name}`; its axes are {known}")
+        part = axis.before * mesh.size(axis)
+        if axis.size is not None and (part < 1 or sizes[axis.name] % part):
+            raise EvaluationError(
+                f"axis `{axis.name}` of size {sizes[axis.name]} has no part"
+                f" ({axis.before}){axis.size}"
+            )
 
 
 def mesh_groups(groups: MeshGroups, world: World) -> tuple[Dims, ...]:
@@ -20,29 +65,6 @@ def mesh_groups(groups: MeshGroups, world: World) -> tuple[Dims, ...]:
     Raises:
         EvaluationError: There is no such mesh, or the mesh has no such axis.
     """
-    mesh = _mesh(groups.mesh, world)
-    sizes = dict(mesh.axes)
-    for axis in groups.axes:
-        if axis.name not in sizes:
-            known = ", ".join(sizes) or "none"
-            raise EvaluationError(f"the mesh has no axis `{axis.name}`; its axes are {known}")
-        if axis.size is not None and sizes[axis.name] % (axis.before * axis.size):
-            raise EvaluationError(
-                f"axis `{axis.name}` of size {sizes[axis.name]} has no part"
-                f" ({axis.before}){axis.size}"
-            )
+    mesh = defined_mesh(groups.mesh, meshes(world.attributes))
+    check_axes(mesh, groups.axes)
     return mesh.groups(groups.axes)
-
-
-def _mesh(given: Mesh | str, world: World) -> Mesh:
-    if isinstance(given, str):
-        known = meshes(world.attributes)
-        if given not in known:
-            raise EvaluationError(f"there is no mesh @{given}")
-        found = known[given]
-        return Mesh(tuple(found.axes.items()), found.devices)
-    count = prod(size for _, size in given.axes)
-    ids = given.device_ids
-    if not 0 < count <= MOST_DEVICES or (isinstance(ids, tuple) and len(ids) != count):
-        raise EvaluationError(f"a mesh of {count} devices cannot be right")
-    return given

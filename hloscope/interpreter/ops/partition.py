@@ -7,95 +7,57 @@ Source: Shardy's `manual_computation` and sharding attributes.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
 from itertools import product
 from math import prod
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from hloscope.errors import UnsupportedError
 from hloscope.interpreter.calls.custom_call import implements
+from hloscope.interpreter.ops.mesh_axes import check_axes, defined_mesh, meshes
 from hloscope.interpreter.parallel import PROCESS, Process, run_grid
 from hloscope.interpreter.registry import Kernel, Region, Site, evaluates
 from hloscope.interpreter.values import Array, EvaluationError, Value
 from hloscope.interpreter.world import World
-from hloscope.ir import TupleType
-from hloscope.lazy import pattern
-from hloscope.ops import CustomCall, ManualComputation, ShardingConstraint
-
-_MESH: Final = pattern(
-    r'@(?P<name>[\w.$-]+|"[^"]*") = (?:#sdy\.mesh)?<\[(?P<axes>[^\]]*)\]'
-    r"(?:, device_ids=\[(?P<ids>[^\]]*)\])?"
+from hloscope.ir import TupleType, frontend_attributes
+from hloscope.ops import (
+    AxisRef,
+    CustomCall,
+    ManualComputation,
+    Mesh,
+    NamedSharding,
+    ShardingConstraint,
 )
-_AXIS: Final = pattern(r'"([^"]*)"=(\d+)')
-_SHARDING: Final = pattern(
-    r"<(?:@(?P<name>[\w.$-]+)|mesh<\[(?P<axes>[^\]]*)\](?:, device_ids=\[(?P<ids>[^\]]*)\])?>), "
-    r"\[(?P<dims>(?:\{[^{}]*\}(?:p\d+)?(?:, )?)*)\]"
-)
-_DIMENSION: Final = pattern(r"\{([^{}]*)\}")
-_REFERENCE: Final = pattern(r'"([^"]*)"(?::\((\d+)\)(\d+))?')
 
 
-class Mesh(NamedTuple):
-    """Devices in a grid with named axes.
-
-    Attributes:
-        axes: Sizes by name, the axis along which device numbers differ most first.
-        devices: Numbers of the devices in row-major order.
-    """
-
-    axes: Mapping[str, int]
-    devices: tuple[int, ...]
-
-    def place(self, axis: str, device: int) -> int:
-        """The coordinate of a device along an axis."""
-        names = list(self.axes)
-        later = prod(self.axes[name] for name in names[names.index(axis) + 1 :])
-        return self.devices.index(device) // later % self.axes[axis]
-
-
-class Piece(NamedTuple):
-    """An axis of a mesh, or the part of it that comes after `before` devices and has `size`."""
-
-    axis: str
-    before: int
-    size: int
-
-
-class Sharding(NamedTuple):
-    """How a value is divided: along each dimension by these pieces of axes, the first coarsest."""
+class Division(NamedTuple):
+    """How a value is divided: along each dimension by these axes of a mesh, the first coarsest."""
 
     mesh: Mesh
-    dimensions: tuple[tuple[Piece, ...], ...]
-
-    def along(self, axes: Sequence[str]) -> Sharding:
-        """What it is when only some axes count."""
-        kept = tuple(tuple(p for p in pieces if p.axis in axes) for pieces in self.dimensions)
-        return Sharding(self.mesh, kept)
+    dimensions: tuple[tuple[AxisRef, ...], ...]
 
     def part(self, array: Array, device: int) -> Array:
         """What a device has of an array."""
-        for dimension, pieces in enumerate(self.dimensions):
-            count = prod(p.size for p in pieces)
+        for dimension, axes in enumerate(self.dimensions):
+            count = self._count(axes)
             size = array.shape[dimension]
             if size % count:
                 raise EvaluationError(
                     f"dimension {dimension} of size {size} cannot be divided by {count} devices"
                 )
-            first = self._number(pieces, device) * (size // count)
+            first = self._number(axes, device) * (size // count)
             array = array[(slice(None),) * dimension + (slice(first, first + size // count),)]
         return array
 
     def whole(self, parts: Mapping[int, Array]) -> Array:
         """The array that is made of the parts of the devices."""
         some = next(iter(parts.values()))
-        counts = [prod(p.size for p in pieces) for pieces in self.dimensions]
+        counts = list(map(self._count, self.dimensions))
         counts += [1] * (some.ndim - len(counts))
         at = {
-            tuple(self._number(pieces, device) for pieces in self.dimensions): part
+            tuple(self._number(axes, device) for axes in self.dimensions): part
             for device, part in reversed(list(parts.items()))
         }
         result = np.empty([n * c for n, c in zip(some.shape, counts, strict=True)], some.dtype)
@@ -104,74 +66,57 @@ class Sharding(NamedTuple):
             result[tuple(slices)] = at[index[: len(self.dimensions)]]
         return result
 
-    def _number(self, pieces: tuple[Piece, ...], device: int) -> int:
+    def _count(self, axes: tuple[AxisRef, ...]) -> int:
+        return prod(map(self.mesh.size, axes))
+
+    def _number(self, axes: tuple[AxisRef, ...], device: int) -> int:
         """Which part along a dimension a device has."""
         number = 0
-        for axis, before, size in pieces:
-            after = self.mesh.axes[axis] // (before * size)
-            number = number * size + self.mesh.place(axis, device) // after % size
+        for axis in axes:
+            size = self.mesh.size(axis)
+            after = self.mesh.size(AxisRef(axis.name)) // (axis.before * size)
+            number = number * size + _place(self.mesh, axis.name, device) // after % size
         return number
 
 
-@cache
-def _mesh(axes: str, ids: str) -> Mesh:
-    sizes = {name: int(size) for name, size in _AXIS.findall(axes)}
-    numbers = [int(n) for n in ids.split(",")] if ids else range(prod(sizes.values()))
-    return Mesh(sizes, tuple(numbers))
+def _place(mesh: Mesh, axis: str, device: int) -> int:
+    """The coordinate of a device along an axis."""
+    names = [name for name, _ in mesh.axes]
+    later = prod(size for _, size in mesh.axes[names.index(axis) + 1 :])
+    number = device if mesh.device_ids is None else mesh.devices.index(device)
+    return number // later % mesh.size(AxisRef(axis))
 
 
-@cache
-def meshes(attributes: tuple[tuple[str, str], ...]) -> Mapping[str, Mesh]:
-    """The meshes by name that attributes of a module define.
+def divided(
+    sharding: NamedSharding, known: Mapping[str, Mesh], manual: Sequence[str] | None = None
+) -> Division:
+    """How a sharding divides values.
 
-    >>> meshes((("sdy.mesh", 'sdy.mesh @m = <["x"=2, "y"=4]>'),))["m"].axes
-    {'x': 2, 'y': 4}
-    """
-    found = {}
-    for name, text in attributes:
-        if name == "frontend_attributes":  # {xla.sdy.meshes={mesh = #sdy.mesh<…>, …}}
-            text = re.sub(r"([\w.$-]+) = #sdy\.mesh", r"@\1 = #sdy.mesh", text)
-        for match in _MESH.finditer(text):
-            found[match["name"].strip('"')] = _mesh(match["axes"], match["ids"] or "")
-    return found
-
-
-def shardings(text: str, known: Mapping[str, Mesh]) -> list[Sharding]:
-    """The shardings that a text lists.
+    Args:
+        sharding: The sharding.
+        known: The meshes of the module.
+        manual: Names of the axes that count; all unless given.
 
     Raises:
-        EvaluationError: One is on a mesh that nobody defines.
-
-    >>> known = meshes((("sdy.mesh", 'sdy.mesh @m = <["x"=2, "y"=4]>'),))
-    >>> [s.dimensions for s in shardings('<@m, [{"y":(2)2}, {}]>', known)]
-    [((Piece(axis='y', before=2, size=2),), ())]
+        EvaluationError: It is on a mesh that nobody defines, or along axes that the mesh has not.
     """
-    return list(_shardings(text, known))
+    mesh = defined_mesh(sharding.mesh, known)
+    check_axes(mesh, (axis for axes in sharding.dimensions for axis in axes))
+    kept = [
+        tuple(axis for axis in axes if manual is None or axis.name in manual)
+        for axes in sharding.dimensions
+    ]
+    return Division(mesh, tuple(kept))
 
 
-def _shardings(text: str, known: Mapping[str, Mesh]) -> Iterator[Sharding]:
-    for match in _SHARDING.finditer(text):
-        name = match["name"]
-        mesh = known.get(name) if name else _mesh(match["axes"], match["ids"] or "")
-        if mesh is None:
-            raise EvaluationError(f"there is no mesh @{name}")
-        dimensions = []
-        for dimension in _DIMENSION.findall(match["dims"]):
-            pieces = [
-                Piece(axis, int(before or 1), int(size or mesh.axes[axis]))
-                for axis, before, size in _REFERENCE.findall(dimension)
-            ]
-            dimensions.append(tuple(pieces))
-        yield Sharding(mesh, tuple(dimensions))
-
-
-def _settings(texts: Mapping[str, str], world: World) -> tuple[list[Sharding], list[Sharding]]:
-    """How operands and results are divided along manual axes."""
+def _divisions(
+    in_shardings: Any, out_shardings: Any, manual_axes: Any, world: World
+) -> tuple[list[Division], list[Division]]:
+    """How operands and results are divided along manual axes; what nobody could read is `None`."""
     known = meshes(world.attributes)
-    manual = re.findall(r'[{ ]"([^"]*)"', texts.get("manual_axes", ""))
     ins, outs = (
-        [s.along(manual) for s in shardings(texts.get(name, ""), known)]
-        for name in ("in_shardings", "out_shardings")
+        [divided(s, known, manual_axes or ()) for s in shardings or ()]
+        for shardings in (in_shardings, out_shardings)
     )
     return ins, outs
 
@@ -185,7 +130,9 @@ def _sharding_constraint(op: ShardingConstraint, at: Site) -> Kernel:
 def _manual_computation(op: ManualComputation, at: Site) -> Kernel:
     """In a grid of the mesh's size each process does its part; else there is a grid of its own."""
     world, (body,) = at.world, at.ins.calls
-    ins, outs = _settings(dict(op.settings), world)
+    ins, outs = _divisions(
+        op.in_shardings.value, op.out_shardings.value, op.manual_axes.value, world
+    )
     several = isinstance(at.ins.type, TupleType)
     if not [*ins, *outs]:
         raise UnsupportedError(f"`{op.name}` has no mesh")
@@ -215,7 +162,7 @@ def _in_grid(world: World, mesh: Mesh) -> Process | None:
 
 
 def _together(
-    outs: Sequence[Sharding], found: Mapping[int, tuple[Value, ...]]
+    outs: Sequence[Division], found: Mapping[int, tuple[Value, ...]]
 ) -> tuple[Value, ...]:
     """The whole results, of those of each device."""
     return tuple(
@@ -225,7 +172,7 @@ def _together(
 
 
 def _gathered(
-    process: Process, at: Site, outs: Sequence[Sharding], values: tuple[Value, ...]
+    process: Process, at: Site, outs: Sequence[Division], values: tuple[Value, ...]
 ) -> tuple[Value, ...]:
     """The whole results, in every process of the replica."""
     group = tuple(id for id in process.grid.processes if id[0] == process.id[0])
@@ -238,16 +185,17 @@ def _gathered(
     return found
 
 
-def _attributes(at: Site) -> dict[str, str]:
-    """What frontend_attributes say about shardings, by its name without `xla.sdy.`."""
-    text = dict(at.ins.extras).get("frontend_attributes", "").replace('\\"', '"')
-    pieces = re.split(r"xla\.sdy\.(\w+)=", text)
-    return dict(zip(pieces[1::2], pieces[2::2], strict=True))
+def _of_call(at: Site) -> tuple[list[Division], list[Division]]:
+    """How frontend attributes say that operands and results of a custom call are divided."""
+    said = frontend_attributes(at.ins.extras)
+    given = [said.get(f"xla.sdy.{n}") for n in ("in_shardings", "out_shardings", "manual_axes")]
+    ins, outs, manual = (entry if isinstance(entry, tuple) else () for entry in given)
+    return _divisions(ins, outs, manual, at.world)
 
 
 @implements("xla.sdy.GlobalToLocalShape")
 def _global_to_local(op: CustomCall, at: Site) -> Kernel:
-    ins, _ = _settings(_attributes(at), at.world)
+    ins, _ = _of_call(at)
     process = _needed(op, at.world, ins)
     several = isinstance(at.ins.type, TupleType)
 
@@ -260,7 +208,7 @@ def _global_to_local(op: CustomCall, at: Site) -> Kernel:
 
 @implements("xla.sdy.LocalToGlobalShape")
 def _local_to_global(op: CustomCall, at: Site) -> Kernel:
-    _, outs = _settings(_attributes(at), at.world)
+    _, outs = _of_call(at)
     process = _needed(op, at.world, outs)
     several = isinstance(at.ins.type, TupleType)
 
@@ -271,7 +219,7 @@ def _local_to_global(op: CustomCall, at: Site) -> Kernel:
     return kernel
 
 
-def _needed(op: CustomCall, world: World, divided: Sequence[Sharding]) -> Process:
+def _needed(op: CustomCall, world: World, divided: Sequence[Division]) -> Process:
     if not divided:
         raise UnsupportedError(f"custom call `{op.call_target_name}` says nothing about shardings")
     mesh = divided[0].mesh

@@ -5,34 +5,36 @@ Source: StableHLO spec `send`, `recv`, `infeed`, `outfeed`; XLA docs "Operation 
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Any, Final
+from collections.abc import Hashable, Sequence
+from typing import Any
 
 import numpy as np
 
 from hloscope.interpreter.parallel import INFEED, OUTFEED, process_of
 from hloscope.interpreter.registry import Kernel, Site, evaluates
 from hloscope.interpreter.values import TOKEN, EvaluationError, Value, dtype_of, fits
-from hloscope.ir import TensorType, TokenType, TupleType, Type
-from hloscope.lazy import pattern
+from hloscope.ir import (
+    Instruction,
+    TensorType,
+    TokenType,
+    TupleType,
+    Type,
+    frontend_attributes,
+)
 from hloscope.ops import Infeed, Outfeed, Recv, RecvDone, Send, SendDone
-
-_PAIRS: Final = pattern(r"source_target_pairs[^{]*\{((?:\s*\{\s*\d+\s*,\s*\d+\s*\},?)*)\s*\}")
-_PAIR: Final = pattern(r"(\d+)\s*,\s*(\d+)")
 
 
 def _channel(op: Send | Recv | RecvDone) -> Hashable:
     return "channel", op.channel_id or 0
 
 
-def _peers(at: Site) -> list[tuple[int, int]] | None:
-    """The pairs of numbers that HLO's front ends attach to `send` and `recv`."""
-    texts = [*dict(getattr(at.ins.op, "settings", ())).values(), *dict(at.ins.extras).values()]
-    for text in texts:
-        found = _PAIRS.search(text)
-        if found is not None:
-            return [(int(a), int(b)) for a, b in _PAIR.findall(found[1])]
-    return None
+def _peers(ins: Instruction) -> Sequence[tuple[int, int]] | None:
+    """Pairs of sender and receiver: an attribute in StableHLO, which front ends of HLO attach."""
+    table = getattr(ins.op, "source_target_pairs", None)
+    if table is not None:
+        return [(row[0], row[1]) for row in table.rows if len(row) == 2]
+    found = frontend_attributes(ins.extras).get("_xla_send_recv_source_target_pairs")
+    return found if isinstance(found, tuple) else None
 
 
 def _number(at: Site) -> int:
@@ -45,7 +47,7 @@ def _number(at: Site) -> int:
 def _send(op: Send, at: Site) -> Kernel:
     """Sending waits for nobody; what nobody takes is an error in the end."""
     process, ins = process_of(at.world), at.ins
-    channel, pairs = _channel(op), _peers(at)
+    channel, pairs = _channel(op), _peers(ins)
     in_hlo = op.channel_type is None
     keys = [channel]
     if pairs is not None:
@@ -68,35 +70,31 @@ def _recv(op: Recv, at: Site) -> Kernel:
     """In HLO the value is there once `recv-done` has been reached."""
     if op.channel_type is None:
         return lambda token: ((), _context(), TOKEN)
-    process, ins, key = process_of(at.world), at.ins, _channel(op)
-    types = at.results
-
-    def kernel(*_: Value) -> Value:
-        found = process.take(key, ins, f"a `send` on channel {op.channel_id or 0}")
-        return _fitting((*found, TOKEN), types)
-
-    return kernel
+    return _taking(at, _channel(op), _peers(at.ins))
 
 
 @evaluates(RecvDone)
 def _recv_done(op: RecvDone, at: Site) -> Kernel:
-    process, ins = process_of(at.world), at.ins
-    (recv,) = ins.operands
-    pairs = _peers(at)
+    (recv,) = at.ins.operands
+    pairs = _peers(at.ins)
     if pairs is None:
-        pairs = _peers(Site(recv, at.world))
-    channel: Hashable = _channel(recv.op if isinstance(recv.op, Recv) else op)
-    what = f"a `send` on channel {op.channel_id or 0}"
-    types = at.results
+        pairs = _peers(recv)
+    return _taking(at, _channel(recv.op if isinstance(recv.op, Recv) else op), pairs)
+
+
+def _taking(at: Site, channel: Hashable, pairs: Sequence[tuple[int, int]] | None) -> Kernel:
+    """What was sent to this process on a channel, and a token; zeros where nobody sends to it."""
+    process, ins, types = process_of(at.world), at.ins, at.results
+    what = f"a `send` on channel {getattr(ins.op, 'channel_id', None) or 0}"
     if pairs is not None:
         sources = [s for s, t in pairs if t == _number(at)]
-        if not sources:  # nobody sends to this one
-            nothing = zeros(types[0])
-            return lambda _: (nothing, TOKEN)
+        if not sources:
+            nothing = tuple(map(zeros, types[:-1]))
+            return lambda *_: (*nothing, TOKEN) if nothing else TOKEN
         channel = channel, sources[0], _number(at)
         what += f" of {sources[0]}"
 
-    def kernel(_: Value) -> Value:
+    def kernel(*_: Value) -> Value:
         return _fitting((*process.take(channel, ins, what), TOKEN), types)
 
     return kernel

@@ -1,6 +1,7 @@
 """Attributes of Shardy: structures as bytecode has them, and the text that programs show.
 
-In a tree of MLIR they are text, as in a program that was read; bytecode takes them apart.
+In a tree of MLIR they are text, as in a program that was read; bytecode and `shardings` take them
+apart.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from hloscope.errors import UnsupportedError
 from hloscope.lazy import pattern
 from hloscope.mlir import StringAttr, StructAttr, SymbolAttr, attribute_text, unquoted
 
-STRUCTS: Final = {
+SDY_STRUCTS: Final = {
     "manual_axes": ("axes",),
     "mesh_axis": ("name", "size"),
     "mesh": ("axes", "device_ids"),
@@ -166,7 +167,7 @@ def sdy_struct(text: str) -> StructAttr:
 
 
 def _struct(name: str, *values: Any) -> StructAttr:
-    return StructAttr("sdy", name, tuple(zip(STRUCTS[name], values, strict=True)))
+    return StructAttr("sdy", name, tuple(zip(SDY_STRUCTS[name], values, strict=True)))
 
 
 class _Reader:
@@ -177,7 +178,7 @@ class _Reader:
         self.at = 0
 
     def fail(self) -> NoReturn:
-        raise UnsupportedError(f"`{self.text[:100]}` cannot be written as bytecode")
+        raise UnsupportedError(f"`{self.text[:100]}` is no attribute of Shardy that is known")
 
     def peek(self) -> str:
         return self.tokens[self.at] if self.at < len(self.tokens) else ""
