@@ -65,7 +65,7 @@ class Question:
     @classmethod
     def about(cls, ins: Any) -> Question:
         """All that can be asked about a fusion."""
-        from hloscope.fusion.leaves import leaf_types
+        from hloscope.fusion import leaf_types
 
         counts = [len(leaf_types(operand.type)) for operand in ins.operands]
         tensors = [(k, leaf) for k, count in enumerate(counts) for leaf in range(count)]
@@ -84,7 +84,7 @@ class Program:
 @cache
 def programs(dump: str) -> tuple[Program, ...]:
     """The dumps of this name, read."""
-    from hloscope.fusion.blueprint import Blueprints
+    from hloscope.fusion import Blueprints
     from hloscope.hlo_parser import parse_hlo
 
     found = []

@@ -28,8 +28,8 @@ sys.path.insert(0, str(ROOT))
 import hloscope as hs  # noqa: E402
 from hloscope.api import InstructionView  # noqa: E402
 from hloscope.errors import HloscopeError  # noqa: E402
-from hloscope.fusion.blueprint import Blueprints  # noqa: E402
-from hloscope.proof.execution import Execution  # noqa: E402
+from hloscope.fusion import Blueprints  # noqa: E402
+from hloscope.proof import Execution  # noqa: E402
 from tests.conftest import SHARED  # noqa: E402
 
 LARGEST = 1 << 20

@@ -35,11 +35,10 @@ from typing import Any, Final
 ROOT: Final = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from hloscope.api.fusion_stats import count, fusions  # noqa: E402
-from hloscope.fusion import Analysis  # noqa: E402
-from hloscope.fusion.blueprint import Blueprints  # noqa: E402
+from benchmarks.fusion_stats import count, fusions  # noqa: E402
+from hloscope.fusion import Analysis, Blueprints  # noqa: E402
 from hloscope.hlo_parser import parse_hlo  # noqa: E402
-from hloscope.ir.graph import Instruction, Module  # noqa: E402
+from hloscope.ir import Instruction, Module  # noqa: E402
 
 SHARED: Final = Path(os.environ.get("HLOSCOPE_SHARED", ROOT.parent / "shared"))
 LAYERS: Final = (6, 12, 24, 48)

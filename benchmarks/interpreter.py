@@ -30,9 +30,8 @@ import numpy as np
 ROOT: Final = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from hloscope.interpreter.evaluation import evaluate  # noqa: E402
-from hloscope.interpreter.values import dtype_of  # noqa: E402
-from hloscope.ir.types import TensorType  # noqa: E402
+from hloscope.interpreter import dtype_of, evaluate  # noqa: E402
+from hloscope.ir import TensorType  # noqa: E402
 from hloscope.stablehlo import parse_stablehlo  # noqa: E402
 from tests.conftest import SHARED  # noqa: E402
 

@@ -18,11 +18,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from hloscope.interpreter.evaluation import evaluate
-from hloscope.interpreter.plan import Plan, Plans, run
-from hloscope.interpreter.values import byte_size
-from hloscope.interpreter.world import World
-from hloscope.ops.control import GetTupleElement, Parameter, Tuple
+from hloscope.interpreter import Plan, Plans, World, byte_size, evaluate, run
+from hloscope.ops import GetTupleElement, Parameter, Tuple
 from tests.interpreter.models import KINDS, RECORDED, load, recorded
 
 LIMIT = 2.0

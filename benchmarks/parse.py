@@ -35,9 +35,9 @@ from typing import IO, Final
 ROOT: Final = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from hloscope.dialects.registry import DIALECTS  # noqa: E402
+from hloscope.dialects import DIALECTS  # noqa: E402
 from hloscope.hlo_parser import parse_hlo  # noqa: E402
-from hloscope.mlir.text.parser import parse_mlir  # noqa: E402
+from hloscope.mlir import parse_mlir  # noqa: E402
 from hloscope.stablehlo import parse_stablehlo  # noqa: E402
 
 _CHILD: Final = """

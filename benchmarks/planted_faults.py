@@ -35,6 +35,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -273,12 +274,12 @@ class Run:
         with path.with_suffix(".part").open("w") as file:
             for item, following in zip(items, [*items[1:], None], strict=True):
                 sitecustomize.asked.clear()
-                started, self._failing = time.process_time(), None
+                started, self._failing, slow = time.process_time(), None, False
                 signal.setitimer(signal.ITIMER_PROF, SLOW)
                 try:
                     item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
                 except _SlowError:
-                    self._failing = "slow"
+                    slow = True
                 signal.setitimer(signal.ITIMER_PROF, 0)
                 asked = set(sitecustomize.asked)
                 for child in folder.iterdir():
@@ -288,7 +289,7 @@ class Run:
                     "test": item.nodeid,
                     "seconds": time.process_time() - started,
                     "asked": sorted(asked),
-                    "failed": self._failing is not None,
+                    "failed": self._failing is not None and not slow,
                 }
                 print(json.dumps(told), file=file, flush=True)
         path.with_suffix(".part").rename(path)
@@ -301,21 +302,35 @@ class Run:
         asking = [t for t in self.asked.get(number, ()) if t in tests and t not in self.failed]
         asking.sort(key=lambda test: self.seconds[test])
         chosen = asking if len(asking) <= MOST else _spread(asking, MOST)
+        like = [t for t in tests if t not in self.seconds and t.startswith(self._like(number))]
+        chosen += like if len(like) <= MOST else _spread(like, MOST)
         by = None
         if chosen and not at_import:
             by = self._in_child(lambda: self._wake(number, [tests[t] for t in chosen]))
         told = {"number": number, "by": by, "asking": len(asking), "at_import": at_import}
         path.write_text(json.dumps(told))
 
+    def _like(self, number: int) -> tuple[str, ...]:
+        """Beginnings of the names of tests that are named like a fault's file."""
+        stem = Path(self.found[number].path).stem
+        return tuple(
+            str(p.relative_to(Path.cwd()))
+            for p in (Path.cwd() / "tests").rglob(f"test_*{stem}*.py")
+        )
+
     def _wake(self, number: int, items: list[Any]) -> None:
         import sitecustomize
 
         sitecustomize.awake = number
         os.environ["PLANTED"] = str(number)
+        signal.signal(signal.SIGPROF, _too_slow)
         for item, following in zip(items, [*items[1:], None], strict=True):
-            item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
-            if self._failing:
-                break
+            signal.setitimer(signal.ITIMER_PROF, 4 * SLOW)
+            with suppress(_SlowError):
+                item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
+                if self._failing:
+                    break
+            self._failing = None
 
     def _in_child(self, work: Any, limited: bool = True) -> str | None:
         """What failed in a child of this process that did the work."""

@@ -29,7 +29,7 @@ sys.path.insert(0, str(ROOT))
 from click.testing import CliRunner  # noqa: E402
 
 import hloscope  # noqa: E402
-from hloscope.cli.app import app  # noqa: E402
+from hloscope.cli import command  # noqa: E402
 from hloscope.errors import HloscopeError  # noqa: E402
 from tests.conftest import SHARED  # noqa: E402
 from tests.mutations import mutations, originals  # noqa: E402
@@ -95,7 +95,7 @@ def command_answer(request: Request, folder: Path) -> str:
     signal.signal(signal.SIGPROF, _too_long)
     signal.setitimer(signal.ITIMER_PROF, ENDLESS)
     try:
-        done = CliRunner().invoke(app, words_of(request, files), input=request.stdin)
+        done = CliRunner().invoke(command(), words_of(request, files), input=request.stdin)
     except TooLongError:
         return "no end"
     finally:

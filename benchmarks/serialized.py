@@ -14,19 +14,20 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import os
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from hloscope.bytecode import in_version, write_bytecode
-from hloscope.dialects import DIALECTS
-from hloscope.errors import HloscopeError
-from hloscope.mlir import UNKNOWN, Operation, parse_mlir, print_mlir, split_input
-from hloscope.vhlo import (
+ROOT: Final = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from hloscope.bytecode import in_version, write_bytecode  # noqa: E402
+from hloscope.dialects import DIALECTS  # noqa: E402
+from hloscope.errors import HloscopeError  # noqa: E402
+from hloscope.mlir import UNKNOWN, Operation, parse_mlir, print_mlir, split_input  # noqa: E402
+from hloscope.vhlo import (  # noqa: E402
     RELEASES,
     bytecode_version,
     every_op,
@@ -34,9 +35,9 @@ from hloscope.vhlo import (
     version_of,
     version_text,
 )
+from tests.conftest import SHARED  # noqa: E402
+from tests.oracle import Child  # noqa: E402
 
-ROOT: Final = Path(__file__).resolve().parents[1]
-SHARED: Final = Path(os.environ.get("HLOSCOPE_SHARED", ROOT.parent / "shared"))
 FOLDERS: Final = (
     *(f"conformance/stablehlo/{name}" for name in ("jax_samples", "interpret", "testdata", "vhlo")),
     "real",
@@ -91,41 +92,16 @@ for line in sys.stdin:
 """
 
 
-class Reference:
+class Reference(Child):
     """jaxlib in a process of its own; a new one after it died."""
 
     def __init__(self, python: str) -> None:
-        self._python = python
-        self._child: subprocess.Popen[str] | None = None
+        super().__init__(python, "-c", _ORACLE, str(SHARED / "oracle"))
 
-    def ask(self, *question: Any) -> dict[str, Any]:
+    def answer(self, *question: Any) -> dict[str, Any]:
         """What it answers to text, targets, whether with locations, whether mixed."""
-        if self._child is None:
-            self._child = subprocess.Popen(
-                [self._python, "-c", _ORACLE, str(SHARED / "oracle")],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                text=True,
-            )
-        child = self._child
-        assert child.stdin is not None
-        assert child.stdout is not None
-        child.stdin.write(json.dumps(question) + "\n")
-        child.stdin.flush()
-        line = child.stdout.readline()
-        if not line:
-            self.close()
-            return {"error": "the process died"}
-        found: dict[str, Any] = json.loads(line)
+        found: dict[str, Any] = json.loads(self.ask(question) or '{"error": "the process died"}')
         return found
-
-    def close(self) -> None:
-        """End the process."""
-        if self._child is not None:
-            self._child.kill()
-            self._child.communicate()
-            self._child = None
 
 
 def pieces(path: Path) -> Iterator[tuple[int, str]]:
@@ -195,7 +171,7 @@ class Comparison:
 
     def piece(self, name: str, text: str) -> None:
         """Compare one program at every target."""
-        reply = self.reference.ask(text, TARGETS, self.located, self.mixed)
+        reply = self.reference.answer(text, TARGETS, self.located, self.mixed)
         if "error" in reply:
             self.counts["programs that jaxlib does not read"] += 1
             return

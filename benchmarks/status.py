@@ -37,10 +37,8 @@ from benchmarks import (  # noqa: E402
 from benchmarks.measuring import HAS_XLA, Figure, benchmark, figure, percent, suite  # noqa: E402
 from hloscope.api import read  # noqa: E402
 from hloscope.errors import HloscopeError  # noqa: E402
-from hloscope.hlo_parser import parse_hlo  # noqa: E402
-from hloscope.hlo_parser.printer import print_hlo  # noqa: E402
-from hloscope.indexing import Precision  # noqa: E402
-from hloscope.indexing.analysis import coverage  # noqa: E402
+from hloscope.hlo_parser import parse_hlo, print_hlo  # noqa: E402
+from hloscope.indexing import Precision, coverage  # noqa: E402
 from tests.conftest import SHARED  # noqa: E402
 from tests.fusion import conformance  # noqa: E402
 from tests.hlo_parser.compare import corpus, difference  # noqa: E402

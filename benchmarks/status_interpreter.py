@@ -12,9 +12,8 @@ from typing import Final
 
 from benchmarks.measuring import HAS_XLA, ROOT, Figure, benchmark, figure, percent, suite
 from hloscope.errors import HloscopeError
-from hloscope.interpreter.covered import coverage
-from hloscope.interpreter.values import fits
-from hloscope.mlir.text.parser import parse_type
+from hloscope.interpreter import coverage, fits
+from hloscope.mlir import parse_type
 from tests.interpreter import chunks, faults, models, test_dynamic_corpus as dynamic
 
 LOOP: Final = "while_1000"

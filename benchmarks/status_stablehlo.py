@@ -8,13 +8,11 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from benchmarks.measuring import HAS_XLA, Figure, benchmark, figure, percent, suite
-from hloscope.dialects.registry import DIALECTS
+from hloscope.dialects import DIALECTS
 from hloscope.errors import HloscopeError
 from hloscope.hlo_parser import parse_hlo
-from hloscope.mlir.text.parser import parse_mlir
-from hloscope.mlir.text.printer import print_mlir
-from hloscope.mlir.text.split import split_input
-from hloscope.verifier.hlo import verify_hlo
+from hloscope.mlir import parse_mlir, print_mlir, split_input
+from hloscope.verifier import verify_hlo
 from tests.conftest import SHARED
 from tests.hlo_parser.compare import corpus
 from tests.verifier import chunks as judged

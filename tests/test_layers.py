@@ -141,6 +141,13 @@ def test_rooms_are_entered_through_their_doors(room: str) -> None:
             assert not is_inside or within or room == "__main__", f"{name_of(path)}: {module}"
 
 
+def test_benchmarks_enter_through_the_doors() -> None:
+    for path in sorted((PACKAGE.parent / "benchmarks").glob("*.py")):
+        for module in imported(tree_of(path)):
+            is_inside = module.startswith("hloscope.") and module.count(".") > 1
+            assert not is_inside, f"{path.name}: {module}"
+
+
 @pytest.mark.parametrize("room", sorted(p.parent.name for p in PACKAGE.glob("*/__init__.py")))
 def test_a_door_leads_to_what_it_names(room: str) -> None:
     module = import_module(f"hloscope.{room}")

@@ -5,14 +5,20 @@ from __future__ import annotations
 import gc
 import sys
 from importlib import import_module
+from typing import Any
 
 from hloscope import __version__
 from hloscope.cli.interrupts import end, install
 
-__all__ = ["main"]
+__all__ = ["command", "main"]
 
 NEW_OBJECTS = 100_000
 """Garbage is looked for when there are so many more: what modules define is none."""
+
+
+def command() -> Any:
+    """The command as click has it, loaded when it is asked for."""
+    return import_module("hloscope.cli.app").app
 
 
 def main() -> None:
@@ -26,7 +32,7 @@ def main() -> None:
         return
     gc.set_threshold(NEW_OBJECTS)
     import_module("hloscope.cli.streams").guard()
-    app = import_module("hloscope.cli.app").app
+    app = command()
     try:
         app(prog_name="hloscope")
     except SystemExit as ended:

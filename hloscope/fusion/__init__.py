@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         PRODUCTS as PRODUCTS,
         Flops as Flops,
         bytes_moved as bytes_moved,
+        known_trip_count as known_trip_count,
         size_in_bytes as size_in_bytes,
         trip_count as trip_count,
     )

@@ -153,9 +153,15 @@ def _read_by_element(ins: Instruction) -> int:
     return sum(prod(v.interval.hi - v.interval.lo + 1 for v in m.ranges) for m in known)
 
 
-def trip_count(ins: Instruction) -> int:
-    """How often a loop runs, where the backend knows; else once."""
+def known_trip_count(ins: Instruction) -> int | None:
+    """How often a loop runs, where the backend knows."""
     try:
         return int(backend_config(ins.extras)["known_trip_count"]["n"])
     except (HloscopeError, KeyError, TypeError, ValueError):
-        return 1
+        return None
+
+
+def trip_count(ins: Instruction) -> int:
+    """How often a loop runs, where the backend knows; else once."""
+    known = known_trip_count(ins)
+    return 1 if known is None else known

@@ -14,6 +14,7 @@ from hloscope.fusion import (
     Blueprints,
     Flops,
     inside_out,
+    known_trip_count,
     leaf_types,
     trip_count,
 )
@@ -254,7 +255,7 @@ def _times(ins: Instruction) -> int:
 
 def _said(ins: Instruction) -> tuple[str, ...]:
     if isinstance(ins.op, While):
-        known = "known_trip_count" in "".join([text for _, text in ins.extras])
+        known = known_trip_count(ins) is not None
         return () if known else (f"`{ins.name}`: {UNKNOWN_TRIPS}",)
     return (f"`{ins.name}`: {ONE_BRANCH}",) if isinstance(ins.op, Case) else ()
 

@@ -77,6 +77,12 @@ class Conversion(Watcher):
             self.run.fired += self.chooser.fired
             cancel_casts(self.rewriter, scope)
 
+    def convert_functions(self) -> None:
+        """Convert the functions that the run is about, up to the first that fails."""
+        for function in self.run.functions():
+            if not self.convert(function):
+                return
+
     def _legalized(self, root: Operation) -> bool:
         """Replace an operation and, again and again, what comes in its place."""
         work = [(root, 0)]

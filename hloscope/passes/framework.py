@@ -92,6 +92,11 @@ class Run:
         self.fired += driver.chooser.fired - before
         return converged
 
+    def greedy_bottom_up(self, patterns: Iterable[Pattern] | Chooser) -> None:
+        """Apply patterns in all functions until none fits; without end the run has failed."""
+        for function in self.functions():
+            self.failed |= not self.greedy(function, patterns, top_down=False)
+
 
 @dataclass(frozen=True, slots=True)
 class Pass:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from benchmarks.fusion_stats import fusions
 from hloscope.affine import variables
-from hloscope.api.fusion_stats import fusions
 from hloscope.fusion import Analysis
 from hloscope.fusion.blueprint import Blueprints
 from hloscope.hlo_parser import parse_hlo

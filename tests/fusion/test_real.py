@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hloscope.api.fusion_stats import count
+from benchmarks.fusion_stats import count
 from hloscope.errors import HloscopeError
 from hloscope.fusion import Analysis
 from hloscope.hlo_parser import parse_hlo

@@ -14,6 +14,7 @@ import re
 import sys
 import tempfile
 import time
+import traceback
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -123,20 +124,24 @@ def run(chunk: Chunk, probes: Path | None = None) -> Outcome:
         program = entry(module.computations)
         world.functions, world.spell = module.computations, module.spell
         results = evaluate(program, arguments(chunk), world)
-    except UnsupportedError as error:
-        return ended(UNSUPPORTED, error.message.partition(":")[0], error)
-    except EvaluationError as error:
-        return ended(WRONG, f"{error.message.partition(':')[0]}", error)
-    except HloscopeError as error:
-        return ended(ERROR, f"{type(error).__name__}: {error.message}"[:80], error)
-    except Exception as error:  # a bug: the table says where
-        import traceback
-
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        place = f"{Path(where.filename).name}:{where.lineno}"
-        reason = f"{type(error).__name__} in {place}: {error}".splitlines()[0][:100]
-        return ended(CRASH, reason, traceback.format_exc())
+    except Exception as error:  # a bug too: the table says where
+        return ended(*how_it_failed(error))
     return ended(PASS, results=results)
+
+
+def how_it_failed(error: Exception) -> tuple[str, str, object]:
+    """Status, reason and detail of an evaluation that ended with an error."""
+    match error:
+        case UnsupportedError():
+            return UNSUPPORTED, error.message.partition(":")[0], error
+        case EvaluationError():
+            return WRONG, error.message.partition(":")[0], error
+        case HloscopeError():
+            return ERROR, f"{type(error).__name__}: {error.message}"[:80], error
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{Path(where.filename).name}:{where.lineno}"
+    reason = f"{type(error).__name__} in {place}: {error}".splitlines()[0][:100]
+    return CRASH, reason, "".join(traceback.format_exception(error))
 
 
 def entry(computations: Mapping[str, Computation]) -> Computation:

@@ -14,7 +14,6 @@ import json
 import math
 import sys
 import time
-import traceback
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,18 +23,16 @@ from typing import Any
 
 import numpy as np
 
-from hloscope.errors import HloscopeError, UnsupportedError
 from hloscope.hlo_parser import parse_hlo
 from hloscope.interpreter.evaluation import evaluate
 from hloscope.interpreter.parallel import evaluate_grid
-from hloscope.interpreter.values import EvaluationError
 from hloscope.interpreter.world import World
 from hloscope.ir.arrays import numpy_dtype
 from hloscope.ir.graph import Module
 from hloscope.ir.types import ELEMENT_TYPES, TensorType
 from hloscope.stablehlo.reading import parse_stablehlo
 from tests.conftest import SHARED
-from tests.interpreter.chunks import CRASH, ERROR, PASS, UNSUPPORTED, WRONG
+from tests.interpreter.chunks import PASS, WRONG, how_it_failed
 
 ROOT = SHARED / "real" / "models"
 KINDS = {
@@ -110,17 +107,8 @@ def run(name: str, kind: str) -> Outcome:
     try:
         found = results(name, kind)
         worst, why = compare(name, found, recorded(name, "outputs"))
-    except UnsupportedError as error:
-        return ended(UNSUPPORTED, error.message.partition(":")[0], error)
-    except EvaluationError as error:
-        return ended(WRONG, error.message.partition(":")[0], error)
-    except HloscopeError as error:
-        return ended(ERROR, f"{type(error).__name__}: {error.message}"[:80], error)
-    except Exception as error:  # a bug: the table says where
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        place = f"{Path(where.filename).name}:{where.lineno}"
-        reason = f"{type(error).__name__} in {place}: {error}".splitlines()[0][:100]
-        return ended(CRASH, reason, traceback.format_exc())
+    except Exception as error:  # a bug too: the table says where
+        return ended(*how_it_failed(error))
     return ended(WRONG, "outputs differ", why, worst) if why else ended(PASS, worst=worst)
 
 

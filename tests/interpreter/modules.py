@@ -11,24 +11,21 @@ import argparse
 import json
 import sys
 import time
-import traceback
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hloscope.errors import HloscopeError, UnsupportedError
 from hloscope.hlo_parser import parse_hlo
 from hloscope.interpreter.evaluation import evaluate
-from hloscope.interpreter.values import TOKEN, EvaluationError, Token
+from hloscope.interpreter.values import TOKEN, Token
 from hloscope.interpreter.world import World
 from hloscope.ir.types import TokenType
 from tests.conftest import SHARED
-from tests.interpreter.chunks import CRASH, ERROR, PASS, UNSUPPORTED, WRONG
+from tests.interpreter.chunks import PASS, WRONG, how_it_failed
 from tests.interpreter.models import deviation, flat, restored
 
 ROOT = SHARED / "real" / "modules"
@@ -73,17 +70,8 @@ def run(record: Mapping[str, Any]) -> Outcome:
         found = evaluate(module, inputs, World(max_steps=STEPS))
         outputs = [v for v in flat(found) if not isinstance(v, Token)]
         why = _compared(record, outputs, arrays)
-    except UnsupportedError as error:
-        return ended(UNSUPPORTED, error.message.partition(":")[0], error)
-    except EvaluationError as error:
-        return ended(WRONG, error.message.partition(":")[0], error)
-    except HloscopeError as error:
-        return ended(ERROR, f"{type(error).__name__}: {error.message}"[:80], error)
-    except Exception as error:  # a bug: the table says where
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        place = f"{Path(where.filename).name}:{where.lineno}"
-        reason = f"{type(error).__name__} in {place}: {error}".splitlines()[0][:100]
-        return ended(CRASH, reason, traceback.format_exc())
+    except Exception as error:  # a bug too: the table says where
+        return ended(*how_it_failed(error))
     return ended(WRONG, "outputs differ", why) if why else ended(PASS)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hloscope.api.fusion_stats import fusions
+from benchmarks.fusion_stats import fusions
 from hloscope.fusion import Analysis
 from hloscope.hlo_parser import parse_hlo
 from hloscope.indexing import Access, Precision

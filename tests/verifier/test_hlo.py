@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -18,6 +16,7 @@ from hloscope.hlo_parser import parse_hlo
 from hloscope.verifier.hlo import verify_hlo
 from tests.conftest import SHARED
 from tests.hlo_parser.compare import corpus
+from tests.oracle import Child
 from tests.verifier.faults import faults
 
 SUM = "s { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }\n"
@@ -207,42 +206,16 @@ def test_the_corpus_is_accepted(shared: Path, full: bool) -> None:
     assert refused.keys() == INCONSISTENT.keys()
 
 
-class Xla:
+class Xla(Child):
     """XLA in a child process, started again when it dies of a text."""
 
     def __init__(self) -> None:
-        self.child: subprocess.Popen[str] | None = None
+        script = Path(__file__).with_name("xla_child.py")
+        super().__init__(sys.executable, "-W", "ignore", str(script), str(SHARED / "oracle"))
 
     def verdict(self, text: str) -> str:
         """`accepts`, `refuses` or `dies`."""
-        if self.child is None:
-            script = Path(__file__).with_name("xla_child.py")
-            self.child = subprocess.Popen(
-                [sys.executable, "-W", "ignore", str(script), str(SHARED / "oracle")],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                text=True,
-            )
-        child = self.child
-        assert child.stdin is not None
-        assert child.stdout is not None
-        child.stdin.write(json.dumps(text) + "\n")
-        child.stdin.flush()
-        for line in child.stdout:
-            if line.strip() in ("accepts", "refuses"):
-                return line.strip()
-        self.close()
-        return "dies"
-
-    def close(self) -> None:
-        """End the child."""
-        if self.child is not None:
-            for stream in (self.child.stdin, self.child.stdout):
-                if stream is not None:
-                    stream.close()
-            self.child.wait()
-            self.child = None
+        return self.ask(text, lambda line: line in ("accepts", "refuses")) or "dies"
 
 
 def planted(shared: Path, count: int) -> Iterator[tuple[str, str, str, str]]:

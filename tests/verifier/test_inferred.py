@@ -6,17 +6,14 @@ refuses has to be refused.
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import hloscope
-from tests.oracle import needs_jaxlib
+from tests.oracle import answers_of_child, needs_jaxlib
 from tests.verifier.hlo_programs import Program, program_of
 
 CHILD: Final = Path(__file__).with_name("inferred_child.py")
@@ -72,24 +69,8 @@ def refusal(text: str) -> str:
 
 
 def opinions(texts: list[str]) -> Iterator[list[str] | None]:
-    """Yield XLA's answer for each text; `None` where it dies of one."""
-    waiting = list(texts)
-    while waiting:
-        done = subprocess.run(
-            [sys.executable, "-W", "ignore", str(CHILD)],
-            input="".join(json.dumps(text) + "\n" for text in waiting),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        replies = [json.loads(line) for line in done.stdout.splitlines()]
-        if not replies and done.returncode == 1:
-            raise AssertionError(done.stderr[-2000:])
-        yield from replies
-        waiting = waiting[len(replies) :]
-        if waiting:
-            yield None
-            waiting = waiting[1:]
+    """XLA's answer for each text; `None` where it dies of one."""
+    return answers_of_child(["-W", "ignore", str(CHILD)], texts)
 
 
 def typed(program: Program, type_: str) -> Program:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +9,7 @@ import pytest
 
 import hloscope
 from hloscope.verifier.stablehlo.text import first_errors
-from tests.oracle import needs_jaxlib
+from tests.oracle import answers_of_child, needs_jaxlib
 from tests.verifier.chunks import FOLDER
 from tests.verifier.mutants import mutants
 
@@ -20,24 +17,8 @@ CHILD = Path(__file__).with_name("mlir_child.py")
 
 
 def opinions(texts: list[str]) -> Iterator[list[tuple[int, str]] | None]:
-    """Yield jaxlib's errors of each text; `None` where it dies of one."""
-    waiting = list(texts)
-    while waiting:
-        done = subprocess.run(
-            [sys.executable, str(CHILD), str(FOLDER.parents[1] / "oracle")],
-            input="".join(json.dumps(text) + "\n" for text in waiting),
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        replies = [json.loads(line) for line in done.stdout.splitlines()]
-        if not replies and done.returncode == 1:
-            raise AssertionError(done.stderr[-2000:])
-        yield from replies
-        waiting = waiting[len(replies) :]
-        if waiting:
-            yield None
-            waiting = waiting[1:]
+    """jaxlib's errors of each text; `None` where it dies of one."""
+    return answers_of_child([str(CHILD), str(FOLDER.parents[1] / "oracle")], texts)
 
 
 @needs_jaxlib

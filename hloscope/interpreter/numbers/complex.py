@@ -12,6 +12,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from hloscope.interpreter.numbers.transcendental import TRANSCENDENTAL
+
 Function = Callable[..., Any]
 
 _OPERATORS: Final[dict[str, Function]] = {
@@ -22,22 +24,9 @@ _OPERATORS: Final[dict[str, Function]] = {
     "chlo.conj": np.conj,
 }
 _NUMPY: Final[dict[str, Function]] = {
+    **TRANSCENDENTAL,
     "abs": np.abs,
-    "log": np.log,
     "sqrt": np.sqrt,
-    "sine": np.sin,
-    "cosine": np.cos,
-    "tan": np.tan,
-    "tanh": np.tanh,
-    "power": np.power,
-    "chlo.acos": np.arccos,
-    "chlo.acosh": np.arccosh,
-    "chlo.asin": np.arcsin,
-    "chlo.asinh": np.arcsinh,
-    "chlo.atan": np.arctan,
-    "chlo.atanh": np.arctanh,
-    "chlo.cosh": np.cosh,
-    "chlo.sinh": np.sinh,
 }
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from hloscope.interpreter.numbers import special
 from hloscope.interpreter.numbers.rounding import is_native, rounds_to
+from hloscope.interpreter.numbers.transcendental import TRANSCENDENTAL
 
 Function = Callable[..., Any]
 
@@ -62,25 +63,12 @@ _EXACT: Final[dict[str, Function]] = {
     "round_nearest_afz": _afz,
 }
 _BY_DOUBLE: Final[dict[str, np.ufunc]] = {
+    **TRANSCENDENTAL,
     "exponential": np.exp,
     "exponential_minus_one": np.expm1,
-    "log": np.log,
     "log_plus_one": np.log1p,
     "cbrt": np.cbrt,
-    "sine": np.sin,
-    "cosine": np.cos,
-    "tan": np.tan,
-    "tanh": np.tanh,
-    "power": np.power,
     "atan2": np.arctan2,
-    "chlo.acos": np.arccos,
-    "chlo.acosh": np.arccosh,
-    "chlo.asin": np.arcsin,
-    "chlo.asinh": np.arcsinh,
-    "chlo.atan": np.arctan,
-    "chlo.atanh": np.arctanh,
-    "chlo.cosh": np.cosh,
-    "chlo.sinh": np.sinh,
 }
 _SPECIAL: Final[dict[str, Function]] = {
     "erf": special.erf,

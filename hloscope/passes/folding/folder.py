@@ -54,9 +54,7 @@ def fold_patterns(options: Mapping[str, Any]) -> Patterns:
 
 
 def _run(run: Run) -> None:
-    patterns = fold_patterns(run.options)
-    for function in run.functions():
-        run.failed |= not run.greedy(function, patterns, top_down=False)
+    run.greedy_bottom_up(fold_patterns(run.options))
 
 
 AGGRESSIVE_FOLDER: Final = Pass(

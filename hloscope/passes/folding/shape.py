@@ -42,13 +42,17 @@ def _retyped(
     return replace(rewriter, operation, known.as_type(type))
 
 
-@SHAPE_ARRANGING.on("stablehlo.broadcast_in_dim")
-def fold_broadcast_in_dim(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """The broadcast of a splat."""
+def _splat_is_moved(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     type = static_result(operation)
     return (
         type is not None and _moves(type.element, limits) and _retyped(rewriter, operation, limits)
     )
+
+
+@SHAPE_ARRANGING.on("stablehlo.broadcast_in_dim")
+def fold_broadcast_in_dim(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """The broadcast of a splat."""
+    return _splat_is_moved(rewriter, operation, limits)
 
 
 @SHAPE_ARRANGING.on("stablehlo.reshape")
@@ -69,10 +73,7 @@ def _count(type: TensorType) -> int | None:
 @SHAPE_ARRANGING.on("stablehlo.dynamic_slice")
 def fold_dynamic_slice_of_splat(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """A slice of a splat, wherever it begins."""
-    type = static_result(operation)
-    return (
-        type is not None and _moves(type.element, limits) and _retyped(rewriter, operation, limits)
-    )
+    return _splat_is_moved(rewriter, operation, limits)
 
 
 @SHAPE_ARRANGING.on("stablehlo.slice")

@@ -39,10 +39,7 @@ def _run(run: Run) -> None:
         name = operation.get("name")
         return isinstance(name, StringAttr) and name.text in excepted
 
-    conversion = Conversion(run, PATTERNS, is_legal)
-    for function in run.functions():
-        if not conversion.convert(function):
-            return
+    Conversion(run, PATTERNS, is_legal).convert_functions()
 
 
 def _names(text: str) -> tuple[str, ...]:

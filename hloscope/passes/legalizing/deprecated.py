@@ -131,10 +131,7 @@ def _illegal(fail_on_unused: bool) -> Callable[[Operation], bool]:
 
 
 def _run(run: Run) -> None:
-    conversion = Conversion(run, PATTERNS, _illegal(run.options["fail-on-unused"]))
-    for function in run.functions():
-        if not conversion.convert(function):
-            return
+    Conversion(run, PATTERNS, _illegal(run.options["fail-on-unused"])).convert_functions()
 
 
 PASS: Final = Pass(

@@ -293,10 +293,7 @@ def _is_legal(operation: Operation) -> bool:
 
 
 def _run(run: Run) -> None:
-    conversion = Conversion(run, PATTERNS, _is_legal)
-    for function in run.functions():
-        if not conversion.convert(function):
-            return
+    Conversion(run, PATTERNS, _is_legal).convert_functions()
 
 
 PASS: Final = Pass(

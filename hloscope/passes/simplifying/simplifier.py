@@ -33,17 +33,12 @@ def simplification_patterns(options: Mapping[str, Any]) -> Patterns:
 
 
 def _simplify(run: Run) -> None:
-    _apply(run, simplification_patterns(run.options))
+    run.greedy_bottom_up(simplification_patterns(run.options))
 
 
 def _optimize(run: Run) -> None:
     folds = fold_patterns(run.options).with_benefit(2)
-    _apply(run, simplification_patterns(run.options) + folds)
-
-
-def _apply(run: Run, patterns: Patterns) -> None:
-    for function in run.functions():
-        run.failed |= not run.greedy(function, patterns, top_down=False)
+    run.greedy_bottom_up(simplification_patterns(run.options) + folds)
 
 
 AGGRESSIVE_SIMPLIFICATION: Final = Pass(

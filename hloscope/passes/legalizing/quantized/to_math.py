@@ -269,10 +269,7 @@ def _run(run: Run) -> None:
             run.diagnostics.append(Diagnostic(why, op.span))
         return None
 
-    conversion = Conversion(run, rows, _is_legal, refused)
-    for each in run.functions():
-        if not conversion.convert(each):
-            return
+    Conversion(run, rows, _is_legal, refused).convert_functions()
 
 
 PASS: Final = Pass(

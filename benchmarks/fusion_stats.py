@@ -1,6 +1,6 @@
 """How much of a program is known: a row of figures for each file.
 
-python -m hloscope.api.fusion_stats FILE...
+python -m benchmarks.fusion_stats FILE...
 """
 
 from __future__ import annotations
