@@ -1,7 +1,7 @@
 """Questions about wrong programs end with what is wrong in the program.
 
 What claims something of a program (a proof, equality, results) verifies it first, by `check`.
-Other questions do not: one that goes wrong looks then, by `of_right_programs`.
+Other questions do not: one that goes wrong looks then, by `explains_invalid_program`.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ def check(module: Module | None) -> None:
 
 
 _RIGHT: Final[WeakSet[Module]] = WeakSet()
-"""Modules in which nothing is wrong; they do not change."""
+"""Modules that the verifier accepts; they do not change."""
 
 
-def of_right_programs(question: Callable[P, T]) -> Callable[P, T]:
-    """The question; if it goes wrong for a wrong program, it ends with what is wrong there.
+def explains_invalid_program(question: Callable[P, T]) -> Callable[P, T]:
+    """Decorator: an unexpected error on an invalid program becomes the verifier's finding.
 
-    What is asked, the first argument, has the attributes `asked_module` and `while_asked`, a
+    The first argument of the question has the attributes `asked_module` and `while_asked`, a
     context that is entered for the time of the question.
     """
 

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from hloscope.api.explaining import check, of_right_programs
+from hloscope.api.explaining import check, explains_invalid_program
 from hloscope.display import (
     Answer,
     OperandAnswer,
@@ -85,7 +85,7 @@ class Indexing:
             raise ValueError(f"there are {len(maps)} maps; choose an operand, or use `maps`")
         return maps[0]
 
-    @of_right_programs
+    @explains_invalid_program
     def prove(
         self, *, seed: int = 0, by_execution: bool = False, prover: Prover | None = None
     ) -> Indexing:
@@ -128,17 +128,17 @@ class Indexing:
         every = [o.check for output in self.answer.outputs for o in output.operands]
         return tuple([check for check in every if check is not None])
 
-    @of_right_programs
+    @explains_invalid_program
     def to_json(self) -> dict[str, Any]:
         """The answer as an object of schema `hloscope.index/2`."""
         return to_json(self.answer, self._file)
 
-    @of_right_programs
+    @explains_invalid_program
     def to_print_indexing(self) -> str:
         """The answer as XLA's tool `print_indexing` prints it."""
         return to_print_indexing(self.answer)
 
-    @of_right_programs
+    @explains_invalid_program
     def to_svg(self, at: Sequence[int] | None = None) -> str:
         """A picture of what one element touches: `at`, or the one in the middle.
 
@@ -147,7 +147,7 @@ class Indexing:
         """
         return display.to_svg(self.answer, None if at is None else tuple(at))
 
-    @of_right_programs
+    @explains_invalid_program
     def to_elements(self, at: Sequence[int]) -> str:
         """The elements that one element touches, as boxes with their number.
 
@@ -175,7 +175,7 @@ class Indexing:
         """
         return display.elements_json(self.answer, tuple(at), self._file)
 
-    @of_right_programs
+    @explains_invalid_program
     def to_html(self, at: Sequence[int] | None = None) -> str:
         """A page with the picture and a table of the maps; needs nothing from elsewhere.
 
@@ -184,18 +184,18 @@ class Indexing:
         """
         return display.to_html(self.answer, None if at is None else tuple(at))
 
-    @of_right_programs
+    @explains_invalid_program
     def to_latex(self) -> str:
         """The maps as LaTeX, an `aligned` environment, which needs `amsmath`."""
         return display.to_latex(self.answer)
 
-    @of_right_programs
+    @explains_invalid_program
     def __str__(self) -> str:
         return to_text(self.answer)
 
     __repr__ = __str__
 
-    @of_right_programs
+    @explains_invalid_program
     def _repr_html_(self) -> str:
         return display.html_fragment(self.answer)
 

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Final
 
-from hloscope.api.explaining import of_right_programs
+from hloscope.api.explaining import explains_invalid_program
 from hloscope.api.finding import find, find_all
 from hloscope.api.selecting import Selection
 from hloscope.api.views import ComputationView, InstructionView
@@ -94,7 +94,7 @@ class Program:
         """All fusions, those inside other computations included."""
         return (ins for ins in self if isinstance(ins.ir.op, Fusion))
 
-    @of_right_programs
+    @explains_invalid_program
     def cancellations(self) -> list[cancelling.Cancellation]:
         """All chains of data movement, those that save most bytes first.
 
@@ -166,7 +166,7 @@ class Program:
             return stablehlo.print_stablehlo(self.module)
         return print_hlo(self.module, metadata=metadata)
 
-    @of_right_programs
+    @explains_invalid_program
     def evaluate(
         self,
         *arguments: Any,
@@ -206,7 +206,7 @@ class Program:
             return self
         return Program(self.module, file=self.file, convention=convention)
 
-    @of_right_programs
+    @explains_invalid_program
     def fold(self, **limits: int) -> Program:
         """The program with everything that does not depend on its arguments computed.
 

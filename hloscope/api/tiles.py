@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from hloscope.api.explaining import of_right_programs
+from hloscope.api.explaining import explains_invalid_program
 from hloscope.devices import Limits, limits_of
 from hloscope.display import tiles_html, tiles_json, tiles_svg, tiles_text
 from hloscope.ir import Module
@@ -85,7 +85,7 @@ class Tiles:
         """For each operand: what the tiles read of it, exactly."""
         return self.report.operands
 
-    @of_right_programs
+    @explains_invalid_program
     def search(
         self,
         *,
@@ -111,27 +111,27 @@ class Tiles:
         found: Ranking = search(self.symbolic, limits, top=top, stages=stages)
         return Tiles(self.view, replace(self.report, ranking=found))
 
-    @of_right_programs
+    @explains_invalid_program
     def to_json(self) -> dict[str, Any]:
         """The answer as an object of schema `hloscope.tile/1`."""
         return tiles_json(self.report, self.view.program.file)
 
-    @of_right_programs
+    @explains_invalid_program
     def to_svg(self) -> str:
         """A picture of a tile of the output and of what it reads: holes, overlaps, the edge."""
         return tiles_svg(self.report)
 
-    @of_right_programs
+    @explains_invalid_program
     def to_html(self) -> str:
         """A page with the picture and the text; needs nothing from elsewhere."""
         return tiles_html(self.report)
 
-    @of_right_programs
+    @explains_invalid_program
     def __str__(self) -> str:
         return tiles_text(self.report)
 
     __repr__ = __str__
 
-    @of_right_programs
+    @explains_invalid_program
     def _repr_html_(self) -> str:
         return tiles_html(self.report, whole=False)

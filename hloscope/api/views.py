@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from hloscope.api.explaining import of_right_programs
+from hloscope.api.explaining import explains_invalid_program
 from hloscope.api.finding import instruction_of
 from hloscope.api.indexing import Indexing
 from hloscope.api.kernels import KernelQuestions
@@ -159,7 +159,7 @@ class InstructionView(KernelQuestions):
         """The computations called."""
         return tuple([ComputationView(self.program, c) for c in self.ir.calls])
 
-    @of_right_programs
+    @explains_invalid_program
     def indexing(
         self,
         output: int | None = 0,
@@ -199,7 +199,7 @@ class InstructionView(KernelQuestions):
             answers.append(OutputAnswer(k, here, OperandAnswers(read, chosen, touched)))
         return self._answer("output_to_input", answers, _order(physical, linear))
 
-    @of_right_programs
+    @explains_invalid_program
     def indexing_from(
         self,
         operand: int = 0,
@@ -235,7 +235,7 @@ class InstructionView(KernelQuestions):
             answers.append(OutputAnswer(k, self.outputs[k], [asked]))
         return self._answer("input_to_output", answers, _order(physical, linear))
 
-    @of_right_programs
+    @explains_invalid_program
     def to_parameters(
         self,
         output: int | None = 0,
@@ -289,7 +289,7 @@ class InstructionView(KernelQuestions):
         )
         return Indexing(answer, self.program.file, self.program.module)
 
-    @of_right_programs
+    @explains_invalid_program
     def tiling_space(
         self, sizes: Sequence[int] | None = None, *, beyond_xla: bool = False
     ) -> spaces.SpaceTiling:
@@ -315,7 +315,7 @@ upper bounds [6, 8]
         """
         return spaces.tiling_space(self.ir, sizes, beyond_xla=beyond_xla)
 
-    @of_right_programs
+    @explains_invalid_program
     def cancellation(self) -> cancelling.Cancellation:
         """What the data movement that leads here, or through here, comes to.
 
@@ -330,7 +330,7 @@ upper bounds [6, 8]
         """
         return cancelling.cancellation_of(self.program.module, [self.ir])[0]
 
-    @of_right_programs
+    @explains_invalid_program
     def grouped(self, output: int = 0) -> dict[InstructionView, Accesses]:
         """What an element reads of every value inside the fusion, and of its operands.
 
@@ -357,7 +357,7 @@ upper bounds [6, 8]
             for ins, leaves in grouped(self.program.analysis, region, None, output).items()
         }
 
-    @of_right_programs
+    @explains_invalid_program
     def tiles(
         self,
         sizes: Sequence[int] | None = None,

@@ -10,7 +10,7 @@ import click
 from hloscope.api import Program, cancellation_of, cancellations, movements
 from hloscope.cli.common import debug_option, file_argument, json_option, print_json
 from hloscope.cli.equal import end_compared, is_map, sides_of
-from hloscope.cli.files import read_right_program
+from hloscope.cli.files import read_verified_program
 from hloscope.cli.options import format_option
 from hloscope.cli.paging import print_long
 from hloscope.display import chain_json, chains_table
@@ -41,7 +41,7 @@ def cancel(file: str, name: str | None, top: int | None, form: str, as_json: boo
     form = "json" if as_json else form
     if name is not None and _is_other(name):
         end_compared(list(movements(*sides_of(file, name))), SCHEMA if form == "json" else "")
-    program = read_right_program(file)
+    program = read_verified_program(file)
     most = TOP if top is None else top
     if name is None and form in ("text", "json"):
         _print_all(program, most, form)

@@ -20,7 +20,7 @@ from hloscope.api import (
     verdict_of,
 )
 from hloscope.cli.common import debug_option, json_option, print_json
-from hloscope.cli.files import read_right_program
+from hloscope.cli.files import read_verified_program
 from hloscope.display import compared_json, comparison_text
 
 SCHEMA: Final = "hloscope.equal/1"
@@ -54,7 +54,7 @@ def equal(first: str, second: str, seconds: float, as_json: bool) -> None:
 
 def sides_of(first: str, second: str) -> tuple[Comparable, Comparable]:
     """What two arguments mean, which is of one kind."""
-    read = cache(read_right_program)
+    read = cache(read_verified_program)
     a, b = side_of(first, read), side_of(second, read)
     if type(a) is not type(b):
         raise click.UsageError("A and B are two maps, two instructions or two programs")

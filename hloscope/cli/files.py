@@ -27,8 +27,8 @@ def read_program(file: str) -> Program:
     return program
 
 
-def read_right_program(file: str) -> Program:
-    """The program in a file, verified: for what claims something of it.
+def read_verified_program(file: str) -> Program:
+    """The program in a file, verified: for commands whose answers hold for valid programs only.
 
     Raises:
         InputError: There is no such file, or it holds no text.

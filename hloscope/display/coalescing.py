@@ -14,8 +14,6 @@ from hloscope.memory import ArrayUse, BankUse, Coalescing, Request, Traffic, siz
 COALESCE_SCHEMA: Final = "hloscope.coalesce/1"
 FULL: Final = 0.995
 """From here on a utilisation is full for the eye."""
-FEW_SECTORS: Final = 8
-"""Rows of a histogram."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,13 +128,6 @@ class LinearLayout:
             at += size.bit_length() - 1
         return packed
 
-    def _unpacked(self, packed: int) -> tuple[int, ...]:
-        values = []
-        for _, size in self.outs:
-            values.append(packed & (size - 1))
-            packed >>= size.bit_length() - 1
-        return tuple(values)
-
     def kernel(self) -> tuple[dict[str, int], ...]:
         """Inputs that change nothing when xored to any other: what is broadcast; a basis of them.
 

@@ -45,11 +45,6 @@ class Launch:
         return prod(self.threads)
 
     @property
-    def grid_size(self) -> int:
-        """Blocks of the grid."""
-        return prod(self.blocks)
-
-    @property
     def block(self) -> Expr:
         """The number of a block among those of x and y."""
         return BLOCK if self.blocks[1] == 1 else BLOCK + BLOCK_Y * self.blocks[0]

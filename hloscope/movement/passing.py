@@ -58,11 +58,6 @@ class Passing:
         """Does the op reduce?"""
         return isinstance(self.op.op, Reduce)
 
-    @property
-    def saves(self) -> int:
-        """Bytes that need not be written."""
-        return self.before - self.after if self.judged is not None else 0
-
 
 def passings_of(chain: Chain) -> list[Passing]:
     """The broadcasts in a chain and the reductions of its result that it may change places with.

@@ -1,4 +1,4 @@
-"""What a movement is, all in all: nothing, a bitcast, one transpose, or work.
+"""The verdict on a chain of data movement: no-op, bitcast, one transpose, or real movement.
 
 A movement is a map from the index of an output to that of the element of a source that stands
 there, and the two types with their layouts.  It is decided by composition and simplification,

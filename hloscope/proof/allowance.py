@@ -29,7 +29,7 @@ def cpu_seconds() -> float:
 
 @dataclass(slots=True)
 class Purse:
-    """Time of a process apart: so much for one output, and so much for all."""
+    """Time limits of a child process: for one output, and for all together."""
 
     seconds: float
     left: float

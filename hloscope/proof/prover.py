@@ -228,7 +228,7 @@ class Prover:
 
 
 def _with_executed(check: Check, executed: Executed, inverse: bool) -> Check:
-    """The check with what execution shows; what that refutes is refuted."""
+    """The check combined with execution, which may refute what isl did not."""
     violation = executed.violation
     if violation is None:
         return replace(check, executed=executed)
@@ -340,7 +340,7 @@ def _judged(
     by_isl: Looked | UndecidedError,
     seconds: float,
 ) -> Check:
-    """What both came to."""
+    """The verdict of both checks together."""
     superset = question.is_over
 
     def check(outcome: Outcome, by: tuple[str, ...] = (), reason: str = "") -> Check:

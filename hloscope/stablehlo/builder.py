@@ -93,7 +93,7 @@ if TYPE_CHECKING:
 else:
 
     def _unknown(self, name):
-        """Only asked for what there is not."""
+        """Raise for a name that is no method; Python asks here only then."""
         near = did_you_mean(name, dir(type(self)))
         raise AttributeError(f"no op is called `{name}`{near}", name=name, obj=self)
 

@@ -38,7 +38,7 @@ from hloscope.mlir import (
 )
 from hloscope.vhlo.changes import CHANGES, extra_needs
 from hloscope.vhlo.codes import ATTRIBUTES, TYPES
-from hloscope.vhlo.ops import OPS, OpRow
+from hloscope.vhlo.ops import OPS
 from hloscope.vhlo.trees import every_op
 from hloscope.vhlo.versions import MINIMUM, Version, version_text
 
@@ -236,8 +236,3 @@ def obstacles(module: Operation, target: Version) -> list[Obstacle]:
         for need in needs.of(op)
         if need.version > plain
     ]
-
-
-def row_of(op: Operation) -> OpRow | None:
-    """The row of an op of VHLO."""
-    return OPS.get(op.name.removeprefix("vhlo."))

@@ -5,9 +5,9 @@ Source: StableHLO `StablehloRefineShapes.cpp`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import prod
-from typing import Final, TypeAlias
+from typing import Final
 
 from hloscope.dialects import DEFINITIONS
 from hloscope.errors import HloscopeError
@@ -29,8 +29,6 @@ from hloscope.passes.dynamism.values import (
 from hloscope.passes.patterns import Patterns
 from hloscope.passes.rewriting import Rewriter
 from hloscope.stablehlo import inferred_types, made, make_op
-
-SizesOf: TypeAlias = "Callable[[Operation], Sequence[Sizes] | None]"
 
 SHAPES: Final = Patterns()
 """Patterns of single ops, in upstream's order."""

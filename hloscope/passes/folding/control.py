@@ -1,4 +1,4 @@
-"""Folds of branches and loops whose way is known."""
+"""Folds of branches and loops with constant conditions."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def fold_while_that_never_runs(rewriter: Rewriter, operation: Operation, limits:
 
 @PURE_LOOPS.on("stablehlo.while")
 def erase_while_that_never_runs(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Nobody reads its results, and nothing in it says that it has effects."""
+    """A loop that never runs, without uses of its results or declared side effects."""
     if rewriter.is_used(operation) or not _never_runs(operation, limits):
         return False
     if any(map(_declares_effects, rewriter.walk(operation))):

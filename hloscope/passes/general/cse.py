@@ -1,4 +1,4 @@
-"""`cse`: an operation that does what one before it did takes that one's results.
+"""`cse`, common subexpression elimination: an equivalent dominating operation gives the results.
 
 Source: MLIR's `CSE.cpp`.
 """
@@ -32,7 +32,7 @@ class _Scope:
         self.outer: Final = outer
 
     def find(self, key: Hashable, operation: Operation) -> Operation | None:
-        """One with this key whose regions, too, do the same as those of an operation."""
+        """An equivalent operation in scope: of this key, with equivalent regions."""
         scope: _Scope | None = self
         left, own = _MOST_COMPARED, None
         while scope is not None and left:
@@ -119,7 +119,7 @@ def _count(operation: Operation) -> int:
 
 
 def _key(operation: Operation) -> Hashable | None:
-    """Equal for operations that do the same; none if it is not asked."""
+    """A key that equivalent operations share; `None` where none is looked for."""
     numbers: dict[Value, int] = {}
     parts: list[Hashable] = []
     work: list[Operation | Block] = [operation]
