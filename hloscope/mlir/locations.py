@@ -82,12 +82,16 @@ _TOKEN: Final = pattern(
 )
 _ANGLE: Final = pattern(rf"{_STRING}|->|[<>]")
 _ALIAS: Final = pattern(rf"{_STRING}|#[\w$.-]+")
+_PLACE: Final = r"\d{1,9}"
+_FILE: Final = rf":{_PLACE}:{_PLACE}(?: to (?:{_PLACE})?:{_PLACE})?"
 _COMMON: Final = pattern(
-    rf"#[\w$.-]+|unknown|{_STRING}(?::\d+:\d+(?: to (?:\d+)?:\d+)?|\(#[\w$.-]+\))?"
+    rf"#[\w$.-]+|unknown|{_STRING}(?:{_FILE}|\(#[\w$.-]+\))?"
     r"|callsite\(#[\w$.-]+ at #[\w$.-]+\)|fused\[#[\w$.-]+(?:, #[\w$.-]+)*\]"
 )
 _ESCAPE: Final = pattern(rb'\\(?:([0-9A-Fa-f]{2})|([nt"\\]))')
 _MOST_NESTING: Final = 200
+_MOST_PLACE: Final = 1 << 32
+"""Lines and columns are below this."""
 
 
 def resolve_location(location: Location) -> Location:
@@ -179,9 +183,10 @@ class _Reader:
             raise ParseError(f"expected '{token}' in location")
 
     def number(self) -> int:
-        if self.kind != "number":
+        found = int(self.next()[:20]) if self.kind == "number" else _MOST_PLACE
+        if found >= _MOST_PLACE:
             raise ParseError("expected integer line or column number in location")
-        return int(self.next()[:20])
+        return found
 
     def read(self) -> Location:
         location = self.location()

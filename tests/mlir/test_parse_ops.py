@@ -456,3 +456,49 @@ def test_what_can_be_read_is_there() -> None:
 def test_there_is_an_end_to_errors() -> None:
     errors = _errors("func.func @f() {\n" + "  %0 = foo\n" * 10_000 + "}\n")
     assert len(errors) == 100
+
+
+_NUMBERED = """
+#stablehlo.channel_handle<handle = N, type = 0>
+#stablehlo.gather<offset_dims = [N]>
+#stablehlo.bounds<N>
+#stablehlo.output_operand_alias<output_tuple_indices = [], operand_index = N,
+"""
+
+
+@pytest.mark.parametrize("row", _NUMBERED.strip().splitlines())
+def test_numbers_of_structures_have_64_bits(row: str) -> None:
+    row += " operand_tuple_indices = []>" if row.endswith(",") else ""
+
+    def read(number: int | str) -> None:
+        attribute = row.replace("N", str(number))
+        parse_mlir(f'"stablehlo.abs"() {{x = {attribute}}} : () -> ()', dialects=DIALECTS)
+
+    read((1 << 63) - 1)
+    for number in (1 << 63, "0xFFFFFFFFFFFFFFFF", 1 << 64, -(1 << 63) - 1):
+        with pytest.raises(ParseError):
+            read(number)
+
+
+def test_an_op_without_properties_is_given_none() -> None:
+    message = (
+        r"f:1:1: error: invalid properties {foo = 1 : i32} for op stablehlo.abs: this operation has"
+        r" empty properties"
+    )
+    with pytest.raises(ParseError) as caught:
+        parse_mlir('"stablehlo.abs"() <{foo = 1 : i32}> : () -> ()', "f", dialects=DIALECTS)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["foo", "a: {b}", "a: {b: {c}}", "a: {b: {c: 1}} x", "a: 1", ","])
+def test_what_stands_at_the_end_of_a_text_has_keys(text: str) -> None:
+    with pytest.raises(ParseError, match="file metadata is malformed"):
+        parse_mlir(f"module {{}}\n{{-# {text} #-}}\n", dialects=DIALECTS)
+    parse_mlir('module {}\n{-# a: {b: {c: "0x04", d: true}, "e f": {}}, g: {} #-}\n')
+    parse_mlir("module {}\n{-# #-}\n")
+
+
+@pytest.mark.parametrize("place", ["4294967296:1", "1:4294967296", "1:2 to 99999999999999999999:1"])
+def test_places_have_32_bits(place: str) -> None:
+    with pytest.raises(ParseError, match="expected integer line or column number in location"):
+        parse_mlir(f'module {{}} loc("f":{place})')

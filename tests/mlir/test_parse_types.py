@@ -202,22 +202,43 @@ def test_what_is_no_type_is_refused(row: str) -> None:
     assert message.strip() in caught.value.message
 
 
-def test_aliases_before_and_after_their_use() -> None:
+def test_aliases_stand_for_what_they_are() -> None:
     text = """
       !before = tensor<2xf32>
-      %0 = "a.b"() {x = #after} : () -> !before
-      %1 = "a.b"() : () -> tensor<2x!after>
-      %2 = "a.b"() : () -> tensor<2xf32, #encoding>
-      !after = i3
-      #after = [1, 2]
+      !integers = i3
+      #list = [1, 2]
       #encoding = #a.b<{
         c}>
+      %0 = "a.b"() {x = #list} : () -> !before
+      %1 = "a.b"() : () -> tensor<2x!integers>
+      %2 = "a.b"() : () -> tensor<2xf32, #encoding>
     """
     a, b, c = parse_mlir(text).regions[0].block.operations
     assert type_text(a.result.type) == "tensor<2xf32>"
     assert type_text(b.result.type) == "tensor<2xi3>"
     assert type_text(c.result.type) == "tensor<2xf32, #a.b<{ c}>>"
     assert a.get("x") is not None
+
+
+_REFUSED = r"""
+"a.b"() {x = #a} : () -> ()\n#a = 1 : i32     | 1:14 | undefined symbol alias id 'a'
+"a.b"() : () -> !a \n !a = i32                 | 1:17 | undefined symbol alias id 'a'
+#a = #b \n #b = 1 : i32                        | 1:6 | undefined symbol alias id 'b'
+#a = 1 : i32 \n#a = 1 : i32                    | 2:1 | redefinition of attribute alias id 'a'
+!a = i32 \n!a = i64                            | 2:1 | redefinition of type alias id 'a'
+#a = loc("x") \n#a = loc("x")                  | 2:1 | redefinition of attribute alias id 'a'
+#a = loc("x") \n#a = 1 : i32                   | 2:1 | redefinition of attribute alias id 'a'
+"a.b"() : () -> () loc(#a) \n#a = loc("x")\n#a = 1 | 3:1 | redefinition of attribute alias id 'a'
+"""
+"""Text | place | message of jaxlib."""
+
+
+@pytest.mark.parametrize("row", _REFUSED.strip().splitlines())
+def test_aliases_are_defined_once_and_before_their_use(row: str) -> None:
+    text, place, message = map(str.strip, row.replace("\\n", "\n").split(" | "))
+    with pytest.raises(ParseError) as caught:
+        parse_mlir(text, "f")
+    assert f"f:{place}: error: {message}" in str(caught.value)
 
 
 def test_an_alias_of_itself_is_refused() -> None:

@@ -65,6 +65,8 @@ def _dim(parser: AsmParser) -> int:
             parser.report("expected integer value")  # MLIR looks for the bracket all the same
             parser.token("]")
         parser.fail("expected integer value")
+    if value >= 1 << 63:
+        parser.fail("integer value too large")
     return value
 
 

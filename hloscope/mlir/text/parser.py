@@ -28,6 +28,20 @@ from hloscope.source import Source
 T = TypeVar("T")
 
 _RESOURCES: Final = pattern(r"\{-#(?:[^#\"]|#(?!-\})|\"(?:[^\"\\]|\\.)*\")*#-\}")
+_KEY: Final = r'\s*+(?:[A-Za-z_][\w$.]*+|"(?:[^"\\]|\\.)*+")\s*+:\s*+'
+_VALUE: Final = r'(?:"(?:[^"\\]|\\.)*+"|\w++)\s*+'
+
+
+def _listed(item: str) -> str:
+    return rf"(?:{item}(?:,{item})*+)?+"
+
+
+def _braced(item: str) -> str:
+    return rf"{_KEY}\{{{_listed(item)}\s*+\}}\s*+"
+
+
+_METADATA: Final = pattern(r"\{-#" + _listed(_braced(_braced(_KEY + _VALUE))) + r"\s*+#-\}")
+"""Keys of keys of keys with values: what may stand at the end of a text."""
 _NO_DIALECTS: Final = Dialects()
 _CALLS_A_LEVEL: Final = 12
 """Calls of Python functions that a region in a region takes, at most."""
@@ -207,5 +221,7 @@ class _ModuleParser(RecoveringParser):
         found = _RESOURCES.match(self.text, self.start)
         if found is None:
             self.fail_plainly("expected '#-}' to end file metadata", self.start, self.end)
+        if _METADATA.fullmatch(found[0]) is None:
+            self.fail_plainly("file metadata is malformed", self.start, self.end)
         self.resources = found[0]
         self.move(found.end())

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from typing import Final, cast
+from typing import Final, NoReturn, cast
 
 from hloscope.ir import TensorType, Type, VectorType
 from hloscope.lazy import pattern
@@ -22,7 +21,6 @@ from hloscope.mlir.attributes import (
 )
 from hloscope.mlir.dialects import Dialects
 from hloscope.mlir.text.asm import AsmParser
-from hloscope.mlir.text.lexer import NAME
 from hloscope.mlir.text.parser_elements import ElementParser
 from hloscope.mlir.types import type_text
 from hloscope.source import Source
@@ -31,7 +29,6 @@ UNIT: Final = UnitAttr()
 TRUE: Final = BoolAttr(True)
 FALSE: Final = BoolAttr(False)
 
-_DEFINITION: Final = pattern(rf"^[ \t]*([#!]{NAME})\s*=", re.ASCII | re.MULTILINE)
 _LOC: Final = pattern(r"loc\s*\(")
 
 
@@ -42,12 +39,11 @@ class AttributeParser(ElementParser):
         attribute_aliases: Attributes and their text by the name after `#`.
     """
 
-    __slots__ = ("_definitions", "_weights", "attribute_aliases")
+    __slots__ = ("_weights", "attribute_aliases")
 
     def __init__(self, source: Source, dialects: Dialects, at: int = 0) -> None:
         super().__init__(source, dialects, at)
         self.attribute_aliases: dict[str, tuple[Attribute, str]] = {}
-        self._definitions: dict[str, int] | None = None
         self._weights: dict[str, tuple[int, int]] = {}  # depth and characters, written out
 
     # -------------------------------------------------------------------------------- choices
@@ -241,15 +237,14 @@ class AttributeParser(ElementParser):
             if "#" + name in self.locations.texts:
                 known = VerbatimAttr(f"loc(#{name})"), ""
             else:
-                self._later("#", name)
-                known = self.attribute_aliases[name]
+                self._undefined(name)
         self._expand("#" + name)
         self.next()
         return known
 
     def _type_alias(self, name: str) -> Type:
         if name not in self.type_aliases:
-            self._later("!", name)
+            self._undefined(name)
         self._expand("!" + name)
         self.next()
         return self.type_aliases[name]
@@ -264,20 +259,13 @@ class AttributeParser(ElementParser):
         if self.expanded > MOST_ALIASED * 64 + 16 * len(self.text):
             self.fail_plainly("aliases stand for too much text", self.start, self.end)
 
-    def _later(self, sign: str, name: str) -> None:
-        """Read the definition of an alias that is used before it."""
-        if self._definitions is None:
-            found = _DEFINITION.finditer(self.text)
-            self._definitions = {definition[1]: definition.start(1) for definition in found}
-        at, depth = self.start, self.depth
-        defined = self._definitions.get(sign + name, -1)
-        if defined <= at:
-            self.fail_plainly(f"undefined symbol alias id '{name}'", at, self.end)
-        self.nest()
-        self.move(defined)
-        self.alias_definition()
-        self.move(at)
-        self.depth = depth
+    def _undefined(self, name: str) -> NoReturn:
+        self.fail_plainly(f"undefined symbol alias id '{name}'", self.start, self.end)
+
+    def _is_defined(self, sign: str, name: str) -> bool:
+        if sign == "!":
+            return name in self.type_aliases
+        return name in self.attribute_aliases or "#" + name in self.locations.texts
 
     def alias_definition(self) -> None:
         """Read `#name = attribute` or `!name = type`."""
@@ -285,6 +273,9 @@ class AttributeParser(ElementParser):
         what = "attribute" if sign == "#" else "type"
         if "." in name:
             message = f"{what} names with a '.' are reserved for dialect-defined names"
+            self.fail_plainly(message, self.start, self.end)
+        if self._is_defined(sign, name):
+            message = f"redefinition of {what} alias id '{name}'"
             self.fail_plainly(message, self.start, self.end)
         self.next()
         self.expect("=", f"expected '=' in {what} alias definition")

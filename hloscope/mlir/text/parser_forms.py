@@ -53,16 +53,19 @@ class FormParser(ValueParser):
 
     def integer(self) -> int:
         """Read a decimal integer with its sign."""
+        at = self.start
         value = self.try_integer()
         if value is None:
             self.fail("expected integer value")
+        if value >= 1 << 63:
+            self.fail("integer value too large", at)
         return value
 
     def try_integer(self) -> int | None:
         """Read a decimal integer with its sign."""
         if self.tok in ("true", "false"):
             return int(self.next() == "true")
-        negative = self.tok == "-"
+        at, negative = self.start, self.tok == "-"
         if negative:
             self.next()
         elif self.kind != "number" or "." in self.tok:
@@ -72,7 +75,7 @@ class FormParser(ValueParser):
         token = self.tok
         value = int(token, 0 if token.startswith("0x") else 10) if len(token) < 40 else 1 << 100
         if not -(1 << 63) <= (-value if negative else value) < 1 << 64:
-            self.fail("integer value too large")
+            self.fail("integer value too large", at)
         self.next()
         return -value if negative else value
 

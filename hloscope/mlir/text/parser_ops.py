@@ -5,18 +5,19 @@ Source: MLIR language reference, "Operations", "Blocks", "Regions".
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import Final, NoReturn
 
 from hloscope.errors import did_you_mean
 from hloscope.ir import FunctionType, Type
-from hloscope.mlir.attributes import Attribute
+from hloscope.mlir.attributes import Attribute, DictAttr
 from hloscope.mlir.dialects import Dialects
 from hloscope.mlir.ir import NO_ATTRIBUTES, Block, Operation, Region, Value
 from hloscope.mlir.locations import UNKNOWN
 from hloscope.mlir.text.asm import Argument, State
+from hloscope.mlir.text.attribute_text import attribute_text
 from hloscope.mlir.text.functions import CORE
 from hloscope.mlir.text.parser_forms import FormParser
 from hloscope.source import Source
@@ -147,6 +148,8 @@ class OperationParser(FormParser):
             self.next()
             properties = self.entries()
             self.expect(">", "expected '>' to close properties")
+            if properties and inherent is not None and not inherent:
+                self._no_properties(name, properties, at, end)
         regions = self._generic_regions(name) if self.tok == "(" else ()
         attributes: dict[str, Attribute] = {}
         if self.tok == "{":
@@ -188,6 +191,13 @@ class OperationParser(FormParser):
                 " use -allow-unregistered-dialect with the MLIR tool used"
             )
             self.fail_plainly(message, at, end)
+
+    def _no_properties(
+        self, name: str, given: Mapping[str, Attribute], at: int, end: int
+    ) -> NoReturn:
+        text = attribute_text(DictAttr(tuple(given.items())))
+        message = f"invalid properties {text} for op {name}: this operation has empty properties"
+        self.fail_plainly(message, at, end)
 
     def _successors(self) -> tuple[Block, ...]:
         self.next()

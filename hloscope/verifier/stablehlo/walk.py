@@ -15,6 +15,7 @@ from typing import Final
 from hloscope.dialects import DEFINITIONS
 from hloscope.errors import Diagnostic, VerifyError
 from hloscope.mlir import NAME_SCOPES, Block, Operation, Region
+from hloscope.verifier.stablehlo.branches import wrong_branch
 from hloscope.verifier.stablehlo.custom_calls import check_custom_call
 from hloscope.verifier.stablehlo.dominance import undominated
 from hloscope.verifier.stablehlo.invariants import check_definition
@@ -302,6 +303,8 @@ class _Walk:
         if any(successor.parent is not block.parent for successor in last.successors):
             error = refuse(last, "branching to block of a different region")
             self._report(owner, *_diagnostics(last, error))
+        elif wrong := wrong_branch(last):
+            self._report(owner, Diagnostic(wrong, last.span))
         elif not _may_lack_terminator(block) and not _may_terminate(last):
             message = f'block with no terminator, has "{last.name}"'
             self._report(owner, Diagnostic(message, last.span))
@@ -340,7 +343,7 @@ def _diagnostics(operation: Operation, error: VerifyError) -> list[Diagnostic]:
 
 
 def _check_entry(region: Region) -> None:
-    if len(region.blocks) > 1:
+    if region.blocks:
         entry = region.blocks[0]
         for block in region.blocks:
             if block.operations and entry in block.operations[-1].successors:
