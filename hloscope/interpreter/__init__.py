@@ -46,7 +46,7 @@ if TYPE_CHECKING:
         dtype_of as dtype_of,
         fits as fits,
     )
-    from hloscope.interpreter.world import World as World
+    from hloscope.interpreter.world import Trail as Trail, World as World
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(__name__)

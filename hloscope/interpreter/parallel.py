@@ -21,7 +21,7 @@ from hloscope.interpreter.evaluation import as_value, check_results
 from hloscope.interpreter.memory import limited
 from hloscope.interpreter.plan import Plans, run
 from hloscope.interpreter.values import EvaluationError, Value
-from hloscope.interpreter.world import World
+from hloscope.interpreter.world import Trail, World
 from hloscope.ir import Computation, Instruction, Module
 from hloscope.lazy import dataclass
 
@@ -306,6 +306,7 @@ def run_grid(
     world: World,
     outer: Sequence[Value] = (),
     watches: Sequence[Watch | None] = (),
+    trails: Sequence[Trail | None] = (),
 ) -> list[tuple[Value, ...]]:
     """What the computations return that run side by side.
 
@@ -315,24 +316,26 @@ def run_grid(
         world: The surroundings of all; it watches the first process only.
         outer: Values of the surroundings that the computations read.
         watches: What watches each process, in place of the world's.
+        trails: What follows each process, in place of the world's.
 
     Raises:
         EvaluationError: A process cannot go on, or returns values that are not of the types of its
             computation's results.
     """
-    watches = watches or (world.watch,)
+    watches, trails = watches or (world.watch,), trails or (world.trail,)
     grid = Grid(len(programs), len(programs[0]))
     jobs: list[Callable[[], tuple[Value, ...]]] = []
     worlds: list[World] = []
     for process, computation, given in zip(
         grid.processes.values(), [c for row in programs for c in row], arguments, strict=True
     ):
-        replica, partition = process.id
+        (replica, partition), number = process.id, len(worlds)
         own = replace(
             world,
             replica=replica,
             partition=partition,
-            watch=watches[len(worlds)] if len(worlds) < len(watches) else None,
+            watch=watches[number] if number < len(watches) else None,
+            trail=trails[number] if number < len(trails) else None,
             extra={**world.extra, PROCESS: process},
         )
         worlds.append(own)

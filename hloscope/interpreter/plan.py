@@ -235,11 +235,13 @@ class Plans:
 class BoundRegion:
     """A plan and the outer values it reads: what kernels get to call."""
 
-    __slots__ = ("_outer", "_plan")
+    __slots__ = ("_number", "_of", "_outer", "_plan")
 
-    def __init__(self, plan: Plan, outer: tuple[Value, ...]) -> None:
+    def __init__(self, plan: Plan, outer: tuple[Value, ...], of: Instruction, number: int) -> None:
         self._plan = plan
         self._outer = outer
+        self._of = of
+        self._number = number
 
     @property
     def outer(self) -> tuple[Value, ...]:
@@ -258,7 +260,12 @@ class BoundRegion:
 
     def __call__(self, *arguments: Value) -> tuple[Value, ...]:
         """Evaluate it."""
+        trail = self._plan.world.trail
+        if trail is not None:
+            trail.enter(self._of, self._number)
         results = run(self._plan, arguments, self._outer)
+        if trail is not None:
+            trail.leave()
         if self._plan.root >= 0 and isinstance(self._plan.computation.root.type, TupleType):
             (whole,) = results
             assert isinstance(whole, tuple)
@@ -320,11 +327,9 @@ def _advance(frame: _Frame, world: World) -> _Frame | None:
                 world.on_step(world.steps)
             if kernel is None:
                 frame.at = at
-                plan, outer = regions[0]
-                return _Frame(plan, [env[s] for s in operands], [env[s] for s in outer])
+                return _called(steps[at], env, world)
             if regions:
-                bound = tuple([BoundRegion(p, tuple([env[s] for s in o])) for p, o in regions])
-                value = kernel(bound, *[env[s] for s in operands])
+                value = kernel(_bound(steps[at], env), *[env[s] for s in operands])
             else:
                 value = kernel(*[env[s] for s in operands])
             env[target] = value
@@ -347,6 +352,24 @@ def _advance(frame: _Frame, world: World) -> _Frame | None:
     return None
 
 
+def _called(step: Step, env: list[Any], world: World) -> _Frame:
+    """The frame of the function that a step calls."""
+    if world.trail is not None:
+        world.trail.enter(step.ins, 0)
+    plan, outer = step.regions[0]
+    return _Frame(plan, [env[s] for s in step.operands], [env[s] for s in outer])
+
+
+def _bound(step: Step, env: list[Any]) -> tuple[BoundRegion, ...]:
+    """The regions of a step with the outer values that they read."""
+    return tuple(
+        [
+            BoundRegion(plan, tuple([env[s] for s in outer]), step.ins, number)
+            for number, (plan, outer) in enumerate(step.regions)
+        ]
+    )
+
+
 def _unfit(step: Step, env: list[Any], error: Exception) -> EvaluationError:
     """The error of a kernel that cannot take these values, say for sizes known only now."""
     shapes = ", ".join(str(getattr(env[slot], "shape", "–")) for slot in step.operands)
@@ -356,6 +379,8 @@ def _unfit(step: Step, env: list[Any], error: Exception) -> EvaluationError:
 
 def _give(frame: _Frame, results: tuple[Value, ...], world: World) -> None:
     """Hand the results of a call to the frame that made it."""
+    if world.trail is not None:
+        world.trail.leave()
     step = frame.plan.steps[frame.at]
     several = step.regions[0][0].root < 0 and len(results) != 1
     value: Value = results if several else results[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import field
-from typing import Any
+from typing import Any, Protocol
 
 from hloscope.errors import Spell, plain
 from hloscope.interpreter.values import Value
@@ -13,6 +13,16 @@ from hloscope.lazy import dataclass
 from hloscope.limits import MAX_BYTES
 
 UserFunction = Callable[..., Any]
+
+
+class Trail(Protocol):
+    """Follows which called computations an evaluation is in."""
+
+    def enter(self, ins: Instruction, number: int) -> None:
+        """One of the computations of `ins` begins: a function that it calls, or a region."""
+
+    def leave(self) -> None:
+        """The one that began last has ended."""
 
 
 @dataclass(slots=True)
@@ -29,6 +39,7 @@ class World:
         steps: Instructions evaluated so far, and `flops` what `max_flops` limits.
         replica: Number of this replica, and `partition` of this partition.
         watch: Called with every instruction and its value.
+        trail: Told of every computation that is entered and left.
         on_step: Called once in a while with the number of steps, for a progress display.
         extra: What families of ops keep for one evaluation, by their name.
         spell: How the language of the program writes types.
@@ -45,6 +56,7 @@ class World:
     replica: int = 0
     partition: int = 0
     watch: Callable[[Instruction, Value], None] | None = None
+    trail: Trail | None = None
     on_step: Callable[[int], None] | None = None
     extra: dict[str, Any] = field(default_factory=dict)
     spell: Spell = plain

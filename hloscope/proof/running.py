@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from hloscope.fusion import leaf_types, uncalled
+from hloscope.fusion import counterparts, leaf_types
 from hloscope.indexing import RuntimeVariable
 from hloscope.interpreter import (
     Plan,
     Plans,
     Token,
     Value,
-    Watch,
     World,
     byte_size,
     run,
@@ -21,11 +19,11 @@ from hloscope.interpreter import (
 )
 from hloscope.ir import Instruction, TensorType
 from hloscope.lazy import dataclass
-from hloscope.ops import Call, Composite, Fusion
 from hloscope.proof.devices import Devices
 from hloscope.proof.draw import Draw
 from hloscope.proof.instance import Instance
-from hloscope.proof.involved import NotExecutableError, within
+from hloscope.proof.involved import NotExecutableError
+from hloscope.proof.seen import NEVER, SEVERAL, Seen
 from hloscope.proof.size_rules import shape_of
 from hloscope.simplifier import UndecidedError
 
@@ -38,10 +36,6 @@ if TYPE_CHECKING:
 MAX_STEPS: Final = 20_000
 """Instructions of one run: loops end with it."""
 MAX_BYTES: Final = 1 << 26
-_CALLS: Final = Fusion, Call, Composite
-Seen: TypeAlias = "dict[Instruction, Any]"
-_SEVERAL: Final = object()
-"""Stands for a value that was another one each time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,6 +75,7 @@ class Runner:
         self._types = leaf_types(instance.ins.type)
         if sum(map(byte_size, instance.feeding.arguments)) > MAX_BYTES:
             raise NotExecutableError("the values that it is computed from are large")
+        self._names: Final = _names(instance)
 
     def base(self, style: str, rng: np.random.Generator, like: Base | None = None) -> Base:
         """A run with new values; with the integers of another run, if one is given.
@@ -109,16 +104,16 @@ class Runner:
         return self._watched(like.style, like.free, values)
 
     def _watched(self, style: str, free: list[list[Value]], values: tuple[Value, ...]) -> Base:
-        seen: list[Seen] = [{} for _ in free]
-        outputs = self.outputs(values, [partial(_note, one) for one in seen])
+        seen = [Seen(self._names) for _ in free]
+        for one, own in zip(seen, self._by_device(values), strict=True):
+            for value in (self.instance.sources, self.instance.running.parameters):
+                for ins, given in zip(value, own, strict=True):
+                    one.put(ins, given)
+        outputs = self.outputs(values, seen)
         if self.count == 1:
             again = self.outputs(values)
             if any(moved(a, b).any() for a, b in zip(outputs, again, strict=True)):
                 raise NotExecutableError("each run gives other results")
-        for one, own in zip(seen, self._by_device(values), strict=True):
-            one |= zip(self.instance.sources, own, strict=True)
-            one |= zip(self.instance.running.parameters, own, strict=True)
-            _hand_in(self.instance, one)
         return Base(style, free, values, outputs, seen)
 
     def _by_device(self, values: Sequence[Value]) -> list[Sequence[Value]]:
@@ -126,7 +121,7 @@ class Runner:
         count = len(self.instance.sources)
         return [values[k * count : (k + 1) * count] for k in range(self._devices.count)]
 
-    def outputs(self, values: Sequence[Value], watches: Sequence[Watch] = ()) -> list[Any]:
+    def outputs(self, values: Sequence[Value], seen: Sequence[Seen] = ()) -> list[Any]:
         """What comes out for values of the sources, device by device and leaf by leaf.
 
         Raises:
@@ -134,10 +129,10 @@ class Runner:
         """
         self.count += 1
         self._world.steps = 0
-        return [array for own in self._results(values, watches) for array in self._arrays(own)]
+        return [array for own in self._results(values, seen) for array in self._arrays(own)]
 
     def _results(
-        self, values: Sequence[Value], watches: Sequence[Watch]
+        self, values: Sequence[Value], seen: Sequence[Seen]
     ) -> Sequence[tuple[Value, ...]]:
         """What each device returns."""
         import numpy as np
@@ -147,12 +142,12 @@ class Runner:
             programs = [row] * self._devices.replicas
             with np.errstate(all="ignore"):
                 given = self._by_device(values)
-                return run_grid(programs, given, self._world, watches=watches)
-        self._world.watch = watches[0] if watches else None
+                return run_grid(programs, given, self._world, watches=seen, trails=seen)
+        self._world.watch = self._world.trail = seen[0] if seen else None
         try:
             return [_evaluated(self._plans.of(self.instance.running), values)]
         finally:
-            self._world.watch = None
+            self._world.watch = self._world.trail = None
 
     def _arrays(self, results: tuple[Value, ...]) -> list[Any]:
         """The leaves of what a device returns."""
@@ -172,9 +167,16 @@ class Runner:
         return arrays
 
 
-def _note(seen: Seen, ins: Instruction, value: Value) -> None:
-    """Keep the value of an instruction."""
-    seen[ins] = value if ins not in seen else _SEVERAL
+def _names(instance: Instance) -> dict[Instruction, Instruction]:
+    """What instructions that run are where they are analysed, of those that are others."""
+    root, ins = instance.running.root, instance.ins
+    if root is ins:
+        return {}
+    found = {root: ins}
+    for here, there in zip(root.calls, ins.calls, strict=True):
+        if here is not there:
+            found |= counterparts(here, there)
+    return found
 
 
 def _is_inside(shape: tuple[int, ...], type: TensorType) -> bool:
@@ -273,17 +275,6 @@ def spread(flags: Bools, shape: tuple[int, ...]) -> Bools:
     return found.reshape(-1)
 
 
-def _hand_in(instance: Instance, seen: Seen) -> None:
-    """What parameters of called computations were, where they were called once."""
-    top = [instance.ins] if instance.computation is None else [*instance.running]
-    for ins in [i for one in top for i in within(one)]:
-        if not isinstance(ins.op, _CALLS) or not ins.calls:
-            continue
-        for parameter, operand in zip(ins.calls[0].parameters, ins.operands, strict=False):
-            value = seen.get(operand, _SEVERAL)
-            seen[parameter] = value if parameter not in seen else _SEVERAL
-
-
 class Observed:
     """What runtime variables were in one run, asked for from a device."""
 
@@ -324,8 +315,10 @@ class Observed:
         import numpy as np
 
         origin, values = variable.origin, variable.values
-        value = seen.get(uncalled(origin), _SEVERAL) if origin is not None else _SEVERAL
-        if value is _SEVERAL or isinstance(value, tuple | Token):
+        value = seen.of(origin) if origin is not None else SEVERAL
+        if value is NEVER:
+            return np.full(np.broadcast_shapes((), *(i.shape for i in index)), int(values.lo))
+        if value is SEVERAL or isinstance(value, tuple | Token):
             name_of = origin.name if origin is not None else "?"
             raise UndecidedError(f"the run-time value of `{name_of}` is not seen from outside")
         array = np.asarray(value)
