@@ -7,7 +7,7 @@ from typing import Final
 
 from hloscope.fusion import MOVES
 from hloscope.ir import Computation, Instruction, QuantizedType, TensorType, Type, captured
-from hloscope.ops import Constant, Elementwise, Iota, Slice
+from hloscope.ops import Constant, Elementwise, Iota, Parameter, Slice
 
 MOST_INSTRUCTIONS: Final = 5_000
 MAX_DEPTH: Final = 64
@@ -33,12 +33,18 @@ def within(ins: Instruction) -> tuple[Instruction, ...]:
 
 
 def taking_part(ins: Instruction, computation: Computation | None) -> list[Instruction]:
-    """All instructions that take part, those of called computations included."""
+    """All instructions that take part, those of called computations included.
+
+    What free values are computed from does not take part: a parameter stands for each.
+    """
     if computation is not None:
         outer = list(needed(ins))
     else:
         outer = [*ins.operands, *captured(ins), ins]
-        outer += [i for o in ins.operands for i in integers_before(o)]
+        before = dict.fromkeys(i for o in outer[:-1] for i in integers_before(o))
+        free = dict.fromkeys(o for i in before for o in i.operands if o not in before)
+        outer += before
+        outer += [Instruction(o.name, o.type, Parameter(0)) for o in free]
     found: dict[Instruction, None] = {}
     seen: set[Computation] = set()
     work = [*outer]

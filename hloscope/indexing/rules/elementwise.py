@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from hloscope.affine import Const, Dim, Expr
-from hloscope.indexing.access import Accesses
+from hloscope.indexing.access import Access, Accesses
 from hloscope.indexing.rules.build import (
     NEVER,
     MapBuilder,
@@ -110,6 +110,8 @@ def broadcast_read(source: Dims, target: Dims, places: Dims) -> Accesses:
     >>> print(broadcast_read((6, 1), (5, 6, 7), (1, 2))[0].map)
     (d0, d1, d2) -> (d1, 0), domain: d0 in [0, 4], d1 in [0, 5], d2 in [0, 6]
     """
+    if reason := _misplaced(source, target, places):
+        return (Access.unknown(reason),)
     at = MapBuilder(target)
     return exact(
         at.map(
@@ -126,6 +128,8 @@ def broadcast_write(source: Dims, target: Dims, places: Dims) -> Accesses:
     >>> print(broadcast_write((6, 1), (5, 6, 7), (1, 2))[0].map)
     (d0, d1)[s0, s1] -> (s0, d0, s1), domain: d0 in [0, 5], d1 in [0, 0], s0 in [0, 4], s1 in [0, 6]
     """
+    if reason := _misplaced(source, target, places):
+        return (Access.unknown(reason),)
     at = MapBuilder(source)
     follows = {place: k for k, place in enumerate(places) if not source[k] == 1 != target[place]}
     results: list[Expr] = [
@@ -133,3 +137,11 @@ def broadcast_write(source: Dims, target: Dims, places: Dims) -> Accesses:
         for place, size in enumerate(target)
     ]
     return exact(at.map(results))
+
+
+def _misplaced(source: Dims, target: Dims, places: Dims) -> str:
+    """Why the source does not broadcast so, which CHLO's typing leaves open; empty if it does."""
+    if len(places) != len(source):
+        return f"{len(places)} dimensions are named for {len(source)}"
+    strangers = [place for place in places if not 0 <= place < len(target)]
+    return f"it has no dimension {strangers[0]} to broadcast to" if strangers else ""
