@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
+from hloscope.api.explaining import check
 from hloscope.api.indexing import Indexing
 from hloscope.api.program import Program
 from hloscope.fusion import Convention
@@ -28,7 +29,12 @@ def prover_of(
     seed: int,
     by_execution: bool,
 ) -> Prover:
-    """What proves the answers about a program: within so many seconds, or what its size allows."""
+    """What proves the answers about a program: within so many seconds, or what its size allows.
+
+    Raises:
+        VerifyError: The program is wrong; the maps of such a one have no meaning.
+    """
+    check(program.module)
     more = max(0, sum(1 for _ in program) - FEW)
     total = min(SECONDS + SECONDS_EACH * more, SECONDS_MOST) if seconds is None else seconds
     of_isl = min(total, SECONDS_ALL) if seconds is None else total

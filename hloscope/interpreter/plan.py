@@ -323,7 +323,7 @@ def _advance(frame: _Frame, world: World) -> _Frame | None:
             world.steps += 1
             if limit is not None and world.steps > limit:
                 raise EvaluationError(f"stopped after {limit:,} steps", span=ins.span)
-            if world.on_step is not None and world.steps & 0xFFF == 0:
+            if world.on_step is not None and world.steps & 0x3F == 0:
                 world.on_step(world.steps)
             if kernel is None:
                 frame.at = at

@@ -7,6 +7,7 @@ from math import inf
 from time import process_time
 from typing import Final
 
+from hloscope.errors import HloscopeError
 from hloscope.lazy import dataclass
 
 SECONDS: Final = 3.0
@@ -25,6 +26,37 @@ def cpu_seconds() -> float:
     """The processor time of this process and of those it waited for."""
     children = os.times()
     return process_time() + children.children_user + children.children_system
+
+
+class TimeOverError(HloscopeError):
+    """What was allowed for running programs has been used."""
+
+
+class Deadline:
+    """The time for running instances of one question, which whatever may take long looks at."""
+
+    def __init__(self, seconds: float = inf) -> None:
+        """Let it begin now.
+
+        >>> Deadline(0).check()
+        Traceback (most recent call last):
+        hloscope.proof.allowance.TimeOverError: error: the 0 s for running it are over
+        """
+        self._seconds: Final = seconds
+        self._until: Final = process_time() + seconds
+
+    def is_over(self) -> bool:
+        """Is nothing left?"""
+        return process_time() >= self._until
+
+    def check(self, _: int = 0) -> None:
+        """Go on if there is time left.
+
+        Raises:
+            TimeOverError: There is none.
+        """
+        if self.is_over():
+            raise TimeOverError(f"the {self._seconds:.2g} s for running it are over")
 
 
 @dataclass(slots=True)

@@ -9,13 +9,13 @@ elements was changed, that dependence has been seen.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from hloscope.errors import HloscopeError
 from hloscope.indexing import Accesses
 from hloscope.interpreter import Value
 from hloscope.lazy import dataclass
+from hloscope.proof.allowance import Deadline, TimeOverError
 from hloscope.proof.changing import (
     Packings,
     changed_values,
@@ -45,9 +45,9 @@ COMPLEMENTS: Final = 3
 """Runs for each base that change all that some output elements do not read."""
 PACKINGS: Final = 4
 """Most runs for a base that change elements no output element reads two of."""
-SECONDS: Final = 2.0
-"""After so long no further run begins."""
-MOST_PAIRS: Final = 1 << 27
+SECONDS_AFTER: Final = 0.5
+"""Time for finding the one element that moved an output element wrongly."""
+MOST_PAIRS: Final = 1 << 25
 """Pairs of an output element and an operand element, of each of which a byte is kept."""
 MOST_NARROWED: Final = 8
 """Of output elements that moved wrongly, so many are looked at for one question."""
@@ -107,7 +107,7 @@ class Evidence:
     """
 
     def __init__(
-        self, instance: Instance, claims: Claims, seed: int = 0, seconds: float = SECONDS
+        self, instance: Instance, claims: Claims, seed: int = 0, deadline: Deadline | None = None
     ) -> None:
         self.instance: Final = instance
         self.claims: Final = claims
@@ -115,7 +115,7 @@ class Evidence:
         self.runs: Final[list[Run]] = []
         self.copies: Final[list[tuple[Base, Ints]]] = []
         self.failures: Final[list[str]] = []
-        self.runner = Runner(instance)
+        self.runner = Runner(instance, deadline or Deadline())
         self.elements: Final = Elements(instance, seed)
         pairs = self.elements.rows * self.elements.size
         if pairs > MOST_PAIRS:
@@ -126,19 +126,20 @@ class Evidence:
         self._wrong: list[tuple[Run, int]] = []
         self._unexplained: set[Place] | None = None
         self._found = nothing(self.elements.rows, self.elements.size)
-        self._gather(min(seconds, SECONDS))
+        self._gather(self.runner.deadline)
 
     # ------------------------------------------------------------------------------ the runs
 
-    def _gather(self, seconds: float) -> None:
+    def _gather(self, deadline: Deadline) -> None:
         import numpy as np
 
         if not self.elements.size or not self.elements.rows:
             return
-        begin = perf_counter()
         rng = np.random.default_rng(self.seed)
         packings = Packings(self.elements.size)
         for number, style in enumerate(ROUNDS):
+            if deadline.is_over():
+                return
             try:
                 base = self.runner.base(style, rng)
             except (HloscopeError, OverflowError) as error:
@@ -148,12 +149,12 @@ class Evidence:
                 self._number(base, rng)
             relation = self._guide(base)
             for k in range(COMPLEMENTS):
-                if perf_counter() - begin > seconds:
+                if deadline.is_over():
                     return
                 self._run(base, complement(relation, number + k, rng), number + k, rng)
             for k in range(PACKINGS):
                 left = relation & ~self._found
-                if perf_counter() - begin > seconds or not left.any():
+                if deadline.is_over() or not left.any():
                     break
                 self._run(base, packings.next(relation, left, rng), number + k, rng)
         if not self.runs and not self.failures:
@@ -245,6 +246,7 @@ class Evidence:
         mine = np.zeros(self.elements.rows, np.bool_)
         mine[rows] = True
         violation: Violation | None = None
+        self.runner.deadline = Deadline(SECONDS_AFTER)
         for run, row in [w for w in wrong if mine[w[1]]][:MOST_NARROWED]:
             violation = violation or self._narrowed(run, row, asked)
         seen = found & first
@@ -360,6 +362,10 @@ class Evidence:
             before, after = self._partly(run, columns[:low]), self._partly(run, columns[:high])
             base = self.runner.given(before, run.base)
             ends = self.runner.outputs(after)
+        except TimeOverError:
+            raise UndecidedError(
+                "what moved an output element wrongly was not found in time"
+            ) from None
         except HloscopeError as error:
             self.failures.append(error.message)
             return None

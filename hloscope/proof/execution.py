@@ -11,6 +11,7 @@ from hloscope.errors import HloscopeError
 from hloscope.fusion import Analysis, ParameterReads, leaf_types
 from hloscope.indexing import Accesses
 from hloscope.ir import Computation, Instruction
+from hloscope.proof.allowance import Deadline
 from hloscope.proof.check import Executed
 from hloscope.proof.elements import Place
 from hloscope.proof.evidence import Evidence
@@ -19,6 +20,9 @@ from hloscope.proof.involved import NotExecutableError
 from hloscope.simplifier import UndecidedError
 
 T = TypeVar("T")
+
+SECONDS: Final = 2.0
+"""Processor time for making an instance and for its runs; after it no further one begins."""
 
 
 class Execution:
@@ -44,10 +48,12 @@ class Execution:
         self.reason = ""
         self._inverse: dict[Place, Accesses] = {}
         self.evidence: Evidence | None = None
+        self._deadline: Final = Deadline(min(seconds, SECONDS))
         try:
-            self.instance = instance_of(ins, computation)
+            self.instance = instance_of(ins, computation, self._deadline)
             self._analysis: Final = Analysis()
-            self.evidence = Evidence(self.instance, _asked(self._claims), seed, seconds)
+            claims = _asked(self._claims)
+            self.evidence = Evidence(self.instance, claims, seed, self._deadline)
         except (NotExecutableError, UndecidedError) as error:
             self.reason = str(error)
         except HloscopeError as error:
@@ -60,6 +66,7 @@ class Execution:
         inside = instance.computation
         reads = None if inside is None else ParameterReads(self._analysis, inside)
         for k in range(len(leaf_types(instance.ins.type))):
+            self._deadline.check()
             if reads is not None:
                 for (end, leaf), accesses in reads.of(instance.ins, k).items():
                     if end in instance.sources:

@@ -30,6 +30,7 @@ from hloscope.ir import (
 from hloscope.lazy import dataclass
 from hloscope.limits import refuse_many_dimensions, refuse_no_array
 from hloscope.ops import AsyncDone, AsyncStart, Constant, CustomCall, Parameter, Return
+from hloscope.proof.allowance import Deadline
 from hloscope.proof.devices import Devices, GridError, counts_of
 from hloscope.proof.involved import NotExecutableError, integers_before, needed, taking_part, within
 from hloscope.proof.regrouping import Regrouping, regroupings
@@ -109,17 +110,22 @@ def module_of(entry: Computation) -> Module:
     return Module("instance", every, entry)
 
 
-def instance_of(ins: Instruction, computation: Computation | None = None) -> Instance:
+def instance_of(
+    ins: Instruction, computation: Computation | None = None, deadline: Deadline | None = None
+) -> Instance:
     """The smallest instance that was found of a question about an instruction.
 
     Args:
         ins: The instruction.
         computation: The instruction's, where the maps lead to its parameters.
+        deadline: When it is given up.
 
     Raises:
         NotExecutableError: There is nothing to run.
         UnsupportedError: There are no arrays of so many dimensions.
+        TimeOverError: It takes too long.
     """
+    deadline = deadline or Deadline()
     involved = taking_part(ins, computation)
     largest = max((_elements(i.type) for i in involved), default=0)
     reason = ""
@@ -128,7 +134,7 @@ def instance_of(ins: Instruction, computation: Computation | None = None) -> Ins
         reason = f"it runs on {counts.total} devices, and not on fewer"
         for grouping in regroupings(involved, counts):
             try:
-                return _instance(_Question(ins, computation, involved, largest), grouping)
+                return _instance(_Question(ins, computation, involved, largest), grouping, deadline)
             except NotExecutableError as error:
                 reason = str(error)
     except GridError as error:
@@ -145,7 +151,7 @@ class _Question(NamedTuple):
     largest: int
 
 
-def _instance(question: _Question, grouping: Regrouping) -> Instance:
+def _instance(question: _Question, grouping: Regrouping, deadline: Deadline) -> Instance:
     """The instance on these devices, small if it is large or groups are of other sizes.
 
     Raises:
@@ -155,8 +161,8 @@ def _instance(question: _Question, grouping: Regrouping) -> Instance:
     reason = ""
     if largest > SMALL or grouping.resizes:
         try:
-            sizes = _small_sizes(involved, grouping)
-            return _Rebuilding(sizes, grouping).instance(ins, computation)
+            sizes = _small_sizes(involved, grouping, deadline)
+            return _Rebuilding(sizes, grouping, deadline).instance(ins, computation)
         except ShrinkError as error:
             reason = str(error)
         if grouping.resizes:
@@ -164,7 +170,7 @@ def _instance(question: _Question, grouping: Regrouping) -> Instance:
         if largest > MOST_UNSHRUNK:
             raise NotExecutableError(f"it is large and has no small instance: {reason}")
     try:
-        return _Rebuilding({}, grouping).instance(ins, computation, reason)
+        return _Rebuilding({}, grouping, deadline).instance(ins, computation, reason)
     except ShrinkError as error:
         raise NotExecutableError(str(error)) from None
 
@@ -187,25 +193,29 @@ def _elements(type: Type) -> int:
 # ----------------------------------------------------------------------------------- shrinking
 
 
-def _small_sizes(involved: Sequence[Instruction], grouping: Regrouping) -> dict[int, int]:
+def _small_sizes(
+    involved: Sequence[Instruction], grouping: Regrouping, deadline: Deadline
+) -> dict[int, int]:
     """New sizes for all values of the instance."""
     shapes: dict[tuple[int, ...], None] = {}
     equations: list[Equation] = []
     for ins in involved:
+        deadline.check()
         for leaf in leaf_types(ins.type):
             shapes[shape_of(leaf)] = None
         try:
             equations += equations_of(ins, grouping.sizes.get(ins, (1, 1)))
         except (ValueError, IndexError, TypeError, AttributeError):
             raise ShrinkError(f"`{ins.name}` is not valid") from None
-    return choose([*shapes], equations, MOST)
+    return choose([*shapes], equations, MOST, deadline)
 
 
 class _Rebuilding:
     """Makes instructions again, with other operands and, perhaps, other sizes."""
 
-    def __init__(self, sizes: Sizes, grouping: Regrouping) -> None:
+    def __init__(self, sizes: Sizes, grouping: Regrouping, deadline: Deadline) -> None:
         self._sizes = sizes
+        self._deadline = deadline
         self._grouping = grouping
         self._new: dict[Instruction, Instruction] = {}
         self._computations: dict[Computation, Computation] = {}
@@ -281,7 +291,9 @@ class _Rebuilding:
 
         Raises:
             ShrinkError: They do not fit.
+            TimeOverError: There is no time left.
         """
+        self._deadline.check()
         operands = tuple([self._new[o] for o in ins.operands])
         calls = tuple([self._computation(c) for c in ins.calls])
         wrong = "does not fit" if self._sizes else "is not valid"

@@ -174,7 +174,7 @@ class Prover:
         """The runs of an instruction."""
         key = (ins, computation)
         if self._execution is None or self._execution[0] != key:
-            seconds = self.allowance.left()
+            seconds = self.allowance.left() / 2  # something is left for other questions
             self._execution = (key, Execution(ins, computation, self.seed, seconds))
         return self._execution[1]
 

@@ -19,6 +19,7 @@ from hloscope.interpreter import (
 )
 from hloscope.ir import Instruction, TensorType
 from hloscope.lazy import dataclass
+from hloscope.proof.allowance import Deadline
 from hloscope.proof.devices import Devices
 from hloscope.proof.draw import Draw
 from hloscope.proof.instance import Instance
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 MAX_STEPS: Final = 20_000
 """Instructions of one run: loops end with it."""
 MAX_BYTES: Final = 1 << 26
+MAX_FLOPS: Final = 1 << 27
+"""Operations of one run, where it computes more than it reads and writes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,15 +65,24 @@ class Runner:
 
     Attributes:
         count: Runs so far.
+        deadline: When a run ends that has not come to its end.
     """
 
-    def __init__(self, instance: Instance) -> None:
+    def __init__(self, instance: Instance, deadline: Deadline) -> None:
         self.instance: Final = instance
         self.count = 0
+        self.deadline = deadline
         self._devices = instance.devices
-        self._world = World(max_steps=MAX_STEPS, max_bytes=MAX_BYTES)
+        self._world, self._feeding = [
+            World(
+                max_steps=MAX_STEPS,
+                max_bytes=MAX_BYTES,
+                max_flops=MAX_FLOPS,
+                on_step=lambda step: self.deadline.check(step),
+            )
+            for _ in range(2)
+        ]
         self._plans = Plans(self._world)
-        self._feeding = World(max_steps=MAX_STEPS, max_bytes=MAX_BYTES)
         self._feed: Plan = Plans(self._feeding).of(instance.feeding)
         self._types = leaf_types(instance.ins.type)
         if sum(map(byte_size, instance.feeding.arguments)) > MAX_BYTES:
@@ -95,7 +107,7 @@ class Runner:
             free.append(own)
         values: list[Value] = []
         for own in free:
-            self._feeding.steps = 0
+            self._feeding.steps = self._feeding.flops = 0
             values += _evaluated(self._feed, own)
         return self._watched(style, free, tuple(values))
 
@@ -128,7 +140,8 @@ class Runner:
             NotExecutableError: It is not what the type says.
         """
         self.count += 1
-        self._world.steps = 0
+        self._world.steps = self._world.flops = 0
+        self.deadline.check()
         return [array for own in self._results(values, seen) for array in self._arrays(own)]
 
     def _results(

@@ -12,6 +12,7 @@ from math import prod
 from typing import Final, TypeAlias
 
 from hloscope.lazy import dataclass
+from hloscope.proof.allowance import Deadline
 
 Sizes: TypeAlias = Mapping[int, int]
 """From sizes to small sizes."""
@@ -19,6 +20,8 @@ Sizes: TypeAlias = Mapping[int, int]
 MAX_NODES: Final = 4_000
 """Choices after which a search for small sizes is given up."""
 MAX_SIZE: Final = 4096
+MAX_SIZES: Final = 200
+"""Different sizes of one program that are chosen, each by those before it."""
 
 
 class ShrinkError(Exception):
@@ -87,7 +90,10 @@ def fixed(size: int) -> Equation:
 
 
 def choose(
-    shapes: Sequence[tuple[int, ...]], equations: Sequence[Equation], most: int
+    shapes: Sequence[tuple[int, ...]],
+    equations: Sequence[Equation],
+    most: int,
+    deadline: Deadline | None = None,
 ) -> dict[int, int]:
     """Small sizes for which all equations hold and no shape has more than `most` elements.
 
@@ -95,16 +101,20 @@ def choose(
 
     Raises:
         ShrinkError: None are found.
+        TimeOverError: The search takes too long.
 
     >>> choose([(128, 64), (8192,)], [products((128, 64), (8192,))], 100)
     {64: 2, 128: 3, 8192: 6}
     """
     sizes = sorted({n for shape in shapes for n in shape} | {n for e in equations for n in e.sizes})
     sizes = [n for n in sizes if n > 1]
+    if len(sizes) > MAX_SIZES:
+        raise ShrinkError(f"more than {MAX_SIZES} different sizes")
+    deadline = deadline or Deadline()
     distinct = sorted({tuple(n for n in shape if n > 1) for shape in shapes})
     for keeps_order, limit in ((2, most), (1, most), (0, most), (0, 8 * most)):
         for cap in (4, 7, 12, 24):
-            search = _Search(sizes, equations, distinct, limit, keeps_order, cap)
+            search = _Search(sizes, equations, distinct, limit, keeps_order, cap, deadline)
             for found in search.from_size(0):
                 return dict(found)
     raise ShrinkError("no small sizes fit together")
@@ -121,7 +131,9 @@ class _Search:
         most: int,
         keeps_order: int,
         cap: int,
+        deadline: Deadline,
     ) -> None:
+        self._deadline = deadline
         self._sizes, self._most = sizes, most
         self._keeps_order, self._cap = keeps_order, cap
         at = {n: i for i, n in enumerate(sizes)}
@@ -145,6 +157,7 @@ class _Search:
         size = self._sizes[at]
         for new in self._candidates(at, size):
             self._nodes += 1
+            self._deadline.check()
             if self._nodes > MAX_NODES:
                 return
             self._new[size] = new
