@@ -25,10 +25,11 @@ from typing import Final
 
 from hloscope.bytecode import (
     examine,
+    is_exported,
     print_vhlo,
     read_artifact,
     read_bytecode,
-    stablehlo_of,
+    read_exported,
     write_artifact,
 )
 from hloscope.dialects import DIALECTS
@@ -64,9 +65,10 @@ def there_and_back(seed: int) -> str:
 
 
 def samples() -> list[bytes]:
-    """Artifacts of every version, and small ones of models."""
-    folders = ("conformance/stablehlo/vhlo", "real/models")
-    found = [p for folder in folders for p in sorted((SHARED / folder).glob("*.bc"))]
+    """Artifacts of every version, small ones of models, and what `jax.export` wrote."""
+    folders = (("conformance/stablehlo/vhlo", "*.bc"), ("real/models", "*.bc"))
+    folders += (("real/models", "*.jaxexport"),)
+    found = [p for folder, what in folders for p in sorted((SHARED / folder).glob(what))]
     return [data for path in found if len(data := path.read_bytes()) <= MOST]
 
 
@@ -96,11 +98,16 @@ def damaged(data: bytes, chance: random.Random) -> bytes:
 
 def use(data: bytes) -> str:
     """Do with an artifact what the commands do; what came of it."""
+    try:
+        module = read_exported(data)[0].module if is_exported(data) else data
+        read_bytecode(module)
+    except HloscopeError:
+        return "refused"
     steps: list[Callable[[], object]] = [
         lambda: examine(data, "damaged"),
-        lambda: print_vhlo(read_bytecode(data).module),
-        lambda: print_mlir(stablehlo_of(read_bytecode(data)), dialects=DIALECTS, locations=True),
-        lambda: write_artifact(read_artifact(data), "1.10.0", allow_other_dialects=True),
+        lambda: print_vhlo(read_bytecode(module).module),
+        lambda: print_mlir(read_artifact(module), dialects=DIALECTS, locations=True),
+        lambda: write_artifact(read_artifact(module), "1.10.0", allow_other_dialects=True),
     ]
     refused = 0
     for step in steps:
@@ -108,7 +115,7 @@ def use(data: bytes) -> str:
             step()
         except HloscopeError:
             refused += 1
-    return ("read", "refused in part", "refused in part", "refused in part", "refused")[refused]
+    return "refused in part" if refused else "read"
 
 
 def megabytes() -> float:
@@ -125,6 +132,7 @@ def main() -> None:
     options = parser.parse_args()
     files = samples() if options.what == "damaged" else []
     counts: Counter[str] = Counter()
+    began = process_time()
     slowest, where, most = 0.0, 0, megabytes()
     before = most
     for seed in range(options.seed, options.seed + options.count):
@@ -151,7 +159,9 @@ def main() -> None:
             print(f"seed {seed}: {most:.0f} MB", flush=True)
     for what, count in counts.most_common():
         print(f"{count:8} {what}")
+    spent = process_time() - began
     print(f"slowest {slowest:.2f} s (seed {where}); memory {before:.0f} to {megabytes():.0f} MB")
+    print(f"{spent:.0f} s, {options.count / max(spent, 1e-9):.0f} each second")
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from hloscope.vhlo import (
     to_stablehlo,
     to_version,
     to_vhlo,
+    turn_into_stablehlo,
     version_of,
 )
 
@@ -102,7 +103,10 @@ def read_artifact(data: bytes, name: str = "<bytes>") -> Operation:
         UnsupportedError: It has an op that this version does not know, or is not read yet.
     """
     with no_collection():
-        return stablehlo_of(read_bytecode(data, name))
+        module = read_bytecode(data, name).module
+        if not is_vhlo(module):
+            return module
+        return turn_into_stablehlo(to_version(module, CURRENT).module)
 
 
 def stablehlo_of(found: Bytecode) -> Operation:

@@ -87,6 +87,28 @@ class Cursor:
             return int.from_bytes(self.data[at + 1 : at + 9], "little")
         return int.from_bytes(self.data[at : at + size], "little") >> size
 
+    def varints(self, count: int) -> list[int]:
+        """So many unsigned numbers, most of which take one byte or two."""
+        data, at, last = self.data, self.at, self.end - 1
+        found: list[int] = []
+        append = found.append
+        for _ in range(count):
+            if at < last:
+                first = data[at]
+                if first & 1:
+                    append(first >> 1)
+                    at += 1
+                    continue
+                if first & 2:
+                    append((first | data[at + 1] << 8) >> 2)
+                    at += 2
+                    continue
+            self.at = at
+            append(self.varint())
+            at = self.at
+        self.at = at
+        return found
+
     def svarint(self) -> int:
         """A signed number: its sign is the lowest bit."""
         value = self.varint()

@@ -7,6 +7,7 @@ stack of our own, and each knows how deep it is and how many parts it stands for
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from hloscope.bytecode.codes import ATTRIBUTES, TYPES
@@ -69,6 +70,9 @@ class Entries:
         self._left = _MOST_WRITTEN + _TIMES * len(image.data)
         self._cursor: Cursor | None = None
         self._inside_sdy = False
+        # What has been asked for: types with their sizes, and locations.
+        self._types: dict[int, tuple[Type, int]] = {}
+        self._locations: dict[int, Location] = {}
 
     # ---------------------------------------------------------------------------- by number
 
@@ -84,10 +88,31 @@ class Entries:
 
     def location(self, number: int) -> Location:
         """The location of that number."""
+        known = self._locations.get(number)
+        if known is not None:
+            return known
         found = self._attribute(number)
         if not isinstance(found, LOCATIONS):
             self._fail(f"attribute {number:,} is no location")
+        self._locations[number] = found
         return found  # type: ignore[no-any-return]
+
+    def types(self, numbers: Iterable[int]) -> list[Type]:
+        """The types of these numbers."""
+        known = self._types
+        found = []
+        for number in numbers:
+            pair = known.get(number)
+            if pair is None:
+                one = self.type(number)
+                known[number] = one, self._sizes.get(number + self.image.attributes, 8)
+            else:
+                one, size = pair
+                self._left -= size
+            found.append(one)
+        if self._left < 0:
+            self._spend(0)
+        return found
 
     def type(self, number: int) -> Type:
         """The type of that number."""

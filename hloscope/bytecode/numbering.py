@@ -8,10 +8,11 @@ Source: MLIR's `IRNumbering.cpp`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
 from hloscope.bytecode.choosing import Chosen, Outer, choose, in_dictionary
+from hloscope.bytecode.cursor import varint
 from hloscope.bytecode.fields import KINDS
 from hloscope.bytecode.properties import Inherent, inherent, registered
 from hloscope.bytecode.segments import GROUPS, NATIVE, OPERANDS, sizes_of
@@ -44,11 +45,11 @@ _RESOURCE: Final = ("resource",)
 class Numbered:
     """An attribute, type or name of an op: how it is written and how often it is used."""
 
-    __slots__ = ("chosen", "dialect", "number", "uses", "value")
+    __slots__ = ("chosen", "code", "dialect", "number", "uses", "value")
 
     def __init__(self, value: Any, dialect: int, chosen: Chosen | None) -> None:
         self.value, self.dialect, self.chosen = value, dialect, chosen
-        self.uses, self.number = 1, 0
+        self.uses, self.number, self.code = 1, 0, b""
 
 
 class Tables:
@@ -64,6 +65,7 @@ class Tables:
         self._known: tuple[dict[int, Numbered], ...] = ({}, {}, {}, {})
         self._equal: tuple[dict[Any, Numbered], ...] = ({}, {}, {}, {})
         self._alive: list[Any] = []
+        self._lists: dict[tuple[str, int], list[Numbered]] = {}
 
     def dialect(self, name: str) -> int:
         """The number of a dialect."""
@@ -140,13 +142,29 @@ class Tables:
                 for part, is_type in parts(field):
                     yield part, is_type, vhlo
 
-    def number(self, value: Any, is_type: bool, vhlo: bool) -> int:
-        """The number of what has been numbered."""
+    def found(self, value: Any, is_type: bool, vhlo: bool) -> Numbered:
+        """What has been numbered."""
         which = 2 * vhlo + is_type
         found = self._known[which].get(id(value))
         if found is None:
             found = self._equal[which][value if is_type else canonical(value)]
-        return found.number
+        return found
+
+    def number(self, value: Any, is_type: bool, vhlo: bool) -> int:
+        """The number of what has been numbered."""
+        return self.found(value, is_type, vhlo).number
+
+    def use_all(self, key: tuple[str, int], values: Iterable[Attribute], vhlo: bool) -> None:
+        """Count a use of each of these values, which are those of all ops of this key."""
+        known = self._lists.get(key)
+        if known is not None:
+            for item in known:
+                item.uses += 1
+            return
+        values = list(values)
+        for value in values:
+            self.use(value, False, vhlo)
+        self._lists[key] = [self.found(value, False, vhlo) for value in values]
 
     def sort(self) -> None:
         """Give numbers: those used more often come first."""
@@ -169,7 +187,7 @@ def _sorted(items: list[Numbered]) -> list[Numbered]:
         found += group
         first = group[-1].dialect
     for number, item in enumerate(found):
-        item.number = number
+        item.number, item.code = number, varint(number)
     return found
 
 
@@ -203,13 +221,17 @@ def canonical(value: Any) -> Any:
     return value
 
 
+Properties: TypeAlias = Sequence[tuple[Inherent, Attribute | None]]
+
+
 class OpAttributes:
     """How the attributes of ops are written: as properties and a dictionary, or as a dictionary."""
 
     def __init__(self, version: int) -> None:
         self.version = version
         self._dictionaries: dict[int, DictAttr | Outer] = {}
-        self._properties: dict[int, DictAttr] = {}
+        # By the op's name and the identity of its properties, which are kept.
+        self._known: dict[tuple[str, int], tuple[Any, Properties]] = {}
 
     def discardable(self, op: Operation) -> DictAttr | Outer | None:
         """The dictionary of an op; before version 5 it holds all attributes."""
@@ -230,14 +252,22 @@ class OpAttributes:
             self._dictionaries[id(op)] = found
         return found
 
-    def properties(self, op: Operation) -> Sequence[tuple[Inherent, Attribute | None]]:
+    def properties(self, op: Operation) -> Properties:
         """The properties of an op in the order in which they are written."""
         if self.version < 5:
             return ()
+        key = op.name, id(op.properties)
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = op.properties, self._listed(op)
+        return known[1]
+
+    def _listed(self, op: Operation) -> Properties:
         properties = op.properties
         if not registered(op.name):
             # What nobody knows the attributes of has them all in one.
-            return [(_ALL, self._all(op))] if properties else ()
+            everything = DictAttr(tuple(sorted(properties.items())))
+            return [(_ALL, everything)] if properties else ()
         slots = inherent(op.name, self.version >= NATIVE)
         defaults = DIALECTS.defaults.get(op.name)
         if defaults:
@@ -245,12 +275,6 @@ class OpAttributes:
         if slots is None:
             return [(Inherent(name, False), value) for name, value in properties.items()]
         return [(slot, properties.get(slot.name)) for slot in slots]
-
-    def _all(self, op: Operation) -> Attribute:
-        found = self._properties.get(id(op))
-        if found is None:
-            found = self._properties[id(op)] = DictAttr(tuple(sorted(op.properties.items())))
-        return found
 
 
 def is_vhlo(op: Operation) -> bool:
@@ -351,9 +375,10 @@ def _number_op(op: Operation, tables: Tables, attributes: OpAttributes, flavours
     dictionary = attributes.discardable(op)
     if dictionary is not None:
         tables.use(dictionary, False, False)
-    for _, value in attributes.properties(op):
-        if value is not None:
-            tables.use(value, False, inside)
+    properties = attributes.properties(op)
+    if properties:
+        values = [value for _, value in properties if value is not None]
+        tables.use_all((op.name, id(op.properties)), values, inside)
     tables.use(located(op.location), False, False)
 
 

@@ -9,6 +9,7 @@ Source: MLIR's documentation "MLIR Bytecode Format"; `BytecodeReader.cpp`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ from hloscope.mlir import (
     NO_ATTRIBUTES,
     NONE,
     UNKNOWN,
+    Attribute,
     Block,
     Operation,
     Region,
@@ -35,6 +37,9 @@ MOST_REGIONS: Final = 500
 ATTRIBUTES, RESULTS, OPERANDS, SUCCESSORS, REGIONS, USES, HAS_PROPERTIES = (
     1 << i for i in range(7)
 )
+_HEAD: Final = ATTRIBUTES | RESULTS | HAS_PROPERTIES
+_HEADS: Final = tuple((mask & _HEAD).bit_count() for mask in range(128))
+"""How many numbers an op has behind its location, up to that of its results, by its mask."""
 
 
 @dataclass(slots=True)
@@ -166,21 +171,15 @@ class _Reader:
         mask = cursor.byte()
         if mask & 0x80:
             cursor.fail("an op has more parts than are known", at)
-        location = entries.location(cursor.varint())
-        attributes = NO_ATTRIBUTES
-        if mask & ATTRIBUTES:
-            where, dictionary = cursor.at, entries.attribute(cursor.varint())
-            attributes = self.properties.dictionary(dictionary, where, cursor)
-        properties = NO_ATTRIBUTES
-        if mask & HAS_PROPERTIES:
-            properties = self.properties.read(cursor.varint(), name, registered, cursor)
-        elif self.image.version < 5 and attributes:
-            properties, attributes = self.properties.divided(name, attributes)
+        first, *head = cursor.varints(1 + _HEADS[mask & _HEAD])
+        location = entries.location(first)
+        properties, attributes = self._attributes(mask, head, name, registered)
         results: tuple[Value, ...] = ()
         if mask & RESULTS:
-            read = cursor.varint
-            types = [entries.type(read()) for _ in range(cursor.count())]
-            results = self._define(types)
+            count = head[-1]
+            if count > cursor.end - cursor.at:
+                cursor.fail(f"{count:,} results where {cursor.end - cursor.at:,} bytes are left")
+            results = self._define(entries.types(cursor.varints(count)))
         operands: tuple[Value, ...] = ()
         if mask & OPERANDS:
             operands = self._operands()
@@ -200,6 +199,22 @@ class _Reader:
         parts = name, operands, results, properties, attributes, location, successors
         frame = _Frame(parts, left, isolated)
         self._enter(frame)
+
+    def _attributes(
+        self, mask: int, numbers: list[int], name: str, registered: bool
+    ) -> tuple[Mapping[str, Attribute], Mapping[str, Attribute]]:
+        """The properties of an op and its other attributes, of the numbers that it has."""
+        cursor = self.cursor
+        attributes: Mapping[str, Attribute] = NO_ATTRIBUTES
+        if mask & ATTRIBUTES:
+            dictionary = self.entries.attribute(numbers[0])
+            attributes = self.properties.dictionary(dictionary, cursor.at, cursor)
+        if mask & HAS_PROPERTIES:
+            number = numbers[1 if mask & ATTRIBUTES else 0]
+            return self.properties.read(number, name, registered, cursor), attributes
+        if self.image.version < 5 and attributes:
+            return self.properties.divided(name, attributes)
+        return NO_ATTRIBUTES, attributes
 
     def _define(self, types: list[Any]) -> tuple[Value, ...]:
         """The values of these types, which are those that come next."""
@@ -223,10 +238,9 @@ class _Reader:
 
     def _operands(self) -> tuple[Value, ...]:
         cursor, values = self.cursor, self.values
-        read, most = cursor.varint, len(values)
+        most = len(values)
         found = []
-        for _ in range(cursor.count()):
-            number = read()
+        for number in cursor.varints(cursor.count()):
             if number >= most:
                 cursor.fail(f"value {number:,} of {most:,}")
             value = values[number]

@@ -128,7 +128,8 @@ class _Writer:
         self.isolated = isolated_ops(module, by_trait=by_trait)
         self.strings = _Strings()
         self.properties: dict[bytes, int] = {}
-        self.values: dict[Value, int] = {}
+        self.known: dict[tuple[str, int], bytes] = {}
+        self.values: dict[Value, bytes] = {}
         self.blocks: dict[Block, int] = {}
 
     def file(self, producer: str) -> bytes:
@@ -283,31 +284,31 @@ class _Writer:
 
     def _op(self, op: Operation, out: bytearray) -> None:
         tables = self.tables
-        out += varint(tables.ops[op.name].number)
+        vhlo = op.name.startswith("vhlo.")
+        out += tables.ops[op.name].code
         at = len(out)
         out.append(0)
         mask = 0
-        out += varint(tables.number(located(op.location), False, False))
+        out += tables.found(located(op.location), False, False).code
         dictionary = self.attributes.discardable(op)
         if dictionary is not None:
             mask |= 0x01
-            out += varint(tables.number(dictionary, False, False))
+            out += tables.found(dictionary, False, False).code
         properties = self.attributes.properties(op)
         if properties or (op.name in GROUPS and self.version >= NATIVE):
             mask |= 0x40
-            out += varint(self._properties(op, properties))
+            out += self._properties(op, properties)
         if op.results:
             mask |= 0x02
-            vhlo = self.flavours.results(op)
+            typed = vhlo or self.flavours.results(op)
             out += varint(len(op.results))
             for result in op.results:
-                out += varint(tables.number(result.type, True, vhlo))
+                out += tables.found(result.type, True, typed).code
         if op.operands:
             mask |= 0x04
             out += varint(len(op.operands))
             values = self.values
-            for operand in op.operands:
-                out += varint(values[operand])
+            out += b"".join([values[operand] for operand in op.operands])
         if op.successors:
             mask |= 0x08
             out += self._successors(op)
@@ -328,7 +329,15 @@ class _Writer:
         numbers = [varint(self.blocks[block]) for block in op.successors]
         return varint(len(numbers)) + b"".join(numbers)
 
-    def _properties(self, op: Operation, properties: Any) -> int:
+    def _properties(self, op: Operation, properties: Any) -> bytes:
+        """The number of the properties of an op; ops that share them have the same."""
+        key = op.name, id(op.properties)
+        known = self.known.get(key)
+        if known is None:
+            known = self.known[key] = varint(self._listed(op, properties))
+        return known
+
+    def _listed(self, op: Operation, properties: Any) -> int:
         out, vhlo = [], op.name.startswith("vhlo.")
         for slot, value in properties:
             if value is None:
@@ -356,14 +365,14 @@ class _Writer:
         return b"".join(out)
 
 
-def _number_values(region: Region, number: int, values: dict[Value, int]) -> int:
+def _number_values(region: Region, number: int, values: dict[Value, bytes]) -> int:
     """Number the values of a region; the number after the last."""
     for block in region.blocks:
         for argument in block.arguments:
-            values[argument] = number
+            values[argument] = varint(number)
             number += 1
         for op in block.operations:
             for result in op.results:
-                values[result] = number
+                values[result] = varint(number)
                 number += 1
     return number

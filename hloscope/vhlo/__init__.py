@@ -25,7 +25,10 @@ if TYPE_CHECKING:
         obstacles as obstacles,
     )
     from hloscope.vhlo.ops import OPS as OPS, OpRow as OpRow, attributes_of as attributes_of
-    from hloscope.vhlo.restore import to_stablehlo as to_stablehlo
+    from hloscope.vhlo.restore import (
+        to_stablehlo as to_stablehlo,
+        turn_into_stablehlo as turn_into_stablehlo,
+    )
     from hloscope.vhlo.trees import (
         Rebuild as Rebuild,
         copied as copied,

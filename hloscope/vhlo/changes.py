@@ -166,6 +166,11 @@ _PAIRED: Final = frozenset(
 """Ops whose results had to have the element types of their operands before 0.17.0."""
 
 
+def needs_more(name: str) -> bool:
+    """Has `extra_needs` anything to say of an op of that name?"""
+    return name in _PAIRED or name.startswith("custom_call_")
+
+
 def extra_needs(name: str, op: Operation) -> list[tuple[Version, str]]:
     """What an op of that name (without dialect) needs besides what its row says."""
     found: list[tuple[Version, str]] = []

@@ -58,7 +58,8 @@ def to_version(module: Operation, target: Version, *, mixed: bool = False) -> Co
     found = obstacles(module, target) if plain < CURRENT else []
     if found:
         raise DowngradeError(plain, found)
-    if not any(_is_other(op, plain) for op in every_op(module)):
+    others = {name for name in {op.name for op in every_op(module)} if _is_other(name, plain)}
+    if not others:
         return Converted(module, use_orders(module, set(), mixed=True) if mixed else {})
     replaced: set[Operation] = set()
 
@@ -68,7 +69,7 @@ def to_version(module: Operation, target: Version, *, mixed: bool = False) -> Co
         results: tuple[Value, ...],
         regions: tuple[Region, ...],
     ) -> Operation:
-        if not _is_other(op, plain):
+        if op.name not in others:
             return copied(op, operands, results, regions)
         made = _changed(op, operands, results, regions)
         replaced.add(made)
@@ -78,9 +79,9 @@ def to_version(module: Operation, target: Version, *, mixed: bool = False) -> Co
     return Converted(made, use_orders(made, replaced, mixed=mixed))
 
 
-def _is_other(op: Operation, target: Version) -> bool:
-    """Has the version another form of this op?"""
-    row = OPS.get(op.name[5:]) if op.name.startswith("vhlo.") else None
+def _is_other(name: str, target: Version) -> bool:
+    """Has the version another form of the op of that name?"""
+    row = OPS.get(name[5:]) if name.startswith("vhlo.") else None
     return row is not None and not row.first <= target <= row.last
 
 

@@ -112,6 +112,10 @@ class _Legalizer:
         self.library, self.mixed = library, mixed
         self.problems: list[str] = []
         self._types: dict[int, tuple[Type, bool]] = {}
+        # By name and identity of the properties, which are kept so that no other has it.
+        self._shared: dict[
+            tuple[str, int], tuple[Mapping[str, Attribute], Mapping[str, Attribute]]
+        ] = {}
         self._attributes: dict[int, tuple[Attribute, Attribute, str]] = {}
 
     def run(self, module: Operation) -> Operation:
@@ -142,11 +146,7 @@ class _Legalizer:
         if name is None:
             self._refuse(op, f"the op {op.name} has no form in it")
             return copied(op, operands, results, regions)
-        try:
-            properties, attributes = self._divided(op)
-        except MappingError as error:
-            self._refuse(op, str(error))
-            properties, attributes = {}, {}
+        properties, attributes = self._attributes_of(op)
         for result in results:
             self._check_type(op, result.type)
         for region in regions:
@@ -165,6 +165,25 @@ class _Legalizer:
             start=op.start,
             end=op.end,
         )
+
+    def _attributes_of(
+        self, op: Operation
+    ) -> tuple[Mapping[str, Attribute], Mapping[str, Attribute]]:
+        """As `_divided`; ops that share their properties share those in VHLO."""
+        given = op.properties
+        key = op.name, id(given)
+        known = self._shared.get(key) if not op.attributes else None
+        if known is not None:
+            return known[1], NO_ATTRIBUTES
+        before = len(self.problems)
+        try:
+            properties, attributes = self._divided(op)
+        except MappingError as error:
+            self._refuse(op, str(error))
+            return {}, {}
+        if not op.attributes and not attributes and len(self.problems) == before:
+            self._shared[key] = given, properties
+        return properties, attributes
 
     def _refuse(self, op: Operation, why: str) -> None:
         where = location_text(resolve_location(op.location))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Final, NamedTuple
 
@@ -36,7 +36,7 @@ from hloscope.mlir import (
     location_text,
     resolve_location,
 )
-from hloscope.vhlo.changes import CHANGES, extra_needs
+from hloscope.vhlo.changes import CHANGES, extra_needs, needs_more
 from hloscope.vhlo.codes import ATTRIBUTES, TYPES
 from hloscope.vhlo.ops import OPS
 from hloscope.vhlo.trees import every_op
@@ -148,12 +148,17 @@ def _attribute_needs(value: Attribute) -> Iterator[Need]:
                     stack += [inner for _, inner in part.fields if isinstance(inner, ArrayAttr)]
 
 
+_NOTHING: Final[Sequence[Need]] = ()
+
+
 class Needs:
     """What the ops of modules need; what has been asked before is kept."""
 
     def __init__(self) -> None:
         self._attributes: dict[int, tuple[Attribute, Need | None]] = {}
         self._types: dict[int, tuple[Type, Need | None]] = {}
+        # Properties, by name and identity, of ops that need nothing if their types do not.
+        self._plain: dict[tuple[str, int], Mapping[str, Attribute]] = {}
 
     def type(self, type: Type) -> Need | None:
         """As `type_need`."""
@@ -169,8 +174,28 @@ class Needs:
             known = self._attributes[id(value)] = value, attribute_need(value)
         return known[1]
 
-    def of(self, op: Operation) -> list[Need]:
+    def of(self, op: Operation) -> Sequence[Need]:
         """What an op needs, whatever version of it is meant, beyond the minimum."""
+        known = self._plain.get((op.name, id(op.properties)))
+        if known is None or op.attributes:
+            return self._of(op)
+        type = self.type
+        for value in op.operands:
+            if type(value.type) is not None:
+                return self._of(op)
+        for value in op.results:
+            if type(value.type) is not None:
+                return self._of(op)
+        return _NOTHING
+
+    def _of(self, op: Operation) -> list[Need]:
+        found = self._looked_up(op)
+        name = op.name.removeprefix("vhlo.")
+        if not found and not op.attributes and not _looks_around(name):
+            self._plain[op.name, id(op.properties)] = op.properties
+        return found
+
+    def _looked_up(self, op: Operation) -> list[Need]:
         name = op.name.removeprefix("vhlo.")
         found: list[Need] = []
         base, _, number = name.rpartition("_v")
@@ -216,6 +241,13 @@ class Needs:
     def _add(found: list[Need], need: Need | None, where: str) -> None:
         if need is not None:
             found.append(Need(need.version, f"{need.feature} of {where}"))
+
+
+@cache
+def _looks_around(name: str) -> bool:
+    """Does what an op of that name needs depend on more than its properties and types?"""
+    change = CHANGES.get(name.rpartition("_v")[0])
+    return needs_more(name) or (change is not None and bool(change.condition))
 
 
 def place_of(op: Operation) -> Location:

@@ -119,9 +119,16 @@ class Rebuild:
             frame.done.append(Region(tuple(frame.region)))
 
     def _op(self, op: Operation, regions: tuple[Region, ...]) -> Operation:
-        value = self.value
-        operands = tuple([value(one) for one in op.operands]) if op.operands else ()
-        results = tuple([value(one) for one in op.results]) if op.results else ()
+        values = self._values
+        operands = op.operands
+        if operands:
+            try:
+                operands = tuple([values[one] for one in operands])
+            except KeyError:  # one of them is defined later
+                operands = tuple(map(self.value, operands))
+        results = op.results
+        if results:
+            results = tuple(map(self.value, results))
         made = self._make(op, operands, results, regions)
         for result in results:
             result.owner = made
