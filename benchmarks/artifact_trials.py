@@ -66,8 +66,8 @@ def there_and_back(seed: int) -> str:
 
 def samples() -> list[bytes]:
     """Artifacts of every version, small ones of models, and what `jax.export` wrote."""
-    folders = (("conformance/stablehlo/vhlo", "*.bc"), ("real/models", "*.bc"))
-    folders += (("real/models", "*.jaxexport"),)
+    models = "real/models"
+    folders = (("conformance/stablehlo/vhlo", "*.bc"), (models, "*.bc"), (models, "*.jaxexport"))
     found = [p for folder, what in folders for p in sorted((SHARED / folder).glob(what))]
     return [data for path in found if len(data := path.read_bytes()) <= MOST]
 
