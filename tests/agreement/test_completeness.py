@@ -19,8 +19,8 @@ ONLY_HLO = set(
 ONLY_MLIR = set(
     """
     broadcast collective_reduce composite create_token cross-replica-sum dot
-    dynamic_broadcast_in_dim dynamic_conv dynamic_gather dynamic_iota dynamic_pad einsum real_dynamic_slice return
-    torch_index_select unary_einsum uniform_dequantize uniform_quantize
+    dynamic_broadcast_in_dim dynamic_conv dynamic_gather dynamic_iota dynamic_pad einsum
+    real_dynamic_slice return torch_index_select unary_einsum uniform_dequantize uniform_quantize
     """.split()
 )
 """Ops of StableHLO; those of other dialects have names with a point."""
