@@ -1,13 +1,14 @@
 """Planted faults: does the test suite notice a wrong rule, law, typing or evaluation?
 
-    python benchmarks/planted_faults.py [--count N] [--seed S] [--json] [TESTS ...]
+    python benchmarks/planted_faults.py [--count N] [--seed S] [--quick] [--json] [TESTS ...]
 
 Takes functions of the rooms below at random and plants one fault in each: a comparison, a sign, a
 constant, a condition is changed.  All faults are planted in one copy of the checkout and sleep
 there: `x < n` becomes `x <= n if planted(17) else x < n`.  One run of the tests with all asleep
 says which test asks which `planted(...)` and how long it takes: a sample of the cases of each test
 function, without the slow ones.  Then each fault wakes in a process of its own, and the tests that
-ask for it are run, quick ones first, until one fails.
+ask for it are run until one fails, those first that are named like its file, are quick and ask for
+few others.
 
 A fault that no such test notices is tried in a fresh process, with all tests of the folders and
 files that are named like its room or file: what the sample left out, and what is computed once
@@ -58,7 +59,9 @@ CASES: Final = 4
 """Cases of one test function in the sample."""
 SLOW: Final = 2.0
 """Seconds of CPU after which a test is left out of the sample."""
-ENDLESS: Final = 120
+BUDGET: Final = 15.0
+"""Seconds of CPU for the tests of one fault; what is not noticed then is tried apart, in full."""
+ENDLESS: Final = 60
 """Seconds of CPU after which a fault counts as noticed: it made a loop endless."""
 LARGEST: Final = 4 << 30
 """Bytes of address space; a fault may ask for all memory."""
@@ -238,6 +241,7 @@ class Run:
     asked: dict[int, list[str]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     failed: set[str] = field(default_factory=set)
+    width: dict[str, int] = field(default_factory=dict)
     _failing: str | None = None
 
     def pytest_runtest_logreport(self, report: Any) -> None:
@@ -258,6 +262,7 @@ class Run:
             self.seconds[told["test"]] = told["seconds"]
             if told["failed"]:
                 self.failed.add(told["test"])
+            self.width[told["test"]] = 1 + len(told["asked"])
             for number in told["asked"]:
                 self.asked.setdefault(number, []).append(told["test"])
         for number in range(len(self.found)):
@@ -300,10 +305,10 @@ class Run:
         if path.exists():
             return
         asking = [t for t in self.asked.get(number, ()) if t in tests and t not in self.failed]
-        asking.sort(key=lambda test: self.seconds[test])
-        chosen = asking if len(asking) <= MOST else _spread(asking, MOST)
-        like = [t for t in tests if t not in self.seconds and t.startswith(self._like(number))]
-        chosen += like if len(like) <= MOST else _spread(like, MOST)
+        named = self._like(number)
+        asking.sort(key=lambda t: (not t.startswith(named), self.width[t] * self.seconds[t]))
+        like = [t for t in tests if t not in self.seconds and t.startswith(named)]
+        chosen = [*asking[:MOST], *_spread(like, min(MOST, len(like)))]
         by = None
         if chosen and not at_import:
             by = self._in_child(lambda: self._wake(number, [tests[t] for t in chosen]))
@@ -324,7 +329,10 @@ class Run:
         sitecustomize.awake = number
         os.environ["PLANTED"] = str(number)
         signal.signal(signal.SIGPROF, _too_slow)
+        begin = time.process_time()
         for item, following in zip(items, [*items[1:], None], strict=True):
+            if time.process_time() - begin > BUDGET:
+                break
             signal.setitimer(signal.ITIMER_PROF, 4 * SLOW)
             with suppress(_SlowError):
                 item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
@@ -368,7 +376,9 @@ def _sample(items: Sequence[Any]) -> list[Any]:
 
 
 def _spread(tests: list[str], most: int) -> list[str]:
-    """The quickest half of `most`, and others evenly from the rest."""
+    """The first half of `most`, and others evenly from the rest."""
+    if len(tests) <= most:
+        return tests
     half = most // 2
     step = (len(tests) - half) / (most - half)
     return tests[:half] + [tests[half + int(i * step)] for i in range(most - half)]
@@ -415,6 +425,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--tree", type=Path, default=Path(__file__).parents[1])
     parser.add_argument("--results", type=Path, help="a folder to go on in after a stop")
+    parser.add_argument("--quick", action="store_true", help="the sample only, no fresh processes")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -436,7 +447,7 @@ def main() -> None:
     ends: Counter[str] = Counter()
     for number, fault in enumerate(found):
         told = json.loads((results / f"{number}.json").read_text())
-        by = told["by"] or fresh(number, fault, copy)
+        by = told["by"] or (None if args.quick else fresh(number, fault, copy))
         end = "caught" if by else "survived" if told["asking"] else "never entered"
         ends[end] += 1
         if args.json:

@@ -3,6 +3,7 @@ import gc
 import itertools
 import operator
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -236,3 +237,10 @@ def test_floordiv_by_minus_one_is_a_sum():
     assert floordiv(d0 + 1, -1) is -d0 - 1
     assert d0 % -1 is Const(0)
     assert ceildiv(d0, -1) is -d0
+
+
+@pytest.mark.parametrize("value", [np.int64(987_654_321), np.uint8(201), True])
+def test_constants_hold_plain_integers(value: Any) -> None:
+    node = Const(value)
+    assert type(node.value) is int
+    assert node is Const(int(value))

@@ -171,3 +171,9 @@ def test_every_law_is_in_a_table() -> None:
 def test_the_page_of_laws_is_up_to_date(request: pytest.FixtureRequest) -> None:
     file = request.config.rootpath / "docs" / "laws.md"
     assert file.read_text() == page(), "run: python -m hloscope.simplifier.laws > docs/laws.md"
+
+
+def test_a_law_is_tried_where_the_features_it_needs_are_found() -> None:
+    for rule in FLOORDIV[1:]:  # the first is tried apart
+        assert rule in laws_of(rule.needs)
+        assert rule not in laws_of(0)

@@ -1,0 +1,97 @@
+"""Claims about sizes, starts and values that are known only at run time."""
+
+from __future__ import annotations
+
+import pytest
+
+import hloscope as hs
+from hloscope.affine import Dim, Expr, evaluate
+from hloscope.fusion import Analysis
+from hloscope.hlo_parser import parse_hlo
+from hloscope.indexing import IndexingMap, Precision, output_to_input
+from hloscope.indexing.counts import card_bounds
+from hloscope.indexing.exact import prove_composed, prove_inverse
+from hloscope.indexing.groups import _fitted
+from hloscope.indexing.rules.run_time_sizes import size_reads
+from hloscope.ir import Instruction
+
+
+def root(text: str) -> Instruction:
+    return parse_hlo(f"HloModule m\nENTRY e {{ {text} }}").entry.root
+
+
+def test_operands_of_one_size_give_the_reason_why_one_is_enough() -> None:
+    two = root("p = f32[<=4] parameter(0) q = f32[<=4] parameter(1) ROOT r = f32[<=4] add(p, q)")
+    found = size_reads(two, 0, 0) or ()
+    assert [read.operand for read in found] == [0, 1]
+    assert all(read.reason for read in found)
+    same = root("p = f32[<=4] parameter(0) ROOT r = f32[<=4] add(p, p)")
+    assert [(read.operand, read.reason) for read in size_reads(same, 0, 0) or ()] == [(0, "")]
+
+
+@pytest.mark.parametrize("first", range(4))
+def test_operands_behind_a_size_known_at_run_time_may_begin_anywhere(first: int) -> None:
+    ins = root(
+        "a = f32[<=3] parameter(0) b = f32[2] parameter(1) c = f32[4] parameter(2)"
+        " ROOT r = f32[<=9] concatenate(a, b, c), dimensions={0}"
+    )
+    for operand, (begin, size) in {1: (first, 2), 2: (first + 2, 4)}.items():
+        maps = [access.map for access in output_to_input(ins)[operand]]
+        for element in range(size):
+            assert any(m and (element,) in m.points((begin + element,)) for m in maps)
+
+
+@pytest.mark.parametrize("result", ["f32[<=3]", "f32[3]"])
+def test_a_size_set_again_is_no_exact_claim(result: str) -> None:
+    ins = root(
+        "p = f32[<=3] parameter(0) n = s32[] parameter(1)"
+        f" ROOT r = {result} set-dimension-size(p, n), dimensions={{0}}"
+    )
+    assert output_to_input(ins)[0][0].precision is Precision.OVER
+
+
+def test_updates_may_reach_the_last_element() -> None:
+    program = hs.read("""
+    func.func @main(%o: tensor<4xi32>, %i: tensor<1x1xi32>, %u: tensor<1x2xi32>) -> tensor<4xi32> {
+      %0 = "stablehlo.scatter"(%o, %i, %u) ({ ^bb0(%a: tensor<i32>, %b: tensor<i32>):
+        stablehlo.return %b : tensor<i32>
+      }) {scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [1],
+          scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}
+        : (tensor<4xi32>, tensor<1x1xi32>, tensor<1x2xi32>) -> tensor<4xi32>
+      return %0 : tensor<4xi32>
+    }""")
+    assert "d1 + rt0 in [0, 3]" in str(program["0"].indexing_from(2))
+
+
+def test_a_number_of_elements_that_is_not_counted_is_bounded_by_every_bound() -> None:
+    wide = "domain: d0 in [0, 3000], d1 in [0, 3000], s0 in [0, 300]"
+    m = IndexingMap.parse(f"(d0, d1)[s0] -> (d0 * 7 + d1 * 3 + s0 * 11, d0 * d1 mod 7), {wide}")
+    least, most = card_bounds([m], budget=1)
+    hull = (3000 * 7 + 3000 * 3 + 300 * 11 + 1) * 7
+    assert least == 0
+    assert most <= hull
+
+
+@pytest.mark.parametrize("expr", [Dim(0) // 2, Dim(0) % 2, Dim(0) * 3 + 1, Dim(0) // 3], ids=str)
+def test_positions_in_a_group_are_recognised(expr: Expr) -> None:
+    column = tuple(evaluate(expr, {Dim(0): i}) for i in range(12))
+    assert _fitted((column, column[:6]), Dim(0)) is expr
+
+
+def test_nothing_is_said_of_unknown_accesses_of_unknown_sizes() -> None:
+    text = 'p = f32[<=4] parameter(0) ROOT r = f32[<=4] custom-call(p), custom_call_target="what"'
+    ((access,),) = Analysis().output_to_input(root(text)).values()
+    assert access.map is None
+    assert "may read anything" in access.reason
+
+
+def test_counter_examples_have_the_arity_of_the_maps() -> None:
+    first = IndexingMap.parse("(d0, d1) -> (d0 + d1), domain: d0 in [0, 3], d1 in [0, 2]")
+    back = IndexingMap.parse("(d0) -> (d0, 0), domain: d0 in [0, 3]")
+    shifted = IndexingMap.parse("(d0, d1) -> (d0 + d1 + 1), domain: d0 in [0, 3], d1 in [0, 2]")
+    same = IndexingMap.parse("(d0) -> (d0), domain: d0 in [0, 5]")
+    for proof in (prove_inverse([first], [back]), prove_composed([first], [same], [shifted])):
+        example = proof.counter_example
+        assert proof.is_refuted
+        assert example is not None
+        assert (len(example.dims), len(example.results)) == (2, 1)

@@ -1,0 +1,21 @@
+"""What a domain knows of an expression narrows its bounds from both sides."""
+
+from __future__ import annotations
+
+import pytest
+
+from hloscope.affine import Dim, Expr, Interval
+from hloscope.simplifier import Domain
+
+D = Dim(0)
+BOX = {D: Interval(0, 100), Dim(1): Interval(0, 100)}
+
+
+@pytest.mark.parametrize("e", [D, D // 4, D % 7, D + Dim(1), D // 4 + Dim(1) * 2], ids=str)
+@pytest.mark.parametrize("fact", [Interval(1, 2), Interval(2, 200), Interval(-5, 3)], ids=str)
+def test_bounds_are_within_what_is_known(e: Expr, fact: Interval) -> None:
+    free = Domain(BOX).bounds(e)
+    found = Domain(BOX, ((e, fact),)).bounds(e)
+    assert fact.lo <= found.lo or free.lo >= fact.lo
+    assert max(free.lo, fact.lo) <= found.lo
+    assert found.hi <= min(free.hi, fact.hi)
