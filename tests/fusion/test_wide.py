@@ -10,9 +10,10 @@ import pytest
 from hloscope.affine import Dim, evaluate
 from hloscope.fusion import Analysis
 from hloscope.fusion.reaching import MANY_PARAMETERS
+from hloscope.fusion.tables import Tables
 from hloscope.hlo_parser import parse_hlo
 from hloscope.indexing.rules import shape
-from hloscope.ir import WIDE, Instruction
+from hloscope.ir import WIDE, Instruction, TokenType
 
 SIZES = [1 + k * 7 % 5 for k in range(max(WIDE, MANY_PARAMETERS) + 40)]
 
@@ -60,3 +61,11 @@ def test_operands_are_looked_through_once_for_all_questions(
     for operand in range(len(SIZES)):
         starts(analysis, ins, operand)
     assert len(looked) < 12 * len(SIZES)
+
+
+def test_tables_know_how_much_they_remember() -> None:
+    tables = Tables(lambda type, parts: parts[0][0] or ())
+    one = tables.single(3, TokenType(), ())
+    alone = tables.size
+    tables.joined([((), one), ((), tables.single(5, TokenType(), ()))])
+    assert 0 < alone < tables.size

@@ -9,6 +9,7 @@ from hloscope.fusion.analysis import Analysis
 from hloscope.hlo_parser import parse_hlo
 from hloscope.indexing import Precision
 from hloscope.indexing.analysis import input_to_output, output_to_input
+from hloscope.ir import Instruction
 from hloscope.proof import Execution
 from hloscope.stablehlo import parse_stablehlo
 from tests.indexing.relations import Values, instruction, relation, without_domain
@@ -162,3 +163,21 @@ def test_the_configuration_of_a_stablehlo_call_counts() -> None:
         "backend_config={diag = 85 : ui8, side = 76 : ui8, trans_x = 78 : ui8, uplo = 76 : ui8}"
     )
     assert solved == output_to_input(same)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_custom_calls_that_differ_in_their_config_only_have_their_own_maps(first: int) -> None:
+    head = 'f32[2,2] custom-call(f32[2,2], f32[2,2]), custom_call_target="__cublas$gemm", '
+    plain = instruction(head + GEMM)
+    turned = GEMM.replace('"lhs_contracting_dimensions":["1"', '"lhs_contracting_dimensions":["0"')
+    extras = instruction(head + turned).extras
+    other = Instruction("other", plain.type, plain.op, plain.operands, (), extras)
+    analysis = Analysis()
+    calls = [plain, other]
+    found = {ins: analysis.output_to_input(ins)[0, 0] for ins in (calls[first], calls[1 - first])}
+    assert [str(access.map) for access in found[plain]] == [
+        "(d0, d1)[s0] -> (d0, s0), domain: d0 in [0, 1], d1 in [0, 1], s0 in [0, 1]"
+    ]
+    assert [str(access.map) for access in found[other]] == [
+        "(d0, d1)[s0] -> (s0, d0), domain: d0 in [0, 1], d1 in [0, 1], s0 in [0, 1]"
+    ]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import hloscope as hs
-from hloscope.affine import Dim, Expr, evaluate
+from hloscope.affine import Dim, Expr, Interval, evaluate
 from hloscope.fusion import Analysis
 from hloscope.hlo_parser import parse_hlo
-from hloscope.indexing import IndexingMap, Precision, output_to_input
+from hloscope.indexing import IndexingMap, Precision, TileVerdict, exact_tiles, output_to_input
 from hloscope.indexing.counts import card_bounds
 from hloscope.indexing.exact import prove_composed, prove_inverse
 from hloscope.indexing.groups import _fitted
@@ -95,3 +95,47 @@ def test_counter_examples_have_the_arity_of_the_maps() -> None:
         assert proof.is_refuted
         assert example is not None
         assert (len(example.dims), len(example.results)) == (2, 1)
+
+
+def test_a_map_reads_what_its_computation_captures() -> None:
+    program = hs.read("""func.func @main(%p: tensor<4xf32>, %k: tensor<f32>) -> tensor<4xf32> {
+      %0 = "stablehlo.map"(%p) ({ ^bb0(%a: tensor<f32>):
+        %c = stablehlo.add %a, %k : tensor<f32>
+        stablehlo.return %c : tensor<f32>
+      }) {dimensions = array<i64: 0>} : (tensor<4xf32>) -> tensor<4xf32>
+      return %0 : tensor<4xf32> }""")
+    entry = program.asked_module.entry
+    found, captured = Analysis().output_to_input(entry["0"]), entry["k"]
+    assert {place: [str(a.map) for a in accesses] for place, accesses in found.items()} == {
+        (0, 0): ["(d0) -> (d0), domain: d0 in [0, 3]"],
+        (captured, 0): ["(d0) -> (), domain: d0 in [0, 3]"],
+    }
+
+
+def test_constraints_alone_are_a_domain() -> None:
+    free = IndexingMap.parse("(d0, d1) -> (d0)")
+    assert not free.has_domain
+    bounded = free.with_(constraints=((Dim(0) + Dim(1), Interval(0, 3)),))
+    assert bounded.has_domain
+    assert str(bounded).endswith("d0 + d1 in [0, 3]")
+
+
+def test_elements_of_large_sets_are_told_without_enumeration() -> None:
+    sides = "s0 in [0, 100000], s1 in [0, 100000]"
+    m = IndexingMap.parse(
+        f"(d0)[s0, s1] -> (s0 * 2 + s1 * 3), domain: d0 in [0, 0], {sides}, s0 - s1 in [5, 99999]"
+    )
+    found = m.image((Interval(0, 0),))
+    assert [point in found for point in ((9,), (10,), (11,), (12,), (499_987,), (499_985,))] == [
+        False, True, False, True, False, True,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("apart", range(1, 4))
+def test_tiles_of_two_maps_are_the_union_of_both(apart: int) -> None:
+    maps = [
+        IndexingMap.parse(f"(d0) -> (d0 + {shift}), domain: d0 in [0, 7]") for shift in (0, apart)
+    ]
+    found = exact_tiles(maps, (4,))
+    assert found.verdict is not TileVerdict.UNDECIDED
+    assert found.union == 8 + apart
