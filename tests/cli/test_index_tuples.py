@@ -78,13 +78,14 @@ def test_an_empty_tuple_reads_nothing(run: Any, ask: Any) -> None:
 
 
 def test_python_still_has_every_operand(run: Any) -> None:
-    answer = read(tuple_root(20)).root.indexing(None)
+    width = 20
+    answer = read(tuple_root(width)).root.indexing(None)
     for k, output in enumerate(answer.answer.outputs):
-        assert [o.number for o in output.operands] == list(range(20))
+        assert [o.number for o in output.operands] == list(range(width))
         assert [o.number for o in output.operands if o.accesses] == [k]
         assert [o.number for o in output.operands[5:7]] == [5, 6]
-        assert output.operands[-1].name == "n19"
-    assert len(answer) == 20
+        assert output.operands[-1].name == f"n{width - 1}"
+    assert len(answer) == width
 
 
 def test_proofs_of_nothing_are_counted(ask: Any) -> None:

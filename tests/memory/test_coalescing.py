@@ -285,6 +285,5 @@ def test_equal_fusions_are_computed_once() -> None:
     program = hloscope.read(text + "ROOT t = (f32[64,512]) tuple(a0) }")
     memory = Model().memory(program.analysis)
     found = coalescing_of_all(program, memory, kernels_of(program.module))
-    assert len(found.kernels) == 20
     assert [answer.name for answer in found.kernels] == [f"a{k}" for k in range(20)]
     assert len({id(answer.kernel) for answer in found.kernels}) == 1

@@ -45,20 +45,21 @@ def answers(text: str) -> str:
 
 def test_chunks_of_the_inference_tests_pass_their_checks(shared: Path) -> None:
     folder = shared / "conformance" / "stablehlo" / "verify"
-    failed, passed = [], 0
+    failed, passed, chunks = [], 0, 0
     for line in (folder / "chunks.jsonl").read_text().splitlines():
         chunk = json.loads(line)
         if not chunk["id"].startswith(("infer_", "ops_broadcasting")):
             continue
         if chunk["polarity"] != "positive":
             continue
+        chunks += 1
         try:
             check(answers(chunk["text"]), from_records(chunk["checks"]))
             passed += 1
         except AssertionError:
             failed.append(chunk["id"])
     assert not failed
-    assert passed == 106
+    assert passed == chunks > 0
 
 
 def test_questions_are_answered_in_the_program() -> None:

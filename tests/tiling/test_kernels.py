@@ -233,13 +233,14 @@ def test_products_of_products_end_before_there_are_too_many() -> None:
 
 
 def test_deep_kernels_are_tiled_without_recursion() -> None:
+    count = 3000
     lines = [
         "n0 = f32[8,8] parameter(0)",
-        *[f"n{i} = f32[8,8] negate(n{i - 1})" for i in range(1, 3000)],
+        *[f"n{i} = f32[8,8] negate(n{i - 1})" for i in range(1, count)],
     ]
     lines[-1] = f"ROOT {lines[-1]}"
     space = TilingSpace.of(Fused.of(_program("\n".join(lines))))
     assert isinstance(space, TilingSpace)
     instructions: list[RegionInstruction] = [*tiled_kernel(space.with_sizes([4, 4]))]
-    assert len(instructions) == 3000
+    assert len(instructions) == count
     assert not any(v for v in instructions if v.tile.variables() & {Range(0), Runtime(0)})
