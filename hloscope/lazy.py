@@ -27,7 +27,7 @@ __all__ = ["dataclass", "lazy", "pattern"]
 
 
 class _LazyModule:
-    """A module that is imported when somebody asks for a name in it."""
+    """A module that is imported at the first access to one of its names."""
 
     __slots__ = ("_path",)
 

@@ -197,7 +197,7 @@ class Variable(Node):
 
 @final
 class Dim(Variable):
-    """A dimension variable, `d0`: given by whoever asks."""
+    """A dimension variable, `d0`: bound by the question."""
 
     __slots__ = ()
     _order = 0

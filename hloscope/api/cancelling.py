@@ -13,7 +13,7 @@ from hloscope.movement import Chain, Flow, Kind, Rewriting, chains_of, rewrite
 
 
 class Cancellation:
-    """A chain of data movement, and what it comes to.
+    """A chain of data movement, and its verdict.
 
     >>> import hloscope
     >>> program = hloscope.read('''

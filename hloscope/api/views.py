@@ -317,7 +317,7 @@ upper bounds [6, 8]
 
     @explains_invalid_program
     def cancellation(self) -> cancelling.Cancellation:
-        """What the data movement that leads here, or through here, comes to.
+        """The verdict on the data movement that ends at, or passes through, this instruction.
 
         Raises:
             UnknownNameError: It is in no chain of data movement.

@@ -1,4 +1,4 @@
-"""Attributes and types of a file of bytecode, read when somebody asks for them.
+"""Attributes and types of a file of bytecode, decoded on demand.
 
 Entries refer to each other by number, so a damaged file may make a circle of them, a tower, or a
 tuple of tuples of tuples that stands for more parts than there are atoms.  They are read with a

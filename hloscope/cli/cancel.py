@@ -1,4 +1,4 @@
-"""`cancel`: which data movement of a program comes to nothing, and what may stand in its stead."""
+"""`cancel`: which data movement of a program cancels, and what may replace it."""
 
 from __future__ import annotations
 

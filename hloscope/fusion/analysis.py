@@ -330,7 +330,7 @@ class Analysis:
     def _key(
         self, ins: Instruction, direction: Direction, number: int, leaf: int = 0
     ) -> tuple[object, ...] | None:
-        """By what the flows of an instruction are those of all like it; `None`: they are its own.
+        """The key under which equal instructions share their flows; `None` if they do not share.
 
         Objects stand for themselves, as those of a module are shared and hashing them is slow.
         """

@@ -241,11 +241,9 @@ class FrontendAttributes(Written):
 @lru_cache(maxsize=4096)
 def _frontend_values(text: str) -> dict[str, Any]:
     try:
-        parts = split_attributes(inside(text.strip()))
-        texts = {n: read_string(v) if v.startswith('"') else v for n, v, _ in parts}
+        return dialects.frontend_values(read_frontend_attributes(text))
     except ParseError:
         return {}
-    return dialects.frontend_values(texts)
 
 
 _WRITTEN: Final[dict[str, type[Written]]] = {

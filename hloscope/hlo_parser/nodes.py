@@ -1,4 +1,4 @@
-"""Graph nodes that know their text: extras and spans are worked out when somebody asks.
+"""Graph nodes that know their text: extras and spans are worked out on demand.
 
 A dump is mostly metadata, and nearly all of it is never looked at; so a node keeps the tail of its
 line as it stands.  From outside these are plain `Instruction`s and `Computation`s.

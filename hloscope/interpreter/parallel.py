@@ -112,7 +112,7 @@ class Process:
         return meeting.result
 
     def post(self, key: Hashable, ins: Instruction, value: tuple[Value, ...]) -> None:
-        """Leave values for whoever takes them."""
+        """Post values under a key, for a later `take`."""
         self.grid.mail.setdefault(key, deque()).append((ins, value))
 
     def take(self, key: Hashable, ins: Instruction, what: str) -> tuple[Value, ...]:

@@ -1,4 +1,4 @@
-"""The values of constants: kept as written, and arrays when somebody asks."""
+"""The values of constants: kept as written, decoded to arrays on demand."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class DenseArrayAttr:
 
 @dataclass(frozen=True, slots=True)
 class DenseAttr:
-    """`dense<…> : type`, kept as written between the angle brackets until somebody asks.
+    """`dense<…> : type`, kept as written between the angle brackets, decoded on demand.
 
     `literal` is the text, or the raw little-endian row-major bytes (one element for a splat;
     `i1` one byte each) of one that was computed or read from bytecode; many are a view of the file.

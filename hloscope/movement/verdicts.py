@@ -28,7 +28,7 @@ _MOST_RANKS: Final = 5
 
 
 class Kind(StrEnum):
-    """What a movement comes to, from the cheapest on."""
+    """The verdicts on a movement, cheapest first."""
 
     NO_OP = "no-op"
     """Every element stays at its index, under the same layout."""
@@ -72,7 +72,7 @@ class Judgement:
 
 @lru_cache(maxsize=1 << 13)
 def judge(m: IndexingMap, source: TensorType, output: TensorType) -> Judgement:
-    """What a movement comes to.
+    """The verdict on a movement under these layouts.
 
     Args:
         m: From an index of the output to that of its element in the source.

@@ -127,7 +127,7 @@ class _Known:
         self._pure: Final[dict[Computation, bool]] = {}
 
     def of(self, ins: Instruction) -> Value | None:
-        """The value, if it is known; a constant's is read when somebody asks."""
+        """The value, if it is known; constants are decoded on demand."""
         found = self.values.get(ins)
         if found is None and isinstance(ins.op, Constant):
             found = self.constants.get(ins)
@@ -247,7 +247,7 @@ def _stays(ins: Instruction, value: Value) -> bool:
 
 
 class _Maker:
-    """Makes computations anew, those of regions when somebody asks for them."""
+    """Makes computations anew, those of regions on demand."""
 
     def __init__(
         self,

@@ -163,7 +163,7 @@ class Domain:
         return self._engines[i]
 
     def new_engine(self, i: int) -> Engine:
-        """An engine without memory: the usual one, or one for what that leaves long."""
+        """A fresh engine: the default one, or the one for results that it leaves long."""
         return Engine(self.box, self.constraints, **_ENGINES[i])
 
 

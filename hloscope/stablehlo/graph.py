@@ -48,7 +48,7 @@ def to_graph(tree: Operation) -> TreeModule:
 
 
 class _Computations(Mapping[str, Computation]):
-    """Functions and, once somebody looks for more than one function, their regions too."""
+    """Functions, and their regions as soon as more than one function is looked up."""
 
     def __init__(self) -> None:
         self.functions: Final[dict[str, Computation]] = {}

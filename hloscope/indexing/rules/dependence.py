@@ -1,4 +1,4 @@
-"""What the results of a computation depend on, and what comes of applying it again and again.
+"""What the results of a computation depend on, and the fixed point of applying it repeatedly.
 
 A body that an op applies to elements (of a reduction, a sort, a scatter …) is told to the op's
 rules as one `Dependence`: which parameters each result reads, as the body's structure has it.

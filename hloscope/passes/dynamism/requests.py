@@ -1,4 +1,4 @@
-"""What somebody wants of a program: types of its arguments, and the passes that go with it."""
+"""A request for refinement: types of its arguments, and the passes that go with it."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _number(each: Any) -> int | None:
 
 
 def _type(each: Any, declared: Type) -> Type:
-    """The type that somebody means."""
+    """The type that a request names."""
     if each is None or (isinstance(each, str) and each.strip() in ("_", "")):
         return declared
     if isinstance(each, str):

@@ -31,7 +31,7 @@ _TABLES: Final = frozenset({"builtin.module"})
 
 
 class Symbols:
-    """The named ops of every symbol table, collected when somebody asks."""
+    """The named ops of every symbol table, collected on demand."""
 
     def __init__(self) -> None:
         self._known: dict[int, dict[str, Operation]] = {}
