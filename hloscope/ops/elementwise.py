@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import starmap
 from typing import ClassVar, Final, TypeVar
 
-from hloscope.errors import VerifyError
+from hloscope.errors import UnsupportedError, VerifyError
 from hloscope.ir import (
     ElementType,
     IncompatibleTypesError,
@@ -361,12 +361,23 @@ class ImplicitBroadcast(Op):
     settings: tuple[tuple[str, str], ...] = ()
 
     def places(self, rank: int, of: int) -> Dims:
-        """The dimension of a result of rank `of` to which each one of an operand belongs."""
+        """The dimension of a result of rank `of` to which each one of an operand belongs.
+
+        Raises:
+            UnsupportedError: They are no different dimensions of the result, which the verifier
+                leaves open.
+        """
         if rank == of:
             return tuple(range(of))
-        if self.broadcast_dimensions is not None:
-            return self.broadcast_dimensions
-        return tuple(range(of - rank, of))
+        dims = self.broadcast_dimensions
+        if dims is None:
+            return tuple(range(of - rank, of))
+        if len(set(dims)) != len(dims) or len(dims) != rank or not all(0 <= d < of for d in dims):
+            raise UnsupportedError(
+                f"broadcast_dimensions [{sizes_text(dims)}] are not {rank} different dimensions of"
+                f" {of}"
+            )
+        return dims
 
     def infer(self, operands: tuple[Type, ...], calls: tuple[Callee, ...] = ()) -> Type:
         applied = ELEMENTWISE[self.applies]
@@ -388,19 +399,6 @@ class ImplicitBroadcast(Op):
             return broadcast_along(types[0], types[1], self.broadcast_dimensions)
         return numpy_broadcast(types)
 
-    def _check_places(self, types: Sequence[TensorType]) -> None:
-        """Check that the smaller operand has a dimension of the larger for each of its own."""
-        small, *_, large = sorted([t.rank for t in types])
-        dims = self.broadcast_dimensions
-        if dims is None or small == large or len(types) != 2:
-            return
-        require(
-            len(set(dims)) == len(dims) == small and all(0 <= d < large for d in dims),
-            "",
-            f"broadcast_dimensions [{sizes_text(dims)}] are not {small} different dimensions of"
-            f" {large}",
-        )
-
     def verify(
         self, operands: tuple[Type, ...], results: tuple[Type, ...], calls: tuple[Callee, ...] = ()
     ) -> None:
@@ -408,7 +406,6 @@ class ImplicitBroadcast(Op):
         count(self.name, operands, applied.arity)
         types = [t for t in operands if isinstance(t, TensorType)]
         if len(types) == len(operands) and self._elements_agree(operands):
-            self._check_places(types)
             self._dimensions(types)
         try:
             super().verify(operands, results, calls)

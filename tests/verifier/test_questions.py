@@ -290,6 +290,14 @@ def test_right_programs_are_accepted(name: str) -> None:
 
 
 OPEN = {
+    "broadcast_dimensions that the result has not": "func.func @main(%a: tensor<1x4xf32>,"
+    " %b: tensor<4xf32>) -> tensor<1x4xf32> { %r = chlo.broadcast_add %a, %b"
+    " {broadcast_dimensions = array<i64: 2>} : (tensor<1x4xf32>, tensor<4xf32>) ->"
+    " tensor<1x4xf32> return %r : tensor<1x4xf32> }",
+    "broadcast_dimensions that are too few": "func.func @main(%a: tensor<1x4xf32>,"
+    " %b: tensor<4xf32>) -> tensor<1x4xf32> { %r = chlo.broadcast_add %a, %b"
+    " {broadcast_dimensions = array<i64>} : (tensor<1x4xf32>, tensor<4xf32>) ->"
+    " tensor<1x4xf32> return %r : tensor<1x4xf32> }",
     "windows that begin with several elements": "func.func @main(%a: tensor<4x2xf32>,"
     ' %b: tensor<4xf32>) -> tensor<2x1xf32> { %r = "stablehlo.reduce_window"(%a, %b)'
     " <{window_dimensions = array<i64: 4, 2>, padding = dense<[[2, 2], [0, 0]]> : tensor<2x2xi64>,"

@@ -14,7 +14,7 @@ from hloscope.interpreter.ops.elementwise import element_of, function_of
 from hloscope.interpreter.ops.shape import spread
 from hloscope.interpreter.registry import Kernel, Site, evaluates
 from hloscope.interpreter.values import dtype_of
-from hloscope.ir import Dims, value_of
+from hloscope.ir import value_of
 from hloscope.ops import ELEMENTWISE, IMPLICIT_BROADCAST, ConstantLike, ImplicitBroadcast
 
 
@@ -27,18 +27,18 @@ def _broadcasting(op: ImplicitBroadcast, at: Site) -> Kernel:
 
     def kernel(*operands: Any) -> Any:
         if dims is not None and len(operands) == 2:
-            operands = _along(*operands, dims)
+            operands = _along(op, *operands)
         shape = np.broadcast_shapes(*[x.shape for x in operands])
         return function(*[np.broadcast_to(x, shape) if x.shape != shape else x for x in operands])
 
     return kernel
 
 
-def _along(a: Any, b: Any, dims: Dims) -> tuple[Any, Any]:
-    """The smaller of two arrays put along `dims` of the larger."""
+def _along(op: ImplicitBroadcast, a: Any, b: Any) -> tuple[Any, Any]:
+    """The smaller of two arrays put along dimensions of the larger."""
     if a.ndim <= b.ndim:
-        return spread(np.asarray(a), dims, b.ndim), b
-    return a, spread(np.asarray(b), dims, a.ndim)
+        return spread(np.asarray(a), op.places(a.ndim, b.ndim), b.ndim), b
+    return a, spread(np.asarray(b), op.places(b.ndim, a.ndim), a.ndim)
 
 
 @evaluates(ConstantLike, lifted=True)
