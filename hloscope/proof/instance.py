@@ -7,8 +7,8 @@ the root of a computation whose parameters are the values that are changed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
 from typing import Final, NamedTuple
 
 from hloscope.errors import HloscopeError, UnsupportedError
@@ -61,6 +61,7 @@ class Instance:
         grouping: The devices on which it runs, each of which has values of its own.
         shrunk: New sizes by old ones; empty if nothing shrank.
         reason: Why nothing shrank though it is large.
+        copies: What instructions of the program are in the instance.
     """
 
     ins: Instruction
@@ -71,6 +72,7 @@ class Instance:
     grouping: Regrouping
     shrunk: Sizes
     reason: str = ""
+    copies: Mapping[Instruction, Instruction] = field(default_factory=dict)
 
     @property
     def module(self) -> Module:
@@ -242,6 +244,7 @@ class _Rebuilding:
                 free.append(self._parameter(value, len(free)))
         new = {value: self._new[value] for value in read}
         made = self._again(ins)
+        copies = {**self._new}
         both = (*ins.operands, *captured(ins))
         sources = tuple([new[value] for value in both])
         feeding = _computation("feeding", free, [*free, *computed], sources)
@@ -256,7 +259,8 @@ class _Rebuilding:
         running = Instruction(made.name, made.type, made.op, operands, calls, extras=made.extras)
         body = Body((*parameters, running), tuple(parameters), running)
         whole = Computation("entry", body)
-        return Instance(made, None, sources, feeding, whole, self._grouping, self._sizes, reason)
+        grouping, sizes = self._grouping, self._sizes
+        return Instance(made, None, sources, feeding, whole, grouping, sizes, reason, copies)
 
     def _of_computation(self, ins: Instruction, computation: Computation, reason: str) -> Instance:
         parameters = [self._parameter(p, k) for k, p in enumerate(computation.parameters)]
@@ -267,7 +271,7 @@ class _Rebuilding:
         sources = tuple(parameters)
         feeding = _computation("feeding", parameters, parameters, sources)
         return Instance(
-            root, running, sources, feeding, running, self._grouping, self._sizes, reason
+            root, running, sources, feeding, running, self._grouping, self._sizes, reason, self._new
         )
 
     def _parameter(

@@ -116,7 +116,8 @@ class Runner:
         return self._watched(like.style, like.free, values)
 
     def _watched(self, style: str, free: list[list[Value]], values: tuple[Value, ...]) -> Base:
-        seen = [Seen(self._names) for _ in free]
+        asked = self.instance.ins if self.instance.computation is None else None
+        seen = [Seen(self._names, self.instance.copies, asked) for _ in free]
         for one, own in zip(seen, self._by_device(values), strict=True):
             for value in (self.instance.sources, self.instance.running.parameters):
                 for ins, given in zip(value, own, strict=True):

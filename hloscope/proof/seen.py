@@ -29,9 +29,23 @@ class Seen:
         path: Which calls the run is in.
     """
 
-    def __init__(self, names: Mapping[Instruction, Instruction]) -> None:
-        """Take what the instructions that run are where they are analysed, if that is others."""
+    def __init__(
+        self,
+        names: Mapping[Instruction, Instruction],
+        copies: Mapping[Instruction, Instruction],
+        asked: Instruction | None = None,
+    ) -> None:
+        """Take by which names values are put and asked for.
+
+        Args:
+            names: What instructions that run are where they are analysed, if that is others.
+            copies: What instructions of the program are in the instance.
+            asked: The instruction whose operands are asked about; if it is a call, values inside
+                of it may go by their names there.
+        """
         self._names: Final = names
+        self._copies: Final = copies
+        self._asked: Final = asked
         self.path: Path = 0
         self._outer: Final[list[Path]] = []
         self._values: Final[dict[Instruction, dict[Path, Any]]] = {}
@@ -74,18 +88,30 @@ class Seen:
         """
         calls: list[tuple[Instruction, int]] = []
         while isinstance(origin, CalledValue):
-            calls.append((origin.call, origin.first))
+            calls.append((self._own(origin.call), origin.first))
             origin = origin.value
-        known = self._values.get(origin, {})
+        known = self._values.get(self._own(origin), {})
         path: Path = 0
+        if self._asked is not None and not (calls and calls[0][0] is self._asked):
+            path = self._paths.get((0, self._asked, 0), 0)
         for call, first in calls:
             key = path, call, first
             if key not in self._paths:
-                return NEVER
+                is_other = isinstance(call.op, Case) and self._is_entered(call)
+                return NEVER if is_other else SEVERAL
             path = self._paths[key]
         if path not in known and not calls:
             return next(iter(known.values()), SEVERAL)
         return known.get(path, SEVERAL)
+
+    def _own(self, ins: Instruction) -> Instruction:
+        """What an instruction of the program, or of the instance, is where that is analysed."""
+        copy = self._copies.get(ins, ins)
+        return self._names.get(copy, copy)
+
+    def _is_entered(self, case: Instruction) -> bool:
+        """Did any of its branches run?"""
+        return any(ins is case for _, ins, _ in self._paths)
 
 
 def _is_same(one: Any, other: Any) -> bool:
