@@ -80,7 +80,10 @@ class Entries:
         """The attribute of that number, which must be no location."""
         found = self._attribute(number)
         if isinstance(found, StructAttr) and found.dialect == "sdy" and not self._inside_sdy:
-            return VerbatimAttr(sdy_text(found))
+            try:
+                return VerbatimAttr(sdy_text(found))
+            except (ValueError, TypeError, AttributeError) as error:
+                self._fail(f"{found.name}: {error}")
         if isinstance(found, LOCATIONS):
             self._fail(f"attribute {number:,} is a location where none may be")
         self._spend(number)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 import pytest
 
 from hloscope.bytecode import BytecodeError, read_bytecode, write_artifact, write_bytecode
 from hloscope.dialects import DIALECTS
 from hloscope.errors import HloscopeError, UnsupportedError
-from hloscope.mlir import UNKNOWN, Operation, parse_mlir, print_mlir
+from hloscope.mlir import UNKNOWN, Operation, StructAttr, UnitAttr, parse_mlir, print_mlir
 from hloscope.vhlo import every_op
 
 GROUPS = """func.func @f(%a: tensor<?x4xf32>, %n: index, %v: f32) -> tensor<?x3xf32> {
@@ -118,7 +119,7 @@ def test_other_dialects_are_written_as_jaxlib_writes_them(text: str) -> None:
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.parametrize("text", [GROUPS, BRANCHES, RESOURCES])
+@pytest.mark.parametrize("text", [GROUPS, BRANCHES, RESOURCES, SHARDING])
 def test_any_damaged_byte_is_met_with_an_error_of_ours(text: str) -> None:
     data = write_bytecode(tree_of(text), producer="x", version=6)
     read = 0
@@ -190,3 +191,16 @@ def test_values_of_types_that_vhlo_lacks_are_refused_in_mixed_programs_too(value
         return
     with pytest.raises(UnsupportedError, match="the attribute `a` has no form in it"):
         write_artifact(tree, allow_other_dialects=True)
+
+
+def test_structures_of_shardy_with_other_parts_are_damaged_bytecode() -> None:
+    parts: Any = (UnitAttr(),)
+    tree = tree_of('sdy.mesh @m = <["x"=2]>')
+    (mesh,) = tree.regions[0].block.operations
+    mesh.properties = {
+        **mesh.properties,
+        "mesh": StructAttr("sdy", "manual_axes", (("axes", parts),)),
+    }
+    data = write_bytecode(tree, producer="x", version=6)
+    with pytest.raises(BytecodeError, match="an attribute of Shardy is needed"):
+        read_bytecode(data)
