@@ -26,7 +26,8 @@ sys.path.insert(0, str(ROOT))
 from hloscope.bytecode import in_version, write_bytecode  # noqa: E402
 from hloscope.dialects import DIALECTS  # noqa: E402
 from hloscope.errors import HloscopeError  # noqa: E402
-from hloscope.mlir import UNKNOWN, Operation, parse_mlir, print_mlir, split_input  # noqa: E402
+from hloscope.mlir import parse_mlir, print_mlir, split_input  # noqa: E402
+from hloscope.passes import find_pass  # noqa: E402
 from hloscope.vhlo import (  # noqa: E402
     RELEASES,
     bytecode_version,
@@ -123,21 +124,11 @@ def pieces(path: Path) -> Iterator[tuple[int, str]]:
         yield line, text
 
 
-def without_locations(tree: Operation) -> None:
-    """Take the locations from a tree."""
-    for op in every_op(tree):
-        op.location = UNKNOWN
-        for region in op.regions:
-            for block in region.blocks:
-                for argument in block.arguments:
-                    argument.location = UNKNOWN
-
-
 def ours(text: str, located: bool, mixed: bool) -> dict[str, str]:
     """What this package writes at every target."""
     tree = parse_mlir(text, "-", dialects=DIALECTS)
     if not located:
-        without_locations(tree)
+        tree, _ = find_pass("strip-debuginfo").apply(tree)
     library = version_of(LIBRARY)
     try:
         if not mixed and not any(op.name.startswith("vhlo.") for op in every_op(tree)):

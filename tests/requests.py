@@ -88,6 +88,8 @@ s1 in [0, 3], rt0 in [0, 7], d0 + s0 in [2, 60]
 th_x in [0, 127], bl_x in [0, 99], s0 in [0, 3], bl_x * 128 + th_x in [0, 9999]
 (d0, d1) -> (min(d0, d1), max(d0, 3), d0 ceildiv 5), domain: d0 in [0, 9], d1 in [0, 11]
 """.splitlines()
+LIMITED: Final = ("run", "-", "--max-steps", "5000", "--max-flops", "30000000")
+"""A run that ends soon."""
 LITERALS: Final = (
     "[dense<1> : tensor<2xi32>]",
     "[dense<[1.0, 2.5]> : tensor<2xf32>, dense<true> : tensor<i1>]",
@@ -244,18 +246,7 @@ class Requests:
         text = rng.choice(self._right)
         file = io.BytesIO()
         arrays = _arguments(text, rng)
-        words = (
-            "run",
-            "-",
-            "--max-steps",
-            "5000",
-            "--max-flops",
-            "30000000",
-            "--max-bytes",
-            "10000000",
-            "--input",
-            "{in}",
-        )
+        words = (*LIMITED, "--max-bytes", "10000000", "--input", "{in}")
         if len(arrays) == 1 and rng.random() < 0.5:
             np.save(file, arrays[0], allow_pickle=True)
         elif rng.random() < 0.5:
@@ -272,16 +263,7 @@ class Requests:
         given, text = rng.choice(LITERALS), rng.choice(self._right)
         for _ in range(rng.choice([0, 1, 2])):
             given = KINDS[rng.choice(list(KINDS))](given, rng) if given else "["
-        words = (
-            "run",
-            "-",
-            "--max-steps",
-            "5000",
-            "--max-flops",
-            "30000000",
-            "--args",
-            given.replace("\0", ""),
-        )
+        words = (*LIMITED, "--args", given.replace("\0", ""))
         return Request("literals", words, text, _encoded(text))
 
 

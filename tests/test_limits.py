@@ -88,9 +88,12 @@ def test_aliases_that_grow_are_refused(text: str) -> None:
         parse_mlir(text + "\nmodule {}\n")
 
 
-def test_aliases_used_before_they_are_defined_count_too() -> None:
-    lines = ATTRIBUTES.split("\n")
-    with pytest.raises(ParseError, match=r"the aliases in it stand for|nesting is deeper"):
+@pytest.mark.parametrize("text", [ATTRIBUTES, TYPES, WIDE], ids=["attributes", "types", "wide"])
+def test_aliases_are_not_written_out_before_they_are_defined(text: str) -> None:
+    lines = text.split("\n")
+    with pytest.raises(ParseError, match="undefined symbol alias id"):
+        parse_mlir("\n".join(reversed(lines)) + "\nmodule {}\n")
+    with pytest.raises(ParseError, match="undefined symbol alias id 'a39'"):
         parse_mlir("module attributes {x = #a39} {}\n" + "\n".join(reversed(lines)))
 
 

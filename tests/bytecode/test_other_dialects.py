@@ -10,8 +10,8 @@ import pytest
 from hloscope.bytecode import BytecodeError, read_bytecode, write_artifact, write_bytecode
 from hloscope.dialects import DIALECTS
 from hloscope.errors import HloscopeError, UnsupportedError
-from hloscope.mlir import UNKNOWN, Operation, StructAttr, UnitAttr, parse_mlir, print_mlir
-from hloscope.vhlo import every_op
+from hloscope.mlir import Operation, StructAttr, UnitAttr, parse_mlir, print_mlir
+from hloscope.passes import find_pass
 
 GROUPS = """func.func @f(%a: tensor<?x4xf32>, %n: index, %v: f32) -> tensor<?x3xf32> {
   %0 = "tensor.pad"(%a, %n, %n) <{operandSegmentSizes = array<i32: 1, 1, 1>,
@@ -94,14 +94,7 @@ WRITTEN = {
 
 
 def tree_of(text: str) -> Operation:
-    tree = parse_mlir(text, dialects=DIALECTS)
-    for op in every_op(tree):
-        op.location = UNKNOWN
-        for region in op.regions:
-            for block in region.blocks:
-                for argument in block.arguments:
-                    argument.location = UNKNOWN
-    return tree
+    return find_pass("strip-debuginfo").apply(parse_mlir(text, dialects=DIALECTS))[0]
 
 
 @pytest.mark.parametrize(

@@ -259,7 +259,7 @@ def _read_dimension(reader: _Reader) -> StructAttr:
             closed = 0
             break
         axes.append(_axis(reader))
-    if reader.peek()[:1] == "p" and reader.peek()[1:].isdigit():
+    if reader.peek()[:1] == "p" and reader.peek()[1:].isdecimal():
         priority = int(reader.next()[1:20]) << 1 | 1
     return _struct("dimension_sharding", tuple(axes), closed, priority)
 
