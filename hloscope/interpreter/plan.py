@@ -19,15 +19,28 @@ from hloscope.interpreter.values import EvaluationError, Value, byte_size, check
 from hloscope.interpreter.world import World
 from hloscope.ir import Computation, Instruction, Op, QuantizedType, TensorType, TupleType, captures
 from hloscope.ops import (
+    AddDependency,
+    Bitcast,
+    Broadcast,
+    BroadcastInDim,
     Call,
+    Case,
     Constant,
+    Domain,
     Fusion,
     GetTupleElement,
+    OptimizationBarrier,
     Parameter,
+    Reduce,
     ReduceWindow,
+    Reshape,
     Return,
+    Slice,
     Sort,
+    TopK,
+    Transpose,
     Tuple,
+    While,
 )
 
 _CALLS: Final = (Call, Fusion)
@@ -38,6 +51,11 @@ _LONG: Final[tuple[type[Op], ...]] = (*PRODUCTS, ReduceWindow)
 _MANY: Final = 1 << 12
 """Elements of an instruction that are counted; fewer take no longer than a step does."""
 _STRUCTURE: Final = (Constant, Return, Tuple, GetTupleElement)
+_HANDING_ON: Final[tuple[type[Op], ...]] = (
+    *_STRUCTURE, AddDependency, Bitcast, Broadcast, BroadcastInDim, Case, Domain,
+    OptimizationBarrier, Reshape, Slice, Transpose, While,
+)  # fmt: skip
+"""Ops whose own part is to hand on what there is, or a view of it."""
 
 
 class Step(NamedTuple):
@@ -164,14 +182,18 @@ def _work(ins: Instruction) -> int:
     """Operations on elements: of arithmetic, of comparison, or to read and write them."""
     if isinstance(ins.op, _LONG):
         return Flops()(ins)
-    most = max((_elements(value) for value in (ins, *ins.operands)), default=0)
+    if isinstance(ins.op, _HANDING_ON):
+        return 0
+    made = _elements(ins)
+    if isinstance(ins.op, Reduce | TopK):
+        return max(made, *map(_elements, ins.operands))
     if isinstance(ins.op, Sort):
-        return most * most.bit_length() * sum(len(list(callee)) for callee in ins.calls)
-    return most
+        return made * made.bit_length() * sum(len(list(callee)) for callee in ins.calls)
+    return made
 
 
 def _elements(value: Instruction) -> int:
-    """Elements of all tensors of a value, at most."""
+    """Elements of all tensors of a value, those of unknown sizes left out."""
     leaves = leaf_types(value.type)
     return sum(prod(s or 0 for s in t.sizes) for t in leaves if isinstance(t, TensorType))
 

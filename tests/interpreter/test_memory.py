@@ -125,6 +125,30 @@ def test_products_of_a_whole_run_are_counted(flops: int, is_enough: bool) -> Non
     assert is_enough or "operations on elements, at most" in done.output
 
 
+WALK = """w { p = (s32[], f32[1000000], f32[4]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0 n = s32[] constant(200)
+  ROOT c = pred[] compare(i, n), direction=LT }
+b { p = (s32[], f32[1000000], f32[4]) parameter(0)
+  i = s32[] get-tuple-element(p), index=0 one = s32[] constant(1) j = s32[] add(i, one)
+  x = f32[1000000] get-tuple-element(p), index=1 s = f32[4] get-tuple-element(p), index=2
+  r = f32[1000,1000] reshape(x) t = f32[1000,1000] transpose(r), dimensions={1,0}
+  d = f32[4] dynamic-slice(x, i), dynamic_slice_sizes={4} a = f32[4] add(s, d) OWN
+  ROOT q = (s32[], f32[1000000], f32[4]) tuple(j, NEXT, a) }
+ENTRY e { z = s32[] constant(0) x = f32[1000000] parameter(0) s = f32[4] parameter(1)
+  t = (s32[], f32[1000000], f32[4]) tuple(z, x, s)
+  ROOT r = (s32[], f32[1000000], f32[4]) while(t), condition=w, body=b }
+"""
+
+
+def test_what_a_loop_hands_on_is_not_counted_but_what_it_computes() -> None:
+    words = ["run", "-", "--random", "1", "--max-flops", "1000000"]
+    walk = WALK.replace("OWN", "").replace("NEXT", "x")
+    assert CliRunner().invoke(app, words, input=walk).exit_code == 0
+    own = WALK.replace("OWN", "m = f32[1000000] negate(x)").replace("NEXT", "m")
+    done = CliRunner().invoke(app, words, input=own)
+    assert "`m` would make it 2,000,000 operations on elements" in done.output
+
+
 def test_what_would_take_hours_is_refused_unless_more_is_allowed() -> None:
     text = """ENTRY e { p = f32[3,3,160,160] parameter(0) k = f32[128,32,32,160] parameter(1)
       ROOT c = f32[128,32,32,160] convolution(p, k), window={size=32x32 pad=30_30x30_30},
