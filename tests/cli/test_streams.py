@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+import hloscope
 from hloscope.cli.app import app
 from tests.cli.conftest import ROOT, start
 
@@ -184,8 +185,10 @@ def test_an_interrupt_ends_it_whenever_it_comes(what: str, tmp_path: Path, full:
             assert said.strip().endswith("interrupted")
 
 
+PACKAGE = Path(hloscope.__file__).parent
 EARLY = re.compile(
-    r'File "[^"]*[/\\]hloscope[/\\](?!__init__|__main__|doors|cli/__init__|cli/interrupts)'
+    rf'File "(?:{re.escape(str(PACKAGE))}|[^"]*[/\\]site-packages[/\\]hloscope)[/\\]'
+    r"(?!__init__|__main__|doors|cli/__init__|cli/interrupts)"
 )
 """A place in our modules, those that are loaded before interrupts are taken care of left out."""
 
