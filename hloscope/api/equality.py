@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from time import process_time
 from typing import TypeAlias
 
 from hloscope.api.indexing import Indexing
 from hloscope.api.program import Program
-from hloscope.api.views import InstructionView
+from hloscope.api.views import ComputationView, InstructionView
 from hloscope.display import Answer
-from hloscope.fusion import Blueprints, counterparts, with_origins
-from hloscope.indexing import IndexingMap, prove_equal
-from hloscope.ir import Instruction
+from hloscope.errors import UnknownNameError
+from hloscope.fusion import Blueprints, counterparts, leaf_types, with_origins
+from hloscope.indexing import IndexingMap, major_to_minor, prove_equal
+from hloscope.ir import Computation, Instruction, TensorType, Type
 from hloscope.proof import SECONDS_EQUAL, Compared, compare, same_of_origins
 from hloscope.simplifier import Proof, Verdict
 
-Comparable: TypeAlias = IndexingMap | InstructionView | Program
+Comparable: TypeAlias = IndexingMap | InstructionView | ComputationView | Program
 """What can be compared with another one of its kind."""
 
 
@@ -26,8 +28,8 @@ def comparisons(
     """Do two maps, instructions or programs touch the same elements?  Part by part.
 
     Args:
-        a: A map; an instruction; or a program, of which is compared what each output reads of each
-            parameter.
+        a: A map; an instruction; or a program or computation, of which is compared what each output
+            reads of each parameter.
         b: Another one.
         seconds: Processor time for comparing programs.
 
@@ -44,28 +46,29 @@ def comparisons(
             yield Compared("the maps", prove_equal([a], [b]))
         case InstructionView(), InstructionView():
             yield from _answers(a.indexing(None), b.indexing(None))
-        case Program(), Program():
-            one, other = len(a.entry.parameters), len(b.entry.parameters)
-            if one != other:
-                yield _different("parameters", f"{one} parameters, and {other}")
-            else:
-                yield from compare(a.entry.ir, b.entry.ir, seconds=seconds)
+        case Program() | ComputationView(), Program() | ComputationView():
+            yield from _compared(_computation(a), _computation(b), seconds)
         case _:
             raise TypeError("A and B are two maps, two instructions or two programs")
 
 
-def movements(a: Comparable, b: Comparable) -> Iterator[Compared]:
+def movements(
+    a: Comparable, b: Comparable, *, by_name: bool = False, seconds: float = SECONDS_EQUAL
+) -> Iterator[Compared]:
     """Do two maps, instructions or programs move the same data?  Part by part.
 
     Of instructions and programs is compared from which places in memory of which parameters the
     element at each place in memory of the outputs is made: shapes may differ, layouts count.
 
     Args:
-        a: A map, an instruction, or a program, whose root is compared.
-        b: Another one.
+        a: A map, an instruction, or a computation or program, whose root is compared.
+        b: Another one; of an instruction and a program, the program's root.
+        by_name: Parameters of the same name belong together, instead of those of the same number.
+        seconds: Processor time for programs; what takes longer is undecided.
 
     Raises:
-        TypeError: They are not of one kind.
+        TypeError: One is a map, the other is not.
+        UnknownNameError: `by_name` is asked, and the names are not the same.
 
     >>> import hloscope
     >>> text = "ENTRY e { p = f32[4,8] parameter(0) ROOT r = SHAPE reshape(p) }"
@@ -73,23 +76,88 @@ def movements(a: Comparable, b: Comparable) -> Iterator[Compared]:
     >>> [str(compared.proof.verdict) for compared in movements(a, b)]
     ['proved']
     """
-    match a, b:
-        case Program(), Program():
-            yield from movements(a.root, b.root)
-        case InstructionView(), InstructionView():
-            one, other = (side.to_parameters(None, linear=True) for side in (a, b))
-            yield from _answers(one, other)
-        case _:
-            yield from comparisons(a, b)
+    if isinstance(a, IndexingMap) or isinstance(b, IndexingMap):
+        yield from comparisons(a, b)
+        return
+    if not (isinstance(a, InstructionView) or isinstance(b, InstructionView)):
+        one, other = _computation(a), _computation(b)
+        if not by_name and _same_places(one, other):
+            yield from _compared(one, other, seconds)
+            return
+    left, right = (x if isinstance(x, InstructionView) else x.root for x in (a, b))
+    order = _by_name(left, right) if by_name else None
+    yield from _moved(left, right, order, seconds)
 
 
-def _answers(a: Indexing, b: Indexing) -> Iterator[Compared]:
-    """Each output and operand of two answers."""
+def _moved(
+    a: InstructionView, b: InstructionView, order: Sequence[int] | None, seconds: float
+) -> Iterator[Compared]:
+    """Output by output, as long as there is time."""
+    if len(a.outputs) != len(b.outputs):
+        yield _different("outputs", f"{len(a.outputs)} outputs, and {len(b.outputs)}")
+        return
+    end = process_time() + seconds
+    for k in range(len(a.outputs)):
+        if process_time() > end:
+            proof = Proof(Verdict.UNDECIDED, reason=f"more than {seconds:g} s of processor time")
+            yield Compared(f"output {k}", proof)
+            continue
+        one, other = (x.to_parameters(k, linear=True) for x in (a, b))
+        yield from _answers(one, other, order)
+
+
+def _computation(a: Program | ComputationView) -> Computation:
+    return a.entry.ir if isinstance(a, Program) else a.ir
+
+
+def _compared(a: Computation, b: Computation, seconds: float) -> Iterator[Compared]:
+    one, other = len(a.parameters), len(b.parameters)
+    if one != other:
+        yield _different("parameters", f"{one} parameters, and {other}")
+        return
+    yield from compare(a, b, seconds=seconds)
+
+
+def _same_places(a: Computation, b: Computation) -> bool:
+    """Have parameters and outputs the same sizes and layouts: is an index a place in memory?"""
+    ours, theirs = ([*x.parameters, x.root] for x in (a, b))
+    return len(ours) == len(theirs) and all(
+        _placing(mine.type) == _placing(other.type)
+        for mine, other in zip(ours, theirs, strict=True)
+    )
+
+
+def _placing(type: Type) -> object:
+    leaves = leaf_types(type)
+    if any(not isinstance(t, TensorType) or not t.is_static for t in leaves):
+        return object()  # equal to nothing
+    return [
+        (t.sizes, major_to_minor(t), t.layout.tiles if t.layout else ())
+        for t in leaves
+        if isinstance(t, TensorType)
+    ]
+
+
+def _by_name(a: InstructionView, b: InstructionView) -> list[int]:
+    """For each parameter of `a` the number of that of `b` that has its name."""
+    ours, theirs = ([p.name for p in _parameters(x)] for x in (a, b))
+    if sorted(ours) != sorted(theirs) or len(set(ours)) < len(ours):
+        both = ", ".join(ours[:4]) or "none", ", ".join(theirs[:4]) or "none"
+        raise UnknownNameError(f"parameters have not the same names: {both[0]}; and {both[1]}")
+    return [theirs.index(name) for name in ours]
+
+
+def _parameters(view: InstructionView) -> tuple[Instruction, ...]:
+    return view.computation.ir.parameters
+
+
+def _answers(a: Indexing, b: Indexing, order: Sequence[int] | None = None) -> Iterator[Compared]:
+    """Each output and operand of two answers; `order`: the operand of `b` for each of `a`."""
     outputs, others = a.answer.outputs, b.answer.outputs
     if len(outputs) != len(others):
         yield _different("outputs", f"{len(outputs)} outputs, and {len(others)}")
         return
-    known = _counterparts(a.answer, b.answer)
+    known = _counterparts(a.answer, b.answer, order)
     for one, other in zip(outputs, others, strict=True):
         sizes = a.answer.sizes(one.type), b.answer.sizes(other.type)
         if sizes[0] != sizes[1]:
@@ -101,20 +169,26 @@ def _answers(a: Indexing, b: Indexing) -> Iterator[Compared]:
             yield _different(f"output {one.number}", said)
             continue
         mine = {(o.number, x.leaf): None for o in one.touched for x in o.accesses}
-        theirs = {(o.number, x.leaf): None for o in other.touched for x in o.accesses}
+        ours = (
+            range(len(other.operands)) if order is None else [*map(order.index, range(len(order)))]
+        )
+        theirs = {(ours[o.number], x.leaf): None for o in other.touched for x in o.accesses}
         for number, leaf in sorted({**mine, **theirs}):
             what = f"output {one.number}, {a.answer.what} {number}" + (
                 f"{{{leaf}}}" if leaf else ""
             )
+            there = number if order is None else order[number]
             left, right = (
-                tuple([x for x in answer.operands[number].accesses if x.leaf == leaf])
-                for answer in (one, other)
+                tuple([x for x in answer.operands[k].accesses if x.leaf == leaf])
+                for answer, k in ((one, number), (other, there))
             )
             right = tuple([with_origins(access, known) for access in right])
             yield Compared(what, same_of_origins(left, right))
 
 
-def _counterparts(a: Answer, b: Answer) -> dict[Instruction, Instruction]:
+def _counterparts(
+    a: Answer, b: Answer, order: Sequence[int] | None = None
+) -> dict[Instruction, Instruction]:
     """For what `b` is about what `a` is about: the operands or parameters of the same numbers.
 
     What stands for two of them is left out.  Inside of equal computations, everything has one.
@@ -123,10 +197,14 @@ def _counterparts(a: Answer, b: Answer) -> dict[Instruction, Instruction]:
         x.instruction.operands if x.computation is None else x.computation.parameters
         for x in (a, b)
     )
+    if order is not None:
+        theirs = tuple([theirs[k] for k in order])
     pairs = {*zip(theirs, ours, strict=False)}
     calls = [x.instruction.calls if x.computation is None else (x.computation,) for x in (a, b)]
     number = Blueprints().number
     for mine, other in zip(*calls, strict=False):
+        if order is not None:
+            continue
         pairs |= {*zip(other.parameters, mine.parameters, strict=False)}
         if number(mine) == number(other):
             pairs |= {*counterparts(other, mine).items()}

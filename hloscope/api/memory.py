@@ -33,7 +33,7 @@ from hloscope.display import (
     wasteful_accesses,
 )
 from hloscope.errors import HloscopeError, UnsupportedError
-from hloscope.fusion import ALIASES, Analysis
+from hloscope.fusion import Analysis
 from hloscope.indexing import IndexingMap
 from hloscope.ir import Computation, Instruction, Module
 from hloscope.lazy import dataclass
@@ -50,6 +50,7 @@ from hloscope.memory import (
     SharedAccess,
     bank_use,
     on_grid,
+    running,
 )
 from hloscope.ops import Fusion
 
@@ -401,16 +402,15 @@ class ProgramFootprint:
 
 
 def kernels_of(module: Module) -> list[tuple[Computation, Instruction]]:
-    """The fusions of a program; of one without any, every instruction of its entry that moves.
+    """The fusions of a program; of one without any, every instruction that moves something.
 
-    What fusions call is part of them.
+    What fusions call is part of them; of calls, loops and branches, what they call is told.
     """
     fusions = [(c, i) for c in module for i in c if isinstance(i.op, Fusion)]
     if fusions:
         inside = {called for _, i in fusions for called in i.calls}
         return [(c, i) for c, i in fusions if c not in inside]
-    entry = module.entry
-    return [(entry, i) for i in entry if not isinstance(i.op, ALIASES)]
+    return [(place.computation, i) for place in running(module) for i in place.kernels]
 
 
 def coalescing_of_all(

@@ -382,6 +382,11 @@ upper bounds [6, 8]
         """
         return tiling.asked_tiles(self, sizes, schedule)
 
+    @property
+    def computation(self) -> ComputationView:
+        """The computation it stands in."""
+        return ComputationView(self.program, self._computation)
+
     @cached_property
     def _computation(self) -> Computation:
         known = self._known_computation

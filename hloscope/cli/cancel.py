@@ -23,10 +23,15 @@ TOP: Final = 20
 @file_argument
 @click.argument("name", metavar="[NAME|OTHER]", required=False)
 @click.option("--top", metavar="N", type=click.IntRange(1), help="Show so many chains, else 20.")
+@click.option(
+    "--by-name", is_flag=True, help="Parameters of FILE and OTHER belong together by their names."
+)
 @format_option("How to print the answer; a picture shows one chain.")
 @json_option
 @debug_option
-def cancel(file: str, name: str | None, top: int | None, form: str, as_json: bool) -> None:
+def cancel(
+    file: str, name: str | None, top: int | None, by_name: bool, form: str, as_json: bool
+) -> None:
     """Tell what the data movement of FILE comes to, chain by chain.
 
     A chain leads through reshapes, transposes, bitcasts, copies, broadcasts, slices, pads,
@@ -35,12 +40,16 @@ def cancel(file: str, name: str | None, top: int | None, form: str, as_json: boo
     instruction or a pattern with * and ?, the chains through it, with proofs and what may stand
     in their stead.
 
-    With OTHER, another file, both a FILE:NAME or both a map: do the two move the same data, place
-    in memory for place in memory?  The exit code is 0 if they do, 1 if not, 4 if it is undecided.
+    With OTHER, another file, an instruction or computation of one as FILE:NAME, or both a map: do
+    the two move the same data, place in memory for place in memory?  The exit code is 0 if they do,
+    1 if not, 4 if it is undecided.
     """
     form = "json" if as_json else form
     if name is not None and _is_other(name):
-        end_compared(list(movements(*sides_of(file, name))), SCHEMA if form == "json" else "")
+        compared = movements(*sides_of(file, name), by_name=by_name)
+        end_compared(list(compared), SCHEMA if form == "json" else "")
+    if by_name:
+        raise click.UsageError("--by-name is about the parameters of two programs: give OTHER")
     program = read_verified_program(file)
     most = TOP if top is None else top
     if name is None and form in ("text", "json"):

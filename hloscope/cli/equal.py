@@ -14,6 +14,7 @@ from hloscope.api import (
     Comparable,
     Compared,
     IndexingMap,
+    InstructionView,
     Program,
     Verdict,
     comparisons,
@@ -43,20 +44,23 @@ UNDECIDED: Final = 4
 def equal(first: str, second: str, seconds: float, as_json: bool) -> None:
     """Tell whether A and B touch the same elements: two maps, instructions or programs.
 
-    A and B are maps as text; instructions as FILE:NAME; or FILE, a program, of which is compared
-    what each output reads of each parameter.  Programs are verified first; what has the same
-    structure up to names is equal, the rest is composed, for --seconds.  The exit code is 0 if
-    they are proved equal, 1 if they are different, 4 if it is undecided.
+    A and B are maps as text; instructions as FILE:NAME; or FILE, a program, or FILE:NAME of a
+    computation, of which is compared what each output reads of each parameter.  Programs are
+    verified first; what has the same structure up to names is equal, the rest is composed, for
+    --seconds.  The exit code is 0 if they are proved equal, 1 if they are different, 4 if it is
+    undecided.
     """
     a, b = sides_of(first, second)
+    if isinstance(a, InstructionView) is not isinstance(b, InstructionView):
+        raise click.UsageError("A and B are two maps, two instructions or two programs")
     end_compared(list(comparisons(a, b, seconds=seconds)), SCHEMA if as_json else "")
 
 
 def sides_of(first: str, second: str) -> tuple[Comparable, Comparable]:
-    """What two arguments mean, which is of one kind."""
+    """What two arguments mean: two maps, or none."""
     read = cache(read_verified_program)
     a, b = side_of(first, read), side_of(second, read)
-    if type(a) is not type(b):
+    if isinstance(a, IndexingMap) is not isinstance(b, IndexingMap):
         raise click.UsageError("A and B are two maps, two instructions or two programs")
     return a, b
 
@@ -79,9 +83,11 @@ def side_of(text: str, read: Callable[[str], Program]) -> Comparable:
     if is_map(text):
         return IndexingMap.parse(text)
     file, colon, name = text.rpartition(":")
-    if colon and not os.path.exists(text):
-        return read(file)[name]
-    return read(text)
+    if not colon or os.path.exists(text):
+        return read(text)
+    program = read(file)
+    named = {c.name: c for c in program.computations}
+    return named[name] if name in named and name not in program else program[name]
 
 
 def is_map(text: str) -> bool:

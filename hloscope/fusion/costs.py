@@ -39,6 +39,7 @@ from hloscope.ops import (
     RaggedDot,
     Reduce,
     ReduceWindow,
+    Return,
     ScaledDot,
     Scatter,
     Tuple,
@@ -54,7 +55,7 @@ PRODUCTS: Final[tuple[type[Op], ...]] = (
     DynamicConv,
     CustomCall,
 )
-ALIASES: Final = (Parameter, Constant, Tuple, GetTupleElement, Bitcast, AfterAll)
+ALIASES: Final = (Parameter, Constant, Tuple, GetTupleElement, Bitcast, AfterAll, Return)
 """Ops that move nothing: their value is there already, or is another's memory."""
 _MOVES: Final = {"copy", "real", "imag", "complex"}
 

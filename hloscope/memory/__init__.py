@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         Footprint as Footprint,
         Footprints as Footprints,
         Run as Run,
+        running as running,
     )
     from hloscope.memory.fused import Fused as Fused
     from hloscope.memory.kernel import (

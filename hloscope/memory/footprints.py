@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from hloscope.devices import Device
 from hloscope.errors import HloscopeError
@@ -228,25 +228,53 @@ class Footprints:
 
     def of_module(self, module: Module) -> list[Run]:
         """Every kernel that runs when the program runs, bodies of loops as often as they run."""
-        runs: list[Run] = []
-        times: dict[Computation, int] = {module.entry: 1}
-        notes: dict[Computation, dict[str, None]] = {module.entry: {}}
-        for computation in reversed(list(inside_out(module.entry, {}))):
-            if computation not in times:
-                continue  # it is part of a kernel
-            here, said = times[computation], notes[computation]
-            for ins in computation.instructions:
-                if isinstance(ins.op, (*ALIASES, AsyncDone)):
-                    continue
-                if not (isinstance(ins.op, CALLING) and ins.calls):
-                    footprint = self.of_instruction(ins)
-                    runs.append(Run(ins, computation, footprint, here, tuple(said)))
-                    continue
-                for callee in dict.fromkeys(ins.calls):
-                    times[callee] = times.get(callee, 0) + here * _times(ins)
-                    more = dict.fromkeys([*said, *_said(ins)])
-                    notes.setdefault(callee, {}).update(more)
-        return runs
+        return [
+            Run(ins, place.computation, self.of_instruction(ins), place.times, place.notes)
+            for place in running(module)
+            for ins in place.kernels
+        ]
+
+
+class Place(NamedTuple):
+    """A computation whose instructions are kernels: no part of one, as what fusions call is.
+
+    Attributes:
+        computation: The computation.
+        times: How often it runs.
+        notes: What was assumed about that.
+    """
+
+    computation: Computation
+    times: int
+    notes: tuple[str, ...]
+
+    @property
+    def kernels(self) -> list[Instruction]:
+        """What moves something, and is not made of the kernels of what it calls."""
+        aside = (*ALIASES, AsyncDone)
+        return [
+            ins
+            for ins in self.computation.instructions
+            if not isinstance(ins.op, aside) and not (isinstance(ins.op, CALLING) and ins.calls)
+        ]
+
+
+def running(module: Module) -> Iterator[Place]:
+    """The computations that run by themselves, callers first."""
+    times: dict[Computation, int] = {module.entry: 1}
+    notes: dict[Computation, dict[str, None]] = {module.entry: {}}
+    for computation in reversed(list(inside_out(module.entry, {}))):
+        if computation not in times:
+            continue  # it is part of a kernel
+        here, said = times[computation], notes[computation]
+        yield Place(computation, here, tuple(said))
+        for ins in computation.instructions:
+            if not (isinstance(ins.op, CALLING) and ins.calls):
+                continue
+            for callee in dict.fromkeys(ins.calls):
+                times[callee] = times.get(callee, 0) + here * _times(ins)
+                more = dict.fromkeys([*said, *_said(ins)])
+                notes.setdefault(callee, {}).update(more)
 
 
 def _times(ins: Instruction) -> int:

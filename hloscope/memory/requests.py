@@ -29,11 +29,13 @@ from hloscope.indexing import (
     Constraint,
     IndexingMap,
     Variable,
+    prove_within,
     substituted,
     substituted_constraints,
 )
 from hloscope.lazy import dataclass
 from hloscope.memory.kernel import Launch
+from hloscope.simplifier import Verdict
 
 LANE: Final = Dim(0)
 WARP: Final = Dim(1)
@@ -159,9 +161,10 @@ def _with_vector(map: IndexingMap, bits: int, widest: int, unroll: int) -> tuple
         base = _base(map.results[0], Range(k))
         if base is None or _is_read_elsewhere(map, Range(k)):
             continue
-        vector = _width(map, k, base, size, bits, widest)
+        freed = _without_implied(map, Range(k)) if known_divisor(base) % 2 == 0 else map
+        vector = _width(freed, k, base, size, bits, widest)
         if vector == size or (vector > 1 and size == unroll):
-            return vector, _stepped(map, k, vector)
+            return vector, _stepped(freed, k, vector)
     return 1, map
 
 
@@ -173,6 +176,18 @@ def _base(address: Expr, x: Var) -> Expr | None:
         return None
     base = address - x
     return None if x in variables(base) else base
+
+
+def _without_implied(map: IndexingMap, x: Var) -> IndexingMap:
+    """The same map without constraints that would forbid vectors, if isl proves that they hold."""
+    for constraint in map.constraints:
+        if _cuts_between(constraint, x, 2) or map.runtime:
+            continue
+        others = map.with_(constraints=[c for c in map.constraints if c is not constraint])
+        if prove_within(others, *constraint).verdict is not Verdict.PROVED:
+            return map
+        map = others
+    return map
 
 
 def _is_read_elsewhere(map: IndexingMap, x: Var) -> bool:

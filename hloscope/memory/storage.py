@@ -27,6 +27,11 @@ def data_bytes(type: TensorType) -> int:
     return -(-element_count(type) * storage_bits(type) // 8)
 
 
+def storage_bytes(type: TensorType) -> int:
+    """Bytes that an array takes in memory, padding of tiles included."""
+    return -(-prod(placed_sizes(type)) * storage_bits(type) // 8)
+
+
 def array_of(value: Instruction) -> TensorType | None:
     """The type of a value that is one array of known rank and bounded sizes."""
     return value.type if is_array(value.type) else None  # type: ignore[return-value]

@@ -7,20 +7,31 @@ a set of addresses of its own, and the array's addresses are the sums.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Final
 
-from hloscope.affine import Const, Dim, Expr, Range, Runtime, Var, evaluate_array, variables
+from hloscope.affine import (
+    Const,
+    Dim,
+    Expr,
+    Range,
+    Runtime,
+    Var,
+    evaluate_array,
+    substitute,
+    variables,
+)
 from hloscope.devices import SECTOR
 from hloscope.indexing import (
     IndexingMap,
-    major_to_minor,
+    address_map,
     substituted,
     substituted_constraints,
 )
 from hloscope.ir import TensorType
 from hloscope.lazy import dataclass
-from hloscope.memory.storage import data_bytes, element_count, storage_bits
+from hloscope.memory.storage import data_bytes, element_count, storage_bits, storage_bytes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -56,9 +67,25 @@ class Touched:
 
 def whole(type: TensorType, reads: int, *, is_exact: bool = True) -> Touched:
     """Every element of an array."""
-    count = element_count(type)
-    size = data_bytes(type)
-    return Touched(count, size, -(-size // SECTOR), reads, is_exact)
+    sectors, is_known = _all_sectors(type)
+    return Touched(element_count(type), data_bytes(type), sectors, reads, is_exact and is_known)
+
+
+@lru_cache(maxsize=1 << 12)
+def _all_sectors(type: TensorType) -> tuple[int, bool]:
+    """Sectors that hold an element, not only padding of tiles; else the most, and `False`."""
+    if not _is_tiled(type) or not element_count(type):
+        return -(-data_bytes(type) // SECTOR), True
+    found = _measured(_part(IndexingMap.identity(type.shape), type), type)
+    return found.sectors, found.is_exact
+
+
+def _most_sectors(type: TensorType) -> int:
+    return -(-storage_bytes(type) // SECTOR)
+
+
+def _is_tiled(type: TensorType) -> bool:
+    return type.layout is not None and bool(type.layout.tiles)
 
 
 def touched_by(maps: Sequence[IndexingMap], type: TensorType) -> Touched:
@@ -85,7 +112,7 @@ def touched_by(maps: Sequence[IndexingMap], type: TensorType) -> Touched:
         return whole(type, reads)
     if len(parts) == 1 and known:
         return _measured(parts[0], type)
-    if len(known) == len(parts) and all(part.addresses is not None for part in parts):
+    if len(known) == len(parts) and all(part.is_listed for part in parts):
         return _measured(_Part(_union(parts), None, reads, True), type)
     most = sum([part.elements for part in parts])
     sectors = sum([_measured(part, type).sectors for part in parts])
@@ -111,6 +138,11 @@ class _Part:
     count: int = 0
 
     @property
+    def is_listed(self) -> bool:
+        """Does every address stand in `addresses`?"""
+        return self.addresses is not None and not self.copies
+
+    @property
     def elements(self) -> int:
         if self.count:
             return self.count
@@ -130,11 +162,11 @@ def _measured(part: _Part, type: TensorType) -> Touched:
     import numpy as np
 
     bits, sector = storage_bits(type), SECTOR * 8
-    limit = whole(type, part.reads)
+    most = _most_sectors(type)
     if not part.is_exact or part.addresses is None:
-        count = min(part.elements, limit.elements)
+        count = min(part.elements, element_count(type))
         size = -(-count * bits // 8)
-        return Touched(count, size, min(count, limit.sectors), part.reads, is_exact=False)
+        return Touched(count, size, min(count, most), part.reads, is_exact=False)
     inner = part.addresses
     sectors = len(np.unique(inner * bits // sector))
     is_exact = True
@@ -142,12 +174,12 @@ def _measured(part: _Part, type: TensorType) -> Touched:
     for copy in part.copies or ():
         gaps = np.diff(np.sort(copy)) * bits
         apart = len(copy) < 2 or int(gaps.min()) >= span * bits + sector
-        is_exact &= bool(((copy * bits) % sector == 0).all()) and apart
-        sectors *= len(copy)
+        is_aligned = bool(((copy * bits) % sector == 0).all())
+        is_exact &= is_aligned and apart
+        sectors *= len(copy) if is_aligned else 2 * len(copy)
         span += int(copy.max() - copy.min())
     size = -(-part.elements * bits // 8)
-    found = min(sectors, limit.sectors)
-    return Touched(part.elements, size, found, part.reads, is_exact)
+    return Touched(part.elements, size, min(sectors, most), part.reads, is_exact)
 
 
 def _part(map: IndexingMap, type: TensorType) -> _Part:
@@ -155,17 +187,20 @@ def _part(map: IndexingMap, type: TensorType) -> _Part:
     import numpy as np
 
     points = _points(map)
-    if map.runtime or map.is_undefined or (type.layout is not None and type.layout.tiles):
+    if map.runtime or map.is_undefined:
         if map.is_undefined:
             return _Part(None, None, element_count(type), False, element_count(type))
         most = min(_most_elements(map, type), element_count(type))
         return _Part(None, None, points, False, most)
-    strides = _strides(type)
+    places = [
+        substitute(place, {Dim(k): e})
+        for k, (place, e) in enumerate(zip(_places(type), map.results, strict=True))
+    ]
     sets: list[NDArray[np.int64]] = []
     reads = 1
     for group in _groups(map):
         exprs = [k for k, e in enumerate(map.results) if variables(e) & group]
-        found = _addresses(map, group, [(map.results[k], strides[k]) for k in exprs])
+        found = _addresses(map, group, [places[k] for k in exprs])
         if found is None:
             return _Part(None, None, points, False, min(points, element_count(type)))
         addresses, count = found
@@ -174,10 +209,9 @@ def _part(map: IndexingMap, type: TensorType) -> _Part:
             return _Part(np.zeros(0, np.int64), None, 0, True)
         if exprs:
             sets.append(addresses)
-    start = sum(
-        [e.value * s for e, s in zip(map.results, strides, strict=True) if isinstance(e, Const)]
-    )
-    if prod([len(some) for some in sets]) == element_count(type):  # every element, once
+    start = sum([e.value for e in places if isinstance(e, Const)])
+    is_all = prod([len(some) for some in sets]) == element_count(type)
+    if is_all and not _is_tiled(type):
         return _Part(None, (), reads, True, element_count(type))
     return _summed(sets, start, reads)
 
@@ -195,13 +229,13 @@ def _summed(sets: list[NDArray[np.int64]], start: int, reads: int) -> _Part:
     return _Part(found, None, reads, True)
 
 
-def _strides(type: TensorType) -> list[int]:
-    strides = [0] * type.rank
-    step = 1
-    for k in reversed(major_to_minor(type)):
-        strides[k] = step
-        step *= type.shape[k]
-    return strides
+@lru_cache(maxsize=1 << 12)
+def _places(type: TensorType) -> tuple[Expr, ...]:
+    """What each dimension adds to an address: tiles cut every dimension by itself."""
+    (address,) = address_map(type).results
+    zero: dict[Var, Expr] = {Dim(k): Const(0) for k in range(type.rank)}
+    return tuple([substitute(address, {x: e for x, e in zero.items() if x is not Dim(k)})
+                  for k in range(type.rank)])  # fmt: skip
 
 
 def _groups(map: IndexingMap) -> list[frozenset[Var]]:
@@ -216,7 +250,7 @@ def _groups(map: IndexingMap) -> list[frozenset[Var]]:
 
 
 def _addresses(
-    map: IndexingMap, group: frozenset[Var], terms: Sequence[tuple[Expr, int]]
+    map: IndexingMap, group: frozenset[Var], terms: Sequence[Expr]
 ) -> tuple[NDArray[np.int64], int] | None:
     """The sums that a group of variables reaches, and from how many points; `None`: too many."""
     import numpy as np
@@ -234,8 +268,8 @@ def _addresses(
         v: axis + interval.lo for (v, interval), axis in zip(box, axes, strict=True)
     }
     value = np.zeros(sizes, dtype=np.int64)
-    for e, stride in terms:
-        value = value + evaluate_array(e, at) * stride
+    for e in terms:
+        value = value + evaluate_array(e, at)
     active = np.ones(sizes, dtype=np.bool_)
     for e, interval in constraints:
         found = evaluate_array(e, at)
@@ -253,8 +287,7 @@ def _most_elements(map: IndexingMap, type: TensorType) -> int:
 
     Where everybody reads the same values, as many as at the first of them.
     """
-    is_tiled = type.layout is not None and bool(type.layout.tiles)
-    if map.runtime and not is_tiled and not variables(*[e for v in map.runtime for e in v.index]):
+    if map.runtime and not variables(*[e for v in map.runtime for e in v.index]):
         first: dict[Var, Expr] = {
             Runtime(k): Const(v.interval.lo) for k, v in enumerate(map.runtime)
         }

@@ -1,7 +1,7 @@
-"""Where values flow: through fusions and tuples, and which ops only move elements.
+"""Where values flow: through fusions, calls and tuples, and which ops only move elements.
 
-What is followed: operands; the computation of a fusion, if that is its only caller; tuples that are
-taken apart again.  Other called computations are looked at by themselves.
+What is followed: operands; the computation of a fusion or call, if that is its only caller; tuples
+that are taken apart again.  Other called computations are looked at by themselves.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from hloscope.ops import (
     Bitcast,
     Broadcast,
     BroadcastInDim,
+    Call,
     Concatenate,
     Elementwise,
     Fusion,
@@ -25,6 +26,7 @@ from hloscope.ops import (
     Pad,
     Parameter,
     Reshape,
+    Return,
     Reverse,
     Slice,
     Transpose,
@@ -36,6 +38,9 @@ MOVES: Final = (Reshape, Transpose, Bitcast, Broadcast, BroadcastInDim, Slice, R
 """Ops whose result is elements of their one operand."""
 JOINS: Final = (Concatenate, Pad)
 """Ops whose result is elements of several operands."""
+SEEN: Final = (Fusion, Call)
+"""Ops that are what they call."""
+TUPLES: Final = (Tuple, Return)
 _MOST_HOPS: Final = 10_000
 """Fusions and tuples seen through on the way to a value: a module that calls itself has no end."""
 
@@ -91,13 +96,13 @@ def only_map(ins: Instruction, operand: int = 0) -> IndexingMap | None:
 
 
 class Flow:
-    """The values of a module and who reads them, fusions and tuples seen through.
+    """The values of a module and who reads them; fusions, calls and tuples seen through.
 
     Attributes:
-        fused: The fusion that alone calls a computation.
+        fused: The fusion or call that alone calls a computation.
         home: The computation each instruction stands in.
-        users: The readers of each value: neither fusions nor tuples that are seen through.
-        returned: Values that computations other than fused ones return.
+        users: The readers of each value: neither fusions, calls nor tuples that are seen through.
+        returned: Values that computations return, but those that are seen through.
     """
 
     def __init__(self, module: Module) -> None:
@@ -106,7 +111,7 @@ class Flow:
             ins.calls[0]: ins
             for c in module
             for ins in c
-            if isinstance(ins.op, Fusion) and len(ins.calls) == 1 and calls[ins.calls[0]] == 1
+            if isinstance(ins.op, SEEN) and len(ins.calls) == 1 and calls[ins.calls[0]] == 1
         }
         self.home: Final[dict[Instruction, Computation]] = {i: c for c in module for i in c}
         self._opened = set(self.fused.values())
@@ -118,7 +123,7 @@ class Flow:
             for ins in computation:
                 if ins in self._opened or self.source(ins) is not ins:
                     continue
-                if inner and ins is computation.root and isinstance(ins.op, Tuple):
+                if inner and ins is computation.root and isinstance(ins.op, TUPLES):
                     continue
                 for operand in dict.fromkeys(ins.operands):
                     for part in self._parts(operand):
@@ -146,8 +151,10 @@ class Flow:
                 caller = self.fused.get(self.home[at]) if at in self.home else None
                 if caller is not None and 0 <= number < len(caller.operands):
                     return caller.operands[number]
-            case Fusion() if at in self._opened and isinstance(at.type, TensorType):
+            case Fusion() | Call() if at in self._opened and isinstance(at.type, TensorType):
                 return at.calls[0].root
+            case Return() if len(at.operands) == 1:
+                return at.operands[0]
             case GetTupleElement(index=index):
                 whole = self.source(at.operands[0]) if at.operands else at
                 parts = self._elements(whole)
@@ -158,7 +165,7 @@ class Flow:
     def _elements(self, value: Instruction) -> Sequence[Instruction]:
         """The elements of a tuple that is made here or in the fusion that returns it."""
         for _ in range(_MOST_HOPS):
-            if isinstance(value.op, Tuple):
+            if isinstance(value.op, TUPLES):
                 return value.operands
             if value not in self._opened:
                 break
@@ -175,12 +182,12 @@ class Flow:
         """Does the value get a buffer: is it outside of fusions, or what one returns?"""
         home = self.home.get(ins)
         for _ in range(_MOST_HOPS):
-            if home not in self.fused or home is None:
+            caller = None if home is None else self.fused.get(home)
+            if home is None or caller is None or isinstance(caller.op, Call):
                 return not isinstance(ins.op, Bitcast)
             root = home.root
             results = root.operands if isinstance(root.op, Tuple) else (root,)
             if ins not in results:
                 return False
-            ins = self.fused[home]
-            home = self.home.get(ins)
+            ins, home = caller, self.home.get(caller)
         return False

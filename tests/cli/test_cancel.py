@@ -132,3 +132,84 @@ def test_a_bitcast_to_elements_of_another_width_moves_no_elements(tmp_path: Path
     (chain,) = json.loads(cancel(tmp_path, text, "--json").output)["chains"]
     assert (chain["name"], chain["verdict"]) == ("r", "bitcast")
     assert chain["sources"][0]["name"] == "b"
+
+
+SPLIT = """
+half {{ x = f32[4,8] parameter(0) ROOT t = f32[8,4] transpose(x), dimensions={{1,0}} }}
+ENTRY e {{ {} {}
+  t = f32[8,4] transpose(p), dimensions={{1,0}}
+  u = f32[32] reshape(t)
+  r = f32[8,4] reshape(q)
+  ROOT both = (f32[32], f32[8,4]) tuple(u, r) }}
+"""
+BOTH = SPLIT.format("p = f32[4,8] parameter(0)", "q = f32[32] parameter(1)")
+TURNED = SPLIT.format("q = f32[32] parameter(0)", "p = f32[4,8] parameter(1)")
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "more", "code"),
+    [
+        ("", "", (), 1),  # the first parameter of one is the second of the other
+        ("", "", ("--by-name",), 0),
+        (":half", ":half", (), 0),
+        (":half/t", ":half", (), 0),
+        (":u", ":u", (), 1),
+        (":u", ":u", ("--by-name",), 0),
+        (":u", ":r", ("--by-name",), 1),
+        (":u", "", ("--by-name",), 1),  # one output and two
+        (":half", ":u", (), 1),  # one parameter and two
+        (":half", ":u", ("--by-name",), 2),
+        (":nobody", ":u", (), 2),
+    ],
+)
+def test_computations_instructions_and_orders_of_parameters(
+    tmp_path: Path, ours: str, theirs: str, more: tuple[str, ...], code: int
+) -> None:
+    files = [tmp_path / "a.hlo", tmp_path / "b.hlo"]
+    for file, text in zip(files, (BOTH, TURNED), strict=True):
+        file.write_text(text)
+    asked = ["cancel", f"{files[0]}{ours}", f"{files[1]}{theirs}", *more]
+    done = CliRunner().invoke(app, asked)
+    assert done.exit_code == code, done.output
+
+
+def test_maps_are_compared_with_maps_only(tmp_path: Path) -> None:
+    square = "(d0) -> (d0 / 4, d0 mod 4), domain: d0 in [0, 15]"
+    same = "(d0) -> (d0 / 4, d0 - (d0 / 4) * 4), domain: d0 in [0, 15]"
+    ask = CliRunner().invoke
+    assert ask(app, ["cancel", square, same]).exit_code == 0
+    assert ask(app, ["cancel", square, same.replace("/ 4,", "/ 8,")]).exit_code == 1
+    assert cancel(tmp_path, BOTH, square).exit_code == 2
+    assert cancel(tmp_path, BOTH, "--by-name").exit_code == 2
+
+
+CALLS = """
+func.func private @turned(%x: tensor<64x128xf32>) -> tensor<128x64xf32> {
+  %t = stablehlo.transpose %x, dims = [1, 0] : (tensor<64x128xf32>) -> tensor<128x64xf32>
+  return %t : tensor<128x64xf32>
+}
+func.func @main(%a: tensor<64x128xf32>) -> tensor<64x128xf32> {
+  %0 = call @turned(%a) : (tensor<64x128xf32>) -> tensor<128x64xf32>
+  %1 = stablehlo.negate %0 : tensor<128x64xf32>
+  %2 = stablehlo.transpose %1, dims = [1, 0] : (tensor<128x64xf32>) -> tensor<64x128xf32>
+  return %2 : tensor<64x128xf32>
+}
+"""
+
+
+def test_calls_are_seen_through_and_what_a_function_returns_is_written(tmp_path: Path) -> None:
+    (chain,) = json.loads(cancel(tmp_path, CALLS, "--json").output)["chains"]
+    assert (chain["name"], chain["verdict"]) == ("2", "no-op")
+    assert [step["name"] for step in chain["steps"]] == ["t", "1", "2"]
+    hlo = """
+    ENTRY e { a = f32[64,128] parameter(0) t = f32[128,64] transpose(a), dimensions={1,0}
+      n = f32[128,64] negate(t) ROOT r = f32[64,128] transpose(n), dimensions={1,0} }"""
+    (other,) = json.loads(cancel(tmp_path, hlo, "--json").output)["chains"]
+    for figure in ("bytes_written", "bytes_saved"):
+        assert chain[figure] == other[figure]
+    mlir = CALLS.replace("negate", "transpose").replace("%0 :", "%0, dims = [0, 1] :")
+    mlir = mlir.replace("dims = [0, 1] : tensor<128x64xf32>",
+                        "dims = [0, 1] : (tensor<128x64xf32>) -> tensor<128x64xf32>")  # fmt: skip
+    (argument,) = json.loads(cancel(tmp_path, mlir, "--json").output)["chains"]
+    size = 64 * 128 * 4  # an argument that is returned is written to a buffer of its own
+    assert argument["bytes_written"] - argument["bytes_saved"] == size

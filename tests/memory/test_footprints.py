@@ -83,3 +83,24 @@ def test_loops_count_as_often_as_they_run_and_say_where_that_is_not_known() -> N
         [run] = [r for r in found.runs if r.footprint.name == "y"]
         assert (run.times, run.bytes) == (times, times * 2048)
         assert bool(found.notes) == (times == 1)
+
+
+def test_large_arrays_are_measured_by_their_parts() -> None:
+    type = parse_type("f32[3000,3000]")
+    assert isinstance(type, TensorType)
+    corner = IndexingMap.of_sizes((2999, 2998), (), [Dim(0), Dim(1)])
+    other = IndexingMap.of_sizes((2999, 2998), (), [Dim(0) + 1, Dim(1) + 2])
+    for maps, elements in (([corner], 2999 * 2998), ([corner, other], 2999 * 2998 + 2998 + 2999)):
+        found = touched_by(maps, type)
+        assert found.elements == elements if found.is_exact else found.elements >= elements
+        assert found.sectors >= elements // 8
+
+
+def test_padding_of_tiles_is_not_touched() -> None:
+    type = parse_type("f32[20,100]{1,0:T(8,128)}")
+    assert isinstance(type, TensorType)
+    found = touched_by([IndexingMap.identity(type.shape)], type)
+    assert (found.elements, found.bytes, found.is_exact) == (2000, 8000, True)
+    assert found.sectors == 20 * 13  # a row of 100 takes thirteen sectors, each row its own
+    column = touched_by([IndexingMap.of_sizes((20,), (), [Dim(0), Dim(0) * 0 + 7])], type)
+    assert (column.elements, column.sectors, column.is_exact) == (20, 20, True)
