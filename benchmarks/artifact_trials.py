@@ -1,7 +1,7 @@
 """Artifacts of random programs, there and back; and damaged artifacts, with time and memory.
 
-    python benchmarks/artifact_trials.py there-and-back COUNT [SEED]
-    python benchmarks/artifact_trials.py damaged COUNT [SEED]
+    python benchmarks/artifact_trials.py [--json] there-and-back COUNT [SEED]
+    python benchmarks/artifact_trials.py [--json] damaged COUNT [SEED]
 
 The first makes programs by the tests' generator, writes each for a random version, reads it and
 compares bytes and text; VHLO keeps neither attributes that say what goes without saying nor the
@@ -13,6 +13,7 @@ often what happened, the slowest trial and how much memory was taken.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import random
 import resource
@@ -129,6 +130,7 @@ def main() -> None:
     parser.add_argument("what", choices=("there-and-back", "damaged"))
     parser.add_argument("count", type=int)
     parser.add_argument("seed", type=int, nargs="?", default=0)
+    parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     files = samples() if options.what == "damaged" else []
     counts: Counter[str] = Counter()
@@ -157,6 +159,10 @@ def main() -> None:
         if megabytes() > most + 50:
             most = megabytes()
             print(f"seed {seed}: {most:.0f} MB", flush=True)
+    if options.json:
+        row = {"counts": counts, "slowest": slowest, "megabytes": megabytes()}
+        print(json.dumps(row))
+        return
     for what, count in counts.most_common():
         print(f"{count:8} {what}")
     spent = process_time() - began

@@ -1,6 +1,6 @@
 """Programs written as artifacts of every version, beside jaxlib's bytes of the same programs.
 
-    python benchmarks/serialized.py --oracle PYTHON [--locations] [--mixed] [FILE …]
+    python benchmarks/serialized.py --oracle PYTHON [--locations] [--mixed] [--json] [FILE …]
 
 `PYTHON` is an interpreter that has jaxlib; this one by default.  Without files: StableHLO's own
 test data, the programs of JAX and of models.  A module that jaxlib has written keeps its uses in
@@ -201,6 +201,7 @@ def main() -> None:
     parser.add_argument("--locations", action="store_true")
     parser.add_argument("--mixed", action="store_true")
     parser.add_argument("--part", default="0/1", help="only every n-th file: k/n")
+    parser.add_argument("--json", action="store_true")
     parser.add_argument("files", nargs="*", type=Path)
     options = parser.parse_args()
     comparison = Comparison(options.oracle, options.locations, options.mixed)
@@ -210,6 +211,9 @@ def main() -> None:
             for line, text in pieces(path):
                 comparison.piece(f"{path.name}:{line}", text)
     comparison.reference.close()
+    if options.json:
+        print(json.dumps(comparison.counts))
+        return
     for what, count in sorted(comparison.counts.items()):
         print(f"{count:8} {what}")
 

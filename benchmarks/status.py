@@ -27,6 +27,7 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks import (  # noqa: E402
     startup,
+    status_artifacts,
     status_decisions,
     status_dynamism,
     status_interpreter,
@@ -313,6 +314,7 @@ ROWS: Final[dict[str, tuple[str, str, bool, Callable[[], Figure]]]] = {
     "proofs": ("overhead of proof", "< 60 s", True, proofs),
     **status_soundness.ROWS,
     **status_stablehlo.ROWS,
+    **status_artifacts.ROWS,
     **status_passes.ROWS,
     **status_interpreter.ROWS,
     **status_decisions.ROWS,

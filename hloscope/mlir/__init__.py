@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         Region as Region,
         SourceModule as SourceModule,
         Value as Value,
+        illegal as illegal,
     )
     from hloscope.mlir.literals import (
         array_text as array_text,

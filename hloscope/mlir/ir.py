@@ -184,3 +184,12 @@ class Region:
         """The only block."""
         (block,) = self.blocks
         return block
+
+
+def illegal(name: str) -> str:
+    """What MLIR says of an op that a conversion must replace and has no pattern for.
+
+    >>> illegal("vhlo.tan_v2")
+    "failed to legalize operation 'vhlo.tan_v2' that was explicitly marked illegal"
+    """
+    return f"failed to legalize operation '{name}' that was explicitly marked illegal"

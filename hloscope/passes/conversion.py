@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 from hloscope.errors import Diagnostic
 from hloscope.ir import FunctionType, Type
-from hloscope.mlir import Attribute, Block, Operation, TypeAttr, UnitAttr, Value
+from hloscope.mlir import Attribute, Block, Operation, TypeAttr, UnitAttr, Value, illegal
 from hloscope.passes.framework import Run
 from hloscope.passes.patterns import Chooser, Pattern
 from hloscope.passes.rewriting import OpenBlock, Rewriter, Watcher
@@ -105,8 +105,7 @@ class Conversion(Watcher):
 
 def refuse(run: Run, operation: Operation) -> None:
     """Say that an operation cannot be legalized; the pass fails."""
-    message = f"failed to legalize operation '{operation.name}' that was explicitly marked illegal"
-    run.diagnostics.append(Diagnostic(message, operation.span))
+    run.diagnostics.append(Diagnostic(illegal(operation.name), operation.span))
     run.failed = True
 
 

@@ -41,6 +41,7 @@ from hloscope.mlir import (
     Value,
     attribute_text,
     element_text,
+    illegal,
     location_text,
     resolve_location,
     type_text,
@@ -190,7 +191,7 @@ class _Legalizer:
         if op.span is not None:
             line, column = op.span.line_col
             where = f"{op.span.source.name}:{line}:{column}"
-        self.problems.append(f"{where}: {op.name}: {why}")
+        self.problems.append(f"{where}: {illegal(op.name)}: {why}")
 
     def _divided(self, op: Operation) -> tuple[Mapping[str, Attribute], Mapping[str, Attribute]]:
         """Inherent attributes and all others, of the op in VHLO."""

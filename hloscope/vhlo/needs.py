@@ -33,6 +33,7 @@ from hloscope.mlir import (
     StructAttr,
     TypeAttr,
     element_text,
+    illegal,
     location_text,
     resolve_location,
 )
@@ -71,7 +72,8 @@ class Obstacle(NamedTuple):
         return location_text(resolve_location(self.location))
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.op} needs {version_text(self.version)} for {self.feature}"
+        why = f"{self.feature} needs {version_text(self.version)}"
+        return f"{self.place}: {illegal(self.op)}: {why}"
 
 
 _SINCE: Final = {row.name.removesuffix("_v1"): row.since for row in ATTRIBUTES}

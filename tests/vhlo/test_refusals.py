@@ -55,10 +55,9 @@ def test_what_has_no_form_in_vhlo_is_refused_at_its_line(shared: Path) -> None:
     assert len(pieces) == 2
     for _, piece in pieces:
         ((line, message),) = expected(piece)
-        name = message.split("'")[1]
         with pytest.raises(UnsupportedError) as caught:
             to_vhlo(parse_mlir(piece, "piece", dialects=DIALECTS))
-        assert re.search(rf"piece:{line}:\d+: {re.escape(name)}: ", str(caught.value))
+        assert re.search(rf"piece:{line}:\d+: {re.escape(message)}", str(caught.value))
 
 
 def test_everything_that_is_in_the_way_is_said_at_once() -> None:
@@ -73,12 +72,15 @@ def test_everything_that_is_in_the_way_is_said_at_once() -> None:
         hloscope.serialize(text, "1.1.0")
     lines = str(caught.value).splitlines()
     assert lines[0].endswith("failed to convert VHLO to v1.1.0:")
-    for part in (
-        '"a.py":1:2: vhlo.tan_v2 needs 1.4.0 for the op tan',
-        "vhlo.cbrt_v2 needs 1.10.0 for `result_accuracy`",
-        "vhlo.add_v1 needs 1.2.0 for the type i2",
-        "vhlo.func_v1 needs 1.2.0 for the type i2",
+    for place, op, why in (
+        ('"a.py":1:2: ', "vhlo.tan_v2", "the op tan needs 1.4.0"),
+        ("", "vhlo.cbrt_v2", "`result_accuracy` needs 1.10.0"),
+        ("", "vhlo.add_v1", "the type i2 of operand 0 needs 1.2.0"),
+        ("", "vhlo.func_v1", "the type i2 of `function_type` needs 1.2.0"),
     ):
+        part = (
+            f"{place}failed to legalize operation '{op}' that was explicitly marked illegal: {why}"
+        )
         assert any(part in line for line in lines), part
 
 

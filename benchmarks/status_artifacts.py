@@ -1,0 +1,118 @@
+"""Rows of the status table about portable artifacts: bytes, versions, damage, speed."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
+
+from benchmarks.measuring import HAS_XLA, Figure, benchmark, figure, percent, suite
+
+PROGRAMS: Final = 10_000
+DAMAGED: Final = 100_000
+PARTS: Final = os.cpu_count() or 1
+NO_XLA: Final = "not measured: jaxlib is absent"
+
+
+def _in_parts(name: str, *options: Callable[[int], str]) -> list[dict[str, Any]]:
+    """A benchmark in as many processes as there are cores; `options` make arguments of a part."""
+
+    def one(part: int) -> list[dict[str, Any]]:
+        return benchmark(name, *(option(part) for option in options))
+
+    with ThreadPoolExecutor(PARTS) as pool:
+        return [row for rows in pool.map(one, range(PARTS)) for row in rows]
+
+
+def re_encoded() -> Figure:
+    """Artifacts of StableHLO's history, of models, and what `jax.export` wrote: read, written.
+
+    Tests are counted; each of them looks at all files of its kind.  Text is compared with what the
+    reference prints.
+    """
+    counts, failed = suite("tests/bytecode/test_artifacts.py", "tests/bytecode/test_vhlo_text.py")
+    return figure(counts, failed)
+
+
+def downgrades() -> Figure:
+    """Files of what cannot go down, and of wrong programs: refused at their lines, by their ops."""
+    return figure(*suite("tests/vhlo"))
+
+
+def serialised() -> Figure:
+    """Programs written for every version, with locations, beside jaxlib's bytes of the same.
+
+    Programs of the test data, of the interpreter's tests, of JAX and of models; counted are pairs
+    of a program and a version.
+    """
+    if not HAS_XLA:
+        return NO_XLA, []
+    rows = _in_parts("serialized.py", lambda _: "--locations", lambda k: f"--part={k}/{PARTS}")
+    counts: Counter[str] = sum((Counter(row) for row in rows), Counter())
+    if len(rows) < PARTS:
+        return f"not measured: {PARTS - len(rows)} of {PARTS} processes ended early", []
+    whole = sum(n for kind, n in counts.items() if not kind.startswith("programs"))
+    said = f"{percent(counts['same'] + counts['both refuse'], whole)} as jaxlib"
+    return said, [f"{n:,} {kind}" for kind, n in sorted(counts.items())]
+
+
+def _trials(what: str, count: int) -> tuple[Counter[str], float, float]:
+    each = count // PARTS
+    rows = _in_parts(
+        "artifact_trials.py", lambda _: what, lambda _: str(each), lambda k: str(k * each)
+    )
+    counts: Counter[str] = sum((Counter(row["counts"]) for row in rows), Counter())
+    counts["not tried, its process ended early"] += (PARTS - len(rows)) * each
+    slowest, most = (
+        max((row[key] for row in rows), default=0.0) for key in ("slowest", "megabytes")
+    )
+    return +counts, slowest, most
+
+
+def there_and_back() -> Figure:
+    """Random programs as artifacts of random versions: read, and written again byte for byte."""
+    counts, _, _ = _trials("there-and-back", PROGRAMS)
+    good = sum(n for kind, n in counts.items() if kind.startswith("the same"))
+    refused = sum(n for kind, n in counts.items() if kind.startswith("refused"))
+    said = f"{percent(good, counts.total() - refused)} come back; {refused:,} have no form in VHLO"
+    return said, [f"{n:,} {kind}" for kind, n in counts.most_common()]
+
+
+def damaged() -> Figure:
+    """Artifacts wrong in one to four places, and all that the commands do with them."""
+    counts, slowest, most = _trials("damaged", DAMAGED)
+    bad = sum(n for kind, n in counts.items() if not kind.startswith(("read", "refused")))
+    said = f"{bad} other answers of {counts.total():,}; slowest {slowest:.2f} s CPU; {most:.0f} MB"
+    return said, [f"{n:,} {kind}" for kind, n in counts.most_common()]
+
+
+def speed() -> Figure:
+    """Processor time beside jaxlib's, in the same run: a large program, and the test data whole."""
+    if not HAS_XLA:
+        return NO_XLA, []
+    rows = [*benchmark("artifacts.py"), *benchmark("artifacts.py", "--testdata")]
+    told = [
+        f"{row['what']}: {row['ours']:.3f} s, jaxlib {row['jaxlib']:.3f} s, {row['ratio']} ×"
+        for row in rows
+    ]
+    kinds = {
+        kind: [row["ratio"] for row in rows if row["what"].endswith(f" {kind}")]
+        for kind in ("serialise", "deserialise")
+    }
+    if not all(kinds.values()):
+        return "not measured: benchmarks/artifacts.py printed nothing", told
+    said = [f"{kind} {min(of)}–{max(of)} × jaxlib's time" for kind, of in kinds.items()]
+    return "; ".join(said), told
+
+
+ROWS: Final[dict[str, tuple[str, str, bool, Callable[[], Figure]]]] = {
+    "artifacts": ("artifacts read and re-encoded", "identical bytes and texts", True, re_encoded),
+    "downgrades": ("versions: ups, downs, refusals", "100 %", True, downgrades),
+    "serialised": ("programs at every version", "0 differences", True, serialised),
+    "there-and-back": ("artifacts there and back", "100 %", False, there_and_back),
+    "damaged": ("damaged artifacts", "own errors; < 1 s; < 300 MB", True, damaged),
+    "artifact-speed": ("artifacts, speed", "≤ 5 × writing, ≤ 4 × reading", True, speed),
+}
+"""As `status.ROWS`."""
