@@ -26,6 +26,8 @@ MOST_ALIASED: Final = 1 << 20
 """Characters that the aliases of MLIR in another alias may stand for, written out."""
 MOST_INPUT: Final = 1 << 28
 """Bytes of a program's text, decompressed."""
+MOST_ARTIFACT: Final = 1 << 32
+"""Bytes of an artifact that is not shown as text: its large constants are views of the file."""
 MAX_BYTES: Final = 1 << 30
 """Bytes of one value that a program makes when it runs."""
 MOST_FLOPS: Final = 10**12

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator
+from os import SEEK_END
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from hloscope.errors import InputError
 from hloscope.hlo_parser import is_proto
-from hloscope.limits import MOST_INPUT
+from hloscope.limits import MOST_ARTIFACT, MOST_INPUT
 
 GZIP: Final = b"\x1f\x8b"
 ZSTD: Final = b"\x28\xb5\x2f\xfd"
@@ -28,7 +29,20 @@ def read_file(path: Path) -> bytes:
         OSError: It cannot be read.
     """
     with path.open("rb") as stream:
+        if path.is_file():  # a pipe cannot be read twice
+            if stream.read(len(MLIR)) == MLIR:
+                return _artifact(stream, f"`{path}`")
+            stream.seek(0)
         return read_stream(stream, f"`{path}`")
+
+
+def _artifact(stream: BinaryIO, name: str) -> bytes:
+    """The bytes of a file of MLIR bytecode, which is read once and not put together of parts."""
+    size = stream.seek(0, SEEK_END)
+    if size > MOST_ARTIFACT:
+        raise InputError(f"{name} has {size:,} bytes, more than {MOST_ARTIFACT >> 30} GiB")
+    stream.seek(0)
+    return stream.read()
 
 
 def read_stream(stream: BinaryIO, name: str) -> bytes:

@@ -14,6 +14,7 @@ from hloscope.api.program import Program
 from hloscope.errors import InputError, ParseError
 from hloscope.hlo_parser import decode, is_proto, parse_hlo
 from hloscope.lazy import lazy
+from hloscope.limits import MOST_INPUT
 from hloscope.source import Source
 
 if TYPE_CHECKING:
@@ -132,6 +133,9 @@ def _text_of_file(path: Path) -> str:
 
 def _decoded(data: bytes, name: str) -> str:
     if MLIR in data and artifacts.is_artifact(data):
+        if len(data) > MOST_INPUT:
+            what = f"{name} has more than {MOST_INPUT >> 20} MiB, too many to be shown as text"
+            raise InputError(f"{what}; `doctor`, `serialize` and `deserialize` in Python read it")
         return artifacts.artifact_text(data, name)
     if is_proto(data):
         return hlo_parser.proto_text(data, name)

@@ -108,6 +108,9 @@ def to_vhlo(
     return _Legalizer(library, allow_other_dialects).run(module)
 
 
+_HINT: Final = "What is of other dialects can be kept: --allow-other-dialects does it."
+
+
 class _Legalizer:
     def __init__(self, library: Version, mixed: bool) -> None:
         self.library, self.mixed = library, mixed
@@ -123,7 +126,8 @@ class _Legalizer:
         made = Rebuild(self._make).run(module)
         if self.problems:
             lines = "".join(f"\n  {problem}" for problem in dict.fromkeys(self.problems))
-            raise UnsupportedError(f"failed to legalize to VHLO:{lines}")
+            hint = "" if self.mixed else f"\n{_HINT}"
+            raise UnsupportedError(f"failed to legalize to VHLO:{lines}{hint}")
         if self.mixed:
             add_casts(made)
         return made
@@ -145,7 +149,7 @@ class _Legalizer:
             return copied(op, operands, results, regions)
         name = current(base, self.library)
         if name is None:
-            self._refuse(op, f"the op {op.name} has no form in it")
+            self._refuse(op, f"the op {op.name} has no form in VHLO")
             return copied(op, operands, results, regions)
         properties, attributes = self._attributes_of(op)
         for result in results:
@@ -229,7 +233,7 @@ class _Legalizer:
                 unfit or ("" if self.mixed else strange),
             )
         if known[2]:
-            self._refuse(op, f"the attribute `{name}` has no form in it: {known[2]}")
+            self._refuse(op, f"the attribute `{name}` has no form in VHLO: {known[2]}")
         return known[1]
 
     def _converted(self, value: Attribute) -> tuple[Attribute, str, str]:
@@ -264,7 +268,7 @@ class _Legalizer:
 
     def _check_type(self, op: Operation, type: Type) -> None:
         if not self._fits(type):
-            self._refuse(op, f"the type {type_text(type)} has no form in it")
+            self._refuse(op, f"the type {type_text(type)} has no form in VHLO")
 
     def _fits(self, type: Type) -> bool:
         known = self._types.get(id(type))

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import hloscope
+from hloscope.api import compressed, reading
 from hloscope.bytecode import (
     Bytecode,
     examine,
@@ -24,7 +25,7 @@ from hloscope.bytecode import (
 )
 from hloscope.cli.app import app
 from hloscope.dialects import DIALECTS
-from hloscope.errors import HloscopeError, UnsupportedError
+from hloscope.errors import HloscopeError, InputError, UnsupportedError
 from hloscope.mlir import parse_mlir, print_mlir
 from hloscope.passes import find_pass
 from hloscope.vhlo import DowngradeError, every_op, version_text
@@ -133,6 +134,25 @@ def test_every_reader_takes_artifacts(tmp_path: Path) -> None:
     run = CliRunner().invoke(app, ["ls", "-"], input=data)
     assert run.exit_code == 0, run.output
     assert "tan" in run.output
+
+
+def test_artifacts_may_be_larger_than_texts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Weights: they are views of the file, but too many to be shown as text."""
+    path = tmp_path / "weights.bc"
+    digits = bytes(range(256)).hex() * 16
+    text = f'func.func @f() {{ %0 = stablehlo.constant dense<"0x{digits}"> : tensor<1024xi32>\n'
+    path.write_bytes(hloscope.serialize(text + "return }"))
+    for module in (compressed, reading):
+        monkeypatch.setattr(module, "MOST_INPUT", 2048)
+    assert hloscope.deserialize(path).entry.name == "f"
+    assert hloscope.doctor(path).ops == 3
+    with pytest.raises(InputError, match="too many to be shown as text; `doctor`, `serialize`"):
+        hloscope.read(path)
+    monkeypatch.setattr(compressed, "MOST_ARTIFACT", 2048)
+    with pytest.raises(InputError, match="bytes, more than"):
+        hloscope.deserialize(path)
 
 
 def test_the_command_writes_reads_and_examines(tmp_path: Path) -> None:

@@ -182,7 +182,7 @@ def test_values_of_types_that_vhlo_lacks_are_refused_in_mixed_programs_too(value
     if value == "3 : index":
         write_artifact(tree, allow_other_dialects=True)
         return
-    with pytest.raises(UnsupportedError, match="the attribute `a` has no form in it"):
+    with pytest.raises(UnsupportedError, match="the attribute `a` has no form in VHLO"):
         write_artifact(tree, allow_other_dialects=True)
 
 
