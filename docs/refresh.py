@@ -1,7 +1,8 @@
 """Write the generated parts of README.md and docs/ anew.
 
 Generated are the outputs in ```console blocks (each line that begins with `$ hloscope` is run), the
-pictures, the table of rooms in docs/architecture.md, docs/ops.md, and the outputs of the notebooks.
+pictures, the table of rooms in docs/architecture.md and that of bounds in docs/limits.md,
+docs/ops.md, the manual page docs/hloscope.1, and the outputs of the notebooks.
 `tests/test_docs.py` and `tests/test_notebook.py` fail where one is out of date.
 
     python -m docs.refresh
@@ -23,7 +24,7 @@ import nbformat
 from click.testing import CliRunner
 from nbclient import NotebookClient
 
-from docs import house
+from docs import bounds, house
 from hloscope.cli.app import app
 
 ROOT: Final = Path(__file__).parents[1]
@@ -45,6 +46,7 @@ DUMP: Final = (
 _TRANSCRIPT: Final = re.compile(r"^```transcript\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _BLOCK: Final = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _ROOMS: Final = re.compile(r"(?<=<!-- rooms -->\n).*?(?=<!-- end -->)", re.DOTALL)
+_BOUNDS: Final = re.compile(r"(?<=<!-- bounds -->\n).*?(?=<!-- end -->)", re.DOTALL)
 _OPS_HEAD: Final = """\
 # Which ops have indexing rules and evaluation
 
@@ -113,11 +115,17 @@ def with_rooms(text: str) -> str:
     return _ROOMS.sub(lambda _: house.table(), text)
 
 
+def with_bounds(text: str) -> str:
+    """The text of a page with the bounds that the code states today."""
+    return _BOUNDS.sub(lambda _: bounds.table(), text)
+
+
 def generated() -> Iterator[tuple[Path, str]]:
     """The files that are generated as a whole."""
     for name, command in PICTURES.items():
         yield ROOT / name, run(command)
     yield ROOT / "docs/rooms.svg", house.picture()
+    yield ROOT / "docs/hloscope.1", run("hloscope help --man")
     yield ROOT / "docs/ops.md", f"{_OPS_HEAD}{run('hloscope ops')}```\n"
 
 
@@ -162,7 +170,7 @@ def main() -> None:
     """Write whatever differs."""
     whole = dict(generated())
     whole |= {p: f"{nbformat.writes(executed(p))}\n" for p in NOTEBOOKS}
-    pages = {p: with_rooms(renewed(p.read_text())) for p in PAGES if p not in whole}
+    pages = {p: with_bounds(with_rooms(renewed(p.read_text()))) for p in PAGES if p not in whole}
     if DUMP.exists():
         pages[TOUR] = toured(TOUR.read_text())
     for path, text in (whole | pages).items():

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         parametric as parametric,
         read as read,
         refine as refine,
+        schema as schema,
         serialize as serialize,
         verify as verify,
     )

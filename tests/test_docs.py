@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from docs import refresh
+from hloscope.cli.app import COMMANDS
 
 ROOT = Path(__file__).parents[1]
 PAGES = refresh.PAGES
@@ -57,6 +58,20 @@ def test_the_rooms_are_those_of_today() -> None:
     text = (ROOT / "docs/architecture.md").read_text()
     assert "| `affine/` |" in text
     assert refresh.with_rooms(text) == text, "out of date; `make docs` writes it anew"
+
+
+def test_the_bounds_are_those_of_the_code() -> None:
+    text = (ROOT / "docs/limits.md").read_text()
+    assert "| `limits.py` |" in text
+    assert refresh.with_bounds(text) == text, "out of date; `make docs` writes it anew"
+
+
+def test_the_page_of_limits_names_every_command_that_answers() -> None:
+    """What prints, lists or helps has no verdict."""
+    text = (ROOT / "docs/limits.md").read_text()
+    plain = {"ls", "show", "print", "opt", "index", "diff", "simplify", "compose", "deserialize"}
+    plain |= {"ops", "schema", "help", "tile"}
+    assert {name for name in COMMANDS if f"`{name}`" not in text} <= plain
 
 
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "CONTRIBUTING.md"], ids=name)

@@ -120,6 +120,7 @@ if TYPE_CHECKING:
         check_run as check_run,
         run_program as run_program,
     )
+    from hloscope.api.schemas import schema as schema, schema_names as schema_names
     from hloscope.api.selecting import (
         SORTS as SORTS,
         Selection as Selection,

@@ -2,7 +2,7 @@
 
 Results go to the standard output, everything else to the standard error.  Exit codes: 0 fine, 1 a
 check failed, 2 usage, 3 the input does not parse or verify, 4 undecided or not supported, 5 our own
-bug; 130 and 141 as the shell has them for an interrupt and a reader that went away.
+bug; 130 and 141 as the shell has them for an interrupt and a reader that went away (`EXIT_CODES`).
 """
 
 from __future__ import annotations
@@ -49,6 +49,8 @@ COMMANDS: Final = {
     "deserialize": ("artifacts", "Print the program of a portable artifact."),
     "doctor": ("artifacts", "Tell who can read a portable artifact, and what older versions lack."),
     "ops": ("ops", "Tell which ops have indexing rules, and how exact they are."),
+    "schema": ("schema", "Print the JSON Schema of what --json prints."),
+    "help": ("help", "Tell what a command takes; of all of them, as JSON."),
 }
 """Each command's module in this room, loaded when the command is used, and its one-line help."""
 
@@ -87,6 +89,9 @@ class App(click.Group):
             with Raising():
                 result = super().invoke(ctx)
                 finish()
+        except click.BadParameter as error:
+            _add_help(error)
+            raise
         except (click.ClickException, click.exceptions.Exit):
             raise
         except KeyboardInterrupt:
@@ -109,6 +114,14 @@ class App(click.Group):
             what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
             end(ctx, f"internal error: {what}\nrun again with --debug to see where", OUR_BUG)
         return result
+
+
+def _add_help(error: click.BadParameter) -> None:
+    """Tell what the option is for, in a line, after what is wrong with its value."""
+    if isinstance(error.param, click.Option) and error.ctx is not None:
+        record = error.param.get_help_record(error.ctx)
+        if record is not None:
+            error.message = f"{error.message}\n  {record[0]}  {record[1]}"
 
 
 def _refuse(ctx: click.Context) -> None:

@@ -9,6 +9,7 @@ import click
 
 from hloscope.api import Program, cancellation_of, cancellations, movements
 from hloscope.cli.common import debug_option, file_argument, json_option, print_json
+from hloscope.cli.completing import complete_instructions
 from hloscope.cli.equal import end_compared, is_map, sides_of
 from hloscope.cli.files import read_verified_program
 from hloscope.cli.options import format_option
@@ -21,7 +22,9 @@ TOP: Final = 20
 
 @click.command
 @file_argument
-@click.argument("name", metavar="[NAME|OTHER]", required=False)
+@click.argument(
+    "name", metavar="[NAME|OTHER]", required=False, shell_complete=complete_instructions
+)
 @click.option("--top", metavar="N", type=click.IntRange(1), help="Show so many chains, else 20.")
 @click.option(
     "--by-name", is_flag=True, help="Parameters of FILE and OTHER belong together by their names."

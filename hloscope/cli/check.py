@@ -16,7 +16,7 @@ from hloscope.api import (
     check_files,
     check_settings,
 )
-from hloscope.cli.common import debug_option, json_option
+from hloscope.cli.common import complete_files, debug_option, json_option
 from hloscope.cli.options import top_option
 from hloscope.errors import InputError
 
@@ -25,7 +25,7 @@ FORMATS: Final = ("text", "json", "junit", "sarif", "github", "markdown")
 
 
 @click.command
-@click.argument("files", metavar="FILE...", nargs=-1)
+@click.argument("files", metavar="FILE...", nargs=-1, shell_complete=complete_files)
 @click.option(
     "--rule",
     "rules",

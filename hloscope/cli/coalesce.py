@@ -21,6 +21,7 @@ from hloscope.cli.common import (
     print_table,
     with_progress,
 )
+from hloscope.cli.completing import complete_instructions
 from hloscope.cli.files import read_program
 from hloscope.cli.options import Sizes, device_option, format_option, top_option
 from hloscope.cli.paging import print_long
@@ -51,7 +52,7 @@ def _map(_: click.Context, __: click.Parameter, value: str | None) -> str | None
 
 @click.command
 @file_argument
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=complete_instructions)
 @device_option("The GPU")
 @top_option("Of a whole program, the N accesses that waste most.")
 @click.option(

@@ -7,7 +7,7 @@ from typing import Final
 import click
 
 from hloscope.api import diff as differences_of
-from hloscope.cli.common import debug_option, json_option, print_json
+from hloscope.cli.common import complete_files, debug_option, json_option, print_json
 from hloscope.cli.files import read_program
 from hloscope.cli.options import top_option
 from hloscope.cli.paging import print_long
@@ -18,8 +18,8 @@ DIFFERENT: Final = 1
 
 
 @click.command
-@click.argument("first", metavar="A")
-@click.argument("second", metavar="B")
+@click.argument("first", metavar="A", shell_complete=complete_files)
+@click.argument("second", metavar="B", shell_complete=complete_files)
 @top_option("Changes to print.", 100)
 @json_option
 @debug_option

@@ -21,6 +21,7 @@ from hloscope.api import (
     verdict_of,
 )
 from hloscope.cli.common import debug_option, json_option, print_json
+from hloscope.cli.completing import complete_places
 from hloscope.cli.files import read_verified_program
 from hloscope.display import compared_json, comparison_text
 
@@ -30,8 +31,8 @@ UNDECIDED: Final = 4
 
 
 @click.command
-@click.argument("first", metavar="A")
-@click.argument("second", metavar="B")
+@click.argument("first", metavar="A", shell_complete=complete_places)
+@click.argument("second", metavar="B", shell_complete=complete_places)
 @click.option(
     "--seconds",
     metavar="S",

@@ -12,6 +12,7 @@ from hloscope.cli.common import (
     print_json,
     print_table,
 )
+from hloscope.cli.completing import complete_instructions
 from hloscope.cli.files import read_program
 from hloscope.cli.options import device_option, format_option, top_option
 from hloscope.cli.paging import print_long
@@ -22,7 +23,7 @@ SCHEMA = "hloscope.footprint/1"
 
 @click.command
 @file_argument
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=complete_instructions)
 @device_option("The GPU, which decides what is updated in place")
 @top_option("Of a whole program, the N kernels with most bytes.")
 @format_option()

@@ -10,6 +10,7 @@ import click
 
 from hloscope.api import Convention, Indexing, InstructionView, Program
 from hloscope.cli.common import debug_option, file_argument, print_json, with_progress
+from hloscope.cli.completing import complete_instructions
 from hloscope.cli.files import read_program
 from hloscope.cli.paging import print_long
 from hloscope.display import Index
@@ -40,7 +41,7 @@ def _element(_: click.Context, __: click.Parameter, value: str | None) -> Index 
 
 @click.command
 @file_argument
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=complete_instructions)
 @click.option("--output", metavar="I", type=click.IntRange(0), help="Only this output.")
 @click.option("--operand", metavar="K", type=click.IntRange(0), help="Only this operand.")
 @click.option(

@@ -10,6 +10,7 @@ import click
 
 from hloscope.api import SORTS, Program, Selection, computation_of, dumps_in, sort_key
 from hloscope.cli.common import debug_option, file_argument, json_option, print_json, print_table
+from hloscope.cli.completing import complete_computations
 from hloscope.cli.files import read_program
 from hloscope.display import (
     Listing,
@@ -29,7 +30,7 @@ DUMPS_SCHEMA: Final = "hloscope.dumps/1"
 
 @click.command
 @file_argument
-@click.argument("computation", required=False)
+@click.argument("computation", required=False, shell_complete=complete_computations)
 @click.option("--fusions", is_flag=True, help="List the fusions of all computations.")
 @click.option("--all", "everything", is_flag=True, help="List all computations' instructions.")
 @click.option("--tree", is_flag=True, help="List the computations, each below what calls it.")

@@ -8,6 +8,7 @@ import click
 
 from hloscope.api import find_all
 from hloscope.cli.common import debug_option, file_argument, json_option, print_json
+from hloscope.cli.completing import complete_instructions
 from hloscope.cli.files import read_program
 from hloscope.cli.paging import print_long
 from hloscope.display import (
@@ -24,7 +25,7 @@ SCHEMA: Final = "hloscope.show/1"
 
 @click.command
 @file_argument
-@click.argument("name")
+@click.argument("name", shell_complete=complete_instructions)
 @click.option(
     "--around",
     metavar="K",

@@ -6,6 +6,7 @@ import click
 
 from hloscope.api import LIMITS, SCHEDULES, InstructionView, Program, ScheduleName, Tiles
 from hloscope.cli.common import debug_option, file_argument, json_option, print_json
+from hloscope.cli.completing import complete_instructions
 from hloscope.cli.files import read_program
 from hloscope.cli.options import Sizes, device_option, format_option, top_option
 from hloscope.cli.paging import print_long
@@ -13,7 +14,7 @@ from hloscope.cli.paging import print_long
 
 @click.command
 @file_argument
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=complete_instructions)
 @click.option("--sizes", type=Sizes(), help="Tile sizes, for example 16,64.")
 @click.option("--space", is_flag=True, help="The tiling space, and every instruction's tiles.")
 @click.option("--search", is_flag=True, help="Rank the tilings that a device can run.")

@@ -117,6 +117,21 @@ def test_the_shell_completes_commands_options_values_and_files() -> None:
         assert completed(f"hloscope {words}") == ["file,exam"]
 
 
+def test_the_shell_completes_names_in_the_file() -> None:
+    file = "examples/kv_cache.hlo"
+    assert completed(f"hloscope index {file} embed_") == ["plain,embed_fusion"]
+    assert completed(f"hloscope show {file} append/append.c") == ["plain,append/append.cache"]
+    assert completed(f"hloscope ls {file} app") == ["plain,append"]
+    assert completed(f"hloscope equal {file}:embed_") == [f"plain,{file}:embed_fusion"]
+    assert completed("hloscope schema tile_") == ["plain,tile_space"]
+    assert completed("hloscope help in") == ["plain,infer", "plain,index"]
+
+
+@pytest.mark.parametrize("file", ["no_such_file", "-", "README.md", "examples"])
+def test_completion_says_nothing_of_what_it_cannot_read(file: str) -> None:
+    assert completed(f"hloscope index {file} x") == []
+
+
 @pytest.mark.parametrize("name", ["", *COMMANDS])
 def test_help_shows_no_marks_of_its_source(name: str) -> None:
     context = click.Context(app, info_name="hloscope")

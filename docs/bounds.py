@@ -1,0 +1,66 @@
+"""The bounds of what is read, run, proved and searched, taken from where the code states them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Final
+
+from docs.house import PACKAGE
+
+STATED: Final = {
+    "limits": "MOST_INPUT MOST_NESTING MOST_DIGITS MOST_LEAVES MAX_BYTES MOST_FLOPS MOST_STEPS",
+    "fusion/values": "MAX_DEPTH",
+    "proof/prover": "BUDGET",
+    "proof/allowance": "SECONDS SECONDS_EVERYWHERE SECONDS_EQUAL SECONDS_ALL",
+    "proof/truth": "ENUMERATED MORE_ENUMERATED",
+    "proof/isolated": "MAX_MEMORY",
+    "proof/evidence": "SECONDS MOST_PAIRS",
+    "proof/devices": "MOST_DEVICES",
+    "movement/chains": "MOST_VALUES MOST_COMPUTED",
+    "movement/checks": "MOST_ELEMENTS",
+    "tiling/sweeping": "MOST MAX_ELEMENTS MAX_DOT_SIDE",
+}
+"""Files of the package, and the constants of each that the page shows."""
+
+
+def rows() -> Iterator[tuple[str, str, str]]:
+    """Where a bound stands, its value, and what its docstring says."""
+    for file, names in STATED.items():
+        tree = ast.parse((PACKAGE / f"{file}.py").read_text())
+        said = dict(_documented(tree))
+        module = import_module(f"hloscope.{file.replace('/', '.')}")
+        for name in names.split():
+            yield f"{file}.py", _shown(getattr(module, name)), said[name]
+
+
+def _documented(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Constants with the text below them."""
+    for node, after in zip(tree.body, tree.body[1:], strict=False):
+        if (
+            isinstance(node, ast.AnnAssign)
+            and isinstance(node.target, ast.Name)
+            and isinstance(after, ast.Expr)
+            and isinstance(after.value, ast.Constant)
+        ):
+            yield node.target.id, " ".join(str(after.value.value).split())
+
+
+def _shown(value: float) -> str:
+    """A round number, as a power where it is a large one."""
+    if isinstance(value, int) and value >= 1 << 20:
+        bits = value.bit_length() - 1
+        if value == 1 << bits:
+            return f"2^{bits}"
+        digits = len(str(value)) - 1
+        if value == 10**digits:
+            return f"10^{digits}"
+    return f"{value:,}"
+
+
+def table() -> str:
+    """The bounds as Markdown."""
+    lines = ["| stated in | bound | of |", "|---|---:|---|"]
+    lines += [f"| `{file}` | {value} | {said} |" for file, value, said in rows()]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,49 @@
+"""The schemas of what the command prints as JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from hloscope.errors import UnknownNameError, did_you_mean
+
+_FOLDER: Final = Path(__file__).parents[1] / "schemas"
+
+
+def schema_names() -> tuple[str, ...]:
+    """The names of the schemas.
+
+    >>> "index" in schema_names()
+    True
+    """
+    return tuple(sorted([path.stem for path in _FOLDER.glob("*.json")]))
+
+
+def schema(name: str) -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of what is printed under a name.
+
+    Args:
+        name: As `schema_names` has it, or as JSON says it: `hloscope.index/2`.
+
+    Returns:
+        The schema; its `title` is what the key `schema` of such JSON says.  Objects may get
+        more keys without a new version.
+
+    Raises:
+        UnknownNameError: There is no such schema.
+
+    >>> schema("index")["title"]
+    'hloscope.index/2'
+    >>> schema("hloscope.equal/1")["required"]
+    ['schema', 'verdict', 'compared']
+    """
+    plain, slash, _ = name.removeprefix("hloscope.").partition("/")
+    names = schema_names()
+    if plain in names:
+        text = (_FOLDER / f"{plain}.json").read_text(encoding="utf-8")
+        found: dict[str, Any] = json.loads(text)
+        if not slash or found["title"] == name:
+            return found
+        raise UnknownNameError(f"no schema `{name}`; this version has `{found['title']}`")
+    raise UnknownNameError(f"no schema `{name}`{did_you_mean(plain, names)}")

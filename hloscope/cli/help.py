@@ -1,0 +1,127 @@
+"""`help`: what the commands take, for people, for programs, and as a manual page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+import click
+
+from hloscope import __version__
+from hloscope.api import schema, schema_names
+from hloscope.cli.common import debug_option, json_option, print_json
+from hloscope.cli.exits import EXIT_CODES
+from hloscope.cli.manual import manual
+from hloscope.errors import did_you_mean
+
+SCHEMA: Final = "hloscope.help/1"
+
+
+def _complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    group = ctx.parent and ctx.parent.command
+    names = group.list_commands(ctx) if isinstance(group, click.Group) else []
+    return [name for name in names if name.startswith(incomplete)]
+
+
+@click.command("help")
+@click.argument("name", metavar="[COMMAND]", required=False, shell_complete=_complete)
+@click.option("--man", is_flag=True, help="Print the manual page, for man -l -.")
+@json_option
+@debug_option
+@click.pass_context
+def help(ctx: click.Context, name: str | None, man: bool, as_json: bool) -> None:
+    """Tell what COMMAND takes; or what the commands are.
+
+    With --json: commands with their arguments and options, exit codes, and the schemas of what is
+    printed as JSON, as a short reference for programs and assistants.
+    """
+    if man and as_json:
+        raise click.UsageError("--man and --json are two forms")
+    top = ctx.parent or ctx
+    group = top.command
+    assert isinstance(group, click.Group)
+    names = group.list_commands(top)
+    if name is not None and name not in names:
+        raise click.UsageError(f"no command `{name}`{did_you_mean(name, names)}")
+    commands = dict(_commands(group, top, names if name is None else [name]))
+    if man:
+        click.echo(manual(top, commands), nl=False)
+    elif as_json:
+        print_json(reference(group, commands))
+    elif name is None:
+        click.echo(top.get_help())
+    else:
+        click.echo(commands[name].command.get_help(commands[name]))
+
+
+def _commands(
+    group: click.Group, top: click.Context, names: list[str]
+) -> Iterator[tuple[str, click.Context]]:
+    for name in names:
+        command = group.get_command(top, name)
+        assert command is not None
+        yield name, click.Context(command, parent=top, info_name=name)
+
+
+def reference(group: click.Group, commands: dict[str, click.Context]) -> dict[str, Any]:
+    """All that is said of commands, as an object of schema `hloscope.help/1`."""
+    schemas = [schema(name) for name in schema_names()]
+    used = {name: [s["title"] for s in schemas if _prints(name, s)] for name in commands}
+    titles = {title for of_one in used.values() for title in of_one}
+    return {
+        "schema": SCHEMA,
+        "program": "hloscope",
+        "version": __version__,
+        "about": _text(group.help),
+        "exit_codes": [{"code": code, "meaning": said} for code, said in EXIT_CODES.items()],
+        "commands": [_described(name, ctx, used[name]) for name, ctx in commands.items()],
+        "schemas": {s["title"]: s["description"] for s in schemas if s["title"] in titles},
+    }
+
+
+def _prints(command: str, one: dict[str, Any]) -> bool:
+    """Does the command print JSON of this schema?  The schema's description says so."""
+    return re.match(rf"`hloscope {command}\b", one["description"]) is not None
+
+
+def _described(name: str, ctx: click.Context, schemas: list[str]) -> dict[str, Any]:
+    command = ctx.command
+    arguments = [p for p in command.params if isinstance(p, click.Argument)]
+    options = [p for p in command.params if isinstance(p, click.Option)]
+    return {
+        "name": name,
+        "about": _text(command.help),
+        "usage": command.get_usage(ctx).removeprefix("Usage: "),
+        "arguments": [
+            {
+                "name": argument.make_metavar(ctx).strip("[]."),
+                "required": argument.required,
+                "several": argument.nargs != 1,
+            }
+            for argument in arguments
+        ],
+        "options": [_option(option, ctx) for option in options if not option.hidden],
+        "schemas": schemas,
+    }
+
+
+def _option(option: click.Option, ctx: click.Context) -> dict[str, Any]:
+    kind = option.type
+    default = option.get_default(ctx)
+    plain = isinstance(default, str | int | float | bool)
+    return {
+        "names": [*option.opts, *option.secondary_opts],
+        "help": option.help or "",
+        **({} if option.is_flag else {"value": option.make_metavar(ctx)}),
+        **({"choices": list(kind.choices)} if isinstance(kind, click.Choice) else {}),
+        **({"default": default} if plain and not option.is_flag else {}),
+        **({"several": True} if option.multiple else {}),
+        **({"required": True} if option.required else {}),
+    }
+
+
+def _text(text: str | None) -> str:
+    """A help text without its line breaks inside paragraphs."""
+    paragraphs = (text or "").split("\n\n")
+    return "\n\n".join([" ".join(one.split()) for one in paragraphs])

@@ -1,0 +1,32 @@
+"""`schema`: what JSON the commands print."""
+
+from __future__ import annotations
+
+import click
+
+from hloscope.api import schema as schema_of, schema_names
+from hloscope.cli.common import debug_option, print_json, print_table, shell_completion
+from hloscope.display import Table
+
+
+def _complete(
+    _: click.Context, __: click.Parameter, incomplete: str
+) -> list[shell_completion.CompletionItem]:
+    names = [name for name in schema_names() if name.startswith(incomplete)]
+    return [shell_completion.CompletionItem(name) for name in names]
+
+
+@click.command
+@click.argument("name", required=False, shell_complete=_complete)
+@debug_option
+def schema(name: str | None) -> None:
+    """Print the JSON Schema (draft 2020-12) of what --json prints under NAME, or list them all.
+
+    NAME is `index`, or as JSON says it, `hloscope.index/2`.
+    """
+    if name is not None:
+        print_json(schema_of(name))
+        return
+    every = list(map(schema_of, schema_names()))
+    rows = [(one["title"], one["description"]) for one in every]
+    print_table(Table(("schema", "of"), rows))
