@@ -118,7 +118,8 @@ def _unzstd(blocks: Iterator[bytes], name: str) -> Iterator[bytes]:
     except ImportError:
         message = f"{name} is a zstd file: to read it, install the package `zstandard`"
         raise InputError(message) from None
-    reader = zstandard.ZstdDecompressor().stream_reader(_Rest(blocks), read_across_frames=True)
+    rest: Any = _Rest(blocks)  # all of a file that is asked for is `read`
+    reader = zstandard.ZstdDecompressor().stream_reader(rest, read_across_frames=True)
     try:
         while block := reader.read(_BLOCK):
             yield block

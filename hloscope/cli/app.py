@@ -90,8 +90,7 @@ class App(click.Group):
                 result = super().invoke(ctx)
                 finish()
         except click.BadParameter as error:
-            _add_help(error)
-            raise
+            raise _with_help(error) from None
         except (click.ClickException, click.exceptions.Exit):
             raise
         except KeyboardInterrupt:
@@ -116,12 +115,15 @@ class App(click.Group):
         return result
 
 
-def _add_help(error: click.BadParameter) -> None:
-    """Tell what the option is for, in a line, after what is wrong with its value."""
-    if isinstance(error.param, click.Option) and error.ctx is not None:
-        record = error.param.get_help_record(error.ctx)
-        if record is not None:
-            error.message = f"{error.message}\n  {record[0]}  {record[1]}"
+def _with_help(error: click.BadParameter) -> click.BadParameter:
+    """The error; after what is wrong with an option's value, what the option is for, in a line."""
+    if not isinstance(error.param, click.Option) or error.ctx is None:
+        return error
+    record = error.param.get_help_record(error.ctx)
+    if record is None or isinstance(error, click.MissingParameter):
+        return error
+    told = f"{error.message}\n  {record[0]}  {record[1]}"
+    return click.BadParameter(told, error.ctx, error.param, error.param_hint)
 
 
 def _refuse(ctx: click.Context) -> None:

@@ -5,15 +5,12 @@ from __future__ import annotations
 import click
 
 from hloscope.api import schema as schema_of, schema_names
-from hloscope.cli.common import debug_option, print_json, print_table, shell_completion
+from hloscope.cli.common import debug_option, print_json, print_table
 from hloscope.display import Table
 
 
-def _complete(
-    _: click.Context, __: click.Parameter, incomplete: str
-) -> list[shell_completion.CompletionItem]:
-    names = [name for name in schema_names() if name.startswith(incomplete)]
-    return [shell_completion.CompletionItem(name) for name in names]
+def _complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    return [name for name in schema_names() if name.startswith(incomplete)]
 
 
 @click.command
