@@ -8,6 +8,8 @@ its arguments, which is compiled by JAX first.
     def test_step():
         assert_no_copies(step, params, batch, max_bytes="1 MiB")
         assert_collectives(step, params, batch, all_reduce=1)
+
+With `pytest --hloscope-pages DIR` the program of each failing assertion is written to a page.
 """
 
 from __future__ import annotations
@@ -47,9 +49,36 @@ def _compiled(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
     return function.lower(*arguments).compile()  # type: ignore[attr-defined]
 
 
-def _require(found: Checked) -> None:
+class CheckFailedError(AssertionError):
+    """A program breaks a rule.
+
+    Attributes:
+        program: The program, to look at.
+        checked: What was found.
+    """
+
+    def __init__(self, program: Program, checked: Checked) -> None:
+        super().__init__(str(checked))
+        self.program = program
+        self.checked = checked
+
+
+def _require(program: Program, rule: str, **values: Any) -> None:
+    found = check_one(program, rule, **values)
     if not found:
-        raise AssertionError(str(found))
+        raise CheckFailedError(program, found)
+
+
+def picture_of(failed: CheckFailedError) -> tuple[str, str]:
+    """What to look at: the explorer's page, or the findings and the program as text.
+
+    Returns:
+        The text, and the ending of a file that holds it: `.html` or `.txt`.
+    """
+    explore = getattr(failed.program, "explore", None)
+    if explore is not None:
+        return explore().to_html(), ".html"
+    return f"{failed.checked}\n\n{failed.program.text()}", ".txt"
 
 
 def assert_no_copies(subject: Any, *arguments: Any, max_bytes: int | str = 0) -> None:
@@ -60,7 +89,7 @@ def assert_no_copies(subject: Any, *arguments: Any, max_bytes: int | str = 0) ->
     Raises:
         AssertionError: One does; the message names each with its line of the source.
     """
-    _require(check_one(program_of(subject, *arguments), "copies", max_bytes=max_bytes))
+    _require(program_of(subject, *arguments), "copies", max_bytes=max_bytes)
 
 
 def assert_collectives(subject: Any, *arguments: Any, **counts: int) -> None:
@@ -76,7 +105,7 @@ def assert_collectives(subject: Any, *arguments: Any, **counts: int) -> None:
     Raises:
         AssertionError: There are more or fewer.
     """
-    _require(check_one(program_of(subject, *arguments), "collectives", **counts))
+    _require(program_of(subject, *arguments), "collectives", **counts)
 
 
 def assert_coalesced(
@@ -88,7 +117,7 @@ def assert_coalesced(
         AssertionError: One has; the message says which term of the index spoils it.
     """
     program = program_of(subject, *arguments)
-    _require(check_one(program, "utilisation", min_share=min_share, device=device))
+    _require(program, "utilisation", min_share=min_share, device=device)
 
 
 def assert_fused(subject: Any, *arguments: Any, op_name: str, opcode: str = "*") -> None:
@@ -104,7 +133,7 @@ def assert_fused(subject: Any, *arguments: Any, op_name: str, opcode: str = "*")
         AssertionError: An instruction stands by itself.
     """
     program = program_of(subject, *arguments)
-    _require(check_one(program, "fused", op_name=op_name, opcode=opcode))
+    _require(program, "fused", op_name=op_name, opcode=opcode)
 
 
 def assert_checked(subject: Any, *arguments: Any, rule: str, **values: Any) -> None:
@@ -116,4 +145,4 @@ def assert_checked(subject: Any, *arguments: Any, rule: str, **values: Any) -> N
     Raises:
         AssertionError: It finds something.
     """
-    _require(check_one(program_of(subject, *arguments), rule, **values))
+    _require(program_of(subject, *arguments), rule, **values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Final
@@ -10,7 +11,7 @@ from hloscope.checks.findings import Finding
 from hloscope.display import Provenance, provenance_of
 from hloscope.fusion import Analysis, leaf_types
 from hloscope.ir import Computation, Instruction, Module, TensorType, Type
-from hloscope.ops import AsyncStart, Call, Case, While
+from hloscope.ops import AsyncStart, Call, Case, Parameter as Argument, While
 
 _STEPS: Final = (Call, Case, While, AsyncStart)
 """Ops that run what they call instruction by instruction."""
@@ -45,6 +46,29 @@ class Subject:
                         seen.add(callee)
                         order.append(callee)
         return tuple(order)
+
+    @cached_property
+    def _callers(self) -> dict[Computation, list[Instruction]]:
+        """Who calls each computation."""
+        callers = defaultdict[Computation, list[Instruction]](list)
+        for computation in self.computations:
+            for ins in computation:
+                for callee in ins.calls:
+                    callers[callee].append(ins)
+        return callers
+
+    def sources(self, computation: Computation, ins: Instruction) -> Iterator[Instruction]:
+        """What a value comes from: operands, what is returned to it, what a caller hands over."""
+        yield from ins.operands
+        for callee in ins.calls:
+            yield callee.root
+            yield from callee.root.operands
+        if isinstance(ins.op, Argument):
+            count = len(computation.parameters)
+            for caller in self._callers.get(computation, ()):
+                given = caller.operands
+                number = ins.op.number
+                yield from given[number : number + 1] if len(given) == count else given
 
     @cached_property
     def steps(self) -> tuple[Computation, ...]:

@@ -26,7 +26,7 @@ def _types(subject: Subject, absent: tuple[str, ...]) -> Iterator[Finding]:
     for computation, ins in subject.places(everywhere=True):
         found = _elements(ins) & {*absent}
         # Where it begins: what is made of such values has been told about.
-        if found - set().union(*map(_elements, ins.operands)):
+        if found - set().union(*map(_elements, subject.sources(computation, ins))):
             names = ", ".join(sorted(found))
             message = f"{shape_text(ins.type)}: {names} begins here, expected none"
             yield subject.finding("types", computation, ins, message, size_in_bytes(ins.type))
@@ -46,7 +46,7 @@ TYPES: Final = Rule(
 
 def _dynamic_sizes(subject: Subject) -> Iterator[Finding]:
     for computation, ins in subject.places(everywhere=True):
-        if _is_dynamic(ins) and not any(map(_is_dynamic, ins.operands)):
+        if _is_dynamic(ins) and not any(map(_is_dynamic, subject.sources(computation, ins))):
             message = f"{shape_text(ins.type)}: a size that is known at run time begins here"
             yield subject.finding("dynamic-sizes", computation, ins, message, 1)
 
