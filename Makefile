@@ -4,7 +4,7 @@ PYTHON ?= python3
 BIN    := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help demo test test-full check format docs status clean
+.PHONY: help demo test test-full check format docs site wheel status clean
 
 help: ## List what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' Makefile
@@ -29,6 +29,14 @@ format: .venv/develop ## Format the code and mend what the linter can
 
 docs: .venv/develop ## Write the generated parts of README.md and docs/ anew
 	$(BIN)/python -m docs.refresh
+
+wheel: .venv/develop ## Build the wheel and the source distribution, install and try the wheel
+	rm -rf dist && $(BIN)/python -m build --outdir dist .
+	rm -rf .venv/wheel && $(PYTHON) -m venv .venv/wheel
+	.venv/wheel/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	.venv/wheel/bin/hloscope --version
+	.venv/wheel/bin/hloscope index .venv/wheel/share/hloscope/examples/softmax.hlo
+	rm -rf .venv/wheel && ls -l dist
 
 status: .venv/develop ## Measure everything and write docs/status.md
 	$(BIN)/python benchmarks/status.py

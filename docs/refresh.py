@@ -2,7 +2,8 @@
 
 Generated are the outputs in ```console blocks (each line that begins with `$ hloscope` is run), the
 pictures, the table of rooms in docs/architecture.md and that of bounds in docs/limits.md,
-docs/ops.md, the manual page docs/hloscope.1, and the outputs of the notebooks.
+docs/ops.md, the manual page docs/hloscope.1, docs/package.markdown for package indexes, and the
+outputs of the notebooks.
 `tests/test_docs.py` and `tests/test_notebook.py` fail where one is out of date.
 
     python -m docs.refresh
@@ -120,11 +121,20 @@ def with_bounds(text: str) -> str:
     return _BOUNDS.sub(lambda _: bounds.table(), text)
 
 
+def package_page() -> str:
+    """The page of a package index: README.md without links and pictures that only stand here."""
+    text = (ROOT / "README.md").read_text()
+    text = re.sub(r"^!\[.*?\]\([^)]*\)\n+", "", text, flags=re.MULTILINE)
+    text = re.sub(r"\[([^\]]*)\]\((?!https?:)[^)]*\)", r"`\1`", text)
+    return re.sub(r"``+([^`]+)``+", r"`\1`", text)
+
+
 def generated() -> Iterator[tuple[Path, str]]:
     """The files that are generated as a whole."""
     for name, command in PICTURES.items():
         yield ROOT / name, run(command)
     yield ROOT / "docs/rooms.svg", house.picture()
+    yield ROOT / "docs/package.markdown", package_page()
     yield ROOT / "docs/hloscope.1", run("hloscope help --man")
     yield ROOT / "docs/ops.md", f"{_OPS_HEAD}{run('hloscope ops')}```\n"
 
