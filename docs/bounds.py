@@ -10,13 +10,16 @@ from typing import Final
 from docs.house import PACKAGE
 
 STATED: Final = {
-    "limits": "MOST_INPUT MOST_NESTING MOST_DIGITS MOST_LEAVES MAX_BYTES MOST_FLOPS MOST_STEPS",
+    "limits": (
+        "MOST_INPUT MOST_NESTING MOST_DIGITS MOST_LEAVES MOST_ALIASED MOST_DIMENSIONS MOST_ARRAY "
+        "MOST_JSON MAX_BYTES MOST_FLOPS MOST_STEPS"
+    ),
     "fusion/values": "MAX_DEPTH",
     "proof/prover": "BUDGET",
-    "proof/allowance": "SECONDS SECONDS_EVERYWHERE SECONDS_EQUAL SECONDS_ALL",
+    "proof/allowance": "SECONDS SECONDS_MORE SECONDS_EVERYWHERE SECONDS_EQUAL SECONDS_ALL",
     "proof/truth": "ENUMERATED MORE_ENUMERATED",
     "proof/isolated": "MAX_MEMORY",
-    "proof/evidence": "SECONDS MOST_PAIRS",
+    "proof/evidence": "SECONDS_AFTER MOST_PAIRS",
     "proof/devices": "MOST_DEVICES",
     "movement/chains": "MOST_VALUES MOST_COMPUTED",
     "movement/checks": "MOST_ELEMENTS",
@@ -53,6 +56,8 @@ def _shown(value: float) -> str:
         bits = value.bit_length() - 1
         if value == 1 << bits:
             return f"2^{bits}"
+        if value == (2 << bits) - 1:
+            return f"2^{bits + 1} - 1"
         digits = len(str(value)) - 1
         if value == 10**digits:
             return f"10^{digits}"
