@@ -13,6 +13,7 @@ from hloscope.display import (
     OperandAnswer,
     OperandAnswers,
     OutputAnswer,
+    TensorAnswers,
     to_json,
     to_print_indexing,
     to_text,
@@ -207,25 +208,29 @@ class _Proving:
         self._answer, self._verifier = answer, prover
         self._is_inverse = answer.direction == "input_to_output"
         # Every output is asked about the same operands: their tensors are counted once.
-        asked = answer.outputs[0].operands if answer.outputs and not self._is_inverse else ()
-        self._tensors = {operand.number: len(leaf_types(operand.type)) for operand in asked}
-        self._is_wide = sum(self._tensors.values()) > FEW
+        asked = answer.outputs[0].operands if answer.outputs else ()
+        self._tensors = (
+            {} if self._is_inverse else {o.number: len(leaf_types(o.type)) for o in asked}
+        )
+        self._is_wide = (len(asked) if self._is_inverse else sum(self._tensors.values())) > FEW
 
     def proved(self, output: OutputAnswer) -> OutputAnswer:
-        """The output with proofs: of all tensors of each operand, or of the one asked from.
+        """The output with proofs: of all tensors of each operand, or of those asked from.
 
         Of many tensors, those that the output does not reach are told together.
         """
         operands = output.operands
-        if self._is_inverse:
-            each = [(operand, [operand.leaf]) for operand in operands]
-            return replace(output, operands=self._told(output, each, None))
         if not self._is_wide or not isinstance(operands, OperandAnswers):
-            every = [(operand, range(self._tensors[operand.number])) for operand in operands]
+            every = [(operand, self._of(operand)) for operand in operands]
             return replace(output, operands=self._told(output, every, None))
         reached, rest = self._verifier.reached(
             self._answer.instruction, output.number, self._answer.computation
         )
+        if isinstance(operands, TensorAnswers):
+            mine = {leaf for number, leaf in reached if number == operands.operand.number}
+            mine.update([operand.leaf for operand in operands.touched])
+            each = [(o, [leaf]) for leaf in sorted(mine) for o in operands.of_number(leaf)]
+            return replace(output, operands=operands.proved(self._told(output, each, None), rest))
         leaves: dict[int, set[int]] = {}
         for number, leaf in reached:
             leaves.setdefault(number, set()).add(leaf)
@@ -233,6 +238,10 @@ class _Proving:
             leaves.setdefault(operand.number, set()).update([a.leaf for a in operand.accesses])
         some = [(o, sorted(leaves[k])) for k in sorted(leaves) for o in operands.of_number(k)]
         return replace(output, operands=operands.proved(self._told(output, some, rest), rest))
+
+    def _of(self, operand: OperandAnswer) -> Sequence[int]:
+        """The tensors that an answer about an operand is about."""
+        return [operand.leaf] if self._is_inverse else range(self._tensors[operand.number])
 
     def _told(
         self,

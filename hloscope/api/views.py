@@ -19,6 +19,7 @@ from hloscope.display import (
     OperandAnswers,
     Order,
     OutputAnswer,
+    TensorAnswers,
     headline,
     metadata_of,
     opcode_of,
@@ -207,7 +208,7 @@ class InstructionView(KernelQuestions):
         physical: bool = False,
         *,
         linear: bool = False,
-        leaf: int = 0,
+        leaf: int | None = None,
     ) -> Indexing:
         """Which elements of the outputs an element of an operand influences.
 
@@ -216,23 +217,30 @@ class InstructionView(KernelQuestions):
             output: Number of an output; all if not given.
             physical: Indices in memory order, slowest-varying dimension first.
             linear: Positions in memory, counted in elements.
-            leaf: Which tensor of an operand that is a tuple.
+            leaf: Which tensor of an operand that is a tuple; each on its own if not given.
 
         Raises:
-            UnknownNameError: There is no such output or operand.
+            UnknownNameError: There is no such output, operand or tensor.
         """
         self._operands(operand)
         source = self._read[operand]
         leaves = self.program.analysis.tensors(source.type)
-        if leaf not in range(len(leaves)):
+        chosen = range(len(leaves)) if leaf is None else range(leaf, leaf + 1)
+        if leaf is not None and leaf not in range(len(leaves)):
             raise UnknownNameError(f"operand {operand} of `{self.name}` has {len(leaves)} leaves")
-        asked_from = operand if operand < len(self.ir.operands) else source
-        found = self.program.analysis.input_to_output(self.ir, asked_from, leaf)
-        answers = []
-        for k in self._outputs(output):
-            mine = _placed(found.get(k, ()), leaves[leaf], self.outputs[k], physical, linear)
-            asked = OperandAnswer(operand, source.name, source.type, mine, leaf)
-            answers.append(OutputAnswer(k, self.outputs[k], [asked]))
+        place = operand if operand < len(self.ir.operands) else source
+        numbers = self._outputs(output)
+        asked = OperandAnswer(operand, source.name, source.type, ())
+        found: dict[int, dict[int, OperandAnswer]] = {}
+        for j in chosen:
+            reached = self.program.analysis.input_to_output(self.ir, place, j)
+            for k in [k for k in reached if k in numbers]:
+                mine = _placed(reached[k], leaves[j], self.outputs[k], physical, linear)
+                found.setdefault(k, {})[j] = replace(asked, accesses=mine, leaf=j)
+        answers = [
+            OutputAnswer(k, self.outputs[k], TensorAnswers(asked, chosen, found.get(k, {})))
+            for k in numbers
+        ]
         return self._answer("input_to_output", answers, _order(physical, linear))
 
     @explains_invalid_program

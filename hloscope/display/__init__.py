@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         OperandAnswers as OperandAnswers,
         Order as Order,
         OutputAnswer as OutputAnswer,
+        TensorAnswers as TensorAnswers,
         opcode_of as opcode_of,
         shape_text as shape_text,
         to_json as to_json,

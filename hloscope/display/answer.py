@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from json import dumps, loads
 from math import prod
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, overload
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, overload
 from hloscope.display.parts import runtime_map, source_text
 from hloscope.display.provenance import Provenance
 from hloscope.errors import UnsupportedError
-from hloscope.fusion import Convention, origin_text
+from hloscope.fusion import Convention, leaf_types, origin_text
 from hloscope.hlo_parser import brief_type, print_type, write_op
 from hloscope.indexing import (
     Access,
@@ -97,7 +97,7 @@ class OperandAnswers(Sequence[OperandAnswer]):
         self.touched: Final = [o for o in self._told.values() if o.accesses]
         self.rest: Final = rest
 
-    def proved(self, told: Sequence[OperandAnswer], rest: Check) -> OperandAnswers:
+    def proved(self, told: Sequence[OperandAnswer], rest: Check | None) -> OperandAnswers:
         """The same answers with their proofs, and one for all that are left out."""
         numbers = {operand.number: operand for operand in told}
         return OperandAnswers(self._values, self._numbers, numbers, rest)
@@ -134,9 +134,35 @@ class OperandAnswers(Sequence[OperandAnswer]):
         return known or OperandAnswer(number, value.name, value.type, (), check=self.rest)
 
 
+class TensorAnswers(OperandAnswers):
+    """Asked from an operand: one for each of its tensors that is asked from."""
+
+    def __init__(
+        self,
+        operand: OperandAnswer,
+        numbers: range,
+        told: Mapping[int, OperandAnswer],
+        rest: Check | None = None,
+    ) -> None:
+        """Take the operand, which of its tensors are asked from, and what these reach."""
+        super().__init__((), numbers, told, rest)
+        self.operand: Final = operand
+
+    def proved(self, told: Sequence[OperandAnswer], rest: Check | None) -> TensorAnswers:
+        """The same answers with their proofs, and one for all that are left out."""
+        return TensorAnswers(self.operand, self._numbers, {o.leaf: o for o in told}, rest)
+
+    def _of(self, number: int) -> OperandAnswer:
+        known = self._told.get(number)
+        return known or replace(self.operand, leaf=number, check=self.rest)
+
+
 @dataclass(frozen=True, slots=True)
 class OutputAnswer:
-    """One output of the instruction, with the operands asked about."""
+    """One output of the instruction, with the operands asked about.
+
+    Asked from an operand: with the tensors of that operand, each on its own.
+    """
 
     number: int
     type: Type
@@ -224,6 +250,28 @@ class Answer:
             return ()
 
 
+def asked_from(answer: Answer) -> dict[int, OperandAnswer]:
+    """The tensors of an operand that reach an output, by number, each with its own name and type.
+
+    An operand that is a tensor is called by its name; those of a tuple are `p{0}`, `p{1}`, ....
+    Where none reaches anything there is one still, if there is any.
+    """
+    source = next((o for output in answer.outputs for o in output.operands), None)
+    if source is None:
+        return {}
+    reaching = {o.leaf for output in answer.outputs for o in output.touched} or {source.leaf}
+    types = leaf_types(source.type)
+    return {
+        leaf: replace(
+            source,
+            name=source.name if len(types) == 1 else f"{source.name}{{{leaf}}}",
+            type=types[leaf],
+            leaf=leaf,
+        )
+        for leaf in sorted(reaching)
+    }
+
+
 def shape_text(type: Type) -> str:
     """A type without layouts, `f32[8,128]`."""
     return print_type(type, layout=False)
@@ -294,6 +342,7 @@ def _operand_json(operand: OperandAnswer, shared: _SharedMaps, most: int) -> dic
         "operand": operand.number,
         "name": operand.name,
         "shape": brief_type(operand.type, most),
+        **({"leaf": operand.leaf} if operand.leaf else {}),
         "maps": [shared.number(access) for access in operand.accesses],
         **({"proof": operand.check.to_json()} if operand.check else {}),
     }

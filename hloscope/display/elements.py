@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from math import prod
 from typing import Any, Final, NamedTuple
 
-from hloscope.display.answer import Answer, OutputAnswer, shape_text
+from hloscope.display.answer import Answer, OperandAnswer, OutputAnswer, asked_from, shape_text
 from hloscope.display.boxes import Box, Index, box_text
-from hloscope.display.reads import element, touched_boxes
+from hloscope.display.reads import element, has_element, touched_boxes
 from hloscope.display.text import headline
 from hloscope.fusion import leaf_types
 from hloscope.indexing import Access
@@ -67,22 +67,17 @@ def to_elements(answer: Answer, at: Index | None) -> str:
     Raises:
         ValueError: A tensor asked about has no such element.
     """
-    backwards = answer.direction == "output_to_input"
     lines = [headline(answer.instruction, answer.opcode)]
-    for output in answer.outputs:
-        here = element(answer.sizes(_asked_type(answer, output)), at)
-        rows = list(_rows(answer, output, here))
-        operand = None if backwards else output.operands[0]
-        if operand is None:
+    for asked in _asked(answer, at):
+        source, output, rows = asked.source, asked.output, asked.rows
+        if source is None:
             which = f"output {output.number}" if len(answer.outputs) > 1 else "the output"
             what = f"{which}, {shape_text(output.type)}, reads"
         else:
-            what = f"operand {operand.number}, {shape_text(operand.type)} {operand.name}, reaches"
-        if not rows and len(answer.outputs) > 1 and not backwards:
-            continue
+            what = f"operand {source.number}, {shape_text(source.type)} {source.name}, reaches"
         lines += [
             "",
-            f"Element ({', '.join(map(str, here))}) of {what}{'' if rows else ' nothing'}",
+            f"Element ({', '.join(map(str, asked.at))}) of {what}{'' if rows else ' nothing'}",
         ]
         for row in rows:
             title = f"{row.what} {row.number}  {shape_text(row.type)}  {row.name}".rstrip()
@@ -98,8 +93,7 @@ def elements_json(answer: Answer, at: Index | None, file: str) -> dict[str, Any]
         ValueError: A tensor asked about has no such element.
     """
     outputs = []
-    for output in answer.outputs:
-        here = element(answer.sizes(_asked_type(answer, output)), at)
+    for asked in _asked(answer, at):
         rows = [
             {
                 row.what: row.number,
@@ -108,9 +102,11 @@ def elements_json(answer: Answer, at: Index | None, file: str) -> dict[str, Any]
                 "leaf": row.leaf,
                 **_touched_json(row.found),
             }
-            for row in _rows(answer, output, here)
+            for row in asked.rows
         ]
-        outputs.append({"output": output.number, "at": list(here), "touched": rows})
+        source = {"from_leaf": asked.source.leaf} if asked.source and asked.source.leaf else {}
+        output = asked.output.number
+        outputs.append({"output": output, "at": list(asked.at), **source, "touched": rows})
     return {
         "schema": SCHEMA,
         "file": file,
@@ -137,27 +133,53 @@ class Row(NamedTuple):
     found: Touched
 
 
+class Asked(NamedTuple):
+    """One element that is asked about: which, of what, and what it touches.
+
+    From an operand, of one of its tensors, and there is one for each output.
+    """
+
+    at: Index
+    output: OutputAnswer
+    source: OperandAnswer | None
+    rows: list[Row]
+
+
+def _asked(answer: Answer, at: Index | None) -> Iterator[Asked]:
+    """The elements asked about.
+
+    Asked from a tuple, the tensors that have such an element; of several outputs those reached.
+    """
+    if answer.direction == "output_to_input":
+        for output in answer.outputs:
+            here = element(answer.sizes(output.type), at)
+            yield Asked(here, output, None, list(_rows(answer, output, here)))
+        return
+    sources = asked_from(answer)
+    if at is not None and len(sources) > 1:
+        having = {k: s for k, s in sources.items() if has_element(answer.sizes(s.type), at)}
+        sources = having or sources
+    for leaf, source in sources.items():
+        here = element(answer.sizes(source.type), at)
+        for output in answer.outputs:
+            rows = [
+                Row("output", output.number, "", output.type, 0, touched_of(o.accesses, here))
+                for o in output.touched
+                if o.leaf == leaf
+            ]
+            if rows or len(answer.outputs) == 1:
+                yield Asked(here, output, source, rows)
+
+
 def _rows(answer: Answer, output: OutputAnswer, at: Index) -> Iterator[Row]:
     """A row for each tensor that is touched; of a tuple, for each of its tensors."""
     for operand in output.touched:
-        if answer.direction == "input_to_output":
-            found = touched_of(operand.accesses, at)
-            yield Row("output", output.number, "", output.type, 0, found)
-            continue
         types = leaf_types(operand.type)
         leaves = sorted({a.leaf for a in operand.accesses})
         for leaf in leaves:
             found = touched_of([a for a in operand.accesses if a.leaf == leaf], at)
             name = operand.name if len(types) < 2 else f"{operand.name}{{{leaf}}}"
             yield Row(answer.what, operand.number, name, types[leaf], leaf, found)
-
-
-def _asked_type(answer: Answer, output: OutputAnswer) -> Type:
-    """The type of the tensor that the element is in."""
-    if answer.direction == "output_to_input":
-        return output.type
-    operand = output.operands[0]
-    return leaf_types(operand.type)[operand.leaf]
 
 
 def _count(found: Touched) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hloscope.display.answer import Answer
+from hloscope.display.answer import Answer, asked_from
 from hloscope.display.boxes import Index
 from hloscope.display.parts import access_parts
 from hloscope.display.reads import MAX_UNTOUCHED, to_svg
@@ -67,11 +67,13 @@ def html_fragment(answer: Answer, at: Index | None = None, *, picture: bool = Tr
 
 def _rows(answer: Answer) -> list[list[str]]:
     rows = []
+    sources = {} if answer.direction == "output_to_input" else asked_from(answer)
     for output in answer.outputs:
         for operand in output.touched:
-            asked = output.type if answer.direction == "output_to_input" else operand.type
-            name = f"{operand.number} <code>{in_page(operand.name)}</code>"
-            head = [str(output.number), name, f"<code>{in_page(brief_type(operand.type))}</code>"]
+            source = sources.get(operand.leaf, operand)
+            asked = source.type if sources else output.type
+            name = f"{operand.number} <code>{in_page(source.name)}</code>"
+            head = [str(output.number), name, f"<code>{in_page(brief_type(source.type))}</code>"]
             for access in operand.accesses:
                 rows.append([*head, *_cells(access, answer.sizes(asked))])
                 head = ["", "", ""]

@@ -21,7 +21,8 @@ def to_latex(answer: Answer) -> str:
         for operand in output.touched:
             name = operand.name
             if answer.direction == "input_to_output":
-                name = answer.instruction.name
+                leaf = f" from {operand.name}{{{operand.leaf}}}" if operand.leaf else ""
+                name = f"{answer.instruction.name}{leaf}"
             if len(answer.outputs) > 1:
                 name = f"{output.number}: {name}"
             rows += _rows(name, operand, shared)

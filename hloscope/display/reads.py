@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Final
 
-from hloscope.display.answer import Answer, OutputAnswer, shape_text
+from hloscope.display.answer import Answer, OperandAnswer, OutputAnswer, asked_from, shape_text
 from hloscope.display.boxes import Box, Index, boxes_of, outermost, whole_box
 from hloscope.display.parts import access_parts
 from hloscope.display.picture import OUTPUT, READS, Mark, Panel, svg
@@ -42,9 +42,14 @@ def to_svg(answer: Answer, at: Index | None = None) -> str:
         title, asked, verb = name, first.type, "reads"
         others = _operands(first)
     else:
-        operand = first.operands[0]
-        title, asked, verb = operand.name, leaf_types(operand.type)[operand.leaf], "reaches"
-        others = [(name, o.type, o.touched[0].accesses) for o in answer.outputs if o.touched]
+        operand = _drawn(answer, at)
+        title, asked, verb = operand.name, operand.type, "reaches"
+        others = [
+            (name, output.type, some.accesses)
+            for output in answer.outputs
+            for some in output.touched
+            if some.leaf == operand.leaf
+        ]
     sizes = answer.sizes(asked)
     at = element(sizes, at)
     which = f"{title}{list(at)}"
@@ -52,6 +57,20 @@ def to_svg(answer: Answer, at: Index | None = None) -> str:
     panels = [Panel(f"{title} {shape_text(asked)}", sizes, [here])]
     panels += [_touched(*other, answer, sizes, at) for other in others[:MAX_PANELS]]
     return svg(panels, caption=f"What {which} {verb}", notes=_notes(answer, len(others)))
+
+
+def _drawn(answer: Answer, at: Index | None) -> OperandAnswer:
+    """The tensor of an operand that is drawn: the first of those that reach anything and have it.
+
+    Raises:
+        UnsupportedError: There is no tensor.
+    """
+    sources = [*asked_from(answer).values()]
+    if not sources:
+        raise UnsupportedError(f"`{answer.instruction.name}`: the operand has no tensor to draw")
+    return next(
+        (s for s in sources if at is None or has_element(answer.sizes(s.type), at)), sources[0]
+    )
 
 
 def _notes(answer: Answer, count: int) -> list[str]:
@@ -65,7 +84,10 @@ def _notes(answer: Answer, count: int) -> list[str]:
             notes.append(f"not read: {untouched_names(answer, first, MAX_UNTOUCHED)}")
         if len(answer.outputs) > 1:
             notes.append(f"this is output {first.number}, of {len(answer.outputs)}")
-    elif missed := [output_name(answer, o) for o in answer.outputs if not o.touched]:
+        return notes
+    if len(sources := asked_from(answer)) > 1:
+        notes.append(f"this is one of {len(sources)} tensors that reach an output")
+    if missed := [output_name(answer, o) for o in answer.outputs if not o.touched]:
         more = f" and {len(missed) - MAX_PANELS} more" if len(missed) > MAX_PANELS else ""
         notes.append(f"not reached: {', '.join(missed[:MAX_PANELS])}{more}")
     return notes
@@ -81,6 +103,11 @@ def _operands(output: OutputAnswer) -> list[tuple[str, Type, Accesses]]:
             accesses = tuple([a for a in operand.accesses if a.leaf == leaf])
             found.append((name, types[leaf], accesses))
     return found
+
+
+def has_element(sizes: Sequence[int], at: Index) -> bool:
+    """Is `at` an index of a tensor with these sizes?"""
+    return len(at) == len(sizes) and all(0 <= i < n for i, n in zip(at, sizes, strict=True))
 
 
 def element(sizes: Sequence[int], at: Index | None) -> Index:

@@ -11,6 +11,7 @@ from hloscope.display.answer import (
     OperandAnswer,
     OutputAnswer,
     access_json,
+    asked_from,
 )
 from hloscope.display.parts import AccessParts, access_parts
 from hloscope.display.table import columns
@@ -135,19 +136,33 @@ def runs(numbers: Iterable[int]) -> str:
 
 def _reached(answer: Answer) -> Iterator[str]:
     """What an element of an operand reaches, output by output."""
-    asked = answer.outputs[0].operands[0]
-    sizes = answer.sizes(asked.type)
-    of = f"operand {asked.number}, {brief_type(asked.type)} {asked.name}"
-    reached = [output for output in answer.outputs if output.touched]
-    yield f"{_element(answer, sizes)} of {of}, reaches{'' if reached else ' no output'}"
-    for output in reached:
-        title = f"{output_name(answer, output)}  {brief_type(output.type)}"
-        yield _block(title, output.operands[0], sizes)
+    reached: dict[int, list[tuple[OutputAnswer, OperandAnswer]]] = {}
+    for output in answer.outputs:
+        for operand in output.touched:
+            reached.setdefault(operand.leaf, []).append((output, operand))
+    sources = asked_from(answer)
+    if not sources:
+        yield "The operand has no elements."
+    for leaf, asked in sources.items():
+        sizes = answer.sizes(asked.type)
+        of = f"operand {asked.number}, {brief_type(asked.type)} {asked.name}"
+        yield f"{_element(answer, sizes)} of {of}, reaches{'' if reached else ' no output'}"
+        for output, operand in reached.get(leaf, ()):
+            title = f"{output_name(answer, output)}  {brief_type(output.type)}"
+            yield _block(title, operand, sizes)
+    if missed := _not_reached(answer):
+        yield "\n".join([f"  not reached: {missed}", *_proofs(answer.outputs)])
+
+
+def _not_reached(answer: Answer) -> str:
+    """Which outputs are not reached; from a tuple, that there is no other way into any."""
     missed = [output for output in answer.outputs if not output.touched]
-    if missed:
-        names = brief_list(missed, lambda output: output_name(answer, output))
-        proofs = _proofs(missed)
-        yield "\n".join([f"  not reached: {names}", *proofs])
+    asked = sum(len(output.operands) for output in answer.outputs)
+    if asked <= len(answer.outputs):
+        return brief_list(missed, lambda output: output_name(answer, output))
+    rest = asked - sum(len(output.touched) for output in answer.outputs)
+    every = f"any output from any other tensor of operand {answer.outputs[0].operands[0].number}"
+    return every if rest else ""
 
 
 def output_name(answer: Answer, output: OutputAnswer) -> str:
@@ -162,7 +177,10 @@ def untouched_names(answer: Answer, output: OutputAnswer, most: int = MAX_NAMED)
     if count > most:
         return f"{count} {answer.what}s"
     unread = [o for o in output.operands if not o.accesses]
-    return brief_list(unread, lambda o: f"{answer.what} {o.number} {o.name}")
+    leaves = answer.direction == "input_to_output" and len(output.operands) > 1
+    return brief_list(
+        unread, lambda o: f"{answer.what} {o.number} {o.name}{f'{{{o.leaf}}}' if leaves else ''}"
+    )
 
 
 def _element(answer: Answer, sizes: Dims) -> str:
@@ -235,7 +253,8 @@ def to_print_indexing(answer: Answer) -> str:
     lines = []
     for output in answer.outputs:
         for operand in output.touched:
-            lines.append(f"Output {output.number} operand {operand.number}:")
+            leaf = f"{{{operand.leaf}}}" if operand.leaf else ""
+            lines.append(f"Output {output.number} operand {operand.number}{leaf}:")
             for access in operand.accesses:
                 lines += _print_indexing(access)
     return "\n".join(lines)
