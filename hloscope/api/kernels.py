@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     import hloscope.api.memory as memory
     from hloscope.api.program import Program
     from hloscope.ir import Instruction
+    from hloscope.memory import ThreadLayout
 else:
     memory = lazy("hloscope.api.memory")
 
@@ -31,7 +32,7 @@ class KernelQuestions:
         threads: int | None = None,
         launch: tuple[int, int] | None = None,
         vector: int | None = None,
-        thread_map: IndexingMap | str | None = None,
+        thread_map: IndexingMap | ThreadLayout | str | None = None,
         tile: Sequence[int] | None = None,
     ) -> memory.Coalescing:
         """How the warps of this kernel read and write memory.
@@ -41,8 +42,9 @@ class KernelQuestions:
             threads: Threads of a block of a loop, instead of XLA's choice.
             launch: Blocks and threads of a loop.
             vector: Elements of a thread of a loop.
-            thread_map: From threads to elements of the output, instead of an emitter of XLA.
-            tile: Tile sizes of a block-level fusion.
+            thread_map: From threads to elements of the output, instead of an emitter of XLA: a
+                map, or the text of one, of a layout of Triton or of CuTe.
+            tile: Tile sizes of a block-level fusion, or of the layout.
 
         Raises:
             UnsupportedError: It has no kernel of XLA's own emitters.
@@ -53,11 +55,12 @@ class KernelQuestions:
         >>> print(hloscope.read(text).root.coalescing().model)
         h100: loop, 128 threads × 256 blocks (rules of 2026-08)
         """
-        given = IndexingMap.parse(thread_map) if isinstance(thread_map, str) else thread_map
-        blocks, of_block = launch if launch is not None else (None, threads)
-        model = memory.Model(
-            device, of_block, blocks, vector, given, None if tile is None else tuple(tile)
+        sizes = None if tile is None else tuple(tile)
+        given = (
+            memory.thread_map_of(thread_map, sizes) if isinstance(thread_map, str) else thread_map
         )
+        blocks, of_block = launch if launch is not None else (None, threads)
+        model = memory.Model(device, of_block, blocks, vector, given, sizes)
         program, ins = self._kernel
         with program.lock:
             answer = model.memory(program.analysis).of_instruction(ins)

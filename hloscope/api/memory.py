@@ -48,8 +48,10 @@ from hloscope.memory import (
     Memory,
     Run,
     SharedAccess,
+    ThreadLayout,
     bank_use,
     on_grid,
+    parse_thread_map,
     running,
 )
 from hloscope.ops import Fusion
@@ -59,13 +61,13 @@ LIMITS: Final = tuple(KNOWN_LIMITS)
 """Names of the GPUs that are known."""
 
 
-def thread_map_of(text: str) -> IndexingMap:
-    """The thread map that a text stands for.
+def thread_map_of(text: str, tile: tuple[int, ...] | None = None) -> IndexingMap | ThreadLayout:
+    """The thread map that a text stands for: a map, or a layout of Triton or CuTe of a tile.
 
     Raises:
         ParseError: It stands for none.
     """
-    return IndexingMap.parse(text, name="<thread map>")
+    return parse_thread_map(text, tile)
 
 
 class Asked(Protocol):
@@ -88,7 +90,8 @@ class Model:
         threads: Threads of a block of a loop.
         blocks: Blocks of the grid of a loop.
         vector: Elements of a thread of a loop.
-        thread_map: From threads to elements of the output, instead of an emitter.
+        thread_map: From threads to elements of the output, instead of an emitter: a map, or a
+            layout of a tile.
         tile: Tile sizes of a block-level fusion, instead of those of its backend config.
         verdicts_only: Only XLA's own verdicts.
     """
@@ -97,7 +100,7 @@ class Model:
     threads: int | None = None
     blocks: int | None = None
     vector: int | None = None
-    thread_map: IndexingMap | None = None
+    thread_map: IndexingMap | ThreadLayout | None = None
     tile: tuple[int, ...] | None = None
     verdicts_only: bool = False
 

@@ -41,7 +41,7 @@ def _launch(_: click.Context, __: click.Parameter, value: str | None) -> tuple[i
 
 
 def _map(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
-    """The map, checked to be one."""
+    """The map or layout, checked to be one."""
     if value is not None:
         try:
             thread_map_of(value)
@@ -77,9 +77,14 @@ def _map(_: click.Context, __: click.Parameter, value: str | None) -> str | None
     "--thread-map",
     metavar="MAP",
     callback=_map,
-    help="Your own map from threads to elements of the output.",
+    help="Your own map from threads to elements of the output: a map, Triton's #ttg.blocked<{…}> or"
+    " linear layout, or CuTe's (threads,values):(strides).",
 )
-@click.option("--tile", type=Sizes(), help="Tile sizes of a block-level (Triton) fusion.")
+@click.option(
+    "--tile",
+    type=Sizes(),
+    help="Tile sizes of a block-level (Triton) fusion, or of the layout of --thread-map.",
+)
 @click.option("--xla", "verdicts_only", is_flag=True, help="Only XLA's own verdicts; faster.")
 @format_option()
 @json_option
@@ -110,7 +115,7 @@ def coalesce(
         raise click.UsageError("--fail-below needs more than XLA's verdicts: leave out --xla")
     blocks = None if launch is None else launch[0]
     of_block = launch[1] if launch else threads
-    given = None if thread_map is None else thread_map_of(thread_map)
+    given = None if thread_map is None else thread_map_of(thread_map, tile)
     model = Model(device, of_block, blocks, vector, given, tile, verdicts_only)
     program = read_program(file)
     found = _asked(program, name, model)

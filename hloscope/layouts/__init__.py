@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from hloscope.layouts.triton import (
         Blocked as Blocked,
         layout_text as layout_text,
+        neighbours as neighbours,
+        over_tiles as over_tiles,
         parse_layout as parse_layout,
         thread_map as thread_map,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from hloscope.affine import Dim, Expr, Interval, Var, linear, substitute
+from hloscope.affine import Dim, Expr, Interval, Range, Var, linear, substitute
 from hloscope.errors import ParseError, UnsupportedError
 from hloscope.indexing import IndexingMap, Variable
 from hloscope.layouts.linear import LinearLayout, Side
@@ -184,7 +184,8 @@ def thread_map(layout: LinearLayout, shape: Sequence[int]) -> IndexingMap:
     """From threads and blocks of a kernel to elements of a tensor, for a layout of one tile.
 
     The lanes of all warps are `th_x`, the tiles of the tensor, in row-major order, `bl_x`,
-    registers are a range variable.  What sticks out of the tensor is masked.
+    registers are range variables: neighbours of one thread, and what else it holds.  What sticks
+    out of the tensor is masked.
 
     Args:
         layout: From register, lane and warp to an index in the tile.
@@ -212,19 +213,56 @@ bl_x in [0, 1], register in [0, 3], bl_x * 128 + th_x in [0, 249]
     new: dict[Var, Expr] = {
         Dim(k): values.get(name, linear((thread, 0))) for k, name in enumerate(names)
     }
-    counts = [-(-n // tile) for n, (_, tile) in zip(shape, layout.outs, strict=True)]
+    ranges = [Variable(v.interval, v.name) for v in m.ranges]
+    near, registers = neighbours(layout), sizes.get("register", 1)
+    if 1 < near < registers:
+        new[Range(0)] = Range(0) * near + Range(1)
+        outer = Variable(Interval(0, registers // near - 1), "register")
+        ranges = [outer, Variable(Interval(0, near - 1), "vector")]
+    inside = [substitute(e, new) for e in m.results]
+    return over_tiles(inside, [size for _, size in layout.outs], shape, threads, ranges)
+
+
+def neighbours(layout: LinearLayout) -> int:
+    """How many elements of a thread, one register after another, stand side by side.
+
+    >>> neighbours(Blocked((1, 4), (8, 4), (4, 1), (1, 0)).to_linear((32, 32)))
+    4
+    """
+    bases = next((side.bases for side in layout.ins if side.name == "register"), ())
+    count = 0
+    while count < len(bases) and bases[count] == tuple([n << count for n in bases[0]]):
+        count += 1
+    return 1 << count if bases and sum(bases[0]) == 1 else 1
+
+
+def over_tiles(
+    inside: Sequence[Expr],
+    tile: Sequence[int],
+    shape: Sequence[int],
+    threads: int,
+    ranges: Sequence[Variable],
+) -> IndexingMap:
+    """From threads and blocks to elements of a tensor, whose tiles the blocks take in turn.
+
+    Args:
+        inside: The index in a tile, by the thread `Dim(0)` and ranges.
+        tile: Sizes of a tile.
+        shape: Sizes of the tensor; what sticks out is masked.
+        threads: Threads of a block.
+        ranges: What a thread does one after another.
+    """
+    counts = [-(-n // size) for n, size in zip(shape, tile, strict=True)]
     results, masks = [], []
     tiles = 1
     for d in range(len(shape) - 1, -1, -1):
-        tile = layout.outs[d][1]
         number: Expr = Dim(1) // tiles if tiles > 1 else Dim(1)
         if d and counts[d] > 0:
             number = number % counts[d]
         tiles *= counts[d]
-        element = number * tile + substitute(m.results[d], new)
+        element = number * tile[d] + inside[d]
         results.append(element)
-        if shape[d] % tile:
+        if shape[d] % tile[d]:
             masks.append((element, Interval(0, shape[d] - 1)))
     dims = [Variable(Interval(0, threads - 1), "th_x"), Variable(Interval(0, tiles - 1), "bl_x")]
-    ranges = [Variable(v.interval, v.name) for v in m.ranges]
     return IndexingMap(dims, ranges, (), results[::-1], masks).simplify(replace_points=False)

@@ -34,6 +34,10 @@ if TYPE_CHECKING:
         SharedAccess as SharedAccess,
     )
     from hloscope.memory.spoil import Spoiler as Spoiler, size_text as size_text
+    from hloscope.memory.thread_layouts import (
+        ThreadLayout as ThreadLayout,
+        parse_thread_map as parse_thread_map,
+    )
     from hloscope.memory.thread_maps import on_grid as on_grid
     from hloscope.memory.traffic import Request as Request, Traffic as Traffic
     from hloscope.memory.verdicts import by_heuristic as by_heuristic, by_map as by_map

@@ -22,6 +22,7 @@ from hloscope.memory.reads import reads_of
 from hloscope.memory.requests import Requests, requests_of
 from hloscope.memory.spoil import spoiler_of
 from hloscope.memory.storage import element_count, is_array, storage_bits
+from hloscope.memory.thread_layouts import ThreadLayout
 from hloscope.memory.thread_maps import kernel_by
 from hloscope.memory.tile_use import TileUse, operand_tile, output_tiles, tile_use
 from hloscope.memory.touched import Touched, touched_by, whole
@@ -38,7 +39,8 @@ class Memory:
         threads: Threads of a block of a loop, where the user says so.
         blocks: Blocks of the grid, where the user says so.
         vector: Elements of a thread, where the user says so.
-        thread_map: From threads to elements of the output, instead of an emitter.
+        thread_map: From threads to elements of the output, instead of an emitter: a map, or a
+            layout of a tile.
         tile: Tile sizes of block-level fusions, instead of those of their backend configs.
         verdicts_only: Leave out what is not XLA's own verdict.
         budget: Lanes that are looked at for one access, at most.
@@ -52,7 +54,7 @@ class Memory:
         threads: int | None = None,
         blocks: int | None = None,
         vector: int | None = None,
-        thread_map: IndexingMap | None = None,
+        thread_map: IndexingMap | ThreadLayout | None = None,
         tile: tuple[int, ...] | None = None,
         verdicts_only: bool = False,
         budget: int = BUDGET,

@@ -16,6 +16,7 @@ from hloscope.ir import Instruction, TensorType
 from hloscope.memory.choice import Choice
 from hloscope.memory.kernel import GRID, Kernel, Launch, Reading
 from hloscope.memory.storage import is_array
+from hloscope.memory.thread_layouts import ThreadLayout
 
 SAME: Final[Mapping[str, str]] = {
     "tid": "th_x", "thread": "th_x", "threadIdx_x": "th_x", "threadIdx_y": "th_y",
@@ -113,23 +114,40 @@ def _threads(
     return [count, 1, 1], {"lane": Dim(0) % warp, "warp": Dim(0) // warp}
 
 
-def kernel_by(choice: Choice, map: IndexingMap) -> Kernel:
+def kernel_by(choice: Choice, given: IndexingMap | ThreadLayout) -> Kernel:
     """A kernel whose threads compute the elements of every output that a map leads to.
 
     Raises:
-        UnsupportedError: The map and an output have different ranks.
+        UnsupportedError: The map or layout does not fit an output.
     """
-    by_thread, launch = on_grid(map, choice.device.warp)
     readings: list[Reading] = []
     outputs: list[tuple[IndexingMap, ...] | None] = []
+    launches: dict[Launch, int] = {}
     for root in choice.roots:
         for leaf, type in enumerate(choice.analysis.tensors(root.type)):
             if not isinstance(type, TensorType) or not is_array(type):
                 continue
+            map, near = _over(given, type, choice.device.warp)
+            by_thread, launch = on_grid(map, choice.device.warp)
+            launches[launch] = near
             mine = _inside(by_thread, type, root)
             outputs.append((mine,))
             readings.append(Reading(root, leaf, mine))
-    return Kernel("thread map as given", launch, choice.roots, tuple(readings), {}, tuple(outputs))
+    if len(launches) != 1:
+        what = ", ".join(f"{one}" for one in launches) or "none"
+        raise UnsupportedError(f"a thread map has one launch for all outputs, these need {what}")
+    ((launch, near),) = launches.items()
+    name = "thread map as given"
+    return Kernel(name, launch, choice.roots, tuple(readings), {}, tuple(outputs), unroll=near)
+
+
+def _over(
+    given: IndexingMap | ThreadLayout, type: TensorType, warp: int
+) -> tuple[IndexingMap, int]:
+    """The map to elements of a tensor; and how many neighbours a thread touches at once."""
+    if isinstance(given, IndexingMap):
+        return given, 1
+    return given.over(type.shape, warp)
 
 
 def _inside(map: IndexingMap, type: TensorType, root: Instruction) -> IndexingMap:
