@@ -56,6 +56,11 @@ if TYPE_CHECKING:
     )
     from hloscope.api.evaluating import evaluate as evaluate, evaluate_grid as evaluate_grid
     from hloscope.api.explaining import check as check, findings as findings
+    from hloscope.api.exploring import (
+        EXPLORER_PARTS as EXPLORER_PARTS,
+        Explorer as Explorer,
+        explore as explore,
+    )
     from hloscope.api.files import bytes_of_file as bytes_of_file
     from hloscope.api.finding import (
         computation_of as computation_of,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Final
@@ -21,11 +21,13 @@ from hloscope.ops import Fusion
 
 if TYPE_CHECKING:
     import hloscope.api.cancelling as cancelling
+    import hloscope.api.exploring as exploring
     import hloscope.interpreter as interpreter
     import hloscope.passes as passes
     import hloscope.stablehlo as stablehlo
 else:
     cancelling = lazy("hloscope.api.cancelling")
+    exploring = lazy("hloscope.api.exploring")
     interpreter = lazy("hloscope.interpreter")
     passes = lazy("hloscope.passes")
     stablehlo = lazy("hloscope.stablehlo")
@@ -165,6 +167,36 @@ class Program:
         if self.module.has_tree:
             return stablehlo.print_stablehlo(self.module)
         return print_hlo(self.module, metadata=metadata)
+
+    @explains_invalid_program
+    def explore(
+        self,
+        *,
+        parts: Sequence[str] | None = None,
+        device: str = "h100",
+        before: Program | None = None,
+    ) -> exploring.Explorer:
+        """A page to look at the program, its maps and what is said about its kernels.
+
+        It shows itself in notebooks; `to_html()` is one file that needs nothing from elsewhere.
+
+        Args:
+            parts: Some of `maps`, `coalesce`, `footprint`, `cancel`, `tiles`; all if not given.
+            device: The GPU that kernels are judged for.
+            before: An older program: the page shows what is different.
+
+        Raises:
+            ValueError: There is no such part.
+            UnknownNameError: There is no such device.
+
+        >>> import hloscope
+        >>> program = hloscope.read("ENTRY e { p = f32[4,8] parameter(0) "
+        ...                         "ROOT t = f32[8,4] transpose(p), dimensions={1,0} }")
+        >>> program.explore(parts=["maps"]).contents.instructions
+        2
+        """
+        wanted = exploring.EXPLORER_PARTS if parts is None else tuple(parts)
+        return exploring.explore(self, parts=wanted, device=device, before=before)
 
     @explains_invalid_program
     def evaluate(

@@ -42,6 +42,7 @@ COMMANDS: Final = {
     "equal": ("equal", "Tell whether two maps, instructions or programs mean the same."),
     "diff": ("diff", "Tell what is different between two programs, by structure."),
     "cancel": ("cancel", "Tell which data movement comes to nothing."),
+    "html": ("html", "Write a page to look at a program, its maps and its verdicts."),
     "check": ("check", "Check programs by rules, for CI."),
     "simplify": ("maps", "Simplify an indexing map."),
     "compose": ("maps", "Compose two indexing maps."),

@@ -95,10 +95,16 @@ def print_table(table: Table) -> None:
         click.echo(columns(rows, right=table.right, widest=WIDEST))
 
 
-def with_progress(items: Sequence[T], label: str) -> Iterator[T]:
-    """Yield the items; show how far it is on a terminal's standard error."""
+def with_progress(items: Sequence[T], label: str, *, printed: bool = True) -> Iterator[T]:
+    """Yield the items; show how far it is on a terminal's standard error.
+
+    Args:
+        items: What is worked on.
+        label: What is done.
+        printed: Are results printed meanwhile?  Then they show how far it is, on a terminal.
+    """
     bar: Any = nullcontext(items)
-    if is_tty(sys.stderr) and not is_tty(sys.stdout):
+    if is_tty(sys.stderr) and not (printed and is_tty(sys.stdout)):
         bar = click.progressbar(items, label=label, file=styled_errors(), show_pos=True)
     with bar as each:
         yield from each

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         Found as Found,
         computation_json as computation_json,
         computation_text as computation_text,
+        mlir_text as mlir_text,
         neighbourhood as neighbourhood,
         neighbourhood_json as neighbourhood_json,
         neighbourhood_text as neighbourhood_text,
@@ -100,6 +101,10 @@ if TYPE_CHECKING:
         chains_table as chains_table,
     )
     from hloscope.display.movement_picture import chain_svg as chain_svg
+    from hloscope.display.parts import (
+        access_parts as access_parts,
+        runtime_origins as runtime_origins,
+    )
     from hloscope.display.provenance import (
         Provenance as Provenance,
         SourcePattern as SourcePattern,

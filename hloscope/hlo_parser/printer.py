@@ -6,7 +6,7 @@ written.  Printing what was read from a print gives the same text.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -102,6 +102,11 @@ def print_instruction(ins: Instruction, *, style: str | Style = "default") -> st
     """Return the line of one instruction, without indentation and `ROOT`."""
     style = STYLES[style] if isinstance(style, str) else style
     return _Printer(None, replace(style, canonical=False)).line(ins)
+
+
+def instruction_printer(style: Style) -> Callable[[Instruction], str]:
+    """Return what prints many instructions as `print_instruction` does one, and remembers types."""
+    return _Printer(None, replace(style, canonical=False)).line
 
 
 def joined(parts: list[str]) -> str:

@@ -1,0 +1,298 @@
+"""The explorer: a program, its maps and verdicts, gathered for one page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+
+from hloscope.api.memory import Model, kernels_of
+from hloscope.errors import HloscopeError
+from hloscope.explorer import (
+    Answers,
+    Contents,
+    Kernels,
+    Numbering,
+    Read,
+    chain_facts,
+    coalescing_facts,
+    details,
+    footprint_facts,
+    frame,
+    page_of,
+    rows,
+    tile_facts,
+)
+from hloscope.fusion import Analysis, linear, physical
+from hloscope.indexing import Access, Accesses
+from hloscope.ir import Computation, Instruction, Type
+from hloscope.lazy import lazy
+from hloscope.visible import visible
+
+if TYPE_CHECKING:
+    import hloscope.compare as compare
+    import hloscope.devices as devices
+    import hloscope.display as display
+    import hloscope.memory as memory
+    import hloscope.movement as movement
+    import hloscope.tiling as tiling
+    from hloscope.api.program import Program
+else:
+    compare = lazy("hloscope.compare")
+    devices = lazy("hloscope.devices")
+    display = lazy("hloscope.display")
+    memory = lazy("hloscope.memory")
+    movement = lazy("hloscope.movement")
+    tiling = lazy("hloscope.tiling")
+
+T = TypeVar("T")
+Shown: TypeAlias = Callable[[Sequence[Any], str], Iterable[Any]]
+"""Yields the items of a long run while it says how far it is."""
+
+EXPLORER_PARTS: Final = ("maps", "coalesce", "footprint", "cancel", "tiles")
+"""What a page may tell besides the program itself."""
+DEVICE: Final = "h100"
+MOST_OUTPUTS: Final = 4096
+MOST_ASKED_FROM: Final = 64
+"""Of an instruction with more operands, or operands of more tensors, the way back is left out."""
+
+
+def _silently(items: Sequence[T], _: str) -> Iterable[T]:
+    return items
+
+
+class Explorer:
+    """A page about a program; shows itself in notebooks.
+
+    >>> import hloscope
+    >>> program = hloscope.read("ENTRY e { p = f32[4,8] parameter(0) "
+    ...                         "ROOT t = f32[8,4] transpose(p), dimensions={1,0} }")
+    >>> html = program.explore().to_html()
+    >>> html.startswith("<!doctype html>"), "http://" in html, "https://" in html
+    (True, False, False)
+    """
+
+    def __init__(self, contents: Contents) -> None:
+        self.contents: Final = contents
+
+    @cached_property
+    def _page(self) -> str:
+        return page_of(self.contents)
+
+    def to_html(self) -> str:
+        """The page: one file that needs nothing from elsewhere."""
+        return self._page
+
+    def _repr_html_(self) -> str:
+        return frame(self._page)
+
+
+def explore(
+    program: Program,
+    *,
+    parts: Sequence[str] = EXPLORER_PARTS,
+    device: str = DEVICE,
+    before: Program | None = None,
+    shown: Shown = _silently,
+) -> Explorer:
+    """A page to look at a program, its maps and the verdicts about it.
+
+    Args:
+        program: What is looked at.
+        parts: Which of `EXPLORER_PARTS` the page has besides the program.
+        device: The GPU that coalescing and footprints are told for.
+        before: An older program: the page tells what is different.
+        shown: Yields the items of a long run; it may show how far it is.
+
+    Raises:
+        ValueError: There is no such part.
+        UnknownNameError: There is no such device.
+    """
+    unknown = sorted(set(parts) - set(EXPLORER_PARTS))
+    if unknown:
+        raise ValueError(f"no part `{unknown[0]}`; there are {', '.join(EXPLORER_PARTS)}")
+    devices.device_of(device)
+    with program.lock:
+        return Explorer(_Gathering(program, device, shown).contents(parts, before))
+
+
+class _Gathering:
+    """All that a page has, asked of a program part by part."""
+
+    def __init__(self, program: Program, device: str, shown: Shown) -> None:
+        self.program, self.device, self.shown = program, device, shown
+        self.numbering = Numbering(program.module)
+        self.kernels = Kernels()
+        self._told = Answers()
+        self._placed: dict[tuple[Accesses, Type, Type, bool], Accesses] = {}
+        self._rows: dict[tuple[int, ...], tuple[Any, int]] = {}
+
+    def contents(self, parts: Sequence[str], before: Program | None) -> Contents:
+        tell = {
+            "coalesce": self.coalescing,
+            "footprint": self.footprints,
+            "cancel": self.cancellations,
+            "tiles": self.tiles,
+        }
+        chunks: dict[str, Any] = {"rows": rows(self.numbering), "details": details(self.numbering)}
+        if "maps" in parts:
+            chunks["answers"] = self.answers().to_json(len(self.numbering))
+        for name in EXPLORER_PARTS:
+            if name in parts and name in tell:
+                tell[name]()
+        chunks["kernels"] = self.kernels.to_json()
+        if before is not None:
+            chunks["diff"] = self.differences(before)
+        return Contents(
+            title=self.program.module.name,
+            file=self.program.file,
+            language="StableHLO" if self.program.module.has_tree else "HLO",
+            instructions=len(self.numbering),
+            computations=len(self.numbering.computations),
+            device=self.device,
+            parts=tuple(part for part in EXPLORER_PARTS if part in parts),
+            chunks=chunks,
+        )
+
+    # ---------------------------------------------------------------------------------- maps
+
+    def answers(self) -> Answers:
+        """The maps of all instructions, both ways."""
+        answers = self._told
+        for ins, number in self.shown(list(self.numbering.numbers.items()), "maps"):
+            if not ins.operands and not ins.calls:
+                continue
+            try:
+                reads = list(self._reads(ins))
+                reaches, left_out = self._reaches(ins)
+            except HloscopeError as error:
+                answers.refuse(number, error.message)
+                continue
+            if len(self.program.analysis.tensors(ins.type)) > MOST_OUTPUTS:
+                left_out += f"only {MOST_OUTPUTS:,} outputs are told"
+            answers.add(number, reads, reaches, left_out)
+        return answers
+
+    def _reads(self, ins: Instruction) -> Iterator[tuple[int, list[int]]]:
+        """For each output what is read of the operands, then of values that regions read."""
+        analysis = self.program.analysis
+        captured = analysis.captured(ins)
+        for output, here in enumerate(analysis.tensors(ins.type)[:MOST_OUTPUTS]):
+            found = []
+            for (source, leaf), some in analysis.output_to_input(ins, output).items():
+                is_operand = isinstance(source, int)
+                number = source if is_operand else len(ins.operands) + captured.index(source)
+                value = ins.operands[source] if is_operand else source
+                there = analysis.tensors(value.type)[leaf]
+                found.append((number, leaf, self._row(number, leaf, some, here, there)))
+            yield output, [row for _, _, row in sorted(found)]
+
+    def _reaches(self, ins: Instruction) -> tuple[list[tuple[int, int, list[int]]], str]:
+        """For each tensor of each operand which elements of the outputs it reaches."""
+        analysis = self.program.analysis
+        every = [*ins.operands, *analysis.captured(ins)]
+        if len(every) > MOST_ASKED_FROM:
+            return [], f"the way back from {len(every):,} operands is not told; "
+        outputs = analysis.tensors(ins.type)
+        found: list[tuple[int, int, list[int]]] = []
+        left_out = ""
+        for operand, value in enumerate(every):
+            tensors = analysis.tensors(value.type)
+            if len(tensors) > MOST_ASKED_FROM:
+                left_out = f"the way back from {len(tensors):,} tensors is not told; "
+                continue
+            asked = operand if operand < len(ins.operands) else value
+            for leaf, here in enumerate(tensors):
+                reached = analysis.input_to_output(ins, asked, leaf)
+                told = [
+                    self._row(output, 0, some, here, outputs[output])
+                    for output, some in sorted(reached.items())
+                ]
+                found.append((operand, leaf, told))
+        return found, left_out
+
+    def _row(self, number: int, leaf: int, some: Accesses, here: Type, there: Type) -> int:
+        """The number of an answer about one tensor; equal objects are recognised by identity."""
+        key = number, leaf, id(some), id(here), id(there)
+        known = self._rows.get(key)
+        if known is None:
+            in_order = self._in_order(some, here, there, is_linear=False)
+            in_line = self._in_order(some, here, there, is_linear=True)
+            row = self._told.row(Read(number, leaf, some, in_order, in_line))
+            known = self._rows[key] = (some, here, there), row  # which keeps them alive
+        return known[1]
+
+    def _in_order(self, some: Accesses, here: Type, there: Type, *, is_linear: bool) -> Accesses:
+        """The accesses between places in memory; equal questions are asked once."""
+        key = some, here, there, is_linear
+        known = self._placed.get(key)
+        if known is None:
+            try:
+                known = (linear if is_linear else physical)(some, here, there)
+            except HloscopeError as error:  # nobody knows where an array of no bounds lies
+                known = (Access.unknown(error.message),)
+            self._placed[key] = known
+        return known
+
+    # ------------------------------------------------------------------------------- verdicts
+
+    @cached_property
+    def _kernels(self) -> list[tuple[Computation, Instruction]]:
+        if not self.numbering.computations:
+            return []
+        return kernels_of(self.program.module)
+
+    def coalescing(self) -> None:
+        """What the warps of each kernel move."""
+        asked = Model(self.device).memory(self.program.analysis)
+        for _, ins in self.shown(self._kernels, "coalescing"):
+            number = self.numbering.numbers[ins]
+            try:
+                facts = coalescing_facts(asked.of_instruction(ins))
+            except HloscopeError as error:
+                facts = {"refused": visible(error.message)}
+            self.kernels.add("coalesce", number, facts)
+
+    def footprints(self) -> None:
+        """The bytes that each kernel moves at least, and how often it runs."""
+        asked = memory.Footprints(self.program.analysis, devices.device_of(self.device))
+        for run in asked.of_module(self.program.module):
+            times = None if run.notes else run.times
+            facts = footprint_facts(run.footprint, times)
+            self.kernels.add("footprint", self.numbering.numbers[run.instruction], facts)
+
+    def cancellations(self) -> None:
+        """Each chain of data movement, at every instruction that it leads through."""
+        for chain in movement.chains_of(movement.Flow(self.program.module)):
+            facts = chain_facts(chain, self.numbering)
+            for ins in (*chain.steps, chain.sink):
+                number = self.numbering.numbers.get(ins)
+                if number is not None:
+                    self.kernels.add("cancel", number, facts)
+
+    def tiles(self) -> None:
+        """How each kernel can be tiled; of kernels that compute the same, one is asked."""
+        structure = compare.Structure()
+        known: dict[Any, Any] = {}
+        for _, ins in self.shown(self._kernels, "tiles"):
+            called = tuple(map(structure.of, ins.calls))
+            key = structure.label(ins), called, tuple([o.type for o in ins.operands])
+            if key not in known:
+                known[key] = self._tiles_of(ins)
+            self.kernels.add("tiles", self.numbering.numbers[ins], known[key])
+
+    @cached_property
+    def _by_convention(self) -> Analysis:
+        return self.program.by_convention("xla").analysis
+
+    def _tiles_of(self, ins: Instruction) -> dict[str, Any]:
+        try:
+            asked = self.program.analysis, self._by_convention
+            return tile_facts(tiling.tile_report(ins, *asked).symbolic)
+        except HloscopeError as error:
+            return {"refused": visible(error.message)}
+
+    def differences(self, before: Program) -> dict[str, Any]:
+        """What is different from an older program."""
+        found = compare.differences(before.module, self.program.module)
+        return {"file": before.file, **display.differences_json(found)}

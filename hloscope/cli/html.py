@@ -1,0 +1,58 @@
+"""`html`: one page to look at a program, its maps and its verdicts."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+
+import click
+
+from hloscope.api import EXPLORER_PARTS, explore
+from hloscope.cli.artifacts import output_option, write
+from hloscope.cli.common import debug_option, file_argument, with_progress
+from hloscope.cli.files import read_program
+from hloscope.cli.options import device_option
+
+
+@click.command
+@file_argument
+@click.argument("newer", metavar="[NEWER]", required=False)
+@click.option("--diff", "as_diff", is_flag=True, help="Show NEWER, and what changed since FILE.")
+@click.option(
+    "--without",
+    metavar="PART",
+    multiple=True,
+    type=click.Choice(EXPLORER_PARTS),
+    help=f"Leave a part out, for a smaller page or a shorter run: {', '.join(EXPLORER_PARTS)}.",
+)
+@device_option("The GPU that kernels are judged for")
+@output_option
+@debug_option
+def html(
+    file: str,
+    newer: str | None,
+    as_diff: bool,
+    without: tuple[str, ...],
+    device: str,
+    output: str | None,
+) -> None:
+    """Write a page to look at the program of FILE: its graph, maps, elements and verdicts.
+
+    The page is one file that needs no network and no server: it opens in any browser.
+    """
+    if as_diff != (newer is not None):
+        raise click.UsageError("--diff compares two programs: hloscope html --diff OLDER NEWER")
+    if file == newer == "-":
+        raise click.UsageError("only one of the two can be the standard input")
+    before = read_program(file) if as_diff else None
+    asked = newer if newer is not None else file
+    program = read_program(asked)
+    parts = [part for part in EXPLORER_PARTS if part not in without]
+    if output is None and sys.stdout is not None and sys.stdout.isatty():
+        raise click.UsageError("a page is not read on a terminal: name a file with -o")
+    shown = partial(with_progress, printed=False)
+    found = explore(program, parts=parts, device=device, before=before, shown=shown)
+    page = found.to_html().encode("utf-8", "replace")
+    write(page, output)
+    if output is not None:
+        click.echo(f"{output}: {len(page):,} bytes", err=True)

@@ -1,0 +1,105 @@
+"""Indexing answers as data: what is equal is stored once, and referred to by number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from hloscope.display import access_parts
+from hloscope.explorer.expressions import map_json
+from hloscope.explorer.tables import Shared
+from hloscope.indexing import Access, Accesses, Precision
+from hloscope.visible import visible
+
+NOTHING: Final = -1
+"""The number of an instruction that nothing is asked of."""
+
+
+class Read(NamedTuple):
+    """What is touched of one tensor, in each order of its elements.
+
+    Attributes:
+        number: Of the operand; of the output, if an operand is asked about.
+        leaf: Which tensor of it.
+        logical: Between indices.
+        physical: Between indices in memory order.
+        linear: Between positions in memory.
+    """
+
+    number: int
+    leaf: int
+    logical: Accesses
+    physical: Accesses
+    linear: Accesses
+
+
+class Answers:
+    """The answers of a program.
+
+    An answer is `{"reads": [[output, rows]], "reaches": [[operand, leaf, rows]]}`, where a row is
+    `[number, leaf, accesses, accesses in memory order, accesses of positions]`.
+    """
+
+    def __init__(self) -> None:
+        self._accesses: Final = Shared(_access_json)
+        self._rows: Final = Shared(list)
+        self._answers: Final = Shared(_answer_json)
+        self._column: Final[dict[int, int]] = {}
+        self.errors: Final[dict[int, str]] = {}
+
+    def add(
+        self,
+        instruction: int,
+        reads: Sequence[tuple[int, Sequence[int]]],
+        reaches: Sequence[tuple[int, int, Sequence[int]]],
+        left_out: str = "",
+    ) -> None:
+        """The answer about an instruction.
+
+        Args:
+            instruction: Its number.
+            reads: For each output what its elements read, as numbers of `row`.
+            reaches: For each operand, and each of its tensors, which elements of outputs it reaches.
+            left_out: What the answer does not say, and why.
+        """
+        there = tuple([(output, tuple(some)) for output, some in reads])
+        back = tuple([(operand, leaf, tuple(some)) for operand, leaf, some in reaches])
+        self._column[instruction] = self._answers.number((there, back, left_out))
+
+    def refuse(self, instruction: int, reason: str) -> None:
+        """There is no answer about an instruction."""
+        self.errors[instruction] = visible(reason)
+
+    def to_json(self, count: int) -> dict[str, Any]:
+        """All answers, and which one each of `count` instructions has."""
+        return {
+            "accesses": self._accesses.values,
+            "rows": self._rows.values,
+            "answers": self._answers.values,
+            "of": [self._column.get(k, NOTHING) for k in range(count)],
+            "errors": self.errors,
+        }
+
+    def row(self, read: Read) -> int:
+        """The number of what is touched of one tensor."""
+        orders = read.logical, read.physical, read.linear
+        numbers = [tuple(map(self._accesses.number, some)) for some in orders]
+        if numbers[1] == numbers[0]:
+            numbers[1] = ()  # as logical
+        return self._rows.number((read.number, read.leaf, *numbers))
+
+
+def _answer_json(answer: tuple[Any, Any, str]) -> dict[str, Any]:
+    reads, reaches, left_out = answer
+    told: dict[str, Any] = {"reads": reads, "reaches": reaches}
+    return {**told, "left_out": visible(left_out)} if left_out else told
+
+
+def _access_json(access: Access) -> dict[str, Any]:
+    """One access; what would say nothing is left out."""
+    told: dict[str, Any] = {} if access.map is None else map_json(access.map)
+    if access.precision is not Precision.EXACT:
+        told |= {"precision": str(access.precision), "reason": visible(access.reason)}
+    if access.replica is not None:
+        told["device"] = visible(access_parts(access, ()).element.partition(" on ")[2])
+    return told

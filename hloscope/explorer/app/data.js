@@ -1,0 +1,62 @@
+// The data of the page: JSON, compressed and in base64, decoded when it is first asked for.
+
+H.head = JSON.parse(document.getElementById("head").textContent);
+
+const promised = new Map();
+
+function bytes(text) {
+  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text);
+  const raw = atob(text);
+  const found = new Uint8Array(raw.length);
+  for (let k = 0; k < raw.length; k++) found[k] = raw.charCodeAt(k);
+  return found;
+}
+
+async function decoded(name) {
+  const element = document.getElementById(`data-${name}`);
+  const packed = new Blob([bytes(element.textContent.trim())]).stream();
+  const text = await new Response(packed.pipeThrough(new DecompressionStream("gzip"))).text();
+  element.textContent = ""; // it is not needed twice
+  return JSON.parse(text);
+}
+
+// Is there such a part of the page?
+H.has = (name) => document.getElementById(`data-${name}`) !== null;
+
+// A part of the data, as a promise.
+H.load = (name) => {
+  if (!promised.has(name)) promised.set(name, H.has(name) ? decoded(name) : Promise.resolve(null));
+  return promised.get(name);
+};
+
+// An element with classes and children.  Strings become text nodes: nothing of a program is markup.
+H.el = (tag, classes = "", ...children) => {
+  const element = document.createElement(tag);
+  if (classes) element.className = classes;
+  element.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  return element;
+};
+
+H.button = (classes, text, press, title = "") => {
+  const element = H.el("button", classes, text);
+  element.type = "button";
+  if (title) element.title = title;
+  element.addEventListener("click", press);
+  return element;
+};
+
+H.clear = (element, ...children) => element.replaceChildren(...children.flat().filter(Boolean));
+
+H.number = (value) => (typeof value === "number" ? value.toLocaleString("en-US") : String(value));
+
+H.bytes = (count) => {
+  const units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
+  let k = 0;
+  while (count >= 1024 && k < units.length - 1) {
+    count /= 1024;
+    k++;
+  }
+  return `${k ? count.toPrecision(3) : count} ${count === 1 && !k ? "byte" : units[k]}`;
+};
+
+H.percent = (share) => `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)} %`;

@@ -1,0 +1,277 @@
+// The elements: one card for the tensor asked about, one for each tensor that is touched.
+
+const COLOURS = ["--lit1", "--lit2", "--lit3", "--lit4"];
+const MOST_CARDS = 12;
+const MOST_UNION = 1 << 16;
+
+const colourOf = (k) => COLOURS[k % COLOURS.length];
+
+class Elements {
+  // `pinned(asked)` is called when an element is chosen.
+  constructor(program, { pinned, choose }) {
+    this.program = program;
+    this.pinned = pinned;
+    this.choose = choose;
+    this.element = H.el("div", "elements");
+    this.runtime = new Map();
+  }
+
+  // Show an instruction; `asked` is an element of an output, or of an operand.
+  show(k, answer, table, asked) {
+    this.k = k;
+    this.answer = answer;
+    this.table = table;
+    this.runtime.clear();
+    this.cards = [];
+    if (!answer) {
+      H.clear(this.element, H.el("p", "empty", H.has("answers") ? "It reads nothing." : "Maps were left out of this page."));
+      return;
+    }
+    this.outputs = this.program.typeOf(k).leaves;
+    this.output = asked?.output ?? 0;
+    this.#build();
+    this.pin(asked || this.#middle(), { quietly: true });
+  }
+
+  #middle() {
+    const shape = H.shapeOf(this.outputs[this.output]);
+    return { output: this.output, at: shape ? shape.map((size) => Math.floor(size / 2)) : [] };
+  }
+
+  // Every operand, then the values that regions read; of tuples each tensor that is touched.
+  #operands() {
+    const reads = this.answer.reads.find(([output]) => output === this.output)?.[1] || [];
+    const touched = reads.map((row) => this.table.rows[row]);
+    const operands = this.program.operandsOf(this.k);
+    const found = touched.map(([number, leaf]) => ({ number, leaf }));
+    operands.forEach((o, number) => {
+      const tensors = this.program.typeOf(o).leaves.length;
+      if (tensors === 1 && !found.some((one) => one.number === number)) found.push({ number, leaf: 0 });
+    });
+    return found.sort((a, b) => a.number - b.number || a.leaf - b.leaf);
+  }
+
+  #build() {
+    const head = H.el("div", "cards");
+    const width = Math.min(380, Math.max(220, this.element.clientWidth - 60));
+    const own = this.#card("output", this.output, 0, this.k, this.outputs[this.output], width);
+    head.append(own.element);
+    const operands = this.#operands();
+    for (const { number, leaf } of operands.slice(0, MOST_CARDS)) {
+      const value = this.program.operandsOf(this.k)[number];
+      const type = value === undefined ? null : this.program.typeOf(value).leaves[leaf];
+      head.append(this.#card("operand", number, leaf, value, type, width).element);
+    }
+    const left = operands.length - MOST_CARDS;
+    H.clear(
+      this.element,
+      this.outputs.length > 1 ? this.#chooser() : null,
+      head,
+      left > 0 ? H.el("p", "note", `and ${H.number(left)} tensors more`) : null,
+    );
+  }
+
+  // Which output is shown, of an instruction that has several.
+  #chooser() {
+    const field = H.el("input", "small");
+    Object.assign(field, { type: "number", min: 0, max: this.outputs.length - 1, value: this.output });
+    field.addEventListener("change", () => {
+      const output = Math.max(0, Math.min(this.outputs.length - 1, Number(field.value) || 0));
+      this.pinned({ output, at: null });
+    });
+    return H.el("p", "chooser", "Output ", field, ` of ${H.number(this.outputs.length)}`);
+  }
+
+  #card(what, number, leaf, k, type, width) {
+    const shape = H.shapeOf(type);
+    const title = H.el("div", "card-title",
+      H.el("span", `tag ${what}`, what === "output" ? (this.outputs.length > 1 ? `output ${number}` : "output") : `operand ${number}${leaf ? ` {${leaf}}` : ""}`),
+      k === undefined ? "captured" : H.button("link mono", this.program.name[k], () => this.choose(k)),
+      H.el("span", "type mono", H.leafText(type)),
+    );
+    const said = H.el("div", "said");
+    const card = { what, number, leaf, shape, said, type };
+    card.element = H.el("section", `card ${what}`, title);
+    if (shape && shape.reduce((a, b) => a * b, 1) > 0) {
+      card.picture = new H.Picture(shape, {
+        width,
+        over: (cell) => this.#over(card, cell),
+        press: (at) => this.pin(this.#askedAt(card, at)),
+      });
+      card.where = H.el("div", "where");
+      card.element.append(card.picture.canvas, card.where);
+      if (what === "output" || this.#reaches(card)) card.element.append(this.#fields(card));
+    } else if (shape) card.element.append(H.el("p", "note", "It has no elements."));
+    else card.element.append(H.el("p", "note", type && type[1] ? "Its sizes are not known before the program runs." : "It is no tensor."));
+    card.element.append(said);
+    this.cards.push(card);
+    return card;
+  }
+
+  // Numbers to type an index in.
+  #fields(card) {
+    card.fields = card.shape.map((size, d) => {
+      const field = H.el("input", "index");
+      Object.assign(field, { type: "number", min: 0, max: size - 1, value: 0 });
+      field.setAttribute("aria-label", `dimension ${d}`);
+      field.addEventListener("input", () => {
+        const at = card.fields.map((one, n) => Math.max(0, Math.min(card.shape[n] - 1, Math.trunc(Number(one.value)) || 0)));
+        this.pin(this.#askedAt(card, at));
+      });
+      return field;
+    });
+    return H.el("div", "index-row", "element (", ...card.fields.flatMap((field, d) => (d ? [", ", field] : [field])), ")");
+  }
+
+  #askedAt(card, at) {
+    if (card.what === "output") return { output: this.output, at };
+    return { output: this.output, operand: card.number, leaf: card.leaf, at };
+  }
+
+  #reaches(card) {
+    return this.answer.reaches.find(([operand, leaf]) => operand === card.number && leaf === card.leaf);
+  }
+
+  #over(card, cell) {
+    const out = cell === null;
+    card.where.textContent = out ? "" : this.#cellText(card, cell);
+    if (out) this.#light(this.asked);
+    else this.#light(this.#askedAt(card, cell.at), { transient: true });
+  }
+
+  #cellText(card, { row, column, at, size }) {
+    const index = `(${at.join(", ")})`;
+    if (size === 1) return index;
+    const lit = card.picture.litIn(row, column);
+    return `from ${index}: ${H.number(size)} elements${lit ? `, ${H.number(lit)} lit` : ""}`;
+  }
+
+  // Choose an element: it stays lit, and the page's address tells it.
+  pin(asked, { quietly = false } = {}) {
+    this.asked = asked;
+    this.#light(asked);
+    if (!quietly) this.pinned(asked);
+  }
+
+  // Move the chosen element along its last dimensions.
+  move(rows, columns) {
+    const card = this.#cardOf(this.asked);
+    if (!card?.shape?.length) return;
+    const at = this.asked.at.slice();
+    const step = (d, by) => {
+      if (d >= 0) at[d] = Math.max(0, Math.min(card.shape[d] - 1, at[d] + by));
+    };
+    step(at.length - 1, columns);
+    step(at.length - 2, rows);
+    this.pin({ ...this.asked, at });
+  }
+
+  #cardOf(asked) {
+    if (asked.operand === undefined) return this.cards[0];
+    return this.cards.find((c) => c.what === "operand" && c.number === asked.operand && c.leaf === asked.leaf);
+  }
+
+  // What the asked element touches, for each card: the sets of its accesses.
+  #light(asked, { transient = false } = {}) {
+    const isBack = asked.operand !== undefined;
+    for (const card of this.cards) {
+      const here = card === this.#cardOf(asked);
+      const point = here ? asked.at : undefined;
+      if (here) {
+        card.picture?.light([{ set: null, colour: "--asked", at: point }]);
+        card.sets = [];
+        card.fields?.forEach((field, d) => (document.activeElement === field ? 0 : (field.value = asked.at[d])));
+        if (!transient) H.clear(card.said);
+        continue;
+      }
+      const accesses = this.#accesses(card, asked, isBack);
+      card.sets = accesses.map(([access, id]) => H.touched(access, asked.at, this.runtime.get(id)));
+      card.picture?.light(card.sets.map((set, k) => ({ set, colour: colourOf(k) })));
+      if (!transient) this.#say(card, accesses, asked, isBack);
+      else this.#count(card, accesses);
+    }
+  }
+
+  #accesses(card, asked, isBack) {
+    const rows = isBack
+      ? card.what === "output"
+        ? (this.#reaches({ number: asked.operand, leaf: asked.leaf })?.[2] || []).filter((row) => this.table.rows[row][0] === this.output)
+        : []
+      : (this.answer.reads.find(([output]) => output === this.output)?.[1] || []).filter((row) => {
+          const [number, leaf] = this.table.rows[row];
+          return card.what === "operand" && number === card.number && leaf === card.leaf;
+        });
+    return rows.flatMap((row) => this.table.rows[row][2].map((id) => [this.table.accesses[id], id]));
+  }
+
+  #count(card, accesses) {
+    card.total?.replaceChildren(totalText(card, accesses));
+  }
+
+  #say(card, accesses, asked, isBack) {
+    card.total = H.el("div", "total", totalText(card, accesses));
+    if (isBack && card.what === "operand") {
+      H.clear(card.said);
+      return;
+    }
+    const lines = accesses.flatMap(([access, id]) => (access.runtime || []).map((variable, k) => this.#slider(id, access, variable, k)));
+    H.clear(card.said, card.total, ...lines);
+  }
+
+  // A run-time value: what it is read from, between which values it is, and a field to choose one.
+  #slider(id, access, [name, lo, hi, origin], k) {
+    const values = this.runtime.get(id) || access.runtime.map((variable) => variable[1]);
+    this.runtime.set(id, values);
+    const field = H.el("input", "index");
+    Object.assign(field, { type: "number", min: lo, max: hi, value: values[k] });
+    field.addEventListener("input", () => {
+      values[k] = Math.max(Number(lo), Math.min(Number(hi), Math.trunc(Number(field.value)) || 0));
+      this.#light(this.asked, { transient: true });
+    });
+    const range = ` in [${H.number(lo)}, ${H.number(hi)}], read from `;
+    return H.el("div", "runtime", H.el("span", "mono", name), " = ", field, range, H.el("span", "mono", origin.split(" = ").slice(1).join(" = ")));
+  }
+
+  // The lit elements of every card, one by one: for tests, and for whoever wants to check.
+  lit(most = 1 << 16) {
+    return this.cards.map((card) => ({
+      what: card.what,
+      number: card.number,
+      leaf: card.leaf,
+      elements: card.sets.map((set) => set && H.elements(set, card.shape.length, most)),
+      counts: card.sets.map((set) => set && set.count),
+      drawn: card.picture ? [...(card.picture.lit || new Map()).values()].reduce((sum, cell) => sum + cell.count, 0) : null,
+    }));
+  }
+}
+
+// How many elements are lit, and which box they are, if they are one.
+function totalText(card, accesses) {
+  const { sets } = card;
+  if (!accesses.length) return "nothing of it is read";
+  if (sets.some((set) => set === null)) {
+    return accesses.some(([access]) => access.precision === "unknown" || !access.nodes)
+      ? "unknown: any element may be touched"
+      : "too many elements to look at one by one";
+  }
+  const over = accesses.some(([access]) => access.precision === "over") ? "at most " : "";
+  const rank = card.shape ? card.shape.length : 0;
+  if (sets.length === 1) {
+    const [set] = sets;
+    const box = set.count ? H.boxText(set, rank) : null;
+    return `${over}${plural(set.count)}${box && rank ? ` ${box}` : ""}`;
+  }
+  return `${over}${unionText(sets, rank)}`;
+}
+
+function unionText(sets, rank) {
+  const sum = sets.reduce((total, set) => total + set.count, 0);
+  if (sum > MOST_UNION) return `${sets.map((set) => H.number(set.count)).join(" + ")} elements, which may overlap`;
+  const different = new Set(sets.flatMap((set) => H.elements(set, rank, MOST_UNION).map(String)));
+  return plural(different.size);
+}
+
+const plural = (count) => `${H.number(count)} element${count === 1 ? "" : "s"}`;
+
+H.Elements = Elements;
+H.colourOf = colourOf;

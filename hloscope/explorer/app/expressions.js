@@ -1,0 +1,243 @@
+// Values of maps.  A map is a list of nodes, each of which refers to earlier ones; its range
+// variables run over intervals, and constraints `node in [lo, hi]` hold.
+
+// What is enumerated at most for variables that depend on each other.
+const MOST = 1 << 18;
+
+const floorDiv = (a, b) => (typeof a === "bigint" ? bigFloor(a, b) : Math.floor(a / b));
+
+function bigFloor(a, b) {
+  const q = a / b;
+  return a % b !== 0n && a < 0n !== b < 0n ? q - 1n : q;
+}
+
+// One node, for numbers or for BigInts; `to` turns constants into what is computed with.
+function valueOf(node, values, at, to) {
+  const [sign, a, b] = node;
+  switch (sign) {
+    case "c": return to(a);
+    case "d": return at.d[a];
+    case "s": return at.s[a];
+    case "r": return at.r[a];
+    case "/": return floorDiv(values[a], values[b]);
+    case "^": return -floorDiv(-values[a], values[b]);
+    case "%": return values[a] - values[b] * floorDiv(values[a], values[b]);
+    case "m": return node.slice(1).reduce((least, k) => (values[k] < least ? values[k] : least), values[a]);
+    case "M": return node.slice(1).reduce((most, k) => (values[k] > most ? values[k] : most), values[a]);
+    case "*": return node.slice(2).reduce((product, k) => product * values[k], values[a]);
+    case "+": {
+      let sum = to(a);
+      for (let k = 2; k < node.length; k += 2) sum += values[node[k]] * to(node[k + 1]);
+      return sum;
+    }
+    default: throw new Error(`unknown node ${sign}`);
+  }
+}
+
+// A division is exact below this: a product of two values and a quotient stay safe integers.
+const isSafe = (value) => Math.abs(value) < 2 ** 52;
+
+const number = (value) => Number(value);
+const big = (value) => BigInt(value);
+
+// Values of some nodes (all if `only` is not given).  Numbers where they are safe, else BigInts.
+H.evaluate = (nodes, at, only) => {
+  const chosen = only || nodes.keys();
+  const values = new Array(nodes.length);
+  let safe = true;
+  for (const k of chosen) {
+    const value = (values[k] = valueOf(nodes[k], values, at, number));
+    if (!isSafe(value)) {
+      safe = false;
+      break;
+    }
+  }
+  if (safe) return values;
+  const exactly = { d: at.d.map(big), s: at.s.map(big), r: at.r.map(big) };
+  for (const k of only || nodes.keys()) values[k] = valueOf(nodes[k], values, exactly, big);
+  for (const k of only || nodes.keys()) {
+    if (isSafe(Number(values[k]))) values[k] = Number(values[k]);
+  }
+  return values;
+};
+
+const parts = (node) => {
+  switch (node[0]) {
+    case "c": case "d": case "s": case "r": return [];
+    case "+": return node.slice(2).filter((_, k) => k % 2 === 0);
+    default: return node.slice(1);
+  }
+};
+
+// For each node the range variables that it depends on.
+function dependencies(nodes) {
+  const found = [];
+  for (const node of nodes) {
+    if (node[0] === "s") found.push(new Set([node[1]]));
+    else found.push(new Set(parts(node).flatMap((k) => [...found[k]])));
+  }
+  return found;
+}
+
+// The nodes that some nodes are made of, in order.
+function neededFor(nodes, wanted) {
+  const needed = new Set(wanted);
+  for (let k = nodes.length - 1; k >= 0; k--) {
+    if (needed.has(k)) for (const part of parts(nodes[k])) needed.add(part);
+  }
+  return [...needed].sort((a, b) => a - b);
+}
+
+const inside = (value, lo, hi) => {
+  if (typeof lo === "string" || typeof hi === "string" || typeof value === "bigint") {
+    return BigInt(value) >= BigInt(lo) && BigInt(value) <= BigInt(hi);
+  }
+  return value >= lo && value <= hi;
+};
+
+// Results and constraints that share range variables, together: each group is enumerated alone.
+function groupsOf(map, depends) {
+  const leader = map.ranges.map((_, k) => k);
+  const find = (k) => {
+    while (leader[k] !== k) k = leader[k];
+    return k;
+  };
+  const where = map.where || [];
+  for (const node of [...map.results, ...where.map((w) => w[0])]) {
+    const [first, ...rest] = depends[node];
+    for (const other of rest) leader[find(other)] = find(first);
+  }
+  const groups = new Map();
+  const fixed = { variables: [], results: [], where: [] };
+  const of = (node) => {
+    const [first] = depends[node];
+    if (first === undefined) return fixed;
+    const key = find(first);
+    if (!groups.has(key)) groups.set(key, { variables: [], results: [], where: [] });
+    return groups.get(key);
+  };
+  map.results.forEach((node, dimension) => of(node).results.push([dimension, node]));
+  where.forEach((constraint) => of(constraint[0]).where.push(constraint));
+  map.ranges.forEach((_, k) => groups.get(find(k))?.variables.push(k));
+  return [fixed, ...groups.values()];
+}
+
+// A group of one result `c * s + k` without constraints is an evenly spaced run.
+function run(map, group, at) {
+  if (group.variables.length !== 1 || group.results.length !== 1 || group.where.length) return null;
+  const [variable] = group.variables;
+  const [lo, hi] = map.ranges[variable];
+  if (!Number.isSafeInteger(lo) || !Number.isSafeInteger(hi)) return null;
+  const [dimension, node] = group.results[0];
+  if (!isLinear(map.nodes, node, variable)) return null;
+  const needed = neededFor(map.nodes, [node]);
+  const valueAt = (value) => {
+    const s = at.s.slice();
+    s[variable] = value;
+    return H.evaluate(map.nodes, { ...at, s }, needed)[node];
+  };
+  const first = valueAt(lo);
+  const step = hi > lo ? valueAt(lo + 1) - first : 0;
+  if (typeof first !== "number" || !Number.isSafeInteger(first + step * (hi - lo))) return null;
+  const count = step === 0 ? 1 : hi - lo + 1;
+  const least = step < 0 ? first + step * (count - 1) : first;
+  return { dimensions: [dimension], run: { lo: least, step: Math.abs(step) || 1, count } };
+}
+
+// Is a node a sum in which a variable stands with a coefficient, and nothing else depends on it?
+function isLinear(nodes, k, variable) {
+  const node = nodes[k];
+  if (node[0] === "s") return true;
+  if (node[0] !== "+") return false;
+  return parts(node).every((part) => {
+    if (nodes[part][0] === "s") return nodes[part][1] === variable;
+    return !dependsOnRanges(nodes, part);
+  });
+}
+
+const dependsOnRanges = (nodes, k) => neededFor(nodes, [k]).some((n) => nodes[n][0] === "s");
+
+// The different values of a group's results, as its variables run.
+function enumerated(map, group, at, most) {
+  const sides = group.variables.map((k) => map.ranges[k]);
+  const sizes = sides.map(([lo, hi]) => Number(hi) - Number(lo) + 1);
+  const total = sizes.reduce((a, b) => a * b, 1);
+  if (!(total <= most)) return null;
+  const wanted = [...group.results.map(([, node]) => node), ...group.where.map(([node]) => node)];
+  const needed = neededFor(map.nodes, wanted);
+  const s = at.s.slice();
+  const here = { ...at, s };
+  const found = new Map();
+  for (let k = 0; k < total; k++) {
+    let rest = k;
+    for (let v = sizes.length - 1; v >= 0; v--) {
+      s[group.variables[v]] = Number(sides[v][0]) + (rest % sizes[v]);
+      rest = Math.floor(rest / sizes[v]);
+    }
+    const values = H.evaluate(map.nodes, here, needed);
+    if (group.where.every(([node, lo, hi]) => inside(values[node], lo, hi))) {
+      const tuple = group.results.map(([, node]) => values[node]);
+      found.set(tuple.join(), tuple);
+    }
+  }
+  return { dimensions: group.results.map(([dimension]) => dimension), tuples: [...found.values()] };
+}
+
+const NOTHING = { count: 0, groups: [] };
+
+// What an access touches from `at`: groups of dimensions whose values are independent of each
+// other, with the number of elements.  `null` if nobody knows, or if it is too much to look at.
+H.touched = (access, at, runtime, most = MOST) => {
+  if (access.empty) return NOTHING;
+  if (!access.nodes) return null;
+  const read = runtime || (access.runtime || []).map(([, lo]) => lo);
+  const here = { d: at, s: access.ranges.map(([lo]) => Number(lo)), r: read.map(Number) };
+  if (!access.dims.every(([lo, hi], k) => inside(at[k], lo, hi))) return NOTHING;
+  if (!(access.runtime || []).every(([, lo, hi], k) => inside(read[k], lo, hi))) return NOTHING;
+  if (!access.ranges.every(([lo, hi]) => Number(lo) <= Number(hi))) return NOTHING;
+  access.groups ||= groupsOf(access, dependencies(access.nodes));
+  const groups = [];
+  let count = 1;
+  for (const group of access.groups) {
+    if (!group.results.length && !group.where.length) continue;
+    const found = run(access, group, here) || enumerated(access, group, here, most);
+    if (found === null) return null;
+    const size = found.run ? found.run.count : found.tuples.length;
+    if (!size) return NOTHING;
+    if (group.results.length) groups.push(found);
+    count *= group.results.length ? size : 1;
+  }
+  return { count, groups };
+};
+
+// The elements of a set one by one, at most `most` of them; `null` if there are more.
+H.elements = (set, rank, most) => {
+  if (set.count > most) return null;
+  let found = [new Array(rank).fill(0)];
+  for (const { dimensions, run: side, tuples } of set.groups) {
+    const values = tuples || Array.from({ length: side.count }, (_, k) => [side.lo + k * side.step]);
+    found = found.flatMap((point) =>
+      values.map((tuple) => {
+        const next = point.slice();
+        dimensions.forEach((dimension, k) => (next[dimension] = tuple[k]));
+        return next;
+      }),
+    );
+  }
+  return found;
+};
+
+// The sides of a set where it is a box, as slices: `[3, 0:32, 1:9:2]`.
+H.boxText = (set, rank) => {
+  const sides = new Array(rank).fill("?");
+  for (const { dimensions, run: side, tuples } of set.groups) {
+    if (side) {
+      const end = side.lo + side.step * (side.count - 1) + 1;
+      const step = side.step > 1 && side.count > 1 ? `:${side.step}` : "";
+      sides[dimensions[0]] = side.count === 1 ? String(side.lo) : `${side.lo}:${end}${step}`;
+    } else if (tuples.length === 1) {
+      dimensions.forEach((dimension, k) => (sides[dimension] = String(tuples[0][k])));
+    } else return null;
+  }
+  return `[${sides.join(", ")}]`;
+};

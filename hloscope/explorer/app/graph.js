@@ -1,0 +1,187 @@
+// The neighbourhood of an instruction: what it reads above, who reads it below, and inside it what
+// it calls.  Bounded: what has no room is counted.
+
+const MOST_AROUND = 9; // on each side, at the first step
+const MOST_BEYOND = 3; // of each of these, at the second
+const MOST_INSIDE = 42;
+const CHARACTER = 6.7;
+const SVG = "http://www.w3.org/2000/svg";
+
+const KINDS = [
+  ["source", /^(parameter|constant|iota|rng|infeed|recv)/],
+  ["movement", /^(copy|transpose|reshape|bitcast|broadcast|slice|concatenate|pad|reverse|gather|scatter|dynamic-|dynamic_|tuple|get-tuple-element|get_tuple_element|result|return)/],
+  ["reduction", /^(reduce|sort|select-and-scatter|cumsum|scan|all-|collective|dot|convolution|custom-call|custom_call|cholesky|fft|triangular)/],
+  ["call", /^(fusion|call|while|conditional|if|case|map|async|composite)/],
+];
+
+H.kindOf = (opcode) => KINDS.find(([, pattern]) => pattern.test(opcode))?.[0] || "compute";
+
+const short = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
+
+// An element of SVG with attributes; strings become text.
+function svg(tag, attributes = {}, ...children) {
+  const element = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...children);
+  return element;
+}
+
+function nodeOf(program, k) {
+  const opcode = short(program.opcodeOf(k), 26);
+  const name = short(program.name[k], 26);
+  const width = Math.max(64, CHARACTER * Math.max(opcode.length * 1.05, name.length * 0.94) + 20);
+  return { id: k, k, opcode, name, width, height: 40 };
+}
+
+const more = (id, count) => ({ id, more: count, width: 72, height: 24 });
+
+// What stands around an instruction, in the computation it is in.
+function around(program, k) {
+  const nodes = new Map([[k, nodeOf(program, k)]]);
+  const edges = [];
+  const step = (from, neighbours, most, sign) => {
+    const all = [...new Set(neighbours)];
+    const shown = all.length > most + 1 ? all.slice(0, most) : all;
+    for (const other of shown) {
+      if (!nodes.has(other)) nodes.set(other, nodeOf(program, other));
+      edges.push(sign < 0 ? { from: other, to: from } : { from, to: other });
+    }
+    if (shown.length < all.length) {
+      const id = `${sign}:${from}`;
+      nodes.set(id, more(id, all.length - shown.length));
+      edges.push(sign < 0 ? { from: id, to: from } : { from, to: id });
+    }
+    return shown;
+  };
+  const operands = step(k, program.operandsOf(k), MOST_AROUND, -1);
+  const users = step(k, program.usersOf(k), MOST_AROUND, 1);
+  if (operands.length <= 5) for (const o of operands) step(o, program.operandsOf(o), MOST_BEYOND, -1);
+  if (users.length <= 5) for (const u of users) step(u, program.usersOf(u), MOST_BEYOND, 1);
+  return { nodes: [...nodes.values()], edges: unique(edges) };
+}
+
+const unique = (edges) => [...new Map(edges.map((edge) => [`${edge.from}>${edge.to}`, edge])).values()];
+
+// A computation as a graph, back from its root as far as there is room.
+function inside(program, c) {
+  const [, start, count, root] = program.computations[c];
+  const chosen = new Set();
+  const queue = root < 0 ? [] : [root];
+  while (queue.length && chosen.size < MOST_INSIDE) {
+    const k = queue.shift();
+    if (chosen.has(k)) continue;
+    chosen.add(k);
+    queue.push(...program.operandsOf(k).filter((o) => o >= start && o < start + count));
+  }
+  const ordered = [...chosen].sort((a, b) => a - b);
+  const nodes = ordered.map((k) => nodeOf(program, k));
+  const edges = ordered.flatMap((k) =>
+    program.operandsOf(k).filter((o) => chosen.has(o)).map((o) => ({ from: o, to: k })),
+  );
+  if (count > chosen.size) nodes.push(more(`in:${c}`, count - chosen.size));
+  return { nodes, edges: unique(edges) };
+}
+
+class Graph {
+  constructor(program, { choose }) {
+    this.program = program;
+    this.choose = choose;
+    this.element = H.el("div", "graph");
+  }
+
+  show(k) {
+    const { program } = this;
+    const { nodes, edges } = around(program, k);
+    const box = nodes[0];
+    const called = program.calledBy(k);
+    const inner = called.length ? this.#inner(box, called[0]) : null;
+    const size = H.layered(nodes, edges);
+    const margin = 14;
+    const width = size.width + 2 * margin;
+    const height = size.height + 2 * margin;
+    const scale = Math.max(0.55, Math.min(1, (this.element.clientWidth - 8) / width));
+    const picture = svg("svg", {
+      viewBox: `${-margin} ${-margin} ${width} ${height}`,
+      width: width * scale,
+      height: height * scale,
+      role: "img",
+    });
+    picture.append(arrowhead());
+    this.#draw(picture, nodes, edges, k);
+    if (inner) {
+      const place = `translate(${box.x - box.width / 2 + 10} ${box.y - box.height / 2 + 48})`;
+      const group = svg("g", { transform: place });
+      this.#draw(group, inner.nodes, inner.edges, k);
+      picture.append(group);
+    }
+    H.clear(this.element, picture);
+    const to = (box.y + margin) * scale - this.element.clientHeight / 2;
+    this.element.scrollTop = box.height > this.element.clientHeight ? (box.y - box.height / 2) * scale - 30 : to;
+    this.element.scrollLeft = (box.x + margin) * scale - this.element.clientWidth / 2;
+  }
+
+  // Makes room in a node for the graph of what it calls.
+  #inner(box, c) {
+    const graph = inside(this.program, c);
+    if (!graph.nodes.length) return null;
+    const size = H.layered(graph.nodes, graph.edges, { gapX: 12, gapY: 34 });
+    box.width = Math.max(box.width, size.width + 20);
+    box.height = size.height + 58;
+    const shift = (box.width - 20 - size.width) / 2;
+    for (const node of graph.nodes) node.x += shift;
+    return graph;
+  }
+
+  #draw(into, nodes, edges, selected) {
+    const at = new Map(nodes.map((node) => [node.id, node]));
+    for (const edge of edges) into.append(...this.#edge(at.get(edge.from), at.get(edge.to)));
+    for (const node of nodes) into.append(this.#node(node, node.k === selected));
+    for (const from of new Set(edges.map((edge) => edge.from))) {
+      const label = this.#label(at.get(from));
+      if (label) into.append(label);
+    }
+  }
+
+  #edge(a, b) {
+    if (!a || !b) return [];
+    const [x, y, u, v] = [a.x, a.y + a.height / 2, b.x, b.y - b.height / 2];
+    const bend = Math.max(14, (v - y) / 2);
+    const path = `M${x},${y} C${x},${y + bend} ${u},${v - bend} ${u},${v - 3}`;
+    return [svg("path", { class: "edge", d: path, "marker-end": "url(#arrow)" })];
+  }
+
+  // The shape that flows from a node, just below it: nodes of a layer have room beside each other.
+  #label(a) {
+    if (!a || a.k === undefined) return null;
+    const text = short(this.program.typeText(a.k).replace(/\{[^}]*\}/g, ""), Math.max(12, Math.floor(a.width / 5.6)));
+    const attributes = { class: "edge-label", x: a.x, y: a.y + a.height / 2 + 13, "text-anchor": "middle" };
+    return svg("text", attributes, text);
+  }
+
+  #node(node, isSelected) {
+    const left = node.x - node.width / 2;
+    const top = node.y - node.height / 2;
+    if (node.more) {
+      return svg("text", { class: "more", x: node.x, y: node.y + 4, "text-anchor": "middle" }, `+ ${H.number(node.more)} more`);
+    }
+    const classes = `node ${H.kindOf(node.opcode)}${isSelected ? " selected" : ""}`;
+    const group = svg("g", { class: classes, tabindex: 0, role: "button" });
+    const name = this.program.name[node.k];
+    group.append(
+      svg("title", {}, `${name} = ${this.program.typeText(node.k)} ${this.program.opcodeOf(node.k)}`),
+      svg("rect", { x: left, y: top, width: node.width, height: node.height, rx: 7 }),
+      svg("text", { class: "opcode", x: node.x, y: top + 16, "text-anchor": "middle" }, node.opcode),
+      svg("text", { class: "name", x: node.x, y: top + 31, "text-anchor": "middle" }, node.name),
+    );
+    group.addEventListener("click", () => this.choose(node.k));
+    group.addEventListener("keydown", (event) => event.key === "Enter" && this.choose(node.k));
+    return group;
+  }
+}
+
+function arrowhead() {
+  const marker = { id: "arrow", viewBox: "0 0 8 8", refX: 6, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" };
+  return svg("defs", {}, svg("marker", marker, svg("path", { class: "arrow", d: "M0,0.5 L7,4 L0,7.5 Z" })));
+}
+
+H.Graph = Graph;

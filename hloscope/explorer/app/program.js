@@ -1,0 +1,70 @@
+// The program as the page knows it: rows by number, who reads whom, who calls whom.
+
+class Program {
+  constructor(rows) {
+    Object.assign(this, rows);
+    this.count = this.name.length;
+    this.computationOf = new Int32Array(this.count);
+    this.computations.forEach(([, start, count], c) => this.computationOf.fill(c, start, start + count));
+    this.callers = new Map();
+    for (const [k, called] of Object.entries(this.calls)) {
+      for (const c of called) {
+        if (!this.callers.has(c)) this.callers.set(c, []);
+        this.callers.get(c).push(Number(k));
+      }
+    }
+    this.isFused = new Set(this.fused);
+    this.byName = null;
+  }
+
+  opcodeOf(k) { return this.opcodes[this.opcode[k]]; }
+  typeOf(k) { return this.types[this.type[k]]; }
+  typeText(k) { return this.typeOf(k).text; }
+  operandsOf(k) { return this.operands[k].map((back) => k - back); }
+  calledBy(k) { return this.calls[k] || []; }
+  computationName(k) { return this.computations[this.computationOf[k]][0]; }
+  isRoot(k) { return this.computations[this.computationOf[k]][3] === k; }
+
+  // Who reads an instruction: worked out for all at once, when first asked.
+  usersOf(k) {
+    if (!this.firstUser) this.#findUsers();
+    return this.users.subarray(this.firstUser[k], this.firstUser[k + 1]);
+  }
+
+  #findUsers() {
+    const counts = new Int32Array(this.count + 1);
+    const each = (use) => this.operands.forEach((all, k) => new Set(all).forEach((back) => back && use(k - back, k)));
+    each((operand) => counts[operand + 1]++);
+    for (let k = 0; k < this.count; k++) counts[k + 1] += counts[k];
+    this.firstUser = counts.slice();
+    this.users = new Int32Array(counts[this.count]);
+    each((operand, user) => (this.users[counts[operand]++] = user));
+  }
+
+  // The line of an instruction without its attributes, in pieces: operands are references.
+  brief(k, most = 6) {
+    const operands = this.operandsOf(k);
+    const names = operands.slice(0, most).map((o) => this.name[o]);
+    if (operands.length > most) names.push(`… ${operands.length - most} more`);
+    return operands.length ? names.join(", ") : this.inside[k] || "";
+  }
+
+  // Where an instruction is, as the page's address tells it.
+  address(k) {
+    return `${encodeURIComponent(this.computationName(k))}/${encodeURIComponent(this.name[k])}`;
+  }
+
+  // The instruction that an address tells, or -1.
+  find(address) {
+    if (!this.byName) {
+      this.byName = new Map();
+      for (let k = 0; k < this.count; k++) this.byName.set(this.address(k), k);
+    }
+    return this.byName.get(address) ?? -1;
+  }
+}
+
+H.readProgram = async () => {
+  H.program = new Program(await H.load("rows"));
+  return H.program;
+};

@@ -1,0 +1,251 @@
+// The list on the left: only the rows that can be seen are elements.
+
+const ROW = 22;
+const EXTRA = 12;
+const DEEPEST = 24;
+const MOST_ROWS = 2_000_000;
+
+class Rows {
+  constructor(program, { choose }) {
+    this.program = program;
+    this.choose = choose;
+    this.mode = "program";
+    this.open = new Set([`c${program.entry}`]);
+    this.words = [];
+    this.selected = -1;
+    this.inner = H.el("div", "rows-inner");
+    this.element = H.el("div", "rows", this.inner);
+    this.element.tabIndex = 0;
+    this.element.setAttribute("role", "tree");
+    this.element.addEventListener("scroll", () => this.draw(), { passive: true });
+    new ResizeObserver(() => this.draw()).observe(this.element);
+    this.inner.addEventListener("click", (event) => this.#pressed(event));
+    this.update();
+  }
+
+  #pressed(event) {
+    const element = event.target.closest("[data-row]");
+    if (!element) return;
+    const row = this.list[Number(element.dataset.row)];
+    if (event.target.closest(".fold") || row.k === undefined) this.toggle(row);
+    else this.choose(row.k);
+  }
+
+  toggle(row) {
+    if (!row.fold) return;
+    if (this.open.has(row.fold)) this.open.delete(row.fold);
+    else this.open.add(row.fold);
+    this.update();
+  }
+
+  // Show the program, or groups by the framework's name or by the place in the source.
+  async show(mode) {
+    if (mode !== "program") this.details = await H.load("details");
+    this.mode = mode;
+    this.update();
+    this.reveal(this.selected);
+  }
+
+  async search(text) {
+    this.words = text.toLowerCase().split(/\s+/).filter(Boolean);
+    if (this.words.length && !this.details) this.details = await H.load("details");
+    this.element.scrollTop = 0;
+    this.update();
+  }
+
+  update() {
+    this.list = this.words.length ? this.#found() : this.mode === "program" ? this.#tree() : this.#groups();
+    this.inner.style.height = `${this.list.length * ROW}px`;
+    this.first = null;
+    this.draw();
+  }
+
+  // Computations that nothing calls, the entry first; what an instruction calls is below it.
+  #tree() {
+    const { program } = this;
+    const list = [];
+    const order = program.computations.map((_, c) => c).filter((c) => !program.callers.has(c) && c !== program.entry);
+    const tops = program.entry < 0 ? [] : [program.entry, ...order];
+    const add = (c, depth, path) => {
+      const [name, start, count] = program.computations[c];
+      const fold = `${path}c${c}`;
+      list.push({ c, depth, fold, text: name, note: `${H.number(count)}` });
+      if (!this.open.has(fold) || list.length > MOST_ROWS || depth > DEEPEST) return;
+      for (let k = start; k < start + count; k++) {
+        const called = program.calledBy(k);
+        const inner = called.length ? `${fold}i${k}` : "";
+        list.push({ k, depth: depth + 1, fold: inner });
+        if (inner && this.open.has(inner)) called.forEach((one) => add(one, depth + 2, inner));
+      }
+    };
+    for (const c of tops) add(c, 0, "");
+    return list;
+  }
+
+  // Groups by the parts of the framework's names, or by file and line.
+  #groups() {
+    const { program, details } = this;
+    const parts = this.mode === "op_name"
+      ? details.op_names.map((name) => (name ? name.split("/") : ["(no op_name)"]))
+      : details.traces.map((trace) => (trace.length ? fileAndLine(details.frames[trace[0]][0]) : ["(no source)"]));
+    const column = this.mode === "op_name" ? details.op_name : details.trace;
+    const top = { inside: new Map(), own: [], count: 0 };
+    for (let k = 0; k < program.count; k++) {
+      let node = top;
+      node.count++;
+      for (const part of parts[column[k]].slice(0, DEEPEST)) {
+        if (!node.inside.has(part)) node.inside.set(part, { inside: new Map(), own: [], count: 0 });
+        node = node.inside.get(part);
+        node.count++;
+      }
+      node.own.push(k);
+    }
+    const list = [];
+    const add = (node, depth, path) => {
+      for (const [part, child] of node.inside) {
+        const fold = `${this.mode}:${path}/${part}`;
+        list.push({ depth, fold, text: part, note: H.number(child.count) });
+        if (!this.open.has(fold)) continue;
+        add(child, depth + 1, `${path}/${part}`);
+        for (const k of child.own) list.push({ k, depth: depth + 1, fold: "" });
+      }
+    };
+    add(top, 0, "");
+    return list;
+  }
+
+  #found() {
+    const { program, details } = this;
+    const fields = {
+      "op:": (k) => program.opcodeOf(k),
+      "name:": (k) => program.name[k],
+      "in:": (k) => program.computationName(k),
+      "shape:": (k) => program.typeText(k),
+      "from:": (k) => details.op_names[details.op_name[k]],
+      "source:": (k) => details.traces[details.trace[k]].map((f) => details.frames[f].join(" ")).join(" "),
+    };
+    const tests = this.words.map((word) => {
+      const prefix = Object.keys(fields).find((name) => word.startsWith(name));
+      if (prefix) return [word.slice(prefix.length), [fields[prefix]]];
+      return [word, Object.values(fields).filter((field) => field !== fields["in:"])];
+    });
+    const list = [];
+    for (let k = 0; k < program.count; k++) {
+      if (tests.every(([word, some]) => some.some((field) => field(k).toLowerCase().includes(word)))) {
+        list.push({ k, depth: 0, fold: "", where: true });
+      }
+    }
+    return list;
+  }
+
+  draw() {
+    const top = this.element.scrollTop;
+    const first = Math.max(0, Math.floor(top / ROW) - EXTRA);
+    const end = Math.min(this.list.length, Math.ceil((top + this.element.clientHeight) / ROW) + EXTRA);
+    if (first === this.first && end === this.end) return;
+    [this.first, this.end] = [first, end];
+    const rows = [];
+    for (let at = first; at < end; at++) rows.push(this.#row(at));
+    if (!this.list.length) rows.push(H.el("p", "empty", this.words.length ? "Nothing is found." : "The program is empty."));
+    this.inner.replaceChildren(...rows);
+  }
+
+  #row(at) {
+    const row = this.list[at];
+    const element = H.el("div", "row");
+    element.dataset.row = at;
+    element.style.top = `${at * ROW}px`;
+    element.style.paddingLeft = `${6 + row.depth * 13}px`;
+    element.setAttribute("role", "treeitem");
+    if (row.fold) {
+      const isOpen = this.open.has(row.fold);
+      element.setAttribute("aria-expanded", isOpen);
+      element.append(H.el("span", "fold", isOpen ? "▾" : "▸"));
+    } else element.append(H.el("span", "fold none", ""));
+    element.append(...(row.k === undefined ? heading(row) : this.#instruction(row)));
+    if (row.k !== undefined && row.k === this.selected) element.classList.add("selected");
+    return element;
+  }
+
+  #instruction({ k, where }) {
+    const { program } = this;
+    const kind = program.isFused.has(k) ? "opcode fusion" : "opcode";
+    return [
+      H.el("span", program.isRoot(k) ? "name root" : "name", program.name[k]),
+      H.el("span", kind, program.opcodeOf(k)),
+      H.el("span", "type", program.typeText(k)),
+      where ? H.el("span", "note", program.computationName(k)) : null,
+    ].filter(Boolean);
+  }
+
+  // Select an instruction, unfold what it is in, and bring it into view.
+  reveal(k) {
+    this.selected = k;
+    if (k < 0) return;
+    if (!this.words.length && this.mode === "program" && !this.list.some((row) => row.k === k)) {
+      this.#unfold(k);
+      this.update();
+    }
+    const at = this.list.findIndex((row) => row.k === k);
+    if (at >= 0) {
+      const top = at * ROW;
+      const height = this.element.clientHeight;
+      if (top < this.element.scrollTop || top > this.element.scrollTop + height - ROW) {
+        this.element.scrollTop = Math.max(0, top - height / 2);
+      }
+    }
+    this.first = null;
+    this.draw();
+  }
+
+  // Open all that an instruction is in, by the first caller each time.
+  #unfold(k) {
+    const { program } = this;
+    const steps = [];
+    let c = program.computationOf[k];
+    while (steps.length < DEEPEST) {
+      const caller = program.callers.get(c)?.[0];
+      steps.unshift([c, caller]);
+      if (caller === undefined || c === program.entry) break;
+      c = program.computationOf[caller];
+    }
+    let path = "";
+    steps.forEach(([computation, caller], n) => {
+      if (n && caller !== undefined) {
+        path += `i${caller}`;
+        this.open.add(path);
+      }
+      path += `c${computation}`;
+      this.open.add(path);
+    });
+  }
+
+  // The instruction some rows further, from the selected one.
+  next(step) {
+    let at = this.list.findIndex((row) => row.k === this.selected && row.k !== undefined);
+    do at += step;
+    while (at >= 0 && at < this.list.length && this.list[at].k === undefined);
+    return this.list[at]?.k;
+  }
+
+  // Fold or unfold at the selected instruction; true if that changed anything.
+  fold(open) {
+    const row = this.list.find((one) => one.k === this.selected && one.fold);
+    if (!row || this.open.has(row.fold) === open) return false;
+    this.toggle(row);
+    return true;
+  }
+
+  // How many rows are elements of the page: few, however long the program is.
+  get drawn() { return this.inner.childElementCount; }
+}
+
+const heading = (row) => [H.el("span", "head", row.text), H.el("span", "note", row.note)];
+
+// `a/b.py:12` as the file, and the line below it.
+function fileAndLine(place) {
+  const at = place.lastIndexOf(":");
+  return at < 0 ? [place] : [place.slice(0, at), place.slice(at)];
+}
+
+H.Rows = Rows;

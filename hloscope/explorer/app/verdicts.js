@@ -1,0 +1,152 @@
+// What is said about kernels: what warps move, bytes at least, tiles, what cancels; and where an
+// instruction comes from.
+
+const pair = (name, ...value) => [H.el("dt", "", name), H.el("dd", "", ...value)];
+const facts = (...pairs) => H.el("dl", "facts", ...pairs.flat());
+
+function table(head, rows) {
+  const cells = (tag, some) => some.map((cell) => (cell instanceof Node ? H.el(tag, "", cell) : H.el(tag, "", String(cell))));
+  return H.el("table", "table", H.el("thead", "", H.el("tr", "", ...cells("th", head))),
+    H.el("tbody", "", ...rows.map((row) => H.el("tr", "", ...cells("td", row)))));
+}
+
+// A share as a bar: how much of what is moved was asked for.
+function bar(share) {
+  const inner = H.el("span", share < 0.5 ? "bar bad" : share < 0.9 ? "bar fair" : "bar good");
+  inner.style.width = `${Math.max(2, Math.min(100, 100 * share))}%`;
+  return H.el("span", "meter", H.el("span", "track", inner), H.percent(share));
+}
+
+class Verdicts {
+  constructor(program, { choose }) {
+    this.program = program;
+    this.choose = choose;
+    this.element = H.el("div", "verdicts");
+  }
+
+  show(k, kernels) {
+    const of = (subject) => {
+      const number = kernels?.of[subject]?.[k];
+      return number === undefined ? null : kernels.facts[number];
+    };
+    const told = { coalesce: of("coalesce"), footprint: of("footprint"), cancel: of("cancel"), tiles: of("tiles") };
+    H.clear(
+      this.element,
+      told.coalesce && this.#coalescing(told.coalesce),
+      told.footprint && this.#footprint(told.footprint),
+      told.tiles && this.#tiles(told.tiles),
+      told.cancel && this.#chain(told.cancel),
+      this.#caller(k, told),
+    );
+  }
+
+  // An instruction inside a kernel: what is said, is said of the kernel.
+  #caller(k, told) {
+    const callers = this.program.callers.get(this.program.computationOf[k]) || [];
+    const fusions = callers.filter((caller) => this.program.isFused.has(caller));
+    if (!fusions.length || told.coalesce) return null;
+    return H.section("Kernel", H.el("p", "note", "It is computed inside ", this.#link(fusions[0]), ", about which verdicts are told."));
+  }
+
+  #link(k) {
+    return k < 0 ? "?" : H.button("link mono", this.program.name[k], () => this.choose(k));
+  }
+
+  #array(k, { role, number }) {
+    const value = role === "operand" ? this.program.operandsOf(k)[number] : undefined;
+    return `${role} ${number}${value === undefined ? "" : ` ${this.program.name[value]}`}`;
+  }
+
+  #coalescing(found) {
+    const title = "Coalescing";
+    if (found.refused) return H.section(title, H.el("p", "note", `Nothing is said: ${found.refused}`));
+    const k = H.state.k;
+    const rows = found.arrays.map((array) => [
+      this.#array(k, array),
+      array.utilisation === undefined ? (array.precision || "") : bar(array.utilisation),
+      array.moved_bytes === undefined ? "" : H.bytes(array.moved_bytes),
+      array.spoiler || array.reason || (array.efficiency === 1 ? "no sector in vain" : ""),
+    ]);
+    return H.section(title,
+      facts(pair("verdict", H.el("b", found.wasted_bytes ? "warn" : "fine", found.wasted_bytes ? `${H.bytes(found.wasted_bytes)} moved in vain` : "nothing is moved in vain"),
+        found.utilisation === null ? "" : `, ${H.percent(found.utilisation)} of what is moved was asked for`), pair("model", found.model)),
+      table(["array", "used of what is moved", "moved", "why"], rows),
+      ...found.notes.map((note) => H.el("p", "note", note)));
+  }
+
+  #footprint(found) {
+    const k = H.state.k;
+    const most = found.exact ? "" : "at most ";
+    const side = (role, some) => some.map((array) => [
+      this.#array(k, { role, number: array.number }),
+      `${array.exact ? "" : "≤ "}${H.bytes(array.bytes)}`,
+      `${array.exact ? "" : "≤ "}${H.number(array.elements)}`,
+      array.reuse.toPrecision(3),
+    ]);
+    return H.section("Footprint",
+      facts(pair("bytes", `${most}${H.bytes(found.read_bytes)} read, ${H.bytes(found.written_bytes)} written`),
+        pair("work", `${H.number(found.flops)} flops, ${found.intensity.toPrecision(3)} for each byte`),
+        pair("runs", found.times === null ? "an unknown number of times" : `${H.number(found.times)} ×`)),
+      table(["array", "touched", "elements", "reuse"], [...side("operand", found.reads), ...side("output", found.writes)]),
+      ...found.notes.map((note) => H.el("p", "note", note)));
+  }
+
+  #tiles(found) {
+    if (found.refused) return H.section("Tiles", facts(pair("verdict", H.el("b", "warn", "refused"), " by XLA's tiling analysis"), pair("why", found.refused)));
+    const list = (some) => H.el("span", "mono", some.join("  "));
+    return H.section("Tiles",
+      facts(pair("verdict", H.el("b", "fine", "can be tiled"), " by XLA's analysis"),
+        pair("sizes", found.sizes.length ? list(found.sizes.map((size, d) => `d${d}: 1 to ${size}`)) : "a scalar"),
+        ...(found.must.length ? [pair("must fulfil", list(found.must))] : []),
+        ...(found.forgotten.length ? [pair("not asked", list(found.forgotten))] : [])));
+  }
+
+  #chain(found) {
+    const links = (some) => some.slice(0, 12).flatMap((k, n) => (n ? [" → ", this.#link(k)] : [this.#link(k)]));
+    const free = /no-op|bitcast/.test(found.verdict);
+    return H.section("Data movement",
+      facts(pair("verdict", H.el("b", free ? "fine" : "warn", found.verdict),
+        found.bytes_written ? `, ${H.bytes(found.bytes_saved)} of ${H.bytes(found.bytes_written)} written can be saved` : ""),
+        pair("chain", ...links([...found.steps])),
+        ...(found.moves_at === null ? [] : [pair("moves at", this.#link(found.moves_at))]),
+        ...found.sources.slice(0, 6).flatMap((source) => [pair("from", this.#link(source.of), ` ${source.verdict}${source.proof ? ` (${source.proof})` : ""}${source.reason ? `: ${source.reason}` : ""}`)])));
+  }
+}
+
+class About {
+  constructor(program, { choose, filter }) {
+    this.program = program;
+    this.choose = choose;
+    this.filter = filter;
+    this.element = H.el("div", "about");
+  }
+
+  show(k, details) {
+    const { program } = this;
+    const text = details.texts[details.text[k]];
+    const isMlir = H.head.language !== "HLO";
+    const operands = program.operandsOf(k);
+    const line = H.el("pre", "line mono");
+    if (isMlir) line.append(text);
+    else {
+      line.append(H.el("b", "", program.name[k]), " = ", H.el("span", "type", program.typeText(k)), " ", H.el("span", "opcode", program.opcodeOf(k)), "(");
+      operands.slice(0, 64).forEach((o, n) => line.append(...(n ? [", "] : []), H.button("link", program.name[o], () => this.choose(o))));
+      if (operands.length > 64) line.append(`, … ${H.number(operands.length - 64)} more`);
+      line.append(operands.length ? `)${text && !text.startsWith(",") ? ", " : ""}${text}` : text);
+    }
+    const name = details.op_names[details.op_name[k]];
+    const trace = details.traces[details.trace[k]].map((frame) => details.frames[frame]);
+    const called = program.calledBy(k);
+    const callers = program.callers.get(program.computationOf[k]) || [];
+    const pairs = [];
+    if (name) pairs.push(pair("op_name", H.button("link mono", name, () => this.filter(`from:${name.replace(/\s+/g, " from:")}`), "find all of the same op_name")));
+    if (trace.length) pairs.push(pair("source", ...trace.slice(0, 8).map(([place, inside], n) => H.el("div", n ? "frame outer" : "frame", n ? place : H.button("link mono", place, () => this.filter(`source:${place.split(/\s+/)[0]}`), "find all of the same line"), inside ? ` in ${inside}` : ""))));
+    if (called.length) pairs.push(pair("calls", ...called.map((c) => H.el("div", "", program.computations[c][3] < 0 ? program.computations[c][0] : H.button("link mono", program.computations[c][0], () => this.choose(program.computations[c][3]))))));
+    if (callers.length) pairs.push(pair("called by", ...callers.slice(0, 6).flatMap((caller) => [H.button("link mono", program.name[caller], () => this.choose(caller)), " "]), callers.length > 6 ? `and ${H.number(callers.length - 6)} more` : ""));
+    pairs.push(pair("read by", `${H.number(program.usersOf(k).length)} instruction${program.usersOf(k).length === 1 ? "" : "s"}${program.isRoot(k) ? ", and it is the root" : ""}`));
+    H.clear(this.element, line, facts(...pairs));
+  }
+}
+
+H.Verdicts = Verdicts;
+H.About = About;

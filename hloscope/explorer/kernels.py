@@ -1,0 +1,111 @@
+"""What is said of kernels (coalescing, bytes, tiles, cancellation), as data without names.
+
+Kernels of equal layers are equal then, and stored once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from hloscope.display import chain_json, coalescing_json, footprint_json
+from hloscope.explorer.program import Numbering
+from hloscope.explorer.tables import Shared
+from hloscope.ir import Instruction
+from hloscope.memory import Coalescing, Footprint
+from hloscope.movement import Chain
+from hloscope.tiling import Refusal, SymbolicTiles
+from hloscope.visible import visible
+
+Facts = dict[str, Any]
+_TRAFFIC: Final = ("utilisation", "efficiency", "asked_bytes", "moved_bytes", "requests", "sectors")
+
+
+class Kernels:
+    """Facts about kernels, by subject; equal ones are there once."""
+
+    def __init__(self) -> None:
+        self._facts: Final = Shared(json.loads)
+        self._of: Final[dict[str, dict[int, int]]] = {}
+
+    def add(self, subject: str, instruction: int, facts: Mapping[str, Any]) -> None:
+        """What is known of an instruction about a subject."""
+        number = self._facts.number(json.dumps(facts, sort_keys=True))
+        self._of.setdefault(subject, {})[instruction] = number
+
+    def to_json(self) -> dict[str, Any]:
+        """The facts, and which one each instruction has."""
+        return {"facts": self._facts.values, "of": self._of}
+
+
+def coalescing_facts(answer: Coalescing) -> Facts:
+    """What warps move: of the kernel, and of each array it reads or writes."""
+    told = coalescing_json(answer)
+    kept = ("model", "emitter", "wasted_bytes", "utilisation", "efficiency", "xla_heuristic")
+    notes = [visible(note) for note in told["notes"]]
+    return {
+        **{key: told[key] for key in kept},
+        "notes": notes,
+        "arrays": [_array(array) for array in told["arrays"]],
+    }
+
+
+def _array(array: Facts) -> Facts:
+    told = {key: array[key] for key in ("role", "number", "leaf", "xla_map", "precision")}
+    told |= {key: array[key] for key in _TRAFFIC if key in array}
+    if "spoiler" in array:
+        told["spoiler"] = visible(array["spoiler"]["text"])
+    if "tile" in array:
+        told["tile"] = array["tile"]
+    if array["reason"]:
+        told["reason"] = visible(array["reason"])
+    return told
+
+
+def footprint_facts(found: Footprint, times: int | None) -> Facts:
+    """The bytes a kernel reads and writes at least, and how often it runs, if that is known."""
+    told = footprint_json(found)
+    kept = ("read_bytes", "written_bytes", "flops", "intensity", "reuse", "exact")
+    sides = ("reads", "writes")
+    parts = ("number", "leaf", "elements", "bytes", "sectors", "reuse", "exact")
+    return {
+        **{key: told[key] for key in kept},
+        **{side: [{key: a[key] for key in parts} for a in told[side]] for side in sides},
+        "notes": [visible(note) for note in told["notes"]],
+        "times": times,
+    }
+
+
+def tile_facts(symbolic: SymbolicTiles | Refusal) -> Facts:
+    """The tile sizes to choose and what they must fulfil, as XLA's analysis says, or why not."""
+    if isinstance(symbolic, Refusal):
+        return {"refused": visible(f"{symbolic.code}: {symbolic.reason}")}
+    return {
+        "sizes": [parameter.size for parameter in symbolic.parameters],
+        "must": [visible(str(clause)) for clause in symbolic.constraints.clauses],
+        "forgotten": [visible(str(clause)) for clause in symbolic.dropped.clauses],
+    }
+
+
+def chain_facts(chain: Chain, numbering: Numbering) -> Facts:
+    """What a chain of data movement comes to; instructions are told by number."""
+    told = chain_json(chain)
+
+    def number(ins: Instruction) -> int:
+        return numbering.numbers.get(ins, -1)
+
+    return {
+        **{key: told[key] for key in ("verdict", "bytes_written", "bytes_saved")},
+        "sink": number(chain.sink),
+        "steps": list(map(number, chain.steps)),
+        "moves_at": None if chain.blocking is None else number(chain.blocking),
+        "sources": [
+            {
+                "of": number(leaf.value),
+                **{key: source[key] for key in ("verdict", "proof", "counter_example")},
+                "reason": source["reason"] and visible(source["reason"]),
+            }
+            for leaf, source in zip(chain.main, told["sources"], strict=True)
+        ],
+    }

@@ -1,0 +1,160 @@
+"""A program as columns: one list for each thing that is known of its instructions.
+
+Columns compress far better than lines, and a page reads only those that it shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final
+
+from hloscope.display import mlir_text, opcode_of, provenance_of
+from hloscope.errors import HloscopeError
+from hloscope.explorer.tables import Shared
+from hloscope.fusion import leaf_types
+from hloscope.hlo_parser import STYLES, brief_type, instruction_printer
+from hloscope.ir import Computation, Instruction, Module, TensorType, Type
+from hloscope.ops import Constant, Fusion, Parameter
+from hloscope.visible import visible
+
+_STYLE: Final = replace(STYLES["short"], control=True, large_constants=False)
+_SHORT: Final = 24
+MOST_TEXT: Final = 1 << 14
+"""Of longer attributes of an instruction the rest is left out, and it is said."""
+MOST_LEAVES: Final = 1 << 12
+"""Of a tuple of more tensors the page knows these."""
+
+
+class Numbering:
+    """Every instruction of a module has a number, computation by computation."""
+
+    def __init__(self, module: Module) -> None:
+        self.module: Final = module
+        self.computations: Final = tuple(module)
+        self.numbers: Final[dict[Instruction, int]] = {}
+        self.starts: Final[list[int]] = []
+        for computation in self.computations:
+            self.starts.append(len(self.numbers))
+            for ins in computation:
+                self.numbers.setdefault(ins, len(self.numbers))
+        self.places: Final = {c: k for k, c in enumerate(self.computations)}
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+
+def rows(numbering: Numbering) -> dict[str, Any]:
+    """What every row of the list shows: names, opcodes, types, and who reads whom.
+
+    An operand is written as the distance back to it, so that equal layers are equal text.
+    """
+    opcodes, types = Shared(visible), Shared(_type_json)
+    columns: dict[str, list[Any]] = {"name": [], "opcode": [], "type": [], "operands": []}
+    calls: dict[int, list[int]] = {}
+    inside: dict[int, str] = {}
+    for k, ins in enumerate(numbering.numbers):
+        columns["name"].append(visible(ins.name))
+        columns["opcode"].append(opcodes.number(opcode_of(ins)))
+        columns["type"].append(types.number_of_same(ins.type))
+        columns["operands"].append([k - numbering.numbers.get(o, k) for o in ins.operands])
+        if isinstance(ins.op, Parameter | Constant):
+            inside[k] = visible(_inside(ins.op))
+        called = [numbering.places[c] for c in ins.calls if c in numbering.places]
+        if called:
+            calls[k] = called
+    return {
+        **columns,
+        "opcodes": opcodes.values,
+        "types": types.values,
+        "calls": calls,
+        "inside": inside,
+        "fused": [k for k, ins in enumerate(numbering.numbers) if isinstance(ins.op, Fusion)],
+        "computations": [
+            [visible(c.name), start, len(c), _root(numbering, c)]
+            for c, start in zip(numbering.computations, numbering.starts, strict=True)
+        ],
+        "entry": numbering.places.get(numbering.module.entry, 0) if numbering.computations else -1,
+    }
+
+
+def _inside(op: Parameter | Constant) -> str:
+    """What stands in the brackets of a value without operands, cut where it is long."""
+    if isinstance(op, Parameter):
+        return str(op.number)
+    text = str(op.literal)
+    return text if len(text) <= _SHORT else f"{text[: _SHORT - 4]} …"
+
+
+def _root(numbering: Numbering, computation: Computation) -> int:
+    return numbering.numbers.get(computation.root, -1) if len(computation) else -1
+
+
+def _type_json(type: Type) -> dict[str, Any]:
+    """A type: its text, and each tensor in it with element type, sizes and layout."""
+    leaves = [leaf_json(leaf) for leaf in leaf_types(type)[:MOST_LEAVES]]
+    return {"text": visible(brief_type(type)), "leaves": leaves}
+
+
+def leaf_json(type: Type) -> list[Any]:
+    """A tensor: element type, sizes (`null` where nobody knows), bits, minor-to-major order."""
+    if not isinstance(type, TensorType):
+        return [visible(brief_type(type)), None]
+    bounds = type.bounds or (None,) * type.rank
+    sizes = [b if s is None else s for s, b in zip(type.sizes, bounds, strict=True)]
+    told: list[Any] = [visible(str(type.element)), sizes, type.element.bits]
+    layout = type.layout
+    if layout is not None and not (layout.is_row_major and not layout.tiles):
+        tiles = "".join(f"T({','.join(map(str, tile))})" for tile in layout.tiles)
+        order = ",".join(map(str, layout.minor_to_major))
+        told.append(f"{{{order}{':' + tiles if tiles else ''}}}")
+    return told
+
+
+def details(numbering: Numbering) -> dict[str, Any]:
+    """What is looked up for one instruction: its attributes, where it comes from.
+
+    A place in the source is one of `frames`; `traces` are lists of places, the innermost first.
+    """
+    write = instruction_printer(_STYLE)
+    texts, names, frames = Shared(), Shared(visible), Shared(lambda f: list(map(visible, f)))
+    traces = Shared(list)
+    columns: dict[str, list[int]] = {"text": [], "op_name": [], "trace": []}
+    for ins in numbering.numbers:
+        columns["text"].append(texts.number(visible(_attributes(ins, write))))
+        origin = provenance_of(ins, numbering.module)
+        columns["op_name"].append(names.number(origin.op_name))
+        places = [frames.number((str(at), at.function)) for at in origin.trace]
+        columns["trace"].append(traces.number(tuple(places)))
+    return {
+        **columns,
+        "texts": texts.values,
+        "op_names": names.values,
+        "frames": frames.values,
+        "traces": traces.values,
+        "header": [[visible(k), visible(_cut(v))] for k, v in numbering.module.extras],
+    }
+
+
+def _attributes(ins: Instruction, write: Callable[[Instruction], str]) -> str:
+    """What rows do not show: HLO's attributes (what follows the bracket), or the text of MLIR."""
+    try:
+        return _cut(_written(ins, write))
+    except HloscopeError as error:
+        return f"({error.message})"
+
+
+def _written(ins: Instruction, write: Callable[[Instruction], str]) -> str:
+    if ins.location is not None:
+        return mlir_text(ins)
+    line = write(ins)
+    if not ins.operands:
+        return line.partition(f" {opcode_of(ins)}(")[2]
+    _, found, rest = line.partition(f"({', '.join([o.name for o in ins.operands])})")
+    return rest.removeprefix(", ") if found else line
+
+
+def _cut(text: str) -> str:
+    if len(text) <= MOST_TEXT:
+        return text
+    return f"{text[:MOST_TEXT]} … and {len(text) - MOST_TEXT:,} characters more"
