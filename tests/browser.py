@@ -39,7 +39,7 @@ class Browser:
         self._in, ours = os.pipe()
         shell = f'exec "$0" "$@" 3<&{theirs} 4>&{ours}'
         self._process = subprocess.Popen(
-            ["sh", "-c", shell, CHROMIUM, *_FLAGS, f"--user-data-dir={folder}", "about:blank"],
+            ["bash", "-c", shell, CHROMIUM, *_FLAGS, f"--user-data-dir={folder}", "about:blank"],
             pass_fds=(theirs, ours),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -59,7 +59,7 @@ class Answers:
         Args:
             instruction: Its number.
             reads: For each output what its elements read, as numbers of `row`.
-            reaches: For each operand, and each of its tensors, which elements of outputs it reaches.
+            reaches: For each tensor of each operand, which elements of outputs it reaches.
             left_out: What the answer does not say, and why.
         """
         there = tuple([(output, tuple(some)) for output, some in reads])

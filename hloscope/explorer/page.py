@@ -70,10 +70,10 @@ def packed(value: Any) -> str:
 
 
 def embedded(value: Any) -> str:
-    """A value as JSON for the inside of a script element: it cannot end the element.
+    r"""A value as JSON for the inside of a script element: it cannot end the element.
 
     >>> embedded("</script><!--")
-    '"\\\\u003c/script\\\\u003e\\\\u003c!--"'
+    '"\\u003c/script\\u003e\\u003c!--"'
     """
     text = json.dumps(value, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -53,7 +53,8 @@ class Elements {
 
   #build() {
     const head = H.el("div", "cards");
-    const width = Math.min(380, Math.max(220, this.element.clientWidth - 60));
+    const room = this.element.clientWidth - 30; // two beside each other, if there is room
+    const width = room > 560 ? Math.floor(room / 2) - 40 : Math.max(200, room - 40);
     const own = this.#card("output", this.output, 0, this.k, this.outputs[this.output], width);
     head.append(own.element);
     const operands = this.#operands();

@@ -185,9 +185,19 @@ function enumerated(map, group, at, most) {
 
 const NOTHING = { count: 0, groups: [] };
 
+// What an access touches from `at`; `null` also where a map would divide by zero.
+H.touched = (...asked) => {
+  try {
+    return touched(...asked);
+  } catch (error) {
+    if (error instanceof RangeError) return null;
+    throw error;
+  }
+};
+
 // What an access touches from `at`: groups of dimensions whose values are independent of each
 // other, with the number of elements.  `null` if nobody knows, or if it is too much to look at.
-H.touched = (access, at, runtime, most = MOST) => {
+function touched(access, at, runtime, most = MOST) {
   if (access.empty) return NOTHING;
   if (!access.nodes) return null;
   const read = runtime || (access.runtime || []).map(([, lo]) => lo);
@@ -208,11 +218,12 @@ H.touched = (access, at, runtime, most = MOST) => {
     count *= group.results.length ? size : 1;
   }
   return { count, groups };
-};
+}
 
 // The elements of a set one by one, at most `most` of them; `null` if there are more.
 H.elements = (set, rank, most) => {
   if (set.count > most) return null;
+  if (!set.count) return [];
   let found = [new Array(rank).fill(0)];
   for (const { dimensions, run: side, tuples } of set.groups) {
     const values = tuples || Array.from({ length: side.count }, (_, k) => [side.lo + k * side.step]);

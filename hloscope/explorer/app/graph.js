@@ -99,7 +99,7 @@ class Graph {
     const margin = 14;
     const width = size.width + 2 * margin;
     const height = size.height + 2 * margin;
-    const scale = Math.max(0.55, Math.min(1, (this.element.clientWidth - 8) / width));
+    const scale = Math.max(0.7, Math.min(1, (this.element.clientWidth - 8) / width));
     const picture = svg("svg", {
       viewBox: `${-margin} ${-margin} ${width} ${height}`,
       width: width * scale,

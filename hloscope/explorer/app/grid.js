@@ -2,6 +2,8 @@
 
 const SIDE = { least: 3, most: 15 };
 const GAP = 3;
+const HEIGHT = 260;
+const FEW = 3; // so few lit cells get a ring
 
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
@@ -30,8 +32,8 @@ class Picture {
     const side = Math.max(SIDE.least, Math.min(SIDE.most, Math.floor(room / Math.max(1, across))));
     this.side = side;
     this.lefts = positions(columns, side);
-    this.tops = positions(rows, Math.min(side, Math.max(SIDE.least, Math.floor(330 / Math.max(1, rows.starts.length)))));
-    this.height = Math.min(side, Math.max(SIDE.least, Math.floor(330 / Math.max(1, rows.starts.length))));
+    this.height = Math.min(side, Math.max(SIDE.least, Math.floor(HEIGHT / Math.max(1, rows.starts.length))));
+    this.tops = positions(rows, this.height);
     this.width = (this.lefts.at(-1) ?? 0) + side;
     this.tall = (this.tops.at(-1) ?? 0) + this.height;
     const scale = window.devicePixelRatio || 1;
@@ -82,12 +84,24 @@ class Picture {
       context.fillRect(this.lefts[column], this.tops[row], this.side - line, this.height - line);
     }
     context.globalAlpha = 1;
+    if (this.lit?.size && this.lit.size <= FEW && this.side < 9) this.#ring(context);
     for (const { at, colour } of this.marks) {
       if (!at || !this.grid.count) continue;
       const [row, column] = this.grid.cellOf(at);
       context.strokeStyle = css(colour);
       context.lineWidth = 2;
       context.strokeRect(this.lefts[column] - 0.5, this.tops[row] - 0.5, this.side, this.height);
+    }
+  }
+
+  // A ring around few small cells, which would be overlooked.
+  #ring(context) {
+    for (const { row, column, colour } of this.lit.values()) {
+      context.strokeStyle = css(colour);
+      context.lineWidth = 1.5;
+      context.beginPath();
+      context.arc(this.lefts[column] + this.side / 2, this.tops[row] + this.height / 2, 8, 0, 2 * Math.PI);
+      context.stroke();
     }
   }
 

@@ -63,14 +63,14 @@ class Verdicts {
     const k = H.state.k;
     const rows = found.arrays.map((array) => [
       this.#array(k, array),
-      array.utilisation === undefined ? (array.precision || "") : bar(array.utilisation),
+      array.efficiency === undefined ? (array.precision || "") : bar(array.efficiency),
       array.moved_bytes === undefined ? "" : H.bytes(array.moved_bytes),
       array.spoiler || array.reason || (array.efficiency === 1 ? "no sector in vain" : ""),
     ]);
     return H.section(title,
-      facts(pair("verdict", H.el("b", found.wasted_bytes ? "warn" : "fine", found.wasted_bytes ? `${H.bytes(found.wasted_bytes)} moved in vain` : "nothing is moved in vain"),
-        found.utilisation === null ? "" : `, ${H.percent(found.utilisation)} of what is moved was asked for`), pair("model", found.model)),
-      table(["array", "used of what is moved", "moved", "why"], rows),
+      facts(pair("verdict", H.el("b", found.wasted_bytes ? "warn" : "fine", found.wasted_bytes ? `${H.bytes(found.wasted_bytes)} moved in vain` : "nothing is moved in vain")),
+        pair("model", found.model)),
+      table(["array", "needed of moved", "moved", "why"], rows),
       ...found.notes.map((note) => H.el("p", "note", note)));
   }
 

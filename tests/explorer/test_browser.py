@@ -1,0 +1,333 @@
+"""The page in a browser: what lights up is what the maps say, and nothing of a program runs."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+import hloscope
+from hloscope.explorer import map_json
+from tests.browser import Browser
+from tests.explorer.pages import EXAMPLES, browser, page_of, saved
+from tests.explorer.test_page import HOSTILE, programs
+
+pytestmark = [browser, pytest.mark.timeout(240)]
+
+PROGRAMS: Final = {
+    "moved": """ENTRY e {
+      p = f32[6,8] parameter(0)
+      t = f32[8,6] transpose(p), dimensions={1,0}
+      r = f32[4,12] reshape(t)
+      b = f32[3,4,12] broadcast(r), dimensions={1,2}
+      s = f32[3,2,5] slice(b), slice={[0:3],[1:4:2],[2:12:2]}
+      v = f32[3,2,5] reverse(s), dimensions={0,2}
+      ROOT d = f32[5,4,6] pad(v, c), padding=1_1_0x1_1_0x0_1_0
+      }""".replace("ROOT d", "c = f32[] constant(0)\n      ROOT d"),
+    "summed": """add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
+      ENTRY e {
+      p = f32[4,10,6] parameter(0)
+      z = f32[] constant(0)
+      r = f32[4,6] reduce(p, z), dimensions={1}, to_apply=add
+      w = f32[4,5,3] reduce-window(p, z), window={size=1x3x2 stride=1x2x2 pad=0_0x1_1x0_0}, \
+to_apply=add
+      q = f32[6,7] parameter(1)
+      ROOT d = f32[4,7] dot(r, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+      }""",
+    "read at run time": """ENTRY e {
+      p = f32[9,7] parameter(0)
+      i = s32[] parameter(1)
+      j = s32[] parameter(2)
+      s = f32[4,3] dynamic-slice(p, i, j), dynamic_slice_sizes={4,3}
+      ROOT n = f32[4,3] negate(s)
+      }""",
+    "large": """ENTRY e {
+      p = f32[128,512,64] parameter(0)
+      t = f32[64,128,512] transpose(p), dimensions={2,0,1}
+      ROOT r = f32[64,65536] reshape(t)
+      }""",
+    "joined": """ENTRY e {
+      p = f32[5,3] parameter(0)
+      q = f32[2,3] parameter(1)
+      c = f32[7,3] concatenate(p, q), dimensions={0}
+      ROOT t = (f32[7,3], f32[5,3]) tuple(c, p)
+      }""",
+    "StableHLO": """func.func @main(%x: tensor<4x8xf32>, %i: tensor<3x1xi32>) -> tensor<3x8xf32> {
+      %t = stablehlo.transpose %x, dims = [1, 0] : (tensor<4x8xf32>) -> tensor<8x4xf32>
+      %u = stablehlo.transpose %t, dims = [1, 0] : (tensor<8x4xf32>) -> tensor<4x8xf32>
+      %g = "stablehlo.gather"(%u, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = [1],
+        collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>,
+        slice_sizes = array<i64: 1, 8>}> : (tensor<4x8xf32>, tensor<3x1xi32>) -> tensor<3x8xf32>
+      return %g : tensor<3x8xf32>
+    }""",
+}
+ODD: Final = {
+    "a function without ops": "func.func @main() { return }",
+    "no elements": "ENTRY e { p = f32[0,4] parameter(0) ROOT t = f32[4,0] transpose(p), "
+    "dimensions={1,0} }",
+    "a tuple in a tuple": "ENTRY e { p = f32[2] parameter(0) t = (f32[2]) tuple(p) "
+    "ROOT u = ((f32[2]), f32[2]) tuple(t, p) }",
+    "an empty tuple": "ENTRY e { ROOT t = () tuple() }",
+    "unknown sizes": "func.func @main(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {\n"
+    "%y = stablehlo.negate %x : tensor<?x4xf32>\nreturn %y : tensor<?x4xf32> }",
+    "bounded sizes": "ENTRY e { p = f32[<=8,4] parameter(0) ROOT n = f32[<=8,4] negate(p) }",
+    "an op that nobody knows": "ENTRY e { p = f32[2] parameter(0) ROOT c = f32[2] "
+    'custom-call(p), custom_call_target="f" }',
+    "a scalar": "ENTRY e { p = f32[] parameter(0) ROOT n = f32[] negate(p) }",
+    "a huge tensor": "ENTRY e { p = f32[1048576,1048576,1048576] parameter(0) "
+    "ROOT n = f32[1048576,1048576,1048576] negate(p) }",
+    "a function that calls itself": "func.func @f(%x: tensor<f32>) -> tensor<f32> {\n"
+    "%y = func.call @f(%x) : (tensor<f32>) -> tensor<f32>\nreturn %y : tensor<f32> }",
+}
+LIGHT = "H.view.elements.lit()"
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("profile")) as started:
+        yield started
+
+
+def shown(
+    page: Browser, folder: Path, text: str | Path, fragment: str = "", **options: Any
+) -> None:
+    """Open the page of a program."""
+    page.said.clear()
+    page.asked.clear()
+    page.open(saved(folder, page_of(text, **options)), fragment)
+    page.until("H.view && (H.state.k < 0 || H.view.elements.k === H.state.k)")
+
+
+def select(page: Browser, k: int) -> None:
+    page.value(f"H.view.graph.choose({k})")
+    page.until(f"H.view.elements.k === {k}")
+
+
+def press(page: Browser, card: int, row: int, column: int) -> None:
+    """Click on a cell of a card, with the mouse."""
+    x, y = page.value(
+        f"""(() => {{ const {{ picture }} = H.view.elements.cards[{card}];
+        picture.canvas.scrollIntoView({{ block: "center" }});
+        const box = picture.canvas.getBoundingClientRect();
+        return [box.left + picture.lefts[{column}] + picture.side / 2,
+                box.top + picture.tops[{row}] + picture.height / 2]; }})()"""
+    )
+    page.click(x, y)
+
+
+def points_of(accesses: Any, at: list[int]) -> set[tuple[int, ...]] | None:
+    """What some maps touch from an element, run-time values at their least."""
+    if any(access.map is None for access in accesses):
+        return None
+    found = [a.map.points(at, [v.interval.lo for v in a.map.runtime]) for a in accesses]
+    return set().union(*found)
+
+
+def lit_points(card: dict[str, Any]) -> set[tuple[int, ...]] | None:
+    """What is lit on a card, and it is as many elements as are drawn."""
+    if any(some is None for some in card["elements"]):
+        return None
+    assert [len(some) for some in card["elements"]] == card["counts"]
+    assert card["drawn"] == sum(card["counts"])
+    return {tuple(point) for some in card["elements"] for point in some}
+
+
+def clicks(page: Browser, program: hloscope.Program, count: int, rng: random.Random) -> None:
+    """Click on random elements of random instructions, and compare what lights up."""
+    every = [view for view in program if view.ir.operands]
+    numbers = {view.ir: k for k, view in enumerate(program)}
+    for _ in range(count):
+        view = rng.choice(every)
+        select(page, numbers[view.ir])
+        output = page.value("H.view.elements.output")
+        cards = page.value(
+            "H.view.elements.cards.map((c) => c.picture && c.fields"
+            " && [c.what, c.number, c.leaf, c.picture.tops.length, c.picture.lefts.length])"
+        )
+        n, card = rng.choice([(n, card) for n, card in enumerate(cards) if card])
+        what, number, leaf, rows, columns = card
+        press(page, n, rng.randrange(rows), rng.randrange(columns))
+        asked = page.value("H.view.elements.asked")
+        lit = page.value(LIGHT)
+        if what == "output":
+            assert asked["output"] == output
+            assert "operand" not in asked
+            (answer,) = view.indexing(output).answer.outputs
+            for other in lit[1:]:
+                operand = answer.operands[other["number"]]
+                mine = [a for a in operand.accesses if a.leaf == other["leaf"]]
+                assert lit_points(other) == points_of(mine, asked["at"]), (view, other)
+        else:
+            assert (asked["operand"], asked["leaf"]) == (number, leaf)
+            found = view.indexing_from(number, output, leaf=leaf).answer.outputs
+            mine = [a for o in found for a in o.operands[0].accesses]
+            assert lit_points(lit[0]) == points_of(mine, asked["at"]), (view, asked)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_lights_up_is_what_the_maps_say(
+    page: Browser, tmp_path: Path, name: str, full: bool
+) -> None:
+    shown(page, tmp_path, PROGRAMS[name], parts=["maps"])
+    count = 100 if full else 12
+    clicks(page, hloscope.read(PROGRAMS[name]), count, random.Random(name))
+    assert not page.said
+
+
+@pytest.mark.parametrize("name", ["softmax.hlo", "layer.mlir"])
+def test_fusions_and_calls_light_up_as_their_maps_say(
+    page: Browser, tmp_path: Path, name: str, full: bool
+) -> None:
+    shown(page, tmp_path, EXAMPLES / name, parts=["maps"])
+    count = 200 if full else 12
+    clicks(page, hloscope.read(EXAMPLES / name), count, random.Random(name))
+    assert not page.said
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_programs_are_shown(page: Browser, tmp_path: Path, name: str) -> None:
+    shown(page, tmp_path, ODD[name], parts=["maps", "cancel", "tiles"])
+    for k in range(page.value("H.program.count")):
+        select(page, k)
+    assert not page.said
+    assert not page.asked
+
+
+def test_nothing_of_a_hostile_program_runs(page: Browser, tmp_path: Path, full: bool) -> None:
+    for text in programs(100 if full else 6):
+        shown(page, tmp_path, text)
+        for k in range(page.value("H.program.count")):
+            select(page, k)
+        page.value("Promise.all(['op_name', 'source'].map((mode) => H.view.rows.show(mode)))")
+        assert page.value("window.hit") is None
+        assert (
+            page.value("document.querySelectorAll('img, iframe, object, a, svg script').length")
+            == 0
+        )
+        assert not page.said
+        assert not page.asked
+
+
+def test_hostile_text_is_shown_as_it_is(page: Browser, tmp_path: Path) -> None:
+    bad = next(text for text in HOSTILE if text.startswith("<img"))
+    root = f'ROOT n = f32[2] negate(p), metadata={{op_name="{bad}"}}'
+    shown(page, tmp_path, f"ENTRY e {{ p = f32[2] parameter(0) {root} }}")
+    assert bad in page.value("H.view.about.element.textContent")
+
+
+def test_a_page_that_is_tampered_with_cannot_run_scripts_or_load(
+    page: Browser, tmp_path: Path
+) -> None:
+    text = page_of("ENTRY e { ROOT p = f32[2] parameter(0) }", parts=["maps"])
+    bad = "<script>window.hit = 1</script><img src='missing.png' onerror='window.hit = 1'>"
+    page.open(saved(tmp_path, text.replace('<div id="app">', f'{bad}<div id="app">')))
+    assert page.value("window.hit") is None
+    assert any("Content Security Policy" in line for line in page.said)
+    page.said.clear()
+
+
+def long_program(count: int) -> str:
+    body = "\n".join(f"n{k} = f32[8,16] negate({f'n{k - 1}' if k else 'p'})" for k in range(count))
+    return (
+        f"ENTRY e {{ p = f32[8,16] parameter(0)\n{body}\nROOT r = f32[8,16] copy(n{count - 1}) }}"
+    )
+
+
+def test_few_rows_are_elements_however_long_the_program_is(page: Browser, tmp_path: Path) -> None:
+    shown(page, tmp_path, long_program(10_000), parts=["maps"])
+    assert page.value("H.view.rows.list.length") > 10_000
+    for place in (0, 100_000, 10**9):
+        page.value(f"H.view.rows.element.scrollTop = {place}")
+        page.value("new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)))")
+        assert 10 < page.value("H.view.rows.drawn") < 120
+    assert page.value("document.getElementsByTagName('*').length") < 1500
+
+
+def test_an_address_leads_to_an_instruction_and_an_element(page: Browser, tmp_path: Path) -> None:
+    shown(page, tmp_path, PROGRAMS["moved"], "#e/t?at=2,5", parts=["maps"])
+    assert page.value("H.program.name[H.state.k]") == "t"
+    assert page.value("H.view.elements.asked.at") == [2, 5]
+    assert page.value(LIGHT)[1]["elements"] == [[[5, 2]]]
+    shown(page, tmp_path, PROGRAMS["moved"], "#e/t?from=0.0&at=5,2", parts=["maps"])
+    assert page.value(LIGHT)[0]["elements"] == [[[2, 5]]]
+    page.value("H.view.elements.move(0, 1)")
+    assert page.value("location.hash") == "#e/t?from=0.0&at=5,3"
+
+
+@pytest.mark.parametrize(
+    "fragment", ["#nothing/here", "#e/t?at=99,99", "#e/t?out=7", "#%", "#e/t?from=9.9"]
+)
+def test_an_address_that_leads_nowhere_shows_the_program(
+    page: Browser, tmp_path: Path, fragment: str
+) -> None:
+    shown(page, tmp_path, PROGRAMS["moved"], fragment, parts=["maps"])
+    assert page.value("H.state.k >= 0 && H.view.elements.asked.at.length === 3 || H.state.k > 0")
+    assert not page.said
+
+
+def test_keys_move_search_and_unfold(page: Browser, tmp_path: Path) -> None:
+    shown(page, tmp_path, EXAMPLES / "softmax.hlo", parts=["maps"])
+    start = page.value("H.state.k")
+    page.key("ArrowUp")
+    page.until(f"H.state.k === {start - 1}")
+    page.key("/")
+    assert page.value("document.activeElement === H.view.search")
+    page.value("H.view.search.value = 'op:reduce'")
+    page.value("H.view.search.dispatchEvent(new Event('input'))")
+    page.until("H.view.rows.words.length === 1 && H.view.rows.list.length === 2")
+    page.key("Enter")
+    page.until("H.program.opcodeOf(H.state.k) === 'reduce'")
+    page.key("Escape")
+    page.until("H.view.rows.words.length === 0")
+    assert page.value("H.view.rows.list.some((row) => row.k === H.state.k)")
+    page.key("?")
+    page.until("document.querySelector('dialog') !== null")
+
+
+def test_what_is_grouped_holds_every_instruction(page: Browser, tmp_path: Path) -> None:
+    shown(page, tmp_path, EXAMPLES / "softmax.hlo", parts=["maps"])
+    for mode in ("op_name", "source"):
+        page.value(f"H.view.rows.show('{mode}')")
+        for _ in range(12):  # unfold all
+            page.value("H.view.rows.list.forEach((r) => r.fold && H.view.rows.open.add(r.fold))")
+            page.value("H.view.rows.update()")
+        listed = page.value(
+            "H.view.rows.list.filter((row) => row.k !== undefined).map((row) => row.k)"
+        )
+        assert sorted(listed) == list(range(page.value("H.program.count")))
+
+
+def test_changes_lead_to_their_instructions(page: Browser, tmp_path: Path) -> None:
+    older = hloscope.read("ENTRY e { p = f32[2] parameter(0) ROOT r = f32[2] tan(p) }")
+    shown(
+        page, tmp_path, "ENTRY e { p = f32[2] parameter(0) ROOT r = f32[2] tanh(p) }", before=older
+    )
+    page.value("[...document.querySelectorAll('.tab')].at(-1).click()")
+    page.until("document.querySelector('.change.changed button') !== null")
+    assert "tan → tanh" in page.value("document.querySelector('.differences').textContent")
+
+
+BIG: Final = {
+    "(d0) -> (d0 * 9007199254740993), domain: d0 in [0, 9]": 9007199254740993 * 7,
+    "(d0) -> ((d0 * -9007199254740993) / 2), domain: d0 in [0, 9]": 9007199254740993 * -7 // 2,
+    "(d0) -> ((d0 * -9007199254740993) mod 10), domain: d0 in [0, 9]": 9007199254740993 * -7 % 10,
+    "(d0) -> ((d0 - 20) / 3), domain: d0 in [0, 9]": -13 // 3,
+    "(d0) -> ((d0 - 20) mod 3), domain: d0 in [0, 9]": -13 % 3,
+    "(d0) -> ((d0 - 20) ceildiv 3), domain: d0 in [0, 9]": -(13 // 3),
+    "(d0) -> (min(d0, 3) + max(d0, 8)), domain: d0 in [0, 9]": 3 + 8,
+}
+
+
+def test_expressions_are_evaluated_as_in_python(page: Browser, tmp_path: Path) -> None:
+    shown(page, tmp_path, "ENTRY e { ROOT p = f32[2] parameter(0) }", parts=["maps"])
+    for text, value in BIG.items():
+        m = hloscope.IndexingMap.parse(text)
+        data = map_json(m)
+        (result,) = data["results"]
+        values = f"H.evaluate({json.dumps(data['nodes'])}, {{ d: [7], s: [], r: [] }})"
+        found = page.value(f"{values}[{result}].toString()")
+        assert int(found) == value == m.evaluate((7,))[0], text

@@ -1,0 +1,149 @@
+"""The page as a file: what stands in it, and what cannot."""
+
+from __future__ import annotations
+
+import gzip
+import html
+import random
+import re
+
+import pytest
+
+import hloscope
+from tests.explorer.pages import EXAMPLES, chunk, page_of
+
+MOST_WITHOUT_DATA = 400_000
+HOSTILE = [
+    "</script><script>window.hit=1</script>",
+    "<img src=x onerror=window.hit=1>",
+    "<!--<script>",
+    '"><svg onload=window.hit=1>',
+    "'-window.hit-'",
+    "javascript:window.hit=1",
+    "]]>&lt;script&gt;",
+    "\u2028window.hit=1\u2029",
+    "\x1b[2J\x07\u202e",
+    "__proto__",
+    "constructor",
+    "${window.hit=1}`",
+    "<iframe srcdoc='<script>parent.hit=1</script>'>",
+]
+
+
+def programs(count: int) -> list[str]:
+    """Programs whose names and metadata are hostile."""
+    rng = random.Random(7)
+    found = []
+    for k in range(count):
+        bad, other = rng.choice(HOSTILE), rng.choice(HOSTILE)
+        quoted = "".join(c if c.isprintable() and c not in '"\\' else " " for c in bad + other)
+        if k % 2:
+            found.append(
+                f'module @"{quoted}" {{ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{\n'
+                f'  %y = stablehlo.negate %x : tensor<4xf32> loc("{quoted}"("a.py":1:2))\n'
+                f'  return %y : tensor<4xf32> }} }} loc("{quoted}":3:4)'
+            )
+        else:
+            found.append(
+                f"HloModule m{k}\nENTRY e {{ p = f32[4] parameter(0)\n"
+                f"  ROOT n = f32[4] negate(p), metadata="
+                f'{{op_name="{quoted}" source_file="{quoted}" source_line=3}}, '
+                f'frontend_attributes={{x="{quoted}"}}\n}}'
+            )
+    return found
+
+
+def test_a_page_is_small_without_its_data() -> None:
+    page = page_of("ENTRY e { ROOT p = f32[2] parameter(0) }")
+    assert len(page.encode()) < MOST_WITHOUT_DATA
+
+
+@pytest.mark.parametrize("name", ["softmax.hlo", "layer.mlir", "softmax.mlir"])
+def test_a_page_asks_for_nothing_from_elsewhere(name: str) -> None:
+    page = page_of(EXAMPLES / name).replace("http://www.w3.org/2000/svg", "")  # a name only
+    assert not re.search(r"""(src|href|action)\s*=|@import|url\((?!#)|http:|https:|fetch\(""", page)
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)
+    assert policy is not None
+    assert policy[1].startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe" not in policy[1]
+
+
+def test_the_same_program_gives_the_same_page() -> None:
+    assert page_of(EXAMPLES / "softmax.hlo") == page_of(EXAMPLES / "softmax.hlo")
+
+
+@pytest.mark.parametrize("text", programs(100))
+def test_nothing_of_a_program_is_markup(text: str) -> None:
+    page = page_of(text, parts=["maps"])
+    title = re.search("<title>(.*?)</title>", page, re.DOTALL)
+    assert title is not None
+    assert "<" not in title[1]
+    assert len(re.findall("<script[ >]", page)) == page.count("</script>")
+    for name in ("rows", "details", "answers", "kernels"):
+        chunk(page, name)
+    shell = re.sub(r"<style>.*?</style>|<script[^>]*>.*?</script>|<title>.*?</title>", "", page,
+                   flags=re.DOTALL)  # fmt: skip
+    assert "hit" not in shell
+    assert "<img" not in shell
+
+
+def test_commands_of_terminals_are_shown_and_not_obeyed() -> None:
+    page = page_of('ENTRY e { ROOT p = f32[2] parameter(0), metadata={op_name="a\u202eb\x1b[2J"} }')
+    assert chunk(page, "details")["op_names"] == ["a\\u202eb\\x1b[2J"]
+
+
+def test_equal_answers_are_stored_once() -> None:
+    body = "\n".join(f"n{k} = f32[8] negate({f'n{k - 1}' if k else 'p'})" for k in range(200))
+    page = page_of(f"ENTRY e {{ p = f32[8] parameter(0)\n{body}\nROOT r = f32[8] copy(n199) }}")
+    told = chunk(page, "answers")
+    assert len(told["accesses"]) <= 2
+    assert len(told["answers"]) <= 2
+    assert len(set(told["of"])) <= 3
+
+
+def test_data_is_no_larger_than_the_text_allows() -> None:
+    text = (EXAMPLES / "softmax.hlo").read_text()
+    body = "\n".join(f"n{k} = f32[8] negate({f'n{k - 1}' if k else 'p'})" for k in range(5000))
+    long = f"{text.partition('ENTRY')[0]}ENTRY e {{ p = f32[8] parameter(0)\n{body}\n"
+    long += "ROOT r = f32[8] copy(n4999) }"
+    page = page_of(long, parts=["maps"])
+    empty = len(page_of("ENTRY e { ROOT p = f32[2] parameter(0) }", parts=["maps"]).encode())
+    assert len(page.encode()) - empty < 1.5 * len(gzip.compress(long.encode(), 9))
+
+
+def test_a_notebook_shows_the_page_in_a_frame_of_its_own() -> None:
+    found = hloscope.read(EXAMPLES / "softmax.hlo").explore(parts=["maps"])
+    frame = found._repr_html_()
+    inside = re.fullmatch(
+        r'<iframe srcdoc="([^"]*)" sandbox="allow-scripts"[^<>]*></iframe>', frame
+    )
+    assert inside is not None
+    assert html.unescape(inside[1]) == found.to_html()
+
+
+def test_an_unknown_part_is_refused() -> None:
+    program = hloscope.read("ENTRY e { ROOT p = f32[2] parameter(0) }")
+    with pytest.raises(ValueError, match="no part `costs`"):
+        program.explore(parts=["costs"])
+    with pytest.raises(hloscope.HloscopeError, match="h101"):
+        program.explore(device="h101")
+
+
+@pytest.mark.parametrize("without", ["maps", "coalesce", "footprint", "cancel", "tiles"])
+def test_parts_can_be_left_out(without: str) -> None:
+    program = hloscope.read(EXAMPLES / "softmax.hlo")
+    parts = [part for part in ("maps", "coalesce", "footprint", "cancel", "tiles")]
+    parts.remove(without)
+    page = program.explore(parts=parts).to_html()
+    if without == "maps":
+        assert "data-answers" not in page.partition("<script>")[0]
+    else:
+        assert without not in chunk(page, "kernels")["of"]
+
+
+def test_what_differs_from_an_older_program_is_told() -> None:
+    older = "ENTRY e { p = f32[2] parameter(0) ROOT r = f32[2] tan(p) }"
+    newer = "ENTRY e { p = f32[2] parameter(0) ROOT r = f32[2] tanh(p) }"
+    page = hloscope.read(newer).explore(before=hloscope.read(older)).to_html()
+    (part,) = chunk(page, "diff")["computations"]
+    assert [change["kind"] for change in part["changes"]] == ["changed"]
