@@ -99,7 +99,7 @@ def map_json(m: IndexingMap) -> dict[str, Any]:
 
     >>> halves = IndexingMap.parse("(d0) -> (d0 / 2), domain: d0 in [0, 9]")
     >>> map_json(halves)["nodes"], map_json(halves)["results"]
-    ([['d', 0], ['c', 2], ['/', 0, 1]], [2])
+    ([['c', 2], ['d', 0], ['/', 1, 0]], [2])
     """
     told: dict[str, Any] = {"text": visible(str(m))}
     if m.is_undefined:
