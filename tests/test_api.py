@@ -112,6 +112,8 @@ def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
         (b" \n", InputError, "is empty"),
         (b"HloModule x\0", InputError, "binary"),
         (b"HloModule caf\xe9", InputError, "not UTF-8"),
+        ("HloModule m\n// \ud800", InputError, "pair at offset 15, line 2"),
+        (io.StringIO("HloModule \udcff"), InputError, "offset 10, line 1"),
         (b"ML\xefR\x01", ParseError, "byte 5, header"),
         ("module @jit_f {\n}", VerifyError, "has no function"),
         ("// a comment\n#loc = loc(unknown)\nmodule {\n}", VerifyError, "has no function"),

@@ -20,6 +20,7 @@ from hloscope.explorer import (
     footprint_facts,
     frame,
     page_of,
+    readable,
     rows,
     tile_facts,
 )
@@ -296,4 +297,4 @@ class _Gathering:
     def differences(self, before: Program) -> dict[str, Any]:
         """What is different from an older program."""
         found = compare.differences(before.module, self.program.module)
-        return {"file": before.file, **display.differences_json(found)}
+        return dict(readable({"file": before.file, **display.differences_json(found)}))

@@ -96,7 +96,7 @@ def _text_of(source: Readable) -> tuple[str, str]:
     """The text and what to call it."""
     if isinstance(source, str):
         if _is_text(source):
-            return source, "<string>"
+            return _whole(source, "<string>"), "<string>"
         return _text_of_file(Path(source)), source
     if isinstance(source, bytes | bytearray | memoryview):
         return _decoded(read_stream(BytesIO(source), "<bytes>"), "<bytes>"), "<bytes>"
@@ -107,7 +107,8 @@ def _text_of(source: Readable) -> tuple[str, str]:
     if isinstance(source, TextFile):
         name = str(getattr(source, "name", "<file>"))
         content = source.read()
-        return (content if isinstance(content, str) else _decoded(content, name)), name
+        text = _whole(content, name) if isinstance(content, str) else _decoded(content, name)
+        return text, name
     raise TypeError(
         "expected a path, text, bytes, an open file or a jax Lowered or Compiled object, "
         f"not {type(source).__name__}"
@@ -117,6 +118,17 @@ def _text_of(source: Readable) -> tuple[str, str]:
 def _is_text(source: str) -> bool:
     """Is it a program, not a path?"""
     return not source.strip() or "\n" in source or "{" in source or "HloModule" in source
+
+
+def _whole(text: str, name: str) -> str:
+    """The text, if it is text: half of a surrogate pair is none, and cannot be written."""
+    try:
+        text.isascii() or text.encode()
+    except UnicodeEncodeError as error:
+        at = error.start
+        where = f"at offset {at}, line {text.count(chr(10), 0, at) + 1}"
+        raise InputError(f"{name}: not Unicode: half of a surrogate pair {where}") from None
+    return text
 
 
 def _text_of_jax(source: Any) -> str:

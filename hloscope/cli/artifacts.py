@@ -14,11 +14,17 @@ from hloscope.cli.stdin import STDIN, read_stdin
 from hloscope.display import health_json, health_text
 from hloscope.errors import InputError
 
+
+def _file(_: click.Context, __: click.Parameter, name: str | None) -> str | None:
+    return None if name == "-" else name
+
+
 output_option = click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False),
-    help="The file to write; the standard output by default.",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    callback=_file,
+    help="The file to write; the standard output by default, and for `-`.",
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from functools import partial
 
@@ -44,6 +45,8 @@ def html(
         raise click.UsageError("--diff compares two programs: hloscope html --diff OLDER NEWER")
     if file == newer == "-":
         raise click.UsageError("only one of the two can be the standard input")
+    if output is not None and any(_is_same(output, name) for name in (file, newer or file)):
+        raise click.UsageError("the page would be written over the program: name another file")
     before = read_program(file) if as_diff else None
     asked = newer if newer is not None else file
     program = read_program(asked)
@@ -56,3 +59,10 @@ def html(
     write(page, output)
     if output is not None:
         click.echo(f"{output}: {len(page):,} bytes", err=True)
+
+
+def _is_same(output: str, name: str) -> bool:
+    try:
+        return os.path.samefile(output, name)
+    except (OSError, ValueError):  # one of them is not there, or is no name of a file
+        return False

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     )
     from hloscope.explorer.page import Contents as Contents, frame as frame, page_of as page_of
     from hloscope.explorer.program import Numbering as Numbering, details as details, rows as rows
+    from hloscope.explorer.tables import readable as readable
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(__name__)

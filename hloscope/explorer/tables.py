@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Final
+
+from hloscope.visible import visible
 
 
 class Shared:
@@ -35,3 +37,15 @@ class Shared:
         if known is None:
             known = self._same[id(value)] = value, self.number(value)  # which keeps it alive
         return known[1]
+
+
+def readable(told: Any) -> Any:
+    """What a schema of JSON holds (its depth is the schema's), with every string made visible."""
+    match told:
+        case str():
+            return visible(told)
+        case Mapping():
+            return {key: readable(value) for key, value in told.items()}
+        case list() | tuple():
+            return [readable(value) for value in told]
+    return told

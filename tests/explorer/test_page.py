@@ -6,10 +6,12 @@ import gzip
 import html
 import random
 import re
+from collections.abc import Iterator
 
 import pytest
 
 import hloscope
+from hloscope.visible import visible
 from tests.explorer.pages import EXAMPLES, chunk, page_of
 
 MOST_WITHOUT_DATA = 400_000
@@ -90,6 +92,46 @@ def test_nothing_of_a_program_is_markup(text: str) -> None:
 def test_commands_of_terminals_are_shown_and_not_obeyed() -> None:
     page = page_of('ENTRY e { ROOT p = f32[2] parameter(0), metadata={op_name="a\u202eb\x1b[2J"} }')
     assert chunk(page, "details")["op_names"] == ["a\\u202eb\\x1b[2J"]
+
+
+COMMANDS = "a\x1b[2J\u202eb\x9b\u2028"
+
+
+def strings(value: object) -> Iterator[str]:
+    """Every string of data, keys too."""
+    todo = [value]
+    while todo:
+        top = todo.pop()
+        if isinstance(top, str):
+            yield top
+        elif isinstance(top, dict):
+            todo += [*top, *top.values()]
+        elif isinstance(top, list):
+            todo += top
+
+
+@pytest.mark.parametrize("program", [
+    'HloModule m, x="BAD"\nENTRY e { p = f32[8,4] parameter(0), sharding={"BAD"}\n'
+    't = f32[4,8] transpose(p), dimensions={1,0}, backend_config="BAD", metadata={op_name="BAD"\n'
+    'source_file="BAD" source_line=3}\nROOT c = f32[8,4] transpose(t), dimensions={1,0}, '
+    'frontend_attributes={x="BAD"} }',
+    'ENTRY e { p = f32[8,4] parameter(0)\nROOT c = f32[] custom-call(p), '
+    'custom_call_target="BAD", metadata={op_type="BAD"} }',
+    'module @"BAD" attributes {x.y = "BAD"} { func.func @"f BAD"(%x: tensor<4xf32> '
+    '{x.z = "BAD"} loc("BAD")) -> tensor<4xf32> {\n'
+    '%y = stablehlo.custom_call @"BAD"(%x) : (tensor<4xf32>) -> tensor<4xf32> '
+    'loc("BAD"("BAD":1:2))\nreturn %y : tensor<4xf32> } } loc("BAD":3:4)',
+])  # fmt: skip
+def test_no_part_of_the_data_has_a_command_of_terminals(program: str) -> None:
+    older = hloscope.read(program.replace("BAD", "good" + COMMANDS).replace("f32", "f64"))
+    page = page_of(program.replace("BAD", COMMANDS), before=older)
+    assert page == visible(page)
+    named = re.findall('id="data-(\\w+)"', page)
+    assert "diff" in named
+    for name in named:
+        for text in strings(chunk(page, name)):
+            assert text == visible(text), name
+    assert any(visible(COMMANDS) in text for text in strings(chunk(page, "diff")))
 
 
 def test_equal_answers_are_stored_once() -> None:
