@@ -24,6 +24,8 @@ STATED: Final = {
     "movement/chains": "MOST_VALUES MOST_COMPUTED",
     "movement/checks": "MOST_ELEMENTS",
     "tiling/sweeping": "MOST MAX_ELEMENTS MAX_DOT_SIDE",
+    "explorer/program": "MOST_TEXT MOST_LEAVES",
+    "api/exploring": "MOST_OUTPUTS MOST_ASKED_FROM",
 }
 """Files of the package, and the constants of each that the page shows."""
 

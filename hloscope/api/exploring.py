@@ -54,8 +54,9 @@ EXPLORER_PARTS: Final = ("maps", "coalesce", "footprint", "cancel", "tiles")
 """What a page may tell besides the program itself."""
 DEVICE: Final = "h100"
 MOST_OUTPUTS: Final = 4096
+"""Of an instruction with more outputs the explorer tells the first ones."""
 MOST_ASKED_FROM: Final = 64
-"""Of an instruction with more operands, or operands of more tensors, the way back is left out."""
+"""Of operands, and tensors of one, past which the explorer leaves out the way back from them."""
 
 
 def _silently(items: Sequence[T], _: str) -> Iterable[T]:

@@ -20,7 +20,6 @@ from typing import Any, Final
 from hloscope.lazy import dataclass
 from hloscope.visible import in_page, visible
 
-SCHEMA: Final = "hloscope.explorer/1"
 SCRIPTS: Final = (
     "data.js", "expressions.js", "program.js", "rows.js", "tensors.js", "grid.js", "graph.js",
     "layers.js", "elements.js", "maps.js", "verdicts.js", "differences.js", "help.js", "main.js",
@@ -108,7 +107,6 @@ def policy() -> str:
 def page_of(contents: Contents) -> str:
     """A complete page."""
     head = {
-        "schema": SCHEMA,
         "title": visible(contents.title),
         "file": visible(contents.file),
         "language": contents.language,
