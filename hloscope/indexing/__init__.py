@@ -88,9 +88,16 @@ if TYPE_CHECKING:
         SizeRead as SizeRead,
         dynamic_dimensions as dynamic_dimensions,
         element_reads as element_reads,
+        has_unknown_sizes as has_unknown_sizes,
         size_reads as size_reads,
     )
     from hloscope.indexing.sets import IndexSet as IndexSet
+    from hloscope.indexing.symbolic.analysis import (
+        SizeComparison as SizeComparison,
+        SymbolicAnalysis as SymbolicAnalysis,
+        inverted_accesses as inverted_accesses,
+        unknown_reads as unknown_reads,
+    )
     from hloscope.indexing.tiles.exact import (
         ExactTiles as ExactTiles,
         Ragged as Ragged,

@@ -179,7 +179,7 @@ class _Reader:
             name = match.group()
             if name in self.names:
                 self.fail(f"variable `{name}` is declared twice", *match.span())
-            if name in _RESERVED:
+            if name in RESERVED:
                 self.fail(f"`{name}` cannot be the name of a variable", *match.span())
             self.names[name] = kind(len(names))
             names.append(name)
@@ -263,4 +263,4 @@ class _Reader:
         return value
 
 
-_RESERVED: Final = frozenset({"mod", "floordiv", "ceildiv", "min", "max", "in", "domain"})
+RESERVED: Final = frozenset({"mod", "floordiv", "ceildiv", "min", "max", "in", "domain"})

@@ -90,6 +90,27 @@ def dynamic_dimensions(type: Type) -> tuple[int, ...]:
     return tuple([k for k, size in enumerate(type.sizes) if size is None])
 
 
+def has_unknown_sizes(ins: Instruction) -> bool:
+    """Has an operand or the result a size without a bound?
+
+    >>> from hloscope.ir import Instruction, TensorType
+    >>> from hloscope.ir.types import ELEMENT_TYPES
+    >>> from hloscope.ops import Parameter
+    >>> has_unknown_sizes(Instruction("p", TensorType(ELEMENT_TYPES["f32"], (None,)), Parameter(0)))
+    True
+    """
+    return any(map(_is_unknown, [ins.type, *[operand.type for operand in ins.operands]]))
+
+
+def _is_unknown(type: Type) -> bool:
+    for leaf in leaves(type):
+        if isinstance(leaf, TensorType) and None in leaf.sizes:
+            bounds = leaf.bounds or (None,) * leaf.rank
+            if any(s is None and b is None for s, b in zip(leaf.sizes, bounds, strict=True)):
+                return True
+    return False
+
+
 def hands_on(ins: Instruction) -> bool:
     """Has every dimension whose size is not known the same index in result and operands?"""
     match ins.op:

@@ -1,0 +1,242 @@
+"""The elements of small arrays of integers, from which sizes are computed, op by op.
+
+Integers of 32 bits and more are taken as whole numbers: what is said holds as long as no size
+overflows them.  Narrower ones, and numbers that are known, are followed if they fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
+
+from hloscope.affine import NEG_INF, Const, Expr, Interval, maximum, minimum
+from hloscope.indexing.symbolic.frames import SIZE_BITS, Contents, Frame, table, values_of
+from hloscope.ir import Instruction, Op, TensorType
+from hloscope.ops import (
+    ELEMENTWISE,
+    BroadcastInDim,
+    Concatenate,
+    Constant,
+    DynamicReshape,
+    GetDimensionSize,
+    Iota,
+    Reshape,
+    Slice,
+    control,
+)
+
+Elements: TypeAlias = Sequence[Expr | None] | None
+CONTENTS, _contents = table()
+"""By op: the elements of the result, as far as they follow."""
+
+
+@_contents(Constant)
+def _(frame: Frame, ins: Instruction, op: Constant) -> Elements:
+    assert isinstance(ins.type, TensorType)
+    numbers, count = op.literal.integers(ins.type), ins.type.num_elements
+    if numbers is None:
+        return None
+    return [Const(n) for n in (numbers * count if len(numbers) == 1 else numbers)]
+
+
+@_contents(Iota)
+def _(frame: Frame, ins: Instruction, op: Iota) -> Elements:
+    assert isinstance(ins.type, TensorType)
+    return [Const(k) for k in range(ins.type.num_elements)]
+
+
+@_contents(GetDimensionSize)
+def _(frame: Frame, ins: Instruction, op: GetDimensionSize) -> Elements:
+    shape = frame.operands(ins)[0].shape
+    return None if shape is None else (shape[op.dimension],)
+
+
+@_contents(Reshape, DynamicReshape, control.OptimizationBarrier)
+def _(frame: Frame, ins: Instruction, op: Op) -> Elements:
+    return frame.operands(ins)[0].contents
+
+
+@_contents(BroadcastInDim)
+def _(frame: Frame, ins: Instruction, op: BroadcastInDim) -> Elements:
+    known = frame.operands(ins)[0].contents
+    assert isinstance(ins.type, TensorType)
+    count = ins.type.num_elements
+    return known * count if known is not None and len(known) == 1 else known
+
+
+@_contents(Concatenate)
+def _(frame: Frame, ins: Instruction, op: Concatenate) -> Elements:
+    parts: list[Expr | None] = []
+    for leaf in frame.operands(ins):
+        if leaf.contents is None:
+            return None
+        parts += leaf.contents
+    return parts
+
+
+@_contents(Slice)
+def _(frame: Frame, ins: Instruction, op: Slice) -> Elements:
+    known = frame.operands(ins)[0].contents
+    if known is None or len(op.start_indices) != 1:
+        return None
+    return known[op.start_indices[0] : op.limit_indices[0] : op.strides[0]]
+
+
+Arithmetic: TypeAlias = Callable[..., Expr | None]
+
+
+def _divided(frame: Frame, a: Expr, b: Expr) -> Expr | None:
+    """Division rounds to zero: down, where neither is negative."""
+    if not isinstance(b, Const) or b.value <= 0 or frame.symbols.bounds(a).lo < 0:
+        return None
+    return a // b
+
+
+def _remainder(frame: Frame, a: Expr, b: Expr) -> Expr | None:
+    if not isinstance(b, Const) or b.value <= 0 or frame.symbols.bounds(a).lo < 0:
+        return None
+    return a % b
+
+
+def _greater(frame: Frame, a: Expr, b: Expr) -> Expr:
+    bounds = frame.symbols.bounds(a - b)
+    return a if bounds.lo >= 0 else b if bounds.hi <= 0 else maximum(a, b)
+
+
+def _less(frame: Frame, a: Expr, b: Expr) -> Expr:
+    bounds = frame.symbols.bounds(a - b)
+    return b if bounds.lo >= 0 else a if bounds.hi <= 0 else minimum(a, b)
+
+
+def _sign(frame: Frame, a: Expr) -> Expr | None:
+    bounds = frame.symbols.bounds(a)
+    if bounds.lo > 0:
+        return Const(1)
+    if bounds.hi < 0:
+        return Const(-1)
+    return minimum(a, Const(1)) if bounds.lo == 0 else None
+
+
+def _both(frame: Frame, a: Expr | None, b: Expr | None) -> Expr | None:
+    """Of booleans: false if one is, whatever the other is."""
+    return _joined(a, b, Const(0))
+
+
+def _either(frame: Frame, a: Expr | None, b: Expr | None) -> Expr | None:
+    return _joined(a, b, Const(1))
+
+
+def _joined(a: Expr | None, b: Expr | None, decides: Const) -> Expr | None:
+    if decides in (a, b):
+        return decides
+    return b if isinstance(a, Const) else a if isinstance(b, Const) else None
+
+
+def _chosen(frame: Frame, choice: Expr | None, a: Expr | None, b: Expr | None) -> Expr | None:
+    if isinstance(choice, Const):
+        return a if choice.value else b
+    known = a is not None and b is not None
+    return a if known and frame.symbols.equal(a, b) else None  # type: ignore[arg-type]
+
+
+_ARITHMETIC: Final[dict[str, Arithmetic]] = {
+    "add": lambda frame, a, b: a + b,
+    "subtract": lambda frame, a, b: a - b,
+    "multiply": lambda frame, a, b: a * b,
+    "negate": lambda frame, a: -a,
+    "divide": _divided,
+    "remainder": _remainder,
+    "maximum": _greater,
+    "minimum": _less,
+    "sign": _sign,
+    "convert": lambda frame, a: a,
+    "copy": lambda frame, a: a,
+}
+"""On numbers, all of them known."""
+_LOGIC: Final[dict[str, Arithmetic]] = {"and": _both, "or": _either, "select": _chosen}
+"""On what may not be known."""
+
+
+def _kind(ins: Instruction) -> str:
+    return ins.type.element.kind if isinstance(ins.type, TensorType) else ""
+
+
+def _elementwise(rule: Arithmetic, *, partial: bool) -> Callable[..., Elements]:
+    def found(frame: Frame, ins: Instruction, op: Op) -> Elements:
+        kinds = {_kind(operand) for operand in ins.operands[-1:]} | {_kind(ins)}
+        numbers = rule not in (_both, _either)
+        if ("pred" in kinds) == numbers and rule is not _chosen:
+            return None
+        columns = _columns(frame, ins)
+        if columns is None:
+            return None
+        return [
+            _fitting(frame, ins, rule(frame, *each)) if partial or None not in each else None
+            for each in zip(*columns, strict=True)
+        ]
+
+    return found
+
+
+def _fitting(frame: Frame, ins: Instruction, e: Expr | None) -> Expr | None:
+    """A result that its type holds; what wraps around is another number.
+
+    Of types that sizes are computed in, open ends are taken to fit.
+    """
+    assert isinstance(ins.type, TensorType)
+    element = ins.type.element
+    if e is None or element.kind == "pred":
+        return e
+    holds, bounds = values_of(element), frame.symbols.bounds(e)
+    is_known = isinstance(e, Const) or element.bits < SIZE_BITS
+    if is_known:
+        return e if holds.contains(bounds) else None
+    return e if element.kind == "signed" or bounds.lo >= 0 else None
+
+
+def _columns(frame: Frame, ins: Instruction) -> list[Contents] | None:
+    """The elements of all operands, scalars as often as need be."""
+    found = [leaf.contents for leaf in frame.operands(ins)]
+    known = [contents for contents in found if contents is not None]
+    if len(known) < len(found) or not known:
+        return None
+    count = max(map(len, known))
+    return [contents * count if len(contents) == 1 else contents for contents in known]
+
+
+for _name, _rule in {**_ARITHMETIC, **_LOGIC}.items():
+    CONTENTS[ELEMENTWISE[_name]] = _elementwise(_rule, partial=_name in _LOGIC)
+
+
+def comparison(ins: Instruction) -> str:
+    """The direction of a comparison, empty if it is none of integers or booleans."""
+    if any(_kind(operand) not in ("signed", "unsigned", "pred") for operand in ins.operands):
+        return ""
+    return str(getattr(ins.op, "comparison_direction", ""))
+
+
+DIRECTIONS: Final = {
+    "EQ": Interval(0, 0),
+    "GE": Interval(0, Interval.EVERYTHING.hi),
+    "GT": Interval(1, Interval.EVERYTHING.hi),
+    "LE": Interval(NEG_INF, 0),
+    "LT": Interval(NEG_INF, -1),
+}
+"""Where the difference lies of which a comparison is true; `NE` is not `EQ`."""
+
+
+@_contents(ELEMENTWISE["compare"])
+def _(frame: Frame, ins: Instruction, op: Op) -> Elements:
+    columns, direction = _columns(frame, ins), comparison(ins)
+    if columns is None or not direction:
+        return None
+    is_not = direction == "NE"
+    inside = DIRECTIONS["EQ" if is_not else direction]
+    found: list[Expr | None] = []
+    for a, b in zip(*columns, strict=True):
+        bounds = Interval.EVERYTHING if a is None or b is None else frame.symbols.bounds(a - b)
+        if inside.contains(bounds):
+            found.append(Const(0 if is_not else 1))
+        else:
+            found.append(Const(1 if is_not else 0) if (bounds & inside).is_empty else None)
+    return found

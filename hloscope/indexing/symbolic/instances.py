@@ -1,0 +1,295 @@
+"""Instructions of unknown sizes at some sizes, by which maps in terms of sizes are checked.
+
+An instance has the same op on arrays of given sizes; ops that take sizes or places as operands
+become those that have them as numbers.  What it reads is told by the rules for known sizes, which
+have nothing in common with those in terms of symbols.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice, product
+from math import prod
+from typing import Final, NamedTuple, TypeAlias
+
+from hloscope.affine import Const, Expr, Interval, Runtime, Var, evaluate
+from hloscope.errors import HloscopeError
+from hloscope.indexing.access import Accesses, Precision
+from hloscope.indexing.analysis import input_to_output, output_to_input
+from hloscope.indexing.map import IndexingMap
+from hloscope.indexing.rules.build import leaves
+from hloscope.indexing.rules.dependence import Reader
+from hloscope.indexing.symbolic.frames import Frame, Leaf
+from hloscope.indexing.symbolic.symbols import Shape, Symbols
+from hloscope.indexing.variables import substituted, substituted_constraints
+from hloscope.ir import Dims, Instruction, Op, TensorType, TupleType, Type
+from hloscope.ops import (
+    DynamicBroadcastInDim,
+    DynamicPad,
+    DynamicSlice,
+    Pad,
+    Parameter,
+    RealDynamicSlice,
+    Slice,
+)
+
+_TRIES: Final = 400
+_SPREAD: Final = 4
+"""A size is at most this much greater than the least one it can be."""
+_MOST_ELEMENTS: Final = 4096
+_MOST_INDICES: Final = 60
+Values: TypeAlias = Mapping[Var, int]
+Pair: TypeAlias = tuple[Dims, Dims]
+
+
+class Instance(NamedTuple):
+    """An instruction at some sizes.
+
+    Attributes:
+        sizes: The sizes by name.
+        ins: The instruction with these sizes.
+        numbers: Of each operand of `ins` its number in the instruction of unknown sizes.
+    """
+
+    sizes: Mapping[str, int]
+    ins: Instruction
+    numbers: tuple[int, ...]
+
+
+class Difference(NamedTuple):
+    """A pair that only one side has.
+
+    Attributes:
+        sizes: Where.
+        operand: Of which operand.
+        pair: An index of the output, and one of the operand.
+        only_in: 0: only the map in terms of sizes has it; 1: only the instance.
+    """
+
+    sizes: Mapping[str, int]
+    operand: int
+    pair: Pair
+    only_in: int
+
+
+def instances(frame: Frame, ins: Instruction, count: int, seed: int) -> Iterator[Instance]:
+    """The instruction at so many different sizes, fewer if they are hard to find."""
+    rng, seen = random.Random(seed), set()
+    found = 0
+    for _ in range(_TRIES):
+        values = _drawn(frame.symbols, rng)
+        instance = None if values is None else instance_at(frame, ins, values)
+        if instance is None or (key := tuple(instance.sizes.items())) in seen:
+            continue
+        seen.add(key)
+        found += 1
+        yield instance
+        if found == count:
+            return
+
+
+def _drawn(symbols: Symbols, rng: random.Random) -> Values | None:
+    """Values of the symbols for which all facts hold."""
+    values: dict[Var, int] = {}
+    for i, variable in enumerate(symbols.variables):
+        least = max(variable.interval.lo, 0)
+        values[Runtime(i)] = rng.randint(
+            least, max(least, min(variable.interval.hi, least + _SPREAD))
+        )
+    for e, interval in symbols.facts.items():
+        try:
+            if evaluate(symbols.settled(e), values) not in interval:
+                return None
+        except ZeroDivisionError:
+            return None
+    return values
+
+
+def instance_at(frame: Frame, ins: Instruction, values: Values) -> Instance | None:
+    """The instruction for values of the symbols; `None` if it is none there."""
+    try:
+        shapes = [_types(frame, operand, values) for operand in ins.operands]
+        result = _types(frame, ins, values)
+        operands = [
+            Instruction(operand.name, _joined(types), Parameter(k))
+            for k, (operand, types) in enumerate(zip(ins.operands, shapes, strict=True))
+        ]
+        op, numbers = _static(frame, ins, values)
+        if not ins.calls:
+            op.verify(tuple([operands[k].type for k in numbers]), (_joined(result),))
+    except (HloscopeError, LookupError, ArithmeticError, ValueError, TypeError):
+        return None
+    if sum(prod(_shape(type)) for types in (*shapes, result) for type in types) > _MOST_ELEMENTS:
+        return None
+    used = tuple([operands[k] for k in numbers])
+    made = Instruction(ins.name, _joined(result), op, used, ins.calls, ins.extras)
+    symbols = frame.symbols
+    named = {v.name: values[Runtime(i)] for i, v in enumerate(symbols.variables)}
+    inside = _symbols_of(frame, ins)
+    return Instance({k: n for k, n in named.items() if k in inside}, made, numbers)
+
+
+def _symbols_of(frame: Frame, ins: Instruction) -> set[str]:
+    """The names of the symbols in the sizes and elements of an instruction and its operands."""
+    symbols, names = frame.symbols, set()
+    for value in (ins, *ins.operands):
+        for leaf in frame.of(value):
+            for e in (*(leaf.shape or ()), *(leaf.contents or ())):
+                if e is not None:
+                    names |= symbols.names(e)
+    return names
+
+
+def _types(frame: Frame, value: Instruction, values: Values) -> list[Type]:
+    found: list[Type] = []
+    for type, leaf in zip(leaves(value.type), frame.of(value), strict=True):
+        if isinstance(type, TensorType) and leaf.shape is not None:
+            sizes = _evaluated(frame, leaf.shape, values)
+            if min(sizes, default=0) < 0:
+                raise ValueError("a negative size")
+            type = TensorType(type.element, sizes)
+        found.append(type)
+    return found
+
+
+def _evaluated(frame: Frame, shape: Shape, values: Values) -> Dims:
+    return tuple([evaluate(frame.symbols.settled(e), values) for e in shape])
+
+
+def _joined(types: Sequence[Type]) -> Type:
+    return types[0] if len(types) == 1 else TupleType(tuple(types))
+
+
+def _static(frame: Frame, ins: Instruction, values: Values) -> tuple[Op, tuple[int, ...]]:
+    """The op with numbers for what its operands say, and the operands that are left."""
+    every = tuple(range(len(ins.operands)))
+    known = frame.operands(ins)
+
+    def numbers(leaf: Leaf) -> Dims:
+        contents = leaf.contents
+        if contents is None or None in contents:
+            raise LookupError("an operand of unknown value")
+        return _evaluated(frame, tuple([e for e in contents if isinstance(e, Expr)]), values)
+
+    match ins.op:
+        case DynamicPad():
+            low, high, between = [numbers(leaf) for leaf in known[2:5]]
+            return Pad(edge_padding_low=low, edge_padding_high=high, interior_padding=between), (
+                0,
+                1,
+            )
+        case RealDynamicSlice():
+            starts, limits, strides = [numbers(leaf) for leaf in known[1:4]]
+            return Slice(starts, limits, strides), (0,)
+        case DynamicSlice(lengths):
+            shape = _evaluated(frame, known[0].shape or (), values)
+            asked = [numbers(leaf)[0] for leaf in known[1:]]
+            room = [size - n for size, n in zip(shape, lengths, strict=True)]
+            begin = tuple([max(0, min(a, r)) for a, r in zip(asked, room, strict=True)])
+            end = tuple([b + n for b, n in zip(begin, lengths, strict=True)])
+            return Slice(begin, end, (1,) * len(begin)), (0,)
+        case DynamicBroadcastInDim() if _breaks_hints(frame, ins, values):
+            raise ValueError("what it does is not defined for these sizes")
+        case op:
+            return op, every
+
+
+def _breaks_hints(frame: Frame, ins: Instruction, values: Values) -> bool:
+    """Does a dimension that is said to expand not do so, or the other way round?"""
+    assert isinstance(ins.op, DynamicBroadcastInDim)
+    source, target = frame.operands(ins)[0].shape or (), frame.of(ins)[0].shape or ()
+    sizes = _evaluated(frame, source, values)
+    asked = _evaluated(frame, tuple([target[k] for k in ins.op.broadcast_dimensions]), values)
+    stretched = ins.op.known_expanding_dimensions or ()
+    kept = ins.op.known_nonexpanding_dimensions or ()
+    return any(sizes[k] != 1 for k in stretched) or any(sizes[k] != asked[k] for k in kept)
+
+
+def bound_to(m: IndexingMap, sizes: Mapping[str, int]) -> IndexingMap:
+    """A map in terms of sizes at some of them.
+
+    >>> m = IndexingMap.parse("(d0){n} -> (d0), domain: d0 in [0, 99], n in [0, 99], "
+    ...                       "d0 - n in [-99, -1]")
+    >>> print(bound_to(m, {"n": 4}))
+    (d0) -> (d0), domain: d0 in [0, 3]
+    """
+    values = [sizes.get(variable.name, 0) for variable in m.runtime]
+    outside = any(n not in v.interval for n, v in zip(values, m.runtime, strict=True))
+    new = {Runtime(k): Const(n) for k, n in enumerate(values)}
+    constraints = substituted_constraints(m.constraints, new)  # type: ignore[arg-type]
+    return m.with_(
+        runtime=(),
+        results=substituted(m.results, new),  # type: ignore[arg-type]
+        constraints=[(Const(1), Interval.point(0))] if outside else constraints,
+    ).simplify()
+
+
+def difference(
+    instance: Instance, output: int, reads: Sequence[Accesses], reader: Reader
+) -> Difference | None:
+    """A pair by which maps in terms of sizes and those of an instance differ, if there is one.
+
+    Args:
+        instance: The instance.
+        output: The output asked about.
+        reads: What is read of each operand of the instruction of unknown sizes.
+        reader: Tells what the computations do that it calls.
+
+    Raises:
+        LookupError: The maps of the instance are not known for known sizes either.
+    """
+    found = output_to_input(instance.ins, output, reader=reader)
+    shape = _shape(leaves(instance.ins.type)[output])
+    for number, theirs in zip(instance.numbers, found, strict=True):
+        pair = _differing(instance.sizes, reads[number], theirs, shape)
+        if pair is not None:
+            return Difference(instance.sizes, number, *pair)
+    return None
+
+
+def inverse_difference(
+    instance: Instance, operand: int, output: int, reached: Accesses, reader: Reader
+) -> Difference | None:
+    """The same of what an element of an operand reaches."""
+    if operand not in instance.numbers:
+        return None
+    place = instance.numbers.index(operand)
+    theirs = input_to_output(instance.ins, place, reader=reader)[output]
+    shape = _shape(leaves(instance.ins.operands[place].type)[0])
+    pair = _differing(instance.sizes, reached, theirs, shape)
+    return None if pair is None else Difference(instance.sizes, operand, *pair)
+
+
+def _differing(
+    sizes: Mapping[str, int], ours: Accesses, theirs: Accesses, shape: Dims
+) -> tuple[Pair, int] | None:
+    """A pair of indices that only one side has, and which; of what is claimed."""
+    if any(a.map is None or a.map.runtime for a in theirs):
+        raise LookupError("what is read of it is decided by values")
+    if any(a.map is None for a in ours):
+        return None
+    mine = [bound_to(a.map, sizes) for a in ours if a.map is not None]
+    expected = [a.map for a in theirs if a.map is not None]
+    if set(mine) == {m.simplify().remove_unused_symbols() for m in expected}:
+        return None
+    superset = any(a.precision is not Precision.EXACT for a in (*ours, *theirs))
+    for index in islice(product(*map(range, shape)), _MOST_INDICES):
+        a, b = _points(mine, index), _points(expected, index)
+        a = a & b if superset else a
+        if a != b:
+            return (index, min(a - b or b - a)), 0 if a - b else 1
+    return None
+
+
+def _shape(type: Type) -> Dims:
+    return tuple([n for n in type.sizes if n is not None]) if isinstance(type, TensorType) else ()
+
+
+def _points(maps: Sequence[IndexingMap], index: Dims) -> set[Dims]:
+    found: set[Dims] = set()
+    for m in maps:
+        inside = all(n in v.interval for n, v in zip(index, m.dims, strict=True))
+        if inside:
+            found |= m.points(index)
+    return found
