@@ -24,11 +24,14 @@ from hloscope.ir import Module
 from hloscope.lazy import lazy
 
 if TYPE_CHECKING:
+    import hloscope.api.unknown_sizes as in_sizes
     import hloscope.display as display
     import hloscope.proof as proof
+    from hloscope.indexing import SymbolicAnalysis
     from hloscope.proof import Check, Prover
 else:
     display = lazy("hloscope.display")
+    in_sizes = lazy("hloscope.api.unknown_sizes")
     proof = lazy("hloscope.proof")
 
 FEW: Final = 64
@@ -43,12 +46,17 @@ class Indexing:
     """
 
     def __init__(
-        self, answer: Answer, file: str = "<string>", module: Module | None = None
+        self,
+        answer: Answer,
+        file: str = "<string>",
+        module: Module | None = None,
+        symbolic: SymbolicAnalysis | None = None,
     ) -> None:
         self.answer: Final = answer
         self.asked_module: Final = module
         self.while_asked: Final = nullcontext()
         self._file = file
+        self._symbolic = symbolic
 
     @property
     def operands(self) -> tuple[OperandAnswer, ...]:
@@ -94,7 +102,8 @@ class Indexing:
 
         The program is verified first: the maps of a wrong one have no meaning.  Then the maps are
         compared with the program twice, without our composition and simplification:
-        by isl, and at single elements, all of a small output or a sample.
+        by isl, and at single elements, all of a small output or a sample.  Maps in terms of sizes
+        are compared with the instruction at some of these sizes.
 
         Args:
             seed: Of the elements, and of values read at run time, that are drawn.
@@ -115,6 +124,9 @@ class Indexing:
         """
         check(self.asked_module)
         answer = self.answer
+        if self._symbolic is not None and answer.what == "operand":
+            proved = in_sizes.proved(answer, self._symbolic, seed)
+            return Indexing(proved, self._file, self.asked_module, self._symbolic)
         convention = answer.convention
         if prover is None:
             prover = proof.Prover(seed=seed, by_execution=by_execution, convention=convention)

@@ -22,12 +22,14 @@ from hloscope.ops import Fusion
 if TYPE_CHECKING:
     import hloscope.api.cancelling as cancelling
     import hloscope.api.exploring as exploring
+    import hloscope.indexing as indexing
     import hloscope.interpreter as interpreter
     import hloscope.passes as passes
     import hloscope.stablehlo as stablehlo
 else:
     cancelling = lazy("hloscope.api.cancelling")
     exploring = lazy("hloscope.api.exploring")
+    indexing = lazy("hloscope.indexing")
     interpreter = lazy("hloscope.interpreter")
     passes = lazy("hloscope.passes")
     stablehlo = lazy("hloscope.stablehlo")
@@ -53,6 +55,7 @@ class Program:
         """Held while something is asked of `analysis`, which remembers what it finds."""
         self.analysis: Final = Analysis(has_regions=module.has_tree, convention=convention)
         self._parameter_reads: dict[Computation, ParameterReads] = {}
+        self._symbolic: indexing.SymbolicAnalysis | None = None
 
     @property
     def name(self) -> str:
@@ -68,6 +71,13 @@ class Program:
     def while_asked(self) -> AbstractContextManager[Any]:
         """Nothing that is asked of the whole program is remembered."""
         return nullcontext()
+
+    @property
+    def symbolic(self) -> indexing.SymbolicAnalysis:
+        """Maps in terms of sizes that have names, where sizes are not known."""
+        if self._symbolic is None:
+            self._symbolic = indexing.SymbolicAnalysis(self.module, self.analysis.bodies)
+        return self._symbolic
 
     @property
     def entry(self) -> ComputationView:

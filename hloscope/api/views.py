@@ -29,7 +29,7 @@ from hloscope.display import (
 from hloscope.errors import UnknownNameError, UnsupportedError
 from hloscope.fusion import Region, grouped, linear as _linear, physical as _physical
 from hloscope.hlo_parser import Frame, Metadata
-from hloscope.indexing import Access, Accesses
+from hloscope.indexing import Access, Accesses, has_unknown_sizes
 from hloscope.ir import Computation, Instruction, Module, Type
 from hloscope.lazy import lazy
 
@@ -37,10 +37,12 @@ if TYPE_CHECKING:
     import hloscope.api.cancelling as cancelling
     import hloscope.api.tiles as tiling
     import hloscope.api.tiling as spaces
+    import hloscope.api.unknown_sizes as sizes
     from hloscope.api.program import Program
     from hloscope.api.tiles import Tiles
     from hloscope.tiling import ScheduleName
 else:
+    sizes = lazy("hloscope.api.unknown_sizes")
     spaces = lazy("hloscope.api.tiling")
     cancelling = lazy("hloscope.api.cancelling")
     tiling = lazy("hloscope.api.tiles")
@@ -189,7 +191,7 @@ class InstructionView(KernelQuestions):
         for k in numbers:
             here = self.outputs[k]
             found: dict[int, dict[int, Accesses]] = {}
-            for (j, leaf), some in self.program.analysis.output_to_input(self.ir, k).items():
+            for (j, leaf), some in self._reads_of(k).items():
                 number = j if isinstance(j, int) else read.index(j, len(self.ir.operands))
                 found.setdefault(number, {})[leaf] = some
             touched = {
@@ -228,12 +230,11 @@ class InstructionView(KernelQuestions):
         chosen = range(len(leaves)) if leaf is None else range(leaf, leaf + 1)
         if leaf is not None and leaf not in range(len(leaves)):
             raise UnknownNameError(f"operand {operand} of `{self.name}` has {len(leaves)} leaves")
-        place = operand if operand < len(self.ir.operands) else source
         numbers = self._outputs(output)
         asked = OperandAnswer(operand, source.name, source.type, ())
         found: dict[int, dict[int, OperandAnswer]] = {}
         for j in chosen:
-            reached = self.program.analysis.input_to_output(self.ir, place, j)
+            reached = self._reached_of(operand, j, numbers)
             for k in [k for k in reached if k in numbers]:
                 mine = _placed(reached[k], leaves[j], self.outputs[k], physical, linear)
                 found.setdefault(k, {})[j] = replace(asked, accesses=mine, leaf=j)
@@ -273,7 +274,8 @@ class InstructionView(KernelQuestions):
         answers = []
         for k in self._outputs(output):
             found: dict[Instruction, dict[int, Accesses]] = {}
-            for (value, leaf), some in reads.of(self.ir, k).items():
+            in_sizes = sizes.parameters_in_sizes(self.program, computation, self.ir, k)
+            for (value, leaf), some in (in_sizes or reads.of(self.ir, k)).items():
                 found.setdefault(value, {})[leaf] = some
             here = self.outputs[k]
             touched = {
@@ -396,6 +398,25 @@ upper bounds [6, 8]
         return ComputationView(self.program, self._computation)
 
     @cached_property
+    def _has_unknown_sizes(self) -> bool:
+        """Has an operand or the result a size without a bound?"""
+        return has_unknown_sizes(self.ir)
+
+    def _reads_of(self, output: int) -> sizes.Reads:
+        """What is read of each operand and its arrays."""
+        if self._has_unknown_sizes:
+            return sizes.reads_in_sizes(self.program, self._computation, self.ir, output)
+        return self.program.analysis.output_to_input(self.ir, output)
+
+    def _reached_of(self, operand: int, leaf: int, outputs: range) -> Mapping[int, Accesses]:
+        """What an element of one array of an operand, or of a value a region reads, reaches."""
+        if self._has_unknown_sizes:
+            where = self._computation
+            return sizes.reached_in_sizes(self.program, where, self.ir, operand, leaf, outputs)
+        place = operand if operand < len(self.ir.operands) else self._read[operand]
+        return self.program.analysis.input_to_output(self.ir, place, leaf)
+
+    @cached_property
     def _computation(self) -> Computation:
         known = self._known_computation
         return known or next(
@@ -426,11 +447,12 @@ upper bounds [6, 8]
             direction,
             outputs,
             order,
-            inside=self._known_computation,
+            inside=self._computation if self._has_unknown_sizes else self._known_computation,
             origin=provenance_of(self.ir, self.program.module),
             convention=self.program.analysis.convention,
         )
-        return Indexing(answer, self.program.file, self.program.module)
+        symbolic = self.program.symbolic if self._has_unknown_sizes else None
+        return Indexing(answer, self.program.file, self.program.module, symbolic)
 
     def _outputs(self, number: int | None) -> range:
         count = len(self.outputs)

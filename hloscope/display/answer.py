@@ -9,7 +9,8 @@ from json import dumps, loads
 from math import prod
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, overload
 
-from hloscope.display.parts import runtime_map, source_text
+from hloscope.affine import POS_INF
+from hloscope.display.parts import in_sizes, runtime_map, source_text
 from hloscope.display.provenance import Provenance
 from hloscope.errors import UnsupportedError
 from hloscope.fusion import Convention, leaf_types, origin_text
@@ -232,14 +233,13 @@ class Answer:
     def sizes(self, type: Type) -> Dims:
         """What the dimension variables run over when an element of `type` is asked about.
 
-        Empty where nobody knows.
-
-        Raises:
-            UnsupportedError: A size is known when the program runs, and has no bound.
+        Empty where nobody knows; of a size without a bound, the greatest integer.
         """
         if not isinstance(type, TensorType):
             return ()
-        shape = type.shape
+        bounds = type.bounds or (None,) * type.rank
+        pairs = zip(type.sizes, bounds, strict=True)
+        shape = tuple([(POS_INF if b is None else b) if s is None else s for s, b in pairs])
         if self.order == "logical":
             return shape
         if self.order == "physical":
@@ -372,6 +372,7 @@ def access_json(access: Access) -> dict[str, Any]:
     m = access.map
     return {
         "map": None if m is None else str(m),
+        **({"in_sizes": said} if m is not None and (said := in_sizes(m)) else {}),
         "precision": str(access.precision),
         **({"reason": access.reason} if access.reason else {}),
         **({"runtime_variables": _runtime_json(m)} if m is not None and m.runtime else {}),

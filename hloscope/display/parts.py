@@ -6,11 +6,24 @@ the tensor asked about.  People read the parts below: what is touched, and when.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
-from hloscope.affine import Dim, Expr, Interval, Range, Runtime, Var, to_text, variables
-from hloscope.indexing import Access, IndexingMap, RuntimeVariable
+from hloscope.affine import (
+    Dim,
+    Expr,
+    Interval,
+    Range,
+    Runtime,
+    Var,
+    to_text,
+    variables,
+)
+from hloscope.indexing import Access, Constraint, IndexingMap, RuntimeVariable
 from hloscope.lazy import dataclass
+
+_OPEN: Final = 1 << 62
+"""What is as large as this has no end that matters: no dimension has so many elements."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +78,63 @@ def _where(m: IndexingMap, sizes: Sequence[int]) -> tuple[str, ...]:
     names = m.names
     implied: dict[Var, Interval] = {Dim(i): Interval(0, size - 1) for i, size in enumerate(sizes)}
     implied |= {Runtime(i): v.interval for i, v in enumerate(m.runtime) if v.is_every}
-    bounds = [(names[v], interval) for v, interval in m.box.items() if implied.get(v) != interval]
-    constraints = [(to_text(e, names), interval) for e, interval in m.constraints]
-    return tuple(f"{what} in [{i.lo}, {i.hi}]" for what, i in [*bounds, *constraints])
+    hidden = {v for v, interval in m.box.items() if implied.get(v) == interval}
+    return tuple(_conditions(m, names, hidden))
+
+
+def in_sizes(m: IndexingMap) -> str:
+    """A map with variables that run below a size without a bound; empty if it has none.
+
+    >>> text = "(d0){n} -> (d0), domain: d0 in [0, 9223372036854775806], n in [0, 99], d0 - n in "
+    >>> in_sizes(IndexingMap.parse(text + "[-9223372036854775808, -1]"))
+    '(d0){n} -> (d0), domain: d0 in [0, n - 1], n in [0, 99]'
+    """
+    if not any(v.interval.hi >= _OPEN for v in (*m.dims, *m.ranges)):
+        return ""
+    arrow = str(m).split(", domain: ")[0]
+    return f"{arrow}, domain: {', '.join(_conditions(m, m.names, set()))}"
+
+
+def _conditions(m: IndexingMap, names: Mapping[Var, str], hidden: set[Var]) -> Iterator[str]:
+    """Bounds, but for hidden ones, and constraints; one whose end is a size in place of that."""
+    ends = dict(_size_ends(m))
+    rest = [c for c in m.constraints if c not in ends.values()]
+    last = {v: to_text(v - c[0] + c[1].hi, names) for v, c in ends.items()}
+    for v, i in m.box.items():
+        if v in last or v not in hidden:
+            open_end = i.hi >= _OPEN and v not in last
+            if open_end and i.lo > -_OPEN:
+                yield f"{names[v]} >= {i.lo}"
+            elif not open_end:
+                yield f"{names[v]} in [{i.lo}, {last.get(v, i.hi)}]"
+    for e, i in rest:
+        if i.hi >= _OPEN:
+            yield f"{to_text(e, names)} >= {i.lo}"
+        elif i.lo <= -_OPEN:
+            yield f"{to_text(e, names)} <= {i.hi}"
+        else:
+            yield f"{to_text(e, names)} in [{i.lo}, {i.hi}]"
+
+
+def _size_ends(m: IndexingMap) -> Iterator[tuple[Var, Constraint]]:
+    """Of each variable without a last value of its own a constraint that says its last value."""
+    found: set[Var] = set()
+    for e, i in m.constraints:
+        for v in variables(e):
+            box = m.box.get(v)
+            is_open = box is not None and box.hi >= _OPEN and i.lo <= -_OPEN
+            if isinstance(v, Runtime) or v in found or not is_open:
+                continue
+            if all(isinstance(other, Runtime) for other in variables(e - v)):
+                found.add(v)
+                yield v, (e, i)
+                break
 
 
 def runtime_origins(m: IndexingMap) -> tuple[str, ...]:
-    """Where each runtime variable's value comes from, `rt0 = start[d0]`."""
+    """Where each runtime variable's value comes from, `rt0 = start[d0]`; nothing of nothing."""
+    if m.is_known_empty:
+        return ()
     names = m.names
     own = list(names.values())[len(m.dims) + len(m.ranges) :]
     return tuple(

@@ -21,6 +21,7 @@ from hloscope.indexing.symbolic.instances import (
     difference,
     instances,
     inverse_difference,
+    of_leaf,
 )
 from hloscope.indexing.symbolic.maps import SizedBuilder
 from hloscope.indexing.symbolic.rules import NO_RULE, Asked, symbolic_reads
@@ -75,11 +76,19 @@ class SymbolicAnalysis:
         computation: Computation,
         ins: Instruction,
         output: int,
-        operand: int | None,
+        asked_from: tuple[int, int] | None,
         count: int,
         seed: int,
     ) -> SizeComparison:
-        """What an output reads, or what an operand reaches, compared with the op at random sizes.
+        """What an output reads, or is reached from, compared with the op at random sizes.
+
+        Args:
+            computation: The computation.
+            ins: An instruction of it.
+            output: The output.
+            asked_from: An operand and one of its arrays; none for what the output reads.
+            count: Of how many sizes.
+            seed: Of the sizes.
 
         Raises:
             LookupError: What it reads is decided by values, at known sizes too.
@@ -88,13 +97,15 @@ class SymbolicAnalysis:
             raise LookupError("it is what the function it calls reads")
         frame, sizes = self._walk.frame_of(computation), []
         reads = self._reads(frame, ins, output)
-        reached = () if operand is None else inverted_accesses(reads[operand])
+        reached: Accesses = ()
+        if asked_from is not None:
+            reached = inverted_accesses(reads[asked_from[0]], asked_from[1])
         for instance in instances(frame, ins, count, seed):
             sizes.append(instance.sizes)
-            if operand is None:
+            if asked_from is None:
                 wrong = difference(instance, output, reads, self._bodies)
             else:
-                wrong = inverse_difference(instance, operand, output, reached, self._bodies)
+                wrong = inverse_difference(instance, asked_from, output, reached, self._bodies)
             if wrong is not None:
                 return SizeComparison(sizes, wrong)
         return SizeComparison(sizes, None)
@@ -137,10 +148,10 @@ def unknown_reads(count: int) -> list[Accesses]:
     return [unknown(NO_RULE)] * count
 
 
-def inverted_accesses(accesses: Accesses) -> Accesses:
-    """The accesses in the other direction."""
+def inverted_accesses(accesses: Accesses, leaf: int) -> Accesses:
+    """The accesses of one array in the other direction."""
     found = []
-    for access in accesses:
+    for access in [replace(a, leaf=0) for a in of_leaf(accesses, leaf)]:
         if access.map is None:
             found.append(access)
             continue

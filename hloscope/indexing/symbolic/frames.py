@@ -124,12 +124,15 @@ def elements(frame: Frame, value: Instruction, type: Type) -> Contents | None:
         return (None,) * (type.num_elements)
     places: Sequence[int | None] = range(type.num_elements) if type.rank else (None,)
     holds, symbols = values_of(type.element), frame.symbols
+    if type.element.bits >= SIZE_BITS:
+        holds = Interval(NEG_INF if holds.lo else 0, POS_INF)
     return tuple([symbols.element(frame.path, value, k, holds) for k in places])
 
 
 def values_of(element: ElementType) -> Interval:
-    """What an integer type holds; ends of types that sizes are computed in are taken to be open.
+    """What an integer type holds, within 64 bits.
 
+    >>> from hloscope.ir import ELEMENT_TYPES
     >>> print(values_of(ELEMENT_TYPES["s8"]), values_of(ELEMENT_TYPES["u64"]).lo)
     [-128, 127] 0
     """

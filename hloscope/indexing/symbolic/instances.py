@@ -242,21 +242,34 @@ def difference(
     found = output_to_input(instance.ins, output, reader=reader)
     shape = _shape(leaves(instance.ins.type)[output])
     for number, theirs in zip(instance.numbers, found, strict=True):
-        pair = _differing(instance.sizes, reads[number], theirs, shape)
-        if pair is not None:
-            return Difference(instance.sizes, number, *pair)
+        for leaf in sorted({a.leaf for a in (*reads[number], *theirs)}):
+            pair = _differing(
+                instance.sizes, of_leaf(reads[number], leaf), of_leaf(theirs, leaf), shape
+            )
+            if pair is not None:
+                return Difference(instance.sizes, number, *pair)
     return None
 
 
+def of_leaf(accesses: Accesses, leaf: int) -> Accesses:
+    """The accesses of one array of a value, and those of which nothing is known."""
+    return tuple([a for a in accesses if a.map is None or a.leaf == leaf])
+
+
 def inverse_difference(
-    instance: Instance, operand: int, output: int, reached: Accesses, reader: Reader
+    instance: Instance,
+    asked_from: tuple[int, int],
+    output: int,
+    reached: Accesses,
+    reader: Reader,
 ) -> Difference | None:
-    """The same of what an element of an operand reaches."""
+    """The same of what an element of one array of an operand reaches."""
+    operand, leaf = asked_from
     if operand not in instance.numbers:
         return None
     place = instance.numbers.index(operand)
-    theirs = input_to_output(instance.ins, place, reader=reader)[output]
-    shape = _shape(leaves(instance.ins.operands[place].type)[0])
+    theirs = of_leaf(input_to_output(instance.ins, place, reader=reader)[output], leaf)
+    shape = _shape(leaves(instance.ins.operands[place].type)[leaf])
     pair = _differing(instance.sizes, reached, theirs, shape)
     return None if pair is None else Difference(instance.sizes, operand, *pair)
 
