@@ -26,13 +26,10 @@ if TYPE_CHECKING:
     from hloscope.fusion.memory_order import linear as linear, physical as physical
     from hloscope.fusion.nesting import RECURSIVE as RECURSIVE, inside_out as inside_out
     from hloscope.fusion.origins import (
-        CalledValue as CalledValue,
-        called_value as called_value,
         counterparts as counterparts,
         origin_text as origin_text,
         origins_of as origins_of,
         renamed_value as renamed_value,
-        uncalled as uncalled,
         with_origins as with_origins,
     )
     from hloscope.fusion.parameter_reads import Leaf as Leaf, ParameterReads as ParameterReads

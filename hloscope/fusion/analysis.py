@@ -12,7 +12,6 @@ from hloscope.fusion.leaves import Leaves
 from hloscope.fusion.nesting import RECURSIVE, Nesting
 from hloscope.fusion.origins import (
     Summary,
-    called_value,
     has_runtime,
     origins_of,
     with_origins,
@@ -45,6 +44,7 @@ from hloscope.ir import (
     Instruction,
     TupleType,
     Type,
+    called_value,
     captured,
     captures,
     operand_type_ids,

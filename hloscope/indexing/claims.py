@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import combinations_with_replacement
+from itertools import combinations, combinations_with_replacement
 from time import perf_counter
 from typing import Final, cast
 
 from hloscope.affine import NEG_INF, POS_INF, Dim, Expr, Interval, Range, Runtime
 from hloscope.indexing.base import MapBase
+from hloscope.indexing.independence import are_related
 from hloscope.indexing.reads import Identity, Tables, by_name
 from hloscope.indexing.variables import Constraint, RuntimeVariable
 from hloscope.ir import Instruction
@@ -249,9 +250,35 @@ def _body(tables: Tables, m: MapBase, identity: Identity, *, swapped: bool = Fal
 
 
 def _timed(ask: Callable[[], Proof]) -> Proof:
+    """The proof, with its time; no refutation by values that do not go together."""
     start = perf_counter()
     proof = ask()
+    if (reason := _not_together(proof)) is not None:
+        proof = Proof(Verdict.UNDECIDED, reason=reason)
     return replace(proof, seconds=perf_counter() - start)
+
+
+def _not_together(proof: Proof) -> str | None:
+    """Why a refutation shows nothing: two of its tables are computed one from the other."""
+    example = proof.counter_example
+    if not proof.is_refuted or example is None or len(example.tables) < 2:
+        return None
+    origins = [origin for table in example.tables if (origin := _origin(table.origin)) is not None]
+    for one, other in combinations(dict.fromkeys(origins), 2):
+        if are_related(one, other):
+            names = f"`{one.name}` and `{other.name}`"
+            return f"{names} are not independent: they may never have the values that refute it"
+    return None
+
+
+def _origin(of_table: Hashable) -> Instruction | None:
+    """The instruction whose value a table is; a position in a group is no value."""
+    match of_table:
+        case Instruction():
+            return of_table
+        case (Instruction() as origin, "element", _):
+            return origin
+    return None
 
 
 def _same(first: Sequence[Body], second: Sequence[Body], num_dims: int, budget: int) -> Proof:

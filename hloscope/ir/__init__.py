@@ -12,6 +12,11 @@ if TYPE_CHECKING:
         numpy as numpy,
         numpy_dtype as numpy_dtype,
     )
+    from hloscope.ir.called import (
+        CalledValue as CalledValue,
+        called_value as called_value,
+        uncalled as uncalled,
+    )
     from hloscope.ir.floats import (
         FORMATS as FORMATS,
         decode as decode,

@@ -17,7 +17,6 @@ from typing import Final, TypeAlias
 from hloscope.errors import OutOfTimeError
 from hloscope.fusion import (
     Analysis,
-    CalledValue,
     Flow,
     Leaf,
     ParameterReads,
@@ -27,7 +26,7 @@ from hloscope.fusion import (
     with_origins,
 )
 from hloscope.indexing import Access, Accesses, Precision, prove_equal
-from hloscope.ir import Computation, Instruction, captured
+from hloscope.ir import CalledValue, Computation, Instruction, captured
 from hloscope.lazy import dataclass
 from hloscope.ops import Parameter
 from hloscope.proof.allowance import SECONDS_EQUAL, Allowance

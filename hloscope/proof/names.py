@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from hloscope.fusion import called_value
-from hloscope.ir import Instruction
+from hloscope.ir import Instruction, called_value
 
 
 class Names:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
-from hloscope.fusion import CalledValue
 from hloscope.interpreter import Value
-from hloscope.ir import Instruction
+from hloscope.ir import CalledValue, Instruction
 from hloscope.ops import AsyncStart, Call, Case, Composite, Fusion
 
 _CALLING: Final = AsyncStart, Call, Case, Composite

@@ -12,8 +12,7 @@ import pytest
 
 import hloscope
 from hloscope.fusion import analysis
-from hloscope.fusion.origins import called_value
-from hloscope.ir import Instruction
+from hloscope.ir import Instruction, called_value
 from hloscope.proof import Execution
 from hloscope.proof.check import Executed
 

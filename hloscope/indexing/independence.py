@@ -1,0 +1,89 @@
+"""Values that a program computes from the same ones: not all combinations of them can occur."""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+from hloscope.ir import CalledValue, Instruction, called_value, captured
+from hloscope.ops import Constant, GetTupleElement, Iota, Parameter, While
+
+MOST: Final = 1 << 14
+"""Of values that are computed from more instructions nobody knows."""
+_Place: TypeAlias = tuple[Instruction | int, ...]
+"""An instruction; or a parameter and the numbers that lead to a part of its tuple."""
+
+
+def are_related(one: Instruction, other: Instruction) -> bool:
+    """May the value of one say something about that of the other?
+
+    Not of two parameters or two parts of one, nor where they are computed from different ones.
+
+    >>> from hloscope.hlo_parser import parse_hlo
+    >>> e = parse_hlo("ENTRY e { k = s32[] parameter(0) l = s32[] parameter(1) c = s32[] copy(k) "
+    ...               "ROOT t = (s32[], s32[]) tuple(c, l) }").entry
+    >>> are_related(e["k"], e["l"]), are_related(e["k"], e["c"]), are_related(e["c"], e["l"])
+    (False, True, False)
+    """
+    if one is other:
+        return True
+    mine, its = _computed_from(one), _computed_from(other)
+    return mine is None or its is None or _meet(mine, its) or _meet(its, mine)
+
+
+def _meet(some: set[_Place], others: set[_Place]) -> bool:
+    """Is one of some, or what it is part of, among others?"""
+    return any(place[:k] in others for place in some for k in range(1, len(place) + 1))
+
+
+def _computed_from(value: Instruction) -> set[_Place] | None:
+    """The value and all that it is computed from and that may vary; `None`: too many.
+
+    A parameter of a computation that a call computes the value in is what the call hands it.
+    """
+    found: set[_Place] = set()
+    todo = [value]
+    seen: set[Instruction] = set()
+    while todo:
+        ins = todo.pop()
+        if ins in seen or isinstance(ins.op, Constant | Iota):
+            continue
+        seen.add(ins)
+        if len(seen) > MOST:
+            return None
+        if isinstance(ins, CalledValue):
+            found.add((ins,))
+            todo += _read_inside(ins)
+            continue
+        place = _place(ins)
+        found.add(place)
+        if len(place) == 1:
+            todo += (*ins.operands, *captured(ins))
+    return found
+
+
+def _read_inside(value: CalledValue) -> list[Instruction]:
+    """What a value inside a computation is computed from, in the same call or before it."""
+    calls: list[tuple[Instruction, int]] = []
+    inner: Instruction = value
+    while isinstance(inner, CalledValue):
+        calls.append((inner.call, inner.first))
+        inner = inner.value
+    read = [*inner.operands, *captured(inner)]
+    if isinstance(inner.op, Parameter):
+        call, first = calls.pop()
+        number = first + inner.op.number
+        one = number < len(call.operands) and not isinstance(call.op, While)
+        read = [call.operands[number]] if one else [*call.operands, *captured(call)]
+    for call, first in reversed(calls):
+        read = [called_value(v, call, first) for v in read]
+    return read
+
+
+def _place(ins: Instruction) -> _Place:
+    """What stands for a value: the instruction, or which part of a parameter it is."""
+    numbers: list[int] = []
+    value = ins
+    while isinstance(value.op, GetTupleElement) and value.operands:
+        numbers.append(value.op.index)
+        value = value.operands[0]
+    return (value, *numbers[::-1]) if isinstance(value.op, Parameter) else (ins,)
