@@ -1,4 +1,6 @@
-"""Decisions about the largest dumps, each command as a process: its CPU time, memory and answers.
+"""Decisions about the largest dumps: CPU time and memory of commands, and of single questions.
+
+A command is a process of its own.
 
 python benchmarks/decisions.py [--json]
 """
@@ -8,10 +10,17 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
+
+from hloscope.api import kernels_of, read
+from hloscope.errors import HloscopeError
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 SHARED: Final = Path(os.environ.get("HLOSCOPE_SHARED", ROOT.parent / "shared"))
@@ -21,6 +30,8 @@ QUESTIONS: Final = {
     "footprint": ["footprint", "--json"],
     "cancel": ["cancel", "--json"],
 }
+SINGLE: Final = 7
+"""Kernels of a dump that single questions are asked of."""
 _CHILD: Final = """
 import resource, sys
 from hloscope.__main__ import main
@@ -59,6 +70,30 @@ def counted(question: str, answer: dict[str, Any]) -> dict[str, Any]:
     return {"kernels": len(found["kernels"]), "refused": len(found.get("refused", []))}
 
 
+def single(path: Path) -> Iterator[dict[str, Any]]:
+    """CPU seconds of a first question to one kernel of a dump that has just been read.
+
+    What was read stays read: all instructions are there before the question; nothing is analysed.
+    """
+    names = [ins.name for _, ins in kernels_of(read(path).module) if ins.op.name == "fusion"]
+    picked = [names[k * len(names) // SINGLE] for k in range(SINGLE)]
+    for question in ("coalescing", "tiles", "footprint", "cancellation"):
+        spent = []
+        for name in picked:
+            program = read(path)
+            for computation in program.module:
+                for ins in computation:
+                    _ = ins.operands
+            kernel = program[name]
+            begin = time.process_time()
+            with suppress(HloscopeError):  # a refusal is an answer
+                getattr(kernel, question)()
+            spent.append(time.process_time() - begin)
+        row = {"dump": path.name.partition("_")[0], "question": f"one {question}", "exit": 0}
+        row |= {"seconds": round(statistics.median(spent), 3), "worst": round(max(spent), 3)}
+        yield row | {"megabytes": 0, "kernels": len(picked)}
+
+
 def main() -> None:
     """Print a line, or an object, for each question to each dump."""
     parser = argparse.ArgumentParser()
@@ -70,7 +105,9 @@ def main() -> None:
             row = {"dump": path.name.partition("_")[0], "question": question}
             row |= {key: answer[key] for key in ("exit", "seconds", "megabytes")}
             row |= counted(question, answer)
-            print(json.dumps(row) if as_json else "  ".join(map(str, row.values())))
+            print(json.dumps(row) if as_json else "  ".join(map(str, row.values())), flush=True)
+        for row in single(path):
+            print(json.dumps(row) if as_json else "  ".join(map(str, row.values())), flush=True)
 
 
 if __name__ == "__main__":

@@ -103,10 +103,10 @@ def cancellation_of(module: Module, wanted: Sequence[Instruction]) -> list[Cance
         UnknownNameError: No chain of data movement leads through any of them.
     """
     flow = Flow(module)
-    chains = list(chains_of(flow))
+    values = [flow.source(ins) for ins in wanted]
+    chains = list(chains_of(flow, values))
     found: dict[Instruction, Chain] = {}
-    for ins in wanted:
-        value = flow.source(ins)
+    for value in values:
         ending = [c for c in chains if c.sink is value]
         found |= {c.sink: c for c in ending or chains if ending or value in c.steps}
     if not found:

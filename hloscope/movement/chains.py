@@ -6,7 +6,7 @@ which compute the same at every index and so let movement pass; to its leaves, w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from math import prod
 from typing import Final, NamedTuple
@@ -405,12 +405,32 @@ def _in_order(flow: Flow, sink: Instruction, inside: set[Instruction]) -> Iterat
             yield top
 
 
-def chains_of(flow: Flow) -> Iterator[Chain]:
-    """The chain of every value that is moved for the last time, in the order of the text."""
+def chains_of(flow: Flow, through: Iterable[Instruction] | None = None) -> Iterator[Chain]:
+    """The chain of every value that is moved for the last time, in the order of the text.
+
+    Args:
+        flow: The values of a module.
+        through: Only chains that may lead through one of these values.
+    """
     going = _Going(flow)
+    near = None if through is None else _onward_of(flow, through)
     for ins in flow.home:
+        if near is not None and ins not in near:
+            continue
         if moves(ins) and flow.source(ins) is ins and not going.on(ins):
             yield _better(flow, ins)
+
+
+def _onward_of(flow: Flow, values: Iterable[Instruction]) -> set[Instruction]:
+    """The values, and all that is moved or computed of them."""
+    found = set(values)
+    todo = [*found]
+    while todo:
+        for reader in flow.users.get(todo.pop(), ()):
+            if reader not in found and (moves(reader) or computes(reader)):
+                found.add(reader)
+                todo.append(reader)
+    return found
 
 
 class _Going:

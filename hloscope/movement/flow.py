@@ -41,6 +41,8 @@ JOINS: Final = (Concatenate, Pad)
 SEEN: Final = (Fusion, Call)
 """Ops that are what they call."""
 TUPLES: Final = (Tuple, Return)
+_OPENABLE: Final = (Parameter, *SEEN, Return, GetTupleElement)
+"""Ops whose value may be another's."""
 _MOST_HOPS: Final = 10_000
 """Fusions and tuples seen through on the way to a value: a module that calls itself has no end."""
 
@@ -137,7 +139,7 @@ class Flow:
         if known is not None:
             return known
         at = value
-        for _ in range(_MOST_HOPS):
+        for _ in range(_MOST_HOPS if isinstance(value.op, _OPENABLE) else 0):
             following = self._seen_through(at)
             if following is None:
                 break
@@ -175,6 +177,8 @@ class Flow:
     def _parts(self, value: Instruction) -> list[Instruction]:
         """The arrays of a value, tuples one level deep."""
         whole = self.source(value)
+        if isinstance(whole.type, TensorType):
+            return [whole]
         parts = self._elements(whole) if whole in self._opened or value is whole else ()
         return [*map(self.source, parts)] or [whole]
 
