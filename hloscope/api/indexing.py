@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from hloscope.api.explaining import check, explains_invalid_program
 from hloscope.display import (
@@ -34,6 +34,11 @@ else:
     in_sizes = lazy("hloscope.api.unknown_sizes")
     proof = lazy("hloscope.proof")
 
+_Each: TypeAlias = Sequence[tuple[OperandAnswer, Sequence[int]]]
+"""Operands, and which of their tensors are asked about."""
+_Asked: TypeAlias = "tuple[_Each, Check | None]"
+TOGETHER: Final = 32
+"""So many outputs are proved together, by one process of isl."""
 FEW: Final = 64
 """So many tensors are asked about one by one; of more, those out of reach are told together."""
 
@@ -132,7 +137,7 @@ class Indexing:
             prover = proof.Prover(seed=seed, by_execution=by_execution, convention=convention)
         elif prover.convention != convention:
             raise ValueError(f"the answer is by the convention {convention!r}, the prover not")
-        outputs = list(map(_Proving(answer, prover).proved, answer.outputs))
+        outputs = _Proving(answer, prover).proved()
         return Indexing(replace(answer, outputs=outputs), self._file, self.asked_module)
 
     @property
@@ -226,61 +231,78 @@ class _Proving:
         )
         self._is_wide = (len(asked) if self._is_inverse else sum(self._tensors.values())) > FEW
 
-    def proved(self, output: OutputAnswer) -> OutputAnswer:
-        """The output with proofs: of all tensors of each operand, or of those asked from.
+    def proved(self) -> list[OutputAnswer]:
+        """The outputs with proofs: of all tensors of each operand, or of those asked from."""
+        found: list[OutputAnswer] = []
+        outputs = self._answer.outputs
+        for start in range(0, len(outputs), TOGETHER):
+            some = outputs[start : start + TOGETHER]
+            found += self._proved(some, list(map(self._asked, some)))
+        return found
+
+    def _asked(self, output: OutputAnswer) -> _Asked:
+        """Which tensors are asked about one by one, and the proof of all others.
 
         Of many tensors, those that the output does not reach are told together.
         """
         operands = output.operands
         if not self._is_wide or not isinstance(operands, OperandAnswers):
-            every = [(operand, self._of(operand)) for operand in operands]
-            return replace(output, operands=self._told(output, every, None))
+            return [(operand, self._of(operand)) for operand in operands], None
         reached, rest = self._verifier.reached(
             self._answer.instruction, output.number, self._answer.computation
         )
         if isinstance(operands, TensorAnswers):
             mine = {leaf for number, leaf in reached if number == operands.operand.number}
             mine.update([operand.leaf for operand in operands.touched])
-            each = [(o, [leaf]) for leaf in sorted(mine) for o in operands.of_number(leaf)]
-            return replace(output, operands=operands.proved(self._told(output, each, None), rest))
+            return [(o, [leaf]) for leaf in sorted(mine) for o in operands.of_number(leaf)], rest
         leaves: dict[int, set[int]] = {}
         for number, leaf in reached:
             leaves.setdefault(number, set()).add(leaf)
         for operand in operands.touched:
             leaves.setdefault(operand.number, set()).update([a.leaf for a in operand.accesses])
-        some = [(o, sorted(leaves[k])) for k in sorted(leaves) for o in operands.of_number(k)]
-        return replace(output, operands=operands.proved(self._told(output, some, rest), rest))
+        return [(o, sorted(leaves[k])) for k in sorted(leaves) for o in operands.of_number(k)], rest
 
     def _of(self, operand: OperandAnswer) -> Sequence[int]:
         """The tensors that an answer about an operand is about."""
         return [operand.leaf] if self._is_inverse else range(self._tensors[operand.number])
 
-    def _told(
-        self,
-        output: OutputAnswer,
-        each: Sequence[tuple[OperandAnswer, Sequence[int]]],
-        rest: Check | None,
-    ) -> list[OperandAnswer]:
-        """The operands with proofs of some of their tensors, and of all others together."""
+    def _proved(
+        self, outputs: Sequence[OutputAnswer], asked: Sequence[_Asked]
+    ) -> Iterator[OutputAnswer]:
+        """Outputs with the proofs of what is asked about, and of all others together."""
+        found = self._verifier.check_outputs(
+            self._answer.instruction,
+            [(o.number, self._maps(each)) for o, (each, _) in zip(outputs, asked, strict=True)],
+            order=self._answer.order,
+            inverse=self._is_inverse,
+            computation=self._answer.computation,
+        )
+        for output, (each, rest), checks in zip(outputs, asked, found, strict=True):
+            told = self._told(each, None if self._is_inverse else rest, checks)
+            operands = output.operands
+            if rest is None or not isinstance(operands, OperandAnswers):
+                yield replace(output, operands=told)
+            else:
+                yield replace(output, operands=operands.proved(told, rest))
+
+    def _maps(self, each: _Each) -> list[tuple[int, int, Accesses]]:
+        """The maps of each tensor that is asked about."""
         asked: list[tuple[int, int, Accesses]] = []
-        ends: list[int] = []
         for operand, leaves in each:
             of_leaf: dict[int, list[Access]] = {leaf: [] for leaf in leaves}
             for access in operand.accesses:
                 of_leaf[operand.leaf if self._is_inverse else access.leaf].append(access)
             asked += [(operand.number, leaf, tuple(some)) for leaf, some in of_leaf.items()]
-            ends.append(len(asked))
-        checks = self._verifier.check_all(
-            self._answer.instruction,
-            output.number,
-            asked,
-            order=self._answer.order,
-            inverse=self._is_inverse,
-            computation=self._answer.computation,
-        )
+        return asked
+
+    def _told(
+        self, each: _Each, rest: Check | None, checks: Sequence[Check]
+    ) -> list[OperandAnswer]:
+        """The operands with the proofs of their tensors, one after the other."""
         told = []
-        for (operand, leaves), start, end in zip(each, [0, *ends], ends, strict=False):
-            found = checks[start:end]
+        left = iter(checks)
+        for operand, leaves in each:
+            found = [next(left) for _ in leaves]
             if rest is not None and len(leaves) < self._tensors[operand.number]:
                 found.append(rest)
             told.append(replace(operand, check=proof.combined(found)))

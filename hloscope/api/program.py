@@ -56,6 +56,7 @@ class Program:
         self.analysis: Final = Analysis(has_regions=module.has_tree, convention=convention)
         self._parameter_reads: dict[Computation, ParameterReads] = {}
         self._symbolic: indexing.SymbolicAnalysis | None = None
+        self._unknown_sizes: dict[Computation, bool] = {}
 
     @property
     def name(self) -> str:
@@ -78,6 +79,14 @@ class Program:
         if self._symbolic is None:
             self._symbolic = indexing.SymbolicAnalysis(self.module, self.analysis.bodies)
         return self._symbolic
+
+    def has_unknown_sizes(self, computation: Computation) -> bool:
+        """Is there a size without a bound in a computation?  It is looked through once."""
+        known = self._unknown_sizes.get(computation)
+        if known is None:
+            known = any(map(indexing.has_unknown_sizes, computation))
+            self._unknown_sizes[computation] = known
+        return known
 
     @property
     def entry(self) -> ComputationView:

@@ -13,7 +13,6 @@ from hloscope.indexing import (
     Precision,
     SizeComparison,
     SymbolicAnalysis,
-    has_unknown_sizes,
     inverted_accesses,
     unknown_reads,
 )
@@ -70,7 +69,7 @@ def parameters_in_sizes(
 
     `None` where all sizes are known, and where the way back to the parameters is not followed.
     """
-    if not any(map(has_unknown_sizes, computation)):
+    if not program.has_unknown_sizes(computation):
         return None
     try:
         return program.symbolic.to_parameters(computation, ins, output)

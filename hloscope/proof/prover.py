@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from math import inf
-from time import perf_counter
 from typing import Any, Final
 
 from hloscope.errors import UnsupportedError
@@ -14,16 +12,15 @@ from hloscope.fusion import Blueprints, Convention
 from hloscope.indexing import Accesses
 from hloscope.ir import Computation, Instruction, captured
 from hloscope.ops import Elementwise
-from hloscope.proof.allowance import SECONDS, SECONDS_ALL, SECONDS_MORE, Allowance, Purse
+from hloscope.proof.allowance import SECONDS, SECONDS_ALL, Allowance
 from hloscope.proof.bodies import StepsThroughBodies
 from hloscope.proof.check import Check, Executed, Outcome
+from hloscope.proof.comparing import Comparison
 from hloscope.proof.execution import Execution
-from hloscope.proof.graph import WalkTooLongError
 from hloscope.proof.involved import integers_before
-from hloscope.proof.isolated import NO_TIME, Isolated
-from hloscope.proof.question import Looked, Order, Question
+from hloscope.proof.question import Order, Question
 from hloscope.proof.truth import Truth
-from hloscope.simplifier import CounterExample, UndecidedError, isl_context
+from hloscope.simplifier import CounterExample, UndecidedError
 
 BUDGET: Final = 200_000
 """Steps of isl for the walk from an output, and again for each operand; a second or two."""
@@ -106,32 +103,62 @@ class Prover:
         computation: Computation | None = None,
     ) -> list[Check]:
         """`check` for several operands, leaves and their maps: the walk is shared."""
-        keys = [
-            self._key(ins, output, operand, leaf, accesses, order, inverse, computation)
-            for operand, leaf, accesses in asked
-        ]
+        options: Any = {"order": order, "inverse": inverse, "computation": computation}
+        return self.check_outputs(ins, [(output, asked)], **options)[0]
+
+    def check_outputs(
+        self,
+        ins: Instruction,
+        asked: Sequence[tuple[int, Sequence[tuple[int, int, Accesses]]]],
+        *,
+        order: Order = "logical",
+        inverse: bool = False,
+        computation: Computation | None = None,
+    ) -> list[list[Check]]:
+        """`check_all` for several outputs, by number: isl answers for them in one process."""
+        options = (order, inverse, computation)
+        keys = [[self._key(ins, output, *one, *options) for one in some] for output, some in asked]
         left: dict[object, Question] = {}
-        for key, (operand, leaf, accesses) in zip(keys, asked, strict=True):
+        outputs: list[list[Question]] = []
+        for mine, (output, some) in zip(keys, asked, strict=True):
+            new = {k: one for k, one in zip(mine, some, strict=True) if k not in left}
+            found = self._questions(ins, output, new, *options)
+            left |= found
+            outputs.append([*found.values()])
+        compared = Comparison(outputs, self.allowance).checks() if left else []
+        for (key, question), check in zip(left.items(), compared, strict=True):
+            if self.by_execution and not check.is_refuted:
+                check = self._run(question, check, order)
+            self._done[key] = check
+        return [[self._done[key] for key in mine] for mine in keys]
+
+    def _questions(
+        self,
+        ins: Instruction,
+        output: int,
+        asked: Mapping[object, tuple[int, int, Accesses]],
+        order: Order,
+        inverse: bool,
+        computation: Computation | None,
+    ) -> dict[object, Question]:
+        """What has to be asked about an output, by key; what is known at once is done."""
+        found: dict[object, Question] = {}
+        for key, (operand, leaf, accesses) in asked.items():
             if any(a.map is None for a in accesses):
                 self._done[key] = Check(Outcome.UNCLAIMED)
-            if key in self._done or key in left:
+            if key in self._done:
                 continue
             if self.allowance.is_spent:
                 self._done[key] = Check(Outcome.UNDECIDED, reason=self.allowance.reason)
                 continue
             truth = self._truth(ins, output, computation)
             try:
-                left[key] = Question(truth, operand, leaf, accesses, order, inverse)
+                found[key] = Question(truth, operand, leaf, accesses, order, inverse)
             except UndecidedError as error:
                 self._done[key] = Check(Outcome.UNDECIDED, reason=str(error))
             except UnsupportedError as error:
                 self._done[key] = Check(Outcome.UNDECIDED, reason=error.message)
-        compared = _compare([*left.values()], self.allowance) if left else []
-        for (key, question), check in zip(left.items(), compared, strict=True):
-            if self.by_execution and not check.is_refuted:
-                check = self._run(question, check, order)
-            self._done[key] = check
-        return [self._done[key] for key in keys]
+        return found
 
     def reached(
         self, ins: Instruction, output: int, computation: Computation | None
@@ -241,124 +268,3 @@ def _with_executed(check: Check, executed: Executed, inverse: bool) -> Check:
         counter_example=CounterExample(*(pair[::-1] if inverse else pair), only_in=1),
         executed=executed,
     )
-
-
-def _compare(questions: Sequence[Question], allowance: Allowance) -> list[Check]:
-    """What is found of questions about one output, at least one.
-
-    First at points: what they refute needs no more proof.  Then by isl, in its own process.
-    Where an output has few elements, isl gets little time before all of them are looked at.
-    """
-    begin = perf_counter()
-    points = [_tried(question.at_points) for question in questions]
-    by_isl: list[Looked | UndecidedError] = [UndecidedError("not asked") for _ in questions]
-    open_ = []
-    for k, found in enumerate(points):
-        if isinstance(found, WalkTooLongError):
-            by_isl[k] = found  # as it would be for isl, whose steps are longer
-        elif not _is_refuting(found):
-            open_.append(k)
-    few = questions[0].truth.are_few
-    whole = [k for k in open_ if _is_whole(points[k])]
-    _ask_apart(questions, whole, Question.isl_json, allowance.again, allowance, by_isl)
-    open_ = [k for k in open_ if not _is_whole(points[k])]
-    purse = allowance.shortly if few else allowance.first
-    _ask_apart(questions, open_, Question.isl_json, purse, allowance, by_isl)
-    open_ = [k for k in open_ if isinstance(by_isl[k], UndecidedError)]
-    if few and open_:
-        every = [*points]
-        _ask_apart(
-            questions, open_, Question.everywhere_json, allowance.everywhere, allowance, every
-        )
-        points = [
-            p if isinstance(e, UndecidedError) else e for p, e in zip(points, every, strict=True)
-        ]
-        open_ = [k for k in open_ if not _is_whole(points[k]) and not _is_refuting(points[k])]
-        _ask_apart(questions, open_, Question.isl_json, allowance.first, allowance, by_isl)
-    each = (perf_counter() - begin) / len(questions)
-    return [_judged(*found, each) for found in zip(questions, points, by_isl, strict=True)]
-
-
-def _ask_apart(
-    questions: Sequence[Question],
-    open_: Sequence[int],
-    ask: Callable[[Question], Any],
-    purse: Purse,
-    allowance: Allowance,
-    found: list[Looked | UndecidedError],
-) -> None:
-    """Ask where it can be stopped, within a time for all; none may take more than half of it."""
-    left = allowance.ready(purse)
-    if not open_:
-        return
-    if left <= 0:
-        why = UndecidedError(allowance.reason if allowance.is_spent else NO_TIME)
-        found[:] = [why if k in open_ else f for k, f in enumerate(found)]
-        return
-    isl_context()  # isl is loaded once, not in every child
-    most = max(left / 2, SECONDS_MORE)
-    apart = Isolated([partial(ask, questions[k]) for k in open_])
-    try:
-        for number, k in enumerate(open_):
-            found[k] = _tried(partial(_asked, apart, number, min(left, most)))
-            left -= apart.taken
-            purse.left -= apart.taken
-    finally:
-        apart.stop()
-
-
-def _is_refuting(found: Looked | UndecidedError) -> bool:
-    return isinstance(found, Looked) and found.example is not None
-
-
-def _is_whole(found: Looked | UndecidedError) -> bool:
-    return isinstance(found, Looked) and found.is_whole
-
-
-def _tried(ask: Callable[[], Looked]) -> Looked | UndecidedError:
-    try:
-        return ask()
-    except UndecidedError as error:
-        return error
-    except UnsupportedError as error:
-        return UndecidedError(error.message)
-    except OverflowError:
-        return UndecidedError("sizes beyond 64 bits")
-
-
-def _asked(apart: Isolated, number: int, seconds: float) -> Looked:
-    means, is_whole, example = apart.ask(number, seconds)
-    if example is None:
-        return Looked(means, is_whole, None)
-    dims, results, only_in = example
-    return Looked(means, is_whole, CounterExample(tuple(dims), tuple(results), only_in=only_in))
-
-
-def _judged(
-    question: Question,
-    points: Looked | UndecidedError,
-    by_isl: Looked | UndecidedError,
-    seconds: float,
-) -> Check:
-    """The verdict of both checks together."""
-    superset = question.is_over
-
-    def check(outcome: Outcome, by: tuple[str, ...] = (), reason: str = "") -> Check:
-        return Check(outcome, by, reason, superset=superset, seconds=seconds)
-
-    for found in (points, by_isl):
-        if isinstance(found, Looked) and found.example is not None:
-            refuted = check(Outcome.REFUTED, (found.means,))
-            return replace(refuted, counter_example=found.example)
-    means = (points.means,) if isinstance(points, Looked) else ()
-    if isinstance(by_isl, Looked):
-        return check(Outcome.PROVED, ("isl", *means))
-    reason = str(by_isl)
-    if isinstance(points, UndecidedError):
-        return check(Outcome.UNDECIDED, (), _both(reason, str(points)))
-    outcome = Outcome.PROVED if points.is_whole else Outcome.SAMPLED
-    return check(outcome, means, reason)
-
-
-def _both(by_isl: str, at_points: str) -> str:
-    return by_isl if by_isl == at_points else f"{by_isl}; at single elements: {at_points}"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hloscope import read
+from hloscope import indexing, read
 
 
 def tuple_root(count: int, *, nested: bool = False) -> str:
@@ -94,3 +94,14 @@ def test_proofs_of_nothing_are_counted(ask: Any) -> None:
         (known,) = output["proofs_of_nothing"]
         assert known["count"] == output["unread"] == 5
         assert known["proof"]["verdict"] == "proved"
+
+
+def test_whether_sizes_are_known_is_found_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at = []
+    find_out = indexing.has_unknown_sizes
+    monkeypatch.setattr(
+        indexing, "has_unknown_sizes", lambda ins: looked_at.append(ins) or find_out(ins)
+    )
+    root = read(tuple_root(50)).root
+    assert len(root.to_parameters(None).answer.outputs) == 50
+    assert len(looked_at) <= 101

@@ -10,9 +10,11 @@ import pytest
 
 import hloscope
 from hloscope.api import Indexing
+from hloscope.api.indexing import TOGETHER
 from hloscope.display.answer import OperandAnswer
 from hloscope.proof import Check, Execution, Outcome, Prover
 from hloscope.proof.check import Executed
+from hloscope.proof.isolated import Isolated
 from hloscope.proof.question import Question
 from hloscope.proof.truth import Truth
 from tests.large import wide_tuple
@@ -118,7 +120,7 @@ def test_one_run_tells_of_all_that_is_out_of_reach(
 def test_what_is_out_of_reach_and_moves_is_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Truth, "reached", lambda self: frozenset())
     undecided = Check(Outcome.UNDECIDED, reason="left out")
-    monkeypatch.setattr("hloscope.proof.prover._judged", lambda *_: undecided)
+    monkeypatch.setattr("hloscope.proof.comparing._judged", lambda *_: undecided)
     wrong = without(program("tuple").root.indexing(None), 7)
     (missed,) = wrong.prove(by_execution=True).answer.outputs[7].checked_untouched
     assert missed.number == 7
@@ -153,3 +155,17 @@ def test_what_is_reached_and_left_out_is_refuted(kind: str) -> None:
     assert missed.number == 7
     assert missed.check is not None
     assert missed.check.is_refuted
+
+
+@pytest.mark.parametrize("to_parameters", [False, True])
+def test_one_process_of_isl_answers_for_many_outputs(
+    to_parameters: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = []
+    start = Isolated._start
+    monkeypatch.setattr(Isolated, "_start", lambda self: started.append(self) or start(self))
+    root = program("fusion").root
+    found = root.to_parameters(None) if to_parameters else root.indexing(None)
+    checks = found.prove(prover=Prover(total=inf)).checks
+    assert {check.by[0] for check in checks if check.by} == {"isl", "out of reach"}
+    assert 0 < len(started) <= COUNT // TOGETHER + 1
