@@ -67,13 +67,13 @@ def test_each_output_of_a_wide_operand_asks_about_the_tensor_that_it_reaches(
     seconds: float, to_parameters: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int] = []
-    check_all = Prover.check_all
+    check_outputs = Prover.check_outputs
 
-    def counted(self: Prover, ins: Any, output: int, some: Any, **options: Any) -> list[Check]:
-        asked.append(len(some))
-        return check_all(self, ins, output, some, **options)
+    def counted(self: Prover, ins: Any, outputs: Any, **options: Any) -> list[list[Check]]:
+        asked.extend([len(some) for _, some in outputs])
+        return check_outputs(self, ins, outputs, **options)
 
-    monkeypatch.setattr(Prover, "check_all", counted)
+    monkeypatch.setattr(Prover, "check_outputs", counted)
     root = hloscope.read(wide_tuple(COUNT)).root
     answer = root.to_parameters(None) if to_parameters else root.indexing(None)
     found = answer.prove(prover=Prover(total=seconds))
