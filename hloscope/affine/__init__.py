@@ -68,13 +68,19 @@ if TYPE_CHECKING:
         order_key as order_key,
         printed_terms as printed_terms,
     )
+    from hloscope.affine.sharing import Shared as Shared, shared as shared
     from hloscope.affine.text import (
         MAX_DIGITS as MAX_DIGITS,
+        RESERVED as RESERVED,
         Style as Style,
         default_name as default_name,
+        find_where as find_where,
         parse_expr as parse_expr,
         parse_prefix as parse_prefix,
+        read_where as read_where,
+        texts as texts,
         to_text as to_text,
+        where_text as where_text,
     )
     from hloscope.affine.walk import (
         largest_number as largest_number,

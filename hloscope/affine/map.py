@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NoReturn
 
 from hloscope.affine.nodes import Const, Dim, Expr, ExprLike, Max, Min, Product, Range, Var
-from hloscope.affine.text import Style, parse_prefix, to_text
+from hloscope.affine.text import Style, parse_prefix, texts, where_text
 from hloscope.affine.walk import postorder, replace, substitute, variables
 from hloscope.errors import ParseError, UnsupportedError
 from hloscope.lazy import dataclass, pattern
@@ -51,14 +51,16 @@ class AffineMap:
     def __str__(self) -> str:
         dims = ", ".join(f"d{i}" for i in range(self.num_dims))
         symbols = ", ".join(f"s{i}" for i in range(self.num_symbols))
-        results = ", ".join(str(e) for e in self.results)
-        return f"({dims}){f'[{symbols}]' if symbols else ''} -> ({results})"
+        results, parts = texts(self.results, {})
+        head = f"({dims}){f'[{symbols}]' if symbols else ''}"
+        return f"{head} -> ({', '.join(results)}){where_text(parts)}"
 
     def text(self, style: Style = "xla") -> str:
         """The map as text; MLIR has no nested `min` and `max` and no products of variables.
 
         Raises:
             UnsupportedError: In style "mlir", the map is not quasi-affine.
+            TooLargeError: The results share parts, and written out they are too long.
 
         >>> print(AffineMap.parse("(d0) -> (d0 / 2)").text("mlir"))
         (d0) -> (d0 floordiv 2)
@@ -68,7 +70,7 @@ class AffineMap:
                 if isinstance(e, Min | Max | Product):
                     raise UnsupportedError(f"MLIR's affine expressions cannot contain {e}")
         head = str(AffineMap(self.num_dims, self.num_symbols, ()))[:-1]
-        return head + ", ".join(to_text(e, style=style) for e in self.results) + ")"
+        return head + ", ".join(texts(self.results, {}, style, plain=True)[0]) + ")"
 
     @property
     def is_empty(self) -> bool:

@@ -4,12 +4,15 @@ Grammar: `expr := term {(+|-) term}`, `term := factor {(*|/|mod|ceildiv|floordiv
 precedence level, associated to the left, `factor := int | name | -factor | (expr) |
 min(expr, expr) | max(expr, expr)`.  `/` and `floordiv` both round down.
 
+XLA's notation has no names for parts: `expr where t0 = expr, t1 = expr`, where each may use those
+before it.  Long expressions that use parts several times are written so.
+
 Source: XLA's indexing maps as printed, docs/indexing.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Literal, NoReturn, TypeAlias
 
 from hloscope.affine.extrema import maximum, minimum
@@ -35,7 +38,9 @@ from hloscope.affine.nodes import (
     product,
 )
 from hloscope.affine.order import printed_terms
-from hloscope.errors import ParseError, did_you_mean
+from hloscope.affine.sharing import Shared, shared, written_size
+from hloscope.affine.walk import largest_number
+from hloscope.errors import ParseError, TooLargeError, did_you_mean
 from hloscope.lazy import pattern
 from hloscope.limits import refuse_long_numbers
 from hloscope.source import Source, Span
@@ -55,13 +60,38 @@ MAX_DIGITS: Final = 4000
 """Integers of more digits are not read: nothing that is indexed has so many elements."""
 
 
+MOST_WRITTEN: Final = 1 << 22
+"""Expressions of more parts, written out, are not written out."""
+MOST_PARTS: Final = 10_000
+"""So many parts of an expression may have names in a text."""
+MOST_FACTORS: Final = 1_000
+"""So many factors a part with a name may have: the product of two may have as many as both."""
+RESERVED: Final = frozenset({"mod", "floordiv", "ceildiv", "min", "max", "in", "domain"})
+"""Words that are no names."""
+
+
 def default_name(v: Var) -> str:
     """`d0`, `s0` or `rt0`."""
     return f"{_PREFIX[type(v)]}{v.index}"
 
 
-def to_text(e: Expr, names: Mapping[Var, str] | None = None, style: Style = "xla") -> str:
+def to_text(
+    e: Expr,
+    names: Mapping[Var, str] | None = None,
+    style: Style = "xla",
+    *,
+    plain: bool = False,
+) -> str:
     """The expression in XLA's notation, or with `floordiv` for `/` in style "mlir".
+
+    Args:
+        e: The expression.
+        names: The names of variables, where they are others than `d0`, `s0`, `rt0`.
+        style: How a division is written.
+        plain: Write out what occurs in several places, however long that gets.
+
+    Raises:
+        TooLargeError: Written out, it has more than `MOST_WRITTEN` parts.
 
     >>> d0, s0 = Dim(0), Range(0)
     >>> to_text(s0 - d0 // 8 * 2, {s0: "tid"})
@@ -69,7 +99,41 @@ def to_text(e: Expr, names: Mapping[Var, str] | None = None, style: Style = "xla
     >>> to_text(-(d0 % 8) // 3, style="mlir")
     '-(d0 mod 8) floordiv 3'
     """
+    text, parts = texts([e], names or {}, style, plain=plain)
+    return f"{text[0]}{where_text(parts)}"
+
+
+def texts(
+    roots: Sequence[Expr], names: Mapping[Var, str], style: Style = "xla", *, plain: bool = False
+) -> tuple[list[str], list[tuple[str, str]]]:
+    """The texts of several expressions, and the names for parts in them with what these stand for.
+
+    >>> texts([Dim(0) // 2, Dim(1)], {Dim(1): "row"})
+    (['d0 / 2', 'row'], [])
+    """
+    if plain:
+        if (size := written_size(roots)) > MOST_WRITTEN:
+            said = f"written out, it has {size} parts, more than {MOST_WRITTEN}"
+            raise TooLargeError(said)
+        found = Shared([*roots])
+    else:
+        found = shared(roots, [*names.values(), *RESERVED])
+    every = {**names, **found.names} if found.names else names
     symbols = _SYMBOL[style]
+    parts = [(found.names[v], _written(e, every, symbols)) for v, e in found.parts]
+    return [_written(e, every, symbols) for e in found.roots], parts
+
+
+def where_text(parts: Sequence[tuple[str, str]]) -> str:
+    """What names for parts stand for, as it follows a text.
+
+    >>> where_text([("t0", "d0 / 4"), ("t1", "t0 + 1")])
+    ' where t0 = d0 / 4, t1 = t0 + 1'
+    """
+    return f" where {', '.join([f'{name} = {text}' for name, text in parts])}" if parts else ""
+
+
+def _written(e: Expr, names: Mapping[Var, str], symbols: dict[type[Node], str]) -> str:
     out: list[str] = []
     todo: list[Expr | str] = [e]
     while todo:  # not recursive, and linear in the length of the text
@@ -79,7 +143,7 @@ def to_text(e: Expr, names: Mapping[Var, str] | None = None, style: Style = "xla
         elif isinstance(x, Const):
             out.append(str(x.value))
         elif isinstance(x, Dim | Range | Runtime):
-            out.append((names and names.get(x)) or default_name(x))
+            out.append(names.get(x) or default_name(x))
         else:
             todo += reversed(_pieces(x, symbols))
     return "".join(out)
@@ -185,8 +249,15 @@ class _Level:
 class _Reader:
     """Reads one expression with an explicit stack: nesting has no limit."""
 
-    def __init__(self, source: Source, start: int, names: Mapping[str, Var] | None) -> None:
+    def __init__(
+        self,
+        source: Source,
+        start: int,
+        names: Mapping[str, Var] | None,
+        parts: Mapping[str, Expr] | None = None,
+    ) -> None:
         self.source, self.text, self.at, self.names = source, source.text, start, names
+        self.parts = {} if parts is None else dict(parts)
 
     def fail(self, message: str, start: int, stop: int = -1) -> NoReturn:
         raise ParseError(message, span=Span(self.source, start, max(stop, start + 1)))
@@ -203,6 +274,8 @@ class _Reader:
         self.fail(f"expected {what}, found {self.text[start:stop]!r}", start, stop)
 
     def variable(self, name: str, start: int, stop: int) -> Expr:
+        if name in self.parts:
+            return self.parts[name]
         if self.names is None:
             if known := _DEFAULT_NAME.fullmatch(name):
                 return _KINDS[known[1]](int(known[2]))
@@ -301,7 +374,10 @@ _FACTOR: Final = "a number, a variable or '('"
 
 
 def parse_prefix(
-    source: Source | str, start: int = 0, names: Mapping[str, Var] | None = None
+    source: Source | str,
+    start: int = 0,
+    names: Mapping[str, Var] | None = None,
+    parts: Mapping[str, Expr] | None = None,
 ) -> tuple[Expr, int]:
     """The longest expression that begins at `start`, and the position after it.
 
@@ -313,7 +389,7 @@ def parse_prefix(
     if isinstance(source, str):
         source = Source("<string>", source)
         refuse_long_numbers(source)
-    reader = _Reader(source, start, names)
+    reader = _Reader(source, start, names, parts)
     return reader.read(), reader.at
 
 
@@ -332,8 +408,68 @@ def parse_expr(text: str, names: Mapping[str, Var] | None = None) -> Expr:
     """
     source = Source("<string>", text)
     refuse_long_numbers(source)
-    reader = _Reader(source, 0, names)
+    end, parts = len(text), dict[str, Expr]()
+    if (where := find_where(text, 0, end)) is not None:
+        parts, end = read_where(source, where[1], end, names), where[0]
+    reader = _Reader(source, 0, names, parts)
     e = reader.read()
-    if text[reader.at :].strip():
+    if reader.at < end and text[reader.at : end].strip():
         reader.expected("an operator or the end")
     return e
+
+
+_WHERE: Final = pattern(r",?\s*\bwhere\s+(?=[A-Za-z_]\w*\s*=)")
+_PART: Final = pattern(r"\s*([A-Za-z_]\w*)\s*=")
+_COMMA: Final = pattern(r"\s*,")
+
+
+def find_where(text: str, start: int, end: int) -> tuple[int, int] | None:
+    """Where names for parts are announced, and the first of them; `None` if there are none."""
+    found = _WHERE.search(text, start, end)
+    return found.span() if found else None
+
+
+def read_where(
+    source: Source, at: int, end: int, names: Mapping[str, Var] | None = None
+) -> dict[str, Expr]:
+    """The names that a text gives to parts, and what they stand for.
+
+    Args:
+        source: The text.
+        at: The first name.
+        end: Where the last part ends.
+        names: The variables, as `parse_expr` takes them.
+
+    Raises:
+        ParseError: What stands there is not `name = expression`, again and again.
+    """
+    reader = _Reader(source, at, names)
+    while True:
+        found = _PART.match(source.text, reader.at)
+        if found is None:
+            reader.expected("a name and `=`")
+        name = found[1]
+        is_variable = _DEFAULT_NAME.fullmatch(name) if names is None else name in names
+        if name in reader.parts or name in RESERVED or is_variable:
+            reader.fail(f"`{name}` cannot be the name of a part", *found.span(1))
+        if len(reader.parts) == MOST_PARTS:
+            reader.fail(f"more than {MOST_PARTS} parts have names", *found.span(1))
+        reader.at = start = found.end()
+        part = reader.read()
+        if not _is_moderate(part):
+            reader.fail(f"the numbers or products of `{name}` are too large", start, reader.at)
+        reader.parts[name] = part
+        if not source.text[reader.at : end].strip():
+            return reader.parts
+        comma = _COMMA.match(source.text, reader.at)
+        if comma is None:
+            reader.expected("`,` or the end")
+        reader.at = comma.end()
+
+
+def _is_moderate(part: Expr) -> bool:
+    """May others use the part, which may double its numbers' digits and its factors?"""
+    if largest_number(part).bit_length() > MAX_DIGITS:
+        return False
+    terms = [t for t, _ in part.terms] if isinstance(part, Sum) else [part]
+    return not any(isinstance(t, Product) and len(t.factors) > MOST_FACTORS for t in terms)

@@ -364,14 +364,15 @@ class _SharedMaps:
         return known
 
 
-def access_json(access: Access) -> dict[str, Any]:
+def access_json(access: Access, *, plain: bool = False) -> dict[str, Any]:
     """One map of an answer; keys that would say nothing are left out.
 
-    `leaf` is there for an array inside a tuple other than the first.
+    `leaf` is there for an array inside a tuple other than the first.  With `plain`, no parts of
+    the map have names, as in XLA's texts.
     """
     m = access.map
     return {
-        "map": None if m is None else str(m),
+        "map": None if m is None else m.text(plain=True) if plain else str(m),
         **({"in_sizes": said} if m is not None and (said := in_sizes(m)) else {}),
         "precision": str(access.precision),
         **({"reason": access.reason} if access.reason else {}),

@@ -19,7 +19,7 @@ from hloscope.affine import (
     to_text,
     variables,
 )
-from hloscope.indexing import Access, Constraint, IndexingMap, RuntimeVariable
+from hloscope.indexing import Access, Constraint, IndexingMap, MapTexts, RuntimeVariable, map_texts
 from hloscope.lazy import dataclass
 
 _OPEN: Final = 1 << 62
@@ -33,7 +33,8 @@ class AccessParts:
     Attributes:
         arrow: The map without its domain, `(d0)[s0] -> (d0, s0)`.
         element: What is touched, `(d0, s0)`.
-        where: Bounds and constraints beyond those of the tensor asked about, one text each.
+        where: Bounds and constraints beyond those of the tensor asked about, and what the names
+            for parts of long expressions stand for, one text each.
         origins: For each runtime variable, `rt0 = %start[d0]`.
         claim: `exact`, or the precision and its reason.
     """
@@ -62,24 +63,25 @@ def access_parts(access: Access, sizes: Sequence[int]) -> AccessParts:
     m = access.map
     if m is None:
         return AccessParts("anything", "anything", (), (), claim)
-    arrow = str(m).split(", domain: ")[0]
+    texts = map_texts(m)
+    arrow = texts.arrow
     element = arrow.partition(" -> ")[2] or arrow
     if access.replica is not None:
-        replica = str(access.replica).split(", domain: ")[0].partition(" -> ")[2]
+        replica = map_texts(access.replica).arrow.partition(" -> ")[2]
         of = f" of {', '.join(ins.name for ins in access.via)}" if len(access.via) > 1 else ""
         arrow += f" on replica {replica}{of}"
         element += f" on replica {replica}{of}"
-    return AccessParts(arrow, element, _where(m, sizes), runtime_origins(m), claim)
+    return AccessParts(arrow, element, _where(m, texts, sizes), runtime_origins(m), claim)
 
 
-def _where(m: IndexingMap, sizes: Sequence[int]) -> tuple[str, ...]:
+def _where(m: IndexingMap, texts: MapTexts, sizes: Sequence[int]) -> tuple[str, ...]:
     if m.is_known_empty or m.is_undefined:
         return ()
     names = m.names
     implied: dict[Var, Interval] = {Dim(i): Interval(0, size - 1) for i, size in enumerate(sizes)}
     implied |= {Runtime(i): v.interval for i, v in enumerate(m.runtime) if v.is_every}
     hidden = {v for v, interval in m.box.items() if implied.get(v) == interval}
-    return tuple(_conditions(m, names, hidden))
+    return tuple(_conditions(m, texts, names, hidden))
 
 
 def in_sizes(m: IndexingMap) -> str:
@@ -91,14 +93,20 @@ def in_sizes(m: IndexingMap) -> str:
     """
     if not any(v.interval.hi >= _OPEN for v in (*m.dims, *m.ranges)):
         return ""
-    arrow = str(m).split(", domain: ")[0]
-    return f"{arrow}, domain: {', '.join(_conditions(m, m.names, set()))}"
+    texts = map_texts(m)
+    return f"{texts.arrow}, domain: {', '.join(_conditions(m, texts, m.names, set()))}"
 
 
-def _conditions(m: IndexingMap, names: Mapping[Var, str], hidden: set[Var]) -> Iterator[str]:
-    """Bounds, but for hidden ones, and constraints; one whose end is a size in place of that."""
+def _conditions(
+    m: IndexingMap, texts: MapTexts, names: Mapping[Var, str], hidden: set[Var]
+) -> Iterator[str]:
+    """Bounds, but for hidden ones, and constraints; one whose end is a size in place of that.
+
+    Then what names for parts stand for.
+    """
     ends = dict(_size_ends(m))
-    rest = [c for c in m.constraints if c not in ends.values()]
+    written = zip(m.constraints, texts.constraints, strict=True)
+    rest = [text for c, text in written if c not in ends.values()]
     last = {v: to_text(v - c[0] + c[1].hi, names) for v, c in ends.items()}
     for v, i in m.box.items():
         if v in last or v not in hidden:
@@ -109,11 +117,13 @@ def _conditions(m: IndexingMap, names: Mapping[Var, str], hidden: set[Var]) -> I
                 yield f"{names[v]} in [{i.lo}, {last.get(v, i.hi)}]"
     for e, i in rest:
         if i.hi >= _OPEN:
-            yield f"{to_text(e, names)} >= {i.lo}"
+            yield f"{e} >= {i.lo}"
         elif i.lo <= -_OPEN:
-            yield f"{to_text(e, names)} <= {i.hi}"
+            yield f"{e} <= {i.hi}"
         else:
-            yield f"{to_text(e, names)} in [{i.lo}, {i.hi}]"
+            yield f"{e} in [{i.lo}, {i.hi}]"
+    for name, text in texts.parts:
+        yield f"{name} = {text}"
 
 
 def _size_ends(m: IndexingMap) -> Iterator[tuple[Var, Constraint]]:

@@ -249,6 +249,9 @@ def to_print_indexing(answer: Answer) -> str:
     """The answer line by line as XLA's tool `print_indexing` prints it.
 
     Source: XLA `tools/print_indexing`; its test's expected output.
+
+    Raises:
+        TooLargeError: A map is too long where it is written out: XLA's text has no names for parts.
     """
     lines = []
     for output in answer.outputs:
@@ -261,7 +264,7 @@ def to_print_indexing(answer: Answer) -> str:
 
 
 def _print_indexing(access: Access) -> Iterator[str]:
-    described = access_json(access)
+    described = access_json(access, plain=True)
     yield described["map"] or f"unknown: {access.reason}"
     if "runtime_variables" in described:
         yield "runtime variables:"

@@ -8,7 +8,7 @@ from typing import Any, Final
 from hloscope.display.answer import opcode_of, shape_text
 from hloscope.display.table import columns
 from hloscope.display.text import headline
-from hloscope.indexing import ExactTiles, TileVerdict
+from hloscope.indexing import ExactTiles, TileVerdict, map_texts
 from hloscope.tiling import (
     Choice,
     OperandTiles,
@@ -101,17 +101,15 @@ def _row(tiled: TiledInstruction) -> list[str]:
 
 def offsets_text(tiled: TiledInstruction) -> str:
     """Where the tile of a program begins, and for which programs there is one."""
-    arrow, _, domain = str(tiled.offsets).partition(", domain: ")
-    found = arrow.partition(" -> ")[2]
-    limits = [text for text in _split(domain) if " mod " in text or " / " in text]
+    texts = map_texts(tiled.offsets)
+    found = texts.arrow.partition(" -> ")[2]
+    limits = [f"{e} in [{i.lo}, {i.hi}]" for e, i in texts.constraints]
+    limits = sorted([text for text in limits if " mod " in text or " / " in text])
     programs = tiled.offsets.dims[0].interval if tiled.offsets.dims else None
     if programs is not None and programs.lo:
         limits.insert(0, f"pid_0 in {programs}")
+    limits += [f"{name} = {text}" for name, text in texts.parts]
     return f"{found} where {', '.join(limits)}" if limits else found
-
-
-def _split(domain: str) -> list[str]:
-    return [text.strip() + "]" for text in domain.split("],") if text.strip()] if domain else []
 
 
 def _exactly(report: TileReport) -> Iterator[str]:

@@ -16,8 +16,10 @@ from hloscope.indexing import (
     IndexingMap,
     Precision,
     Variable,
+    compose_deep,
     everything_map,
     identity_map,
+    is_deep,
     merge_runtime,
     project_out,
     renamed,
@@ -171,6 +173,8 @@ def _composed(first: IndexingMap, second: IndexingMap) -> IndexingMap:
 
     Simplifying makes no use of names: nothing is left to simplify where `first` only names anew.
     """
+    if is_deep(first):
+        return normal(compose_deep(first, second))
     if second.simplify() != second:
         return normal(first.compose(second))
     names_anew = _names_anew(first, second)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     )
     from hloscope.indexing.compose import merge_runtime as merge_runtime
     from hloscope.indexing.constraints import ConstraintStep as ConstraintStep, MapTrace as MapTrace
+    from hloscope.indexing.deep import compose_deep as compose_deep, is_deep as is_deep
     from hloscope.indexing.exact import (
         prove_composed as prove_composed,
         prove_empty as prove_empty,
@@ -98,6 +99,7 @@ if TYPE_CHECKING:
         inverted_accesses as inverted_accesses,
         unknown_reads as unknown_reads,
     )
+    from hloscope.indexing.text import MapTexts as MapTexts, map_texts as map_texts
     from hloscope.indexing.tiles.exact import (
         ExactTiles as ExactTiles,
         Ragged as Ragged,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable
 
 import hloscope.indexing.claims as claims
+import hloscope.indexing.enumerated as enumerated
 from hloscope.affine import Expr, Interval, Runtime, Var, substitute, variables
 from hloscope.errors import UnsupportedError
 from hloscope.indexing.base import MapBase
@@ -66,6 +67,8 @@ def prove_equal(
     try:
         if claims.any_reads(a, b):
             return claims.equal(a, b, budget)
+        if a and b and (known := enumerated.subset(a, b, both=True)) is not None:
+            return known
         return isl.prove_equal([*map(system_of, a)], [*map(system_of, b)], budget=budget)
     except ValueError as error:
         return Proof(Verdict.REFUTED, reason=str(error))
@@ -76,6 +79,8 @@ def prove_empty(maps: Iterable[MapBase], *, budget: int = BUDGET) -> Proof:
     kept = _not_empty(maps)
     if claims.any_reads(kept):
         return claims.empty(kept, budget)
+    if (known := enumerated.empty(kept)) is not None:
+        return known
     return isl.prove_empty([*map(system_of, kept)], budget=budget)
 
 
@@ -83,6 +88,8 @@ def prove_within(m: MapBase, expr: Expr, interval: Interval, *, budget: int = BU
     """Does an expression stay in the interval on the whole domain?"""
     if m.runtime and not m.is_known_empty:
         return claims.within(m, expr, interval, budget)
+    if (known := enumerated.within(m, expr, interval)) is not None:
+        return known
     return isl.prove_within(system_of(m), expr, interval, budget=budget)
 
 
@@ -93,6 +100,8 @@ def prove_inverse(
     a, b = _not_empty(first), _not_empty(second)
     if claims.any_reads(a, b):
         return claims.inverse(a, b, budget)
+    if (known := enumerated.inverse(a, b)) is not None:
+        return known
     return isl.prove_inverse([*map(system_of, a)], [*map(system_of, b)], budget=budget)
 
 
@@ -124,6 +133,8 @@ def tight_bounds(m: MapBase, expr: Expr, *, budget: int = BUDGET) -> Interval | 
         return Interval.EMPTY
     if m.runtime:
         return claims.tight_bounds(m, expr, budget)
+    if (known := enumerated.extent(m, expr)) is not None:
+        return known
     return isl.tight_bounds(system_of(m), expr, budget=budget)
 
 

@@ -121,9 +121,17 @@ class IndexingMap(MapBase):
         """
         return parse_map(cls, text, name=name)
 
-    def text(self, style: Style = "xla") -> str:
-        """The map as XLA prints it; with `style="mlir"`, `floordiv` for `/`."""
-        return print_map(self, style)
+    def text(self, style: Style = "xla", *, plain: bool = False) -> str:
+        """The map as XLA prints it; with `style="mlir"`, `floordiv` for `/`.
+
+        Args:
+            style: How a division is written.
+            plain: As XLA has no names for parts: written out, even where it is long.
+
+        Raises:
+            TooLargeError: It is written out and too long for that.
+        """
+        return print_map(self, style, plain=plain)
 
     def __str__(self) -> str:
         try:

@@ -21,17 +21,18 @@ from hloscope.affine import (
     Product,
     Range,
     Runtime,
+    Shared,
     Sum,
     Var,
     postorder,
-    to_text,
+    shared,
 )
 from hloscope.indexing.base import MapBase
-from hloscope.indexing.text import print_map
+from hloscope.indexing.text import map_texts, print_map
 
 
-def to_latex(m: MapBase, shared: Collection[str] = ()) -> str:
-    r"""The map as LaTeX, without dollar signs, and without the `shared` conditions.
+def to_latex(m: MapBase, elsewhere: Collection[str] = ()) -> str:
+    r"""The map as LaTeX, without dollar signs, and without the conditions stated `elsewhere`.
 
     >>> from hloscope.indexing.variables import below
     >>> print(to_latex(MapBase([below(8)], results=[Dim(0) // 2])))
@@ -39,18 +40,27 @@ def to_latex(m: MapBase, shared: Collection[str] = ()) -> str:
     """
     if m.is_undefined or m.is_known_empty:
         return r"\varnothing" if m.is_known_empty else r"\text{undefined}"
-    names = {v: _name(text) for v, text in m.names.items()}
-    results = ", ".join([expr_latex(e, names) for e in m.results])
+    found, names = _shared(m)
+    results = ", ".join([expr_latex(e, names) for e in found.roots[: len(m.results)]])
     text = rf"({', '.join(list(names.values())[: len(m.dims)])}) \mapsto \left({results}\right)"
-    return ",\\quad ".join([text, *[c for c in conditions_latex(m) if c not in shared]])
+    return ",\\quad ".join([text, *[c for c in conditions_latex(m) if c not in elsewhere]])
 
 
 def conditions_latex(m: MapBase) -> list[str]:
-    """The bounds of a map's variables and its constraints."""
-    names = {v: _name(text) for v, text in m.names.items()}
+    """The bounds of a map's variables, its constraints, and what names for parts stand for."""
+    found, names = _shared(m)
     conditions = [_between(names[v], i) for v, i in m.box.items()]
-    conditions += [_between(expr_latex(e, names), i) for e, i in m.constraints]
+    rest = zip(found.roots[len(m.results) :], m.constraints, strict=True)
+    conditions += [_between(expr_latex(e, names), i) for e, (_, i) in rest]
+    conditions += [f"{names[v]} = {expr_latex(e, names)}" for v, e in found.parts]
     return [condition for condition in conditions if condition]
+
+
+def _shared(m: MapBase) -> tuple[Shared, dict[Var, str]]:
+    """The results and constraints of a map with names for parts, and the names of variables."""
+    taken = m.names
+    found = shared([*m.results, *[e for e, _ in m.constraints]], taken.values())
+    return found, {v: _name(text) for v, text in (taken | found.names).items()}
 
 
 def _name(text: str) -> str:
@@ -123,11 +133,12 @@ def to_html(m: MapBase) -> str:
     if m.is_undefined or m.is_known_empty or not m.has_domain:
         return f"<code>{escape(print_map(m))}</code>"
     names = m.names
-    head = print_map(m).partition(", domain:")[0]
-    rows = [(names[v], i) for v, i in m.box.items()]
-    rows += [(to_text(e, names), i) for e, i in m.constraints]
+    texts = map_texts(m)
+    rows = [(names[v], f"{i.lo} … {i.hi}") for v, i in m.box.items()]
+    rows += [(e, f"{i.lo} … {i.hi}") for e, i in texts.constraints]
+    rows += [(name, f"= {text}") for name, text in texts.parts]
     lines = "".join(
-        f"<tr><td><code>{escape(what)}</code></td><td>{escape(f'{i.lo} … {i.hi}')}</td></tr>"
-        for what, i in rows
+        f"<tr><td><code>{escape(what)}</code></td><td>{escape(said)}</td></tr>"
+        for what, said in rows
     )
-    return f"<table><caption><code>{escape(head)}</code></caption>{lines}</table>"
+    return f"<table><caption><code>{escape(texts.arrow)}</code></caption>{lines}</table>"

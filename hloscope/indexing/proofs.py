@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import hloscope.indexing.claims as claims
+import hloscope.indexing.enumerated as enumerated
 from hloscope.affine import Interval
 from hloscope.errors import UnsupportedError
 from hloscope.indexing.base import MapBase
@@ -32,6 +33,8 @@ def prove_implies(
     try:
         if claims.any_reads(a, b):
             return claims.subset(a, b, budget)
+        if (known := enumerated.subset(a, b)) is not None:
+            return known
         return isl.prove_subset([*map(system_of, a)], [*map(system_of, b)], budget=budget)
     except ValueError as error:
         return Proof(Verdict.REFUTED, reason=str(error))
@@ -56,6 +59,8 @@ def _one_to_one(maps: list[MapBase], budget: int, *, reverse: bool) -> Proof:
     maps = [m for m in maps if not m.is_known_empty]
     if claims.any_reads(maps):
         return claims.one_to_one(maps, budget, reverse=reverse)
+    if (known := enumerated.one_to_one(maps, reverse=reverse)) is not None:
+        return known
     ask = isl.prove_single_valued if reverse else isl.prove_injective
     return ask([*map(system_of, maps)], budget=budget)
 
@@ -81,11 +86,11 @@ def prove_bijective(m: MapBase, shape: Sequence[int], *, budget: int = BUDGET) -
         nothing = CounterExample((), (0,) * len(shape))
         return Proof(Verdict.REFUTED, nothing, "the map is empty, the shape is not")
     boxes = domain, [Interval(0, size - 1) for size in shape]
-    whole = (
-        claims.onto(m, boxes, budget)
-        if m.runtime
-        else isl.prove_onto([system_of(m)], boxes, budget=budget)
-    )
+    if m.runtime:
+        whole = claims.onto(m, boxes, budget)
+    else:
+        known = enumerated.onto(m, boxes)
+        whole = known or isl.prove_onto([system_of(m)], boxes, budget=budget)
     proofs = [prove_injective([m], budget=budget), prove_single_valued([m], budget=budget), whole]
     order = Verdict.REFUTED, Verdict.UNDECIDED, Verdict.PROVED
     return min(proofs, key=lambda proof: order.index(proof.verdict))

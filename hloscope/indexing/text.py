@@ -6,7 +6,8 @@ Bounds are inclusive; `/` is floor division and `floordiv` is read too.  A map w
 empty is `KNOWN EMPTY`, the map that says nothing `UNDEFINED`.  White space does not matter.
 
 XLA's text has no word for a runtime variable that is clamped to more values than the map holds for:
-`rt0 in [0, 2] clamped to [0, 4]`.
+`rt0 in [0, 2] clamped to [0, 4]`.  Nor has it names for parts of long expressions, which come last:
+`…, where t0 = d0 / 8, t1 = t0 mod 3`.
 
 Source: XLA docs `indexing.md`; the printed maps of its tests.
 """
@@ -20,6 +21,7 @@ from hloscope.affine import (
     MAX_DIGITS,
     NEG_INF,
     POS_INF,
+    RESERVED,
     Dim,
     Expr,
     Interval,
@@ -27,13 +29,16 @@ from hloscope.affine import (
     Runtime,
     Style,
     Var,
+    find_where,
     parse_prefix,
-    to_text,
+    read_where,
+    texts,
+    where_text,
 )
 from hloscope.errors import ParseError
 from hloscope.indexing.base import NEVER, M, MapBase
 from hloscope.indexing.variables import Constraint, RuntimeVariable, Variable, own_name
-from hloscope.lazy import pattern
+from hloscope.lazy import dataclass, pattern
 from hloscope.limits import refuse_long_numbers
 from hloscope.source import Source, Span
 
@@ -49,12 +54,48 @@ _WRAPPER: Final = pattern(
 _TAIL: Final = pattern(r",?\s*is_simplified\s*:\s*(?:true|false)\s*\Z")
 
 
-def print_map(m: MapBase, style: Style = "xla") -> str:
-    """The text of a map; `style="mlir"` writes `floordiv` for `/`."""
+@dataclass(frozen=True, slots=True)
+class MapTexts:
+    """The parts of a map's text.
+
+    Attributes:
+        arrow: The map without its domain, `(d0)[s0] -> (d0, s0)`.
+        bounds: `d0 in [0, 9]` for each variable, in their order.
+        constraints: An expression and its interval, in their order.
+        parts: Names for parts of long expressions, and what they stand for.
+    """
+
+    arrow: str
+    bounds: tuple[str, ...] = ()
+    constraints: tuple[tuple[str, Interval], ...] = ()
+    parts: tuple[tuple[str, str], ...] = ()
+
+
+def print_map(m: MapBase, style: Style = "xla", *, plain: bool = False) -> str:
+    """The text of a map.
+
+    Args:
+        m: The map.
+        style: `"mlir"` writes `floordiv` for `/`.
+        plain: Write out what occurs in several places, however long that gets.
+
+    Raises:
+        TooLargeError: Written out, it is too long.
+    """
+    found = map_texts(m, style, plain=plain)
+    text = found.arrow
+    if found.bounds or found.constraints:
+        constraints = sorted([_in(e, i) for e, i in found.constraints])
+        text = f"{text}, domain: {', '.join([*found.bounds, *constraints])}"
+    return f"{text},{where_text(found.parts)}" if found.parts else text
+
+
+def map_texts(m: MapBase, style: Style = "xla", *, plain: bool = False) -> MapTexts:
+    """The parts of the text of a map, see `print_map`."""
     if m.is_undefined:
-        return UNDEFINED
+        return MapTexts(UNDEFINED)
     if m.is_known_empty:
-        return KNOWN_EMPTY
+        return MapTexts(KNOWN_EMPTY)
     names = m.names
     all_names = list(names.values())
     n_dims, n_ranges = len(m.dims), len(m.ranges)
@@ -63,16 +104,19 @@ def print_map(m: MapBase, style: Style = "xla") -> str:
         head += f"[{', '.join(all_names[n_dims : n_dims + n_ranges])}]"
     if m.runtime:
         head += f"{{{', '.join(all_names[n_dims + n_ranges :])}}}"
-    results = ", ".join([to_text(e, names, style) for e in m.results])
-    text = f"{head} -> ({results})"
+    exprs = [*m.results, *[e for e, _ in m.constraints]]
+    written, parts = texts(exprs, names, style, plain=plain)
+    results, conditions = written[: len(m.results)], written[len(m.results) :]
+    arrow = f"{head} -> ({', '.join(results)})"
     if not m.has_domain:
-        return text
+        return MapTexts(arrow, parts=tuple(parts))
     bounds = [_in(names[v], interval) for v, interval in m.box.items()]
     for i, v in enumerate(m.runtime, n_dims + n_ranges):
         if v.clamp is not None:
             bounds[i] += f" clamped to [{v.clamp.lo}, {v.clamp.hi}]"
-    constraints = sorted([_in(to_text(e, names, style), i) for e, i in m.constraints])
-    return f"{text}, domain: {', '.join(bounds + constraints)}"
+    intervals = [i for _, i in m.constraints]
+    constraints = tuple(zip(conditions, intervals, strict=True))
+    return MapTexts(arrow, tuple(bounds), constraints, tuple(parts))
 
 
 def _in(what: str, interval: Interval) -> str:
@@ -102,6 +146,7 @@ class _Reader:
         self.end = start + len(self.text[start:end].rstrip())
         self.names: dict[str, Var] = {}
         self.clamps: dict[Var, Interval] = {}
+        self.parts: dict[str, Expr] = {}
 
     def fail(self, message: str, start: int | None = None, end: int | None = None) -> NoReturn:
         start = self.at if start is None else start
@@ -138,6 +183,10 @@ class _Reader:
         dims = self.variables(Dim, ")")
         ranges = self.variables(Range, "]") if self.accept("[") else []
         runtime = self.variables(Runtime, "}") if self.accept("{") else []
+        if (where := find_where(self.text, self.at, self.end)) is not None:
+            start, first = where
+            self.parts = read_where(self.source, first, self.end, self.names)
+            self.end = start
         self.expect("->", "after the variables")
         self.expect("(", "before the results")
         results = self.results()
@@ -259,8 +308,5 @@ class _Reader:
 
     def expr(self) -> Expr:
         """The longest expression that begins here."""
-        value, self.at = parse_prefix(self.source, self.at, self.names)
+        value, self.at = parse_prefix(self.source, self.at, self.names, self.parts)
         return value
-
-
-RESERVED: Final = frozenset({"mod", "floordiv", "ceildiv", "min", "max", "in", "domain"})

@@ -30,6 +30,7 @@ from hloscope.affine import (
     postorder,
     printed_terms,
     product,
+    shared,
 )
 from hloscope.errors import UnsupportedError
 
@@ -114,13 +115,20 @@ def to_latex(e: Expr, names: Mapping[Var, str] | None = None) -> str:
     >>> print(to_latex(Dim(0) // 4 * 2 + Dim(1) % 8))
     2 \left\lfloor \frac{d_{0}}{4} \right\rfloor + d_{1} \bmod 8
     """
+    found = shared([e], (names or {}).values())
+    every = {**(names or {}), **found.names}
+    parts = [f"{_latex_name(found.names[v])} = {_latex(x, every)}" for v, x in found.parts]
+    return r",\quad ".join([_latex(found.roots[0], every), *parts])
+
+
+def _latex(e: Expr, names: Mapping[Var, str]) -> str:
     new: dict[Expr, str] = {}
     for x in postorder(e):
         match x:
             case Const(value):
                 new[x] = str(value)
             case Dim() | Range() | Runtime():
-                new[x] = _latex_name((names or {}).get(x) or default_name(x))
+                new[x] = _latex_name(names.get(x) or default_name(x))
             case Sum():
                 new[x] = _latex_sum(x, new)
             case Product(factors):

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Final, TypeAlias
 
-from hloscope.affine import POS_INF, Const, Expr, Interval, Sum, Var, largest_number, postorder
+from hloscope.affine import (
+    POS_INF,
+    Const,
+    Expr,
+    Interval,
+    Sum,
+    Var,
+    bounds,
+    largest_number,
+    postorder,
+)
 from hloscope.locks import shared_lock
-from hloscope.simplifier.engine import Engine
+from hloscope.simplifier.engine import Engine, TooDeepError
 from hloscope.simplifier.ranges import VARIABLES, Ends, ends, interval, parts, scaled_sum
 from hloscope.simplifier.rule import Trace
 
@@ -72,13 +83,28 @@ class Domain:
             if not self.constraints and is_linear(e):
                 found = interval(scaled_sum(*parts(e), self._ends))
             else:
-                with _LOCK:
-                    engine = self._engine(0)
-                    flat = engine.flat(e)
-                    lo, hi = engine.bounds(flat)
-                    low, high = engine.shown_bounds(engine.surface(flat))
-                found = interval((max(lo, low), min(hi, high)))
+                try:
+                    found = self._of_forms(e)
+                except TooDeepError:
+                    found = self._of_parts(e)
             self._bounds[e] = found
+        return found
+
+    def _of_forms(self, e: Expr) -> Interval:
+        """The interval by what the flat and the printed form show."""
+        with _LOCK:
+            engine = self._engine(0)
+            flat = engine.flat(e)
+            lo, hi = engine.bounds(flat)
+            low, high = engine.shown_bounds(engine.surface(flat))
+        return interval((max(lo, low), min(hi, high)))
+
+    def _of_parts(self, e: Expr) -> Interval:
+        """The interval by those of the parts, each looked at once, and by a constraint on it."""
+        found = bounds(e, self.box)
+        for x, side in self.constraints:
+            if x is e:
+                found = found & side
         return found
 
     def _ends(self, v: Expr) -> Ends:
@@ -103,9 +129,15 @@ class Domain:
         return not any([v in box and box[v].is_point for v, _ in parts(e)[0]])  # type: ignore[index]
 
     def flat(self, e: Expr) -> Expr:
-        """An equal linear combination of variables and quotients: remainders are written out."""
-        with _LOCK:
-            return self._engine(0).flat(e)
+        """An equal linear combination of variables and quotients: remainders are written out.
+
+        Where that would be far longer, it is `e` itself.
+        """
+        try:
+            with _LOCK:
+                return self._engine(0).flat(e)
+        except TooDeepError:
+            return e
 
     def _find(self, e: Expr, path: Path | None = None) -> Expr:
         """Simplify until nothing changes; of forms that lead to each other, the first in order.
@@ -126,6 +158,12 @@ class Domain:
 
     def _round(self, e: Expr, path: Path | None) -> Expr:
         """The form with the fewest divisions that an engine finds; `e` itself if all have more."""
+        try:
+            return self._best(e, path)
+        except TooDeepError:
+            return e
+
+    def _best(self, e: Expr, path: Path | None) -> Expr:
         first = self._engine(0)
         best, used = first.simplify(e), 0
         is_odd = best._divisions > 1 and first.unreduced(e) > 1
@@ -142,7 +180,10 @@ class Domain:
         return best
 
     def _better(self, best: Expr, used: int, i: int, e: Expr) -> tuple[Expr, int]:
-        other = self._engine(i).simplify(e)
+        try:
+            other = self._engine(i).simplify(e)
+        except TooDeepError:
+            return best, used
         return (other, i) if other._divisions < best._divisions else (best, used)
 
     def explain(self, e: Expr) -> Trace:
@@ -154,7 +195,8 @@ class Domain:
         for i, before in path:
             engine = self.new_engine(i)  # without memory: what is known already has no steps
             engine.trace = steps
-            engine.simplify(before)
+            with suppress(TooDeepError):  # what is known already made it shorter
+                engine.simplify(before)
         return steps
 
     def _engine(self, i: int) -> Engine:

@@ -14,6 +14,7 @@ expression.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from hloscope.affine import (
@@ -45,6 +46,17 @@ from hloscope.simplifier.surface import PRINTED, best_form
 
 FLAT_LIMIT: Final = 64
 """Remainders of more divisions than this stay leaves: flat forms would repeat too much."""
+MAX_DIVISIONS: Final = 1024
+"""Flat forms of more divisions, written out, and more than a few for each part, are given up."""
+_EACH: Final = 8
+
+
+class TooDeepError(Exception):
+    """A flat form would be far longer than the expression; never leaves this package.
+
+    Expressions share their parts, and flat forms are seen as trees: remainders of remainders of
+    remainders double them at each level.
+    """
 
 
 class Engine(Context):
@@ -71,7 +83,8 @@ class Engine(Context):
         self.trace: Trace | None = None
         self.extrema: set[Expr] = set()  # what flat forms have of them; `inside` shares it
         for e, bounds in constraints:
-            self.learn(self.flat(e), *ends(bounds))
+            with suppress(TooDeepError):  # what is not learnt is only not used
+                self.learn(self.flat(e), *ends(bounds))
         if constraints:  # what was found without the facts is out of date
             self.use_residues()
             self.forget()
@@ -111,7 +124,11 @@ class Engine(Context):
     # --------------------------------------------------------------------------- to flat form
 
     def flat(self, e: Expr) -> Expr:
-        """The flat form, which is equal to `e` on the domain."""
+        """The flat form, which is equal to `e` on the domain.
+
+        Raises:
+            TooDeepError: It would be far longer than `e`.
+        """
         memo = self._flat
         found = memo.get(e)
         if found is not None:
@@ -139,7 +156,10 @@ class Engine(Context):
                 stack += missing
             if ready:
                 stack.pop()
-                memo[x] = self._flat_node(x)
+                new = self._flat_node(x)
+                if new._divisions > MAX_DIVISIONS + _EACH * len(memo):
+                    raise TooDeepError
+                memo[x] = new
         return memo[e]
 
     def _flat_node(self, x: Expr) -> Expr:

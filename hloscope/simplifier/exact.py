@@ -50,6 +50,8 @@ PARTS: Final = 400
 """So many parts of one expression are tried at most."""
 FLOORS: Final = 8
 """Of sums with more floors, no subsets are tried."""
+MOST: Final = 64
+"""Expressions of more divisions, written out, are not tried: each part of each form would be."""
 SAFE: Final = 1 << 61
 
 
@@ -76,7 +78,7 @@ def simplify_exact(
     domain = where if isinstance(where, Domain) else Domain(where)
     best = simplify(e, domain, trace=trace)
     search = _Search(domain, budget)
-    while best._divisions > 1:
+    while 1 < best._divisions <= MOST:
         shorter = search.shorter(best)
         if shorter is None:
             break

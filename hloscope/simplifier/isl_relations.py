@@ -33,6 +33,10 @@ from hloscope.lazy import dataclass
 
 BUDGET: Final = 2_000_000
 """Steps of isl after which a question stays undecided; about a second or two."""
+FEW: Final = 12
+"""With more quotients, the budget is smaller by the cube of their number."""
+MOST_QUOTIENTS: Final = 64
+"""Of more in one relation nothing is asked."""
 CASES: Final = 64
 """A factor or divisor with at most so many values is treated value by value."""
 
@@ -122,6 +126,7 @@ class Builder:
     parameters: Parameters
     space: Any = None
     known: dict[Expr, Any] = field(default_factory=dict)
+    quotients: int = 0
 
     def __post_init__(self) -> None:
         isl, s = self.isl, self.system
@@ -156,8 +161,19 @@ class Builder:
     def expr(self, e: Expr) -> Any:
         for x in postorder(e):
             if x not in self.known:
+                if isinstance(x, FloorDiv | CeilDiv | Mod):
+                    self.quotients += 1
+                    if self.quotients > FEW:
+                        self.slow_down()
                 self.known[x] = self.node(x)
         return self.known[e]
+
+    def slow_down(self) -> None:
+        """Allow fewer steps: with more quotients, which are unknowns, each takes longer."""
+        if self.quotients > MOST_QUOTIENTS:
+            raise UndecidedError(f"more than {MOST_QUOTIENTS} different divisions")
+        if _State.steps:
+            self.ctx.set_max_operations(max(1, _State.steps * FEW**3 // self.quotients**3))
 
     def node(self, x: Expr) -> Any:
         known = self.known
@@ -248,7 +264,7 @@ def isl_context() -> Any:
     if not hasattr(_State, "ctx"):
         import islpy
 
-        _State.ctx, _State.isl = islpy.Context(), islpy
+        _State.ctx, _State.isl, _State.steps = islpy.Context(), islpy, 0
     return _State.ctx
 
 
@@ -259,6 +275,7 @@ def budgeted(steps: int) -> Iterator[Any]:
     isl = _State.isl
     ctx.reset_operations()
     ctx.set_max_operations(steps)
+    _State.steps = steps
     try:
         yield isl
     except isl.Error as error:
@@ -267,6 +284,7 @@ def budgeted(steps: int) -> Iterator[Any]:
         raise UndecidedError(f"isl: {error}") from None
     finally:
         ctx.set_max_operations(0)
+        _State.steps = 0
         ctx.reset_operations()
 
 

@@ -1,5 +1,7 @@
+import random
+
 import pytest
-from hypothesis import given
+from hypothesis import given, settings, strategies as st
 
 from hloscope.affine import (
     AffineMap,
@@ -13,7 +15,7 @@ from hloscope.affine import (
     parse_prefix,
     to_text,
 )
-from hloscope.errors import ParseError, UnsupportedError
+from hloscope.errors import ParseError, TooLargeError, UnsupportedError
 from tests.strategies import exprs
 
 d0, d1, s0, rt0 = Dim(0), Dim(1), Range(0), Runtime(0)
@@ -23,6 +25,78 @@ d0, d1, s0, rt0 = Dim(0), Dim(1), Range(0), Runtime(0)
 def test_printing_and_parsing_are_inverse(e):
     assert parse_expr(to_text(e)) is e
     assert parse_expr(to_text(e, style="mlir")) is e
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32), st.integers(20, 60))
+def test_what_shares_its_parts_is_written_with_names(seed, levels):
+    """Each level uses those before it several times: written out, there are far too many."""
+    rng = random.Random(seed)
+    known = [d0, d1, s0, rt0]
+    for _ in range(levels):
+        a, b = rng.choice(known[-4:]), rng.choice(known[-6:])
+        c = rng.choice([2, 3, 7])
+        new = [a // c * 5 + a % c + b, (a + b) // c + a, minimum(a + 1, b * 2), maximum(b % c, a)]
+        new += [a * d0 + b, ceildiv(a - b, -c) + a % (b * b + 1)]
+        known.append(rng.choice(new))
+    e = known[-1]
+    text = to_text(e, {d0: "t1", s0: "where"})
+    assert len(text) < 20_000
+    assert parse_expr(text, {"t1": d0, "where": s0, "d1": d1, "rt0": rt0}) is e
+    assert parse_expr(to_text(e)) is e
+
+
+def test_names_for_parts():
+    assert parse_expr("t0 + t1 where t0 = d0 / 4, t1 = t0 mod 3") is d0 // 4 + d0 // 4 % 3
+    assert parse_expr("where + 1", {"where": d0}) is d0 + 1
+    e = parse_expr("where / 2, where where = d1 * 3", {"d1": d1})
+    assert e is d1 * 3 // 2
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("t0 where t0 = t1, t1 = d0", "unknown variable 't1'"),
+        ("t0 where t0 = d0, t0 = d0", "`t0` cannot be the name of a part"),
+        ("t0 where t0 = d0, d1 = d0", "`d1` cannot be the name of a part"),
+        ("t0 where t0 = d0, mod = d0", "`mod` cannot be the name of a part"),
+        ("t0 where t0 = d0 d1", "expected `,` or the end"),
+        ("t0 where t0 = d0,", "expected a name and `=`"),
+        ("t0 + 1 t1 where t0 = d0", "expected an operator or the end"),
+    ],
+)
+def test_wrong_names_for_parts(text, message):
+    with pytest.raises(ParseError) as caught:
+        parse_expr(text)
+    assert message in caught.value.message
+
+
+def read_or_refused(text):
+    """The expression, or `None` where its numbers or products are too large."""
+    try:
+        return parse_expr(text)
+    except ParseError as error:
+        if "are too large" in error.message:
+            return None
+        raise
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("step", ["t{0} * t{0}", "t{0} * t{0} * d1 + 9", "t{0} / 2 + t{0} / 3"])
+def test_parts_that_double_take_no_memory(step):
+    """Numbers, factors and paths double with each part that has a name."""
+    parts = "".join([f", t{k + 1} = {step.format(k)}" for k in range(200)])
+    for first in ("d0", "9" * 3000, "d0 * 7"):
+        e = read_or_refused(f"t200 where t0 = {first}{parts}")
+        if e is None:
+            continue
+        assert parse_expr(to_text(e)) is e
+        if first != "9" * 3000:  # a constant
+            with pytest.raises(TooLargeError):
+                to_text(e, plain=True)
+    many = "".join([f", t{k + 1} = t{k} + 1" for k in range(10_001)])
+    with pytest.raises(ParseError, match="more than 10000 parts"):
+        parse_expr(f"t1 where t0 = d0{many}")
 
 
 CASES = [

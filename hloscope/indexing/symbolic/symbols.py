@@ -15,6 +15,7 @@ from typing import Final, TypeAlias
 from hloscope.affine import (
     NEG_INF,
     POS_INF,
+    RESERVED,
     Const,
     Expr,
     FloorDiv,
@@ -26,7 +27,6 @@ from hloscope.affine import (
     substitute,
     variables,
 )
-from hloscope.indexing.text import RESERVED
 from hloscope.indexing.variables import Constraint, RuntimeVariable
 from hloscope.ir import ELEMENT_TYPES, Instruction, TensorType
 from hloscope.ops import GetDimensionSize

@@ -1,0 +1,242 @@
+"""Exact questions about maps with very many divisions, answered by looking at every point.
+
+isl takes each quotient as an unknown, and its steps get slower with the number of unknowns: it is
+asked about maps of few divisions, or of too many points.  The others are relations of integers in
+a table: a row for each pair of an index and a result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from hloscope.affine import (
+    CeilDiv,
+    Expr,
+    FloorDiv,
+    Interval,
+    Mod,
+    postorder,
+)
+from hloscope.indexing.base import MapBase
+from hloscope.indexing.evaluate import evaluate_array, satisfies_array
+from hloscope.indexing.transform import symbols_to_dims
+from hloscope.simplifier import PROVED, CounterExample, Proof, Verdict, as_tuple
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Rows: TypeAlias = NDArray[np.int64]
+
+_DIVISIONS: Final = (FloorDiv, CeilDiv, Mod)
+FEW: Final = 4
+"""isl is asked about maps of no more different divisions."""
+MAX_POINTS: Final = 1 << 20
+"""Maps of more points are not looked at point by point."""
+MAX_VALUES: Final = 1 << 28
+"""Nor are those that have more values of parts of expressions at all points."""
+
+
+def rows_of(*groups: Sequence[MapBase]) -> list[Rows] | None:
+    """For each union of maps the pairs, an index and a result in each row, sorted.
+
+    `None` if isl is to be asked: no map has many divisions, or a map has too many points, or values
+    that are read at run time, or that do not fit into 64 bits.
+    """
+    every = [m for maps in groups for m in maps]
+    parts = [postorder(*m.results, *[e for e, _ in m.constraints]) for m in every]
+    if not any([sum([isinstance(x, _DIVISIONS) for x in p]) > FEW for p in parts]):
+        return None
+    if any([m.runtime for m in every]) or not _are_few(every, parts):
+        return None
+    found = []
+    for maps in groups:
+        tables = [table for m in maps if (table := _rows(m)) is not None]
+        if len(tables) < len(maps):
+            return None
+        found.append(_distinct(tables))
+    return found
+
+
+def _are_few(maps: Sequence[MapBase], parts: Sequence[Sequence[Expr]]) -> bool:
+    """Are the points few, and the values of all parts of expressions at them?"""
+    points = values = 0
+    for m, inside in zip(maps, parts, strict=True):
+        if any([i.is_empty for i in m.box.values()]):
+            continue
+        if not all([i.is_finite for i in m.box.values()]):
+            return False
+        here = prod([i.size for i in m.box.values()])
+        points, values = points + here, values + here * len(inside)
+    return points <= MAX_POINTS and values <= MAX_VALUES
+
+
+def _rows(m: MapBase) -> Rows | None:
+    """The pairs of one map; `None` if a value does not fit into 64 bits."""
+    import numpy as np
+
+    if any([i.is_empty for i in m.box.values()]):
+        return np.zeros((0, len(m.dims) + len(m.results)), np.int64)
+    axes = [np.arange(i.lo, i.hi + 1) for i in m.box.values()]
+    mesh = np.meshgrid(*axes, indexing="ij", sparse=True)
+    at = mesh[: len(m.dims)], mesh[len(m.dims) :]
+    inside = satisfies_array(m, *at, check_bounds=False)
+    columns = [*mesh[: len(m.dims)], *evaluate_array(m, *at)]
+    if any([c.dtype != np.int64 for c in columns]):
+        return None
+    if not columns:
+        return np.zeros((int(inside.any()), 0), np.int64)
+    return np.stack([np.broadcast_to(c, inside.shape)[inside] for c in columns], axis=1)
+
+
+def _distinct(tables: Sequence[Rows]) -> Rows:
+    """The different rows of several tables, in order."""
+    import numpy as np
+
+    if not tables:
+        return np.zeros((0, 0), np.int64)
+    rows = np.concatenate(tables)
+    return np.unique(rows, axis=0) if rows.shape[1] else rows[:1]
+
+
+def count(maps: Sequence[MapBase]) -> int | None:
+    """How many different results the maps have; `None`: ask isl.
+
+    >>> from hloscope.indexing import IndexingMap
+    >>> text = "d0"
+    >>> for k in range(8):
+    ...     text = f"({text}) / 3 * 4 + ({text}) mod 3"
+    >>> count([IndexingMap.parse(f"(d0) -> ({text}), domain: d0 in [0, 99]")])
+    100
+    """
+    found = rows_of(maps)
+    if found is None or not maps:
+        return None
+    return len(_distinct([found[0][:, len(maps[0].dims) :]]))
+
+
+def subset(
+    first: Sequence[MapBase], second: Sequence[MapBase], *, both: bool = False
+) -> Proof | None:
+    """Has the second union every pair of the first?  With `both`: and the first of the second?"""
+    if (found := rows_of(first, second)) is None or not (first and second):
+        return None
+    return _compared(found[0], found[1], len(first[0].dims), both=both)
+
+
+def inverse(first: Sequence[MapBase], second: Sequence[MapBase]) -> Proof | None:
+    """Is the second union the first with the two sides of every pair swapped?"""
+    import numpy as np
+
+    if (found := rows_of(first, second)) is None or not (first and second):
+        return None
+    a, b = found
+    left = len(first[0].dims)
+    swapped = np.roll(b, left, axis=1)
+    return _compared(a, _distinct([swapped]), left, both=True)
+
+
+def _compared(a: Rows, b: Rows, num_dims: int, *, both: bool) -> Proof:
+    for number, (one, other) in enumerate([(a, b), (b, a)] if both else [(a, b)]):
+        if (row := _outside(one, other)) is not None:
+            example = CounterExample(row[:num_dims], row[num_dims:], only_in=number)
+            return Proof(Verdict.REFUTED, example)
+    return PROVED
+
+
+def _outside(rows: Rows, others: Rows) -> tuple[int, ...] | None:
+    """The first row that is not among the others."""
+    import numpy as np
+
+    if not len(rows) or not rows.shape[1]:
+        return () if len(rows) and not len(others) else None
+    if not len(others):
+        return tuple(rows[0].tolist())
+    _, number = np.unique(np.concatenate([others, rows]), axis=0, return_inverse=True)
+    number = number.reshape(-1)
+    missing = np.flatnonzero(~np.isin(number[len(others) :], number[: len(others)]))
+    return tuple(rows[missing[0]].tolist()) if len(missing) else None
+
+
+def empty(maps: Sequence[MapBase]) -> Proof | None:
+    """Is the union empty?  The counter-example is a pair in it."""
+    if (found := rows_of(maps)) is None or not maps:
+        return None
+    return _compared(found[0], found[0][:0], len(maps[0].dims), both=False)
+
+
+def one_to_one(maps: Sequence[MapBase], *, reverse: bool) -> Proof | None:
+    """Does every result belong to one index?  With `reverse`: every index to one result?"""
+    import numpy as np
+
+    if (found := rows_of(maps)) is None or not maps:
+        return None
+    rows, left = found[0], len(maps[0].dims)
+    what = "two indices have a result in common"
+    if reverse:
+        rows, left = np.roll(rows, -left, axis=1), len(maps[0].results)
+        what = "an index has two results"
+    right = rows[:, left:]
+    order = np.lexsort(right.T[::-1]) if right.shape[1] else np.arange(len(rows))
+    same = np.flatnonzero((right[order][1:] == right[order][:-1]).all(axis=1))
+    if not len(same):
+        return PROVED
+    two = [tuple(rows[order[same[0] + k], :left].tolist()) for k in (0, 1)]
+    said = f"{what}: {as_tuple(two[0])}, {as_tuple(two[1])}"
+    return Proof(Verdict.REFUTED, CounterExample(two[0], two[1]), said)
+
+
+def onto(m: MapBase, boxes: Sequence[Sequence[Interval]]) -> Proof | None:
+    """Are the indices that have results, and the results, precisely those of two boxes?"""
+    if max([prod([i.size for i in box]) for box in boxes]) > MAX_POINTS:
+        return None
+    if (found := rows_of([m])) is None:
+        return None
+    left = len(m.dims)
+    for number, box in enumerate(boxes):
+        mine = _distinct([found[0][:, left:] if number else found[0][:, :left]])
+        whole = _box_rows(box)
+        for rows, others, text in (
+            (whole, mine, ("index {} has no result", "nothing leads to {}")),
+            (mine, whole, ("index {} is outside", "result {} is outside")),
+        ):
+            if (at := _outside(rows, others)) is not None:
+                example = CounterExample((), at) if number else CounterExample(at, ())
+                return Proof(Verdict.REFUTED, example, text[number].format(as_tuple(at)))
+    return PROVED
+
+
+def _box_rows(box: Sequence[Interval]) -> Rows:
+    import numpy as np
+
+    if not box:
+        return np.zeros((1, 0), np.int64)
+    axes = np.meshgrid(*[np.arange(i.lo, i.hi + 1) for i in box], indexing="ij")
+    return np.stack([a.ravel() for a in axes], axis=1)
+
+
+def within(m: MapBase, expr: Expr, interval: Interval) -> Proof | None:
+    """Does an expression stay in the interval on the whole domain?"""
+    if (found := rows_of([_valued(m, expr)])) is None:
+        return None
+    values = found[0][:, -1]
+    outside = (values < interval.lo) | (values > interval.hi)
+    if not outside.any():
+        return PROVED
+    row = tuple(found[0][outside.argmax()].tolist())
+    return Proof(Verdict.REFUTED, CounterExample(row[:-1], row[-1:]))
+
+
+def extent(m: MapBase, expr: Expr) -> Interval | None:
+    """The smallest interval around the values of an expression; `None`: ask isl."""
+    if (found := rows_of([_valued(m, expr)])) is None:
+        return None
+    values = found[0][:, -1]
+    return Interval(int(values.min()), int(values.max())) if len(values) else Interval.EMPTY
+
+
+def _valued(m: MapBase, expr: Expr) -> MapBase:
+    """From all variables of a map to the value of an expression, where the map is defined."""
+    return symbols_to_dims(m.with_(results=[expr]))

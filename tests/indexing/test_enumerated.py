@@ -1,0 +1,85 @@
+"""What is found by looking at every point is what isl proves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+import hloscope.indexing.enumerated as enumerated
+from hloscope.affine import Interval
+from hloscope.indexing import IndexingMap, system_of
+from hloscope.simplifier import Proof, isl
+from tests.indexing.maps import maps
+
+
+@pytest.fixture(autouse=True, scope="module")
+def every_map_is_looked_at() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(enumerated, "FEW", -1)
+        yield
+
+
+def agree(found: Proof | None, ask: Callable[[], Proof]) -> None:
+    """The same verdict as isl's."""
+    if found is not None:
+        assert found.verdict == ask().verdict
+
+
+some = maps(num_dims=2, num_results=2, runtime=0)
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(some, some)
+def test_relations_are_compared_as_by_isl(a: IndexingMap, b: IndexingMap) -> None:
+    if a.is_known_empty or b.is_known_empty:
+        return
+    one, two = [system_of(a)], [system_of(b)]
+    agree(enumerated.subset([a], [b]), lambda: isl.prove_subset(one, two))
+    agree(enumerated.subset([a], [b, a]), lambda: isl.prove_subset(one, two + one))
+    agree(enumerated.subset([a], [b], both=True), lambda: isl.prove_equal(one, two))
+    agree(enumerated.inverse([a], [b]), lambda: isl.prove_inverse(one, two))
+    back = a.inverse()
+    if not back.is_known_empty:
+        agree(enumerated.inverse([a], [back]), lambda: isl.prove_inverse(one, [system_of(back)]))
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(some, st.integers(-4, 4), st.integers(0, 12))
+def test_one_map_is_judged_as_by_isl(m: IndexingMap, low: int, size: int) -> None:
+    if m.is_known_empty:
+        return
+    system = system_of(m)
+    agree(enumerated.empty([m]), lambda: isl.prove_empty([system]))
+    for reverse, ask in ((False, isl.prove_injective), (True, isl.prove_single_valued)):
+        agree(enumerated.one_to_one([m], reverse=reverse), partial(ask, [system]))
+    boxes = [v.interval for v in m.dims], [Interval(low, low + size)] * 2
+    agree(enumerated.onto(m, boxes), lambda: isl.prove_onto([system], boxes))
+    side = Interval(low, low + size)
+    agree(
+        enumerated.within(m, m.results[0], side),
+        lambda: isl.prove_within(system, m.results[0], side),
+    )
+    if (found := enumerated.extent(m, m.results[0])) is not None:
+        assert found == isl.tight_bounds(system, m.results[0])
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(some)
+def test_counter_examples_show_what_they_say(m: IndexingMap) -> None:
+    proof = enumerated.one_to_one([m], reverse=False)
+    if proof is None or not proof.is_refuted:
+        return
+    assert proof.counter_example is not None
+    one, two = proof.counter_example.dims, proof.counter_example.results
+    assert one != two
+    assert m.points(one) & m.points(two)
+
+
+def test_maps_of_too_many_points_are_left_to_isl() -> None:
+    big = IndexingMap.parse("(d0, d1) -> (d0 / 3, d1), domain: d0 in [0, 9999], d1 in [0, 9999]")
+    open_ = IndexingMap.parse("(d0) -> (d0 / 3)")
+    reads = IndexingMap.parse("(d0){rt0} -> (d0 / 3 + rt0), domain: d0 in [0, 9], rt0 in [0, 3]")
+    assert [enumerated.rows_of([m]) for m in (big, open_, reads)] == [None] * 3
