@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         serialize as serialize,
         verify as verify,
     )
+    from hloscope.display import sliders as sliders
     from hloscope.errors import (
         Diagnostic as Diagnostic,
         HloscopeError as HloscopeError,

@@ -34,3 +34,20 @@ def test_a_notebook_runs_and_shows_what_it_shows(path: Path) -> None:
 
 def test_there_is_a_notebook_of_the_main_job() -> None:
     assert "main_job.ipynb" in [path.name for path in NOTEBOOKS]
+
+
+@pytest.mark.parametrize("name", ["tiles", "coalescing", "cancellation"])
+def test_notebooks_take_real_dumps(
+    name: str, shared: Path, full: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last pictures are of the dump that the environment names."""
+    stem = "gpt2_tiny12_train_step" if full else "mlp_train_step"
+    monkeypatch.setenv("HLOSCOPE_DUMP", str(shared / f"real/models/{stem}.gpu.opt.hlo.txt"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        today = refresh.executed(ROOT / f"notebooks/{name}.ipynb")
+    shown = nbformat.read(ROOT / f"notebooks/{name}.ipynb", as_version=4)
+    *_, here = texts(today)
+    *_, there = texts(shown)
+    assert here
+    assert here != there

@@ -119,6 +119,7 @@ if TYPE_CHECKING:
         result_json as result_json,
         result_text as result_text,
     )
+    from hloscope.display.sliders import sliders as sliders
     from hloscope.display.symbolic_tiles import symbolic_text as symbolic_text
     from hloscope.display.table import (
         Side as Side,
