@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         parametric as parametric,
         read as read,
         refine as refine,
+        scan_files as scan_files,
         schema as schema,
         serialize as serialize,
         verify as verify,

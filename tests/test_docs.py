@@ -70,7 +70,7 @@ def test_the_page_of_limits_names_every_command_that_answers() -> None:
     """What prints, lists or helps has no verdict."""
     text = (ROOT / "docs/limits.md").read_text()
     plain = {"ls", "show", "print", "opt", "index", "diff", "simplify", "compose", "deserialize"}
-    plain |= {"ops", "schema", "help", "tile"}
+    plain |= {"ops", "schema", "help", "tile", "query"}
     assert {name for name in COMMANDS if f"`{name}`" not in text} <= plain
 
 

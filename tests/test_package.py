@@ -80,7 +80,7 @@ def test_the_metadata_names_extras_entry_points_and_the_licence(built: Built) ->
     packed = zipfile.ZipFile(built.wheel)
     (metadata,) = [name for name in packed.namelist() if name.endswith("dist-info/METADATA")]
     text = packed.read(metadata).decode()
-    for extra in ("notebook", "oracle", "zst"):
+    for extra in ("notebook", "oracle", "scan", "zst"):
         assert f"Provides-Extra: {extra}\n" in text
     assert f"Version: {hloscope.__version__}\n" in text
     assert "Apache" in text

@@ -125,6 +125,7 @@ if TYPE_CHECKING:
         check_run as check_run,
         run_program as run_program,
     )
+    from hloscope.api.scanning import ScanReport as ScanReport, scan_files as scan_files
     from hloscope.api.schemas import schema as schema, schema_names as schema_names
     from hloscope.api.selecting import (
         SORTS as SORTS,
@@ -169,6 +170,7 @@ if TYPE_CHECKING:
         Compared as Compared,
         Prover as Prover,
     )
+    from hloscope.scan import QUESTIONS as QUESTIONS, ask as ask
     from hloscope.simplifier import Verdict as Verdict
     from hloscope.tiling import SCHEDULES as SCHEDULES, ScheduleName as ScheduleName
 

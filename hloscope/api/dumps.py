@@ -38,11 +38,20 @@ def dumps_in(folder: Path) -> list[Dump]:
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         program = _PROGRAM.match(name)
-        if program and path.is_file() and not _OTHERS.search(path.name):
+        if program and path.is_file() and is_dump(path.name):
             found.append(_dump(path, program["stem"]))
     if not found:
         raise InputError(f"`{folder}` is a directory without programs (.txt, .hlo, .mlir)")
     return sorted(found, key=lambda d: (d.number, d.module, d.order, d.file))
+
+
+def is_dump(name: str) -> bool:
+    """Is a file of this name a program, as far as its name says?
+
+    >>> [is_dump(name) for name in ("a.hlo", "a.hlo.txt.gz", "a.mlir", "a.ptx", "a.thunk.txt")]
+    [True, True, True, False, False]
+    """
+    return _PROGRAM.match(name) is not None and not _OTHERS.search(name)
 
 
 def _dump(path: Path, stem: str) -> Dump:

@@ -36,5 +36,6 @@ def main() -> None:
     try:
         app(prog_name="hloscope")
     except SystemExit as ended:
-        gc.freeze()  # what is left goes with the process
+        if "duckdb" not in sys.modules:  # which tells what is left at the end as leaks
+            gc.freeze()  # what is left goes with the process
         end(ended.code)

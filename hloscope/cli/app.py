@@ -44,6 +44,8 @@ COMMANDS: Final = {
     "cancel": ("cancel", "Tell which data movement comes to nothing."),
     "html": ("html", "Write a page to look at a program, its maps and its verdicts."),
     "check": ("check", "Check programs by rules, for CI."),
+    "scan": ("scan", "Write the facts of many programs into tables."),
+    "query": ("query", "Ask about the tables that scan wrote."),
     "simplify": ("maps", "Simplify an indexing map."),
     "compose": ("maps", "Compose two indexing maps."),
     "serialize": ("serialize", "Write a program as a portable artifact of a version."),

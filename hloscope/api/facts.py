@@ -1,0 +1,210 @@
+"""What a scan keeps of a program: a row about it, and one for each of its kernels.
+
+What is said of a kernel follows from its structure alone, so equal kernels have it in common,
+whichever program they are in: names that messages speak of are left out, and maps are in order.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from hloscope.api.explaining import findings
+from hloscope.api.program import Program
+from hloscope.checks import Subject, collectives_of
+from hloscope.devices import device_of
+from hloscope.display import opcode_of, provenance_of, shape_text
+from hloscope.errors import HloscopeError
+from hloscope.fusion import leaf_types
+from hloscope.indexing import Precision
+from hloscope.ir import Instruction, TensorType, Type
+from hloscope.lazy import pattern
+from hloscope.memory import Footprints, Memory, running
+from hloscope.movement import Flow, chains_of
+from hloscope.ops import Fusion
+from hloscope.scan import Digests, Store
+
+LONGEST: Final = 4000
+"""Characters of one text in a table."""
+_NAMED: Final = pattern(r"`([^`]*)`")
+_WORST_FIRST: Final = (Precision.UNKNOWN, Precision.OVER, Precision.EXACT)
+
+
+class Facts:
+    """What is found out about a program."""
+
+    def __init__(self, program: Program, device: str, store: Store) -> None:
+        self._program: Final = program
+        self._device: Final = device
+        self._store: Final = store
+        self._digests: Final = Digests()
+        self._known: dict[str, dict[str, Any]] = {}
+        self._footprints: Final = Footprints(program.analysis, device_of(device))
+        self._memory: Final = Memory(program.analysis, device_of(device))
+
+    def rows(self) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """The row of the program, and those of its kernels in the order of the text."""
+        kernels = list(self._kernels())
+        module, problems = self._program.module, list[str]()
+        row: dict[str, Any] = {
+            "module": module.name,
+            "language": "stablehlo" if module.has_tree else "hlo",
+            "computations": len(module.computations),
+            "instructions": sum(len(c.instructions) for c in module),
+            "fusions": sum(isinstance(i.op, Fusion) for c in module for i in c),
+            "kernels": len(kernels),
+            "structures": len({kernel["structure"] for kernel in kernels}),
+            "opcodes": _counted(opcode_of(i) for c in module for i in c),
+            "dynamic_sizes": sum(_is_dynamic(i.type) for c in module for i in c),
+            "moved_bytes": _total(kernels, "read_bytes", "written_bytes"),
+            "wasted_bytes": _total(kernels, "wasted_bytes"),
+        }
+        for name, part in (
+            ("collectives", self._collectives),
+            ("movement", self._movement),
+            ("verify", self._findings),
+        ):
+            row |= _tried(name, part, problems)
+        row["problems"] = _text("; ".join(problems))
+        return row, kernels
+
+    # ---------------------------------------------------------------------------------- program
+
+    def _collectives(self) -> dict[str, Any]:
+        uses = list(collectives_of(Subject(self._program.module, self._program.file)))
+        total = sum(use.bytes for use in uses)
+        return {"collectives": _counted(use.kind for use in uses), "collective_bytes": total}
+
+    def _movement(self) -> dict[str, Any]:
+        chains = list(chains_of(Flow(self._program.module)))
+        return {
+            "chains": len(chains),
+            "free_chains": sum(chain.kind.is_free for chain in chains),
+            "cancelled_bytes": sum(chain.bytes_saved for chain in chains),
+        }
+
+    def _findings(self) -> dict[str, Any]:
+        found = findings(self._program.module)
+        return {"findings": len(found), "first_finding": _text(found[0].message) if found else ""}
+
+    # ---------------------------------------------------------------------------------- kernels
+
+    def _kernels(self) -> Iterator[dict[str, Any]]:
+        module = self._program.module
+        for place in running(module):
+            for ins in place.kernels:
+                origin = provenance_of(ins, module)
+                source = origin.source
+                yield {
+                    "module": module.name,
+                    "computation": place.computation.name,
+                    "name": ins.name,
+                    "op_name": origin.op_name,
+                    "source": "" if source is None else source.file,
+                    "line": None if source is None else source.line,
+                    "times": place.times,
+                    **self._of_kernel(ins),
+                }
+
+    def _of_kernel(self, ins: Instruction) -> dict[str, Any]:
+        """What its structure says; taken from elsewhere if it is known."""
+        digest = self._digests.of_kernel(ins)
+        known = self._known.get(digest)
+        if known is None:
+            key = self._store.key("kernel", digest, self._device)
+            known = self._store.get(key)
+            if not isinstance(known, dict):
+                known = self._structural(ins)
+                self._store.put(key, known)
+            self._known[digest] = known
+        return {"structure": digest, **known}
+
+    def _structural(self, ins: Instruction) -> dict[str, Any]:
+        inside = [i for callee in ins.calls for i in callee]
+        problems: list[str] = []
+        row: dict[str, Any] = {
+            "opcode": opcode_of(ins),
+            "kind": str(getattr(ins.op, "kind", "") or "") if isinstance(ins.op, Fusion) else "",
+            "shape": _text(shape_text(ins.type)),
+            "instructions": len(inside) or 1,
+            "opcodes": _counted(map(opcode_of, inside or [ins])),
+            "dynamic": any(map(_is_dynamic, [i.type for i in (ins, *ins.operands, *inside)])),
+        }
+        for name, part in (
+            ("maps", self._maps),
+            ("footprint", self._footprint),
+            ("coalescing", self._coalescing),
+        ):
+            row |= _tried(name, lambda part=part: part(ins), problems)  # type: ignore[misc]
+        names = {i.name for i in (ins, *ins.operands, *inside)} | {c.name for c in ins.calls}
+        for key in ("reasons", "problems"):
+            text = "; ".join(problems) if key == "problems" else row.get(key, "")
+            row[key] = _text(_NAMED.sub(lambda m: "`_`" if m[1] in names else m[0], text))
+        return row
+
+    def _maps(self, ins: Instruction) -> dict[str, Any]:
+        """How its outputs depend on its operands, one line for each way."""
+        analysis = self._program.analysis
+        lines: set[str] = set()
+        reasons: set[str] = set()
+        found: set[Precision] = set()
+        for output in range(len(analysis.tensors(ins.type))):
+            for (operand, leaf), accesses in analysis.output_to_input(ins, output).items():
+                read = operand if isinstance(operand, int) else "outside"
+                for access in accesses:
+                    found.add(access.precision)
+                    lines.add(f"{output} <- {read}.{leaf}: {access.map} {access.precision}")
+                    reasons |= {access.reason} - {""}
+        precision = next((one for one in _WORST_FIRST if one in found), Precision.EXACT)
+        return {
+            "maps": len(lines),
+            "precision": str(precision),
+            "reasons": "; ".join(sorted(reasons)),
+            "indexing": _text("\n".join(sorted(lines))),
+        }
+
+    def _footprint(self, ins: Instruction) -> dict[str, Any]:
+        found = self._footprints.of_instruction(ins)
+        return {
+            "read_bytes": found.read, "written_bytes": found.written,
+            "bytes_exact": found.is_exact, "flops": found.flops,
+        }  # fmt: skip
+
+    def _coalescing(self, ins: Instruction) -> dict[str, Any]:
+        found = self._memory.of_instruction(ins)
+        return {
+            "emitter": str(found.kernel.emitter), "wasted_bytes": found.wasted,
+            "utilisation": found.utilisation, "efficiency": found.lowest,
+        }  # fmt: skip
+
+
+def _tried(name: str, part: Callable[[], dict[str, Any]], problems: list[str]) -> dict[str, Any]:
+    """What a part finds; that it fails is a problem of this part alone."""
+    try:
+        return part()
+    except HloscopeError as error:
+        problems.append(f"{name}: {error.message}")
+    except (MemoryError, RecursionError):
+        raise
+    except Exception as error:  # a wrong program, or a bug of ours: the others are not to suffer
+        problems.append(f"{name}: internal error: {type(error).__name__}: {error}")
+    return {}
+
+
+def _counted(names: Iterator[str] | map[str]) -> list[list[Any]]:
+    """How often there is each, in order of the names."""
+    return [[name, count] for name, count in sorted(Counter(names).items())]
+
+
+def _total(kernels: list[dict[str, Any]], *columns: str) -> int:
+    """The sum over all runs of all kernels; what is not known counts as nothing."""
+    return sum((row.get(name) or 0) * row["times"] for row in kernels for name in columns)
+
+
+def _is_dynamic(type_: Type) -> bool:
+    return any(isinstance(leaf, TensorType) and None in leaf.sizes for leaf in leaf_types(type_))
+
+
+def _text(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

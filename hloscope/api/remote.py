@@ -1,0 +1,80 @@
+"""The files that paths, directories, patterns and URLs stand for, and what is in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from glob import glob, has_magic
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+from hloscope.api.compressed import read_stream
+from hloscope.api.dumps import dumps_in, is_dump
+from hloscope.api.files import bytes_of_file
+from hloscope.errors import InputError
+
+_URL: Final = "://"
+
+
+def files_of(paths: Sequence[str]) -> list[str]:
+    """The programs that are meant, each once, in order of their names.
+
+    Raises:
+        InputError: There is none.
+    """
+    return sorted({file for path in paths for file in _meant(path)})
+
+
+def _meant(path: str) -> Iterator[str]:
+    if _URL in path:
+        yield from _at_url(path)
+    elif Path(path).is_dir():
+        yield from (str(dump.file) for dump in dumps_in(Path(path)))
+    elif Path(path).exists() or not has_magic(path):
+        yield path
+    else:
+        found = [name for name in glob(path, recursive=True) if Path(name).is_file()]
+        if not found:
+            raise InputError(f"no file is like `{path}`")
+        yield from found
+
+
+def _at_url(url: str) -> list[str]:
+    fsspec = _fsspec()
+    try:
+        system, path = fsspec.core.url_to_fs(url)
+        if has_magic(path):
+            found = [name for name in system.glob(path) if system.isfile(name)]
+        elif system.isdir(path):
+            found = [name for name in system.find(path) if is_dump(name.rpartition("/")[2])]
+        else:
+            found = [path] if system.exists(path) else []
+        names = [str(system.unstrip_protocol(name)) for name in found]
+    except (OSError, ValueError, ImportError) as error:
+        raise InputError(f"cannot read `{url}`: {error}") from None
+    if not names:
+        raise InputError(f"there are no programs at `{url}`")
+    return names
+
+
+def content_of(file: str) -> bytes:
+    """What is in a file or at a URL, uncompressed.
+
+    Raises:
+        InputError: It cannot be read.
+    """
+    if _URL not in file:
+        return bytes_of_file(Path(file))
+    try:
+        with _fsspec().open(file, "rb") as stream:
+            return read_stream(stream, f"`{file}`")
+    except (OSError, ValueError, ImportError) as error:
+        raise InputError(f"cannot read `{file}`: {error}") from None
+
+
+def _fsspec() -> Any:
+    try:
+        return import_module("fsspec")
+    except ImportError:
+        message = "URLs need the package `fsspec`: pip install 'hloscope[scan]'"
+        raise InputError(message) from None

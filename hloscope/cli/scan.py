@@ -1,0 +1,157 @@
+"""`scan`: facts of many programs in tables."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from re import IGNORECASE
+from typing import Any, Final
+
+import click
+
+from hloscope.api import ScanReport, scan_files
+from hloscope.cli.common import complete_files, debug_option, json_option, print_json
+from hloscope.cli.options import device_option
+from hloscope.cli.paging import is_tty
+from hloscope.cli.streams import styled_errors
+from hloscope.lazy import pattern
+
+FAILED: Final = 1
+SCHEMA: Final = "hloscope.scan/1"
+NAMED: Final = 10
+"""Files that went wrong and are named."""
+_SIZE: Final = pattern(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", IGNORECASE)
+
+
+class _Size(click.ParamType[int]):
+    """A number of bytes, `4G` or `500 MiB`."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number of bytes."""
+        found = _SIZE.fullmatch(str(value).strip())
+        if found is None:
+            self.fail(f"`{value}` is no size such as 4G or 500M", param, ctx)
+        return int(float(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " "))
+
+
+@click.command
+@click.argument("paths", metavar="PATHS...", nargs=-1, required=True, shell_complete=complete_files)
+@click.option(
+    "-o", "--output", metavar="DIR", required=True, help="Where the tables go, and what is kept."
+)
+@click.option(
+    "-j", "--jobs", metavar="N", type=click.IntRange(1, 1024),
+    help="Processes; by default as many as there are processors.",
+)  # fmt: skip
+@click.option("--dask", metavar="ADDRESS", help="Workers of Dask's: tcp://HOST:PORT, or local.")
+@device_option("Where kernels would run")
+@click.option(
+    "--max-seconds-per-file", "seconds", metavar="S", default=600.0, show_default=True,
+    type=click.FloatRange(0, min_open=True), help="A file that takes longer is left out.",
+)  # fmt: skip
+@click.option(
+    "--max-memory-per-file", "memory", metavar="SIZE", type=_Size(), default="4G",
+    show_default=True, help="A file that takes more is left out.",
+)  # fmt: skip
+@click.option(
+    "--cache", metavar="DIR", help="Keep answers here, not in the output's folder `cache`."
+)
+@json_option
+@debug_option
+def scan(
+    paths: tuple[str, ...],
+    output: str,
+    jobs: int | None,
+    dask: str | None,
+    device: str,
+    seconds: float,
+    memory: int,
+    cache: str | None,
+    as_json: bool,
+) -> None:
+    """Write the facts of many programs into tables: modules.parquet and kernels.parquet.
+
+    PATHS are files, directories, patterns and URLs that fsspec knows. What is known of a file is
+    kept: a scan that was ended goes on when it is called again, and the next one looks at new files
+    only. The tables do not depend on the number of workers. The exit code is 1 if a file could not
+    be looked at; the tables say why.
+
+    Needs the packages of the extra `scan`: pip install 'hloscope[scan]'.
+    """
+    with _progress() as progress:
+        found = scan_files(
+            paths, Path(output), jobs=jobs, dask=dask, device=device, seconds=seconds,
+            memory=memory, cache=None if cache is None else Path(cache), progress=progress,
+        )  # fmt: skip
+    if as_json:
+        print_json(_described(found))
+    else:
+        click.echo(_summary(found))
+        _name_troubles(found)
+    if found.unkept:
+        click.echo(f"what was found is not kept for the next scan: {found.unkept}", err=True)
+    if found.troubles:
+        click.get_current_context().exit(FAILED)
+
+
+def _summary(found: ScanReport) -> str:
+    counts = ", ".join(f"{count:,} {status}" for status, count in found.statuses.items() if count)
+    return (
+        f"{found.files:,} files, {found.kept:,} known from before: {counts}\n"
+        f"{found.kernels:,} kernels in {found.folder / 'kernels.parquet'}"
+    )
+
+
+def _name_troubles(found: ScanReport) -> None:
+    for file, status, error in found.troubles[:NAMED]:
+        click.echo(f"{file}: {status}: {error.partition(chr(10))[0]}", err=True)
+    more = len(found.troubles) - NAMED
+    if more > 0:
+        click.echo(f"and {more:,} more: hloscope query errors {found.folder}", err=True)
+
+
+def _described(found: ScanReport) -> dict[str, Any]:
+    return {
+        "schema": SCHEMA,
+        "folder": str(found.folder),
+        "files": found.files,
+        "known": found.kept,
+        "kernels": found.kernels,
+        "statuses": found.statuses,
+        "troubles": [
+            {"file": file, "status": status, "error": error}
+            for file, status, error in found.troubles
+        ],
+        "unkept": found.unkept,
+    }
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int], None] | None]:
+    """Give a function that shows how far it is, with rate and time left, if someone looks."""
+    if not is_tty(sys.stderr):
+        yield None
+        return
+    file = styled_errors()
+    start, last = time.monotonic(), 0.0
+
+    def show(done: int, most: int) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last < 0.2 and done < most:
+            return
+        last = now
+        rate = done / max(now - start, 1e-9)
+        left = (most - done) / rate
+        told = f"{done:,} of {most:,} files, {rate:.1f}/s, {left:.0f} s left"
+        click.echo(f"\r{told}\x1b[K", file, nl=False)
+
+    try:
+        yield show
+    finally:
+        click.echo("\r\x1b[K", file, nl=False)

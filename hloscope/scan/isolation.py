@@ -1,0 +1,147 @@
+"""A function run in a process of its own, which may take so much time and memory and may die."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import time
+import warnings
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, Final, NamedTuple
+
+CAN_FORK: Final = hasattr(os, "fork")
+_BLOCK: Final = 1 << 16
+
+
+class Limits(NamedTuple):
+    """What one file may take.
+
+    Attributes:
+        seconds: Of wall time; `None` for no limit.
+        bytes: Of memory, besides what the process has when it begins; `None` for no limit.
+    """
+
+    seconds: float | None = None
+    bytes: int | None = None
+
+
+class Why(NamedTuple):
+    """Why there is no answer.
+
+    Attributes:
+        status: `limit` or `failed`; empty if there is one.
+        text: In words.
+    """
+
+    status: str = ""
+    text: str = ""
+
+
+def alone(function: Callable[[], Any], limits: Limits) -> tuple[Any, Why]:
+    """What a function returns that JSON can say, or why it returned nothing.
+
+    Where processes cannot be forked it runs in this one, without limits.
+
+    >>> alone(lambda: [6 * 7], Limits(10.0))
+    ([42], Why(status='', text=''))
+    >>> alone(lambda: os.kill(os.getpid(), 9), Limits(10.0))[1].text
+    'the process was killed (signal 9)'
+    """
+    if not CAN_FORK:
+        return function(), Why()
+    read, write = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # threads: the child has its own
+        pid = os.fork()
+        if not pid:
+            _serve(function, write, limits)
+    os.close(write)
+    try:
+        text = _received(read, limits.seconds)
+    except BaseException:
+        _kill(pid)
+        raise
+    finally:
+        os.close(read)
+    if text is None:
+        _kill(pid)
+        return None, Why("limit", f"not done within {limits.seconds:g} s")
+    _, status = os.waitpid(pid, 0)
+    return _found(text, status)
+
+
+def _found(text: bytes, status: int) -> tuple[Any, Why]:
+    if os.WIFSIGNALED(status):
+        return None, Why("failed", f"the process was killed (signal {os.WTERMSIG(status)})")
+    try:
+        found, why = json.loads(text)
+    except ValueError:
+        return None, Why("failed", "the process ended without an answer")
+    return found, Why("limit", why) if why else Why()
+
+
+def _received(read: int, seconds: float | None) -> bytes | None:
+    """All that the child writes; nothing if that takes too long."""
+    parts: list[bytes] = []
+    end = None if seconds is None else time.monotonic() + seconds
+    while True:
+        left = None if end is None else max(end - time.monotonic(), 0.0)
+        ready, _, _ = select.select([read], [], [], left)
+        if not ready:
+            return None
+        part = os.read(read, _BLOCK)
+        if not part:
+            return b"".join(parts)
+        parts.append(part)
+
+
+def _kill(pid: int) -> None:
+    """End a child, and what it started: it leads a group."""
+    for kill in (os.killpg, os.kill):
+        try:
+            kill(pid, signal.SIGKILL)
+        except OSError:
+            continue
+    os.waitpid(pid, 0)
+
+
+def _serve(function: Callable[[], Any], write: int, limits: Limits) -> None:
+    """Answer in the child process; it never returns."""
+    try:
+        os.setpgid(0, 0)
+        _die_with_parent()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        _limit_memory(limits.bytes)
+        try:
+            answer = [function(), ""]
+        except MemoryError:
+            answer = [None, "more memory than it may take"]
+        text = json.dumps(answer).encode("utf-8", "surrogatepass")
+        while text:
+            text = text[os.write(write, text) :]
+    finally:
+        os._exit(0)
+
+
+def _die_with_parent() -> None:
+    """Let the system kill this process with the one that began it, where it can."""
+    try:
+        import_module("ctypes").CDLL(None).prctl(1, int(signal.SIGKILL), 0, 0, 0)
+    except (OSError, AttributeError):
+        return
+
+
+def _limit_memory(most: int | None) -> None:
+    if most is None:
+        return
+    try:
+        resource: Any = import_module("resource")  # only some systems have it
+        with open("/proc/self/statm", encoding="ascii") as file:
+            mine = int(file.read().split()[0]) * resource.getpagesize()
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (mine + most, hard))
+    except (ImportError, OSError, ValueError):
+        return

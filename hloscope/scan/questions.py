@@ -1,0 +1,142 @@
+"""Questions about the tables of scans, by DuckDB: in SQL, or by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from hloscope.errors import InputError, did_you_mean
+
+TABLES: Final = ("modules", "kernels")
+
+
+_DIRECTORIES: Final = {1: "one directory", 2: "two directories, that of the older scan first"}
+
+
+class Question(NamedTuple):
+    """A question with a name.
+
+    Attributes:
+        about: What it tells, in a line.
+        scans: How many scans it compares.
+        sql: The question; tables of the first scan have the prefix `old_` where there are two.
+    """
+
+    about: str
+    scans: int
+    sql: str
+
+
+class Answer(NamedTuple):
+    """A table.
+
+    Attributes:
+        columns: Their names.
+        rows: Their values.
+    """
+
+    columns: list[str]
+    rows: list[tuple[Any, ...]]
+
+
+QUESTIONS: Final = {
+    "waste": Question(
+        "Which kernels waste most bytes, over all programs; equal ones are one row.",
+        1,
+        "select structure, any_value(name order by file, name) as name, emitter, "
+        "count(*) as places, count(distinct file) as files, "
+        "sum(wasted_bytes * times) as wasted_bytes, "
+        "min(efficiency) as efficiency, any_value(source order by file, name) as source "
+        "from kernels where wasted_bytes > 0 group by structure, emitter "
+        "order by 6 desc, 1 limit {top}",
+    ),
+    "unknown": Question(
+        "Which kernels read what nobody knows, and why.",
+        1,
+        "select reasons, count(*) as places, count(distinct structure) as kernels, "
+        "any_value(file order by file, name) as file, any_value(name order by file, name) as name "
+        "from kernels where precision = 'unknown' group by reasons order by 2 desc, 1 limit {top}",
+    ),
+    "opcodes": Question(
+        "Which opcodes kernels are, and what they move.",
+        1,
+        "select opcode, count(*) as places, count(distinct structure) as kernels, "
+        "sum((read_bytes + written_bytes) * times) as bytes "
+        "from kernels group by opcode order by 4 desc nulls last, 1 limit {top}",
+    ),
+    "cancel": Question(
+        "Which programs write most bytes that data movement could save.",
+        1,
+        "select file, module, chains, free_chains, cancelled_bytes from modules "
+        "where cancelled_bytes > 0 order by cancelled_bytes desc, file limit {top}",
+    ),
+    "errors": Question(
+        "Which files could not be read, or have findings.",
+        1,
+        "select file, status, error, findings, first_finding from modules "
+        "where status <> 'ok' or findings > 0 order by status, file limit {top}",
+    ),
+    "worse": Question(
+        "Which kernels of a program waste more than in an older scan: OLD NEW.",
+        2,
+        "with n as (select module, op_name, source, opcode, sum(wasted_bytes) as wasted, "
+        "count(*) as kernels, any_value(name order by name) as name from kernels group by all), "
+        "o as (select module, op_name, source, opcode, sum(wasted_bytes) as wasted, "
+        "count(*) as kernels from old_kernels group by all) "
+        "select n.module, n.name, n.opcode, n.op_name, n.source, o.kernels as old_kernels, "
+        "n.kernels, o.wasted as old_wasted, n.wasted from n join o "
+        "on n.module = o.module and n.opcode = o.opcode "
+        "and n.op_name is not distinct from o.op_name and n.source is not distinct from o.source "
+        "where n.wasted > o.wasted order by n.wasted - o.wasted desc, 1, 2 limit {top}",
+    ),
+}
+"""The named questions."""
+
+
+def ask(question: str, scans: Sequence[Path], top: int = 20) -> Answer:
+    """What a question has as its answer.
+
+    Args:
+        question: A name of `QUESTIONS`, or SQL over `modules` and `kernels` (`old_modules` and
+            `old_kernels` too, where two scans are given, the older first).
+        scans: Folders that scans were written to.
+        top: Rows of a named question.
+
+    Raises:
+        InputError: There is no such scan, the question is none, or duckdb is not installed.
+    """
+    named = QUESTIONS.get(question)
+    if named is None and len(question.split()) == 1:
+        raise InputError(f"no question is called `{question}`{did_you_mean(question, QUESTIONS)}")
+    wanted = named.scans if named is not None else min(max(len(scans), 1), 2)
+    if len(scans) != wanted:
+        raise InputError(f"this question is about {_DIRECTORIES[wanted]}")
+    try:
+        duckdb = import_module("duckdb")
+    except ImportError:
+        message = "questions need the package `duckdb`: pip install 'hloscope[scan]'"
+        raise InputError(message) from None
+    connection = duckdb.connect()
+    try:
+        for number, folder in enumerate(reversed(scans)):
+            for table in TABLES:
+                _load(connection, f"{'old_' * number}{table}", folder / f"{table}.parquet")
+        connection.execute("set enable_external_access = false")
+        sql = question if named is None else named.sql.format(top=top)
+        found = connection.execute(sql)
+        if found is None:
+            raise InputError("the question is empty")
+        columns = [one[0] for one in found.description or ()]
+        return Answer(columns, found.fetchall())
+    except duckdb.Error as error:
+        raise InputError(f"DuckDB: {error}") from None
+    finally:
+        connection.close()
+
+
+def _load(connection: Any, table: str, path: Path) -> None:
+    if not path.is_file():
+        raise InputError(f"no scan is in `{path.parent}`: `hloscope scan PATHS -o DIR` makes one")
+    connection.execute(f"create table {table} as select * from read_parquet(?)", [str(path)])

@@ -1,0 +1,230 @@
+"""Tasks given to an engine, and their results in order: processes of this machine, or Dask's.
+
+Any `concurrent.futures.Executor` does.  A worker that dies takes nothing with it: what it had not
+finished is given to another, and in the end done here.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
+from contextlib import AbstractContextManager, suppress
+from importlib import import_module
+from types import TracebackType
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+from hloscope.errors import InputError
+
+T = TypeVar("T")
+R = TypeVar("R")
+WAITING: Final = 64
+"""Tasks for each worker that are given out before the first of them is done."""
+TRIALS: Final = 3
+"""A task whose worker dies so often is done here."""
+
+
+class Done(NamedTuple, Generic[T, R]):
+    """A task and what came of it.
+
+    Attributes:
+        task: The task.
+        result: What the function returned; `None` if it failed.
+        error: Why it failed.
+    """
+
+    task: T
+    result: R | None
+    error: str = ""
+
+
+class Engine(AbstractContextManager["Engine"]):
+    """What runs tasks; makes a new executor where one breaks.
+
+    Attributes:
+        jobs: Workers.
+    """
+
+    def __init__(self, make: Callable[[], Executor], jobs: int) -> None:
+        self.jobs: Final = jobs
+        self._make: Final = make
+        self._executor: Executor | None = None
+
+    def submit(self, function: Callable[[T], R], task: T) -> Future[R]:
+        """Give a task to the executor."""
+        try:
+            if self._executor is None:
+                self._executor = self._make()
+            return self._executor.submit(function, task)
+        except BrokenExecutor as error:  # it broke since the last task: told as of any other task
+            broken = Future[R]()
+            broken.set_exception(error)
+            return broken
+
+    def renew(self) -> None:
+        """Forget an executor that broke."""
+        if self._executor is not None:
+            self._executor.shutdown(wait=False, cancel_futures=True)
+            self._executor = None
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._executor is None:
+            return
+        self._executor.shutdown(wait=error is None, cancel_futures=True)
+        if error is not None and isinstance(self._executor, ProcessPoolExecutor):
+            for child in multiprocessing.active_children():
+                child.terminate()
+
+
+class Here(Executor):
+    """Runs a task when it is given."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """The future of what the function returned."""
+        future = Future[Any]()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+class _Given(Engine):
+    """An executor of the caller's, which is left as it is."""
+
+    def renew(self) -> None:
+        """Nothing: what is broken stays so, and what is left is done here."""
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing: whoever made it shuts it down."""
+
+
+def given_engine(executor: Executor, jobs: int) -> Engine:
+    """The engine of an executor that is there already."""
+    return _Given(lambda: executor, jobs)
+
+
+def engine_of(jobs: int, dask: str | None) -> Engine:
+    """The engine for so many workers, or for a cluster of Dask's.
+
+    Args:
+        jobs: Processes; with one, tasks run in this process.
+        dask: `local`, or the address of a scheduler.
+
+    Raises:
+        InputError: Dask is not installed, or cannot be reached.
+    """
+    if dask is not None:
+        return _Dask(dask, jobs)
+    if jobs == 1:
+        return Engine(Here, 1)
+    return Engine(lambda: _pool(jobs), jobs)
+
+
+def _pool(jobs: int) -> Executor:
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(jobs, context, _prepared)
+
+
+def _prepared() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is the business of who asked
+
+
+class _Dask(Engine):
+    """Workers of Dask's, on this machine or on others."""
+
+    def __init__(self, address: str, jobs: int) -> None:
+        try:
+            self._dask: Final = import_module("distributed")
+        except ImportError:
+            message = "--dask needs the package `distributed`: pip install 'hloscope[scan]'"
+            raise InputError(message) from None
+        self._address: Final = address
+        self._client: Any = None
+        super().__init__(self._connected, jobs)
+
+    def _connected(self) -> Executor:
+        try:
+            if self._address == "local":
+                cluster = self._dask.LocalCluster(
+                    n_workers=self.jobs, threads_per_worker=1, dashboard_address=None
+                )
+                self._client = self._dask.Client(cluster)
+            else:
+                self._client = self._dask.Client(self._address, timeout=10)
+        except (OSError, ValueError, TimeoutError) as error:
+            raise InputError(f"no scheduler of Dask at `{self._address}`: {error}") from None
+        executor: Executor = self._client.get_executor(pure=False)
+        return executor
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        super().__exit__(kind, error, trace)
+        if self._client is not None:
+            cluster = self._client.cluster
+            with suppress(Exception):  # whatever is still open goes with the process
+                self._client.close(timeout=5)
+                if cluster is not None:
+                    cluster.close(timeout=5)
+
+    def renew(self) -> None:
+        """Nothing: a scheduler of Dask's finds other workers itself."""
+
+
+def in_order(
+    engine: Engine, function: Callable[[T], R], tasks: Iterable[T]
+) -> Iterator[Done[T, R]]:
+    """What comes of each task, in the order of the tasks."""
+    coming = iter(tasks)
+    given: deque[tuple[T, Future[R], int]] = deque()
+    while True:
+        for task in coming:
+            given.append((task, engine.submit(function, task), 1))
+            if len(given) >= engine.jobs * WAITING:
+                break
+        if not given:
+            return
+        task, future, trial = given.popleft()
+        try:
+            yield Done(task, future.result())
+        except BrokenExecutor:
+            engine.renew()
+            if trial < TRIALS:
+                given.appendleft((task, future, trial))
+            else:
+                yield _here(function, task)
+            _give_again(engine, function, given)
+        except (Exception, CancelledError):  # not the task's own: it is lost on its way
+            yield _here(function, task)
+
+
+def _here(function: Callable[[T], R], task: T) -> Done[T, R]:
+    """Do a task in this process."""
+    try:
+        return Done(task, function(task))
+    except Exception as error:
+        return Done(task, None, f"{type(error).__name__}: {error}")
+
+
+def _give_again(
+    engine: Engine, function: Callable[[T], R], given: deque[tuple[T, Future[R], int]]
+) -> None:
+    """Give out anew what is not done."""
+    for number, (task, future, trial) in enumerate(given):
+        if not _is_done(future):
+            given[number] = task, engine.submit(function, task), trial + 1
+
+
+def _is_done(future: Future[Any]) -> bool:
+    return future.done() and not future.cancelled() and future.exception() is None

@@ -1,0 +1,141 @@
+"""The tables of a scan as Parquet: a row for each file, and one for each kernel.
+
+What is written depends on the rows alone, so equal scans are equal byte for byte.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+from hloscope.errors import InputError
+
+MODULES: Final = {
+    "file": "string", "bytes": "int64", "digest": "string", "status": "string", "error": "string",
+    "module": "string", "language": "string", "computations": "int64", "instructions": "int64",
+    "fusions": "int64", "kernels": "int64", "structures": "int64", "opcodes": "counts",
+    "collectives": "counts", "collective_bytes": "int64", "dynamic_sizes": "int64",
+    "moved_bytes": "int64", "wasted_bytes": "int64",
+    "chains": "int64", "free_chains": "int64", "cancelled_bytes": "int64", "findings": "int64",
+    "first_finding": "string", "problems": "string",
+}  # fmt: skip
+"""Columns of `modules.parquet` and their types."""
+KERNELS: Final = {
+    "file": "string", "module": "string", "computation": "string", "name": "string",
+    "structure": "string", "opcode": "string", "kind": "string", "shape": "string",
+    "op_name": "string", "source": "string", "line": "int64", "times": "int64",
+    "instructions": "int64", "opcodes": "counts", "maps": "int64", "precision": "string",
+    "reasons": "string", "indexing": "string", "dynamic": "bool", "read_bytes": "int64",
+    "written_bytes": "int64", "bytes_exact": "bool", "flops": "int64", "emitter": "string",
+    "wasted_bytes": "int64", "utilisation": "double", "efficiency": "double", "problems": "string",
+}  # fmt: skip
+"""Columns of `kernels.parquet` and their types."""
+_ROWS: Final = 1 << 14
+"""Rows that are written together."""
+_LARGEST: Final = (1 << 63) - 1
+
+
+class Tables:
+    """Both tables, written row by row into a folder; they are there when `close` was called."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open them.
+
+        Raises:
+            InputError: pyarrow is not installed, or the folder cannot be written.
+        """
+        self._tables: Final = [
+            _Table(folder / "modules.parquet", MODULES),
+            _Table(folder / "kernels.parquet", KERNELS),
+        ]
+
+    def add(self, module: Mapping[str, Any], kernels: Sequence[Mapping[str, Any]]) -> None:
+        """Add what is known of a file."""
+        for table, rows in zip(self._tables, ([module], kernels), strict=True):
+            table.add(rows)
+
+    def close(self) -> None:
+        """Write what is left, and give the files their names."""
+        for table in self._tables:
+            table.close()
+
+    def drop(self) -> None:
+        """Leave no half-written files behind."""
+        for table in self._tables:
+            table.drop()
+
+
+class _Table:
+    def __init__(self, path: Path, columns: Mapping[str, str]) -> None:
+        try:
+            arrow = import_module("pyarrow")
+            parquet = import_module("pyarrow.parquet")
+        except ImportError:
+            message = "scans need the package `pyarrow`: pip install 'hloscope[scan]'"
+            raise InputError(message) from None
+        self._arrow: Final = arrow
+        types = {"string": arrow.string(), "int64": arrow.int64(), "double": arrow.float64()}
+        types |= {"bool": arrow.bool_(), "counts": arrow.map_(arrow.string(), arrow.int64())}
+        self._schema: Final = arrow.schema([(name, types[kind]) for name, kind in columns.items()])
+        self._path: Final = path
+        self._draft: Final = path.with_suffix(f".{os.getpid()}.tmp")
+        self._rows: list[Mapping[str, Any]] = []
+        self._columns: Final = columns
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._writer: Final = parquet.ParquetWriter(self._draft, self._schema)
+        except OSError as error:
+            raise _unwritten(path, error) from None
+
+    def add(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        self._rows += rows
+        while len(self._rows) >= _ROWS:
+            self._flush(self._rows[:_ROWS])
+            self._rows = self._rows[_ROWS:]
+
+    def close(self) -> None:
+        if self._rows:
+            self._flush(self._rows)
+            self._rows = []
+        try:
+            self._writer.close()
+            self._draft.replace(self._path)
+        except OSError as error:
+            raise _unwritten(self._path, error) from None
+
+    def drop(self) -> None:
+        if not self._draft.exists():
+            return
+        try:
+            self._writer.close()
+            self._draft.unlink(missing_ok=True)
+        except OSError:
+            return
+
+    def _flush(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        arrays = [
+            self._arrow.array([_cell(row.get(name)) for row in rows], self._schema.field(name).type)
+            for name in self._columns
+        ]
+        try:
+            self._writer.write_table(self._arrow.table(arrays, schema=self._schema))
+        except OSError as error:
+            raise _unwritten(self._path, error) from None
+
+
+def _unwritten(path: Path, error: OSError) -> InputError:
+    return InputError(f"cannot write `{path}`: {error.strerror or error}")
+
+
+def _cell(value: Any) -> Any:
+    """A value that a column takes: text that is UTF-8, integers of 64 bits or the largest."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, list):
+        return [(_cell(name), count) for name, count in value]
+    if isinstance(value, int) and not isinstance(value, bool):
+        return max(-_LARGEST, min(value, _LARGEST))
+    return value
