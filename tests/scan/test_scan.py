@@ -81,6 +81,8 @@ def test_what_a_kernel_is_said_to_be_is_what_the_library_says(tmp_path: Path) ->
             (moved,) = footprints_of(program, [(computation, ins)])
             assert (row["read_bytes"], row["written_bytes"]) == (moved.read, moved.written)
             view = program[f"{computation.name}/{ins.name}"]
+            if row["dynamic"]:
+                continue  # a view names unknown sizes, which a structure has no names for
             answers = [view.indexing(k) for k in range(len(view.outputs))]
             found = [a for answer in answers for o in answer.operands for a in o.accesses]
             assert row["maps"] == len(found)
