@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Final
 
@@ -22,6 +23,8 @@ from hloscope.cli.streams import OutputError, finish
 from hloscope.errors import HloscopeError, did_you_mean
 
 USAGE, OUR_BUG, NO_READER = 2, 5, 141
+ANSWERS: Final = frozenset({0, 1})
+"""Exit codes of commands that have said what they were asked: that, or that a check failed."""
 UNWRITABLE: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF})
 """What the system says of a stream that takes no more."""
 
@@ -90,8 +93,7 @@ class App(click.Group):
         """Run the command; every way it can end has its message and exit code."""
         try:
             with Raising():
-                result = super().invoke(ctx)
-                finish()
+                result = _finished(lambda: super(App, self).invoke(ctx))
         except click.BadParameter as error:
             raise _with_help(error) from None
         except (click.ClickException, click.exceptions.Exit):
@@ -127,6 +129,18 @@ def _with_help(error: click.BadParameter) -> click.BadParameter:
         return error
     told = f"{error.message}\n  {record[0]}  {record[1]}"
     return click.BadParameter(told, error.ctx, error.param, error.param_hint)
+
+
+def _finished(run: Callable[[], Any]) -> Any:
+    """What a command returns, once all it has to say is written; so too where it ends by itself."""
+    try:
+        result = run()
+    except click.exceptions.Exit as ended:
+        if ended.exit_code in ANSWERS:
+            finish()
+        raise
+    finish()
+    return result
 
 
 def _refuse(ctx: click.Context) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
@@ -11,6 +10,7 @@ from hloscope.api import artifact_text, bytes_of_file, doctor as examine
 from hloscope.cli.common import debug_option, file_argument, json_option, print_json
 from hloscope.cli.paging import print_long
 from hloscope.cli.stdin import STDIN, read_stdin
+from hloscope.cli.streams import binary_output
 from hloscope.display import health_json, health_text
 from hloscope.errors import InputError
 
@@ -79,7 +79,7 @@ def write(data: bytes, output: str | None) -> None:
         InputError: The file cannot be written.
     """
     if output is None:
-        sys.stdout.buffer.write(data)
+        binary_output().write(data)
         return
     try:
         Path(output).write_bytes(data)

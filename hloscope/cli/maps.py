@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
 from typing import Any, Final
 
 import click
 
 from hloscope.api import MAP_SCHEMA, IndexingMap, simplified, simplified_line
 from hloscope.cli.common import debug_option, json_option, print_json
+from hloscope.cli.stdin import read_map, stdin_lines
 from hloscope.errors import HloscopeError, InputError, ParseError
 
 COMPOSE_SCHEMA: Final = "hloscope.compose/1"
@@ -84,7 +83,7 @@ def compose(first: str, second: str, as_json: bool) -> None:
 
 def read_text(map: str) -> str:
     """The text of a map: a command's argument, or the standard input for `-`."""
-    text = _decoded(sys.stdin.buffer.read()) if map == "-" else map
+    text = _decoded(read_map()) if map == "-" else map
     if not text.strip():
         raise InputError("the text is empty; expected an indexing map")
     return text.strip()
@@ -100,17 +99,16 @@ def _decoded(data: bytes) -> str:
 def _simplify_lines(keep_points: bool, exact: bool) -> None:
     """One line out for each line in, an error for a bad one; exit code 3 if there was any."""
     failed = False
-    for number, line in _input_lines():
+    for number, line in stdin_lines():
         try:
-            print_json(simplified_line(line, keep_points=keep_points, exact=exact), lines=True)
+            print_json(
+                simplified_line(
+                    line.decode(errors="replace"), keep_points=keep_points, exact=exact
+                ),
+                lines=True,
+            )
         except HloscopeError as error:
             failed = True
             print_json({"schema": MAP_SCHEMA, "line": number, "error": str(error)}, lines=True)
     if failed:
         click.get_current_context().exit(ParseError.exit_code)
-
-
-def _input_lines() -> Iterator[tuple[int, str]]:
-    for number, data in enumerate(sys.stdin.buffer, 1):
-        if data.strip():
-            yield number, data.decode(errors="replace")

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import sys
-from typing import Final
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, BinaryIO, Final
 
-from hloscope.api import read_stream
 from hloscope.errors import InputError
+from hloscope.lazy import lazy
+
+if TYPE_CHECKING:
+    import hloscope.api as api
+else:
+    api = lazy("hloscope.api")  # maps are read without programs
 
 STDIN: Final = "<stdin>"
+MOST_OF_A_MAP: Final = 1 << 24
+"""Bytes of a map, or of a line: a stream may have no end, and a line none either."""
 
 
 def read_stdin() -> bytes:
@@ -17,6 +25,39 @@ def read_stdin() -> bytes:
     Raises:
         InputError: It is closed, has too much, or is no text.
     """
+    return api.read_stream(_stream(), "the standard input")
+
+
+def read_map() -> bytes:
+    """The bytes of a map's text from the standard input.
+
+    Raises:
+        InputError: It is closed, or has too much.
+    """
+    data = _stream().read(MOST_OF_A_MAP + 1)
+    if len(data) > MOST_OF_A_MAP:
+        raise InputError(f"the standard input has more than {MOST_OF_A_MAP:,} bytes, and no map")
+    return data
+
+
+def stdin_lines() -> Iterator[tuple[int, bytes]]:
+    """The lines of the standard input as they come, counted from 1; no empty ones.
+
+    Raises:
+        InputError: It is closed, or a line is too long.
+    """
+    stream = _stream()
+    number = 0
+    while line := stream.readline(MOST_OF_A_MAP + 1):
+        number += 1
+        if len(line) > MOST_OF_A_MAP:
+            most = f"{MOST_OF_A_MAP:,} bytes"
+            raise InputError(f"the standard input: line {number} has more than {most}")
+        if line.strip():
+            yield number, line
+
+
+def _stream() -> BinaryIO:
     if sys.stdin is None:
         raise InputError("cannot read the standard input: it is closed")
-    return read_stream(sys.stdin.buffer, "the standard input")
+    return sys.stdin.buffer

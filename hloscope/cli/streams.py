@@ -11,11 +11,12 @@ import codecs
 import io
 import sys
 from collections.abc import Callable
-from typing import Final, TextIO, cast
+from typing import BinaryIO, Final, TextIO, cast
 
 from hloscope.errors import InputError
 from hloscope.visible import visible
 
+CLOSED: Final = "cannot write the standard output: it is closed"
 LENIENT: Final = "hloscope.lenient"
 """Name of the error handler that writes what an encoding lacks."""
 
@@ -66,6 +67,17 @@ def styled_errors() -> TextIO | None:
     return sys.__stderr__ if isinstance(sys.stderr, _Shown) else sys.stderr
 
 
+def binary_output() -> BinaryIO:
+    """The standard output for bytes.
+
+    Raises:
+        OutputError: There is none.
+    """
+    if sys.stdout is None:
+        raise OutputError(CLOSED)
+    return sys.stdout.buffer
+
+
 def finish() -> None:
     """Write what is left.
 
@@ -73,5 +85,5 @@ def finish() -> None:
         OutputError: There is no standard output.
     """
     if sys.stdout is None:
-        raise OutputError("cannot write the standard output: it is closed")
+        raise OutputError(CLOSED)
     sys.stdout.flush()

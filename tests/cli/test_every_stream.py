@@ -1,0 +1,109 @@
+"""Every command with streams that are closed, full or endless: said in our words, and it ends."""
+
+from __future__ import annotations
+
+import io
+import sys
+from typing import BinaryIO, Final
+
+import pytest
+
+from hloscope.cli.app import COMMANDS, app
+from hloscope.cli.stdin import MOST_OF_A_MAP
+from tests.cli.conftest import ROOT
+
+HLO, MLIR, MAP = (
+    "examples/softmax.hlo",
+    "examples/softmax.mlir",
+    "(d0) -> (d0), domain: d0 in [0, 3]",
+)
+ASKED: Final[dict[str, list[str]]] = {
+    "show": [HLO, "softmax"],
+    "run": [HLO, "--random", "1"],
+    "opt": [HLO, "--fold"],
+    "banks": ["(th_x) -> (th_x), domain: th_x in [0, 31]", "--element", "f32"],
+    "equal": [HLO, HLO],
+    "diff": [HLO, HLO],
+    "cancel": [HLO, HLO],
+    "check": [HLO, "--no-copies"],
+    "simplify": [MAP],
+    "compose": [MAP, MAP],
+    "serialize": [MLIR],
+    "refine": [MLIR],
+    "ops": [],
+    "schema": [],
+    "help": [],
+}
+"""What each command is asked that says something; the others about a file."""
+QUIET: Final = {"deserialize", "doctor", "banks", "check", "coalesce", "serialize", "cancel"}
+
+
+class Stream(io.TextIOWrapper):
+    """A text stream over bytes."""
+
+    def __init__(self, raw: BinaryIO) -> None:
+        super().__init__(raw, write_through=True)
+
+
+def ended(words: list[str], monkeypatch: pytest.MonkeyPatch, **streams: object) -> tuple[int, str]:
+    """Exit code and standard error of a command with streams of its own, in this process."""
+    said = io.StringIO()
+    monkeypatch.chdir(ROOT)
+    with monkeypatch.context() as patched:
+        for name, stream in {"stderr": said, **streams}.items():
+            patched.setattr(sys, name, stream)
+        with pytest.raises(SystemExit) as exit_:
+            app.main(words, prog_name="hloscope")
+    return int(exit_.value.code or 0), said.getvalue()
+
+
+def reads_stdin(command: str) -> list[str]:
+    return [command, *("-" if w in (HLO, MLIR, MAP) else w for w in ASKED.get(command, [HLO]))]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_closed_input_is_said(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = reads_stdin(command)
+    code, said = ended(words, monkeypatch, stdin=None, stdout=io.StringIO())
+    assert "internal" not in said
+    assert code < 5
+    if words.count("-") == 1 and code != 2:
+        assert "cannot read the standard input: it is closed" in said
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_closed_output_is_said(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = [command, *ASKED.get(command, [HLO])]
+    code, said = ended(words, monkeypatch, stdout=None)
+    assert "internal" not in said
+    assert code in ((2, 3) if command in QUIET else (3,))
+    if code == 3 and command not in ("deserialize", "doctor"):
+        assert "cannot write the standard output: it is closed" in said
+
+
+class Endless(io.RawIOBase):
+    """Zeros without end, or lines; those that are read are counted."""
+
+    def __init__(self, text: bytes) -> None:
+        self.text, self.count = text, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
+        size = len(buffer)
+        self.count += size
+        buffer[:] = (self.text * (size // len(self.text) + 1))[:size]
+        return size
+
+
+@pytest.mark.parametrize(
+    "command", [["simplify", "-"], ["simplify", "--lines"], ["compose", "-", MAP]]
+)
+def test_an_endless_input_is_refused(command: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    endless = Endless(b"\0")
+    stream = Stream(io.BufferedReader(endless))  # type: ignore[arg-type]
+    code, said = ended(command, monkeypatch, stdin=stream, stdout=io.StringIO())
+    assert code == 3
+    assert "the standard input" in said
+    assert endless.count < 3 * MOST_OF_A_MAP
