@@ -26,6 +26,9 @@ from hloscope.stablehlo import clone, made
 if TYPE_CHECKING:
     import numpy as np
 
+_MANY_OPERANDS: Final = 64
+"""Of more, where each value stands is remembered."""
+
 
 class OpenBlock(Block):
     """A block whose operations are a linked list, so that one is put in or taken out in O(1)."""
@@ -153,6 +156,7 @@ class Rewriter:
     def __init__(self, module: Operation, watcher: Watcher | None = None) -> None:
         self.watcher: Watcher = watcher or Watcher()
         self._users: Final[dict[Value, dict[Operation, int]]] = {}
+        self._places: Final[dict[Operation, tuple[tuple[Value, ...], dict[Value, list[int]]]]] = {}
         self.module: Final = self._opened(clone(module, {}))
 
     # ------------------------------------------------------------------------------------- looking
@@ -337,8 +341,28 @@ class Rewriter:
                     del self._users[old]
                 others = self._users.setdefault(new, {})
                 others[user] = others.get(user, 0) + count
-                user.operands = tuple([new if value is old else value for value in user.operands])
+                self._substitute(user, old, new)
                 self.watcher.changed(user)
+
+    def _substitute(self, user: Operation, old: Value, new: Value) -> None:
+        """One operand, wherever it is, becomes another.
+
+        Where there are thousands, and each is replaced in its turn, their places are remembered.
+        """
+        if len(user.operands) <= _MANY_OPERANDS:
+            user.operands = tuple([new if value is old else value for value in user.operands])
+            return
+        operands, places = self._places.get(user, ((), {}))
+        if operands is not user.operands:
+            places = {}
+            for k, value in enumerate(user.operands):
+                places.setdefault(value, []).append(k)
+        changed, mine = list(user.operands), places.pop(old)
+        for k in mine:
+            changed[k] = new
+        places.setdefault(new, []).extend(mine)
+        user.operands = tuple(changed)
+        self._places[user] = user.operands, places
 
     def replace(self, operation: Operation, values: Sequence[Value]) -> None:
         """Others take the place of an operation's results; it goes."""
@@ -395,6 +419,7 @@ class Rewriter:
             users[operation] = users.get(operation, 0) + 1
 
     def _forget(self, operation: Operation) -> None:
+        self._places.pop(operation, None)
         for value in operation.operands:
             users = self._users[value]
             users[operation] -= 1

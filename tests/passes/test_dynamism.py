@@ -9,7 +9,7 @@ from hloscope.mlir import parse_mlir, print_mlir
 from hloscope.passes import Outcome, PassError, applied, parse_pipeline, run_pipeline
 from hloscope.passes.dynamism.messages import formatted
 from tests.conftest import needs_shared
-from tests.passes import dynamic_corpus
+from tests.passes import dynamic_corpus, dynamic_values
 
 REFINE = "refine-shapes"
 
@@ -292,6 +292,49 @@ def test_exported_programs_become_what_jaxlib_makes_of_them(full: bool) -> None:
     for record in chosen:
         found = dynamic_corpus.text_of(dynamic_corpus.refined(record))
         assert found == record["text"], record["file"]
+
+
+@needs_shared
+def test_exported_programs_return_what_upstream_s_interpreter_returned(full: bool) -> None:
+    found = dynamic_values.verdicts(1 if full else 8)
+    assert found
+    assert {file: what for file, what in found.items() if what not in dynamic_values.FINE} == {}
+
+
+GROUPS = """
+%s
+func.func @main(%%a: tensor<?x4xf32>) -> (tensor<?x?xf32>, tensor<?x?xf32>) {
+  %%0 = "stablehlo.all_gather"(%%a) <{all_gather_dim = 0 : i64,
+    replica_groups = #stablehlo.replica_group_mesh_axes<mesh = %s,
+      axes = [#stablehlo.axis_ref<name = "%s">]>}> : (tensor<?x4xf32>) -> tensor<?x?xf32>
+  %%1 = "stablehlo.all_gather"(%%a) <{all_gather_dim = 1 : i64,
+    replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> : (tensor<?x4xf32>) -> tensor<?x?xf32>
+  return %%0, %%1 : tensor<?x?xf32>, tensor<?x?xf32>
+}"""
+MESH = (
+    '#stablehlo.mesh<axes = [#stablehlo.mesh_axis<name = "x", size = 2>,'
+    ' #stablehlo.mesh_axis<name = "y", size = 3>]>'
+)
+
+
+@pytest.mark.parametrize(
+    ("defined", "mesh", "axis", "size"),
+    [
+        ("", MESH, "y", "9x4"),
+        ('sdy.mesh @m = <["x"=2, "y"=3]>', "@m", "y", "9x4"),
+        ('sdy.mesh @m = <["x"=2, "y"=3]>', "@m", "x", "6x4"),
+        ('sdy.mesh @m = <["x"=2, "y"=3]>', "@m", "z", "?x?"),
+        ('sdy.mesh @m = <["x"=2, "y"=0]>', "@m", "y", "?x?"),
+    ],
+)
+def test_groups_along_axes_of_meshes_have_sizes(
+    defined: str, mesh: str, axis: str, size: str
+) -> None:
+    """Meshes that stand there, and those with names; what is no axis tells nothing."""
+    text = after(
+        GROUPS % (defined, mesh, axis), "refine-arguments{types=tensor<3x4xf32>},refine-shapes"
+    )
+    assert f"-> (tensor<{size}xf32>, tensor<3x8xf32>)" in text
 
 
 RECURSIVE_CONSTANT = """

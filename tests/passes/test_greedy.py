@@ -193,3 +193,33 @@ func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
     module, run = NEGATIONS.apply(tree_of(text))
     assert run.fired["negate_twice"] == 1
     assert not verify_mlir(module)
+
+
+@given(st.lists(st.tuples(st.integers(0, 99), st.integers(0, 99)), max_size=30))
+@settings(max_examples=30, deadline=None)
+def test_operands_of_an_op_with_many_are_replaced_where_they_stand(
+    steps: list[tuple[int, int]],
+) -> None:
+    """However often, and whether they stand there once or several times."""
+    slices = "\n".join(
+        f"%{k} = stablehlo.slice %a [{k}:{k + 1}] : (tensor<200xf32>) -> tensor<1xf32>"
+        for k in range(100)
+    )
+    names, types = (
+        ", ".join([f"%{k % 100}" for k in range(150)]),
+        ", ".join(150 * ["tensor<1xf32>"]),
+    )
+    text = f"""func.func @main(%a: tensor<200xf32>) -> tensor<150xf32> {{
+    {slices}
+    %r = stablehlo.concatenate {names}, dim = 0 : ({types}) -> tensor<150xf32>
+    return %r : tensor<150xf32>
+    }}"""
+    rewriter = Rewriter(parse_stablehlo(text).tree)
+    joined = next(op for op in rewriter.walk() if op.name == "stablehlo.concatenate")
+    parts = list(joined.operands[:100])
+    expected = list(joined.operands)
+    for old, new in steps:
+        rewriter.replace_uses(parts[old], parts[new])
+        expected = [parts[new] if value is parts[old] else value for value in expected]
+        assert list(joined.operands) == expected
+        assert sum(map(rewriter.uses, parts)) == 150

@@ -32,6 +32,8 @@ from hloscope.ops import Parameter, control
 MOST_WAYS: Final = 32
 """Of more ways in which a value is read only their number is told."""
 MOST_VALUES: Final = 1 << 14
+MOST_COMPARED: Final = 1 << 10
+"""Maps that are compared with the op, those at other sizes counted; all at one of them at least."""
 PASSING: Final = control.Result, control.GetTupleElement, control.Return, control.Tuple
 """Ops whose value is made of operands as they are."""
 Place: TypeAlias = tuple[Frame, Instruction, int]
@@ -100,6 +102,7 @@ class SymbolicAnalysis:
         reached: Accesses = ()
         if asked_from is not None:
             reached = inverted_accesses(reads[asked_from[0]], asked_from[1])
+        count = max(1, min(count, MOST_COMPARED // (sum(map(len, reads)) or 1)))
         for instance in instances(frame, ins, count, seed):
             sizes.append(instance.sizes)
             if asked_from is None:

@@ -6,14 +6,12 @@ Source: StableHLO `StablehloRefineShapes.cpp`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 from typing import Final
 
 from hloscope.dialects import DEFINITIONS
 from hloscope.errors import HloscopeError
 from hloscope.ir import TensorType, Type
-from hloscope.mlir import DenseAttr, IntegerAttr, Operation, UnitAttr, Value
-from hloscope.ops import Collective, Mesh, MeshGroups
+from hloscope.mlir import DenseAttr, IntegerAttr, Operation, StructAttr, UnitAttr, Value
 from hloscope.passes.dynamism.constants import ints
 from hloscope.passes.dynamism.forms import STATIC, Form, slice_sizes
 from hloscope.passes.dynamism.targets import set_signature
@@ -26,9 +24,10 @@ from hloscope.passes.dynamism.values import (
     refine_shapes,
     refine_values,
 )
+from hloscope.passes.meshes import mesh_named, rows_of
 from hloscope.passes.patterns import Patterns
 from hloscope.passes.rewriting import Rewriter
-from hloscope.stablehlo import inferred_types, made, make_op
+from hloscope.stablehlo import AttributeGroups, inferred_types, made
 
 SHAPES: Final = Patterns()
 """Patterns of single ops, in upstream's order."""
@@ -43,23 +42,26 @@ def _sizes_of(type: Type) -> Sizes | None:
 # ------------------------------------------------------------------------------------ collectives
 
 
-def _group_size(op: Operation) -> int | None:
+def _group_size(rewriter: Rewriter, op: Operation) -> int | None:
     """How many devices a group has."""
     groups = op.get("replica_groups")
     if isinstance(groups, DenseAttr) and isinstance(groups.type, TensorType):
         return groups.type.sizes[1] if groups.type.rank == 2 else None
+    if not isinstance(groups, StructAttr) or groups.name != "replica_group_mesh_axes":
+        return None
     try:
-        made_op = make_op(op)
-        if isinstance(made_op, Collective) and isinstance(made_op.replica_groups, MeshGroups):
-            mesh = made_op.replica_groups.mesh
-            if isinstance(mesh, Mesh):
-                return prod(mesh.size(axis) for axis in made_op.replica_groups.axes)
+        along = AttributeGroups(groups)
+        mesh = along.mesh
+        found = mesh_named(rewriter.module, mesh) if isinstance(mesh, str) else mesh
+        rows = rows_of(found, along.axes) if found is not None else None
     except HloscopeError:
         return None
-    return None
+    return len(rows[0]) if rows else None
 
 
-def _collected(op: Operation, name: str) -> tuple[list[int | None], int, int] | None:
+def _collected(
+    rewriter: Rewriter, op: Operation, name: str
+) -> tuple[list[int | None], int, int] | None:
     """Sizes of the operand, the dimension that is gathered or scattered, the size of a group."""
     if len(op.operands) != 1:
         return None
@@ -67,7 +69,7 @@ def _collected(op: Operation, name: str) -> tuple[list[int | None], int, int] | 
         op.get("use_global_device_ids"), UnitAttr
     ):
         return None
-    sizes, size = _sizes_of(op.operands[0].type), _group_size(op)
+    sizes, size = _sizes_of(op.operands[0].type), _group_size(rewriter, op)
     dim = op.get(name)
     if sizes is None or size is None or not isinstance(dim, IntegerAttr):
         return None
@@ -77,7 +79,7 @@ def _collected(op: Operation, name: str) -> tuple[list[int | None], int, int] | 
 @SHAPES.on("stablehlo.all_gather")
 def refine_all_gather(rewriter: Rewriter, op: Operation) -> bool:
     """The operands of a group one after another."""
-    found = _collected(op, "all_gather_dim")
+    found = _collected(rewriter, op, "all_gather_dim")
     if found is None:
         return False
     sizes, dim, count = found
@@ -89,7 +91,7 @@ def refine_all_gather(rewriter: Rewriter, op: Operation) -> bool:
 @SHAPES.on("stablehlo.reduce_scatter")
 def refine_reduce_scatter(rewriter: Rewriter, op: Operation) -> bool:
     """Each of a group keeps its part."""
-    found = _collected(op, "scatter_dimension")
+    found = _collected(rewriter, op, "scatter_dimension")
     if found is None:
         return False
     sizes, dim, count = found

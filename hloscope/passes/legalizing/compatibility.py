@@ -5,8 +5,7 @@ Source: StableHLO `StablehloCompatibilityExpander.cpp` and its tests.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from math import prod
+from collections.abc import Sequence
 from typing import Any, Final
 
 from hloscope.dialects import free_struct
@@ -14,28 +13,23 @@ from hloscope.ir import ELEMENT_TYPES, ElementType, TensorType
 from hloscope.mlir import (
     ELEMENTS,
     I64,
-    ArrayAttr,
-    Attribute,
     BoolAttr,
     CallSiteLoc,
     DenseAttr,
-    DictAttr,
     FileLoc,
     FusedLoc,
-    IntegerAttr,
     Location,
     NameLoc,
     Operation,
-    StringAttr,
     StructAttr,
     Value,
     element_text,
-    expanded,
     resolve_location,
 )
-from hloscope.ops import MOST_DEVICES, AxisRef, Mesh
+from hloscope.ops import Mesh
 from hloscope.passes.framework import Option, Pass, Run
 from hloscope.passes.legalizing.making import i64, reshaped, shaped, splat, with_element
+from hloscope.passes.meshes import mesh_of_symbol, rows_of, symbols_of
 from hloscope.passes.patterns import Patterns
 from hloscope.passes.rewriting import Rewriter
 from hloscope.stablehlo import AttributeGroups
@@ -179,13 +173,7 @@ def _wide_enough(type: TensorType, dims: Sequence[int]) -> ElementType:
 
 
 def _expand_groups(run: Run) -> None:
-    symbols = {
-        name.text: op
-        for region in run.rewriter.module.regions
-        for block in region.blocks
-        for op in block
-        if isinstance(name := op.get("sym_name"), StringAttr)
-    }
+    symbols = symbols_of(run.rewriter.module)
     for op in run.rewriter.walk():
         groups = op.get(_GROUPS)
         if not isinstance(groups, StructAttr) or groups.name != "replica_group_mesh_axes":
@@ -197,51 +185,16 @@ def _expand_groups(run: Run) -> None:
             if symbol is None:
                 run.plain_error(op, "Failed to find mesh symbol")
                 continue
-            found = _mesh_of(symbol.get("stablehlo.mesh"))
+            found = mesh_of_symbol(symbol)
             if found is None:
                 run.plain_error(op, "Failed to find mesh attribute on symbol")
                 continue
             mesh = found
-        rows = _rows_of(mesh, axes.axes)
+        rows = rows_of(mesh, axes.axes)
         if rows is None:
             run.plain_error(op, "the axes of the replica groups are none of the mesh")
             continue
         run.rewriter.set_properties(op, {**op.properties, _GROUPS: _table(rows)})
-
-
-def _rows_of(mesh: Mesh, axes: Sequence[AxisRef]) -> tuple[tuple[int, ...], ...] | None:
-    """The groups along axes, if these are all there and fit."""
-    sizes = dict(mesh.axes)
-    count = prod(sizes.values())
-    wrong = any(size < 1 for size in sizes.values()) or not 0 < count <= MOST_DEVICES
-    parts = [(axis.before * (axis.size or sizes.get(axis.name, 0)), axis) for axis in axes]
-    if wrong or any(not end or sizes.get(axis.name, 1) % end for end, axis in parts):
-        return None
-    if len(mesh.devices) != count or len(set(axes)) != len(axes):
-        return None
-    return mesh.groups(axes)
-
-
-def _mesh_of(attribute: Attribute | None) -> Mesh | None:
-    """The mesh that a symbol says, as a structure or a dictionary."""
-    if isinstance(attribute, StructAttr):
-        fields: Mapping[str, Any] = {"mesh": attribute, "axes": ArrayAttr(())}
-        found = AttributeGroups(
-            StructAttr("stablehlo", "replica_group_mesh_axes", tuple(fields.items()))
-        ).mesh
-        return found if isinstance(found, Mesh) else None
-    if not isinstance(attribute, DictAttr):
-        return None
-    entries = dict(attribute.entries)
-    listed, ids = entries.get("axes"), entries.get("device_ids")
-    axes: list[tuple[str, int]] = []
-    for axis in listed.elements if isinstance(listed, ArrayAttr) else ():
-        said = dict(axis.entries) if isinstance(axis, DictAttr) else {}
-        name, size = said.get("name"), said.get("size")
-        if not isinstance(name, StringAttr) or not isinstance(size, IntegerAttr):
-            return None
-        axes.append((name.text, size.value))
-    return Mesh(tuple(axes), expanded(ids) if isinstance(ids, DenseAttr) else None)
 
 
 def _table(rows: Sequence[Sequence[int]]) -> DenseAttr:
