@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
 from benchmarks.measuring import Figure, benchmark, figure, percent, suite
-from tests.passes import chunks
+from tests.passes import chunks, dynamic_values, sizes_with_names
 
-_SOURCES: Final = ("refine_parameters", "refine_shapes", "canonicalize_dynamism", "assertions")
+REFINING: Final = ("refine_parameters", "refine_shapes", "canonicalize_dynamism", "assertions")
 
 
 def refined_chunks() -> Figure:
     """Upstream's tests of the passes, by their RUN lines, CHECK lines and expected diagnostics."""
     right, total, wrong = 0, 0, []
-    for source in _SOURCES:
+    for source in REFINING:
         for case in chunks.cases(source):
             total += 1
             why = chunks.judge(case)
@@ -37,6 +38,23 @@ def refined_programs() -> Figure:
     if row["over_jaxlib"]:
         said += f", {row['over_jaxlib']} × jaxlib's {row['jaxlib_seconds']} s"
     return said, []
+
+
+def refined_values() -> Figure:
+    """Results of the refined programs beside those of upstream's interpreter."""
+    verdicts = dynamic_values.verdicts()
+    right = [file for file, what in verdicts.items() if what in dynamic_values.FINE]
+    counts = Counter(verdicts.values())
+    notes = [f"{file}: {what}" for file, what in verdicts.items() if file not in right]
+    return (
+        f"{percent(len(right), len(verdicts))}; {counts[dynamic_values.EQUAL]} bit for bit",
+        notes,
+    )
+
+
+def parametric_maps() -> Figure:
+    """Maps with named sizes, compared with the refined programs, and with known sizes, at five."""
+    return sizes_with_names.figure()
 
 
 def exported() -> Figure:
@@ -65,6 +83,8 @@ ROWS: Final[dict[str, tuple[str, str, bool, Callable[[], Figure]]]] = {
         True,
         refined_programs,
     ),
+    "refine-values": ("refined programs, values", "≥ 99 %", True, refined_values),
+    "named-sizes": ("maps in named sizes", "none wrong, or it says so", True, parametric_maps),
     "refine-exports": ("exports of symbolic sizes", "100 %", True, exported),
     "refine-broken": ("broken dynamic programs", "own errors only; < 2 s", True, broken),
 }

@@ -2,24 +2,75 @@
 
 from __future__ import annotations
 
+import json
 import resource
 import subprocess
 import sys
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from typing import Final
 
-from benchmarks.measuring import ROOT, Figure, percent
+from benchmarks.measuring import ROOT, Figure, figure, percent, suite
+from benchmarks.status_dynamism import REFINING
 from tests.conftest import SHARED
-from tests.passes.chunks import cases, judge
+from tests.passes.chunks import Case, cases, judge
+from tests.passes.testdata import FINE, REFUSED, SIGNLESS
 
 _OPTIMIZING: Final = ("aggressive_folder", "side_effects", "aggressive_simpl", "target_independent")
 
 
 def optimizes() -> Figure:
     """Upstream's tests of the folder, the simplifier and both, judged by their CHECK lines."""
-    verdicts = {case.name: judge(case) for part in _OPTIMIZING for case in cases(part)}
-    wrong = [name for name, why in verdicts.items() if why]
+    return _judged(case for part in _OPTIMIZING for case in cases(part))
+
+
+def converts() -> Figure:
+    """All other chunks of the tests of passes: shape, CHLO, quantised, versions, the rest."""
+    known = (*_OPTIMIZING, *REFINING)
+    return _judged(c for c in cases() if not any(part in c.chunk["source"] for part in known))
+
+
+def _judged(chosen: Iterable[Case]) -> Figure:
+    verdicts = {case.name: judge(case) for case in chosen}
+    wrong = [f"{name}: {why.splitlines()[0]}" for name, why in verdicts.items() if why]
     return f"{percent(len(verdicts) - len(wrong), len(verdicts))} chunks", wrong
+
+
+def random_meaning() -> Figure:
+    """1,000 random programs through the optimising passes, bit for bit; they come to rest."""
+    return figure(*suite("tests/passes/test_semantics.py"))
+
+
+def meaning() -> Figure:
+    """Every pass on upstream's executable programs, interpreted before and after.
+
+    Refused is what a pass has no answer for; it says so.
+    """
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.passes.testdata", "--json"],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    lines = done.stdout.splitlines()
+    if not lines:
+        return "not measured: tests/passes/testdata.py printed nothing", done.stderr.splitlines()[
+            -1:
+        ]
+    counts: dict[str, Counter[str]] = {k: Counter(row) for k, row in json.loads(lines[-1]).items()}
+    wrong = {
+        name: sum(n for what, n in row.items() if what not in FINE)
+        for name, row in counts.items()
+        if name != SIGNLESS
+    }
+    runs = sum(row.total() for row in counts.values())
+    refused = sum(row[REFUSED] for row in counts.values())
+    notes = [f"`{name}`: {n}" for name, n in wrong.items() if n]
+    said = f"{sum(wrong.values())} changed of {runs:,} runs of {len(counts)} passes"
+    return f"{said}; {refused:,} refused", notes
+
+
+def laws() -> Figure:
+    """Each law of the simplifier fires, keeps values, and needs its side condition."""
+    return figure(*suite("tests/passes/test_laws.py"))
 
 
 def optimizes_quickly() -> Figure:
@@ -42,5 +93,9 @@ def optimizes_quickly() -> Figure:
 
 ROWS: Final[dict[str, tuple[str, str, bool, Callable[[], Figure]]]] = {
     "optimizing": ("folding, simplification", "≥ 98 % of the chunks", True, optimizes),
+    "converting": ("other passes", "≥ 98 % of the chunks", True, converts),
+    "pass-random": ("passes, random programs", "equal bit for bit", False, random_meaning),
+    "pass-meaning": ("passes, real programs", "0 changed", True, meaning),
+    "pass-laws": ("passes, laws", "100 %", False, laws),
     "optimizing-speed": ("GPT-48 optimised", "< 5 s", True, optimizes_quickly),
 }

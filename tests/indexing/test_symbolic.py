@@ -10,13 +10,12 @@ import pytest
 import hloscope
 from hloscope.affine import Runtime, Var, evaluate
 from hloscope.api import Program
-from hloscope.indexing import IndexingMap, SymbolicAnalysis
-from hloscope.indexing.rules.run_time_sizes import has_unknown_sizes
+from hloscope.indexing import IndexingMap
 from hloscope.indexing.symbolic.instances import bound_to
 from hloscope.indexing.symbolic.walk import SizeWalk
 from hloscope.ir import TensorType
 from tests.conftest import needs_shared
-from tests.passes import dynamic_corpus
+from tests.passes import dynamic_corpus, sizes_with_names
 
 
 def module(arguments: str, body: str, result: str) -> Program:
@@ -284,27 +283,6 @@ def test_what_is_not_known_is_said(text: str) -> None:
             assert answer.to_json()
 
 
-def checked(program: Program) -> tuple[int, int, list[str]]:
-    """The accesses that are known, those that are not, and instructions that are wrong."""
-    analysis = SymbolicAnalysis(program.module, program.analysis.bodies)
-    known = unknown = 0
-    wrong = []
-    for computation in program.module:
-        for ins in computation:
-            if not has_unknown_sizes(ins) or not isinstance(ins.type, TensorType):
-                continue
-            reads = analysis.reads(computation, ins, 0)
-            known += sum(access.map is not None for some in reads for access in some)
-            unknown += sum(access.map is None for some in reads for access in some)
-            try:
-                found = analysis.compared(computation, ins, 0, None, 5, 0)
-            except LookupError:
-                continue
-            if found.difference is not None:
-                wrong.append(f"{ins.name}: {found.difference}")
-    return known, unknown, wrong
-
-
 def sizes_of(walk: SizeWalk, record: dict[str, Any]) -> dict[Var, int]:
     """The values of symbols at which a recorded program was refined."""
     values: dict[Var, int] = {}
@@ -322,13 +300,9 @@ def sizes_of(walk: SizeWalk, record: dict[str, Any]) -> dict[Var, int]:
 
 @needs_shared
 def test_maps_of_exported_programs_are_those_at_any_sizes(full: bool) -> None:
-    known = unknown = 0
-    for record in [*dynamic_corpus.records()][:: 1 if full else 20]:
-        program = hloscope.read(str(dynamic_corpus.path_of(record)))
-        here, there, wrong = checked(program)
-        known, unknown = known + here, unknown + there
-        assert not wrong, record["file"]
-    assert known > 4 * unknown
+    counts, wrong = sizes_with_names.of_programs(1 if full else 20)
+    assert not wrong
+    assert counts["known"] > 4 * counts["unknown"]
 
 
 @needs_shared

@@ -29,10 +29,12 @@ UNCHANGED, EQUAL, CLOSE, REFUSED = "unchanged", "equal bits", "within tolerance"
 FINE: Final = (UNCHANGED, EQUAL, CLOSE, REFUSED)
 OBSERVING: Final = "interpreter-instrument-with-probe"
 """It adds what writes files."""
+SIGNLESS: Final = "convert-to-signless"
+"""By its definition unsigned integers become signed ones, which are compared otherwise."""
 
 
 def names() -> list[str]:
-    """The passes that keep what a program means, whatever it is."""
+    """The passes that keep what a program means; of `SIGNLESS`, that of one without unsigned."""
     return [name for name in pass_names() if name != OBSERVING]
 
 
