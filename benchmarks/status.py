@@ -30,6 +30,7 @@ from benchmarks import (  # noqa: E402
     status_artifacts,
     status_decisions,
     status_dynamism,
+    status_explorer,
     status_interpreter,
     status_passes,
     status_soundness,
@@ -319,6 +320,7 @@ ROWS: Final[dict[str, tuple[str, str, bool, Callable[[], Figure]]]] = {
     **status_interpreter.ROWS,
     **status_decisions.ROWS,
     **status_dynamism.ROWS,
+    **status_explorer.ROWS,
 }
 """Name: what is measured, the aim, whether it needs the conformance data, and the function."""
 

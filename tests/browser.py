@@ -50,11 +50,11 @@ class Browser:
         self._count = 0
         self.said: list[str] = []
         self.asked: list[str] = []
-        target = self._call("Target.createTarget", {"url": "about:blank"})["targetId"]
-        attached = self._call("Target.attachToTarget", {"targetId": target, "flatten": True})
+        target = self.call("Target.createTarget", {"url": "about:blank"})["targetId"]
+        attached = self.call("Target.attachToTarget", {"targetId": target, "flatten": True})
         self._session: str | None = attached["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
-            self._call(f"{domain}.enable")
+            self.call(f"{domain}.enable")
 
     _session: str | None = None
 
@@ -78,7 +78,7 @@ class Browser:
 
     def open(self, file: Path, fragment: str = "") -> None:
         """Load a page from a file, and wait until it says that it is ready."""
-        self._call("Page.navigate", {"url": file.resolve().as_uri() + fragment})
+        self.call("Page.navigate", {"url": file.resolve().as_uri() + fragment})
         self.until("document.documentElement?.dataset.ready === 'yes'")
 
     def until(self, condition: str, seconds: float = SECONDS) -> None:
@@ -92,7 +92,7 @@ class Browser:
     def value(self, expression: str) -> Any:
         """The value of an expression of JavaScript, as JSON has it; a promise is awaited."""
         given = {"expression": expression, "awaitPromise": True, "returnByValue": True}
-        found = self._call("Runtime.evaluate", given)
+        found = self.call("Runtime.evaluate", given)
         if "exceptionDetails" in found:
             raise BrowserError(json.dumps(found["exceptionDetails"])[:2000])
         return found["result"].get("value")
@@ -101,15 +101,16 @@ class Browser:
         """Press the mouse at a point of the window."""
         for kind in ("mousePressed", "mouseReleased"):
             at = {"type": kind, "x": x, "y": y, "button": "left", "clickCount": 1}
-            self._call("Input.dispatchMouseEvent", at)
+            self.call("Input.dispatchMouseEvent", at)
 
     def key(self, key: str, **more: Any) -> None:
         """Press a key."""
         for kind in ("keyDown", "keyUp"):
             text = {"text": key} if len(key) == 1 and kind == "keyDown" else {}
-            self._call("Input.dispatchKeyEvent", {"type": kind, "key": key, **text, **more})
+            self.call("Input.dispatchKeyEvent", {"type": kind, "key": key, **text, **more})
 
-    def _call(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
+    def call(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Send a command of the DevTools protocol; return its result."""
         self._count += 1
         asked: dict[str, Any] = {"id": self._count, "method": method, "params": params or {}}
         if self._session is not None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         Found as Found,
         computation_json as computation_json,
         computation_text as computation_text,
-        mlir_text as mlir_text,
+        mlir_printer as mlir_printer,
         neighbourhood as neighbourhood,
         neighbourhood_json as neighbourhood_json,
         neighbourhood_text as neighbourhood_text,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -37,9 +37,19 @@ class Found(NamedTuple):
 
 def mlir_text(ins: Instruction) -> str:
     """An instruction of StableHLO as MLIR prints it, with the names of the source."""
-    if not isinstance(ins, stablehlo.Node):
-        return f"%{ins.name}: {mlir.type_text(ins.type)}"
-    return mlir.print_mlir(ins.operation, dialects=dialects.DIALECTS, names="source").strip()
+    return mlir_printer()(ins)
+
+
+def mlir_printer() -> Callable[[Instruction], str]:
+    """What prints many instructions as `mlir_text` does one; names are looked for once."""
+    printed = mlir.source_printer(dialects.DIALECTS)
+
+    def text(ins: Instruction) -> str:
+        if not isinstance(ins, stablehlo.Node):
+            return f"%{ins.name}: {mlir.type_text(ins.type)}"
+        return printed(ins.operation).strip()
+
+    return text
 
 
 def neighbourhood(found: Found, around: int) -> dict[Instruction, int]:

@@ -5,11 +5,10 @@ Columns compress far better than lines, and a page reads only those that it show
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
-from hloscope.display import mlir_text, opcode_of, provenance_of
+from hloscope.display import mlir_printer, opcode_of, provenance_of
 from hloscope.errors import HloscopeError
 from hloscope.explorer.tables import Shared
 from hloscope.fusion import leaf_types
@@ -116,7 +115,7 @@ def details(numbering: Numbering) -> dict[str, Any]:
 
     A place in the source is one of `frames`; `traces` are lists of places, the innermost first.
     """
-    write = instruction_printer(_STYLE)
+    write = _Writer()
     texts, names, frames = Shared(), Shared(visible), Shared(lambda f: list(map(visible, f)))
     traces = Shared(list)
     columns: dict[str, list[int]] = {"text": [], "op_name": [], "trace": []}
@@ -136,22 +135,29 @@ def details(numbering: Numbering) -> dict[str, Any]:
     }
 
 
-def _attributes(ins: Instruction, write: Callable[[Instruction], str]) -> str:
+def _attributes(ins: Instruction, write: _Writer) -> str:
     """What rows do not show: HLO's attributes (what follows the bracket), or the text of MLIR."""
     try:
-        return _cut(_written(ins, write))
+        return _cut(write(ins))
     except HloscopeError as error:
         return f"({error.message})"
 
 
-def _written(ins: Instruction, write: Callable[[Instruction], str]) -> str:
-    if ins.location is not None:
-        return mlir_text(ins)
-    line = write(ins)
-    if not ins.operands:
-        return line.partition(f" {opcode_of(ins)}(")[2]
-    _, found, rest = line.partition(f"({', '.join([o.name for o in ins.operands])})")
-    return rest.removeprefix(", ") if found else line
+class _Writer:
+    """Writes many instructions, HLO's without what stands before the attributes."""
+
+    def __init__(self) -> None:
+        self._hlo = instruction_printer(_STYLE)
+        self._mlir = mlir_printer()
+
+    def __call__(self, ins: Instruction) -> str:
+        if ins.location is not None:
+            return self._mlir(ins)
+        line = self._hlo(ins)
+        if not ins.operands:
+            return line.partition(f" {opcode_of(ins)}(")[2]
+        _, found, rest = line.partition(f"({', '.join([o.name for o in ins.operands])})")
+        return rest.removeprefix(", ") if found else line
 
 
 def _cut(text: str) -> str:

@@ -94,7 +94,11 @@ if TYPE_CHECKING:
         parse_type as parse_type,
     )
     from hloscope.mlir.text.parser_ops import NAME_SCOPES as NAME_SCOPES
-    from hloscope.mlir.text.printer import Printer as Printer, print_mlir as print_mlir
+    from hloscope.mlir.text.printer import (
+        Printer as Printer,
+        print_mlir as print_mlir,
+        source_printer as source_printer,
+    )
     from hloscope.mlir.text.printer_aliases import location_text as location_text
     from hloscope.mlir.text.quant import read_type as read_type
     from hloscope.mlir.text.sniff import is_mlir as is_mlir

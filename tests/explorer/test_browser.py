@@ -13,6 +13,7 @@ import pytest
 import hloscope
 from hloscope.explorer import map_json
 from tests.browser import Browser
+from tests.explorer.clicking import clicks, select
 from tests.explorer.pages import EXAMPLES, browser, page_of, saved
 from tests.explorer.test_page import HOSTILE, programs
 
@@ -100,72 +101,6 @@ def shown(
     page.asked.clear()
     page.open(saved(folder, page_of(text, **options)), fragment)
     page.until("H.view && (H.state.k < 0 || H.view.elements.k === H.state.k)")
-
-
-def select(page: Browser, k: int) -> None:
-    page.value(f"H.view.graph.choose({k})")
-    page.until(f"H.view.elements.k === {k}")
-
-
-def press(page: Browser, card: int, row: int, column: int) -> None:
-    """Click on a cell of a card, with the mouse."""
-    x, y = page.value(
-        f"""(() => {{ const {{ picture }} = H.view.elements.cards[{card}];
-        picture.canvas.scrollIntoView({{ block: "center" }});
-        const box = picture.canvas.getBoundingClientRect();
-        return [box.left + picture.lefts[{column}] + picture.side / 2,
-                box.top + picture.tops[{row}] + picture.height / 2]; }})()"""
-    )
-    page.click(x, y)
-
-
-def points_of(accesses: Any, at: list[int]) -> set[tuple[int, ...]] | None:
-    """What some maps touch from an element, run-time values at their least."""
-    if any(access.map is None for access in accesses):
-        return None
-    found = [a.map.points(at, [v.interval.lo for v in a.map.runtime]) for a in accesses]
-    return set().union(*found)
-
-
-def lit_points(card: dict[str, Any]) -> set[tuple[int, ...]] | None:
-    """What is lit on a card, and it is as many elements as are drawn."""
-    if any(some is None for some in card["elements"]):
-        return None
-    assert [len(some) for some in card["elements"]] == card["counts"]
-    assert card["drawn"] == sum(card["counts"])
-    return {tuple(point) for some in card["elements"] for point in some}
-
-
-def clicks(page: Browser, program: hloscope.Program, count: int, rng: random.Random) -> None:
-    """Click on random elements of random instructions, and compare what lights up."""
-    every = [view for view in program if view.ir.operands]
-    numbers = {view.ir: k for k, view in enumerate(program)}
-    for _ in range(count):
-        view = rng.choice(every)
-        select(page, numbers[view.ir])
-        output = page.value("H.view.elements.output")
-        cards = page.value(
-            "H.view.elements.cards.map((c) => c.picture && c.fields"
-            " && [c.what, c.number, c.leaf, c.picture.tops.length, c.picture.lefts.length])"
-        )
-        n, card = rng.choice([(n, card) for n, card in enumerate(cards) if card])
-        what, number, leaf, rows, columns = card
-        press(page, n, rng.randrange(rows), rng.randrange(columns))
-        asked = page.value("H.view.elements.asked")
-        lit = page.value(LIGHT)
-        if what == "output":
-            assert asked["output"] == output
-            assert "operand" not in asked
-            (answer,) = view.indexing(output).answer.outputs
-            for other in lit[1:]:
-                operand = answer.operands[other["number"]]
-                mine = [a for a in operand.accesses if a.leaf == other["leaf"]]
-                assert lit_points(other) == points_of(mine, asked["at"]), (view, other)
-        else:
-            assert (asked["operand"], asked["leaf"]) == (number, leaf)
-            found = view.indexing_from(number, output, leaf=leaf).answer.outputs
-            mine = [a for o in found for a in o.operands[0].accesses]
-            assert lit_points(lit[0]) == points_of(mine, asked["at"]), (view, asked)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -12,8 +12,9 @@ from hloscope.ir.types import TensorType
 from hloscope.mlir.dialects import Dialect, Dialects, Suggestion
 from hloscope.mlir.ir import Block, Operation, Region, Value
 from hloscope.mlir.text.asm import AsmPrinter, Form, UnfitError
+from hloscope.mlir.text.numbering import _SourceNames
 from hloscope.mlir.text.parser import parse_mlir
-from hloscope.mlir.text.printer import print_mlir
+from hloscope.mlir.text.printer import print_mlir, source_printer
 from hloscope.mlir.types import ELEMENTS, I32
 
 
@@ -460,3 +461,39 @@ def test_printing_twice_changes_nothing(how: dict[str, Any]) -> None:
         """  # noqa: E501
     once = printed(text, **how)
     assert printed(once, **how) == once
+
+
+class Counting(set[str]):
+    """A set that counts how often it is asked."""
+
+    asked = 0
+
+    def __contains__(self, item: object) -> bool:
+        self.asked += 1
+        return super().__contains__(item)
+
+
+def test_names_that_are_given_are_passed_once_however_many_regions_ask() -> None:
+    count = 300
+    region = '"a.r"() ({\n  "a.o"() : () -> ()\n  %n = "a.b"() : () -> i32\n}) : () -> ()\n'
+    lines = [f'%{k} = "a.b"() : () -> i32\n' for k in range(count)]
+    root = parse_mlir("".join(lines) + region * count, dialects=Dialects())
+    names = _SourceNames(root)
+    for op in root.regions[0].blocks[0].operations[count:]:  # values without a name of their own
+        op.regions[0].blocks[0].operations[1].results[0].name = ""
+    names.given = counted = Counting(names.given - {"n"})
+    names.run(root)
+    assert counted.asked < 10 * count
+
+
+def test_many_ops_are_printed_as_each_is_alone() -> None:
+    root = parse_mlir(
+        "func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> {\n"
+        "%0 = stablehlo.abs %x : tensor<2xf32>\n%a = stablehlo.negate %0 : tensor<2xf32>\n"
+        "return %a : tensor<2xf32> }",
+        dialects=DIALECTS,
+    )
+    write = source_printer(DIALECTS)
+    (block,) = root.regions[0].blocks
+    for op in (root, block.operations[0], *block.operations[0].regions[0].blocks[0].operations):
+        assert write(op) == print_mlir(op, dialects=DIALECTS, names="source")

@@ -262,13 +262,15 @@ function totalText(card, accesses) {
     const box = set.count ? H.boxText(set, rank) : null;
     return `${over}${plural(set.count)}${box && rank ? ` ${box}` : ""}`;
   }
-  return `${over}${unionText(sets, rank)}`;
+  return `${over}${unionText(sets, card.shape)}`;
 }
 
-function unionText(sets, rank) {
+function unionText(sets, shape) {
   const sum = sets.reduce((total, set) => total + set.count, 0);
   if (sum > MOST_UNION) return `${sets.map((set) => H.number(set.count)).join(" + ")} elements, which may overlap`;
-  const different = new Set(sets.flatMap((set) => H.elements(set, rank, MOST_UNION).map(String)));
+  const position = (at) => at.reduce((before, value, d) => before * shape[d] + Number(value), 0);
+  const one = shape ? position : String; // positions are safe numbers where a tensor can be drawn
+  const different = new Set(sets.flatMap((set) => H.elements(set, shape ? shape.length : 0, MOST_UNION).map(one)));
   return plural(different.size);
 }
 

@@ -180,7 +180,18 @@ function enumerated(map, group, at, most) {
       found.set(tuple.join(), tuple);
     }
   }
-  return { dimensions: group.results.map(([dimension]) => dimension), tuples: [...found.values()] };
+  const dimensions = group.results.map(([dimension]) => dimension);
+  const tuples = [...found.values()];
+  const side = dimensions.length === 1 ? spaced(tuples.map(([value]) => value)) : null;
+  return side ? { dimensions, run: side } : { dimensions, tuples };
+}
+
+// Different values as an evenly spaced run, if they are one: windows at an edge are.
+function spaced(values) {
+  if (!values.length || !values.every(Number.isSafeInteger)) return null;
+  values.sort((a, b) => a - b);
+  const step = values.length > 1 ? values[1] - values[0] : 1;
+  return values.every((value, k) => value === values[0] + k * step) ? { lo: values[0], step, count: values.length } : null;
 }
 
 const NOTHING = { count: 0, groups: [] };

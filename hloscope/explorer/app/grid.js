@@ -5,6 +5,11 @@ const GAP = 3;
 const HEIGHT = 260;
 const FEW = 3; // so few lit cells get a ring
 
+const remembered = (of) => {
+  const known = new Map();
+  return (name) => known.get(name) ?? known.set(name, of(name)).get(name);
+};
+
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 class Picture {
@@ -73,13 +78,16 @@ class Picture {
     context.setTransform(this.scale, 0, 0, this.scale, 0, 0);
     context.clearRect(0, 0, this.width + 1, this.tall + 1);
     const line = this.side > 4 && this.height > 4 ? 1 : 0.5;
-    context.fillStyle = css("--cell");
+    const colourOf = remembered(css); // styles are asked for once, not for every cell
+    context.fillStyle = colourOf("--cell");
+    context.beginPath();
     for (const y of this.tops) {
-      for (const x of this.lefts) context.fillRect(x, y, this.side - line, this.height - line);
+      for (const x of this.lefts) context.rect(x, y, this.side - line, this.height - line);
     }
+    context.fill();
     for (const { row, column, count, colour } of (this.lit || new Map()).values()) {
       const size = this.grid.size(row, column);
-      context.fillStyle = css(colour);
+      context.fillStyle = colourOf(colour);
       context.globalAlpha = 0.45 + 0.55 * Math.min(1, count / size);
       context.fillRect(this.lefts[column], this.tops[row], this.side - line, this.height - line);
     }

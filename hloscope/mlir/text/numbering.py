@@ -197,6 +197,7 @@ class _SourceNames:
         self.added: list[str] = []
         self.given = {value.name for value in _all_values(root)}
         self.value = self.argument = self.conflict = 0
+        self.next_free: dict[int, int] = {}
 
     def run(self, root: Operation) -> Names:
         steps = self._op(root)
@@ -270,10 +271,20 @@ class _SourceNames:
                 name = f"arg{self.argument}"
                 self.argument += 1
             else:
-                name = str(self.value)
-                self.value += 1
+                free = self._free(self.value)
+                name = str(free)
+                self.value = free + 1
             if name not in self.given:
                 return name
+
+    def _free(self, number: int) -> int:
+        """The next number that is no given name; regions ask from the same one again and again."""
+        passed = []
+        while str(number) in self.given:
+            passed.append(number)
+            number = self.next_free.get(number, number + 1)
+        self.next_free.update(dict.fromkeys(passed, number))
+        return number
 
     def _unique(self, name: str) -> str:
         if not name.isdecimal():

@@ -5,7 +5,7 @@ Source: MLIR `AsmPrinter.cpp` (`OperationPrinter`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from hloscope.ir import FunctionType, FutureType, TensorType, TupleType, Type
@@ -63,6 +63,23 @@ def print_mlir(
     return text if operation is root else text.removesuffix("\n")
 
 
+def source_printer(dialects: Dialects) -> Callable[[Operation], str]:
+    """What prints many ops as `print_mlir` does one with the names of the source.
+
+    Names are looked for once for each tree that the ops are in.
+    """
+    known: dict[Operation, Names] = {}
+
+    def text(operation: Operation) -> str:
+        root = _outermost(operation)
+        if root not in known:
+            known[root] = source_names(root)
+        told = Printer(dialects, known[root], aliases=True).print(operation)
+        return told if operation is root else told.removesuffix("\n")
+
+    return text
+
+
 def _outermost(operation: Operation) -> Operation:
     """The op that all others are in."""
     block = operation.parent
@@ -113,7 +130,7 @@ class Printer:
         self.names = names
         self._parts: list[_Part] = []
         self._dialects = dialects
-        self._writers: Mapping[str, Write] = {} if generic else _writers(dialects)
+        self._generic = generic
         self._inside = {**INSIDE, **dialects.inside}
         self._locations = locations
         self._aliases = Aliases() if aliases else NoAliases()
@@ -163,7 +180,7 @@ class Printer:
         if defined is not None:
             parts.append(f"{defined} = ")
         place = self._aliases.location(self._places.of_op(op)) if self._locations else ""
-        writer = self._writers.get(op.name)
+        writer = None if self._generic else _writer(self._dialects, op.name)
         if writer is None:
             parts.append(quoted(op.name))
             self.generic(op)
@@ -388,8 +405,10 @@ class Printer:
                 return type_text(type)
 
 
-def _writers(dialects: Dialects) -> Mapping[str, Write]:
-    return {**WRITERS, **{name: form.write for name, form in dialects.forms.items()}}
+def _writer(dialects: Dialects, name: str) -> Write | None:
+    """What writes the pretty form of an op, if it has one."""
+    form = dialects.forms.get(name)
+    return WRITERS.get(name) if form is None else form.write
 
 
 def _predecessors(region: Region) -> dict[Block, list[Block]]:
