@@ -22,6 +22,8 @@ T = TypeVar("T")
 R = TypeVar("R")
 WAITING: Final = 64
 """Tasks for each worker that are given out before the first of them is done."""
+PATIENCE: Final = 10
+"""Seconds until a scheduler that does not answer is said to be absent."""
 TRIALS: Final = 3
 """A task whose worker dies so often is done here."""
 
@@ -75,10 +77,13 @@ class Engine(AbstractContextManager["Engine"]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._executor is None:
-            return
-        self._executor.shutdown(wait=error is None, cancel_futures=True)
-        if error is not None and isinstance(self._executor, ProcessPoolExecutor):
+        if self._executor is not None:
+            self._end(self._executor, wait=error is None)
+
+    def _end(self, executor: Executor, *, wait: bool) -> None:
+        """Let the workers end what they do, or end at once."""
+        executor.shutdown(wait=wait, cancel_futures=True)
+        if not wait and isinstance(executor, ProcessPoolExecutor):
             for child in multiprocessing.active_children():
                 child.terminate()
 
@@ -158,25 +163,19 @@ class _Dask(Engine):
                 )
                 self._client = self._dask.Client(cluster)
             else:
-                self._client = self._dask.Client(self._address, timeout=10)
+                self._client = self._dask.Client(self._address, timeout=PATIENCE)
         except (OSError, ValueError, TimeoutError) as error:
             raise InputError(f"no scheduler of Dask at `{self._address}`: {error}") from None
         executor: Executor = self._client.get_executor(pure=False)
         return executor
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        super().__exit__(kind, error, trace)
-        if self._client is not None:
-            cluster = self._client.cluster
-            with suppress(Exception):  # whatever is still open goes with the process
-                self._client.close(timeout=5)
-                if cluster is not None:
-                    cluster.close(timeout=5)
+    def _end(self, executor: Executor, *, wait: bool) -> None:
+        executor.shutdown(wait=wait)  # whose form knows nothing of what was not begun
+        cluster = self._client.cluster
+        with suppress(Exception):  # whatever is still open goes with the process
+            self._client.close(timeout=5)
+            if cluster is not None:
+                cluster.close(timeout=5)
 
     def renew(self) -> None:
         """Nothing: a scheduler of Dask's finds other workers itself."""
