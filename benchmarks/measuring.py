@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from xml.etree import ElementTree
 
 ROOT: Final = Path(__file__).parents[1]
+CORES: Final = os.cpu_count() or 1
 HAS_XLA: Final = importlib.util.find_spec("jaxlib") is not None
 
+T = TypeVar("T")
 Figure = tuple[str, list[str]]
 """The figure of a row, and notes below the table."""
 
@@ -55,13 +61,26 @@ def figure(counts: Counter[str], failed: list[str], what: str = "tests") -> Figu
     return f"{percent(counts['passed'], whole)} {what} pass{skipped}", notes
 
 
-# ---------------------------------------------------------------------------------------- rows
-
-
 def benchmark(name: str, *options: str) -> list[dict[str, Any]]:
     """The JSON lines that a benchmark prints."""
+    out = output(str(ROOT / "benchmarks" / name), "--json", *options)
+    return [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+
+
+def output(*arguments: str) -> str:
+    """What a process of this interpreter prints."""
     done = subprocess.run(
-        [sys.executable, str(ROOT / "benchmarks" / name), "--json", *options],
-        cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        [sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return done.stdout
+
+
+def side_by_side(ask: Callable[[int], T], count: int) -> list[T]:
+    """The answers to questions 0 to `count`, as many at once as there are cores."""
+    with ThreadPoolExecutor(CORES) as pool:
+        return [*pool.map(ask, range(count))]
+
+
+def fresh_seed() -> int:
+    """Where the seeds of today begin: every day has its own programs."""
+    return int(time.strftime("%Y%m%d")) * 100_000

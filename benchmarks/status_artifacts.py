@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final
+from typing import Final
 
-from benchmarks.measuring import HAS_XLA, Figure, benchmark, figure, percent, suite
+from benchmarks.measuring import (
+    CORES,
+    HAS_XLA,
+    Figure,
+    benchmark,
+    figure,
+    fresh_seed,
+    percent,
+    side_by_side,
+    suite,
+)
 
 PROGRAMS: Final = 10_000
 DAMAGED: Final = 100_000
-PARTS: Final = os.cpu_count() or 1
 NO_XLA: Final = "not measured: jaxlib is absent"
-
-
-def _in_parts(name: str, *options: Callable[[int], str]) -> list[dict[str, Any]]:
-    """A benchmark in as many processes as there are cores; `options` make arguments of a part."""
-
-    def one(part: int) -> list[dict[str, Any]]:
-        return benchmark(name, *(option(part) for option in options))
-
-    with ThreadPoolExecutor(PARTS) as pool:
-        return [row for rows in pool.map(one, range(PARTS)) for row in rows]
 
 
 def re_encoded() -> Figure:
@@ -49,22 +46,26 @@ def serialised() -> Figure:
     """
     if not HAS_XLA:
         return NO_XLA, []
-    rows = _in_parts("serialized.py", lambda _: "--locations", lambda k: f"--part={k}/{PARTS}")
+    parts = side_by_side(
+        lambda k: benchmark("serialized.py", "--locations", f"--part={k}/{CORES}"), CORES
+    )
+    rows = [row for part in parts for row in part]
     counts: Counter[str] = sum((Counter(row) for row in rows), Counter())
-    if len(rows) < PARTS:
-        return f"not measured: {PARTS - len(rows)} of {PARTS} processes ended early", []
+    if len(rows) < CORES:
+        return f"not measured: {CORES - len(rows)} of {CORES} processes ended early", []
     whole = sum(n for kind, n in counts.items() if not kind.startswith("programs"))
     said = f"{percent(counts['same'] + counts['both refuse'], whole)} as jaxlib"
     return said, [f"{n:,} {kind}" for kind, n in sorted(counts.items())]
 
 
 def _trials(what: str, count: int) -> tuple[Counter[str], float, float]:
-    each = count // PARTS
-    rows = _in_parts(
-        "artifact_trials.py", lambda _: what, lambda _: str(each), lambda k: str(k * each)
+    each, first = count // CORES, fresh_seed()
+    parts = side_by_side(
+        lambda k: benchmark("artifact_trials.py", what, str(each), str(first + k * each)), CORES
     )
+    rows = [row for part in parts for row in part]
     counts: Counter[str] = sum((Counter(row["counts"]) for row in rows), Counter())
-    counts["not tried, its process ended early"] += (PARTS - len(rows)) * each
+    counts["not tried, its process ended early"] += (CORES - len(rows)) * each
     slowest, most = (
         max((row[key] for row in rows), default=0.0) for key in ("slowest", "megabytes")
     )

@@ -3,17 +3,40 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
-from benchmarks.measuring import ROOT, Figure, benchmark, figure, suite
+from benchmarks.measuring import (
+    Figure,
+    benchmark,
+    figure,
+    fresh_seed,
+    output,
+    side_by_side,
+    suite,
+)
 
 PROGRAMS: Final = 10_000
 """Generated programs of each language."""
-MUTATIONS: Final = 20_000
+MUTATIONS: Final = 100_000
+EACH: Final = 2500
+"""Mutations of one process."""
+SWEPT: Final = 25_000
+"""Changed ops of each language."""
+
+
+def _searched(search: str, count: int) -> dict[str, str]:
+    """What a search prints for each language, of so many programs of each."""
+    seed = fresh_seed()
+    languages = {"HLO": "hlo", "StableHLO": "mlir"}
+    out = side_by_side(
+        lambda k: output(
+            "-m", search, [*languages.values()][k], str(seed), str(seed + count), "--show", "0"
+        ),
+        len(languages),
+    )
+    return dict(zip(languages, out, strict=True))
 
 
 def generated() -> Figure:
@@ -23,20 +46,11 @@ def generated() -> Figure:
     output, a direction that is no inverse of the other, a type that is not what is inferred, a
     crash, or readings that differ.  Programs are counted, each once.
     """
-    running = [
-        subprocess.Popen(
-            [sys.executable, "-m", "tests.agreement.search", language, "0", str(PROGRAMS),
-             "--show", "0"],
-            cwd=ROOT, stdout=subprocess.PIPE, text=True,
-        )
-        for language in ("hlo", "mlir")
-    ]  # fmt: skip
     said, notes = [], []
-    for language, process in zip(("HLO", "StableHLO"), running, strict=True):
-        out, _ = process.communicate()
+    for language, out in _searched("tests.agreement.search", PROGRAMS).items():
         failures = re.search(r"^failures: Counter\((.*)\)$", out, re.MULTILINE)
-        if process.returncode or failures is None:
-            said.append(f"{language}: not measured, the search ended with {process.returncode}")
+        if failures is None:
+            said.append(f"{language}: not measured, the search ended early")
             continue
         count = sum(map(int, re.findall(r": (\d+)", failures[1])))
         said.append(f"{language}: {count} failures in {PROGRAMS:,} programs")
@@ -71,21 +85,53 @@ def runtime_claims() -> Figure:
 
 
 def commands() -> Figure:
-    """Mutated programs and maps, each through one command with options of its own."""
-    (row,) = benchmark("robustness.py", "--commands", "--count", str(MUTATIONS)) or [{}]
-    if not row:
+    """Mutated programs, maps and files of arrays, each through one command with options of its own.
+
+    Every day has its own mutations; processes have 2,500 each.
+    """
+    seed = fresh_seed()
+    parts = side_by_side(
+        lambda k: benchmark(
+            "robustness.py", "--commands", "--count", str(EACH), "--seed", str(seed + k)
+        ),
+        MUTATIONS // EACH,
+    )
+    rows = [row for part in parts for row in part]
+    if not rows:
         return "not measured: benchmarks/robustness.py printed nothing", []
-    counts = Counter(row["counts"])
+    counts: Counter[str] = sum((Counter(row["counts"]) for row in rows), Counter())
+    early = MUTATIONS // EACH - len(rows)
     bad = {k: n for k, n in counts.items() if not k.startswith(("fine", "refused"))}
-    said = f"{sum(bad.values())} other answers of {sum(counts.values()):,}, {row['slow']} over 2 s"
+    slow = sum(row["slow"] for row in rows)
+    slowest, most = (max(row[key] for row in rows) for key in ("slowest", "megabytes"))
+    said = f"{sum(bad.values())} other answers of {sum(counts.values()):,}, {slow} over 2 s"
+    ended = f"; {early} processes ended early" if early else ""
     notes = [f"{n:,} {kind}" for kind, n in counts.most_common()]
-    return f"{said}; slowest {row['slowest']:.1f} s; {row['megabytes']:.0f} MB", notes
+    return f"{said}; slowest {slowest:.1f} s; {most:.0f} MB{ended}", [f"seed {seed}", *notes]
+
+
+def swept() -> Figure:
+    """Ops with changed operands, types and attributes: do all answers say the same of each?
+
+    What `verify` accepts is printed, read, indexed, inferred and run without a crash; what is wrong
+    for one is wrong for all.
+    """
+    said, notes = [], []
+    for language, out in _searched("tests.verifier.search", SWEPT).items():
+        found = re.search(r"^(\d+) programs, (\d+) with contradictions$", out, re.MULTILINE)
+        if found is None:
+            said.append(f"{language}: not measured, the search ended early")
+            continue
+        said.append(f"{language}: {found[2]} contradictions in {int(found[1]):,} programs")
+        notes += [f"{language}: {line.strip()}" for line in out.splitlines() if line]
+    return "; ".join(said), notes
 
 
 ROWS: Final[dict[str, tuple[str, str, bool, Callable[[], Figure]]]] = {
     "generated": ("generated programs", "20,000, nothing missing", False, generated),
     "execution": ("real programs by execution", "0 refuted", True, executed_real),
     "runtime-claims": ("claims about runtime variables", "0 wrong", False, runtime_claims),
+    "op-sweep": ("changed ops", "50,000, 0 contradictions", False, swept),
     "commands": ("broken input, every command", "own answers only; < 2 s", True, commands),
 }
 """As `status.ROWS`."""
