@@ -63,16 +63,15 @@ def figure(counts: Counter[str], failed: list[str], what: str = "tests") -> Figu
 
 def benchmark(name: str, *options: str) -> list[dict[str, Any]]:
     """The JSON lines that a benchmark prints."""
-    out = output(str(ROOT / "benchmarks" / name), "--json", *options)
-    return [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+    done = run(str(ROOT / "benchmarks" / name), "--json", *options)
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
 
-def output(*arguments: str) -> str:
-    """What a process of this interpreter prints."""
-    done = subprocess.run(
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """A process of this interpreter, and what it prints."""
+    return subprocess.run(
         [sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, check=False
     )
-    return done.stdout
 
 
 def side_by_side(ask: Callable[[int], T], count: int) -> list[T]:

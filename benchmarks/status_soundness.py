@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from collections import Counter
 from collections.abc import Callable
 from typing import Final
@@ -12,7 +13,7 @@ from benchmarks.measuring import (
     benchmark,
     figure,
     fresh_seed,
-    output,
+    run,
     side_by_side,
     suite,
 )
@@ -26,17 +27,17 @@ SWEPT: Final = 25_000
 """Changed ops of each language."""
 
 
-def _searched(search: str, count: int) -> dict[str, str]:
-    """What a search prints for each language, of so many programs of each."""
+def _searched(search: str, count: int) -> dict[str, subprocess.CompletedProcess[str]]:
+    """A search of each language in so many programs of each."""
     seed = fresh_seed()
     languages = {"HLO": "hlo", "StableHLO": "mlir"}
-    out = side_by_side(
-        lambda k: output(
+    done = side_by_side(
+        lambda k: run(
             "-m", search, [*languages.values()][k], str(seed), str(seed + count), "--show", "0"
         ),
         len(languages),
     )
-    return dict(zip(languages, out, strict=True))
+    return dict(zip(languages, done, strict=True))
 
 
 def generated() -> Figure:
@@ -47,14 +48,14 @@ def generated() -> Figure:
     crash, or readings that differ.  Programs are counted, each once.
     """
     said, notes = [], []
-    for language, out in _searched("tests.agreement.search", PROGRAMS).items():
-        failures = re.search(r"^failures: Counter\((.*)\)$", out, re.MULTILINE)
-        if failures is None:
-            said.append(f"{language}: not measured, the search ended early")
+    for language, done in _searched("tests.agreement.search", PROGRAMS).items():
+        failures = re.search(r"^failures: Counter\((.*)\)$", done.stdout, re.MULTILINE)
+        if done.returncode or failures is None:
+            said.append(f"{language}: not measured, the search ended with {done.returncode}")
             continue
         count = sum(map(int, re.findall(r": (\d+)", failures[1])))
         said.append(f"{language}: {count} failures in {PROGRAMS:,} programs")
-        notes += [f"{language}: {line.strip()}" for line in out.splitlines() if line]
+        notes += [f"{language}: {line.strip()}" for line in done.stdout.splitlines() if line]
     return "; ".join(said), notes
 
 
@@ -117,13 +118,13 @@ def swept() -> Figure:
     for one is wrong for all.
     """
     said, notes = [], []
-    for language, out in _searched("tests.verifier.search", SWEPT).items():
-        found = re.search(r"^(\d+) programs, (\d+) with contradictions$", out, re.MULTILINE)
-        if found is None:
-            said.append(f"{language}: not measured, the search ended early")
+    for language, done in _searched("tests.verifier.search", SWEPT).items():
+        found = re.search(r"^(\d+) programs, (\d+) with contradictions$", done.stdout, re.MULTILINE)
+        if done.returncode or found is None:
+            said.append(f"{language}: not measured, the search ended with {done.returncode}")
             continue
         said.append(f"{language}: {found[2]} contradictions in {int(found[1]):,} programs")
-        notes += [f"{language}: {line.strip()}" for line in out.splitlines() if line]
+        notes += [f"{language}: {line.strip()}" for line in done.stdout.splitlines() if line]
     return "; ".join(said), notes
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import status, status_soundness
+from benchmarks import measuring, status, status_soundness
 
 CHILD = """
 import json, sys
@@ -48,23 +48,65 @@ def test_a_child_that_does_not_start_is_an_error(
         list(status.xla_verdicts([("a", "1", "1")]))
 
 
+def search(folder: Path, name: str, code: str) -> None:
+    script = folder / f"tests/{name}/search.py"
+    script.parent.mkdir(parents=True)
+    for package in (script.parent, script.parent.parent):
+        (package / "__init__.py").touch()
+    script.write_text(code)
+
+
 @pytest.mark.parametrize(
     ("code", "said"),
     [
         ("print(\"failures: Counter({'missing back': 2, 'crash': 1})\")", "3 failures in 10,000"),
         ("print('failures: Counter()')", "0 failures in 10,000"),
         ("raise SystemExit(2)", "not measured, the search ended with 2"),
+        ("print('failures: Counter()'); raise SystemExit(3)", "the search ended with 3"),
         ("print('nothing')", "not measured, the search ended with 0"),
     ],
 )
 def test_generated_programs_that_fail_are_counted(
     code: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    script = tmp_path / "tests/agreement/search.py"
-    script.parent.mkdir(parents=True)
-    for folder in (script.parent, script.parent.parent):
-        (folder / "__init__.py").touch()
-    script.write_text(code)
-    monkeypatch.setattr(status_soundness, "ROOT", tmp_path)
+    search(tmp_path, "agreement", code)
+    monkeypatch.setattr(measuring, "ROOT", tmp_path)
     figure, _ = status_soundness.generated()
     assert figure.count(said) == 2
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("print('7 programs, 2 with contradictions')", "2 contradictions in 7 programs"),
+        ("raise SystemExit(2)", "not measured, the search ended with 2"),
+        ("print('nothing')", "not measured, the search ended with 0"),
+    ],
+)
+def test_changed_ops_with_contradictions_are_counted(
+    code: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search(tmp_path, "verifier", code)
+    monkeypatch.setattr(measuring, "ROOT", tmp_path)
+    figure, _ = status_soundness.swept()
+    assert figure.count(said) == 2
+
+
+def test_broken_input_is_counted_in_all_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "benchmarks/robustness.py"
+    script.parent.mkdir()
+    script.write_text("""import json, sys
+seed = int(sys.argv[-1])
+if seed % 4 == 3:
+    sys.exit(1)
+print(json.dumps({"counts": {"fine": 2, "raw error": seed % 2}, "slow": 1, "slowest": 2.5,
+                  "megabytes": 80}))
+""")
+    monkeypatch.setattr(measuring, "ROOT", tmp_path)
+    monkeypatch.setattr(status_soundness, "MUTATIONS", 4 * status_soundness.EACH)
+    figure, _ = status_soundness.commands()
+    assert (
+        figure == "1 other answers of 7, 3 over 2 s; slowest 2.5 s; 80 MB; 1 processes ended early"
+    )
