@@ -52,9 +52,7 @@ def meaning() -> Figure:
     )  # fmt: skip
     lines = done.stdout.splitlines()
     if not lines:
-        return "not measured: tests/passes/testdata.py printed nothing", done.stderr.splitlines()[
-            -1:
-        ]
+        return "not measured: tests/passes/testdata.py printed nothing", [done.stderr[-200:]]
     counts: dict[str, Counter[str]] = {k: Counter(row) for k, row in json.loads(lines[-1]).items()}
     wrong = {
         name: sum(n for what, n in row.items() if what not in FINE)
