@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import reduce
 from operator import or_
 from typing import Final
@@ -56,8 +57,31 @@ def simpler(access: Access, type: Type) -> Access:
         return access
     if not isinstance(type, TensorType) or not type.is_static:
         return access
-    reason = join_reasons(access.reason, TOO_MANY)
-    return Access(relaxed(map, type.shape), Precision.OVER, reason)
+    smaller = relaxed(map, type.shape)
+    if _loses_nothing(map):
+        return replace(access, map=smaller)
+    return Access(smaller, Precision.OVER, join_reasons(access.reason, TOO_MANY))
+
+
+def _loses_nothing(map: IndexingMap) -> bool:
+    """Does `relaxed` keep all results and constraints, and leave out only what decides nothing?
+
+    >>> conditions = ", ".join(f"d0 mod {k} in [0, {k - 2}]" for k in range(9, 40))
+    >>> text = f"(d0)[s0] -> (d0, s0), domain: d0 in [0, 99], s0 in [0, 4], {conditions}"
+    >>> _loses_nothing(IndexingMap.parse(text))
+    True
+    """
+    dims: set[Var] = {Dim(i) for i in range(len(map.dims))}
+    free: set[Var] = {e for e in map.results if isinstance(e, Range)}
+    kept = dims | free
+    if not all(e in free or variables(e) <= dims for e in map.results):
+        return False
+    others = [v.interval for i, v in enumerate(map.ranges) if Range(i) not in kept]
+    return (
+        all(variables(e) <= kept for e, _ in map.constraints)
+        and all(interval.size for interval in others)
+        and all(v.interval == v.values for v in map.runtime)
+    )
 
 
 def relaxed(map: IndexingMap, sizes: tuple[int, ...]) -> IndexingMap:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings, strategies as st
+import pytest
+from hypothesis import example, given, settings, strategies as st
 
 from hloscope.affine import Dim, Expr, Interval, Range
+from hloscope.fusion import widen
 from hloscope.fusion.widen import (
     contains_all,
     covers_everything,
     hull,
     join_reasons,
     relaxed,
+    simpler,
 )
 from hloscope.hlo_parser.types import parse_type
 from hloscope.indexing import Access, IndexingMap, Precision
@@ -46,6 +49,39 @@ def test_a_relaxed_map_touches_at_least_the_same(map: IndexingMap) -> None:
         points = looser.points(at)
         assert map.points(at) <= points
         assert all(0 <= x < size for p in points for x, size in zip(p, SIZES, strict=True))
+
+
+@settings(deadline=None)
+@given(maps())
+@example(
+    IndexingMap.parse(
+        "(d0, d1)[s0] -> (d0, s0), domain: d0 in [0, 2], d1 in [0, 3], "
+        "s0 in [0, 4], d0 + s0 in [1, 4], d0 + d1 in [0, 3]"
+    )
+)
+@example(
+    IndexingMap.parse(
+        "(d0, d1)[s0, s1] -> (d0, s0), domain: d0 in [0, 2], d1 in [0, 3], "
+        "s0 in [0, 4], s1 in [0, 1], s0 + s1 in [2, 3]"
+    )
+)
+def test_what_is_simpler_and_called_exact_touches_the_same(map: IndexingMap) -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(widen, "MAX_SIZE", -1)
+        found = simpler(Access(map), TYPE)
+    assert found.map is not None
+    same = all(found.map.points(at) == map.points(at) for at in indices((3, 4)))
+    assert same or found.precision is Precision.OVER
+
+
+def test_many_conditions_on_what_is_kept_lose_nothing() -> None:
+    conditions = ", ".join(f"d0 * {k} + s0 in [0, {99 * k}]" for k in range(2, 40))
+    text = f"(d0)[s0] -> (d0, s0), domain: d0 in [0, 99], s0 in [0, 4], {conditions}"
+    found = simpler(Access(IndexingMap.parse(text)), parse_type("f32[100,5]"))
+    assert found.precision is Precision.EXACT
+    folded = text.replace("-> (d0, s0)", "-> (d0, s0 / 2)")
+    found = simpler(Access(IndexingMap.parse(folded)), parse_type("f32[100,5]"))
+    assert found.precision is Precision.OVER
 
 
 @settings(deadline=None)
