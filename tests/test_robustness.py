@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks.robustness import answer
+import pytest
+
+from benchmarks.robustness import Table, answer, command_answer
+from hloscope.errors import VerifyError
 from tests.mutations import mutations, originals
+from tests.requests import Request
 
 OWN = [
     "HloModule m\n\nENTRY e {\n  a = f32[2,3]{1,0} parameter(0)\n"
@@ -30,3 +34,30 @@ def test_broken_texts_of_our_own_are_answered() -> None:
 
 def test_broken_texts_of_the_corpus_are_answered(shared: Path, full: bool) -> None:
     assert wrong(originals(shared), 5000 if full else 250) == {}
+
+
+@pytest.mark.parametrize(
+    ("fault", "found"),
+    [
+        (None, "fine"),
+        (VerifyError("own"), "refused (3)"),
+        (ValueError("planted"), "exit 5"),
+        (RecursionError("planted"), "exit 5"),
+        (MemoryError("planted"), "exit 5"),
+    ],
+)
+def test_the_table_of_commands_notices_a_fault(
+    fault: Exception | None, found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = Request("as it is", ("index", "-"), OWN[0], OWN[0].encode())
+
+    def planted(*_: object) -> None:
+        if fault is not None:
+            raise fault
+
+    monkeypatch.setattr("hloscope.cli.index._check_usage", planted)
+    assert command_answer(request, tmp_path).startswith(found)
+    table = Table(None, 0)
+    table.add(1, ("index -", "as it is", "right", lambda: command_answer(request, tmp_path), {}))
+    others = [what for what in table.counts if not what.startswith(("fine", "refused"))]
+    assert bool(others) == (found == "exit 5")
