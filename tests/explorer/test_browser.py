@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -266,3 +267,28 @@ def test_expressions_are_evaluated_as_in_python(page: Browser, tmp_path: Path) -
         values = f"H.evaluate({json.dumps(data['nodes'])}, {{ d: [7], s: [], r: [] }})"
         found = page.value(f"{values}[{result}].toString()")
         assert int(found) == value == m.evaluate((7,))[0], text
+
+
+@pytest.mark.parametrize("theme", ["", "dark"])
+def test_on_paper_nothing_covers_anything_and_text_is_dark(
+    page: Browser, tmp_path: Path, theme: str
+) -> None:
+    shown(page, tmp_path, EXAMPLES / "softmax.hlo", parts=["maps", "coalesce"])
+    page.value(f"document.documentElement.dataset.theme = '{theme}'")
+    paper = {"width": 780, "height": 1100, "deviceScaleFactor": 1, "mobile": False}
+    scheme = [{"name": "prefers-color-scheme", "value": theme or "light"}]
+    page.call("Emulation.setEmulatedMedia", {"media": "print", "features": scheme})
+    page.call("Emulation.setDeviceMetricsOverride", paper)
+    try:
+        boxes = page.value(
+            "['.path', '.graph svg', '.elements', '.about', '.maps', '.verdicts'].map((one) => {"
+            "const box = document.querySelector(one).getBoundingClientRect();"
+            "return [box.top, box.bottom, box.right] })"
+        )
+        assert all(upper[1] <= lower[0] + 1 for upper, lower in pairwise(boxes))
+        assert all(box[2] <= 781 for box in boxes)
+        assert page.value("getComputedStyle(document.body).color") == "rgb(27, 36, 48)"
+        assert page.value("getComputedStyle(document.querySelector('.left')).display") == "none"
+    finally:
+        page.call("Emulation.setEmulatedMedia", {"media": "", "features": []})
+        page.call("Emulation.clearDeviceMetricsOverride")
