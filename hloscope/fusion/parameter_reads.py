@@ -30,6 +30,8 @@ Ends: TypeAlias = Mapping[Leaf, Accesses]
 
 MANY: Final = 2
 """Of more accesses of one tensor, those that are inside others are left out."""
+LOOKS: Final = 64
+"""The clock is read once in so many steps: reading it may take longer than one of them."""
 MOST_KEPT: Final = 300_000
 """Parts of tables, and joins of them, that are remembered; beyond that all is forgotten."""
 
@@ -82,9 +84,11 @@ class ParameterReads:
         known = self._known
         waiting: dict[Leaf, list[Flow]] = {}
         stack: list[Leaf] = [(ins, leaf)]
+        steps = 0
         while stack:
-            if process_time() > self._until:
+            if not steps % LOOKS and self._until < inf and process_time() > self._until:
                 raise OutOfTimeError(f"what `{ins.name}` reads of the parameters takes too long")
+            steps += 1
             top = stack[-1]
             if top in known:
                 stack.pop()
