@@ -272,17 +272,27 @@ class InstructionView(KernelQuestions):
         chosen = range(len(parameters)) if parameter is None else range(parameter, parameter + 1)
         reads = self.program.parameter_reads(computation)
         answers = []
+        known: dict[tuple[int, ...], OperandAnswer] = {}  # of outputs that read the same
+        kept: list[dict[int, Accesses]] = []  # what the keys are the identities of
         for k in self._outputs(output):
             found: dict[Instruction, dict[int, Accesses]] = {}
             in_sizes = sizes.parameters_in_sizes(self.program, computation, self.ir, k)
             for (value, leaf), some in (in_sizes or reads.of(self.ir, k)).items():
                 found.setdefault(value, {})[leaf] = some
             here = self.outputs[k]
-            touched = {
-                j: self._touched(j, p, here, found[p], physical, linear)
-                for j in chosen
-                if (p := parameters[j]) in found
-            }
+            touched = {}
+            place = id(here) if physical or linear else 0
+            for j in chosen:
+                leaves = found.get(parameters[j])
+                if leaves is None:
+                    continue
+                key = (j, place, *[x for leaf, some in leaves.items() for x in (leaf, id(some))])
+                told = known.get(key)
+                if told is None:
+                    told = self._touched(j, parameters[j], here, leaves, physical, linear)
+                    known[key] = told
+                    kept.append(leaves)
+                touched[j] = told
             answers.append(OutputAnswer(k, here, OperandAnswers(parameters, chosen, touched)))
         order = _order(physical, linear)
         answer = Answer(

@@ -17,7 +17,7 @@ from hloscope.display.parts import AccessParts, access_parts
 from hloscope.display.table import columns
 from hloscope.hlo_parser import brief_list, brief_type
 from hloscope.indexing import Access, Precision
-from hloscope.ir import Dims, Instruction
+from hloscope.ir import Dims, Instruction, Type
 from hloscope.ops import Constant, Parameter
 
 if TYPE_CHECKING:
@@ -34,9 +34,9 @@ def to_text(answer: Answer) -> str:
     """The answer for people: what is asked, then each operand with its maps."""
     sections = [headline(answer.instruction, answer.opcode) + _origin(answer)]
     if answer.direction == "output_to_input":
-        told: dict[tuple[str, ...], str] = {}
+        told, blocks = dict[tuple[str, ...], str](), _Blocks()
         for output in answer.outputs:
-            sections += _output(answer, output, told)
+            sections += _output(answer, output, told, blocks)
     elif answer.outputs:
         sections += _reached(answer)
     if not answer.outputs:
@@ -69,7 +69,7 @@ def headline(ins: Instruction, opcode: str) -> str:
 
 
 def _output(
-    answer: Answer, output: OutputAnswer, told: dict[tuple[str, ...], str]
+    answer: Answer, output: OutputAnswer, told: dict[tuple[str, ...], str], known: _Blocks
 ) -> Iterator[str]:
     """What an element of an output reads; where it reads very much, as was `told` of another."""
     sizes = answer.sizes(output.type)
@@ -79,7 +79,7 @@ def _output(
     which = output_name(answer, output)
     element = f"{_element(answer, sizes)} of {which}, {brief_type(output.type)},"
     if len(output.touched) > MAX_NAMED:
-        blocks = tuple(_alike(answer, output, sizes))
+        blocks = tuple(_alike(answer, output, sizes, known))
         before = told.setdefault((brief_type(output.type), *blocks), which)
         if before != which:
             yield f"{element} {verb} what that of {before} does"
@@ -90,7 +90,7 @@ def _output(
     yield f"{element} {verb}"
     for operand in output.touched:
         title = f"{answer.what} {operand.number}  {brief_type(operand.type)}  {operand.name}"
-        yield _block(title, operand, sizes)
+        yield f"  {title}\n{known.body(operand, sizes)}"
     if len(output.operands) > len(output.touched):
         yield _untouched(answer, output)
 
@@ -100,15 +100,38 @@ def _untouched(answer: Answer, output: OutputAnswer) -> str:
     return "\n".join([f"  not read: {untouched_names(answer, output)}", *proofs])
 
 
-def _alike(answer: Answer, output: OutputAnswer, sizes: Dims) -> Iterator[str]:
+class _Blocks:
+    """What was written of one answer: thousands of outputs read the same of the same operands.
+
+    The answer keeps what the keys are the identities of.
+    """
+
+    def __init__(self) -> None:
+        self._bodies: dict[tuple[object, ...], str] = {}
+        self._types: dict[int, str] = {}
+
+    def body(self, operand: OperandAnswer, sizes: Dims) -> str:
+        """The lines about an operand, after its title."""
+        key = sizes, id(operand.check), *map(id, operand.accesses)
+        known = self._bodies.get(key)
+        if known is None:
+            known = self._bodies[key] = _block("", operand, sizes).partition("\n")[2]
+        return known
+
+    def type(self, type: Type) -> str:
+        """The text of a type."""
+        known = self._types.get(id(type))
+        if known is None:
+            known = self._types[id(type)] = brief_type(type)
+        return known
+
+
+def _alike(answer: Answer, output: OutputAnswer, sizes: Dims, known: _Blocks) -> Iterator[str]:
     """What is read of very many operands: those of one type and of equal maps together."""
-    bodies: dict[tuple[int, ...], str] = {}
     groups: dict[tuple[str, str], list[OperandAnswer]] = {}
     for operand in output.touched:
-        key = id(operand.check), *map(id, operand.accesses)
-        if key not in bodies:
-            bodies[key] = _block("", operand, sizes).partition("\n")[2]
-        groups.setdefault((brief_type(operand.type), bodies[key]), []).append(operand)
+        key = known.type(operand.type), known.body(operand, sizes)
+        groups.setdefault(key, []).append(operand)
     for (type, body), (first, *others) in groups.items():
         if others:
             numbers = runs([first.number, *[o.number for o in others]])

@@ -63,19 +63,16 @@ class ParameterReads:
         self._tables = Tables(self._join)
         self._known: dict[Leaf, Node | None] = {}
         self._numbered: list[Leaf] = []
+        self._tensors: list[Leaf | None] = []
 
     def of(self, ins: Instruction, output: int) -> Ends:
         """What one tensor of a value reads; through fusions, calls and loops, not into them."""
-        leaf, tensor_of = self._analysis.leaf_of(ins.type, output), self._analysis.tensor_of
+        leaf = self._analysis.leaf_of(ins.type, output)
         if leaf is None:
             return {}
-        found: dict[Leaf, Accesses] = {}
-        for number, reading in self._tables.items(self._of(ins, leaf)):
-            end, part = self._numbered[number]
-            tensor = tensor_of(end.type, part)
-            if tensor is not None:  # else a size, no element
-                found[end, tensor] = reading.accesses
-        return found
+        items = [*self._tables.items(self._of(ins, leaf))]
+        ends = self._tensors
+        return {end: some.accesses for number, some in items if (end := ends[number]) is not None}
 
     def _of(self, ins: Instruction, leaf: int) -> Node | None:
         """What one leaf of a value reads."""
@@ -115,6 +112,8 @@ class ParameterReads:
         """An end reads itself; it gets a number by which tables know it."""
         number = len(self._numbered)
         self._numbered.append(end)
+        tensor = self._analysis.tensor_of(end[0].type, end[1])
+        self._tensors.append(None if tensor is None else (end[0], tensor))  # else a size
         type = self._analysis.leaves(end[0].type)[end[1]]
         return self._tables.single(number, type, (self._analysis.pool.identity(type),))
 
