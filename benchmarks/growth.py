@@ -2,8 +2,9 @@
 
     python benchmarks/growth.py [--json] [ROW …]
 
-Each row asks one question of programs of n, 2n, 4n … parts, each in a process of its own with empty
-memo tables, and fits the exponent `e` of `time = c * n ** e`; starting and reading are not counted.
+Each row asks one question of programs of n, 2n, 4n … 64n parts, each in a process of its own with
+empty memo tables, and fits the exponent `e` of `time = c * n ** e` for the largest four; starting
+and reading are not counted.
 The exit code is 1 where an exponent passes 1.3: work that should be linear is not.
 """
 
@@ -26,6 +27,8 @@ import hloscope
 
 MOST: Final = 1.3
 """An exponent above this is not linear."""
+LARGE: Final = 4
+"""The exponent is that of so many of the largest sizes: small ones take as long as to begin."""
 RUNS: Final = 3
 """The least time of so many runs counts."""
 
@@ -82,15 +85,90 @@ def rearrangements(n: int) -> str:
     )
 
 
+def layers(n: int) -> str:
+    """A tuple of n outputs, each of two parameters of its own and of one for all."""
+    lines, outputs = ["p = f32[8,8] parameter(0)"], []
+    for k in range(n):
+        lines += [
+            f"w{k} = f32[8,8] parameter({2 * k + 1})",
+            f"b{k} = f32[8] parameter({2 * k + 2})",
+            f"d{k} = f32[8,8] dot(p, w{k}), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}",
+            f"c{k} = f32[8,8] broadcast(b{k}), dimensions={{1}}",
+            f"a{k} = f32[8,8] add(d{k}, c{k})",
+        ]
+        outputs.append(f"a{k}")
+    shape = ", ".join(["f32[8,8]"] * n)
+    body = "\n".join(lines)
+    return f"HloModule m\nENTRY e {{\n{body}\nROOT r = ({shape}) tuple({', '.join(outputs)})\n}}"
+
+
+def loop(n: int) -> str:
+    """A loop of n turns, each of which adds to one number."""
+    return f"""HloModule m
+body {{ t = (s32[], f32[]) parameter(0) i = s32[] get-tuple-element(t), index=0
+x = f32[] get-tuple-element(t), index=1 one = s32[] constant(1) two = f32[] constant(2)
+j = s32[] add(i, one) y = f32[] add(x, two) ROOT r = (s32[], f32[]) tuple(j, y) }}
+condition {{ t = (s32[], f32[]) parameter(0) i = s32[] get-tuple-element(t), index=0
+n = s32[] constant({n}) ROOT c = pred[] compare(i, n), direction=LT }}
+ENTRY e {{ i = s32[] constant(0) x = f32[] constant(0) t = (s32[], f32[]) tuple(i, x)
+ROOT w = (s32[], f32[]) while(t), condition=condition, body=body }}"""
+
+
+def updates(n: int) -> str:
+    """A loop of 1000 turns, each of which writes one number of an array of n thousand."""
+    size = 1000 * n
+    both = f"(s32[], f32[{size}])"
+    return f"""HloModule m
+body {{ t = {both} parameter(0) i = s32[] get-tuple-element(t), index=0
+x = f32[{size}] get-tuple-element(t), index=1 one = s32[] constant(1) two = f32[1] constant({{2}})
+j = s32[] add(i, one) y = f32[{size}] dynamic-update-slice(x, two, i) ROOT r = {both} tuple(j, y) }}
+condition {{ t = {both} parameter(0) i = s32[] get-tuple-element(t), index=0
+n = s32[] constant(1000) ROOT c = pred[] compare(i, n), direction=LT }}
+ENTRY e {{ i = s32[] constant(0) z = f32[] constant(0) x = f32[{size}] broadcast(z), dimensions={{}}
+t = {both} tuple(i, x) ROOT w = {both} while(t), condition=condition, body=body }}"""
+
+
+def scan(n: int) -> str:
+    """A fusion of all sums from the first on, by shifting by 1, 2, 4 and so on, n times over."""
+    lines, value, size = ["p = f32[1024] parameter(0)", "z = f32[] constant(0)"], "p", 1024
+    for k in range(n):
+        shift = 1 << k % 10
+        lines += [
+            f"s{k} = f32[{size - shift}] slice({value}), slice={{[0:{size - shift}]}}",
+            f"q{k} = f32[{size}] pad(s{k}, z), padding={shift}_0",
+            f"a{k} = f32[{size}] add({value}, q{k})",
+        ]
+        value = f"a{k}"
+    body = "\n".join(lines[:-1]) + f"\nROOT {lines[-1]}"
+    return (
+        f"HloModule m\nf {{\n{body}\n}}\nENTRY e {{\np = f32[1024] parameter(0)\n"
+        f"ROOT r = f32[1024] fusion(p), kind=kLoop, calls=f\n}}"
+    )
+
+
+def doubled(first: int) -> tuple[int, ...]:
+    """A number, its double, and so on, to 64 times it.
+
+    >>> doubled(3)
+    (3, 6, 12, 24, 48, 96, 192)
+    """
+    return tuple([first << k for k in range(7)])
+
+
 ROWS: Final = {
     "one operand of a concatenation": Row(
-        concatenation, lambda p: p.root.indexing_from(0), (1000, 2000, 4000, 8000)
+        concatenation, lambda p: p.root.indexing_from(0), doubled(150)
     ),
-    "what a concatenation reads": Row(
-        concatenation, lambda p: p.root.indexing(), (500, 1000, 2000, 4000)
+    "what a concatenation reads": Row(concatenation, lambda p: p.root.indexing(), doubled(150)),
+    "slices to parameters": Row(slices, lambda p: p.root.to_parameters(), doubled(4)),
+    "all outputs to parameters": Row(layers, lambda p: p.root.to_parameters(None), doubled(20)),
+    "reshape, transpose, reshape": Row(rearrangements, lambda p: p.root.indexing(), doubled(4)),
+    "reshape, transpose, reshape: elements": Row(
+        rearrangements, lambda p: p.root.indexing().map.card(), doubled(4)
     ),
-    "slices to parameters": Row(slices, lambda p: p.root.to_parameters(), (30, 60, 120)),
-    "reshape, transpose, reshape": Row(rearrangements, lambda p: p.root.indexing(), (2, 4, 8)),
+    "sums by shifts": Row(scan, lambda p: p.root.indexing(), doubled(1)),
+    "turns of a loop": Row(loop, lambda p: p.evaluate(), doubled(500)),
+    "updates of a large array": Row(updates, lambda p: p.evaluate(), doubled(10)),
 }
 
 
@@ -126,7 +204,7 @@ def measure(name: str) -> dict[str, Any]:
         "row": name,
         "sizes": sizes,
         "ms": [round(1e3 * t, 1) for t in times],
-        "exponent": round(exponent(sizes, times), 2),
+        "exponent": round(exponent(sizes[-LARGE:], times[-LARGE:]), 2),
     }
 
 

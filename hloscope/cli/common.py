@@ -76,10 +76,33 @@ def print_json(value: Mapping[str, Any], *, lines: bool = False, compact: bool =
     """
     if compact:
         if sys.stdout is not None:  # else it was closed when the process started
-            text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-            sys.stdout.write(text + "\n")
+            sys.stdout.write(_dense(value) + "\n")
     else:
         click.echo(json.dumps(value, ensure_ascii=False, indent=None if lines else 1))
+
+
+def print_long_json(value: Mapping[str, Any]) -> None:
+    """Print an object on one line without spaces, piece by piece: lists in it are very long."""
+    if sys.stdout is not None:  # else it was closed when the process started
+        sys.stdout.writelines(_pieces(value))
+
+
+def _pieces(value: Mapping[str, Any]) -> Iterator[str]:
+    mark = "{"
+    for key, part in value.items():
+        yield f"{mark}{_dense(key)}:"
+        mark = ","
+        if isinstance(part, list):
+            yield "["
+            yield from (f"{',' * bool(k)}{_dense(item)}" for k, item in enumerate(part))
+            yield "]"
+        else:
+            yield _dense(part)
+    yield "}\n" if value else "{}\n"
+
+
+def _dense(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 WIDEST: Final = 48

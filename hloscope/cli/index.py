@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import click
 
 from hloscope.api import Convention, Indexing, InstructionView, Program
-from hloscope.cli.common import debug_option, file_argument, print_json, with_progress
+from hloscope.cli.common import (
+    debug_option,
+    file_argument,
+    print_json,
+    print_long_json,
+    with_progress,
+)
 from hloscope.cli.completing import complete_instructions
 from hloscope.cli.files import read_program
 from hloscope.cli.paging import print_long
@@ -26,6 +32,8 @@ else:
 Answering: TypeAlias = Callable[[InstructionView], Indexing]
 DISAGREES: Final = 5
 UNDECIDED: Final = 4
+INDENTED: Final = 1 << 14
+"""An answer about more pairs of an output and an operand is one line of JSON."""
 FORMATS: Final = ("text", "print_indexing", "json", "latex", "html", "svg")
 
 
@@ -181,13 +189,22 @@ def _print_answers(
     for view in views:
         found = answer(view)
         if form == "json":
-            print_json(_json(found, at), compact=len(views) > 1)
+            _print_json(_json(found, at), compact=len(views) > 1)
         else:
             texts.append(_formatted(found, form, at))
     if form in ("html", "svg"):
         click.echo(texts[0], nl=False)
     elif texts:
         print_long("\n\n".join(texts))
+
+
+def _print_json(value: dict[str, Any], *, compact: bool) -> None:
+    """Print one answer; without spaces where thousands of outputs read thousands of operands."""
+    told = sum([len(output.get("operands", ())) for output in value.get("outputs", ())])
+    if told > INDENTED:
+        print_long_json(value)
+    else:
+        print_json(value, compact=compact)
 
 
 def _json(found: Indexing, at: Index | None) -> dict[str, Any]:

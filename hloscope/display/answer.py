@@ -322,7 +322,7 @@ def _output_json(
     found: dict[str, Any] = {
         "output": output.number,
         "shape": brief_type(output.type, most),
-        "operands": [_operand_json(o, shared, most) for o in (*touched, *wrong)],
+        "operands": [shared.operand(o, most) for o in (*touched, *wrong)],
     }
     if answer.direction == "output_to_input":
         found["unread"] = len(output.operands) - len(touched)
@@ -349,11 +349,19 @@ def _operand_json(operand: OperandAnswer, shared: _SharedMaps, most: int) -> dic
 
 
 class _SharedMaps:
-    """The different maps of an answer, each with its number."""
+    """The different maps of an answer, each with its number, and what is told of operands."""
 
     def __init__(self) -> None:
         self.maps: list[dict[str, Any]] = []
         self._numbers: dict[Access, int] = {}
+        self._operands: dict[int, tuple[OperandAnswer, dict[str, Any]]] = {}
+
+    def operand(self, operand: OperandAnswer, most: int) -> dict[str, Any]:
+        """What is told of one operand: one object for all outputs that share the answer."""
+        known = self._operands.get(id(operand))
+        if known is None:
+            known = self._operands[id(operand)] = operand, _operand_json(operand, self, most)
+        return known[1]
 
     def number(self, access: Access) -> int:
         """The place of an access in `maps`."""

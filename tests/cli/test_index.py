@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+import hloscope
 from hloscope import IndexingMap
 from tests.cli.conftest import Run
 
@@ -296,3 +297,26 @@ def test_pages_count_the_operands_of_a_tuple_that_are_not_touched(run: Run, tmp_
     page = run("index", str(program), "--format", "html").output
     assert page.count("8 operands") == 10  # in the picture and with each output
     assert len(page) < 12_000
+
+
+def test_what_thousands_of_outputs_read_is_one_line_of_json(run: Run, tmp_path: Path) -> None:
+    """150 outputs, each of which reads 150 parameters: answers that are equal are one object."""
+    count = 150
+    lines = [f"p{k} = f32[] parameter({k})" for k in range(count)]
+    lines += ["s0 = f32[] negate(p0)"]
+    lines += [f"s{k} = f32[] add(s{k - 1}, p{k})" for k in range(1, count)]
+    lines += [f"o{k} = f32[] negate(s{count - 1})" for k in range(count)]
+    shape, outputs = ", ".join(["f32[]"] * count), ", ".join([f"o{k}" for k in range(count)])
+    body = "\n".join(lines)
+    file = tmp_path / "many.hlo"
+    file.write_text(f"HloModule m\nENTRY e {{\n{body}\nROOT r = ({shape}) tuple({outputs})\n}}")
+    done = run("index", str(file), "--to-parameters", "--json")
+    assert done.stdout.count("\n") == 1
+    answer = hloscope.read(file.read_text(), name=str(file)).root.to_parameters(None)
+    told = answer.to_json()
+    found = json.loads(done.stdout)
+    assert {**found, "file": ""} == {**told, "file": ""}
+    assert sum([len(o["operands"]) for o in found["outputs"]]) == count * count
+    assert len({id(o) for output in answer.answer.outputs for o in output.touched}) == count
+    said = str(answer)
+    assert said.count("reads what that of output 0 does") == count - 1
