@@ -81,6 +81,7 @@ class Allowance:
     def __init__(self, seconds: float, of_isl: float = SECONDS_ALL, total: float = inf) -> None:
         self.total: Final = total
         self._begin: float | None = None
+        self._is_over = False
         self.first: Final = Purse(seconds, of_isl)
         self.shortly: Final = Purse(min(seconds, SECONDS_MORE), of_isl / 2)
         self.again: Final = Purse(min(seconds, SECONDS_MORE), of_isl / 8)
@@ -90,9 +91,13 @@ class Allowance:
         """What is left of the total."""
         if self.total == inf:
             return inf
+        if self._is_over:
+            return 0.0  # time does not come back: the clock is not asked for each of many outputs
         if self._begin is None:
             self._begin = cpu_seconds()
-        return max(0.0, self.total - (cpu_seconds() - self._begin))
+        left = max(0.0, self.total - (cpu_seconds() - self._begin))
+        self._is_over = left <= 0
+        return left
 
     def ready(self, purse: Purse) -> float:
         """The time for the next output."""

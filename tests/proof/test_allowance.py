@@ -134,3 +134,15 @@ def test_seconds_are_those_of_proofs() -> None:
     result = CliRunner().invoke(app, ["index", "-", "--seconds", "3"], chain(3))
     assert result.exit_code == 2
     assert "--verify" in result.stderr
+
+
+def test_the_clock_is_not_asked_once_all_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
+    allowance = Allowance(1.0, total=1e-9)
+    while not allowance.is_spent:
+        pass
+
+    def asked() -> float:
+        raise AssertionError("the clock was asked")
+
+    monkeypatch.setattr("hloscope.proof.allowance.cpu_seconds", asked)
+    assert (allowance.left(), allowance.is_spent, allowance.ready(allowance.first)) == (0, True, 0)
