@@ -292,3 +292,12 @@ def test_on_paper_nothing_covers_anything_and_text_is_dark(
     finally:
         page.call("Emulation.setEmulatedMedia", {"media": "", "features": []})
         page.call("Emulation.clearDeviceMetricsOverride")
+
+
+def test_of_many_changes_some_are_shown_and_all_are_counted(page: Browser, tmp_path: Path) -> None:
+    newer = long_program(3000).replace("negate(", "tanh(")
+    shown(page, tmp_path, newer, parts=["maps"], before=hloscope.read(long_program(3000)))
+    page.value("[...document.querySelectorAll('.tab')].at(-1).click()")
+    page.until("document.querySelector('.differences') !== null")
+    assert page.value("document.querySelectorAll('.change').length") == 500
+    assert "5,498 changes more" in page.value("document.querySelector('.differences').textContent")

@@ -1,7 +1,7 @@
 // What is different from an older program: a list of changes, each leads to its instruction.
 
 const SIGNS = { removed: "−", added: "+", changed: "~" };
-const MOST = 2000;
+const MOST = 500; // changes that are elements of the page
 
 H.differences = (program, found, choose) => {
   const parts = [];
@@ -13,7 +13,7 @@ H.differences = (program, found, choose) => {
   for (const part of found.computations) {
     const names = [...new Set([part.before, part.after].filter((name) => name !== null))].join(" → ");
     const alone = part.before === null ? "only in the newer program" : part.after === null ? "only in the older program" : `${H.number(part.in_both)} instructions are in both`;
-    parts.push(H.el("h4", "", H.el("span", "mono", names), H.el("span", "note", ` ${alone}`)));
+    if (left > 0) parts.push(H.el("h4", "", H.el("span", "mono", names), H.el("span", "note", ` ${alone}`)));
     for (const change of part.changes.slice(0, Math.max(0, left))) parts.push(line(program, part, change, choose));
     left -= part.changes.length;
   }
