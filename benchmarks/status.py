@@ -33,6 +33,7 @@ from benchmarks import (  # noqa: E402
     status_explorer,
     status_interpreter,
     status_passes,
+    status_scan,
     status_soundness,
     status_stablehlo,
 )
@@ -321,6 +322,7 @@ ROWS: Final[dict[str, tuple[str, str, bool, Callable[[], Figure]]]] = {
     **status_decisions.ROWS,
     **status_dynamism.ROWS,
     **status_explorer.ROWS,
+    **status_scan.ROWS,
 }
 """Name: what is measured, the aim, whether it needs the conformance data, and the function."""
 

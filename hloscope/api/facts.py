@@ -54,7 +54,7 @@ class Facts:
             "instructions": sum(len(c.instructions) for c in module),
             "fusions": sum(isinstance(i.op, Fusion) for c in module for i in c),
             "kernels": len(kernels),
-            "structures": len({kernel["structure"] for kernel in kernels}),
+            "structures": len({kernel["structure"] or id(kernel) for kernel in kernels}),
             "opcodes": _counted(opcode_of(i) for c in module for i in c),
             "dynamic_sizes": sum(_is_dynamic(i.type) for c in module for i in c),
             "moved_bytes": _total(kernels, "read_bytes", "written_bytes"),
@@ -109,7 +109,10 @@ class Facts:
 
     def _of_kernel(self, ins: Instruction) -> dict[str, Any]:
         """What its structure says; taken from elsewhere if it is known."""
-        digest = self._digests.of_kernel(ins)
+        try:
+            digest = self._digests.of_kernel(ins)
+        except TypeError:  # of something in it nobody can say when it is equal: it is not shared
+            return {"structure": None, **self._structural(ins)}
         known = self._known.get(digest)
         if known is None:
             key = self._store.key("kernel", digest, self._device)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from hloscope.doors import door
 
 if TYPE_CHECKING:
-    from hloscope.scan.identity import Digests as Digests
+    from hloscope.scan.identity import Digests as Digests, encoded as encoded
     from hloscope.scan.isolation import Limits as Limits, Why as Why, alone as alone
     from hloscope.scan.questions import QUESTIONS as QUESTIONS, Answer as Answer, ask as ask
     from hloscope.scan.running import (

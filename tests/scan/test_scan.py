@@ -14,7 +14,7 @@ import pytest
 import hloscope
 from hloscope.api import ScanReport, footprints_of, kernels_of, scan_files
 from hloscope.api.facts import Facts
-from hloscope.scan import Store, alone, ask, isolation
+from hloscope.scan import Digests, Store, alone, ask, encoded, isolation
 
 pytest.importorskip("pyarrow", reason="needs pyarrow (the extra `scan`)")
 parquet: Any = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow (the extra `scan`)")
@@ -113,12 +113,46 @@ def test_names_do_not_count_and_what_is_read_does(corpus: Path, tmp_path: Path) 
         "p = f32[4] parameter(0) c = f32[] constant(1) ROOT t = f32[4] pad(p, c), padding=0_0",
         "p = f32[4] parameter(0) c = f32[] constant(2) ROOT t = f32[4] pad(p, c), padding=0_0",
     ]
+    for shape in ("f32[16]", "f32[2,3]"):  # in a tuple, where a type's `repr` is short
+        nested = f"(({shape}), {shape}, s32[])"
+        differing.append(f"p = {nested} parameter(0) ROOT t = {nested} custom-call(p), "
+                         'custom_call_target="f"')  # fmt: skip
+    for groups in ("{{0,1}}", "{{0},{1}}"):
+        differing.append(
+            f"p = f32[4] parameter(0) ROOT t = f32[4] all-to-all(p), replica_groups={groups}"
+        )
     structures = set()
     for text in differing:
         program = hloscope.read(f"ENTRY e {{ {text} }}")
         _, kernels = Facts(program, "h100", Store(None)).rows()
         structures.add(kernels[-1]["structure"])
     assert len(structures) == len(differing)
+
+
+def value(random: random.Random, depth: int = 3) -> object:
+    """Nested tuples of small things, of which many are nearly equal."""
+    if depth and random.random() < 0.6:
+        return tuple(value(random, depth - 1) for _ in range(random.randrange(4)))
+    return random.choice([None, True, False, 0, 1, 10, "", "a", "1", "a1", b"", b"a", b"1"])
+
+
+def test_values_are_equal_as_bytes_if_they_are_equal() -> None:
+    draw = random.Random(5)
+    values = [value(draw) for _ in range(3000)]
+    forms = {encoded(one): repr(one) for one in values}
+    assert len(forms) == len(set(map(repr, values))) > 500
+    assert all(forms[encoded(one)] == repr(one) for one in values)
+
+
+def test_what_has_no_digest_is_not_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(self: Digests, ins: object) -> str:
+        raise TypeError("a value of Something has no digest")
+
+    monkeypatch.setattr(Digests, "of_kernel", unknown)
+    text = "ENTRY e { p = f32[4] parameter(0) q = f32[4] negate(p) ROOT n = f32[4] negate(q) }"
+    row, kernels = Facts(hloscope.read(text), "h100", Store(None)).rows()
+    assert [kernel["structure"] for kernel in kernels] == [None, None]
+    assert row["structures"] == 2
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
@@ -301,6 +335,21 @@ def test_a_function_that_dies_is_told_and_takes_nothing_with_it() -> None:
     assert (found, why.status) == (None, "failed")
     found, why = alone(lambda: list(range(200_000)), limits)
     assert (len(found), why.text) == (200_000, "")
+
+
+def test_equal_structure_means_equal_facts_in_real_programs(tmp_path: Path, shared: Path) -> None:
+    """Each file by itself, without what others found; see `benchmarks/scanning.py` for all."""
+    every = sorted((shared / "real/modules/inline").glob("*.hlo"))[::90]
+    assert every
+    (tmp_path / "file").write_text("")
+    scan_files([*map(str, every)], tmp_path, jobs=1, cache=tmp_path / "file/none")
+    own = {"file", "name", "computation", "module", "op_name", "source", "line", "times"}
+    known: dict[str, Any] = {}
+    for row in rows(tmp_path, "kernels"):
+        facts = {key: value for key, value in row.items() if key not in own}
+        assert row["structure"]
+        assert known.setdefault(row["structure"], facts) == facts
+    assert known
 
 
 def test_urls_and_patterns_are_files(corpus: Path, tmp_path: Path) -> None:
