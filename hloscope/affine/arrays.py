@@ -45,6 +45,8 @@ def evaluate_array(e: Expr, at: Mapping[Var, npt.ArrayLike]) -> npt.NDArray[np.i
     [1, 1, 2, 2]
     >>> evaluate_array(Dim(0) * 2**40, {Dim(0): [3, 2**40]}).tolist() == [3 * 2**40, 2**80]
     True
+    >>> int(evaluate_array(Dim(0) * 2**62 // 7, {Dim(0): 9})) == 9 * 2**62 // 7
+    True
     """
     import numpy as np
 
@@ -107,6 +109,8 @@ def _computed(nodes: Sequence[Expr], given: Mapping[Var, Any], number: Callable[
                 value[x] = _DIVISION[type(x)](np, value[num], value[den])
             case _:
                 assert_never(x)
+        if number is not np.int64:  # of single numbers ufuncs take what fits into their types
+            value[x] = np.asarray(value[x], object)
     return value[nodes[-1]]
 
 

@@ -187,6 +187,22 @@ def test_what_is_said_of_dimensions_that_expand_is_believed() -> None:
     assert {str(check.outcome) for check in answer.checks} == {"sampled"}
 
 
+def test_inputs_of_a_window_have_the_same_sizes() -> None:
+    program = module(
+        "%a: tensor<?xf32>, %b: tensor<?xf32>, %z: tensor<f32>",
+        """%r:2 = "stablehlo.reduce_window"(%a, %b, %z, %z) <{window_dimensions = array<i64: 9>}> ({
+        ^bb0(%x: tensor<f32>, %y: tensor<f32>, %u: tensor<f32>, %v: tensor<f32>):
+          %s = stablehlo.add %x, %u : tensor<f32>
+          stablehlo.return %s, %y : tensor<f32>, tensor<f32>
+        }) : (tensor<?xf32>, tensor<?xf32>, tensor<f32>, tensor<f32>)
+          -> (tensor<?xf32>, tensor<?xf32>)
+        return %r#0 : tensor<?xf32>""",
+        "tensor<?xf32>",
+    )
+    outcomes = {str(c.outcome) for c in program["r"].indexing(None).prove().checks}
+    assert "refuted" not in outcomes
+
+
 def test_a_composite_is_what_its_decomposition_is() -> None:
     program = hloscope.read(
         """

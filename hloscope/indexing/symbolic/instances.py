@@ -31,6 +31,8 @@ from hloscope.ops import (
     Pad,
     Parameter,
     RealDynamicSlice,
+    Reduce,
+    ReduceWindow,
     Slice,
 )
 
@@ -118,6 +120,10 @@ def instance_at(frame: Frame, ins: Instruction, values: Values) -> Instance | No
         op, numbers = _static(frame, ins, values)
         if not ins.calls:
             op.verify(tuple([operands[k].type for k in numbers]), (_joined(result),))
+        elif isinstance(op, Reduce | ReduceWindow):
+            alike = [_shape(types[0]) for types in shapes[: len(shapes) // 2]]
+            if len({*alike}) > 1 or len({_shape(type) for type in result}) > 1:
+                raise ValueError("inputs of different sizes")
     except (HloscopeError, LookupError, ArithmeticError, ValueError, TypeError):
         return None
     if sum(prod(_shape(type)) for types in (*shapes, result) for type in types) > _MOST_ELEMENTS:

@@ -133,7 +133,10 @@ def _(frame: Frame, ins: Instruction, op: Reduce) -> Sizes:
 
 @_sizes(ReduceWindow)
 def _(frame: Frame, ins: Instruction, op: ReduceWindow) -> Sizes:
-    shape, window = _shape(frame.operands(ins)[0]), op.window
+    inputs = [_shape(leaf) for leaf in frame.operands(ins)[: len(ins.operands) // 2]]
+    for column in zip(*inputs, strict=True):
+        frame.same(column)
+    shape, window = inputs[0], op.window
     found: list[Expr | None] = []
     for k, size in enumerate(shape):
         if isinstance(size, Const):
