@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from pathlib import Path
 from typing import BinaryIO, Final
 
 import pytest
@@ -33,6 +34,7 @@ ASKED: Final[dict[str, list[str]]] = {
     "ops": [],
     "schema": [],
     "help": [],
+    "query": ["--list"],
 }
 """What each command is asked that says something; the others about a file."""
 QUIET: Final = {"deserialize", "doctor", "banks", "check", "coalesce", "serialize", "cancel"}
@@ -72,8 +74,13 @@ def test_a_closed_input_is_said(command: str, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_closed_output_is_said(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_closed_output_is_said(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     words = [command, *ASKED.get(command, [HLO])]
+    if command == "scan":
+        pytest.importorskip("pyarrow", reason="needs the `scan` extra")
+        words += ["-o", str(tmp_path)]
     code, said = ended(words, monkeypatch, stdout=None)
     assert "internal" not in said
     assert code in ((2, 3) if command in QUIET else (3,))
