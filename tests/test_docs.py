@@ -91,3 +91,10 @@ def test_an_example_runs(script: Path) -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert "exact" in done.stdout or "(d0) -> (d0)," in done.stdout
+
+
+def test_the_readme_has_every_command() -> None:
+    text = (ROOT / "README.md").read_text()
+    table = text[text.index("## The command") : text.index("## The library")]
+    named = set(re.findall(r"`(?:hloscope )?([a-z]+)[ `]", table))
+    assert {*COMMANDS} <= named
