@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -62,6 +65,34 @@ def test_a_part_of_a_value_takes_several_devices() -> None:
       ROOT r = f32[2] custom-call(p), custom_call_target="SPMDFullToShardShape" }"""
     with pytest.raises(UnsupportedError, match=r"makes f32\[2\] of f32\[4\]: this takes several"):
         values(text, np.zeros(4, np.float32))
+
+
+ZEROS = np.zeros(4, np.float32)
+
+
+@pytest.mark.parametrize(
+    ("given", "value", "asked"),
+    [
+        ("(f32[4])", (ZEROS,), "f32[4]"),
+        ("f32[4]", ZEROS, "(f32[4])"),
+        ("(f8e4m3fn[4])", (ZEROS.astype(ml_dtypes.float8_e4m3fn),), "f32[4]"),
+        ("s32[4]", ZEROS.astype(np.int32), "f32[4]"),
+        ("(f32[4], s32[])", (ZEROS, np.int32(0)), "(f32[4], s32[2])"),
+        ("(f32[4], (f32[]))", (ZEROS, (np.float32(0),)), "(f32[4], f32[])"),
+    ],
+)
+def test_a_value_is_handed_on_as_what_it_is(given: str, value: Any, asked: str) -> None:
+    text = f"""ENTRY e {{ p = {given} parameter(0)
+      ROOT r = {asked} custom-call(p), custom_call_target="Sharding" }}"""
+    with pytest.raises(UnsupportedError, match=r"hands on .*, and is declared as"):
+        values(text, value)
+
+
+def test_precisions_and_layouts_may_differ() -> None:
+    text = """ENTRY e { p = (f32[2]{0}, bf16[2]) parameter(0)
+      ROOT r = (f32[2]{0:S(5)}, f32[2]) custom-call(p), custom_call_target="MoveToHost" }"""
+    one = np.float32([1, 2])
+    assert values(text, (one, one.astype(ml_dtypes.bfloat16))) == ([1, 2], [1, 2])
 
 
 def test_halves_of_64_bits() -> None:

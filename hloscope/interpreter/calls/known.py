@@ -14,7 +14,7 @@ from hloscope.errors import UnsupportedError
 from hloscope.interpreter.calls.custom_call import implements
 from hloscope.interpreter.registry import Kernel, Site, kernel
 from hloscope.interpreter.values import EvaluationError, Value, dtype_of
-from hloscope.ir import Instruction, TensorType, TupleType, value_of
+from hloscope.ir import Instruction, TensorType, TupleType, Type, value_of
 from hloscope.ops import CustomCall, Parameter, Sort, TopK
 
 
@@ -44,13 +44,30 @@ def _allocate(op: CustomCall, at: Site) -> Kernel:
 )
 def _same(op: CustomCall, at: Site) -> Kernel:
     """The operand, where it is no part of it that is asked for."""
-    (operand,) = at.operands
-    if isinstance(operand, TensorType) and operand.sizes != at.result.sizes:
-        given, asked = operand, at.result
-        raise UnsupportedError(
-            f"`{op.call_target_name}` makes {asked} of {given}: this takes several devices"
-        )
-    return lambda value: value
+    (given,), asked = at.operands, at.ins.type
+    if _may_stand_for(given, asked):
+        return lambda value: value
+    name = f"`{op.call_target_name}`"
+    match given, asked:
+        case TensorType(), TensorType() if given.sizes != asked.sizes:
+            raise UnsupportedError(f"{name} makes {asked} of {given}: this takes several devices")
+    raise UnsupportedError(f"{name} hands on {given}, and is declared as {asked}")
+
+
+def _may_stand_for(given: Type, asked: Type) -> bool:
+    """Is a value of one type one of the other, but for the precision of floats and layouts?"""
+    stack = [(given, asked)]
+    while stack:
+        match stack.pop():
+            case TupleType(some), TupleType(others) if len(some) == len(others):
+                stack += zip(some, others, strict=True)
+            case TensorType() as one, TensorType() as other if one.sizes == other.sizes:
+                floats = one.element.kind == other.element.kind == "float"
+                if one.element != other.element and not floats:
+                    return False
+            case one, other if one != other:
+                return False
+    return True
 
 
 @implements("xla.sdy.ShardingGroup")
