@@ -14,7 +14,7 @@ import argparse
 import json
 import multiprocessing
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import log
 from pathlib import Path
@@ -68,6 +68,15 @@ def slices(n: int) -> str:
     return "HloModule m\nENTRY e {\n" + "\n".join(lines[:-1]) + f"\nROOT {lines[-1]}\n}}"
 
 
+def fused(shape: str, lines: Sequence[str]) -> str:
+    """A fusion of these instructions, from a parameter of a shape to a value of it."""
+    body = "\n".join(lines[:-1]) + f"\nROOT {lines[-1]}"
+    return (
+        f"HloModule m\nf {{\n{body}\n}}\nENTRY e {{\np = {shape} parameter(0)\n"
+        f"ROOT r = {shape} fusion(p), kind=kLoop, calls=f\n}}"
+    )
+
+
 def rearrangements(n: int) -> str:
     """A fusion that splits, transposes and joins a matrix n times."""
     lines, value = ["p = f32[64,48] parameter(0)"], "p"
@@ -78,11 +87,7 @@ def rearrangements(n: int) -> str:
             f"c{k} = f32[64,48] reshape(b{k})",
         ]
         value = f"c{k}"
-    body = "\n".join(lines[:-1]) + f"\nROOT {lines[-1]}"
-    return (
-        f"HloModule m\nf {{\n{body}\n}}\nENTRY e {{\np = f32[64,48] parameter(0)\n"
-        f"ROOT r = f32[64,48] fusion(p), kind=kLoop, calls=f\n}}"
-    )
+    return fused("f32[64,48]", lines)
 
 
 def layers(n: int) -> str:
@@ -139,11 +144,7 @@ def scan(n: int) -> str:
             f"a{k} = f32[{size}] add({value}, q{k})",
         ]
         value = f"a{k}"
-    body = "\n".join(lines[:-1]) + f"\nROOT {lines[-1]}"
-    return (
-        f"HloModule m\nf {{\n{body}\n}}\nENTRY e {{\np = f32[1024] parameter(0)\n"
-        f"ROOT r = f32[1024] fusion(p), kind=kLoop, calls=f\n}}"
-    )
+    return fused("f32[1024]", lines)
 
 
 def doubled(first: int) -> tuple[int, ...]:

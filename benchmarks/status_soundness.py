@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections import Counter
 from collections.abc import Callable
 from typing import Final
@@ -27,17 +26,23 @@ SWEPT: Final = 25_000
 """Changed ops of each language."""
 
 
-def _searched(search: str, count: int) -> dict[str, subprocess.CompletedProcess[str]]:
-    """A search of each language in so many programs of each."""
-    seed = fresh_seed()
-    languages = {"HLO": "hlo", "StableHLO": "mlir"}
-    done = side_by_side(
-        lambda k: run(
-            "-m", search, [*languages.values()][k], str(seed), str(seed + count), "--show", "0"
-        ),
-        len(languages),
-    )
-    return dict(zip(languages, done, strict=True))
+def _searched(search: str, count: int, figure_in: Callable[[str], str | None]) -> Figure:
+    """The figure of a search in so many programs of each language; `None` is no figure."""
+    seed, languages = fresh_seed(), {"HLO": "hlo", "StableHLO": "mlir"}
+    words = [
+        ("-m", search, code, str(seed), str(seed + count), "--show", "0")
+        for code in languages.values()
+    ]
+    every = side_by_side(lambda k: run(*words[k]), len(words))
+    said, notes = [], []
+    for language, done in zip(languages, every, strict=True):
+        found = None if done.returncode else figure_in(done.stdout)
+        if found is None:
+            found = f"not measured, the search ended with {done.returncode}"
+        else:
+            notes += [f"{language}: {line.strip()}" for line in done.stdout.splitlines() if line]
+        said.append(f"{language}: {found}")
+    return "; ".join(said), notes
 
 
 def generated() -> Figure:
@@ -47,16 +52,15 @@ def generated() -> Figure:
     output, a direction that is no inverse of the other, a type that is not what is inferred, a
     crash, or readings that differ.  Programs are counted, each once.
     """
-    said, notes = [], []
-    for language, done in _searched("tests.agreement.search", PROGRAMS).items():
-        failures = re.search(r"^failures: Counter\((.*)\)$", done.stdout, re.MULTILINE)
-        if done.returncode or failures is None:
-            said.append(f"{language}: not measured, the search ended with {done.returncode}")
-            continue
-        count = sum(map(int, re.findall(r": (\d+)", failures[1])))
-        said.append(f"{language}: {count} failures in {PROGRAMS:,} programs")
-        notes += [f"{language}: {line.strip()}" for line in done.stdout.splitlines() if line]
-    return "; ".join(said), notes
+
+    def failures(out: str) -> str | None:
+        found = re.search(r"^failures: Counter\((.*)\)$", out, re.MULTILINE)
+        if found is None:
+            return None
+        count = sum(map(int, re.findall(r": (\d+)", found[1])))
+        return f"{count} failures in {PROGRAMS:,} programs"
+
+    return _searched("tests.agreement.search", PROGRAMS, failures)
 
 
 def executed_real() -> Figure:
@@ -117,15 +121,12 @@ def swept() -> Figure:
     What `verify` accepts is printed, read, indexed, inferred and run without a crash; what is wrong
     for one is wrong for all.
     """
-    said, notes = [], []
-    for language, done in _searched("tests.verifier.search", SWEPT).items():
-        found = re.search(r"^(\d+) programs, (\d+) with contradictions$", done.stdout, re.MULTILINE)
-        if done.returncode or found is None:
-            said.append(f"{language}: not measured, the search ended with {done.returncode}")
-            continue
-        said.append(f"{language}: {found[2]} contradictions in {int(found[1]):,} programs")
-        notes += [f"{language}: {line.strip()}" for line in done.stdout.splitlines() if line]
-    return "; ".join(said), notes
+
+    def contradictions(out: str) -> str | None:
+        found = re.search(r"^(\d+) programs, (\d+) with contradictions$", out, re.MULTILINE)
+        return found and f"{found[2]} contradictions in {int(found[1]):,} programs"
+
+    return _searched("tests.verifier.search", SWEPT, contradictions)
 
 
 ROWS: Final[dict[str, tuple[str, str, bool, Callable[[], Figure]]]] = {

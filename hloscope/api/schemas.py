@@ -46,4 +46,5 @@ def schema(name: str) -> dict[str, Any]:
         if not slash or found["title"] == name:
             return found
         raise UnknownNameError(f"no schema `{name}`; this version has `{found['title']}`")
-    raise UnknownNameError(f"no schema `{name}`{did_you_mean(plain, names)}")
+    near = did_you_mean(plain, names) or "; `hloscope schema` lists them"
+    raise UnknownNameError(f"no schema `{name}`{near}")

@@ -11,16 +11,9 @@ from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from hloscope.affine import (
-    CeilDiv,
-    Expr,
-    FloorDiv,
-    Interval,
-    Mod,
-    postorder,
-)
+from hloscope.affine import CeilDiv, Expr, FloorDiv, Interval, Mod, postorder
 from hloscope.indexing.base import MapBase
-from hloscope.indexing.evaluate import evaluate_array, satisfies_array
+from hloscope.indexing.evaluate import chunks, evaluate_array, satisfies_array
 from hloscope.indexing.transform import symbols_to_dims
 from hloscope.simplifier import PROVED, CounterExample, Proof, Verdict, as_tuple
 
@@ -77,18 +70,22 @@ def _rows(m: MapBase) -> Rows | None:
     """The pairs of one map; `None` if a value does not fit into 64 bits."""
     import numpy as np
 
+    left = len(m.dims)
+    tables = [np.zeros((0, left + len(m.results)), np.int64)]
     if any([i.is_empty for i in m.box.values()]):
-        return np.zeros((0, len(m.dims) + len(m.results)), np.int64)
-    axes = [np.arange(i.lo, i.hi + 1) for i in m.box.values()]
-    mesh = np.meshgrid(*axes, indexing="ij", sparse=True)
-    at = mesh[: len(m.dims)], mesh[len(m.dims) :]
-    inside = satisfies_array(m, *at, check_bounds=False)
-    columns = [*mesh[: len(m.dims)], *evaluate_array(m, *at)]
-    if any([c.dtype != np.int64 for c in columns]):
-        return None
-    if not columns:
-        return np.zeros((int(inside.any()), 0), np.int64)
-    return np.stack([np.broadcast_to(c, inside.shape)[inside] for c in columns], axis=1)
+        return tables[0]
+    for values in chunks([*m.box.values()]):
+        at = values[:left], values[left:]
+        inside = satisfies_array(m, *at, check_bounds=False)
+        columns = [*values[:left], *evaluate_array(m, *at)]
+        if any([c.dtype != np.int64 for c in columns]):
+            return None
+        if columns:
+            columns = [np.broadcast_to(c, inside.shape)[inside] for c in columns]
+            tables.append(np.stack(columns, axis=1))
+        else:
+            tables.append(np.zeros((int(inside.any()), 0), np.int64))
+    return np.concatenate(tables)
 
 
 def _distinct(tables: Sequence[Rows]) -> Rows:
@@ -213,8 +210,8 @@ def _box_rows(box: Sequence[Interval]) -> Rows:
 
     if not box:
         return np.zeros((1, 0), np.int64)
-    axes = np.meshgrid(*[np.arange(i.lo, i.hi + 1) for i in box], indexing="ij")
-    return np.stack([a.ravel() for a in axes], axis=1)
+    none = np.zeros((0, len(box)), np.int64)
+    return np.concatenate([none, *[np.stack(values, axis=1) for values in chunks(box)]])
 
 
 def within(m: MapBase, expr: Expr, interval: Interval) -> Proof | None:

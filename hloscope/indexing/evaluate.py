@@ -165,7 +165,7 @@ def _touched(m: MapBase, fixed: Mapping[Var, int], running: Mapping[Var, Interva
     import numpy as np
 
     touched: set[Point] = set()
-    for values in _chunks([*running.values()]):
+    for values in chunks([*running.values()]):
         at: dict[Var, NDArray[np.int64]] = {v: np.asarray(k, np.int64) for v, k in fixed.items()}
         at |= zip(running, values, strict=True)
         ok = _satisfied(m, at)
@@ -178,7 +178,7 @@ def _touched(m: MapBase, fixed: Mapping[Var, int], running: Mapping[Var, Interva
     return touched
 
 
-def _chunks(intervals: Sequence[Interval]) -> Iterator[list[NDArray[np.int64]]]:
+def chunks(intervals: Sequence[Interval]) -> Iterator[list[NDArray[np.int64]]]:
     """Values that run over intervals, row-major, at most `CHUNK` of them at once."""
     import numpy as np
 

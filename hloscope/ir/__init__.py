@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         numpy as numpy,
         numpy_dtype as numpy_dtype,
     )
+    from hloscope.ir.by_op import ByOp as ByOp
     from hloscope.ir.called import (
         CalledValue as CalledValue,
         called_value as called_value,

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import hloscope
+from benchmarks.growth import rearrangements
 from hloscope.affine import Dim, Expr, Interval, postorder
 from hloscope.indexing import IndexingMap, compose_deep, is_deep, prove_inverse
 from hloscope.indexing.compose import compose
@@ -98,25 +99,9 @@ def grid(shape: tuple[int, ...]) -> list[Any]:
     return [*np.meshgrid(*map(np.arange, shape), indexing="ij")]
 
 
-def rounds(n: int) -> str:
-    lines, value = ["p = f32[64,48] parameter(0)"], "p"
-    for k in range(n):
-        lines += [
-            f"a{k} = f32[4,16,3,16] reshape({value})",
-            f"b{k} = f32[16,3,4,16] transpose(a{k}), dimensions={{1,2,0,3}}",
-            f"c{k} = f32[64,48] reshape(b{k})",
-        ]
-        value = f"c{k}"
-    body = "\n".join(lines[:-1]) + f"\nROOT {lines[-1]}"
-    return (
-        f"HloModule m\nf {{\n{body}\n}}\nENTRY e {{\np = f32[64,48] parameter(0)\n"
-        f"ROOT r = f32[64,48] fusion(p), kind=kLoop, calls=f\n}}"
-    )
-
-
 @pytest.fixture(scope="module")
 def deep() -> IndexingMap:
-    found = hloscope.read(rounds(64)).root.indexing().map
+    found = hloscope.read(rearrangements(64)).root.indexing().map
     assert found is not None
     return found
 
@@ -159,7 +144,7 @@ def test_chains_that_read_where_to_read(seed: int) -> None:
 def test_the_graph_grows_with_the_rounds_not_with_the_paths() -> None:
     sizes = []
     for n in (16, 32, 64):
-        m = hloscope.read(rounds(n)).root.indexing().map
+        m = hloscope.read(rearrangements(n)).root.indexing().map
         assert m is not None
         assert is_deep(m)
         sizes.append(len(postorder(*m.results, *[e for e, _ in m.constraints])))
@@ -190,7 +175,7 @@ def test_questions_about_deep_maps_end(deep: IndexingMap) -> None:
 
 @pytest.mark.timeout(60)
 def test_answers_about_deep_maps_are_written_with_names_for_parts(deep: IndexingMap) -> None:
-    view = hloscope.read(rounds(64)).root
+    view = hloscope.read(rearrangements(64)).root
     answer = view.indexing()
     for text in (str(answer), answer.to_latex(), answer.to_html(), str(answer.to_json())):
         assert len(text) < 100_000
@@ -201,7 +186,7 @@ def test_answers_about_deep_maps_are_written_with_names_for_parts(deep: Indexing
         deep.text(plain=True)
     with pytest.raises(hloscope.HloscopeError, match="written out, it has"):
         answer.to_print_indexing()
-    few = hloscope.read(rounds(8)).root.indexing().map
+    few = hloscope.read(rearrangements(8)).root.indexing().map
     assert few is not None
     assert "where" not in few.text(plain=True)
     assert IndexingMap.parse(few.text(plain=True)) == few

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import prod
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from hloscope.indexing.rules.build import leaves
-from hloscope.ir import Instruction, Op, TensorType, Type
+from hloscope.ir import ByOp, Instruction, Op, TensorType, Type
 from hloscope.ops import (
     ELEMENTWISE,
     AllReduce,
@@ -176,17 +176,7 @@ def sizes_agree(ins: Instruction, dimension: int) -> bool:
 
 Source: TypeAlias = Callable[[Instruction, Any, int, int], Iterable[SizeRead] | None]
 """From an instruction, its op, an output and a dimension to what that size depends on."""
-SOURCES: Final[dict[type[Op], Source]] = {}
-"""By op; a class answers for its subclasses."""
-S = TypeVar("S", bound=Source)
-
-
-def _source(*classes: type[Op]) -> Callable[[S], S]:
-    def register(source: S) -> S:
-        SOURCES.update(dict.fromkeys(classes, source))
-        return source
-
-    return register
+SOURCES: Final = ByOp[Source]()
 
 
 def size_reads(ins: Instruction, output: int, dimension: int) -> Reads | None:
@@ -198,35 +188,35 @@ def size_reads(ins: Instruction, output: int, dimension: int) -> Reads | None:
         dimension: One whose size is not known.
     """
     op = ins.op
-    source = next((SOURCES[cls] for cls in type(op).__mro__ if cls in SOURCES), None)
+    source = SOURCES.find(op)
     if source is None:
         return tuple(_all_sizes(ins, DEPENDS))
     found = source(ins, op, output, dimension)
     return None if found is None else tuple(found)
 
 
-@_source(SetDimensionSize)
+@SOURCES.add(SetDimensionSize)
 def _(ins: Instruction, op: SetDimensionSize, output: int, k: int) -> Iterable[SizeRead]:
     return [SizeRead(1)] if k == op.dimension else _size(ins, 0, k)
 
 
-@_source(Reverse, DynamicUpdateSlice)
+@SOURCES.add(Reverse, DynamicUpdateSlice)
 def _(ins: Instruction, op: Op, output: int, k: int) -> Iterable[SizeRead]:
     return _size(ins, 0, k)
 
 
-@_source(Sort, Scatter, AllReduce, CrossReplicaSum)
+@SOURCES.add(Sort, Scatter, AllReduce, CrossReplicaSum)
 def _(ins: Instruction, op: Op, output: int, k: int) -> Iterable[SizeRead]:
     """One result for each array."""
     return _size(ins, output, k)
 
 
-@_source(Elementwise, Map)
+@SOURCES.add(Elementwise, Map)
 def _(ins: Instruction, op: Op, output: int, k: int) -> Iterable[SizeRead]:
     return _agreeing(ins, [read for o in range(len(ins.operands)) for read in _size(ins, o, k)])
 
 
-@_source(ImplicitBroadcast)
+@SOURCES.add(ImplicitBroadcast)
 def _(ins: Instruction, op: ImplicitBroadcast, output: int, k: int) -> Iterable[SizeRead]:
     rank = _rank(ins.type)
     found: list[SizeRead] = []
@@ -237,56 +227,56 @@ def _(ins: Instruction, op: ImplicitBroadcast, output: int, k: int) -> Iterable[
     return _agreeing(ins, found)
 
 
-@_source(Concatenate)
+@SOURCES.add(Concatenate)
 def _(ins: Instruction, op: Concatenate, output: int, k: int) -> Iterable[SizeRead]:
     found = [read for o in range(len(ins.operands)) for read in _size(ins, o, k)]
     return found if k == op.dimension else _agreeing(ins, found)
 
 
-@_source(Transpose)
+@SOURCES.add(Transpose)
 def _(ins: Instruction, op: Transpose, output: int, k: int) -> Iterable[SizeRead]:
     return _size(ins, 0, op.permutation[k])
 
 
-@_source(BroadcastInDim)
+@SOURCES.add(BroadcastInDim)
 def _(ins: Instruction, op: BroadcastInDim, output: int, k: int) -> Iterable[SizeRead]:
     places = op.broadcast_dimensions
     return _size(ins, 0, places.index(k)) if k in places else ()
 
 
-@_source(Broadcast)
+@SOURCES.add(Broadcast)
 def _(ins: Instruction, op: Broadcast, output: int, k: int) -> Iterable[SizeRead]:
     new = len(op.broadcast_sizes)
     return _size(ins, 0, k - new) if k >= new else ()
 
 
-@_source(Reduce)
+@SOURCES.add(Reduce)
 def _(ins: Instruction, op: Reduce, output: int, k: int) -> Iterable[SizeRead]:
     inputs = range(len(ins.operands) // 2)
     left = [i for i in range(_rank(ins.operands[0].type)) if i not in op.dimensions]
     return _agreeing(ins, [read for o in inputs for read in _size(ins, o, left[k])])
 
 
-@_source(Slice)
+@SOURCES.add(Slice)
 def _(ins: Instruction, op: Slice, output: int, k: int) -> Iterable[SizeRead]:
     whole = (0, _bound(ins.operands[0].type, k), 1)
     given = (op.start_indices[k], op.limit_indices[k], op.strides[k])
     return _size(ins, 0, k, "" if given == whole else DEPENDS)
 
 
-@_source(DynamicSlice)
+@SOURCES.add(DynamicSlice)
 def _(ins: Instruction, op: DynamicSlice, output: int, k: int) -> Iterable[SizeRead]:
     whole = _bound(ins.operands[0].type, k)
     return _size(ins, 0, k, "" if op.slice_sizes[k] == whole else DEPENDS)
 
 
-@_source(Pad)
+@SOURCES.add(Pad)
 def _(ins: Instruction, op: Pad, output: int, k: int) -> Iterable[SizeRead]:
     more = op.edge_padding_low[k] + op.edge_padding_high[k]
     return _size(ins, 0, k, "" if more >= 0 else DEPENDS)
 
 
-@_source(Reshape, Bitcast, BitcastConvert)
+@SOURCES.add(Reshape, Bitcast, BitcastConvert)
 def _(ins: Instruction, op: Op, output: int, k: int) -> Iterable[SizeRead]:
     """All unknown sizes of the operand; exactly, if there is one and it is that of the result."""
     source, type = dynamic_dimensions(ins.operands[0].type), ins.type
@@ -295,7 +285,7 @@ def _(ins: Instruction, op: Op, output: int, k: int) -> Iterable[SizeRead]:
     return [read for i in source for read in _size(ins, 0, i, "" if is_one else DEPENDS)]
 
 
-@_source(DotGeneral)
+@SOURCES.add(DotGeneral)
 def _(ins: Instruction, op: DotGeneral, output: int, k: int) -> Iterable[SizeRead]:
     """Of a result's dimensions: batch, then those of the left side, then those of the right."""
     dims = op.dimensions
@@ -308,42 +298,42 @@ def _(ins: Instruction, op: DotGeneral, output: int, k: int) -> Iterable[SizeRea
     return _size(ins, *free[k - len(dims.lhs_batch)])
 
 
-@_source(DynamicReshape)
+@SOURCES.add(DynamicReshape)
 def _(ins: Instruction, op: DynamicReshape, output: int, k: int) -> Iterable[SizeRead]:
     """HLO gives each size as a scalar."""
     is_vector = len(ins.operands) == 2 and _rank(ins.operands[1].type) == 1
     return [SizeRead(1, element=(k,)) if is_vector else SizeRead(1 + k)]
 
 
-@_source(DynamicBroadcastInDim)
+@SOURCES.add(DynamicBroadcastInDim)
 def _(ins: Instruction, op: DynamicBroadcastInDim, output: int, k: int) -> Iterable[SizeRead]:
     return [SizeRead(1, element=(k,))]
 
 
-@_source(DynamicIota)
+@SOURCES.add(DynamicIota)
 def _(ins: Instruction, op: DynamicIota, output: int, k: int) -> Iterable[SizeRead]:
     return [SizeRead(0, element=(k,))]
 
 
-@_source(DynamicPad)
+@SOURCES.add(DynamicPad)
 def _(ins: Instruction, op: DynamicPad, output: int, k: int) -> Iterable[SizeRead]:
     given = [SizeRead(o, element=(k,), reason=DEPENDS) for o in (2, 3, 4)]
     return [*_size(ins, 0, k, DEPENDS), *given]
 
 
-@_source(RealDynamicSlice)
+@SOURCES.add(RealDynamicSlice)
 def _(ins: Instruction, op: RealDynamicSlice, output: int, k: int) -> Iterable[SizeRead]:
     return [SizeRead(o, element=(k,), reason=DEPENDS) for o in (1, 2, 3)]
 
 
-@_source(control.CustomCall, control.UnknownOp)
+@SOURCES.add(control.CustomCall, control.UnknownOp)
 def _(ins: Instruction, op: Op, output: int, k: int) -> Iterable[SizeRead] | None:
     if isinstance(op, control.CustomCall) and op.call_target_name == "SliceToDynamic":
         return [SizeRead(1 + k)]
     return None
 
 
-@_source(*PASSED_ON)
+@SOURCES.add(*PASSED_ON)
 def _(ins: Instruction, op: Op, output: int, k: int) -> Iterable[SizeRead]:
     source = _passed_on(ins, output)
     return () if source is None else [SizeRead(*source, k)]

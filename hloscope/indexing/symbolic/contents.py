@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
 from hloscope.affine import NEG_INF, Const, Expr, Interval, maximum, minimum
-from hloscope.indexing.symbolic.frames import SIZE_BITS, Contents, Frame, table, values_of
-from hloscope.ir import Instruction, Op, TensorType
+from hloscope.indexing.symbolic.frames import SIZE_BITS, Contents, Frame, Rule, values_of
+from hloscope.ir import ByOp, Instruction, Op, TensorType
 from hloscope.ops import (
     ELEMENTWISE,
     BroadcastInDim,
@@ -26,11 +26,11 @@ from hloscope.ops import (
 )
 
 Elements: TypeAlias = Sequence[Expr | None] | None
-CONTENTS, _contents = table()
+CONTENTS: Final = ByOp[Rule]()
 """By op: the elements of the result, as far as they follow."""
 
 
-@_contents(Constant)
+@CONTENTS.add(Constant)
 def _(frame: Frame, ins: Instruction, op: Constant) -> Elements:
     assert isinstance(ins.type, TensorType)
     numbers, count = op.literal.integers(ins.type), ins.type.num_elements
@@ -39,24 +39,24 @@ def _(frame: Frame, ins: Instruction, op: Constant) -> Elements:
     return [Const(n) for n in (numbers * count if len(numbers) == 1 else numbers)]
 
 
-@_contents(Iota)
+@CONTENTS.add(Iota)
 def _(frame: Frame, ins: Instruction, op: Iota) -> Elements:
     assert isinstance(ins.type, TensorType)
     return [Const(k) for k in range(ins.type.num_elements)]
 
 
-@_contents(GetDimensionSize)
+@CONTENTS.add(GetDimensionSize)
 def _(frame: Frame, ins: Instruction, op: GetDimensionSize) -> Elements:
     shape = frame.operands(ins)[0].shape
     return None if shape is None else (shape[op.dimension],)
 
 
-@_contents(Reshape, DynamicReshape, control.OptimizationBarrier)
+@CONTENTS.add(Reshape, DynamicReshape, control.OptimizationBarrier)
 def _(frame: Frame, ins: Instruction, op: Op) -> Elements:
     return frame.operands(ins)[0].contents
 
 
-@_contents(BroadcastInDim)
+@CONTENTS.add(BroadcastInDim)
 def _(frame: Frame, ins: Instruction, op: BroadcastInDim) -> Elements:
     known = frame.operands(ins)[0].contents
     assert isinstance(ins.type, TensorType)
@@ -64,7 +64,7 @@ def _(frame: Frame, ins: Instruction, op: BroadcastInDim) -> Elements:
     return known * count if known is not None and len(known) == 1 else known
 
 
-@_contents(Concatenate)
+@CONTENTS.add(Concatenate)
 def _(frame: Frame, ins: Instruction, op: Concatenate) -> Elements:
     parts: list[Expr | None] = []
     for leaf in frame.operands(ins):
@@ -74,7 +74,7 @@ def _(frame: Frame, ins: Instruction, op: Concatenate) -> Elements:
     return parts
 
 
-@_contents(Slice)
+@CONTENTS.add(Slice)
 def _(frame: Frame, ins: Instruction, op: Slice) -> Elements:
     known = frame.operands(ins)[0].contents
     if known is None or len(op.start_indices) != 1:
@@ -205,7 +205,7 @@ def _columns(frame: Frame, ins: Instruction) -> list[Contents] | None:
 
 
 for _name, _rule in {**_ARITHMETIC, **_LOGIC}.items():
-    CONTENTS[ELEMENTWISE[_name]] = _elementwise(_rule, partial=_name in _LOGIC)
+    CONTENTS.add(ELEMENTWISE[_name])(_elementwise(_rule, partial=_name in _LOGIC))
 
 
 def comparison(ins: Instruction) -> str:
@@ -225,7 +225,7 @@ DIRECTIONS: Final = {
 """Where the difference lies of which a comparison is true; `NE` is not `EQ`."""
 
 
-@_contents(ELEMENTWISE["compare"])
+@CONTENTS.add(ELEMENTWISE["compare"])
 def _(frame: Frame, ins: Instruction, op: Op) -> Elements:
     columns, direction = _columns(frame, ins), comparison(ins)
     if columns is None or not direction:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias
 
 from hloscope.affine import NEG_INF, POS_INF, Const, Expr, Interval
 from hloscope.indexing.rules.build import leaves
 from hloscope.indexing.symbolic.symbols import Shape, Symbols
-from hloscope.ir import Computation, ElementType, Instruction, Op, TensorType, Type
+from hloscope.ir import Computation, ElementType, Instruction, TensorType, Type
 from hloscope.lazy import dataclass
 from hloscope.ops import control
 
@@ -155,23 +155,3 @@ def is_followed(type: Type) -> bool:
 
 Rule: TypeAlias = Callable[[Frame, Instruction, Any], Sequence[Expr | None] | None]
 """From an instruction and its op to the sizes of its first array, or its elements."""
-R = TypeVar("R", bound=Rule)
-
-
-def table() -> tuple[dict[type[Op], Rule], Callable[..., Callable[[R], R]]]:
-    """A table of rules by op, and the decorator that fills it."""
-    rules: dict[type[Op], Rule] = {}
-
-    def rule_of(*classes: type[Op]) -> Callable[[R], R]:
-        def register(rule: R) -> R:
-            rules.update(dict.fromkeys(classes, rule))
-            return rule
-
-        return register
-
-    return rules, rule_of
-
-
-def find(rules: dict[type[Op], Rule], op: Op) -> Rule | None:
-    """The rule of an op's class, or of its nearest base that has one."""
-    return next((rules[cls] for cls in type(op).__mro__ if cls in rules), None)

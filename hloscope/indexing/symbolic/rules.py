@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from hloscope.affine import NEG_INF, POS_INF, Const, Dim, Expr
 from hloscope.errors import UnsupportedError
@@ -20,7 +20,7 @@ from hloscope.indexing.symbolic.frames import Frame, Leaf
 from hloscope.indexing.symbolic.maps import SizedBuilder
 from hloscope.indexing.symbolic.reshaping import regrouped
 from hloscope.indexing.symbolic.symbols import Shape
-from hloscope.ir import Instruction, Op
+from hloscope.ir import ByOp, Instruction, Op
 from hloscope.ops import (
     ELEMENTWISE,
     BitcastConvert,
@@ -85,24 +85,14 @@ class Asked(NamedTuple):
 
 Answer: TypeAlias = Sequence[Accesses]
 Rule: TypeAlias = Callable[[Asked, Any], Answer]
-RULES: Final[dict[type[Op], Rule]] = {}
-"""By op; a class answers for its subclasses."""
-R = TypeVar("R", bound=Rule)
-
-
-def _rule(*classes: type[Op]) -> Callable[[R], R]:
-    def register(rule: R) -> R:
-        RULES.update(dict.fromkeys(classes, rule))
-        return rule
-
-    return register
+RULES: Final = ByOp[Rule]()
 
 
 def _dims(shape: Sequence[Expr]) -> list[Expr]:
     return [Dim(k) for k in range(len(shape))]
 
 
-@_rule(Elementwise)
+@RULES.add(Elementwise)
 def _(asked: Asked, op: Elementwise) -> Answer:
     rank, found = len(asked.result), []
     for k in range(len(asked.operands)):
@@ -113,24 +103,24 @@ def _(asked: Asked, op: Elementwise) -> Answer:
     return found
 
 
-@_rule(Constant, Iota, DynamicIota, GetDimensionSize)
+@RULES.add(Constant, Iota, DynamicIota, GetDimensionSize)
 def _(asked: Asked, op: Op) -> Answer:
     first = 1 if isinstance(op, GetDimensionSize) else 0
     return [NEVER] * first + asked.all_of(first)
 
 
-@_rule(ELEMENTWISE["chlo.constant_like"])
+@RULES.add(ELEMENTWISE["chlo.constant_like"])
 def _(asked: Asked, op: Op) -> Answer:
     return [NEVER] * len(asked.operands)
 
 
-@_rule(Transpose)
+@RULES.add(Transpose)
 def _(asked: Asked, op: Transpose) -> Answer:
     index = [Dim(op.permutation.index(k)) for k in range(len(asked.result))]
     return [exact(asked.builder().map(index))]
 
 
-@_rule(Reverse)
+@RULES.add(Reverse)
 def _(asked: Asked, op: Reverse) -> Answer:
     index = _dims(asked.result)
     for k in op.dimensions:
@@ -138,13 +128,13 @@ def _(asked: Asked, op: Reverse) -> Answer:
     return [exact(asked.builder().map(index))]
 
 
-@_rule(Slice)
+@RULES.add(Slice)
 def _(asked: Asked, op: Slice) -> Answer:
     rows = zip(op.start_indices, op.strides, strict=True)
     return [exact(asked.builder().map([Dim(k) * s + lo for k, (lo, s) in enumerate(rows)]))]
 
 
-@_rule(RealDynamicSlice)
+@RULES.add(RealDynamicSlice)
 def _(asked: Asked, op: RealDynamicSlice) -> Answer:
     index = []
     for k in range(len(asked.result)):
@@ -161,7 +151,7 @@ def _known(leaf: Leaf, k: int) -> Expr:
     return found
 
 
-@_rule(DynamicSlice)
+@RULES.add(DynamicSlice)
 def _(asked: Asked, op: DynamicSlice) -> Answer:
     """The start is moved so that the slice is inside."""
     at, index = asked.builder(), []
@@ -183,12 +173,12 @@ def _moved_inside(asked: Asked, begin: Expr | None, room: Expr) -> Expr:
     return begin
 
 
-@_rule(BroadcastInDim)
+@RULES.add(BroadcastInDim)
 def _(asked: Asked, op: BroadcastInDim) -> Answer:
     return [_broadcast(asked, op.broadcast_dimensions, (), ())]
 
 
-@_rule(DynamicBroadcastInDim)
+@RULES.add(DynamicBroadcastInDim)
 def _(asked: Asked, op: DynamicBroadcastInDim) -> Answer:
     stretched = op.known_expanding_dimensions or ()
     kept = op.known_nonexpanding_dimensions or ()
@@ -226,14 +216,14 @@ def _broadcast(
     return exact(*found)
 
 
-@_rule(Reshape, DynamicReshape)
+@RULES.add(Reshape, DynamicReshape)
 def _(asked: Asked, op: Op) -> Answer:
     at = asked.builder()
     index = regrouped(asked.frame.symbols, asked.result, asked.shape(0), _dims(asked.result))
     return [exact(at.map(index).simplify()), *asked.all_of(1)]
 
 
-@_rule(Concatenate)
+@RULES.add(Concatenate)
 def _(asked: Asked, op: Concatenate) -> Answer:
     found, start, k = [], Const(0), op.dimension
     for number in range(len(asked.operands)):
@@ -246,13 +236,13 @@ def _(asked: Asked, op: Concatenate) -> Answer:
     return found
 
 
-@_rule(Pad)
+@RULES.add(Pad)
 def _(asked: Asked, op: Pad) -> Answer:
     low, gaps = [Const(n) for n in op.edge_padding_low], op.interior_padding
     return _padded(asked, low, [gap + 1 for gap in gaps])
 
 
-@_rule(DynamicPad)
+@RULES.add(DynamicPad)
 def _(asked: Asked, op: DynamicPad) -> Answer:
     low = [_known(asked.operands[2], k) for k in range(len(asked.result))]
     steps = [_known(asked.operands[4], k) + 1 for k in range(len(asked.result))]
@@ -306,7 +296,7 @@ def _misses(place: Expr, step: int, size: Expr) -> Iterator[Callable[[SizedBuild
         yield between
 
 
-@_rule(Reduce)
+@RULES.add(Reduce)
 def _(asked: Asked, op: Reduce) -> Answer:
     count = len(asked.operands) // 2
     at, kept = asked.builder(), iter(_dims(asked.result))
@@ -337,7 +327,7 @@ def _begun(asked: Asked, count: int) -> list[Accesses]:
     return [initial] * count
 
 
-@_rule(ReduceWindow)
+@RULES.add(ReduceWindow)
 def _(asked: Asked, op: ReduceWindow) -> Answer:
     count, window = len(asked.operands) // 2, op.window
     at, index = asked.builder(), []
@@ -352,7 +342,7 @@ def _(asked: Asked, op: ReduceWindow) -> Answer:
     return [*_folded(asked, at.map(index), count), *_begun(asked, count)]
 
 
-@_rule(DotGeneral)
+@RULES.add(DotGeneral)
 def _(asked: Asked, op: DotGeneral) -> Answer:
     lhs, rhs = asked.shape(0), asked.shape(1)
     left, right, result = dot_labels(op.dimensions, len(lhs), len(rhs))
@@ -368,7 +358,7 @@ def _by_labels(asked: Asked, here: list[int], there: list[int], shape: Shape) ->
     return exact(at.map(index))
 
 
-@_rule(Sort)
+@RULES.add(Sort)
 def _(asked: Asked, op: Sort) -> Answer:
     """The whole line of every operand that the comparator looks at, and of its own."""
     at, index = asked.builder(), _dims(asked.result)
@@ -385,7 +375,7 @@ def _looks_at_all(asked: Asked) -> bool:
     return len(asked.operands) == 1 and body is not None and body.sure[0] == frozenset((0, 1))
 
 
-@_rule(control.OptimizationBarrier, BitcastConvert)
+@RULES.add(control.OptimizationBarrier, BitcastConvert)
 def _(asked: Asked, op: Op) -> Answer:
     if len(asked.operands) != 1 or len(asked.shape(0)) != len(asked.result):
         raise UnsupportedError(NO_RULE)
@@ -395,7 +385,7 @@ def _(asked: Asked, op: Op) -> Answer:
 def symbolic_reads(asked: Asked) -> tuple[Accesses, ...]:
     """What an element of the output reads of each operand."""
     op = asked.ins.op
-    rule = next((RULES[cls] for cls in type(op).__mro__ if cls in RULES), None)
+    rule = RULES.find(op)
     try:
         if rule is None:
             raise UnsupportedError(NO_RULE)

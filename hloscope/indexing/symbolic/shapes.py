@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from hloscope.affine import Const, Expr, maximum
-from hloscope.indexing.symbolic.frames import Frame, Leaf, table
+from hloscope.indexing.symbolic.frames import Frame, Leaf, Rule
 from hloscope.indexing.symbolic.symbols import Shape, product_of, sum_of
-from hloscope.ir import Instruction, Op
+from hloscope.ir import ByOp, Instruction, Op
 from hloscope.ops import (
     BitcastConvert,
     BroadcastInDim,
@@ -31,7 +31,7 @@ from hloscope.ops import (
 )
 
 Sizes: TypeAlias = Sequence[Expr | None] | None
-SIZES, _sizes = table()
+SIZES: Final = ByOp[Rule]()
 """By op: the sizes of the first array of the result, as far as they follow."""
 
 
@@ -41,7 +41,7 @@ def _shape(leaf: Leaf) -> Shape:
     return leaf.shape
 
 
-@_sizes(Elementwise)
+@SIZES.add(Elementwise)
 def _(frame: Frame, ins: Instruction, op: Elementwise) -> Sizes:
     """All operands have the same sizes, but for scalars beside them."""
     shapes = [_shape(leaf) for leaf in frame.operands(ins)]
@@ -50,25 +50,25 @@ def _(frame: Frame, ins: Instruction, op: Elementwise) -> Sizes:
     return [frame.same(sizes) for sizes in zip(*whole, strict=True)] if whole else None
 
 
-@_sizes(Reverse, BitcastConvert, control.OptimizationBarrier)
+@SIZES.add(Reverse, BitcastConvert, control.OptimizationBarrier)
 def _(frame: Frame, ins: Instruction, op: Op) -> Sizes:
     """As its first operand, where it has as many dimensions."""
     return _shape(frame.operands(ins)[0])
 
 
-@_sizes(Sort)
+@SIZES.add(Sort)
 def _(frame: Frame, ins: Instruction, op: Sort) -> Sizes:
     shapes = [_shape(leaf) for leaf in frame.operands(ins)]
     return [frame.same(sizes) for sizes in zip(*shapes, strict=True)]
 
 
-@_sizes(Transpose)
+@SIZES.add(Transpose)
 def _(frame: Frame, ins: Instruction, op: Transpose) -> Sizes:
     shape = _shape(frame.operands(ins)[0])
     return [shape[k] for k in op.permutation]
 
 
-@_sizes(BroadcastInDim)
+@SIZES.add(BroadcastInDim)
 def _(frame: Frame, ins: Instruction, op: BroadcastInDim) -> Sizes:
     """A dimension of a size that is not 1 has that size; its type says it where it is 1."""
     shape = _shape(frame.operands(ins)[0])
@@ -83,7 +83,7 @@ def _not_one(frame: Frame, size: Expr) -> bool:
     return bounds.lo > 1 or bounds.hi == 0
 
 
-@_sizes(Concatenate)
+@SIZES.add(Concatenate)
 def _(frame: Frame, ins: Instruction, op: Concatenate) -> Sizes:
     shapes = [_shape(leaf) for leaf in frame.operands(ins)]
     columns = list(zip(*shapes, strict=True))
@@ -93,7 +93,7 @@ def _(frame: Frame, ins: Instruction, op: Concatenate) -> Sizes:
     ]
 
 
-@_sizes(Pad)
+@SIZES.add(Pad)
 def _(frame: Frame, ins: Instruction, op: Pad) -> Sizes:
     shape = _shape(frame.operands(ins)[0])
     rows = zip(shape, op.edge_padding_low, op.edge_padding_high, op.interior_padding, strict=True)
@@ -107,7 +107,7 @@ def _padded(frame: Frame, size: Expr, low: Expr | int, high: Expr | int, gap: in
     return size + (between * gap if gap else 0) + low + high
 
 
-@_sizes(DynamicPad)
+@SIZES.add(DynamicPad)
 def _(frame: Frame, ins: Instruction, op: DynamicPad) -> Sizes:
     source, _, *given = frame.operands(ins)
     found: list[Expr | None] = []
@@ -124,14 +124,14 @@ def _element(leaf: Leaf, k: int) -> Expr | None:
     return leaf.contents[k] if leaf.contents is not None else None
 
 
-@_sizes(Reduce)
+@SIZES.add(Reduce)
 def _(frame: Frame, ins: Instruction, op: Reduce) -> Sizes:
     inputs = [_shape(leaf) for leaf in frame.operands(ins)[: len(ins.operands) // 2]]
     sizes = [frame.same(column) for column in zip(*inputs, strict=True)]
     return [size for k, size in enumerate(sizes) if k not in op.dimensions]
 
 
-@_sizes(ReduceWindow)
+@SIZES.add(ReduceWindow)
 def _(frame: Frame, ins: Instruction, op: ReduceWindow) -> Sizes:
     inputs = [_shape(leaf) for leaf in frame.operands(ins)[: len(ins.operands) // 2]]
     for column in zip(*inputs, strict=True):
@@ -153,7 +153,7 @@ def _(frame: Frame, ins: Instruction, op: ReduceWindow) -> Sizes:
     return found
 
 
-@_sizes(DotGeneral)
+@SIZES.add(DotGeneral)
 def _(frame: Frame, ins: Instruction, op: DotGeneral) -> Sizes:
     (lhs, rhs), dims = (_shape(leaf) for leaf in frame.operands(ins)[:2]), op.dimensions
     for left, right in zip(dims.lhs_contracting, dims.rhs_contracting, strict=True):
@@ -170,7 +170,7 @@ def _(frame: Frame, ins: Instruction, op: DotGeneral) -> Sizes:
     return [*batch, *free]
 
 
-@_sizes(DynamicBroadcastInDim)
+@SIZES.add(DynamicBroadcastInDim)
 def _(frame: Frame, ins: Instruction, op: DynamicBroadcastInDim) -> Sizes:
     """As it is told; what is said of dimensions that expand, and of others, is believed."""
     source, told = _shape(frame.operands(ins)[0]), frame.operands(ins)[1].contents
@@ -182,7 +182,7 @@ def _(frame: Frame, ins: Instruction, op: DynamicBroadcastInDim) -> Sizes:
     return told
 
 
-@_sizes(DynamicReshape, Reshape)
+@SIZES.add(DynamicReshape, Reshape)
 def _(frame: Frame, ins: Instruction, op: Op) -> Sizes:
     """There are as many elements as before."""
     known: list[Expr | None] = [
@@ -196,12 +196,12 @@ def _(frame: Frame, ins: Instruction, op: Op) -> Sizes:
     return known
 
 
-@_sizes(DynamicIota)
+@SIZES.add(DynamicIota)
 def _(frame: Frame, ins: Instruction, op: DynamicIota) -> Sizes:
     return frame.operands(ins)[0].contents
 
 
-@_sizes(RealDynamicSlice)
+@SIZES.add(RealDynamicSlice)
 def _(frame: Frame, ins: Instruction, op: RealDynamicSlice) -> Sizes:
     source, *given = frame.operands(ins)
     found: list[Expr | None] = []

@@ -24,7 +24,6 @@ from hloscope.indexing.symbolic.frames import (
     declared,
     declared_size,
     elements,
-    find,
     is_followed,
 )
 from hloscope.indexing.symbolic.shapes import SIZES, Sizes
@@ -195,7 +194,7 @@ def _passed_on(frame: Frame, ins: Instruction) -> Known | None:
 def _by_rule(frame: Frame, ins: Instruction) -> Known:
     """The sizes by the rules of the op, where the type does not say them; elements too."""
     types = leaves(ins.type)
-    rule, first = find(SIZES, ins.op), types[0] if types else None
+    rule, first = SIZES.find(ins.op), types[0] if types else None
     if not isinstance(first, TensorType):
         return declared(frame, ins)
     sizes = rule(frame, ins, ins.op) if rule is not None else None
@@ -230,7 +229,7 @@ def _shape(
 def _elements(frame: Frame, ins: Instruction, type: TensorType) -> Contents | None:
     if not is_followed(type):
         return None
-    rule = find(CONTENTS, ins.op)
+    rule = CONTENTS.find(ins.op)
     found = rule(frame, ins, ins.op) if rule is not None else None
     if found is None or len(found) != type.num_elements:
         return elements(frame, ins, type)
