@@ -10,42 +10,23 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from hloscope.hlo_parser.opcodes import OPCODES
+from hloscope.hlo_parser.opcodes import OPCODES, SPELLINGS
 from hloscope.hlo_parser.signatures import signature
 from hloscope.ir import Computation, Layout, Op, TensorType, TupleType, Type
 from hloscope.ops import (
-    AddDependency,
-    BatchNormInference,
     Call,
     Case,
-    Cholesky,
     Elementwise,
-    Fft,
     GetTupleElement,
     ReduceWindow,
-    Reverse,
-    Scatter,
-    SelectAndScatter,
-    SetDimensionSize,
-    Sort,
     Transpose,
     Tuple,
     While,
     element_of,
 )
 
-_AS_FIRST_OPERAND: Final = (
-    AddDependency,
-    BatchNormInference,
-    Cholesky,
-    Fft,
-    Reverse,
-    Scatter,
-    SelectAndScatter,
-    SetDimensionSize,
-    Sort,
-)
 _NO_LAYOUT: Final = ("select", "clamp")
+"""Element-wise ops whose result is not laid out like the first operand, as all others are."""
 
 
 def inferred_type(op: Op, operands: tuple[Type, ...], calls: tuple[Computation, ...]) -> Type:
@@ -75,10 +56,17 @@ def inferred_type(op: Op, operands: tuple[Type, ...], calls: tuple[Computation, 
     first = operands[0] if operands else None
     if isinstance(op, Transpose) and isinstance(first, TensorType):
         return _with_layout(type_, _permuted(first, op.permutation))
-    by_first = isinstance(op, Elementwise) and op.name not in _NO_LAYOUT
-    if (by_first or isinstance(op, _AS_FIRST_OPERAND)) and isinstance(first, TensorType):
+    if _is_like_first(op) and isinstance(first, TensorType):
         return _with_layout(type_, first.layout)
     return type_
+
+
+def _is_like_first(op: Op) -> bool:
+    """Is the result laid out like the first operand?"""
+    if isinstance(op, Elementwise):
+        return op.name not in _NO_LAYOUT
+    opcode = OPCODES.get(type(op))
+    return opcode is not None and SPELLINGS[opcode].like_first
 
 
 def _as_dynamic(type_: TensorType, operands: tuple[Type, ...]) -> TensorType:

@@ -1,9 +1,18 @@
-"""The table of HLO opcodes: which op each one is, and which attributes it has.
+"""The table of HLO opcodes: which op each one is, what it takes and gives, and its attributes.
 
-A row reads `opcode | op | attribute …`; an attribute is `name`, rule, `kind`, and `>field` where
-the op calls it differently.  Rules: `!` required; `+` optional, but always written; `?` optional,
-written where it differs from its default.  Attributes stand in XLA's print order.  Kinds are the
-grammars of `values`, or
+A row reads `opcode | op | operands | result | attribute …`.  Kinds of operands and results are
+
+* `array`; `scalar`, an array of rank 0; `tuple`; `token`; `any`;
+* `arrays`, of results: an array, or a tuple of one or more of them.
+
+`kind*` stands for any number of operands, `kind+` for one or more, `kind?` for one or none.  After
+`:` stand kinds, or names, of the elements that HLO demands beyond what StableHLO does; of repeated
+operands the first one's.  `like` after the result's kind: where the text leaves the type out, its
+layout is the first operand's.
+
+An attribute is `name`, rule, `kind`, and `>field` where the op calls it differently.  Rules: `!`
+required; `+` optional, but always written; `?` optional, written where it differs from its default.
+Attributes stand in XLA's print order.  Their kinds are the grammars of `values`, or
 
 * `call`, `calls`: computations, kept on the instruction in this order;
 * `setting`: kept as written among the op's `settings`, as it means nothing for the data;
@@ -11,111 +20,127 @@ grammars of `values`, or
 
 Field `a,b` receives a value of several parts; `group.field` belongs to the op's value `group`.
 
-Source: XLA docs "Operation semantics" and the attribute names of HLO text.
+Source: XLA docs "Operation semantics" and the attribute names of HLO text; `hlo_parser.cc` (numbers
+of operands), `hlo_verifier.cc` (kinds), `shape_inference.cc` (elements: `InferUnaryOpShape`,
+`InferElementwiseBinaryOpShape`, `InferTriangularSolveShape`, `InferBatchNormTrainingShape`,
+`InferGatherShape` …).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 from hloscope.hlo_parser.replica_groups import HloGroups, groups_text
 from hloscope.hlo_parser.values import KINDS as VALUES, Kind
 from hloscope.ir import REQUIRED
 from hloscope.lazy import dataclass, pattern
-from hloscope.ops import NO_WINDOW, OPS, DotDimensions, Op
+from hloscope.ops import ELEMENTWISE, NO_WINDOW, OPS, DotDimensions, Op
 
 _ROWS: Final = """
-    parameter             | parameter             |
-    constant              | constant              |
-    iota                  | iota                  | iota_dimension!int
-    tuple                 | tuple                 |
-    get-tuple-element     | get_tuple_element     | index!int
-    call                  | call                  | to_apply!call is_composite?setting/bool
-    fusion                | fusion                | kind!fusion_kind output_to_operand_aliasing?setting calls!call
-    while                 | while                 | condition!call body!call
-    conditional           | case                  | true_computation?call false_computation?call branch_computations?calls
-    async-start           | async_start           | async_execution_thread?setting calls!call output_to_operand_aliasing?setting
-    async-update          | async_update          | async_execution_thread?setting calls?call
-    async-done            | async_done            | async_execution_thread?setting calls?call
-    copy-start            | copy-start            | cross_program_prefetch_index?setting/int
-    copy-done             | copy-done             |
-    after-all             | after_all             |
-    add-dependency        | add-dependency        |
-    opt-barrier           | optimization_barrier  |
-    domain                | domain                | domain!setting
-    custom-call           | custom_call           | window?window dim_labels?dim_labels>dimensions feature_group_count?int batch_group_count?int padding_type?setting custom_call_target!string>call_target_name operand_precision?setting operand_layout_constraints?setting custom_call_has_side_effect?bool>has_side_effect literal?setting output_to_operand_aliasing?setting schedule?setting api_version?setting to_apply?calls called_computations?calls
+    parameter                | parameter                |                                      | any         |
+    constant                 | constant                 |                                      | any         |
+    iota                     | iota                     |                                      | array       | iota_dimension!int
+    tuple                    | tuple                    | any*                                 | tuple       |
+    get-tuple-element        | get_tuple_element        | tuple                                | any         | index!int
+    call                     | call                     | any*                                 | any         | to_apply!call is_composite?setting/bool
+    fusion                   | fusion                   | any*                                 | any         | kind!fusion_kind output_to_operand_aliasing?setting calls!call
+    while                    | while                    | any                                  | any         | condition!call body!call
+    conditional              | case                     | scalar any*                          | any         | true_computation?call false_computation?call branch_computations?calls
+    async-start              | async_start              | any*                                 | tuple       | async_execution_thread?setting calls!call output_to_operand_aliasing?setting
+    async-update             | async_update             | any+                                 | any         | async_execution_thread?setting calls?call
+    async-done               | async_done               | any                                  | any         | async_execution_thread?setting calls?call
+    copy-start               | copy-start               | array                                | tuple       | cross_program_prefetch_index?setting/int
+    copy-done                | copy-done                | any                                  | any         |
+    after-all                | after_all                | any*                                 | token       |
+    add-dependency           | add-dependency           | any token                            | any like    |
+    opt-barrier              | optimization_barrier     | any                                  | any         |
+    domain                   | domain                   | any                                  | any         | domain!setting
+    custom-call              | custom_call              | any*                                 | any         | window?window dim_labels?dim_labels>dimensions feature_group_count?int batch_group_count?int padding_type?setting custom_call_target!string>call_target_name operand_precision?setting operand_layout_constraints?setting custom_call_has_side_effect?bool>has_side_effect literal?setting output_to_operand_aliasing?setting schedule?setting api_version?setting to_apply?calls called_computations?calls
 
-    broadcast             | broadcast_in_dim      | dimensions+dims>broadcast_dimensions
-    reshape               | reshape               | inferred_dimension?int
-    dynamic-reshape       | dynamic_reshape       |
-    transpose             | transpose             | dimensions!dims>permutation
-    reverse               | reverse               | dimensions!dims
-    bitcast               | bitcast               |
-    bitcast-convert       | bitcast_convert       |
-    concatenate           | concatenate           | dimensions!dim>dimension
-    pad                   | pad                   | padding!padding>edge_padding_low,edge_padding_high,interior_padding
-    slice                 | slice                 | slice!ranges>start_indices,limit_indices,strides
-    dynamic-slice         | dynamic_slice         | dynamic_slice_sizes!dims>slice_sizes
-    dynamic-update-slice  | dynamic_update_slice  |
-    get-dimension-size    | get_dimension_size    | dimensions!first_dim>dimension
-    set-dimension-size    | set_dimension_size    | dimensions!first_dim>dimension
-    gather                | gather                | offset_dims!dims collapsed_slice_dims!dims start_index_map!dims operand_batching_dims?dims start_indices_batching_dims?dims index_vector_dim!int slice_sizes!dims indices_are_sorted?bool
-    scatter               | scatter               | update_window_dims!dims inserted_window_dims!dims scatter_dims_to_operand_dims!dims input_batching_dims?dims scatter_indices_batching_dims?dims index_vector_dim!int indices_are_sorted?bool unique_indices?bool to_apply!call
+    broadcast                | broadcast_in_dim         | array                                | array       | dimensions+dims>broadcast_dimensions
+    reshape                  | reshape                  | array                                | array       | inferred_dimension?int
+    dynamic-reshape          | dynamic_reshape          | array scalar*                        | array       |
+    transpose                | transpose                | array                                | array       | dimensions!dims>permutation
+    reverse                  | reverse                  | array                                | array like  | dimensions!dims
+    bitcast                  | bitcast                  | any                                  | any         |
+    bitcast-convert          | bitcast_convert          | array                                | array       |
+    concatenate              | concatenate              | array+                               | array       | dimensions!dim>dimension
+    pad                      | pad                      | array scalar                         | array       | padding!padding>edge_padding_low,edge_padding_high,interior_padding
+    slice                    | slice                    | array                                | array       | slice!ranges>start_indices,limit_indices,strides
+    dynamic-slice            | dynamic_slice            | array array*:signed,unsigned         | array       | dynamic_slice_sizes!dims>slice_sizes
+    dynamic-update-slice     | dynamic_update_slice     | array array array*:signed,unsigned   | array       |
+    get-dimension-size       | get_dimension_size       | array                                | scalar      | dimensions!first_dim>dimension
+    set-dimension-size       | set_dimension_size       | array scalar:s32                     | array like  | dimensions!first_dim>dimension
+    gather                   | gather                   | array array:signed,unsigned          | array       | offset_dims!dims collapsed_slice_dims!dims start_index_map!dims operand_batching_dims?dims start_indices_batching_dims?dims index_vector_dim!int slice_sizes!dims indices_are_sorted?bool
+    scatter                  | scatter                  | array array array array*             | arrays like | update_window_dims!dims inserted_window_dims!dims scatter_dims_to_operand_dims!dims input_batching_dims?dims scatter_indices_batching_dims?dims index_vector_dim!int indices_are_sorted?bool unique_indices?bool to_apply!call
 
-    map                   | map                   | dimensions+dims to_apply!call
-    reduce                | reduce                | dimensions!dims to_apply!call
-    scan                  | scan                  | dimensions!dim>scan_dimension num_carries!int is_reverse?bool is_associative?word to_apply!call
-    sort                  | sort                  | dimensions!dim>dimension is_stable?bool to_apply!call
-    topk                  | top_k                 | k!int largest+bool
-    reduce-window         | reduce_window         | window+window to_apply!call
-    select-and-scatter    | select_and_scatter    | window+window select!call scatter!call
-    convolution           | convolution           | window+window dim_labels!dim_labels>dimensions feature_group_count?int batch_group_count?int operand_precision?precision>precision_config padding_type?setting conv_kind?setting convolution_kind?setting sparsity_config?setting
-    dot                   | dot_general           | lhs_batch_dims?dims>dimensions.lhs_batch lhs_contracting_dims+dims>dimensions.lhs_contracting rhs_batch_dims?dims>dimensions.rhs_batch rhs_contracting_dims+dims>dimensions.rhs_contracting sparsity?word sparsity_config?word operand_precision?precision>precision_config algorithm?word
-    scaled-dot            | scaled_dot            | lhs_batch_dims?dims>dimensions.lhs_batch lhs_contracting_dims+dims>dimensions.lhs_contracting rhs_batch_dims?dims>dimensions.rhs_batch rhs_contracting_dims+dims>dimensions.rhs_contracting operand_precision?precision>precision_config algorithm?word
-    ragged-dot            | ragged_dot            | lhs_batch_dims?dims>dimensions.lhs_batch lhs_contracting_dims+dims>dimensions.lhs_contracting rhs_batch_dims?dims>dimensions.rhs_batch rhs_contracting_dims+dims>dimensions.rhs_contracting lhs_ragged_dims+dims>lhs_ragged rhs_group_dims?dims>rhs_group operand_precision?precision>precision_config
-    batch-norm-training   | batch_norm_training   | epsilon!float feature_index!int
-    batch-norm-inference  | batch_norm_inference  | epsilon!float feature_index!int
-    batch-norm-grad       | batch_norm_grad       | epsilon!float feature_index!int
+    map                      | map                      | array+                               | array       | dimensions+dims to_apply!call
+    reduce                   | reduce                   | array array array*                   | arrays      | dimensions!dims to_apply!call
+    scan                     | scan                     | array*                               | any         | dimensions!dim>scan_dimension num_carries!int is_reverse?bool is_associative?word to_apply!call
+    sort                     | sort                     | array+                               | arrays like | dimensions!dim>dimension is_stable?bool to_apply!call
+    topk                     | top_k                    | array                                | tuple       | k!int largest+bool
+    reduce-window            | reduce_window            | array array array*                   | arrays      | window+window to_apply!call
+    select-and-scatter       | select_and_scatter       | array array scalar                   | array like  | window+window select!call scatter!call
+    convolution              | convolution              | array array                          | array       | window+window dim_labels!dim_labels>dimensions feature_group_count?int batch_group_count?int operand_precision?precision>precision_config padding_type?setting conv_kind?setting convolution_kind?setting sparsity_config?setting
+    dot                      | dot_general              | array array array*                   | array       | lhs_batch_dims?dims>dimensions.lhs_batch lhs_contracting_dims+dims>dimensions.lhs_contracting rhs_batch_dims?dims>dimensions.rhs_batch rhs_contracting_dims+dims>dimensions.rhs_contracting sparsity?word sparsity_config?word operand_precision?precision>precision_config algorithm?word
+    scaled-dot               | scaled_dot               | array array array array              | array       | lhs_batch_dims?dims>dimensions.lhs_batch lhs_contracting_dims+dims>dimensions.lhs_contracting rhs_batch_dims?dims>dimensions.rhs_batch rhs_contracting_dims+dims>dimensions.rhs_contracting operand_precision?precision>precision_config algorithm?word
+    ragged-dot               | ragged_dot               | array array array                    | array       | lhs_batch_dims?dims>dimensions.lhs_batch lhs_contracting_dims+dims>dimensions.lhs_contracting rhs_batch_dims?dims>dimensions.rhs_batch rhs_contracting_dims+dims>dimensions.rhs_contracting lhs_ragged_dims+dims>lhs_ragged rhs_group_dims?dims>rhs_group operand_precision?precision>precision_config
+    batch-norm-training      | batch_norm_training      | array:float array array              | tuple       | epsilon!float feature_index!int
+    batch-norm-inference     | batch_norm_inference     | array:float array array array array  | array like  | epsilon!float feature_index!int
+    batch-norm-grad          | batch_norm_grad          | array:float array array array array  | tuple       | epsilon!float feature_index!int
 
-    cholesky              | cholesky              | lower?bool
-    triangular-solve      | triangular_solve      | left_side+bool lower+bool unit_diagonal?bool transpose_a?transpose_a
-    fft                   | fft                   | fft_type!fft_type fft_length!dims
-    rng                   | rng                   | distribution!distribution>rng_distribution
-    rng-bit-generator     | rng_bit_generator     | algorithm!rng_algorithm>rng_algorithm
-    rng-get-and-update-state | rng-get-and-update-state | delta!int
+    cholesky                 | cholesky                 | array:float,complex                  | array like  | lower?bool
+    triangular-solve         | triangular_solve         | array:float,complex array            | array       | left_side+bool lower+bool unit_diagonal?bool transpose_a?transpose_a
+    fft                      | fft                      | array                                | array like  | fft_type!fft_type fft_length!dims
+    rng                      | rng                      | scalar scalar array?                 | array       | distribution!distribution>rng_distribution
+    rng-bit-generator        | rng_bit_generator        | array                                | arrays      | algorithm!rng_algorithm>rng_algorithm
+    rng-get-and-update-state | rng-get-and-update-state |                                      | array       | delta!int
 
-    all-gather            | all_gather            | channel_id?int replica_groups?groups constrain_layout?setting dimensions!first_dim>all_gather_dim use_global_device_ids?bool mode?setting
-    all-reduce            | all_reduce            | channel_id?int replica_groups?groups constrain_layout?setting use_global_device_ids?bool mode?setting to_apply!call
-    reduce-scatter        | reduce_scatter        | channel_id?int replica_groups?groups constrain_layout?setting use_global_device_ids?bool mode?setting dimensions!first_dim>scatter_dimension to_apply!call
-    all-to-all            | all_to_all            | channel_id?int replica_groups?groups constrain_layout?setting dimensions?dim2>split_dimension,concat_dimension
-    ragged-all-to-all     | ragged_all_to_all     | channel_id?int replica_groups?groups constrain_layout?setting dimensions?setting
-    collective-broadcast  | collective_broadcast  | channel_id?int replica_groups?groups constrain_layout?setting
-    collective-permute    | collective_permute    | channel_id?int source_target_pairs!pairs slice_sizes?groups
-    partition-id          | partition_id          |
-    replica-id            | replica_id            |
-    send                  | send                  | channel_id?int is_host_transfer?bool
-    send-done             | send-done             | channel_id?int is_host_transfer?bool
-    recv                  | recv                  | channel_id?int is_host_transfer?bool
-    recv-done             | recv-done             | channel_id?int is_host_transfer?bool
-    infeed                | infeed                | infeed_config?string
-    outfeed               | outfeed               | outfeed_shape?setting outfeed_config?string
+    all-gather               | all_gather               | array+                               | arrays      | channel_id?int replica_groups?groups constrain_layout?setting dimensions!first_dim>all_gather_dim use_global_device_ids?bool mode?setting
+    all-reduce               | all_reduce               | array+                               | arrays      | channel_id?int replica_groups?groups constrain_layout?setting use_global_device_ids?bool mode?setting to_apply!call
+    reduce-scatter           | reduce_scatter           | array+                               | arrays      | channel_id?int replica_groups?groups constrain_layout?setting use_global_device_ids?bool mode?setting dimensions!first_dim>scatter_dimension to_apply!call
+    all-to-all               | all_to_all               | array+                               | arrays      | channel_id?int replica_groups?groups constrain_layout?setting dimensions?dim2>split_dimension,concat_dimension
+    ragged-all-to-all        | ragged_all_to_all        | array array array array array array  | array       | channel_id?int replica_groups?groups constrain_layout?setting dimensions?setting
+    collective-broadcast     | collective_broadcast     | array+                               | arrays      | channel_id?int replica_groups?groups constrain_layout?setting
+    collective-permute       | collective_permute       | any+                                 | arrays      | channel_id?int source_target_pairs!pairs slice_sizes?groups
+    partition-id             | partition_id             |                                      | scalar      |
+    replica-id               | replica_id               |                                      | scalar      |
+    send                     | send                     | any token                            | tuple       | channel_id?int is_host_transfer?bool
+    send-done                | send-done                | tuple                                | token       | channel_id?int is_host_transfer?bool
+    recv                     | recv                     | token                                | tuple       | channel_id?int is_host_transfer?bool
+    recv-done                | recv-done                | tuple                                | tuple       | channel_id?int is_host_transfer?bool
+    infeed                   | infeed                   | token                                | tuple       | infeed_config?string
+    outfeed                  | outfeed                  | any token                            | token       | outfeed_shape?setting outfeed_config?string
 
-    compare               | compare               | direction!direction>comparison_direction type?compare_type>compare_type
-    reduce-precision      | reduce_precision      | exponent_bits!int mantissa_bits!int
+    compare                  | compare                  | array array                          | array       | direction!direction>comparison_direction type?compare_type>compare_type
+    reduce-precision         | reduce_precision         | array:float                          | array       | exponent_bits!int mantissa_bits!int
+    copy                     | copy                     | any                                  | any         |
+    stochastic-convert       | stochastic_convert       | array:float array:unsigned           | array       |
 """  # noqa: E501  (a table reads best with one row a line)
 
 _PLAIN: Final = """
-    abs add and atan2 ceil clamp complex convert copy count-leading-zeros divide floor imag
-    is-finite maximum minimum multiply negate not or popcnt power real remainder
-    round-nearest-afz round-nearest-even select shift-left shift-right-arithmetic
-    shift-right-logical sign stochastic-convert subtract xor
+    signed,float,complex          | abs sign
+    any                           | add clamp convert maximum minimum multiply select
+    pred,signed,unsigned          | and not or xor
+    float,complex                 | atan2 imag real
+    float                         | ceil floor is-finite round-nearest-afz round-nearest-even
+    f32,f64                       | complex
+    signed,unsigned               | count-leading-zeros popcnt
+    signed,unsigned,float,complex | divide negate power remainder shift-left
+    signed,unsigned,float,complex | shift-right-arithmetic shift-right-logical subtract
 """
-"""Element-wise opcodes without attributes; their ops are named alike, with `_` for `-`."""
+"""Element-wise opcodes without attributes, by the elements of the first operand.
+
+Their ops are named alike, with `_` for `-`; their class says how many operands they take.
+"""
 
 _ACCURATE: Final = """
-    cbrt cosine erf exponential exponential-minus-one log log-plus-one logistic rsqrt sine sqrt
-    tan tanh acos>chlo.acos acosh>chlo.acosh asin>chlo.asin asinh>chlo.asinh atanh>chlo.atanh
-    cosh>chlo.cosh sinh>chlo.sinh
+    float                         | cbrt erf
+    float,complex                 | cosine exponential exponential-minus-one log log-plus-one
+    float,complex                 | logistic rsqrt sine sqrt tan tanh acos>chlo.acos
+    float,complex                 | acosh>chlo.acosh asin>chlo.asin asinh>chlo.asinh
+    float,complex                 | atanh>chlo.atanh cosh>chlo.cosh sinh>chlo.sinh
 """
 """Unary opcodes with `result_accuracy`; `>` names an op that is called differently."""
 
@@ -159,10 +184,22 @@ class Attribute:
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """How HLO text writes one op class."""
+    """How HLO text writes one op class.
+
+    Attributes:
+        opcode: As in the text.
+        op: The class.
+        operands: Kind of each operand, with what elements it may have, as in the row.
+        result: Kind of the result.
+        like_first: A result whose type is not written has the layout of the first operand.
+        attributes: By name, in the order in which they are written.
+    """
 
     opcode: str
     op: type[Op]
+    operands: tuple[str, ...]
+    result: str
+    like_first: bool
     attributes: dict[str, Attribute]
 
 
@@ -199,18 +236,29 @@ def _attribute(text: str, op: type[Op]) -> Attribute:
     return Attribute(name, rule == "!", rule != "?", kind, grammar, parts, group, default)
 
 
+def _rows() -> Iterator[list[str]]:
+    """All rows, those of element-wise ops too."""
+    for row in filter(str.strip, _ROWS.splitlines()):
+        yield [cell.strip() for cell in row.split("|")]
+    for table, attributes in ((_PLAIN, ""), (_ACCURATE, "result_accuracy?setting")):
+        for row in filter(str.strip, table.splitlines()):
+            elements, words = row.split("|")
+            for word in words.split():
+                opcode, _, called = word.partition(">")
+                name = called or opcode.replace("-", "_")
+                more = ["array"] * (ELEMENTWISE[name].arity - 1)
+                operands = [f"array:{elements.strip()}".removesuffix(":any"), *more]
+                yield [opcode, name, " ".join(operands), "array", attributes]
+
+
 def _spellings() -> dict[str, Spelling]:
-    rows = [[cell.strip() for cell in row.split("|")] for row in _ROWS.splitlines() if row.strip()]
-    rows += [[opcode, opcode.replace("-", "_"), ""] for opcode in _PLAIN.split()]
-    for word in _ACCURATE.split():
-        opcode, _, name = word.partition(">")
-        rows.append([opcode, name or opcode.replace("-", "_"), "result_accuracy?setting"])
     table: dict[str, Spelling] = {}
-    for opcode, name, attributes in rows:
+    for opcode, name, operands, result, attributes in _rows():
         op = OPS[name]
-        parts = [_attribute(text, op) for text in attributes.split()]
+        kind, _, like = result.partition(" ")
+        parts = {part.name: part for part in (_attribute(t, op) for t in attributes.split())}
         assert opcode not in table, opcode
-        table[opcode] = Spelling(opcode, op, {part.name: part for part in parts})
+        table[opcode] = Spelling(opcode, op, tuple(operands.split()), kind, like == "like", parts)
     return table
 
 

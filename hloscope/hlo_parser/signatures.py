@@ -1,20 +1,13 @@
-"""What each HLO opcode takes and gives: how many operands of which kinds, what kind of result.
+"""What each HLO opcode takes and gives, read from its row: operands, their elements, the result.
 
-A row reads `opcode … | operands | result`.  Kinds are
-
-* `array`; `scalar`, an array of rank 0; `tuple`; `token`; `any`;
-* `arrays`, of results: an array, or a tuple of one or more of them.
-
-`kind*` stands for any number of operands, `kind+` for one or more, `kind?` for one or none.
 The rest of typing, in `ops`, may rely on it.
-
-Source: XLA `hlo_parser.cc` (numbers of operands) and `hlo_verifier.cc`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
+from functools import cache
 from typing import Final, NoReturn
 
 from hloscope.errors import VerifyError
@@ -22,68 +15,7 @@ from hloscope.hlo_parser.opcodes import OPCODES, SPELLINGS
 from hloscope.hlo_parser.types import print_type
 from hloscope.ir import BufferType, Op, TensorType, TokenType, TupleType, Type
 from hloscope.lazy import dataclass
-from hloscope.ops import AsyncStart, Elementwise
-
-_ROWS: Final = """
-    parameter constant             |                                        | any
-    iota                           |                                        | array
-    tuple                          | any*                                   | tuple
-    get-tuple-element              | tuple                                  | any
-    call fusion custom-call        | any*                                   | any
-    while                          | any                                    | any
-    conditional                    | scalar any*                            | any
-    async-start                    | any*                                   | tuple
-    async-update                   | any+                                   | any
-    async-done copy-done           | any                                    | any
-    copy-start                     | array                                  | tuple
-    after-all                      | any*                                   | token
-    add-dependency                 | any token                              | any
-    opt-barrier                    | any                                    | any
-    domain                         | any                                    | any
-    copy                           | any                                    | any
-
-    bitcast                        | any                                    | any
-    broadcast reshape transpose reverse bitcast-convert | array             | array
-    dynamic-reshape                | array scalar*                          | array
-    concatenate map                | array+                                 | array
-    pad                            | array scalar                           | array
-    slice                          | array                                  | array
-    dynamic-slice                  | array array*                           | array
-    dynamic-update-slice           | array array array*                     | array
-    get-dimension-size             | array                                  | scalar
-    set-dimension-size             | array scalar                           | array
-    gather                         | array array                            | array
-    scatter                        | array array array array*               | arrays
-    reduce reduce-window           | array array array*                     | arrays
-    scan                           | array*                                 | any
-    sort                           | array+                                 | arrays
-    topk                           | array                                  | tuple
-    select-and-scatter             | array array scalar                     | array
-    convolution                    | array array                            | array
-    dot                            | array array array*                     | array
-    ragged-dot                     | array array array                      | array
-    scaled-dot                     | array array array array                | array
-    batch-norm-training            | array array array                      | tuple
-    batch-norm-inference           | array array array array array          | array
-    batch-norm-grad                | array array array array array          | tuple
-
-    cholesky fft                   | array                                  | array
-    triangular-solve               | array array                            | array
-    rng                            | scalar scalar array?                   | array
-    rng-bit-generator              | array                                  | arrays
-    rng-get-and-update-state       |                                        | array
-
-    all-gather all-reduce reduce-scatter all-to-all collective-broadcast | array+ | arrays
-    ragged-all-to-all              | array array array array array array    | array
-    collective-permute             | any+                                   | arrays
-    partition-id replica-id        |                                        | scalar
-    send                           | any token                              | tuple
-    send-done                      | tuple                                  | token
-    recv                           | token                                  | tuple
-    recv-done                      | tuple                                  | tuple
-    infeed                         | token                                  | tuple
-    outfeed                        | any token                              | token
-"""
+from hloscope.ops import AsyncStart
 
 _WORDS: Final = {
     "array": "an array",
@@ -103,12 +35,14 @@ class Signature:
         more: Kind of those that may follow, or nothing.
         result: Kind of the result.
         most: How many there may be, if there is a limit.
+        elements: Kinds, or names, of the elements that some operands may have, by number.
     """
 
     operands: tuple[str, ...]
     more: str
     result: str
     most: int | None = None
+    elements: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
 
     def takes(self, operands: Sequence[Type]) -> bool:
         """Are number and kinds of the operands as they should be?"""
@@ -166,28 +100,23 @@ def _wrong(type_: Type, kind: str) -> str:
     return f"{print_type(type_, layout=False)}, needs {_WORDS[kind]}"
 
 
-def _signatures() -> Iterator[tuple[str, Signature]]:
-    for row in filter(str.strip, _ROWS.splitlines()):
-        opcodes, operands, result = row.split("|")
-        kinds = operands.split()
-        more = kinds.pop() if kinds and kinds[-1][-1] in "*+?" else ""
-        needed = (*kinds, more[:-1]) if more.endswith("+") else tuple(kinds)
-        most = None if more[-1:] in ("*", "+") else len(needed) + bool(more)
-        for opcode in opcodes.split():
-            yield opcode, Signature(needed, more[:-1], result.strip(), most)
-    for opcode, spelling in SPELLINGS.items():
-        if issubclass(spelling.op, Elementwise) and spelling.op.name != "copy":
-            arity = spelling.op.arity
-            yield opcode, Signature(("array",) * arity, "", "array", arity)
-
-
-SIGNATURES: Final = dict(_signatures())
-"""The signature of each opcode; that of a sugared asynchronous one follows from its op's."""
-
 PAIRED: Final = ("all_gather", "collective_permute")
 """Ops whose start has the type (operand, result, …), without a tuple around a single operand."""
 
-_BY_OP: Final = {op: SIGNATURES[opcode] for op, opcode in OPCODES.items()}
+
+@cache
+def _signature(op: type[Op]) -> Signature | None:
+    opcode = OPCODES.get(op)
+    if opcode is None:
+        return None
+    row = SPELLINGS[opcode]
+    words = [word.partition(":") for word in row.operands]
+    kinds = [kind for kind, _, _ in words]
+    more = kinds.pop() if kinds and kinds[-1][-1] in "*+?" else ""
+    needed = (*kinds, more[:-1]) if more.endswith("+") else tuple(kinds)
+    most = None if more[-1:] in ("*", "+") else len(needed) + bool(more)
+    elements = {i: tuple(some.split(",")) for i, (_, _, some) in enumerate(words) if some}
+    return Signature(needed, more[:-1], row.result, most, elements)
 
 
 def signature(op: Op) -> Signature | None:
@@ -198,7 +127,7 @@ def signature(op: Op) -> Signature | None:
     False
     """
     if isinstance(op, AsyncStart) and op.wrapped is not None:
-        known = _BY_OP.get(type(op.wrapped))
+        known = _signature(type(op.wrapped))
         kind = "arrays" if op.wrapped.name == "all_reduce" else "tuple"  # of all-reduce's own type
-        return known and replace(known, result=kind)
-    return _BY_OP.get(type(op))
+        return known and replace(known, result=kind, elements={})
+    return _signature(type(op))

@@ -1,18 +1,19 @@
 """Element types of operands that HLO demands beyond what StableHLO does.
 
-Source: XLA `shape_inference.cc` (`InferUnaryOpShape`, `InferElementwiseBinaryOpShape`,
-`InferConvertShape`, `InferStochasticConvertShape`, `InferTriangularSolveShape`,
-`InferBatchNormTrainingShape`, `InferGatherShape`, `VerifyReducerShape` …).
+Most stand in the op's row in `hlo_parser`; here are those that several operands share.
+
+Source: XLA `shape_inference.cc` (`InferConvertShape`, `InferStochasticConvertShape`,
+`InferTriangularSolveShape`, `VerifyReducerShape` …).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
 from hloscope.errors import VerifyError
-from hloscope.hlo_parser import SPELLINGS, print_type
+from hloscope.hlo_parser import print_type, signature
 from hloscope.ir import BufferType, ElementType, Instruction, Op, TensorType, Type
 from hloscope.ops import (
     ELEMENTWISE,
@@ -27,38 +28,6 @@ from hloscope.ops import (
     TriangularSolve,
 )
 
-_ROWS: Final = """
-    pred signed unsigned          | 0 | and not or xor
-    signed unsigned               | 0 | count-leading-zeros popcnt
-    float                         | 0 | cbrt ceil erf floor is-finite reduce-precision
-    float                         | 0 | round-nearest-afz round-nearest-even stochastic-convert
-    float complex                 | 0 | acos acosh asin asinh atan2 atanh cosh cosine exponential
-    float complex                 | 0 | exponential-minus-one imag log log-plus-one logistic real
-    float complex                 | 0 | rsqrt sine sinh sqrt tan tanh cholesky triangular-solve
-    signed float complex          | 0 | abs sign
-    signed unsigned float complex | 0 | divide negate power remainder shift-left subtract
-    signed unsigned float complex | 0 | shift-right-arithmetic shift-right-logical
-    f32 f64                       | 0 | complex
-    float                         | 0 | batch-norm-training batch-norm-inference batch-norm-grad
-    signed unsigned               | 1 | gather dynamic-slice
-    signed unsigned               | 2 | dynamic-update-slice
-    s32                           | 1 | set-dimension-size
-    unsigned                      | 1 | stochastic-convert
-"""
-"""Kinds, or names, of the elements of an operand; the others of element-wise ops are like it."""
-
-
-def _allowed() -> Iterator[tuple[type[Op], int, tuple[str, ...]]]:
-    for row in filter(str.strip, _ROWS.splitlines()):
-        kinds, operand, opcodes = row.split("|")
-        for opcode in opcodes.split():
-            yield SPELLINGS[opcode].op, int(operand), tuple(kinds.split())
-
-
-_ALLOWED: Final[dict[type[Op], list[tuple[int, tuple[str, ...]]]]] = {}
-for _op, _number, _kinds in _allowed():
-    _ALLOWED.setdefault(_op, []).append((_number, _kinds))
-
 
 def check_elements(ins: Instruction) -> None:
     """Check the element types of the operands, and that bodies that reduce take them.
@@ -66,7 +35,8 @@ def check_elements(ins: Instruction) -> None:
     Raises:
         VerifyError: One is of another type than the op takes.
     """
-    for number, kinds in _ALLOWED.get(type(ins.op), ()):
+    needed = signature(ins.op)
+    for number, kinds in needed.elements.items() if needed is not None else ():
         if number < len(ins.operands):
             _check_kind(ins, number, kinds)
     rule = _RULES.get(type(ins.op))
