@@ -11,6 +11,12 @@ from importlib import import_module
 from typing import Any
 
 
+def _classes(module: str) -> list[str]:
+    """Names of the public classes that a module defines."""
+    every = vars(import_module(module)).items()
+    return [n for n, v in every if isinstance(v, type) and v.__module__ == module and n[0] != "_"]
+
+
 def door(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """`__getattr__` and `__dir__` of a package whose names are loaded when they are first used.
 
@@ -21,6 +27,8 @@ def door(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
             from hloscope.affine.interval import Interval as Interval
         else:
             __getattr__, __dir__ = door(__name__)
+
+    `import *` stands for the public classes that the module defines.
     """
     homes: dict[str, str] = {}
 
@@ -33,7 +41,8 @@ def door(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
                 end = ")" if rest.startswith("(") else "\n"
                 for entry in rest.lstrip("(").partition(end)[0].split(","):
                     if name := entry.partition(" as ")[0].strip():
-                        homes[name] = home
+                        meant = _classes(home) if name == "*" else [name]
+                        homes.update(dict.fromkeys(meant, home))
         return homes
 
     def load(name: str) -> Any:

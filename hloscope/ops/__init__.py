@@ -1,4 +1,7 @@
-"""What each operation is: one class per op, in files named after the op families."""
+"""What each operation is: one class per op, in files named after the op families.
+
+The classes that a family's file defines are at the door by that: `import *` stands for them.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -26,81 +29,16 @@ from hloscope.ops import (
 
 if TYPE_CHECKING:
     from hloscope.ops.base import OPS as OPS, Dims as Dims, Op as Op, Pairs as Pairs
-    from hloscope.ops.batch_norm import (
-        BatchNormGrad as BatchNormGrad,
-        BatchNormInference as BatchNormInference,
-        BatchNormTraining as BatchNormTraining,
-    )
+    from hloscope.ops.batch_norm import *
     from hloscope.ops.broadcasting import numpy_broadcast as numpy_broadcast
-    from hloscope.ops.checking import (
-        TOLERANCE as TOLERANCE,
-        ExpectAlmostEq as ExpectAlmostEq,
-        ExpectAlmostEqConst as ExpectAlmostEqConst,
-        Expectation as Expectation,
-        ExpectClose as ExpectClose,
-        ExpectEq as ExpectEq,
-        ExpectEqConst as ExpectEqConst,
-        ExpectSerializedEq as ExpectSerializedEq,
-        Print as Print,
-        Probe as Probe,
-        RunParallel as RunParallel,
-    )
-    from hloscope.ops.collectives import (
-        AllGather as AllGather,
-        AllReduce as AllReduce,
-        AllToAll as AllToAll,
-        Collective as Collective,
-        CollectiveBroadcast as CollectiveBroadcast,
-        CollectivePermute as CollectivePermute,
-        CollectiveReduce as CollectiveReduce,
-        CrossReplicaSum as CrossReplicaSum,
-        PartitionId as PartitionId,
-        RaggedAllToAll as RaggedAllToAll,
-        ReduceScatter as ReduceScatter,
-        ReplicaId as ReplicaId,
-        Rooted as Rooted,
-        exchanged as exchanged,
-        is_in_place as is_in_place,
-    )
-    from hloscope.ops.contraction import (
-        Dot as Dot,
-        DotDimensions as DotDimensions,
-        DotGeneral as DotGeneral,
-        Einsum as Einsum,
-        RaggedDot as RaggedDot,
-        ScaledDot as ScaledDot,
-        UnaryEinsum as UnaryEinsum,
-    )
-    from hloscope.ops.control import (
-        BARE_STARTS as BARE_STARTS,
-        AddDependency as AddDependency,
-        AfterAll as AfterAll,
-        AsyncDone as AsyncDone,
-        AsyncStart as AsyncStart,
-        AsyncUpdate as AsyncUpdate,
-        Call as Call,
-        Case as Case,
-        Composite as Composite,
-        CopyDone as CopyDone,
-        CopyStart as CopyStart,
-        CreateToken as CreateToken,
-        CustomCall as CustomCall,
-        Domain as Domain,
-        Fusion as Fusion,
-        GetTupleElement as GetTupleElement,
-        OptimizationBarrier as OptimizationBarrier,
-        Parameter as Parameter,
-        Result as Result,
-        Return as Return,
-        Tuple as Tuple,
-        UnknownOp as UnknownOp,
-        While as While,
-    )
-    from hloscope.ops.convolution import (
-        ConvDimensions as ConvDimensions,
-        Convolution as Convolution,
-        DynamicConv as DynamicConv,
-    )
+    from hloscope.ops.checking import *
+    from hloscope.ops.checking import TOLERANCE as TOLERANCE
+    from hloscope.ops.collectives import *
+    from hloscope.ops.collectives import exchanged as exchanged, is_in_place as is_in_place
+    from hloscope.ops.contraction import *
+    from hloscope.ops.control import *
+    from hloscope.ops.control import BARE_STARTS as BARE_STARTS
+    from hloscope.ops.convolution import *
     from hloscope.ops.declared import check_declared_sizes as check_declared_sizes
     from hloscope.ops.devices import (
         MOST_DEVICES as MOST_DEVICES,
@@ -109,33 +47,14 @@ if TYPE_CHECKING:
         Mesh as Mesh,
         NamedSharding as NamedSharding,
     )
-    from hloscope.ops.dynamic import (
-        DynamicBroadcastInDim as DynamicBroadcastInDim,
-        DynamicIota as DynamicIota,
-        DynamicPad as DynamicPad,
-        DynamicReshape as DynamicReshape,
-        GetDimensionSize as GetDimensionSize,
-        SetDimensionSize as SetDimensionSize,
-    )
+    from hloscope.ops.dynamic import *
+    from hloscope.ops.elementwise import *
     from hloscope.ops.elementwise import (
         ELEMENTWISE as ELEMENTWISE,
         IMPLICIT_BROADCAST as IMPLICIT_BROADCAST,
-        Compare as Compare,
-        ConstantLike as ConstantLike,
-        Convert as Convert,
-        Elementwise as Elementwise,
-        ImplicitBroadcast as ImplicitBroadcast,
-        ReducePrecision as ReducePrecision,
-        Select as Select,
-        StochasticConvert as StochasticConvert,
         element_of as element_of,
     )
-    from hloscope.ops.gather_scatter import (
-        DynamicGather as DynamicGather,
-        Gather as Gather,
-        Scatter as Scatter,
-        TorchIndexSelect as TorchIndexSelect,
-    )
+    from hloscope.ops.gather_scatter import *
     from hloscope.ops.groups import (
         NO_GROUPS as NO_GROUPS,
         Groups as Groups,
@@ -152,65 +71,17 @@ if TYPE_CHECKING:
         leaves as leaves,
         packed as packed,
     )
-    from hloscope.ops.linalg import (
-        Cholesky as Cholesky,
-        Fft as Fft,
-        TriangularSolve as TriangularSolve,
-    )
-    from hloscope.ops.partition import (
-        ManualComputation as ManualComputation,
-        ShardingConstraint as ShardingConstraint,
-    )
+    from hloscope.ops.linalg import *
+    from hloscope.ops.partition import *
     from hloscope.ops.precision import check_dot_algorithm as check_dot_algorithm
-    from hloscope.ops.quantize import (
-        UniformDequantize as UniformDequantize,
-        UniformQuantize as UniformQuantize,
-    )
-    from hloscope.ops.random import (
-        Rng as Rng,
-        RngBitGenerator as RngBitGenerator,
-        RngGetAndUpdateState as RngGetAndUpdateState,
-    )
-    from hloscope.ops.reduction import (
-        Map as Map,
-        Reduce as Reduce,
-        Scan as Scan,
-        Sort as Sort,
-        TopK as TopK,
-    )
-    from hloscope.ops.shape import (
-        Bitcast as Bitcast,
-        BitcastConvert as BitcastConvert,
-        Broadcast as Broadcast,
-        BroadcastInDim as BroadcastInDim,
-        Concatenate as Concatenate,
-        Constant as Constant,
-        Iota as Iota,
-        Pad as Pad,
-        Reshape as Reshape,
-        Reverse as Reverse,
-        Transpose as Transpose,
-    )
-    from hloscope.ops.slicing import (
-        DynamicSlice as DynamicSlice,
-        DynamicUpdateSlice as DynamicUpdateSlice,
-        RealDynamicSlice as RealDynamicSlice,
-        Slice as Slice,
-    )
-    from hloscope.ops.transfers import (
-        Infeed as Infeed,
-        Outfeed as Outfeed,
-        Recv as Recv,
-        RecvDone as RecvDone,
-        Send as Send,
-        SendDone as SendDone,
-    )
-    from hloscope.ops.windows import (
-        NO_WINDOW as NO_WINDOW,
-        ReduceWindow as ReduceWindow,
-        SelectAndScatter as SelectAndScatter,
-        Window as Window,
-    )
+    from hloscope.ops.quantize import *
+    from hloscope.ops.random import *
+    from hloscope.ops.reduction import *
+    from hloscope.ops.shape import *
+    from hloscope.ops.slicing import *
+    from hloscope.ops.transfers import *
+    from hloscope.ops.windows import *
+    from hloscope.ops.windows import NO_WINDOW as NO_WINDOW
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(__name__)
