@@ -20,8 +20,10 @@ import inspect
 import re
 from collections.abc import Callable, Iterator
 from importlib import import_module
+from operator import attrgetter
 from threading import RLock
 from typing import TYPE_CHECKING, Any, AnyStr, Final
+from weakref import WeakKeyDictionary
 
 __all__ = ["dataclass", "lazy", "pattern"]
 
@@ -72,6 +74,10 @@ def pattern(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
 
 
 _GENERATING: Final = RLock()
+_Fields = dict[str, tuple[Any, "dataclasses.Field[Any]"]]
+"""Annotation and options of each field."""
+_DECLARED: Final[WeakKeyDictionary[type, _Fields]] = WeakKeyDictionary()
+"""The fields that a class itself declares."""
 
 
 class _Generated:
@@ -87,13 +93,136 @@ class _Generated:
 
     def __get__(self, instance: object, owner: type) -> Any:
         with _GENERATING:
-            stubs = [k for k, v in self._owner.__dict__.items() if isinstance(v, _Generated)]
-            if stubs:
-                made: type = dataclasses.dataclass(**self._options)(self._plain)
-                for name in stubs:
-                    setattr(self._owner, name, made.__dict__[name])
+            if self._owner.__dict__[self._name] is self:
+                self._generate()
         found = self._owner.__dict__[self._name]
         return found.__get__(instance, owner) if hasattr(found, "__get__") else found
+
+    def _generate(self) -> None:
+        """Put into the class what is asked for, or everything where that isn't made alone.
+
+        The standard library compiles six methods for each class, which takes a millisecond; a short
+        question makes instances of thirty classes and needs little more than that of most of them.
+        """
+        make = _METHODS.get(self._name)
+        if make and (fields := _fields(self._owner, self._options)) is not None:
+            setattr(self._owner, self._name, make(self._owner, fields))
+            return
+        made: type = dataclasses.dataclass(**self._options)(self._plain)
+        for name in [k for k, v in self._owner.__dict__.items() if isinstance(v, _Generated)]:
+            setattr(self._owner, name, made.__dict__[name])
+
+
+def _fields(cls: type, options: dict[str, bool]) -> _Fields | None:
+    """All fields of a class in order; nothing where it wants what is not made alone."""
+    fields: _Fields = {}
+    if options.keys() - {"frozen", "eq", "repr"}:
+        return None
+    for base in reversed(cls.__mro__):
+        if base in _DECLARED:
+            fields |= _DECLARED[base]
+        elif "__dataclass_fields__" in base.__dict__:
+            return None
+    required = [_is_required(field) for _, field in fields.values() if field.init]
+    special = any("InitVar" in str(kind) or "KW_ONLY" in str(kind) for kind, _ in fields.values())
+    return None if special or required != sorted(required, reverse=True) else fields
+
+
+def _is_required(field: dataclasses.Field[Any]) -> bool:
+    return field.default is field.default_factory is dataclasses.MISSING
+
+
+class _Factory:
+    """Stands, as a default, for a value that is made anew for each instance."""
+
+    def __repr__(self) -> str:
+        return "<factory>"
+
+
+_FACTORY: Final = _Factory()
+
+
+def _init(cls: type, fields: _Fields) -> Any:
+    """`__init__`: each field is set through its slot, which frozen classes allow too."""
+    parameters, lines = [], []
+    names: dict[str, Any] = {"_FACTORY": _FACTORY}
+    for name, (_, field) in fields.items():
+        value = name
+        names |= {f"_set_{name}": getattr(cls, name).__set__, f"_default_{name}": field.default}
+        if field.default_factory is not dataclasses.MISSING:
+            names |= {f"_make_{name}": field.default_factory, f"_default_{name}": _FACTORY}
+            made_anew = f"_make_{name}()"
+            value = f"{made_anew} if {name} is _FACTORY else {name}" if field.init else made_anew
+        elif not field.init:
+            value = f"_default_{name}"
+        if field.init:
+            parameters.append(name if _is_required(field) else f"{name}=_default_{name}")
+        if field.init or not _is_required(field):
+            lines.append(f" _set_{name}(self, {value})")
+    if hasattr(cls, "__post_init__"):
+        lines.append(" self.__post_init__()")
+    made: dict[str, Any] = {}
+    # The text is of names of fields alone, as it is in the standard library.
+    exec(
+        "\n".join([f"def __init__({', '.join(['self', *parameters])}):", *lines, " pass"]),
+        names,
+        made,
+    )
+    annotations = {name: kind for name, (kind, field) in fields.items() if field.init}
+    made["__init__"].__annotations__ = {**annotations, "return": None}
+    return _named("__init__", cls, made["__init__"])
+
+
+def _named(name: str, cls: type, method: Any) -> Any:
+    """The method, named as one of this class."""
+    method.__name__, method.__module__ = name, cls.__module__
+    method.__qualname__ = f"{cls.__qualname__}.{name}"
+    return method
+
+
+def _values_of(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
+    """What gives the values of these fields."""
+    match names:
+        case []:
+            return lambda self: ()
+        case [name]:
+            return lambda self: (getattr(self, name),)
+        case several:
+            return attrgetter(*several)
+
+
+def _eq(cls: type, fields: _Fields) -> Any:
+    values = _values_of([name for name, (_, field) in fields.items() if field.compare])
+
+    def eq(self: Any, other: object) -> Any:
+        if other.__class__ is self.__class__:
+            return values(self) == values(other)
+        return NotImplemented
+
+    return _named("__eq__", cls, eq)
+
+
+def _hash(cls: type, fields: _Fields) -> Any:
+    counts = {k: f.compare if f.hash is None else f.hash for k, (_, f) in fields.items()}
+    values = _values_of([name for name, counted in counts.items() if counted])
+
+    def hash_of(self: Any) -> int:
+        return hash(values(self))
+
+    return _named("__hash__", cls, hash_of)
+
+
+def _match_args(cls: type, fields: _Fields) -> tuple[str, ...]:
+    return tuple(name for name, (_, field) in fields.items() if field.init)
+
+
+_METHODS: Final[dict[str, Callable[[type, _Fields], Any]]] = {
+    "__init__": _init,
+    "__eq__": _eq,
+    "__hash__": _hash,
+    "__match_args__": _match_args,
+}
+"""What of a class is made alone, from what its fields are."""
 
 
 def _refuse(_: object, name: str, *value: object) -> None:
@@ -118,6 +247,19 @@ def _fields_of(cls: type) -> Iterator[str]:
     for name, annotation in inspect.get_annotations(cls).items():
         if "ClassVar" not in str(annotation).partition("[")[0]:
             yield name
+
+
+def _declare(cls: type, plain: type, names: tuple[str, ...]) -> None:
+    """Note the fields that a class itself declares."""
+    annotations = inspect.get_annotations(plain)
+    fields: _Fields = {}
+    for name in names:
+        value = plain.__dict__.get(name, dataclasses.MISSING)
+        if value.__class__.__hash__ is None:
+            raise ValueError(f"mutable default of field `{name}` of `{plain.__name__}`")
+        is_field = isinstance(value, dataclasses.Field)
+        fields[name] = annotations[name], value if is_field else dataclasses.field(default=value)
+    _DECLARED[cls] = fields
 
 
 if TYPE_CHECKING:
@@ -155,7 +297,10 @@ else:
                 own = {"__getstate__": _get_state, "__setstate__": _set_state} | own
             inherited = {slot for base in cls.__mro__ for slot in getattr(base, "__slots__", ())}
             slots = tuple(name for name in fields if name not in inherited)
+            own["__qualname__"] = cls.__qualname__
             own["__slots__"] = (*slots, "__weakref__") if weakref_slot else slots
-            return type(cls)(cls.__name__, cls.__bases__, own)
+            made = type(cls)(cls.__name__, cls.__bases__, own)
+            _declare(made, cls, fields)
+            return made
 
         return decorate

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import dataclasses
+import inspect
 import pickle
 import re
 import sys
@@ -71,6 +72,79 @@ def test_a_subclass_may_change_a_default_and_keep_its_own_methods() -> None:
     assert (Block(1).columns, Block(1, 2).columns) == (8, 2)
     assert repr(Block(1)) == "Block 1x8x0"
     assert Block(1, 1) != Size(1, 1)
+
+
+def _declared(make: Any, **options: bool) -> list[type]:
+    """Classes with fields of every kind, made by one of the two decorators."""
+
+    class Plain:
+        """No fields."""
+
+    class Made:
+        """Defaults that are made anew, fields that are no parameters or count for nothing."""
+
+        name: str
+        parts: list[int] = dataclasses.field(default_factory=list)
+        depth: int = dataclasses.field(default=3, compare=False)
+        seen: dict[str, int] = dataclasses.field(default_factory=dict, init=False, repr=False)
+        key: int = dataclasses.field(default=0, hash=False)
+        later: int = dataclasses.field(init=False, default=7)
+
+    plain = make(slots=True, **options)(Plain)
+    made = make(slots=True, **options)(Made)
+
+    class Derived(made):  # type: ignore[valid-type, misc]
+        """Another default, one field more, and a check."""
+
+        depth: int = 5
+        width: int = 1
+
+        def __post_init__(self) -> None:
+            if self.width < 0:
+                raise ValueError("negative")
+
+    return [plain, made, make(slots=True, **options)(Derived)]
+
+
+@pytest.mark.parametrize("options", [{"frozen": True}, {}, {"frozen": True, "eq": False}])
+def test_every_kind_of_field_is_as_in_the_standard_library(options: dict[str, bool]) -> None:
+    calls: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
+        ((), {}),
+        (("a",), {}),
+        (("a", [1]), {"key": 2}),
+        (("a",), {"depth": 9, "key": 1}),
+        (("a", [1], 4, 0, 2), {}),
+        (("a",), {"width": -1}),
+        (("a",), {"later": 1}),
+        (("a",), {"name": "b"}),
+    ]
+
+    def told(make: Any) -> list[str]:
+        lines = []
+        for cls in _declared(make, **options):
+            lines.append(f"{cls.__match_args__} {inspect.signature(cls)}")  # type: ignore[attr-defined]
+            values = []
+            for given, named in calls:
+                try:
+                    values.append(cls(*given, **named))
+                except (TypeError, ValueError) as error:
+                    lines.append(f"{type(error).__name__}: {error}")
+            lines += [repr(value).replace(make.__module__, "") for value in values]
+            lines += [str([a == b for b in values]) for a in values]
+            try:
+                lines.append(str([[hash(a) == hash(b) for b in values] for a in values]))
+            except TypeError as error:
+                lines.append(str(error))
+        return lines
+
+    assert told(dataclass) == told(dataclasses.dataclass)
+
+
+def test_a_default_that_could_change_is_refused() -> None:
+    with pytest.raises(ValueError, match="mutable default of field `a` of `Pair`"):
+        dataclass(frozen=True, slots=True)(
+            type("Pair", (), {"__annotations__": {"a": list}, "a": []})
+        )
 
 
 def test_frozen_instances_stay_as_they_are() -> None:

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
         Explorer as Explorer,
         explore as explore,
     )
-    from hloscope.api.files import bytes_of_file as bytes_of_file
+    from hloscope.api.files import FilePath as FilePath, bytes_of_file as bytes_of_file
     from hloscope.api.finding import (
         computation_of as computation_of,
         find as find,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hloscope.api.compressed import read_file
@@ -128,7 +127,7 @@ def deserialize(data: bytes | os.PathLike[str], *, name: str = "") -> TreeModule
     """
     if isinstance(data, os.PathLike):
         name = name or os.fspath(data)
-        data = read_file(Path(data))
+        data = read_file(data)
     name = name or "<bytes>"
     if not is_artifact(data):
         raise InputError(f"{name} is neither MLIR bytecode nor what `jax.export` writes")

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator
-from os import SEEK_END
-from pathlib import Path
+from os import SEEK_END, PathLike, fspath
+from os.path import isfile
 from typing import Any, BinaryIO, Final
 
 from hloscope.errors import InputError
@@ -21,19 +21,19 @@ MLIR: Final = b"ML\xefR"
 _BLOCK: Final = 1 << 20
 
 
-def read_file(path: Path) -> bytes:
+def read_file(path: str | PathLike[str]) -> bytes:
     """The bytes of a file, decompressed if it is a gzip or zstd file.
 
     Raises:
         InputError: It is too large, or damaged.
         OSError: It cannot be read.
     """
-    with path.open("rb") as stream:
-        if path.is_file():  # a pipe cannot be read twice
+    with open(path, "rb") as stream:
+        if isfile(path):  # a pipe cannot be read twice
             if stream.read(len(MLIR)) == MLIR:
-                return _artifact(stream, f"`{path}`")
+                return _artifact(stream, f"`{fspath(path)}`")
             stream.seek(0)
-        return read_stream(stream, f"`{path}`")
+        return read_stream(stream, f"`{fspath(path)}`")
 
 
 def _artifact(stream: BinaryIO, name: str) -> bytes:

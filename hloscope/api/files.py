@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from hloscope.api.compressed import read_file
 from hloscope.errors import InputError, did_you_mean
 
 
-def bytes_of_file(path: Path) -> bytes:
+class FilePath(os.PathLike[str]):
+    """A path as it was written: what looks like a program, too, is a path here."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __fspath__(self) -> str:
+        return self._path
+
+
+def bytes_of_file(file: str | os.PathLike[str]) -> bytes:
     """What is in a file, uncompressed.
 
     Raises:
         InputError: It is not there, is a directory or cannot be read; with files of like names.
     """
+    path = os.fspath(file)
     try:
-        return read_file(path)
+        return read_file(file)
     except FileNotFoundError:
-        if path.is_symlink():
+        if os.path.islink(path):
             what = f"`{path}` is a symbolic link to `{os.readlink(path)}`, which does not exist"
             raise InputError(what) from None
         raise InputError(f"no file `{path}`{_near_files(path)}") from None
@@ -29,12 +39,13 @@ def bytes_of_file(path: Path) -> bytes:
         raise InputError(f"cannot read `{path}`: {error.strerror or error}") from None
 
 
-def _near_files(path: Path) -> str:
-    if not path.parent.is_dir():
-        return f": there is no directory `{path.parent}`"
-    return did_you_mean(path.name, os.listdir(path.parent))
+def _near_files(path: str) -> str:
+    folder, name = os.path.split(path)
+    if not os.path.isdir(folder or "."):
+        return f": there is no directory `{folder}`"
+    return did_you_mean(name, os.listdir(folder or "."))
 
 
-def _files_in(path: Path) -> str:
+def _files_in(path: str) -> str:
     names = sorted(n for n in os.listdir(path) if "hlo" in n.lower() or n.endswith(".txt"))
     return f" with {', '.join(names[:3])} … in it" if names else ""

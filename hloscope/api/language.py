@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from hloscope.mlir import is_mlir
+from hloscope.lazy import lazy
 from hloscope.source import Source
 
+if TYPE_CHECKING:
+    import hloscope.mlir as mlir
+else:
+    mlir = lazy("hloscope.mlir")
+
 Language: TypeAlias = Literal["hlo", "stablehlo"]
+_HLO: Final = "HloModule"
+"""What begins so needs nothing of MLIR to be known."""
 
 
 def language_of(source: Source) -> Language:
@@ -16,4 +23,6 @@ def language_of(source: Source) -> Language:
     >>> language_of(Source("a.txt", "HloModule m")), language_of(Source("a.mlir", "func.func @f("))
     ('hlo', 'stablehlo')
     """
-    return "stablehlo" if source.name.endswith(".mlir") or is_mlir(source.text) else "hlo"
+    if source.name.endswith(".mlir"):
+        return "stablehlo"
+    return "hlo" if source.text.startswith(_HLO) or not mlir.is_mlir(source.text) else "stablehlo"

@@ -13,7 +13,6 @@ from hloscope.api.selecting import Selection
 from hloscope.api.views import ComputationView, InstructionView
 from hloscope.errors import UnknownNameError
 from hloscope.fusion import Analysis, Convention, ParameterReads
-from hloscope.hlo_parser import print_hlo
 from hloscope.ir import Computation, Module
 from hloscope.lazy import lazy
 from hloscope.limits import MAX_BYTES
@@ -22,6 +21,7 @@ from hloscope.ops import Fusion
 if TYPE_CHECKING:
     import hloscope.api.cancelling as cancelling
     import hloscope.api.exploring as exploring
+    import hloscope.hlo_parser as hlo_parser
     import hloscope.indexing as indexing
     import hloscope.interpreter as interpreter
     import hloscope.passes as passes
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 else:
     cancelling = lazy("hloscope.api.cancelling")
     exploring = lazy("hloscope.api.exploring")
+    hlo_parser = lazy("hloscope.hlo_parser")
     indexing = lazy("hloscope.indexing")
     interpreter = lazy("hloscope.interpreter")
     passes = lazy("hloscope.passes")
@@ -185,7 +186,7 @@ class Program:
         """The program as text in its own language; `metadata` is HLO's."""
         if self.module.has_tree:
             return stablehlo.print_stablehlo(self.module)
-        return print_hlo(self.module, metadata=metadata)
+        return hlo_parser.print_hlo(self.module, metadata=metadata)
 
     @explains_invalid_program
     def explore(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from io import BytesIO
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from hloscope.api.compressed import MLIR, read_stream
@@ -97,11 +96,11 @@ def _text_of(source: Readable) -> tuple[str, str]:
     if isinstance(source, str):
         if _is_text(source):
             return _whole(source, "<string>"), "<string>"
-        return _text_of_file(Path(source)), source
+        return _text_of_file(source), source
     if isinstance(source, bytes | bytearray | memoryview):
         return _decoded(read_stream(BytesIO(source), "<bytes>"), "<bytes>"), "<bytes>"
     if isinstance(source, os.PathLike):
-        return _text_of_file(Path(source)), os.fspath(source)
+        return _text_of_file(source), os.fspath(source)
     if hasattr(source, "compiler_ir") or hasattr(source, "as_text"):
         return _text_of_jax(source), f"<{type(source).__name__}>"
     if isinstance(source, TextFile):
@@ -139,8 +138,8 @@ def _text_of_jax(source: Any) -> str:
     return text
 
 
-def _text_of_file(path: Path) -> str:
-    return _decoded(bytes_of_file(path), str(path))
+def _text_of_file(path: str | os.PathLike[str]) -> str:
+    return _decoded(bytes_of_file(path), os.fspath(path))
 
 
 def _decoded(data: bytes, name: str) -> str:

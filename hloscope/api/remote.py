@@ -64,7 +64,7 @@ def content_of(file: str) -> bytes:
         InputError: It cannot be read.
     """
     if _URL not in file:
-        return bytes_of_file(Path(file))
+        return bytes_of_file(file)
     try:
         with _fsspec().open(file, "rb") as stream:
             return read_stream(stream, f"`{file}`")

@@ -69,7 +69,7 @@ def bytes_of(file: str) -> bytes:
     """
     if file == "-":
         return read_stdin()
-    return bytes_of_file(Path(file))
+    return bytes_of_file(file)
 
 
 def write(data: bytes, output: str | None) -> None:

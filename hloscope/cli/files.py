@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 
 import click
 
-from hloscope.api import Program, check, read, read_source
+from hloscope.api import FilePath, Program, check, read, read_source
 from hloscope.cli.common import REFUSALS
 from hloscope.cli.stdin import STDIN, read_stdin
 from hloscope.source import Source
@@ -20,7 +19,7 @@ def read_program(file: str) -> Program:
         InputError: There is no such file, or it holds no text.
         ParseError: The text is not HLO.
     """
-    program = read(read_stdin(), name=STDIN) if file == "-" else read(Path(file))
+    program = read(read_stdin(), name=STDIN) if file == "-" else read(FilePath(file))
     ctx = click.get_current_context(silent=True)
     if ctx is not None:
         ctx.meta.setdefault(REFUSALS, []).append(partial(check, program.module))
@@ -48,4 +47,4 @@ def read_text(file: str) -> Source:
     """
     if file == "-":
         return read_source(read_stdin(), name=STDIN)
-    return read_source(Path(file))
+    return read_source(FilePath(file))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from json import dumps, loads
 from math import prod
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, overload
 
@@ -24,10 +23,14 @@ from hloscope.indexing import (
     placed_sizes,
 )
 from hloscope.ir import Computation, Dims, Instruction, TensorType, Type
-from hloscope.lazy import dataclass
+from hloscope.lazy import dataclass, lazy
 
 if TYPE_CHECKING:
+    import json
+
     from hloscope.proof import Check
+else:
+    json = lazy("json")
 
 SCHEMA: Final = "hloscope.index/2"
 MOST_TOLD: Final = 1024
@@ -328,11 +331,11 @@ def _output_json(
         found["unread"] = len(output.operands) - len(touched)
     together = output.proved_together
     if untouched or together:
-        proofs = Counter(dumps(o.check.to_json()) for o in untouched if o.check)
+        proofs = Counter(json.dumps(o.check.to_json()) for o in untouched if o.check)
         if together is not None:
-            proofs[dumps(together[0].to_json())] += together[1]
+            proofs[json.dumps(together[0].to_json())] += together[1]
         found["proofs_of_nothing"] = [
-            {"count": count, "proof": loads(text)} for text, count in proofs.items()
+            {"count": count, "proof": json.loads(text)} for text, count in proofs.items()
         ]
     return found
 

@@ -9,12 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from hloscope.errors import ParseError
 from hloscope.hlo_parser import Frame, Metadata, extra, read_metadata, source_trace
 from hloscope.ir import Instruction, Module
-from hloscope.lazy import dataclass
-from hloscope.mlir import CallSiteLoc, FileLoc, FusedLoc, Location, NameLoc, resolve_location
+from hloscope.lazy import dataclass, lazy
+
+if TYPE_CHECKING:
+    import hloscope.mlir as mlir
+else:
+    mlir = lazy("hloscope.mlir")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,43 +97,43 @@ def metadata_of(ins: Instruction, module: Module) -> Metadata:
 
 def _of_location(location: object) -> Provenance:
     """What an MLIR location says: JAX puts the op's name around the place, or alone."""
-    if not isinstance(location, Location):
+    if not isinstance(location, mlir.Location):
         return Provenance()
     try:
-        read = resolve_location(location)
+        read = mlir.resolve_location(location)
     except ParseError:
         return Provenance()
     return Provenance(_name(read), "", tuple(_frames(read, "")))
 
 
-def _name(location: Location) -> str:
+def _name(location: mlir.Location) -> str:
     """The outermost name."""
     todo = [location]
     while todo:
-        match resolve_location(todo.pop()):
-            case NameLoc(name):
+        match mlir.resolve_location(todo.pop()):
+            case mlir.NameLoc(name):
                 return name
-            case FusedLoc(parts):
+            case mlir.FusedLoc(parts):
                 todo += reversed(parts)
-            case CallSiteLoc(callee):
+            case mlir.CallSiteLoc(callee):
                 todo.append(callee)
     return ""
 
 
-def _frames(location: Location, function: str) -> Iterator[Frame]:
+def _frames(location: mlir.Location, function: str) -> Iterator[Frame]:
     """The places in the source, the innermost first; a name around a place is its function."""
     todo = [(location, function)]
     while todo:
         at, name = todo.pop()
-        match resolve_location(at):
-            case FileLoc(file, line, column, end_line, end_column):
+        match mlir.resolve_location(at):
+            case mlir.FileLoc(file, line, column, end_line, end_column):
                 ends = (end_line if end_line >= 0 else line, max(end_column, 0))
                 yield Frame(file, name, line, ends[0], column, ends[1])
-            case NameLoc(inner, child):
+            case mlir.NameLoc(inner, child):
                 todo.append((child, inner))
-            case FusedLoc(parts):
+            case mlir.FusedLoc(parts):
                 todo += [(part, name) for part in reversed(parts)]
-            case CallSiteLoc(callee, caller):
+            case mlir.CallSiteLoc(callee, caller):
                 todo += [(caller, ""), (callee, name)]
 
 

@@ -9,7 +9,6 @@ rule of an op that calls computations is told what these do, and does not look i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from enum import StrEnum
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -51,6 +50,8 @@ class Entry:
     is_shared: bool = False
 
 
+Claim: TypeAlias = tuple[Precision, str, bool, bool]
+"""The fields of an entry after the rule."""
 RULES: Final[dict[Direction, dict[type[Op], Entry]]] = {direction: {} for direction in Direction}
 """The rules by direction and op class."""
 _NEAREST: Final[dict[Direction, dict[type[Op], Entry | None]]] = {way: {} for way in Direction}
@@ -91,13 +92,12 @@ def comes_from(*classes: type[Op]) -> Callable[[I], I]:
 
 
 def _register(
-    direction: Direction, classes: tuple[type[Op], ...], memo: bool, entry: Entry
+    direction: Direction, classes: tuple[type[Op], ...], memo: bool, claim: Claim
 ) -> Callable[[R], R]:
     def decorate(rule: R) -> R:
         _NEAREST[direction].clear()
         known = memoised(rule) if memo else rule
-        for cls in classes:
-            RULES[direction][cls] = replace(entry, rule=known)
+        RULES[direction].update(dict.fromkeys(classes, Entry(known, *claim)))
         return rule
 
     return decorate
@@ -122,8 +122,8 @@ def output_to_input(
         reason: Why it is not exact.
         bodies: Does it take, last, what the computations do that the op calls?
     """
-    entry = Entry(None, precision, reason, bodies, memo or shared)
-    return _register(Direction.OUTPUT_TO_INPUT, classes, memo, entry)
+    claim = (precision, reason, bodies, memo or shared)
+    return _register(Direction.OUTPUT_TO_INPUT, classes, memo, claim)
 
 
 def input_to_output(
@@ -138,8 +138,8 @@ def input_to_output(
 
     The arguments are those of `output_to_input`; the relation is its exact inverse.
     """
-    entry = Entry(None, precision, reason, bodies, memo or shared)
-    return _register(Direction.INPUT_TO_OUTPUT, classes, memo, entry)
+    claim = (precision, reason, bodies, memo or shared)
+    return _register(Direction.INPUT_TO_OUTPUT, classes, memo, claim)
 
 
 def elsewhere(*classes: type[Op], reason: str, precision: Precision = Precision.EXACT) -> None:
