@@ -15,6 +15,7 @@ from hloscope.tiling.propagation import (  # noqa: F401  (registers every rule)
     control,
     elementwise,
     others,
+    partition,
     reduction,
     reshape,
     shape,

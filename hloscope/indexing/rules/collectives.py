@@ -34,7 +34,6 @@ from hloscope.indexing.rules.registry import (
     Instances,
     comes_from,
     input_to_output,
-    missing,
     output_to_input,
 )
 from hloscope.ir import Dims, Instruction, TupleType
@@ -46,8 +45,6 @@ from hloscope.ops import (
     CollectivePermute,
     CollectiveReduce,
     CrossReplicaSum,
-    Infeed,
-    Outfeed,
     Pairs,
     PartitionId,
     RaggedAllToAll,
@@ -385,6 +382,3 @@ def _(ins: Instruction, op: PartitionId | ReplicaId, output: int) -> tuple[Acces
 @input_to_output(PartitionId, ReplicaId)
 def _(ins: Instruction, op: PartitionId | ReplicaId, operand: int) -> tuple[Accesses, ...]:
     return (NEVER,) * len(leaves(ins.type))
-
-
-missing(Infeed, Outfeed, reason="data from or to the host")

@@ -1,4 +1,4 @@
-"""Structure: parameters, tuples, tokens, barriers, copies and transfers in two halves.
+"""Structure: parameters, tuples, tokens, barriers, and copies in two halves.
 
 A tuple is its arrays in order, its leaves: `Access.leaf` is the number of the one that is touched.
 Fusions, calls, branches, loops and asynchronous computations lead through other computations, which
@@ -43,11 +43,7 @@ from hloscope.ops import (
     GetTupleElement,
     OptimizationBarrier,
     Parameter,
-    Recv,
-    RecvDone,
     Return,
-    Send,
-    SendDone,
     Tuple,
     UnknownOp,
     While,
@@ -70,13 +66,13 @@ def _(ins: Instruction, op: Parameter | CreateToken, output: int) -> tuple[Acces
     return ()
 
 
-@output_to_input(AfterAll, Recv, SendDone, memo=False)
-def _(ins: Instruction, op: Op, output: int) -> tuple[Accesses, ...]:
-    """Tokens order, they carry no data; what is received comes from no operand."""
+@output_to_input(AfterAll, memo=False)
+def _(ins: Instruction, op: AfterAll, output: int) -> tuple[Accesses, ...]:
+    """Tokens order, they carry no data."""
     return (NEVER,) * len(ins.operands)
 
 
-@input_to_output(Parameter, CreateToken, AfterAll, Recv, SendDone, memo=False)
+@input_to_output(Parameter, CreateToken, AfterAll, memo=False)
 def _(ins: Instruction, op: Op, operand: int) -> tuple[Accesses, ...]:
     return (NEVER,) * len(leaves(ins.type))
 
@@ -128,41 +124,47 @@ def _(ins: Instruction, op: Op, operand: int) -> tuple[Accesses, ...]:
 # Some leaves of operand 0, in order.
 
 
-def _passed(ins: Instruction) -> tuple[int, ...]:
+def _passed(ins: Instruction) -> list[int]:
     """The leaf of operand 0 that each output is; -1 for none."""
     source, outputs = ins.operands[0].type, len(leaves(ins.type))
     match ins.op:
         case GetTupleElement(index):
             elements = getattr(source, "elements", ())
             first = sum(len(leaves(element)) for element in elements[:index])
-            return tuple(range(first, first + outputs))
+            return [*range(first, first + outputs)]
         case CopyStart():  # (target, source, context)
             count = len(leaves(source))
-            return tuple(k % count if k < 2 * count else -1 for k in range(outputs))
-        case Send():  # (source, context, token)
-            count = len(leaves(source))
-            return tuple(k if k < min(count, outputs - 1) else -1 for k in range(outputs))
+            return [k % count if k < 2 * count else -1 for k in range(outputs)]
         case _:
-            count = len(leaves(source))
-            results = leaves(ins.type)
-            return tuple(k if is_data(x) and k < count else -1 for k, x in enumerate(results))
+            return first_leaves(ins)
 
 
-@output_to_input(
-    GetTupleElement, Domain, AddDependency, CopyStart, CopyDone, AsyncUpdate, Send, RecvDone
-)
-def _(ins: Instruction, op: Op, output: int) -> tuple[Accesses, ...]:
-    leaf = _passed(ins)[output]
+def first_leaves(ins: Instruction) -> list[int]:
+    """The leaf of operand 0 with the number of the output; -1 where that holds no data."""
+    count = len(leaves(ins.operands[0].type))
+    return [k if is_data(x) and k < count else -1 for k, x in enumerate(leaves(ins.type))]
+
+
+def passed_from(ins: Instruction, leaf: int) -> tuple[Accesses, ...]:
+    """What an output reads of each operand that is a leaf of the first."""
     data = NEVER if leaf < 0 else _leaf(ins.operands[0].type, leaf)
     return (data, *[NEVER] * (len(ins.operands) - 1))
 
 
-@input_to_output(
-    GetTupleElement, Domain, AddDependency, CopyStart, CopyDone, AsyncUpdate, Send, RecvDone
-)
-def _(ins: Instruction, op: Op, operand: int) -> tuple[Accesses, ...]:
+def passed_to(ins: Instruction, operand: int, passed: list[int]) -> tuple[Accesses, ...]:
+    """What each output has of an operand if it is the given leaf of the first, or none."""
     source = ins.operands[0].type
-    return tuple(NEVER if operand > 0 or leaf < 0 else _leaf(source, leaf) for leaf in _passed(ins))
+    return tuple([NEVER if operand > 0 or k < 0 else _leaf(source, k) for k in passed])
+
+
+@output_to_input(GetTupleElement, Domain, AddDependency, CopyStart, CopyDone, AsyncUpdate)
+def _(ins: Instruction, op: Op, output: int) -> tuple[Accesses, ...]:
+    return passed_from(ins, _passed(ins)[output])
+
+
+@input_to_output(GetTupleElement, Domain, AddDependency, CopyStart, CopyDone, AsyncUpdate)
+def _(ins: Instruction, op: Op, operand: int) -> tuple[Accesses, ...]:
+    return passed_to(ins, operand, _passed(ins))
 
 
 missing(UnknownOp, reason="an op nothing is known about")

@@ -1,4 +1,4 @@
-"""Reductions, sorts, and batch normalisation by what it reduces."""
+"""Reductions, sorts, and the largest elements of lines."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ from math import prod
 from hloscope.affine import Dim
 from hloscope.indexing.access import Accesses
 from hloscope.indexing.rules.build import (
-    NEVER,
     MapBuilder,
     all_output_sizes,
     dims,
     everything,
     everywhere,
     exact,
-    identity,
     output_sizes,
     sizes,
 )
@@ -28,7 +26,7 @@ from hloscope.indexing.rules.registry import (
 )
 from hloscope.indexing.rules.run_time_sizes import dynamic_dimensions
 from hloscope.ir import Dims, Instruction
-from hloscope.ops import BatchNormGrad, BatchNormInference, BatchNormTraining, Reduce, Sort, TopK
+from hloscope.ops import Reduce, Sort, TopK
 
 # Reduce: `acc = body(acc, element)` for the elements one after the other.  Which element is the
 # last one is not defined.
@@ -150,79 +148,3 @@ def _(ins: Instruction, op: Sort, output: int, bodies: Bodies) -> Iterator[Insta
     shape = output_sizes(ins, output)
     if shape[op.dimension] > 1:
         yield Instances(0, 0, everything(shape, ()))
-
-
-# Batch normalisation: statistics are over all dimensions but the feature.
-
-
-def _of_feature(shape: Dims, feature: Dim) -> Accesses:
-    """From an index whose feature is `feature` to the vector of features."""
-    return exact(MapBuilder(shape).map((feature,)))
-
-
-def _slice_of_feature(here: Dims, feature: Dim, whole: Dims, place: int) -> Accesses:
-    """Every element of the array with the same feature."""
-    at = MapBuilder(here)
-    return exact(
-        at.map([feature if k == place else at.range(size) for k, size in enumerate(whole)])
-    )
-
-
-def _is_array(operand: int) -> bool:
-    """Has an operand of training or of the gradient the shape of the array, not of a vector?"""
-    return operand in (0, 4)
-
-
-_TRAINING = ({0, 1, 2}, {0}, {0})
-"""Operands (array, scale, offset) read by output, mean and variance."""
-_GRAD = ({0, 1, 2, 3, 4}, {0, 2, 3, 4}, {4})
-"""Operands (array, scale, mean, variance, gradient) read by the gradients of the first three."""
-
-
-@output_to_input(BatchNormTraining, BatchNormGrad)
-def _(ins: Instruction, op: BatchNormTraining | BatchNormGrad, output: int) -> tuple[Accesses, ...]:
-    here = output_sizes(ins, output)
-    whole = sizes(ins.operands[0].type)
-    feature = Dim(op.feature_index if output == 0 else 0)
-    read = (_TRAINING if isinstance(op, BatchNormTraining) else _GRAD)[output]
-    answer = []
-    for k in range(len(ins.operands)):
-        if k not in read:
-            answer.append(NEVER)
-        elif _is_array(k):
-            answer.append(_slice_of_feature(here, feature, whole, op.feature_index))
-        else:
-            answer.append(_of_feature(here, feature))
-    return tuple(answer)
-
-
-@input_to_output(BatchNormTraining, BatchNormGrad)
-def _(
-    ins: Instruction, op: BatchNormTraining | BatchNormGrad, operand: int
-) -> tuple[Accesses, ...]:
-    here, whole = sizes(ins.operands[operand].type), sizes(ins.operands[0].type)
-    feature = Dim(op.feature_index) if _is_array(operand) else Dim(0)
-    reads = _TRAINING if isinstance(op, BatchNormTraining) else _GRAD
-    answer = []
-    for output, read in enumerate(reads):
-        if operand not in read:
-            answer.append(NEVER)
-        elif output == 0:
-            answer.append(_slice_of_feature(here, feature, whole, op.feature_index))
-        else:
-            answer.append(_of_feature(here, feature))
-    return tuple(answer)
-
-
-@output_to_input(BatchNormInference)
-def _(ins: Instruction, op: BatchNormInference, output: int) -> tuple[Accesses, ...]:
-    here = sizes(ins.type)
-    return (identity(here), *[_of_feature(here, Dim(op.feature_index))] * 4)
-
-
-@input_to_output(BatchNormInference)
-def _(ins: Instruction, op: BatchNormInference, operand: int) -> tuple[Accesses, ...]:
-    here, whole = sizes(ins.operands[operand].type), sizes(ins.type)
-    if operand == 0:
-        return (identity(here),)
-    return (_slice_of_feature(here, Dim(0), whole, op.feature_index),)

@@ -18,6 +18,7 @@ from hloscope.ops import (
     CopyStart,
     CreateToken,
     CustomCall,
+    Domain,
     Fusion,
     GetTupleElement,
     OptimizationBarrier,
@@ -54,6 +55,14 @@ def _(space: TilingSpace, ins: Instruction, op: Parameter, tile: Tile, output: i
 
 
 refuse(Parameter, reason="it has no operands", ways=(Way.TO_OUTPUTS,))
+
+
+@to_operands(Domain, refused="it marks a boundary, and computes nothing")
+@to_outputs(Domain, refused="it marks a boundary, and computes nothing")
+def _(space: TilingSpace, ins: Instruction, op: Domain, tile: Tile, number: int) -> Answer:
+    return exact(tile)
+
+
 refuse(Tuple, Return, OptimizationBarrier, reason="its value is a tuple, whose arrays have no tile")
 refuse(Fusion, Call, Composite, reason="the computation that it calls is tiled by itself")
 refuse(While, Case, reason="what its computations do depends on values that are known at run time")

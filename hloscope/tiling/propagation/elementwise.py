@@ -1,4 +1,4 @@
-"""Tiles through ops that compute element by element, and through broadcasts."""
+"""Tiles through ops that compute element by element, which may spread an operand."""
 
 from __future__ import annotations
 
@@ -7,14 +7,10 @@ from typing import TYPE_CHECKING
 from hloscope.indexing import output_sizes, sizes
 from hloscope.ir import Dims, Instruction
 from hloscope.ops import (
-    Broadcast,
-    BroadcastInDim,
     ConstantLike,
-    Domain,
     Elementwise,
     ImplicitBroadcast,
     Map,
-    ShardingConstraint,
 )
 from hloscope.tiling.propagation.edges import maybe_empty
 from hloscope.tiling.propagation.registry import (
@@ -86,33 +82,3 @@ def _(space: TilingSpace, ins: Instruction, op: Elementwise, tile: Tile, operand
 
 
 refuse(ConstantLike, reason="it reads the sizes of its operand, not its elements")
-
-
-@to_operands(BroadcastInDim)
-def _(space: TilingSpace, ins: Instruction, op: BroadcastInDim, tile: Tile, output: int) -> Answer:
-    source = sizes(ins.operands[0].type)
-    return parts(spread_to_operand(space, tile, source, op.broadcast_dimensions))
-
-
-@to_outputs(BroadcastInDim)
-def _(space: TilingSpace, ins: Instruction, op: BroadcastInDim, tile: Tile, operand: int) -> Answer:
-    source = sizes(ins.operands[0].type)
-    return parts(spread_to_output(space, tile, source, output_sizes(ins), op.broadcast_dimensions))
-
-
-@to_operands(Broadcast)
-def _(space: TilingSpace, ins: Instruction, op: Broadcast, tile: Tile, output: int) -> Answer:
-    source = sizes(ins.operands[0].type)
-    return parts(spread_to_operand(space, tile, source, trailing(source, output_sizes(ins))))
-
-
-@to_outputs(Broadcast)
-def _(space: TilingSpace, ins: Instruction, op: Broadcast, tile: Tile, operand: int) -> Answer:
-    source, target = sizes(ins.operands[0].type), output_sizes(ins)
-    return parts(spread_to_output(space, tile, source, target, trailing(source, target)))
-
-
-@to_operands(Domain, ShardingConstraint, refused="it marks a boundary, and computes nothing")
-@to_outputs(Domain, ShardingConstraint, refused="it marks a boundary, and computes nothing")
-def _(space: TilingSpace, ins: Instruction, op: Domain, tile: Tile, number: int) -> Answer:
-    return exact(tile)

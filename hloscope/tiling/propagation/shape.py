@@ -9,6 +9,8 @@ from hloscope.indexing import output_sizes, sizes
 from hloscope.ir import Instruction
 from hloscope.ops import (
     BitcastConvert,
+    Broadcast,
+    BroadcastInDim,
     Concatenate,
     Constant,
     Iota,
@@ -18,6 +20,11 @@ from hloscope.ops import (
 )
 from hloscope.tiling.propagation.concatenate import misfit
 from hloscope.tiling.propagation.edges import joined, lost_start, maybe_empty
+from hloscope.tiling.propagation.elementwise import (
+    spread_to_operand,
+    spread_to_output,
+    trailing,
+)
 from hloscope.tiling.propagation.registry import (
     Answer,
     CarriedTile,
@@ -157,3 +164,27 @@ def _same_bits(space: TilingSpace, tile: Tile, target: tuple[int, ...], rank: in
     if len(target) > rank:
         return exact(tile.with_dims([*tile.dims, whole(target[-1])]))
     return parts(unless(maybe_empty(space, tile.dims[-1:]), tile.with_dims(tile.dims[:-1])))
+
+
+@to_operands(BroadcastInDim)
+def _(space: TilingSpace, ins: Instruction, op: BroadcastInDim, tile: Tile, output: int) -> Answer:
+    source = sizes(ins.operands[0].type)
+    return parts(spread_to_operand(space, tile, source, op.broadcast_dimensions))
+
+
+@to_outputs(BroadcastInDim)
+def _(space: TilingSpace, ins: Instruction, op: BroadcastInDim, tile: Tile, operand: int) -> Answer:
+    source = sizes(ins.operands[0].type)
+    return parts(spread_to_output(space, tile, source, output_sizes(ins), op.broadcast_dimensions))
+
+
+@to_operands(Broadcast)
+def _(space: TilingSpace, ins: Instruction, op: Broadcast, tile: Tile, output: int) -> Answer:
+    source = sizes(ins.operands[0].type)
+    return parts(spread_to_operand(space, tile, source, trailing(source, output_sizes(ins))))
+
+
+@to_outputs(Broadcast)
+def _(space: TilingSpace, ins: Instruction, op: Broadcast, tile: Tile, operand: int) -> Answer:
+    source, target = sizes(ins.operands[0].type), output_sizes(ins)
+    return parts(spread_to_output(space, tile, source, target, trailing(source, target)))

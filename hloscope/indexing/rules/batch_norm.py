@@ -1,0 +1,90 @@
+"""Batch normalisation, by what it reduces: statistics are over all dimensions but the feature."""
+
+from __future__ import annotations
+
+from hloscope.affine import Dim
+from hloscope.indexing.access import Accesses
+from hloscope.indexing.rules.build import (
+    NEVER,
+    MapBuilder,
+    exact,
+    identity,
+    output_sizes,
+    sizes,
+)
+from hloscope.indexing.rules.registry import input_to_output, output_to_input
+from hloscope.ir import Dims, Instruction
+from hloscope.ops import BatchNormGrad, BatchNormInference, BatchNormTraining
+
+
+def _of_feature(shape: Dims, feature: Dim) -> Accesses:
+    """From an index whose feature is `feature` to the vector of features."""
+    return exact(MapBuilder(shape).map((feature,)))
+
+
+def _slice_of_feature(here: Dims, feature: Dim, whole: Dims, place: int) -> Accesses:
+    """Every element of the array with the same feature."""
+    at = MapBuilder(here)
+    return exact(
+        at.map([feature if k == place else at.range(size) for k, size in enumerate(whole)])
+    )
+
+
+def _is_array(operand: int) -> bool:
+    """Has an operand of training or of the gradient the shape of the array, not of a vector?"""
+    return operand in (0, 4)
+
+
+_TRAINING = ({0, 1, 2}, {0}, {0})
+"""Operands (array, scale, offset) read by output, mean and variance."""
+_GRAD = ({0, 1, 2, 3, 4}, {0, 2, 3, 4}, {4})
+"""Operands (array, scale, mean, variance, gradient) read by the gradients of the first three."""
+
+
+@output_to_input(BatchNormTraining, BatchNormGrad)
+def _(ins: Instruction, op: BatchNormTraining | BatchNormGrad, output: int) -> tuple[Accesses, ...]:
+    here = output_sizes(ins, output)
+    whole = sizes(ins.operands[0].type)
+    feature = Dim(op.feature_index if output == 0 else 0)
+    read = (_TRAINING if isinstance(op, BatchNormTraining) else _GRAD)[output]
+    answer = []
+    for k in range(len(ins.operands)):
+        if k not in read:
+            answer.append(NEVER)
+        elif _is_array(k):
+            answer.append(_slice_of_feature(here, feature, whole, op.feature_index))
+        else:
+            answer.append(_of_feature(here, feature))
+    return tuple(answer)
+
+
+@input_to_output(BatchNormTraining, BatchNormGrad)
+def _(
+    ins: Instruction, op: BatchNormTraining | BatchNormGrad, operand: int
+) -> tuple[Accesses, ...]:
+    here, whole = sizes(ins.operands[operand].type), sizes(ins.operands[0].type)
+    feature = Dim(op.feature_index) if _is_array(operand) else Dim(0)
+    reads = _TRAINING if isinstance(op, BatchNormTraining) else _GRAD
+    answer = []
+    for output, read in enumerate(reads):
+        if operand not in read:
+            answer.append(NEVER)
+        elif output == 0:
+            answer.append(_slice_of_feature(here, feature, whole, op.feature_index))
+        else:
+            answer.append(_of_feature(here, feature))
+    return tuple(answer)
+
+
+@output_to_input(BatchNormInference)
+def _(ins: Instruction, op: BatchNormInference, output: int) -> tuple[Accesses, ...]:
+    here = sizes(ins.type)
+    return (identity(here), *[_of_feature(here, Dim(op.feature_index))] * 4)
+
+
+@input_to_output(BatchNormInference)
+def _(ins: Instruction, op: BatchNormInference, operand: int) -> tuple[Accesses, ...]:
+    here, whole = sizes(ins.operands[operand].type), sizes(ins.type)
+    if operand == 0:
+        return (identity(here),)
+    return (_slice_of_feature(here, Dim(0), whole, op.feature_index),)

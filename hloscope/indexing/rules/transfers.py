@@ -1,0 +1,43 @@
+"""Transfers between devices in two halves: what is sent, and what comes from elsewhere."""
+
+from __future__ import annotations
+
+from hloscope.indexing.access import Accesses
+from hloscope.indexing.rules.build import NEVER, leaves
+from hloscope.indexing.rules.control import first_leaves, passed_from, passed_to
+from hloscope.indexing.rules.registry import input_to_output, missing, output_to_input
+from hloscope.ir import Instruction, Op
+from hloscope.ops import Infeed, Outfeed, Recv, RecvDone, Send, SendDone
+
+
+@output_to_input(Recv, SendDone, memo=False)
+def _(ins: Instruction, op: Op, output: int) -> tuple[Accesses, ...]:
+    """What is received comes from no operand; tokens carry no data."""
+    return (NEVER,) * len(ins.operands)
+
+
+@input_to_output(Recv, SendDone, memo=False)
+def _(ins: Instruction, op: Op, operand: int) -> tuple[Accesses, ...]:
+    return (NEVER,) * len(leaves(ins.type))
+
+
+def _passed(ins: Instruction) -> list[int]:
+    """The leaf of what is sent or was received that each output is; -1 for none."""
+    if isinstance(ins.op, RecvDone):
+        return first_leaves(ins)
+    count, outputs = len(leaves(ins.operands[0].type)), len(leaves(ins.type))
+    return [k if k < min(count, outputs - 1) else -1 for k in range(outputs)]
+
+
+@output_to_input(Send, RecvDone)
+def _(ins: Instruction, op: Op, output: int) -> tuple[Accesses, ...]:
+    """A send gives (source, context, token)."""
+    return passed_from(ins, _passed(ins)[output])
+
+
+@input_to_output(Send, RecvDone)
+def _(ins: Instruction, op: Op, operand: int) -> tuple[Accesses, ...]:
+    return passed_to(ins, operand, _passed(ins))
+
+
+missing(Infeed, Outfeed, reason="data from or to the host")

@@ -1,0 +1,36 @@
+"""What elements read where sizes are not known, from the output to the operands: by op family.
+
+Each rule is the op's definition with symbols for sizes.  The other direction is the inverse.
+"""
+
+from __future__ import annotations
+
+from hloscope.errors import UnsupportedError
+from hloscope.indexing.access import Accesses
+from hloscope.indexing.rules.build import unknown
+from hloscope.indexing.symbolic.rules import (
+    contraction as contraction,
+    control as control,
+    dynamic as dynamic,
+    elementwise as elementwise,
+    reduction as reduction,
+    shape as shape,
+    slicing as slicing,
+    windows as windows,
+)
+from hloscope.indexing.symbolic.rules.asking import NO_RULE as NO_RULE, RULES, Asked as Asked
+
+
+def symbolic_reads(asked: Asked) -> tuple[Accesses, ...]:
+    """What an element of the output reads of each operand."""
+    op = asked.ins.op
+    rule = RULES.find(op)
+    try:
+        if rule is None:
+            raise UnsupportedError(NO_RULE)
+        found = tuple(rule(asked, op))
+    except UnsupportedError as error:
+        return (unknown(error.message),) * len(asked.operands)
+    except (LookupError, ValueError, TypeError, ZeroDivisionError):
+        return (unknown("operands and result do not fit together"),) * len(asked.operands)
+    return found

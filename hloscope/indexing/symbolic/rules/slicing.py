@@ -1,0 +1,46 @@
+"""Ops that take a part of an array."""
+
+from __future__ import annotations
+
+from hloscope.affine import Const, Dim, Expr
+from hloscope.errors import UnsupportedError
+from hloscope.indexing.rules.build import exact
+from hloscope.indexing.symbolic.rules.asking import RULES, Answer, Asked, known
+from hloscope.ops import DynamicSlice, RealDynamicSlice, Slice
+
+
+@RULES.add(Slice)
+def _(asked: Asked, op: Slice) -> Answer:
+    rows = zip(op.start_indices, op.strides, strict=True)
+    return [exact(asked.builder().map([Dim(k) * s + lo for k, (lo, s) in enumerate(rows)]))]
+
+
+@RULES.add(RealDynamicSlice)
+def _(asked: Asked, op: RealDynamicSlice) -> Answer:
+    index = []
+    for k in range(len(asked.result)):
+        start, step = (known(asked.operands[o], k) for o in (1, 3))
+        index.append(Dim(k) * step + start)
+    return [exact(asked.builder().map(index)), *asked.all_of(1)]
+
+
+@RULES.add(DynamicSlice)
+def _(asked: Asked, op: DynamicSlice) -> Answer:
+    """The start is moved so that the slice is inside."""
+    at, index = asked.builder(), []
+    for k, (size, length) in enumerate(zip(asked.shape(0), op.slice_sizes, strict=True)):
+        start = asked.operands[1 + k].contents
+        begin = None if start is None else start[0]
+        room = asked.frame.symbols.settled(size - length)
+        if begin is None and room != Const(0):
+            raise UnsupportedError("where it begins is not known in terms of sizes")
+        index.append(Dim(k) if room == Const(0) else Dim(k) + _moved_inside(asked, begin, room))
+    return [exact(at.map(index)), *asked.all_of(1)]
+
+
+def _moved_inside(asked: Asked, begin: Expr | None, room: Expr) -> Expr:
+    """The start of a slice that is known to be inside."""
+    symbols = asked.frame.symbols
+    if begin is None or symbols.bounds(begin).lo < 0 or symbols.bounds(room - begin).lo < 0:
+        raise UnsupportedError("whether the slice is moved to be inside is not known")
+    return begin
