@@ -27,6 +27,7 @@ from nbclient import NotebookClient
 
 from docs import bounds, house
 from hloscope.cli.app import app
+from hloscope.stablehlo import op_stub
 
 ROOT: Final = Path(__file__).parents[1]
 PAGES: Final = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -136,6 +137,7 @@ def generated() -> Iterator[tuple[Path, str]]:
     yield ROOT / "docs/rooms.svg", house.picture()
     yield ROOT / "docs/package.markdown", package_page()
     yield ROOT / "docs/hloscope.1", run("hloscope help --man")
+    yield house.PACKAGE / "stablehlo/op_methods.pyi", op_stub.stub()
     yield ROOT / "docs/ops.md", f"{_OPS_HEAD}{run('hloscope ops')}```\n"
 
 

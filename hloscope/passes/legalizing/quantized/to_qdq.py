@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from hloscope.mlir import Operation
+from hloscope.dialects import DEFINITIONS
+from hloscope.mlir import Definition, Operation
 from hloscope.passes.framework import Pass, Run
 from hloscope.passes.legalizing.quantized.parameters import (
     expressed_of,
@@ -21,15 +22,24 @@ PATTERNS: Final = Patterns()
 
 _NO_END: Final = "Failed to converge StablehloLegalizeQuantizedOpToQDQPass in 10 iterations"
 
-DEQUANTIZED_OPS: Final = tuple(
-    f"stablehlo.{name}"
-    for name in (
-        "abs add atan2 batch_norm_grad batch_norm_inference batch_norm_training cbrt ceil cholesky"
-        " clamp compare convolution cosine divide dot dot_general exponential_minus_one exponential"
-        " floor log log_plus_one logistic maximum minimum multiply negate power reduce_precision"
-        " remainder round_nearest_afz round_nearest_even rsqrt select sign sine sqrt subtract tan"
-        " tanh triangular_solve"
-    ).split()
+_COMBINING: Final = (
+    "batch_norm_grad batch_norm_inference batch_norm_training cholesky clamp compare convolution"
+    " dot dot_general select triangular_solve"
+)
+"""Ops that are not element by element of one type, and whose quantised form is defined so too."""
+
+
+def _is_elementwise(definition: Definition) -> bool:
+    """Does an op compute each element, of quantised elements quantised ones?"""
+    values = definition.operands + definition.results
+    takes_all = all("Q" in slot.constraint for slot in values)
+    is_the_way_there = definition.name == "stablehlo.uniform_quantize"
+    return "elementwise" in definition.traits and takes_all and not is_the_way_there
+
+
+DEQUANTIZED_OPS: Final = (
+    *(n for n in DEFINITIONS if n.startswith("stablehlo.") and _is_elementwise(DEFINITIONS[n])),
+    *(f"stablehlo.{name}" for name in _COMBINING.split()),
 )
 """Ops whose quantised form is defined by the one of real numbers.  Source: StableHLO spec."""
 
