@@ -16,12 +16,11 @@ import networkx as nx
 
 PACKAGE: Final = Path(__file__).parents[1] / "hloscope"
 ROOMS: Final = [
-    "doors", "lazy", "visible", "source", "errors", "limits", "locks", "devices", "affine",
-    "simplifier", "ir", "ops", "mlir", "dialects", "hlo_parser", "stablehlo", "vhlo", "bytecode",
-    "indexing", "fusion", "verifier", "interpreter", "passes", "compare", "proof", "layouts",
-    "movement", "tiling", "memory", "display", "explorer", "checks", "scan", "api", "",
-    "testing",
-    "pytest_plugin", "cli", "__main__",
+    "doors", "lazy", "arrays", "visible", "source", "errors", "limits", "locks", "devices",
+    "affine", "simplifier", "ir", "ops", "mlir", "dialects", "hlo_parser", "stablehlo", "vhlo",
+    "bytecode", "indexing", "fusion", "verifier", "interpreter", "passes", "compare", "proof",
+    "layouts", "movement", "tiling", "memory", "display", "explorer", "checks", "scan", "api", "",
+    "testing", "pytest_plugin", "cli", "__main__",
 ]  # fmt: skip
 """From the bottom to the top: imports go from right to left.  "" is the package itself."""
 FOLDERS: Final = [room for room in ROOMS if room and (PACKAGE / room).is_dir()]

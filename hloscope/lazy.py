@@ -25,7 +25,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, AnyStr, Final
 from weakref import WeakKeyDictionary
 
-__all__ = ["dataclass", "lazy", "pattern"]
+__all__ = ["dataclass", "lazy", "library", "pattern"]
 
 
 class _LazyModule:
@@ -48,6 +48,28 @@ def lazy(path: str) -> Any:
     Decimal('0.1')
     """
     return _LazyModule(path)
+
+
+class _LazyLibrary:
+    """A library of others that is imported at the first access; keeps what was asked of it."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(import_module(self._path), name)
+        self.__dict__[name] = value
+        return value
+
+
+def library(path: str) -> Any:
+    """Like `lazy`, for libraries: nobody changes their names, so each is looked up once.
+
+    >>> decimal = library("decimal")
+    >>> decimal.Decimal is decimal.Decimal
+    True
+    """
+    return _LazyLibrary(path)
 
 
 class LazyPattern:

@@ -23,13 +23,13 @@ from hloscope.affine.nodes import (
     Var,
 )
 from hloscope.affine.walk import postorder
+from hloscope.arrays import Ints, np
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
+    from numpy.typing import ArrayLike
 
 
-def evaluate_array(e: Expr, at: Mapping[Var, npt.ArrayLike]) -> npt.NDArray[np.int64]:
+def evaluate_array(e: Expr, at: Mapping[Var, ArrayLike]) -> Ints:
     """The values at many points at once, by numpy's broadcasting.
 
     Every variable of `e` has an integer array in `at`; the result has the shape that all arrays of
@@ -48,8 +48,6 @@ def evaluate_array(e: Expr, at: Mapping[Var, npt.ArrayLike]) -> npt.NDArray[np.i
     >>> int(evaluate_array(Dim(0) * 2**62 // 7, {Dim(0): 9})) == 9 * 2**62 // 7
     True
     """
-    import numpy as np
-
     given = {v: np.asarray(values, dtype=np.int64) for v, values in at.items()}
     nodes = postorder(e)
     shape = np.broadcast_shapes(*(np.shape(values) for values in given.values()))
@@ -60,7 +58,7 @@ def evaluate_array(e: Expr, at: Mapping[Var, npt.ArrayLike]) -> npt.NDArray[np.i
     return np.broadcast_to(exact.astype(np.int64) if fits else exact, shape)
 
 
-def _most(nodes: Sequence[Expr], given: Mapping[Var, npt.NDArray[np.int64]]) -> int:
+def _most(nodes: Sequence[Expr], given: Mapping[Var, Ints]) -> int:
     """No value of the nodes, operands before their users, or on the way to them is larger."""
     most: dict[Expr, int] = {}
     for x in nodes:
@@ -89,8 +87,6 @@ def _most(nodes: Sequence[Expr], given: Mapping[Var, npt.NDArray[np.int64]]) -> 
 
 def _computed(nodes: Sequence[Expr], given: Mapping[Var, Any], number: Callable[[int], Any]) -> Any:
     """The values of the last node, in the numbers that `number` makes."""
-    import numpy as np
-
     value: dict[Expr, Any] = {}
     for x in nodes:
         match x:

@@ -10,11 +10,12 @@ dense<[[1, 7], [3, 4]]> : tensor<2x2xi8>
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import product
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from hloscope.arrays import np
 from hloscope.errors import InputError, ParseError
 from hloscope.hlo_parser import literal_value, parse_type, print_array, print_literal
 from hloscope.interpreter import Array, EvaluationError, Kernel, World, as_value, dtype_of, kernel
@@ -23,10 +24,22 @@ from hloscope.mlir import DenseAttr, array_text, parse_attribute, to_array
 from hloscope.ops import ELEMENTWISE, Compare, Parameter
 from hloscope.source import Source, Span
 
-if TYPE_CHECKING:
-    import numpy as np
-
 Index = Sequence[int]
+
+
+def _operator(op: str) -> Callable[[Element, Any], Element]:
+    """The method that computes an op of this element and another, or a number."""
+    return lambda self, other: self.compute(op, other)
+
+
+def _reflected(op: str) -> Callable[[Element, Any], Element]:
+    """The method that computes an op of a number and this element."""
+    return lambda self, other: self._like(other).compute(op, self)
+
+
+def _compared(direction: str) -> Callable[[Element, Any], bool]:
+    """The method that compares this element with another, or a number."""
+    return lambda self, other: self._is(direction, other)
 
 
 class Element:
@@ -65,59 +78,37 @@ class Element:
             raise ValueError(f"no element-wise op `{op}`")
         operands = [self, *(o if isinstance(o, Element) else self._like(o) for o in others)]
         result, function = _function(op, tuple(o.type for o in operands))
-        import numpy as np
-
         with np.errstate(all="ignore"):
             return Element(function(*(o.value for o in operands)), result)
 
     def _like(self, value: Any) -> Element:
         return Element.of(value, self.type)
 
-    def __add__(self, other: Any) -> Element:
-        return self.compute("add", other)
-
-    def __radd__(self, other: Any) -> Element:
-        return self._like(other).compute("add", self)
-
-    def __sub__(self, other: Any) -> Element:
-        return self.compute("subtract", other)
-
-    def __rsub__(self, other: Any) -> Element:
-        return self._like(other).compute("subtract", self)
-
-    def __mul__(self, other: Any) -> Element:
-        return self.compute("multiply", other)
-
-    def __rmul__(self, other: Any) -> Element:
-        return self._like(other).compute("multiply", self)
-
-    def __truediv__(self, other: Any) -> Element:
-        return self.compute("divide", other)
-
-    def __rtruediv__(self, other: Any) -> Element:
-        return self._like(other).compute("divide", self)
-
-    def __mod__(self, other: Any) -> Element:
-        return self.compute("remainder", other)
-
-    def __pow__(self, other: Any) -> Element:
-        return self.compute("power", other)
-
-    def __and__(self, other: Any) -> Element:
-        return self.compute("and", other)
-
-    def __or__(self, other: Any) -> Element:
-        return self.compute("or", other)
-
-    def __xor__(self, other: Any) -> Element:
-        return self.compute("xor", other)
-
-    def __lshift__(self, other: Any) -> Element:
-        return self.compute("shift_left", other)
+    def _is(self, direction: str, other: Any) -> bool:
+        other = other if isinstance(other, Element) else self._like(other)
+        function = _comparison(direction, self.type, other.type)
+        return bool(function(self.value, other.value))
 
     def __rshift__(self, other: Any) -> Element:
         signed = self.type.kind == "signed"
         return self.compute(f"shift_right_{'arithmetic' if signed else 'logical'}", other)
+
+    __add__, __radd__ = _operator("add"), _reflected("add")
+    __sub__, __rsub__ = _operator("subtract"), _reflected("subtract")
+    __mul__, __rmul__ = _operator("multiply"), _reflected("multiply")
+    __truediv__, __rtruediv__ = _operator("divide"), _reflected("divide")
+    __mod__ = _operator("remainder")
+    __pow__ = _operator("power")
+    __and__ = _operator("and")
+    __or__ = _operator("or")
+    __xor__ = _operator("xor")
+    __lshift__ = _operator("shift_left")
+    __eq__ = _compared("EQ")
+    __ne__ = _compared("NE")
+    __lt__ = _compared("LT")
+    __le__ = _compared("LE")
+    __gt__ = _compared("GT")
+    __ge__ = _compared("GE")
 
     def __neg__(self) -> Element:
         return self.compute("negate")
@@ -127,29 +118,6 @@ class Element:
 
     def __abs__(self) -> Element:
         return self.compute("abs")
-
-    def _compared(self, direction: str, other: Any) -> bool:
-        other = other if isinstance(other, Element) else self._like(other)
-        function = _comparison(direction, self.type, other.type)
-        return bool(function(self.value, other.value))
-
-    def __eq__(self, other: object) -> bool:
-        return self._compared("EQ", other)
-
-    def __ne__(self, other: object) -> bool:
-        return self._compared("NE", other)
-
-    def __lt__(self, other: Any) -> bool:
-        return self._compared("LT", other)
-
-    def __le__(self, other: Any) -> bool:
-        return self._compared("LE", other)
-
-    def __gt__(self, other: Any) -> bool:
-        return self._compared("GT", other)
-
-    def __ge__(self, other: Any) -> bool:
-        return self._compared("GE", other)
 
     __hash__ = None  # type: ignore[assignment]  # NaN is not equal to itself, -0 is to 0
 
@@ -251,8 +219,6 @@ class Tensor:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         """The array, as numpy asks for it."""
-        import numpy as np
-
         return np.array(self.array, dtype, copy=copy)
 
     @property
@@ -313,8 +279,6 @@ class Tensor:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a `.npy` file; types numpy does not know are written as their bytes."""
-        import numpy as np
-
         with open(path, "wb") as file:
             np.lib.format.write_array(file, self.array, allow_pickle=False)
 
@@ -325,8 +289,6 @@ class Tensor:
         Raises:
             InputError: There is no such file, or it holds no array of that type.
         """
-        import numpy as np
-
         try:
             with open(path, "rb") as file:
                 array: Array = np.lib.format.read_array(file, allow_pickle=False)
@@ -343,8 +305,6 @@ class Tensor:
 
 
 def _array(values: Any) -> Array:
-    import numpy as np
-
     try:
         return np.asarray(values)
     except (TypeError, ValueError) as error:

@@ -9,19 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final
 
 from hloscope.affine import CeilDiv, Expr, FloorDiv, Interval, Mod, postorder
+from hloscope.arrays import Ints as Rows, np
 from hloscope.indexing.base import MapBase
 from hloscope.indexing.evaluate import chunks, evaluate_array, satisfies_array
 from hloscope.indexing.transform import symbols_to_dims
 from hloscope.simplifier import PROVED, CounterExample, Proof, Verdict, as_tuple
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Rows: TypeAlias = NDArray[np.int64]
 
 _DIVISIONS: Final = (FloorDiv, CeilDiv, Mod)
 FEW: Final = 4
@@ -68,8 +63,6 @@ def _are_few(maps: Sequence[MapBase], parts: Sequence[Sequence[Expr]]) -> bool:
 
 def _rows(m: MapBase) -> Rows | None:
     """The pairs of one map; `None` if a value does not fit into 64 bits."""
-    import numpy as np
-
     left = len(m.dims)
     tables = [np.zeros((0, left + len(m.results)), np.int64)]
     if any([i.is_empty for i in m.box.values()]):
@@ -90,8 +83,6 @@ def _rows(m: MapBase) -> Rows | None:
 
 def _distinct(tables: Sequence[Rows]) -> Rows:
     """The different rows of several tables, in order."""
-    import numpy as np
-
     if not tables:
         return np.zeros((0, 0), np.int64)
     rows = np.concatenate(tables)
@@ -125,8 +116,6 @@ def subset(
 
 def inverse(first: Sequence[MapBase], second: Sequence[MapBase]) -> Proof | None:
     """Is the second union the first with the two sides of every pair swapped?"""
-    import numpy as np
-
     if (found := rows_of(first, second)) is None or not (first and second):
         return None
     a, b = found
@@ -145,8 +134,6 @@ def _compared(a: Rows, b: Rows, num_dims: int, *, both: bool) -> Proof:
 
 def _outside(rows: Rows, others: Rows) -> tuple[int, ...] | None:
     """The first row that is not among the others."""
-    import numpy as np
-
     if not len(rows) or not rows.shape[1]:
         return () if len(rows) and not len(others) else None
     if not len(others):
@@ -166,8 +153,6 @@ def empty(maps: Sequence[MapBase]) -> Proof | None:
 
 def one_to_one(maps: Sequence[MapBase], *, reverse: bool) -> Proof | None:
     """Does every result belong to one index?  With `reverse`: every index to one result?"""
-    import numpy as np
-
     if (found := rows_of(maps)) is None or not maps:
         return None
     rows, left = found[0], len(maps[0].dims)
@@ -206,8 +191,6 @@ def onto(m: MapBase, boxes: Sequence[Sequence[Interval]]) -> Proof | None:
 
 
 def _box_rows(box: Sequence[Interval]) -> Rows:
-    import numpy as np
-
     if not box:
         return np.zeros((1, 0), np.int64)
     none = np.zeros((0, len(box)), np.int64)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from hloscope.affine import (
     NEG_INF,
@@ -17,22 +17,19 @@ from hloscope.affine import (
     evaluate as value_of,
     evaluate_array as values_of,
 )
+from hloscope.arrays import Bools, Ints, np
 from hloscope.indexing.base import MapBase
 from hloscope.indexing.flat import unravel
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-Ints: TypeAlias = Sequence[int]
-Arrays: TypeAlias = Sequence["NDArray[np.int64] | int"]
+Index: TypeAlias = Sequence[int]
+Arrays: TypeAlias = Sequence["Ints | int"]
 Point: TypeAlias = tuple[int, ...]
 
 CHUNK: Final = 1 << 16
 """Points evaluated at once; keeps memory small however many there are."""
 
 
-def _at(m: MapBase, dims: Ints, ranges: Ints, runtime: Ints) -> dict[Var, int]:
+def _at(m: MapBase, dims: Index, ranges: Index, runtime: Index) -> dict[Var, int]:
     _check_counts(m, dims, ranges, runtime)
     at: dict[Var, int] = {Dim(i): int(v) for i, v in enumerate(dims)}
     at |= {Range(i): int(v) for i, v in enumerate(ranges)}
@@ -51,7 +48,7 @@ def _check_counts(
             raise ValueError(f"{count} values for {need} {kind} variables")
 
 
-def evaluate(m: MapBase, dims: Ints, ranges: Ints = (), runtime: Ints = ()) -> Point:
+def evaluate(m: MapBase, dims: Index, ranges: Index = (), runtime: Index = ()) -> Point:
     """The results at one point, whether it lies in the domain or not."""
     at = _at(m, dims, ranges, runtime)
     return tuple([value_of(e, at) for e in m.results])
@@ -59,10 +56,8 @@ def evaluate(m: MapBase, dims: Ints, ranges: Ints = (), runtime: Ints = ()) -> P
 
 def evaluate_array(
     m: MapBase, dims: Arrays, ranges: Arrays = (), runtime: Arrays = ()
-) -> tuple[NDArray[np.int64], ...]:
+) -> tuple[Ints, ...]:
     """The results at many points: an array for each variable, shapes broadcast together."""
-    import numpy as np
-
     at = _arrays(m, dims, ranges, runtime)
     shape = np.broadcast_shapes(*(a.shape for a in at.values())) if at else ()
     return tuple([np.broadcast_to(values_of(e, at), shape) for e in m.results])
@@ -75,28 +70,20 @@ def satisfies_array(
     runtime: Arrays = (),
     *,
     check_bounds: bool = True,
-) -> NDArray[np.bool_]:
+) -> Bools:
     """Which of many points lie in the domain."""
     return _satisfied(m, _arrays(m, dims, ranges, runtime), check_bounds=check_bounds)
 
 
-def _arrays(
-    m: MapBase, dims: Arrays, ranges: Arrays, runtime: Arrays
-) -> dict[Var, NDArray[np.int64]]:
-    import numpy as np
-
+def _arrays(m: MapBase, dims: Arrays, ranges: Arrays, runtime: Arrays) -> dict[Var, Ints]:
     _check_counts(m, dims, ranges, runtime)
-    at: dict[Var, NDArray[np.int64]] = {}
+    at: dict[Var, Ints] = {}
     for kind, values in ((Dim, dims), (Range, ranges), (Runtime, runtime)):
         at |= {kind(i): np.asarray(v, dtype=np.int64) for i, v in enumerate(values)}
     return at
 
 
-def _satisfied(
-    m: MapBase, at: dict[Var, NDArray[np.int64]], *, check_bounds: bool = True
-) -> NDArray[np.bool_]:
-    import numpy as np
-
+def _satisfied(m: MapBase, at: dict[Var, Ints], *, check_bounds: bool = True) -> Bools:
     shape = np.broadcast_shapes(*(a.shape for a in at.values())) if at else ()
     ok = np.ones(shape, dtype=np.bool_)
     if check_bounds:
@@ -110,9 +97,9 @@ def _satisfied(
 
 def satisfies(
     m: MapBase,
-    dims: Ints,
-    ranges: Ints = (),
-    runtime: Ints = (),
+    dims: Index,
+    ranges: Index = (),
+    runtime: Index = (),
     *,
     check_bounds: bool = True,
 ) -> bool:
@@ -123,7 +110,7 @@ def satisfies(
     return all(i.lo <= value_of(e, at) <= i.hi for e, i in m.constraints)
 
 
-def points(m: MapBase, dims: Ints, runtime: Ints = (), *, limit: int = 1 << 24) -> set[Point]:
+def points(m: MapBase, dims: Index, runtime: Index = (), *, limit: int = 1 << 24) -> set[Point]:
     """Every index touched from one index, as the range variables run over their intervals.
 
     Raises:
@@ -141,7 +128,7 @@ def points(m: MapBase, dims: Ints, runtime: Ints = (), *, limit: int = 1 << 24) 
 
 
 def points_of_box(
-    m: MapBase, sides: Sequence[Interval], runtime: Ints = (), *, limit: int = 1 << 24
+    m: MapBase, sides: Sequence[Interval], runtime: Index = (), *, limit: int = 1 << 24
 ) -> set[Point]:
     """Every index touched from the indices of a box, of which `sides` has the intervals.
 
@@ -162,11 +149,9 @@ def points_of_box(
 
 def _touched(m: MapBase, fixed: Mapping[Var, int], running: Mapping[Var, Interval]) -> set[Point]:
     """The results as some variables run over intervals and the others stay."""
-    import numpy as np
-
     touched: set[Point] = set()
     for values in chunks([*running.values()]):
-        at: dict[Var, NDArray[np.int64]] = {v: np.asarray(k, np.int64) for v, k in fixed.items()}
+        at: dict[Var, Ints] = {v: np.asarray(k, np.int64) for v, k in fixed.items()}
         at |= zip(running, values, strict=True)
         ok = _satisfied(m, at)
         shape = ok.shape
@@ -178,10 +163,8 @@ def _touched(m: MapBase, fixed: Mapping[Var, int], running: Mapping[Var, Interva
     return touched
 
 
-def chunks(intervals: Sequence[Interval]) -> Iterator[list[NDArray[np.int64]]]:
+def chunks(intervals: Sequence[Interval]) -> Iterator[list[Ints]]:
     """Values that run over intervals, row-major, at most `CHUNK` of them at once."""
-    import numpy as np
-
     sizes = [i.size for i in intervals]
     total = prod(sizes)
     for start in range(0, total, CHUNK):

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from hloscope.arrays import Ints, np
 from hloscope.limits import MOST_ARRAY, MOST_DIMENSIONS
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
-
-def unravel(flat: Any, sizes: Sequence[int]) -> list[NDArray[np.int64]]:
+def unravel(flat: Any, sizes: Sequence[int]) -> list[Ints]:
     """The index of each position, dimension by dimension, the last one the fastest.
 
     >>> import numpy
@@ -22,8 +19,6 @@ def unravel(flat: Any, sizes: Sequence[int]) -> list[NDArray[np.int64]]:
     >>> [int(i) for i in unravel(numpy.int64(5), (1,) * 69 + (2, 3))[-3:]]
     [0, 1, 2]
     """
-    import numpy as np
-
     if len(sizes) <= MOST_DIMENSIONS and prod(filter(None, sizes)) <= MOST_ARRAY:
         return [*np.unravel_index(flat, sizes)] if sizes else []
     index = []
@@ -33,7 +28,7 @@ def unravel(flat: Any, sizes: Sequence[int]) -> list[NDArray[np.int64]]:
     return index[::-1]
 
 
-def ravel(index: Sequence[NDArray[np.int64]], sizes: Sequence[int]) -> NDArray[np.int64]:
+def ravel(index: Sequence[Ints], sizes: Sequence[int]) -> Ints:
     """The position of each index, of at least one dimension.
 
     >>> import numpy

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from hloscope.affine import Dim, Expr, Interval, Style, Var
+from hloscope.arrays import Bools, Ints
 from hloscope.indexing.base import MapBase
 from hloscope.indexing.compose import compose
 from hloscope.indexing.constraints import MapTrace
 from hloscope.indexing.evaluate import (
     Arrays,
-    Ints,
+    Index,
     Point,
     evaluate,
     evaluate_array,
@@ -35,9 +36,6 @@ from hloscope.indexing.variables import Constraint, RuntimeVariable, below
 from hloscope.lazy import lazy
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     import hloscope.indexing.exact as exact
     import hloscope.indexing.markup as markup
     import hloscope.indexing.proofs as proofs
@@ -152,7 +150,7 @@ class IndexingMap(MapBase):
 
     # -------------------------------------------------------------------------------- questions
 
-    def evaluate(self, dims: Ints, ranges: Ints = (), runtime: Ints = ()) -> Point:
+    def evaluate(self, dims: Index, ranges: Index = (), runtime: Index = ()) -> Point:
         """The results at one point, whether it lies in the domain or not.
 
         >>> IndexingMap.parse("(d0)[s0] -> (d0 / 2, s0)").evaluate((7,), (1,))
@@ -162,7 +160,7 @@ class IndexingMap(MapBase):
 
     def evaluate_array(
         self, dims: Arrays, ranges: Arrays = (), runtime: Arrays = ()
-    ) -> tuple[NDArray[np.int64], ...]:
+    ) -> tuple[Ints, ...]:
         """The results at many points: an array for each variable, shapes broadcast together.
 
         >>> IndexingMap.parse("(d0) -> (d0 / 2)").evaluate_array([range(4)])
@@ -171,18 +169,23 @@ class IndexingMap(MapBase):
         return evaluate_array(self, dims, ranges, runtime)
 
     def satisfies(
-        self, dims: Ints, ranges: Ints = (), runtime: Ints = (), *, check_bounds: bool = True
+        self,
+        dims: Index,
+        ranges: Index = (),
+        runtime: Index = (),
+        *,
+        check_bounds: bool = True,
     ) -> bool:
         """Does the point lie in the domain?  Without `check_bounds`: do the constraints hold?"""
         return satisfies(self, dims, ranges, runtime, check_bounds=check_bounds)
 
     def satisfies_array(
         self, dims: Arrays, ranges: Arrays = (), runtime: Arrays = (), *, check_bounds: bool = True
-    ) -> NDArray[np.bool_]:
+    ) -> Bools:
         """Which of many points lie in the domain."""
         return satisfies_array(self, dims, ranges, runtime, check_bounds=check_bounds)
 
-    def points(self, dims: Ints, runtime: Ints = ()) -> set[Point]:
+    def points(self, dims: Index, runtime: Index = ()) -> set[Point]:
         """Every index touched from one index, as the range variables run.
 
         Raises:
@@ -190,7 +193,7 @@ class IndexingMap(MapBase):
         """
         return points(self, dims, runtime)
 
-    def points_of_box(self, sides: Sequence[Interval], runtime: Ints = ()) -> set[Point]:
+    def points_of_box(self, sides: Sequence[Interval], runtime: Index = ()) -> set[Point]:
         """Every index touched from the indices of a box, as the range variables run.
 
         Args:
@@ -312,7 +315,7 @@ class IndexingMap(MapBase):
         """
         return sets.preimage(self, box)
 
-    def card(self, runtime: Ints = ()) -> int:
+    def card(self, runtime: Index = ()) -> int:
         """The exact number of elements touched: different results over the whole domain.
 
         Args:

@@ -15,7 +15,7 @@ from hloscope.affine import Const, Dim, Expr, Interval, Mod, Range, Runtime, Sum
 from hloscope.errors import UnsupportedError
 from hloscope.indexing.base import M
 from hloscope.indexing.counts import card, card_bounds, with_values
-from hloscope.indexing.evaluate import CHUNK, Ints, Point, points
+from hloscope.indexing.evaluate import CHUNK, Index, Point, points
 from hloscope.indexing.exact import prove_empty, system_of
 from hloscope.indexing.proofs import prove_implies
 from hloscope.indexing.reads import running
@@ -69,11 +69,11 @@ class IndexSet(Generic[M]):
             sides = [a | m.domain.bounds(e) for a, e in zip(sides, m.results, strict=True)]
         return tuple(sides)
 
-    def at_runtime(self, values: Ints) -> IndexSet[M]:
+    def at_runtime(self, values: Index) -> IndexSet[M]:
         """The set where the runtime variables have these values."""
         return IndexSet(tuple([_at_runtime(m, values) for m in self.maps]), self.rank)
 
-    def card(self, runtime: Ints = ()) -> int:
+    def card(self, runtime: Index = ()) -> int:
         """The exact number of elements.
 
         Args:
@@ -95,7 +95,7 @@ class IndexSet(Generic[M]):
         """
         return card_bounds(self.maps, budget=self._budget)
 
-    def __contains__(self, point: Ints) -> bool:
+    def __contains__(self, point: Index) -> bool:
         return _contains(self.maps, point)
 
     def __iter__(self) -> Iterator[Point]:
@@ -164,7 +164,7 @@ def _set_of(m: M, results: Sequence[Expr]) -> IndexSet[M]:
     return IndexSet(() if found.is_known_empty else (found,), len(results))
 
 
-def _at_runtime(m: M, values: Ints) -> M:
+def _at_runtime(m: M, values: Index) -> M:
     if len(values) != len(m.runtime):
         raise ValueError(f"{len(values)} values for {len(m.runtime)} runtime variables")
     if several := running([m], also_dims=True):
@@ -172,7 +172,7 @@ def _at_runtime(m: M, values: Ints) -> M:
     return with_values(m, values)
 
 
-def _contains(maps: Sequence[M], point: Ints) -> bool:
+def _contains(maps: Sequence[M], point: Index) -> bool:
     if any(len(m.results) != len(point) for m in maps):
         return False
     free = [m for m in maps if not m.runtime]
@@ -190,13 +190,13 @@ def _contains(maps: Sequence[M], point: Ints) -> bool:
     raise UnsupportedError("membership depends on runtime variables: give them values")
 
 
-def _there(m: M, point: Ints) -> M:
+def _there(m: M, point: Index) -> M:
     """The part of a map that has this result."""
     there = [(e, Interval.point(int(k))) for e, k in zip(m.results, point, strict=True)]
     return simplify(m.with_(constraints=(*m.constraints, *there)))
 
 
-def _reaches(m: M, point: Ints) -> bool:
+def _reaches(m: M, point: Index) -> bool:
     m = _there(m, point)
     if m.is_known_empty:
         return False

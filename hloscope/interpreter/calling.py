@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from hloscope.arrays import np
 from hloscope.errors import UnknownNameError, did_you_mean
 from hloscope.interpreter.evaluation import evaluate
 from hloscope.interpreter.parallel import evaluate_grid
@@ -110,8 +111,6 @@ def _leaves(given: Any) -> Iterator[Any]:
 
 
 def _own(value: Value, seen: set[int]) -> Result:
-    import numpy as np
-
     if isinstance(value, tuple):
         return tuple([_own(part, seen) for part in value])
     if isinstance(value, Token):

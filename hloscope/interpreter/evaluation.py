@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from hloscope.arrays import np
 from hloscope.interpreter.memory import limited
 from hloscope.interpreter.plan import Plans, run
 from hloscope.interpreter.values import (
@@ -64,8 +65,6 @@ def evaluate(
         as_value(v, t, f"argument {i}")
         for i, (v, t) in enumerate(zip(arguments, taken, strict=True))
     ]
-    import numpy as np
-
     with np.errstate(all="ignore"), limited(world.max_bytes):
         results = run(Plans(world).of(computation), values)
     check_results(results, computation)
@@ -108,8 +107,6 @@ def as_value(given: Any, type_: Type, what: str) -> Value:
 
 def _as_array(given: Any, element: ElementType, what: str) -> Array:
     """What Python gives as an array: numbers of Python's own become elements, if they can."""
-    import numpy as np
-
     try:
         array = np.asarray(given)
     except (TypeError, ValueError) as error:

@@ -8,8 +8,9 @@ actual one, also where the type leaves it open.  Arrays are never written to onc
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
+from hloscope.arrays import np
 from hloscope.errors import HloscopeError, UnsupportedError
 from hloscope.ir import (
     ElementType,
@@ -22,9 +23,6 @@ from hloscope.ir import (
     numpy_dtype,
 )
 from hloscope.limits import refuse_no_array
-
-if TYPE_CHECKING:
-    import numpy as np
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -86,8 +84,6 @@ def plain(value: Value) -> Value:
         return tuple(map(plain, value))
     if not hasattr(value, "memory"):
         return value
-    import numpy as np
-
     return np.asarray(value)
 
 

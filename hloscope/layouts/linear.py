@@ -12,6 +12,7 @@ from math import prod
 from typing import Final
 
 from hloscope.affine import Const, Dim, Expr, Interval, Range, Var, linear
+from hloscope.arrays import np
 from hloscope.errors import UnsupportedError
 from hloscope.indexing import IndexingMap, Variable, prove_equal
 from hloscope.layouts import binary
@@ -298,8 +299,6 @@ def linear_of(m: IndexingMap, names: Sequence[str] = ()) -> LinearLayout:
 
 def _differs(m: IndexingMap, other: IndexingMap) -> str:
     """Where two maps of the same few points differ, or where one has no value; "" for nowhere."""
-    import numpy as np
-
     sizes = [v.interval.size for v in (*m.dims, *m.ranges)]
     points = np.indices(sizes).reshape(len(sizes), -1)
     dims, ranges = [*points[: len(m.dims)]], [*points[len(m.dims) :]]

@@ -9,19 +9,16 @@ Source: CUDA C++ Programming Guide, shared memory.
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hloscope.affine import Const, Dim, Expr, Interval, Var, evaluate_array, linear
+from hloscope.arrays import Bools, Ints, np
 from hloscope.devices import Device
 from hloscope.errors import UnsupportedError
 from hloscope.indexing import IndexingMap
 from hloscope.lazy import dataclass
 from hloscope.memory.kernel import Launch, SharedAccess
 from hloscope.memory.requests import LANE, Requests, requests_of
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 MOST_REQUESTS: Final = 1 << 16
 
@@ -69,8 +66,6 @@ def bank_use(shared: SharedAccess, launch: Launch | None, device: Device) -> Ban
     32
     1
     """
-    import numpy as np
-
     if launch is None:
         raise UnsupportedError("without launch dimensions nothing is known of lanes")
     one_block = Launch(launch.threads, (1, 1, 1))
@@ -83,7 +78,7 @@ def bank_use(shared: SharedAccess, launch: Launch | None, device: Device) -> Ban
     phases = max(unit // device.bank_bytes, 1)
     first = addresses * shared.bits // 8 // device.bank_bytes
     lanes = device.warp // phases
-    degrees: list[NDArray[np.int64]] = []
+    degrees: list[Ints] = []
     for phase in range(phases):
         part = slice(phase * lanes, (phase + 1) * lanes)
         words = [first[:, part] + k for k in range(phases)]
@@ -128,10 +123,8 @@ def _point(dimension: int, value: int) -> tuple[Expr, Interval]:
     return Dim(dimension), Interval(value, value)
 
 
-def _addresses(requests: Requests) -> tuple[NDArray[np.int64], NDArray[np.bool_], bool]:
+def _addresses(requests: Requests) -> tuple[Ints, Bools, bool]:
     """Element addresses of all lanes of all requests of a block."""
-    import numpy as np
-
     map = requests.map
     sizes = [interval.hi - interval.lo + 1 for _, interval in requests.free]
     total = prod(sizes)
@@ -139,7 +132,7 @@ def _addresses(requests: Requests) -> tuple[NDArray[np.int64], NDArray[np.bool_]
         empty = np.zeros((0, requests.warp), dtype=np.int64)
         return empty, empty.astype(np.bool_), True
     flat = np.arange(min(total, MOST_REQUESTS))
-    at: dict[Var, NDArray[np.int64]] = {}
+    at: dict[Var, Ints] = {}
     for (x, interval), size in zip(reversed(requests.free), reversed(sizes), strict=True):
         at[x] = (flat % size + interval.lo)[:, None]
         flat = flat // size
@@ -155,10 +148,8 @@ def _addresses(requests: Requests) -> tuple[NDArray[np.int64], NDArray[np.bool_]
     return addresses, active, total <= MOST_REQUESTS
 
 
-def _degree(words: NDArray[np.int64], active: NDArray[np.bool_], banks: int) -> NDArray[np.int64]:
+def _degree(words: Ints, active: Bools, banks: int) -> Ints:
     """For each row the number of different words that the busiest bank is asked for."""
-    import numpy as np
-
     nowhere = (1 << 62) - 1
     keys = np.where(active, words, nowhere)
     keys.sort(axis=1)
@@ -168,5 +159,5 @@ def _degree(words: NDArray[np.int64], active: NDArray[np.bool_], banks: int) -> 
     rows = np.broadcast_to(np.arange(len(keys))[:, None], keys.shape)
     counts = np.zeros((len(keys), banks), dtype=np.int64)
     np.add.at(counts, (rows[new], keys[new] % banks), 1)
-    most: NDArray[np.int64] = counts.max(axis=1, initial=0)
+    most: Ints = counts.max(axis=1, initial=0)
     return most

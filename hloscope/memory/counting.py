@@ -9,17 +9,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import product
 from math import gcd, prod
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hloscope.affine import Interval, Runtime, Var, evaluate_array, variables
+from hloscope.arrays import Bools, Ints, np
 from hloscope.devices import LINE, SECTOR
 from hloscope.memory.periods import Values, representatives
 from hloscope.memory.requests import LANE, Requests, runtime_terms
 from hloscope.memory.traffic import BOUNDS, EXACT, SAMPLED, Request, Traffic
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 BUDGET: Final = 1 << 21
 """Lanes of different requests that are looked at; of more a sample is drawn."""
@@ -161,10 +158,8 @@ class _Counter:
 
     # ------------------------------------------------------------------------------- the work
 
-    def _chunks(self) -> Iterator[tuple[dict[Var, NDArray[np.int64]], NDArray[np.int64]]]:
+    def _chunks(self) -> Iterator[tuple[dict[Var, Ints], Ints]]:
         """Requests that differ, and how many others each stands for."""
-        import numpy as np
-
         if not self._total:
             return
         if self._total > self._budget:
@@ -174,29 +169,23 @@ class _Counter:
             flat = np.arange(start, min(start + CHUNK, self._total))
             yield self._at_places(self._unraveled(flat))
 
-    def _unraveled(self, flat: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    def _unraveled(self, flat: Ints) -> list[Ints]:
         index = []
         for size in reversed(self._sizes):
             index.append(flat % size)
             flat = flat // size
         return index[::-1]
 
-    def _at_places(
-        self, places: list[NDArray[np.int64]]
-    ) -> tuple[dict[Var, NDArray[np.int64]], NDArray[np.int64]]:
-        import numpy as np
-
-        at: dict[Var, NDArray[np.int64]] = {}
+    def _at_places(self, places: list[Ints]) -> tuple[dict[Var, Ints], Ints]:
+        at: dict[Var, Ints] = {}
         weights = np.ones(len(places[0]), dtype=np.int64)
         for (x, _), values, place in zip(self._free, self._values, places, strict=True):
             at[x] = values.values[place][:, None]
             weights = weights * values.weights[place]
         return at, weights
 
-    def _sample(self) -> Iterator[tuple[dict[Var, NDArray[np.int64]], NDArray[np.int64]]]:
+    def _sample(self) -> Iterator[tuple[dict[Var, Ints], Ints]]:
         """Requests drawn with a fixed seed, each as likely as it is frequent."""
-        import numpy as np
-
         draw = np.random.default_rng(0)
         count = self._budget
         all_requests = 1
@@ -214,16 +203,12 @@ class _Counter:
             at, _ = self._at_places(places)
             yield at, np.ones(size, dtype=np.int64)
 
-    def _addresses(
-        self, at: Mapping[Var, NDArray[np.int64]], given: Mapping[Var, int]
-    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    def _addresses(self, at: Mapping[Var, Ints], given: Mapping[Var, int]) -> tuple[Ints, Bools]:
         """The address of each lane, and whether it is active: requests × lanes."""
-        import numpy as np
-
         map = self._requests.map
         count = len(next(iter(at.values())))
         shape = count, self._requests.warp
-        every: dict[Var, NDArray[np.int64]] = dict(at)
+        every: dict[Var, Ints] = dict(at)
         every[LANE] = np.arange(self._requests.warp, dtype=np.int64)[None, :]
         for k, v in enumerate(map.runtime):
             every[Runtime(k)] = np.int64(given.get(Runtime(k), v.interval.lo)).reshape(1, 1)
@@ -238,12 +223,10 @@ class _Counter:
         return addresses, active
 
     def _groups(
-        self, at: Mapping[Var, NDArray[np.int64]], read: tuple[Runtime, ...], shape: tuple[int, ...]
-    ) -> NDArray[np.int64]:
+        self, at: Mapping[Var, Ints], read: tuple[Runtime, ...], shape: tuple[int, ...]
+    ) -> Ints:
         """Which lanes read the same element at run time: the same numbers."""
-        import numpy as np
-
-        every: dict[Var, NDArray[np.int64]] = dict(at)
+        every: dict[Var, Ints] = dict(at)
         every[LANE] = np.arange(self._requests.warp, dtype=np.int64)[None, :]
         number = np.zeros(shape, dtype=np.int64)
         for runtime in read:
@@ -257,26 +240,24 @@ class _Counter:
 
     def _add(
         self,
-        at: Mapping[Var, NDArray[np.int64]],
-        weights: NDArray[np.int64],
-        addresses: NDArray[np.int64],
-        active: NDArray[np.bool_],
-        groups: NDArray[np.int64],
+        at: Mapping[Var, Ints],
+        weights: Ints,
+        addresses: Ints,
+        active: Bools,
+        groups: Ints,
     ) -> None:
-        import numpy as np
-
         bits, unit = self._requests.bits, max(self._requests.unit_bits // 8, 1)
         sorted_bits = np.where(active, addresses * bits, _NOWHERE)
         sector_bits = SECTOR * 8
         span = (1 << 62) // max(int(groups.max(initial=0)) + 1, 1)
         far = span // sector_bits * sector_bits
 
-        def distinct(divisor: int) -> NDArray[np.int64]:
+        def distinct(divisor: int) -> Ints:
             keys = np.where(active, sorted_bits // divisor + groups * (far // divisor), _NOWHERE)
             keys.sort(axis=1)
             new = keys[:, 1:] != keys[:, :-1]
             first = keys[:, :1] != _NOWHERE
-            counted: NDArray[np.int64] = (new & (keys[:, 1:] != _NOWHERE)).sum(axis=1)
+            counted: Ints = (new & (keys[:, 1:] != _NOWHERE)).sum(axis=1)
             counted += first[:, 0]
             return counted
 
@@ -322,8 +303,6 @@ class _Counter:
         )
 
     def _request(self, at: Mapping[Var, int], sectors: int, given: Mapping[Var, int]) -> Request:
-        import numpy as np
-
         arrays = {x: np.array([[value]], dtype=np.int64) for x, value in at.items()}
         addresses, active = self._addresses(arrays, given)
         bits = self._requests.bits
@@ -341,24 +320,20 @@ def _is_worth_saying(counter: _Counter, x: Var) -> bool:
     return interval.hi > interval.lo
 
 
-def _ranked(number: NDArray[np.int64]) -> NDArray[np.int64]:
+def _ranked(number: Ints) -> Ints:
     """The numbers of each row as small ones: how many of the row are smaller."""
-    import numpy as np
-
     ordered = np.sort(number, axis=1)
-    ranks: NDArray[np.int64] = (number[:, :, None] > ordered[:, None, :]).sum(axis=2)
+    ranks: Ints = (number[:, :, None] > ordered[:, None, :]).sum(axis=2)
     return ranks
 
 
 def _largest_group(
-    addresses: NDArray[np.int64],
-    active: NDArray[np.bool_],
-    groups: NDArray[np.int64],
+    addresses: Ints,
+    active: Bools,
+    groups: Ints,
     requests: Requests,
-) -> NDArray[np.bool_]:
+) -> Bools:
     """For each request the lanes of the group that touches most sectors."""
-    import numpy as np
-
     most = np.full(len(addresses), -1, dtype=np.int64)
     chosen = np.zeros_like(active)
     for group in range(int(groups.max(initial=0)) + 1):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import gcd, lcm
-from typing import TYPE_CHECKING, NamedTuple, assert_never
+from typing import NamedTuple, assert_never
 
 from hloscope.affine import (
     Box,
@@ -30,10 +30,7 @@ from hloscope.affine import (
     postorder,
     variables,
 )
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from hloscope.arrays import Ints, np
 
 LONGEST = 1 << 40
 
@@ -48,8 +45,8 @@ class Period(NamedTuple):
 class Values(NamedTuple):
     """Values of a variable, and how many values each stands for."""
 
-    values: NDArray[np.int64]
-    weights: NDArray[np.int64]
+    values: Ints
+    weights: Ints
 
 
 def period(e: Expr, x: Var) -> Period | None:
@@ -135,8 +132,6 @@ def representatives(
         others: Expressions that need to repeat only up to any shift.
         box: Values of all variables.
     """
-    import numpy as np
-
     lo, count = interval.lo, interval.hi - interval.lo + 1
     length = _common_length(x, address, modulus, constraints, others)
     if length is None or length >= count:
@@ -158,8 +153,8 @@ def representatives(
         kept = max(kept[0], touched[0]), min(kept[1], touched[1])
     if first > last:
         first, last = 0, -1
-    pieces: list[NDArray[np.int64]] = []
-    weights: list[NDArray[np.int64]] = []
+    pieces: list[Ints] = []
+    weights: list[Ints] = []
 
     def add(start: int, stop: int, weight: int) -> None:
         if stop > start:

@@ -10,6 +10,7 @@ from math import prod
 from typing import Any, Final
 
 from hloscope.affine import Dim, Expr, Interval, Range, Var, evaluate_array, variables
+from hloscope.arrays import np
 from hloscope.devices import Device
 from hloscope.errors import UnsupportedError
 from hloscope.indexing import Access, IndexingMap, major_to_minor
@@ -131,8 +132,6 @@ def _extent(e: Expr, map: IndexingMap, tile: Sequence[int]) -> tuple[int, int] |
 
 def _progression(e: Expr, extents: Mapping[Var, int], map: IndexingMap) -> tuple[int, int] | None:
     """How many values an expression takes, and their distance, if that is always the same."""
-    import numpy as np
-
     if prod(extents.values()) > MOST_POINTS:
         return None
     axes = np.indices(tuple(extents.values()), dtype=np.int64, sparse=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from math import prod
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hloscope.affine import (
     Const,
@@ -22,6 +22,7 @@ from hloscope.affine import (
     substitute,
     variables,
 )
+from hloscope.arrays import Ints, np
 from hloscope.devices import SECTOR
 from hloscope.indexing import (
     IndexingMap,
@@ -32,10 +33,6 @@ from hloscope.indexing import (
 from hloscope.ir import TensorType
 from hloscope.lazy import dataclass
 from hloscope.memory.storage import data_bytes, element_count, storage_bits, storage_bytes
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 MOST_POINTS: Final = 1 << 20
 """Values of a group of variables, and sums of groups, that are written out."""
@@ -131,8 +128,8 @@ def touched_by(maps: Sequence[IndexingMap], type: TensorType) -> Touched:
 class _Part:
     """What one map touches: its addresses, or a set and how far copies of it lie apart."""
 
-    addresses: NDArray[np.int64] | None
-    copies: tuple[NDArray[np.int64], ...] | None
+    addresses: Ints | None
+    copies: tuple[Ints, ...] | None
     reads: int
     is_exact: bool
     count: int = 0
@@ -150,17 +147,13 @@ class _Part:
         return found * prod([len(copy) for copy in self.copies or ()])
 
 
-def _union(parts: Iterable[_Part]) -> NDArray[np.int64]:
-    import numpy as np
-
+def _union(parts: Iterable[_Part]) -> Ints:
     pieces = [part.addresses for part in parts if part.addresses is not None]
     return np.unique(np.concatenate(pieces))
 
 
 def _measured(part: _Part, type: TensorType) -> Touched:
     """Elements, bytes and sectors of a part."""
-    import numpy as np
-
     bits, sector = storage_bits(type), SECTOR * 8
     most = _most_sectors(type)
     if not part.is_exact or part.addresses is None:
@@ -184,8 +177,6 @@ def _measured(part: _Part, type: TensorType) -> Touched:
 
 def _part(map: IndexingMap, type: TensorType) -> _Part:
     """What one map touches."""
-    import numpy as np
-
     points = _points(map)
     if map.runtime or map.is_undefined:
         if map.is_undefined:
@@ -196,7 +187,7 @@ def _part(map: IndexingMap, type: TensorType) -> _Part:
         substitute(place, {Dim(k): e})
         for k, (place, e) in enumerate(zip(_places(type), map.results, strict=True))
     ]
-    sets: list[NDArray[np.int64]] = []
+    sets: list[Ints] = []
     reads = 1
     for group in _groups(map):
         exprs = [k for k, e in enumerate(map.results) if variables(e) & group]
@@ -216,10 +207,8 @@ def _part(map: IndexingMap, type: TensorType) -> _Part:
     return _summed(sets, start, reads)
 
 
-def _summed(sets: list[NDArray[np.int64]], start: int, reads: int) -> _Part:
+def _summed(sets: list[Ints], start: int, reads: int) -> _Part:
     """All sums of one address of each set."""
-    import numpy as np
-
     sets.sort(key=lambda some: int(some[-1] - some[0]))
     found = np.array([start], dtype=np.int64)
     for k, some in enumerate(sets):
@@ -251,10 +240,8 @@ def _groups(map: IndexingMap) -> list[frozenset[Var]]:
 
 def _addresses(
     map: IndexingMap, group: frozenset[Var], terms: Sequence[Expr]
-) -> tuple[NDArray[np.int64], int] | None:
+) -> tuple[Ints, int] | None:
     """The sums that a group of variables reaches, and from how many points; `None`: too many."""
-    import numpy as np
-
     box = [(v, map.box[v]) for v in sorted(group, key=str)]
     sizes = [interval.hi - interval.lo + 1 for _, interval in box]
     total = prod(sizes)
@@ -264,7 +251,7 @@ def _addresses(
     if total > MOST_POINTS:
         return None
     axes = np.indices(sizes, dtype=np.int64, sparse=True) if sizes else ()
-    at: dict[Var, NDArray[np.int64]] = {
+    at: dict[Var, Ints] = {
         v: axis + interval.lo for (v, interval), axis in zip(box, axes, strict=True)
     }
     value = np.zeros(sizes, dtype=np.int64)

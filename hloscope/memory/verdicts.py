@@ -24,6 +24,7 @@ from hloscope.affine import (
     from_terms,
     variables,
 )
+from hloscope.arrays import np
 from hloscope.devices import Device
 from hloscope.indexing import (
     IndexingMap,
@@ -235,8 +236,6 @@ def _multiple_of_lane(e: Expr) -> int | None:
 
 
 def _values(e: Expr, lanes: Interval) -> list[int]:
-    import numpy as np
-
     values = evaluate_array(e, {_TH: np.arange(lanes.lo, lanes.hi + 1, dtype=np.int64)})
     return [int(value) for value in np.unique(values)]
 

@@ -14,8 +14,9 @@ from array import array
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from math import prod
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from hloscope.arrays import np
 from hloscope.errors import VerifyError
 from hloscope.ir import (
     FORMATS,
@@ -32,9 +33,6 @@ from hloscope.limits import refuse_no_array
 from hloscope.mlir.attributes import DenseAttr
 from hloscope.mlir.text.escape import quoted, unquoted
 from hloscope.mlir.types import type_text
-
-if TYPE_CHECKING:
-    import numpy
 
 MOST_SHOWN: Final = 100
 """Literals of more elements are printed as one string of hexadecimal digits."""
@@ -144,7 +142,7 @@ def _text(literal: DenseAttr) -> str:
 _kept_text: Final = lru_cache(maxsize=4096)(_text)
 
 
-def to_array(literal: DenseAttr) -> numpy.ndarray:
+def to_array(literal: DenseAttr) -> np.ndarray:
     """The literal as an array of its type's numpy type, read-only; a splat takes no memory.
 
     Raises:
@@ -154,24 +152,22 @@ def to_array(literal: DenseAttr) -> numpy.ndarray:
     >>> to_array(DenseAttr("[[1], [2]]", TensorType(ELEMENT_TYPES["s32"], (2, 1)))).tolist()
     [[1], [2]]
     """
-    import numpy
-
-    values: numpy.ndarray
+    values: np.ndarray
     element, sizes = shaped(literal.type)
     raw, splat, width = elements(literal)
     refuse_no_array(sizes, width)
     name = element.numpy
     if name and element.bits < 8 and element.kind in ("signed", "unsigned"):
         shift = 8 - element.bits
-        top = numpy.frombuffer(raw, numpy.uint8) << shift
-        values = top.view(numpy.int8) >> shift if element.kind == "signed" else top >> shift
+        top = np.frombuffer(raw, np.uint8) << shift
+        values = top.view(np.int8) >> shift if element.kind == "signed" else top >> shift
         values = values.astype(_dtype(name))
     else:
-        values = numpy.frombuffer(raw, _dtype(name) if name else f"V{width}")
-    return numpy.broadcast_to(values[0] if splat else values.reshape(sizes), sizes)
+        values = np.frombuffer(raw, _dtype(name) if name else f"V{width}")
+    return np.broadcast_to(values[0] if splat else values.reshape(sizes), sizes)
 
 
-def from_array(values: numpy.ndarray, type: Type) -> DenseAttr:
+def from_array(values: np.ndarray, type: Type) -> DenseAttr:
     """The literal with these values, whose numpy type is that of the type.
 
     >>> import numpy
@@ -179,19 +175,17 @@ def from_array(values: numpy.ndarray, type: Type) -> DenseAttr:
     >>> dense_text(from_array(numpy.ones((2, 2), "f4"), TensorType(ELEMENT_TYPES["f32"], (2, 2))))
     'dense<1.000000e+00>'
     """
-    import numpy
-
     element, sizes = shaped(type)
     if values.shape != sizes or values.dtype != _dtype(element.numpy):
         raise VerifyError(f"an array {values.dtype}{list(values.shape)} is none of {type}")
     if element.bits < 8 and element.kind in ("signed", "unsigned"):
         mask = (1 << element.bits) - 1
-        values = values.astype(numpy.int8).view(numpy.uint8) & mask
-    literal = DenseAttr(numpy.ascontiguousarray(values).tobytes(), type)
+        values = values.astype(np.int8).view(np.uint8) & mask
+    literal = DenseAttr(np.ascontiguousarray(values).tobytes(), type)
     return DenseAttr(elements(literal).raw, type)
 
 
-def array_text(values: numpy.ndarray, type: TensorType) -> str:
+def array_text(values: np.ndarray, type: TensorType) -> str:
     """An array as a literal with its type; of quantized elements the stored integers.
 
     >>> import numpy
@@ -204,11 +198,10 @@ def array_text(values: numpy.ndarray, type: TensorType) -> str:
     return f"{dense_text(from_array(values, type))} : {type_text(type)}"
 
 
-def _dtype(name: str) -> numpy.dtype:
+def _dtype(name: str) -> np.dtype:
     import ml_dtypes
-    import numpy
 
-    return numpy.dtype(getattr(ml_dtypes, name, name)).newbyteorder("<")
+    return np.dtype(getattr(ml_dtypes, name, name)).newbyteorder("<")
 
 
 @lru_cache(maxsize=256)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from hloscope.arrays import Array, np
 from hloscope.errors import HloscopeError
 from hloscope.hlo_parser import parse_hlo, print_hlo
 from hloscope.interpreter import call, dtype_of
@@ -11,9 +12,6 @@ from hloscope.ir import Module, TensorType
 from hloscope.lazy import dataclass
 from hloscope.movement.chains import Chain
 from hloscope.movement.drafts import as_it_stands, rewritten
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 MOST_ELEMENTS: Final = 1 << 20
 """Elements of all values of a program that is run."""
@@ -75,10 +73,8 @@ def _size(module: Module) -> int:
     return sum(ins.type.num_elements for ins in module.entry if isinstance(ins.type, TensorType))
 
 
-def numbered(type_: Any) -> NDArray[Any]:
+def numbered(type_: Any) -> Array:
     """An array whose elements are their row-major positions, as far as its type can tell them."""
-    import numpy as np
-
     assert isinstance(type_, TensorType)
     numbers = np.arange(type_.num_elements, dtype=np.int64)
     if type_.element.kind == "pred":
@@ -91,8 +87,6 @@ def numbered(type_: Any) -> NDArray[Any]:
 
 def same_values(a: Any, b: Any) -> bool:
     """Are two arrays the same bit for bit, but for which NaN is where?"""
-    import numpy as np
-
     one, other = np.asarray(a), np.asarray(b)
     if one.shape != other.shape or one.dtype != other.dtype:
         return False

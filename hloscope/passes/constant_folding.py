@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from hloscope.arrays import np
 from hloscope.errors import HloscopeError
 from hloscope.interpreter import PURE, STRUCTURE, Value, World, byte_size, evaluate
 from hloscope.ir import (
@@ -26,9 +27,6 @@ from hloscope.ir import (
 from hloscope.ops import BroadcastInDim, Call, Constant, Fusion, Iota, Parameter, Return, bare
 from hloscope.passes.limits import FOLD_ELEMENTS
 from hloscope.stablehlo import Function, Node, TreeModule, to_graph, to_mlir
-
-if TYPE_CHECKING:
-    import numpy as np
 
 FOLD_BYTES: Final = 1 << 24
 FOLD_STEPS: Final = 1 << 17
@@ -347,8 +345,6 @@ def _constant(ins: Instruction, value: Any) -> Instruction:
 
 
 def _array(value: Any) -> np.ndarray[Any, Any]:
-    import numpy as np
-
     return np.asarray(value)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from math import prod
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from hloscope.arrays import np
 from hloscope.errors import HloscopeError
 from hloscope.ir import ElementType, TensorType
 from hloscope.mlir import DenseAttr, Operation, Value, elements, to_array
@@ -13,8 +14,6 @@ from hloscope.passes.patterns import Pattern, Patterns, Rewrite
 from hloscope.stablehlo import CONSTANTS
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from hloscope.passes.rewriting import Rewriter
 
 FOLD_ELEMENTS: Final = 1 << 16

@@ -7,8 +7,9 @@ was given stays as it is.  Nothing here recurses, however deeply regions nest.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from hloscope.arrays import np
 from hloscope.ir import Callee, TensorType, Type
 from hloscope.mlir import (
     NO_ATTRIBUTES,
@@ -22,9 +23,6 @@ from hloscope.mlir import (
     from_array,
 )
 from hloscope.stablehlo import clone, made
-
-if TYPE_CHECKING:
-    import numpy as np
 
 _MANY_OPERANDS: Final = 64
 """Of more, where each value stands is remembered."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from contextlib import suppress
 from math import prod
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from hloscope.arrays import Ints, np
 from hloscope.fusion import (
     BY_CONVENTION,
     READS,
@@ -21,10 +22,6 @@ from hloscope.proof.graph import Reached, Steps, Walker
 from hloscope.proof.points import Touching
 from hloscope.proof.reads import Values
 from hloscope.simplifier import UndecidedError
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 TRIALS: Final = 3
 """Values read at run time are drawn so many times."""
@@ -87,7 +84,7 @@ class StepsThroughBodies(Steps):
         return Dependence(tuple(reads), tuple(sure), tuple(aligned), tuple(unchanged))
 
     def _reached(
-        self, callee: Computation, leaf: int, points: NDArray[np.int64], seed: int
+        self, callee: Computation, leaf: int, points: Ints, seed: int
     ) -> dict[tuple[int, int], Reached[Any]]:
         follower = Touching(Values(seed))
         walker = Walker(self, follower)
@@ -101,10 +98,8 @@ def _bodies(computation: Computation) -> list[Computation]:
     return [c for c in inner if c in called and c is not computation]
 
 
-def _elements(shape: tuple[int, ...]) -> NDArray[np.int64]:
+def _elements(shape: tuple[int, ...]) -> Ints:
     """Some indices of a tensor: all of a small one."""
-    import numpy as np
-
     total = prod(shape)
     flat = np.unique(np.linspace(0, max(total - 1, 0), min(total, ELEMENTS)).astype(np.int64))
     index = unravel(flat, shape)
@@ -119,10 +114,8 @@ def _is_sure(trials: list[Reached[Any]]) -> bool:
     )
 
 
-def _is_aligned(trials: list[Reached[Any]], points: NDArray[np.int64]) -> bool:
+def _is_aligned(trials: list[Reached[Any]], points: Ints) -> bool:
     """Does each element reach itself and no other?"""
-    import numpy as np
-
     start = Touching(Values()).start(points)
     rows = next(iter(start.values()))
     return all(

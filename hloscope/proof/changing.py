@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final
 
+from hloscope.arrays import Bools, Floats, Ints, np
 from hloscope.interpreter import Value
 from hloscope.proof.draw import Draw
 from hloscope.proof.elements import Elements
 from hloscope.proof.running import Base, leaves_of, moved, spread, with_leaf
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Bools: TypeAlias = NDArray[np.bool_]
-    Ints: TypeAlias = NDArray[np.int64]
 
 CANDIDATES: Final = 512
 """Columns that are tried for one packing."""
@@ -23,8 +17,6 @@ _STYLES: Final = "wide", "ordinary", "special", "ties"
 
 def complement(relation: Bools, kind: int, rng: np.random.Generator) -> Bools:
     """All columns that some rows do not touch: one row, a few, half of all."""
-    import numpy as np
-
     rows = len(relation)
     count = (1, max(1, rows // 2), 2, max(1, rows // 8), 1)[kind % 5]
     some = rng.permutation(rows)[:count]
@@ -38,14 +30,10 @@ class Packings:
     """Sets of columns no row touches two of, those first that were tried least."""
 
     def __init__(self, columns: int) -> None:
-        import numpy as np
-
         self._tries = np.zeros(columns, np.int64)
 
     def next(self, relation: Bools, missing: Bools, rng: np.random.Generator) -> Bools:
         """Another set, of columns with `missing` pairs before others."""
-        import numpy as np
-
         columns = len(self._tries)
         wanted = missing.sum(axis=0) + rng.random(columns)
         order = np.lexsort((-wanted, self._tries + (wanted < 1)))[:CANDIDATES]
@@ -64,8 +52,6 @@ def changed_values(
     elements: Elements, base: Base, changed: Bools, kind: int, rng: np.random.Generator
 ) -> tuple[tuple[Value, ...], Bools]:
     """Other values of these columns, and which are really other ones."""
-    import numpy as np
-
     values = list(base.values)
     really = np.zeros(elements.size, np.bool_)
     draw = Draw(rng, _STYLES[kind % 4])
@@ -90,8 +76,6 @@ def partly_changed(
     elements: Elements, base: Base, changed: tuple[Value, ...], columns: Ints
 ) -> tuple[Value, ...]:
     """The values of the base, in these columns those they were changed to."""
-    import numpy as np
-
     flags = np.zeros(elements.size, np.bool_)
     flags[columns] = True
     values = list(base.values)
@@ -110,9 +94,7 @@ def partly_changed(
 
 def copied_columns(elements: Elements, base: Base) -> Ints:
     """For each row the column of equal number, where all numbers are different; else -1."""
-    import numpy as np
-
-    numbers: list[NDArray[np.float64]] = []
+    numbers: list[Floats] = []
     places: list[Ints] = []
     for leaf in elements.leaves:
         value = np.asarray([*leaves_of(base.values[leaf.value])][leaf.number])

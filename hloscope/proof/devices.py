@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
+from hloscope.arrays import Ints, np
 from hloscope.errors import HloscopeError
 from hloscope.fusion import leaf_types
 from hloscope.indexing import Axis, Groups, groups_of as read_groups
@@ -28,12 +29,6 @@ from hloscope.ops import (
 )
 from hloscope.proof.size_rules import as_begun, shape_of
 from hloscope.simplifier import UndecidedError
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ints: TypeAlias = NDArray[np.int64]
 
 MOST_DEVICES: Final = 1 << 12
 """Grids of more devices are not looked at."""
@@ -75,8 +70,6 @@ class Devices:
         Raises:
             UndecidedError: They are not known.
         """
-        import numpy as np
-
         if ins not in self._tables:
             members = np.full((self.count, self.count), -1)
             own = np.full(self.count, -1)
@@ -103,8 +96,6 @@ class Devices:
 
     def reached(self, device: int, via: Sequence[Instruction], positions: Sequence[Ints]) -> Ints:
         """The devices to which steps lead; -1 where a group has no such member."""
-        import numpy as np
-
         at = np.full(np.broadcast_shapes((1,), *[np.shape(p) for p in positions]), device)
         for ins, position in zip(via, positions, strict=True):
             members, _ = self.tables(ins)

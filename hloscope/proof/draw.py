@@ -6,14 +6,12 @@ flip, dynamic dimensions of fewer elements.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from hloscope.arrays import np
 from hloscope.errors import UnsupportedError
 from hloscope.interpreter import TOKEN, dtype_of
 from hloscope.ir import ElementType, QuantizedType, TensorType, TokenType, TupleType, Type
-
-if TYPE_CHECKING:
-    import numpy as np
 
 STYLES: Final = ("ordinary", "ties", "special", "wide", "numbered")
 """Kinds of values: `numbered` are all different, bit by bit."""
@@ -65,8 +63,6 @@ class Draw:
 
     def elements(self, element: ElementType, shape: tuple[int, ...]) -> Any:
         """An array of elements."""
-        import numpy as np
-
         rng = self.rng
         if isinstance(element, QuantizedType):
             element = element.storage
@@ -86,8 +82,6 @@ class Draw:
             return np.asarray(found).astype(dtype)
 
     def _floats(self, shape: tuple[int, ...], dtype: Any) -> Any:
-        import numpy as np
-
         rng = self.rng
         match self.style:
             case "ties":
@@ -108,8 +102,6 @@ class Draw:
                 return rng.normal(size=shape)
 
     def _integers(self, element: ElementType, shape: tuple[int, ...]) -> Any:
-        import numpy as np
-
         rng = self.rng
         is_signed = element.kind == "signed"
         bits = element.bits - is_signed

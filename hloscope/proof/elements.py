@@ -5,8 +5,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
+from hloscope.arrays import Bools, Ints, np
 from hloscope.fusion import leaf_types
 from hloscope.indexing import unravel
 from hloscope.ir import TensorType
@@ -14,13 +15,6 @@ from hloscope.lazy import dataclass
 from hloscope.proof.instance import Instance
 from hloscope.proof.running import moved, spread, whole_shapes
 from hloscope.proof.size_rules import shape_of
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Bools: TypeAlias = NDArray[np.bool_]
-    Ints: TypeAlias = NDArray[np.int64]
 
 Place: TypeAlias = tuple[int, int, int]
 """An output, a source and a leaf of the source."""
@@ -69,8 +63,6 @@ class Elements:
     """
 
     def __init__(self, instance: Instance, seed: int) -> None:
-        import numpy as np
-
         devices = range(instance.devices.count)
         self.leaves: Final = _leaves(instance)
         self._by_tensor: dict[tuple[int, int], list[Leaf]] = {}
@@ -101,8 +93,6 @@ class Elements:
 
     def rows_of(self, output: int) -> Ints:
         """The rows of an output, on all devices."""
-        import numpy as np
-
         numbers = range(output, len(self.shapes), self.outputs)
         return np.concatenate([np.arange(self.starts[k], self.starts[k + 1]) for k in numbers])
 
@@ -112,8 +102,6 @@ class Elements:
 
     def columns_of(self, source: int, leaf: int) -> Ints:
         """The columns of a tensor of a source, on all devices."""
-        import numpy as np
-
         return np.concatenate([np.arange(x.first, x.end) for x in self.leaves_of(source, leaf)])
 
     def leaf_at(self, column: int) -> Leaf:
@@ -132,8 +120,6 @@ class Elements:
 
     def moved(self, before: Sequence[Any], after: Sequence[Any]) -> Bools:
         """Which rows differ between two runs."""
-        import numpy as np
-
         parts = [
             spread(_within(moved(a, b), shape), shape)[chosen]
             for a, b, shape, chosen in zip(before, after, self.shapes, self.chosen, strict=True)
@@ -162,8 +148,6 @@ def _within(flags: Bools, shape: tuple[int, ...]) -> Bools:
 
 def points_of(flat: Ints, shape: tuple[int, ...]) -> Ints:
     """Indices of elements by their number."""
-    import numpy as np
-
     if not shape:
         return np.zeros((len(flat), 0), np.int64)
     return np.stack(unravel(flat, shape), axis=1).astype(np.int64)
@@ -171,13 +155,9 @@ def points_of(flat: Ints, shape: tuple[int, ...]) -> Ints:
 
 def unflat(at: int, shape: tuple[int, ...]) -> tuple[int, ...]:
     """The index of an element by its number."""
-    import numpy as np
-
     return tuple([int(i) for i in unravel(np.int64(at), shape)])
 
 
 def nothing(rows: int, columns: int) -> Bools:
     """No pair of a row and a column."""
-    import numpy as np
-
     return np.zeros((rows, columns), np.bool_)

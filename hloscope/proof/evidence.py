@@ -9,8 +9,9 @@ elements was changed, that dependence has been seen.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final
 
+from hloscope.arrays import Bools, Ints, np
 from hloscope.errors import HloscopeError
 from hloscope.indexing import Accesses
 from hloscope.interpreter import Value
@@ -31,13 +32,6 @@ from hloscope.proof.running import Base, Runner
 from hloscope.proof.touched import Claims, Touched, is_moving
 from hloscope.proof.violation import Violation
 from hloscope.simplifier import UndecidedError
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Bools: TypeAlias = NDArray[np.bool_]
-    Ints: TypeAlias = NDArray[np.int64]
 
 ROUNDS: Final = (*STYLES, "ordinary", "ties", "wide", "special", "ordinary")
 """Styles of the values of one base after another."""
@@ -71,15 +65,11 @@ class Run:
 
     def alone(self, touched: Bools) -> tuple[Ints, Ints]:
         """Rows that moved and touch just one changed column, and which that is."""
-        import numpy as np
-
         rows = np.flatnonzero(self.moved & (touched.sum(axis=1) == 1))
         return rows, np.flatnonzero(self.changed)[touched[rows].argmax(axis=1)]
 
     def unexplained(self, touched: Bools) -> list[tuple[Run, int]]:
         """The rows that moved and touch no changed column."""
-        import numpy as np
-
         return [(self, int(r)) for r in np.flatnonzero(self.moved & ~touched.any(axis=1))]
 
 
@@ -131,8 +121,6 @@ class Evidence:
     # ------------------------------------------------------------------------------ the runs
 
     def _gather(self, deadline: Deadline) -> None:
-        import numpy as np
-
         if not self.elements.size or not self.elements.rows:
             return
         rng = np.random.default_rng(self.seed)
@@ -162,8 +150,6 @@ class Evidence:
 
     def _guide(self, base: Base) -> Bools:
         """What the maps say; everything where that cannot be told."""
-        import numpy as np
-
         try:
             return self._touched.relation(base)
         except UndecidedError as error:
@@ -201,8 +187,6 @@ class Evidence:
 
     def _number(self, base: Base, rng: np.random.Generator) -> None:
         """Which column each row is a copy of, as numbered elements show twice."""
-        import numpy as np
-
         try:
             other = self.runner.base("numbered", rng, base)
         except (HloscopeError, OverflowError):
@@ -229,8 +213,6 @@ class Evidence:
         Raises:
             UndecidedError: What the maps say cannot be told.
         """
-        import numpy as np
-
         if self.undecided:
             raise UndecidedError(self.undecided)
         if not accesses and not self.claims.get(place) and not self.is_suspect(place):
@@ -256,8 +238,6 @@ class Evidence:
 
     def is_suspect(self, place: Place) -> bool:
         """Did anything move, or was anything copied, that the maps that guide do not explain?"""
-        import numpy as np
-
         output = place[0]
         elements = self.elements
         if any(elements.output_of(row) == output for _, row in self._wrong):
@@ -282,8 +262,6 @@ class Evidence:
         seen: Bools,
     ) -> Violation | None:
         """Note the pairs of copies as `seen`; an element of which a copy is not in the maps."""
-        import numpy as np
-
         for base, copied in self.copies:
             relation = self._touched.relation(base) if relations is None else relations[id(base)]
             for at in np.flatnonzero(np.isin(copied[rows], columns)):
@@ -335,8 +313,6 @@ class Evidence:
 
     def _confirmed(self, base: Base, row: int, column: int, asked: _Asked) -> Violation | None:
         """A copied element is changed: does the copy move?"""
-        import numpy as np
-
         changed = np.zeros(self.elements.size, np.bool_)
         changed[column] = True
         run = self._run(base, changed, 0, np.random.default_rng(self.seed))
@@ -346,8 +322,6 @@ class Evidence:
 
     def _narrowed(self, run: Run, row: int, asked: _Asked) -> Violation | None:
         """The run with one changed element that moves a row, if it is of the place in question."""
-        import numpy as np
-
         elements = self.elements
         columns = np.flatnonzero(run.changed)
         low, high = 0, len(columns)  # the first `low` changed do not move it, `high` do
@@ -390,8 +364,6 @@ class Evidence:
 
     def _is_claimed(self, base: Base, row: int, column: int, asked: _Asked) -> bool:
         """Is the pair in the maps in question, or none of the place?"""
-        import numpy as np
-
         place, given = asked.place, asked.accesses
         rows, columns = self.elements.rows_of(place[0]), self.elements.columns_of(*place[1:])
         if column not in columns:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from hloscope.affine import NEG_INF, POS_INF
+from hloscope.arrays import Array, Bools, Ints, np
 from hloscope.indexing import Precision, output_to_input, ravel, unravel
 from hloscope.ir import Instruction, Literal, TensorType, Type
 from hloscope.ops import (
@@ -29,10 +30,6 @@ from hloscope.ops import (
     Transpose,
 )
 from hloscope.simplifier import UndecidedError
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 MAX_ELEMENTS: Final = 1 << 16
 """Of a tensor with at most so many, all elements are computed, once."""
@@ -63,8 +60,8 @@ class Known(NamedTuple):
         is_known: Which of them are known.
     """
 
-    values: NDArray[np.int64]
-    is_known: NDArray[np.bool_]
+    values: Ints
+    is_known: Bools
 
     def at(self, place: Any) -> Known:
         """Those at these places of the row."""
@@ -79,16 +76,14 @@ class Index:
     def __init__(
         self,
         count: int,
-        columns: Sequence[NDArray[np.int64]] | None = None,
+        columns: Sequence[Ints] | None = None,
         shape: tuple[int, ...] = (),
     ) -> None:
         self.count, self._columns, self._shape = count, columns, shape
 
     @property
-    def columns(self) -> Sequence[NDArray[np.int64]]:
+    def columns(self) -> Sequence[Ints]:
         """The arrays."""
-        import numpy as np
-
         if self._columns is None:
             self._columns = unravel(np.arange(self.count), self._shape)
         return self._columns
@@ -106,14 +101,12 @@ class Integers:
     def __init__(self) -> None:
         self._whole: dict[Instruction, Known | None] = {}
 
-    def at(self, ins: Instruction, columns: Sequence[NDArray[np.int64]], count: int) -> Known:
+    def at(self, ins: Instruction, columns: Sequence[Ints], count: int) -> Known:
         """The elements at so many indices; those outside of the tensor are not known.
 
         Raises:
             UndecidedError: It takes too much.
         """
-        import numpy as np
-
         found = None
         if isinstance(ins.type, TensorType) and len(columns) == len(ins.type.sizes):
             found = self._answered(ins, Index(count, columns))
@@ -148,8 +141,6 @@ class Integers:
 
     def _elements(self, ins: Instruction, index: Index) -> Asking:
         """The elements at indices; those of a tensor that is not large are looked up."""
-        import numpy as np
-
         type = ins.type
         if _limits(type) is None or not isinstance(type, TensorType) or not type.is_static:
             return None
@@ -179,8 +170,6 @@ class Integers:
 
     def _computed(self, ins: Instruction, index: Index) -> Asking:
         """The elements by what the instruction does; those that wrap around are not known."""
-        import numpy as np
-
         found: Known | None = None
         match ins.op:
             case Constant(literal):
@@ -195,9 +184,7 @@ class Integers:
 
     def _moved(self, ins: Instruction, index: Index) -> Asking:
         """The operand element that each element is."""
-        import numpy as np
-
-        values: NDArray[Any] = np.zeros(index.count, np.int64)
+        values: Array = np.zeros(index.count, np.int64)
         known, open_ = np.zeros(index.count, np.bool_), np.ones(index.count, np.bool_)
         for operand, accesses in zip(ins.operands, output_to_input(ins, 0), strict=True):
             for access in accesses:
@@ -218,8 +205,6 @@ class Integers:
 
     def _arithmetic(self, ins: Instruction, op: Elementwise, index: Index) -> Asking:
         """What an elementwise op makes of its operands."""
-        import numpy as np
-
         compute = _arithmetic_of(op)
         if compute is None:
             return None
@@ -247,15 +232,11 @@ def _shape(ins: Instruction) -> tuple[int, ...]:
 
 
 def _places(columns: Sequence[Any], shape: tuple[int, ...], count: int) -> Any:
-    import numpy as np
-
     return ravel(columns, shape) if columns else np.zeros(count, np.int64)
 
 
 def _written(literal: Literal, type: Type, index: Index) -> Known | None:
     """Elements of a constant, if they are in the program."""
-    import numpy as np
-
     assert isinstance(type, TensorType)
     numbers = literal.integers(type)
     if not numbers:
@@ -268,8 +249,6 @@ def _written(literal: Literal, type: Type, index: Index) -> Known | None:
 
 def _fitting(found: Known, type: Type) -> Known:
     """The integers; those that the type does not hold are not known, and 0."""
-    import numpy as np
-
     limits = _limits(type)
     assert limits is not None
     values, ends = found.values, limits
@@ -295,19 +274,15 @@ def _limits(type: Type) -> tuple[int, int] | None:
             return None
 
 
-def _as_small(values: NDArray[Any]) -> NDArray[Any]:
+def _as_small(values: Array) -> Array:
     """The same integers in int64, if that holds them."""
-    import numpy as np
-
     if values.dtype != object or not all(NEG_INF <= v <= POS_INF for v in values.flat):
         return values
     return values.astype(np.int64)
 
 
-def _exactly(compute: Callable[..., Any], given: Sequence[NDArray[Any]], name: str) -> NDArray[Any]:
+def _exactly(compute: Callable[..., Any], given: Sequence[Array], name: str) -> Array:
     """What is computed of integers, without overflow."""
-    import numpy as np
-
     end = 1 << (31 if name == "multiply" else 61)
     if all(one.dtype != object and ((one > -end) & (one < end)).all() for one in given):
         return np.asarray(compute(*given), np.int64)
@@ -315,8 +290,6 @@ def _exactly(compute: Callable[..., Any], given: Sequence[NDArray[Any]], name: s
 
 
 def _arithmetic_of(op: Elementwise) -> Callable[..., Any] | None:
-    import numpy as np
-
     def quotient(x: Any, y: Any) -> Any:  # HLO rounds towards zero
         y = np.where(y == 0, 1, y)
         return np.sign(x) * np.sign(y) * (np.abs(x) // np.abs(y))

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from math import prod
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from hloscope.affine import POS_INF, Dim, Interval, Range, Runtime, Var, evaluate_array, variables
+from hloscope.arrays import Ints, np
 from hloscope.indexing import (
     Access,
     IndexingMap,
@@ -25,11 +26,7 @@ from hloscope.indexing import (
 from hloscope.proof.names import AS_THEY_ARE, Names
 from hloscope.simplifier import UndecidedError
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-Rows: TypeAlias = "dict[Route, NDArray[np.int64]]"
+Rows: TypeAlias = "dict[Route, Ints]"
 """By the collectives in whose groups positions follow the index."""
 
 MAX_ROWS: Final = 1 << 20
@@ -47,9 +44,7 @@ class Reading(Protocol):
 
     drawn: bool
 
-    def read(
-        self, variable: RuntimeVariable, index: list[NDArray[np.int64]], name: int
-    ) -> NDArray[np.int64]:
+    def read(self, variable: RuntimeVariable, index: list[Ints], name: int) -> Ints:
         """The values of a variable at many indices, clamped to what it can be."""
 
 
@@ -60,17 +55,13 @@ class Touching:
         self._values = values
         self._limit = limit
 
-    def start(self, points: NDArray[np.int64]) -> Rows:
+    def start(self, points: Ints) -> Rows:
         """One trial for each point."""
-        import numpy as np
-
         numbers = np.arange(len(points), dtype=np.int64)[:, None]
         return {(): np.concatenate([numbers, points], axis=1)}
 
     def through(self, reached: Rows, access: Access, names: Names) -> Rows | None:
         """What an access touches of what is reached."""
-        import numpy as np
-
         assert access.map is not None
         rank, width = len(access.map.results), len(access.map.dims)
         found: Rows = {}
@@ -92,8 +83,6 @@ class Touching:
 
     def join(self, one: Rows, other: Rows) -> Rows:
         """Both together."""
-        import numpy as np
-
         found = dict(one)
         for steps, rows in other.items():
             known = found.get(steps)
@@ -117,12 +106,8 @@ class Touching:
                 found = self.join(found, more) if more else found
         return found
 
-    def results(
-        self, m: IndexingMap, index: NDArray[np.int64], names: Names
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def results(self, m: IndexingMap, index: Ints, names: Names) -> tuple[Ints, Ints]:
         """Row numbers and results: each index as the range variables run."""
-        import numpy as np
-
         if m.is_known_empty or m.is_undefined:
             return np.zeros(0, np.int64), np.zeros((0, len(m.results)), np.int64)
         inside = np.ones(len(index), np.bool_)
@@ -162,8 +147,6 @@ class Touching:
 
     def _read(self, m: IndexingMap, at: dict[Var, Any], names: Names, count: int) -> None:
         """Values of the runtime variables, those that others are read with first."""
-        import numpy as np
-
         left = [*range(len(m.runtime))]
         while left:
             ready = [
@@ -184,29 +167,25 @@ class Touching:
                 left.remove(i)
 
 
-def distinct(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+def distinct(rows: Ints) -> Ints:
     """The different rows, in order.
 
     >>> import numpy
     >>> distinct(numpy.array([[1, 2], [0, 5], [1, 2]])).tolist()
     [[0, 5], [1, 2]]
     """
-    import numpy as np
-
     if not len(rows) or not rows.shape[1]:
         return rows[:1]
     low, sizes = _spans(rows)
     if prod(sizes) >= 1 << 62:
         return np.unique(rows, axis=0)
     keys = np.unique(ravel([*(rows - low).T], sizes))
-    found: NDArray[np.int64] = np.stack(unravel(keys, sizes), axis=1) + low
+    found: Ints = np.stack(unravel(keys, sizes), axis=1) + low
     return found
 
 
 def first_difference(one: Rows, other: Rows) -> tuple[int, ...] | None:
     """A row that only the first has."""
-    import numpy as np
-
     for steps, rows in one.items():
         others = other.get(steps)
         if others is None:
@@ -222,10 +201,8 @@ def first_difference(one: Rows, other: Rows) -> tuple[int, ...] | None:
     return None
 
 
-def _keys(rows: NDArray[np.int64], count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _keys(rows: Ints, count: int) -> tuple[Ints, Ints]:
     """An integer for each row, equal for equal rows: of the first `count`, and of the others."""
-    import numpy as np
-
     low, sizes = _spans(rows)
     if prod(sizes) < 1 << 62:
         keys = ravel([*(rows - low).T], sizes)
@@ -234,7 +211,7 @@ def _keys(rows: NDArray[np.int64], count: int) -> tuple[NDArray[np.int64], NDArr
     return keys[:count], keys[count:]
 
 
-def _spans(rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[int]]:
+def _spans(rows: Ints) -> tuple[Ints, list[int]]:
     """The least of each column, and how many values lie between it and the greatest."""
     low, high = rows.min(axis=0), rows.max(axis=0)
     return low, [b - a + 1 for a, b in zip(low.tolist(), high.tolist(), strict=True)]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from hloscope.affine import POS_INF, Dim
+from hloscope.arrays import Ints, np
 from hloscope.errors import UnsupportedError
 from hloscope.indexing import (
     Access,
@@ -25,10 +26,6 @@ from hloscope.proof.points import Rows, Touching, first_difference
 from hloscope.proof.relations import Relating, Relations
 from hloscope.proof.truth import ROWS, Truth, Way, some_points
 from hloscope.simplifier import CounterExample, UndecidedError, budgeted, isl_context
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 Order: TypeAlias = Literal["logical", "physical", "linear"]
 
@@ -177,7 +174,7 @@ class Question:
         return Looked(means, is_all, example)
 
     def _first(
-        self, chosen: NDArray[np.int64], real: Rows, said: Rows, reached: Reached[Any]
+        self, chosen: Ints, real: Rows, said: Rows, reached: Reached[Any]
     ) -> CounterExample | None:
         row = first_difference(real, said)
         only_in = 1
@@ -190,10 +187,8 @@ class Question:
         dims = tuple(chosen[row[0]].tolist())
         return CounterExample(dims, row[1:], only_in=only_in)
 
-    def _back(self, way: Way, chosen: NDArray[np.int64], real: Rows) -> CounterExample | None:
+    def _back(self, way: Way, chosen: Ints, real: Rows) -> CounterExample | None:
         """Maps from the operand: each pair of the program is in them, and the other way round."""
-        import numpy as np
-
         reached = way.found.get(self.place, Reached(None))
         place = self.placed[1]
         width = 1 + len(place.results if place and place.results else sizes_of(self.there))
@@ -246,19 +241,15 @@ def placing(type: Type, order: Order) -> IndexingMap | None:
     return IndexingMap.of_sizes(sizes_of(type), (), [Dim(k) for k in order_of])
 
 
-def _moved(place: IndexingMap | None, points: NDArray[np.int64]) -> NDArray[np.int64]:
-    import numpy as np
-
+def _moved(place: IndexingMap | None, points: Ints) -> Ints:
     if place is None or not place.results:
         return points  # a scalar has no other places
     columns = place.evaluate_array(list(points.T))
     return np.stack([np.broadcast_to(c, len(points)) for c in columns], axis=1)
 
 
-def _moved_rows(place: IndexingMap | None, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+def _moved_rows(place: IndexingMap | None, rows: Ints) -> Ints:
     """Rows whose indices are places; positions in groups, which follow them, stay."""
-    import numpy as np
-
     if place is None:
         return rows
     end = 1 + len(place.dims)

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hloscope.affine import POS_INF
+from hloscope.arrays import Ints, np
 from hloscope.indexing import RuntimeVariable
 from hloscope.ir import Instruction
 from hloscope.proof.integers import Integers
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 A_FEW: Final = 8
 """Positions are drawn from so many where the number of devices is not written."""
@@ -32,9 +29,7 @@ class Values:
         self._integers = Integers()
         self.drawn = False  # was there a value that is not known?
 
-    def read(
-        self, variable: RuntimeVariable, index: list[NDArray[np.int64]], name: int
-    ) -> NDArray[np.int64]:
+    def read(self, variable: RuntimeVariable, index: list[Ints], name: int) -> Ints:
         """The values of a variable at many indices, clamped to what it can be.
 
         Args:
@@ -42,8 +37,6 @@ class Values:
             index: Where, an array for each of its `index`.
             name: Tells variables without origin.
         """
-        import numpy as np
-
         origin, values = variable.origin, variable.values
 
         shape = np.broadcast_shapes(*(i.shape for i in index)) if index else ()
@@ -70,7 +63,5 @@ class Values:
 
     def known(self, ins: Instruction, index: Sequence[int]) -> int | None:
         """The element of an integer tensor, if it is known before the program runs."""
-        import numpy as np
-
         found = self._integers.at(ins, [np.asarray([i], np.int64) for i in index], 1)
         return int(found.values[0]) if found.is_known[0] else None

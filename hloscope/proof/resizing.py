@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeAlias, TypeVar
 
+from hloscope.arrays import np
 from hloscope.errors import HloscopeError
 from hloscope.indexing import CUDNN_ROLES
 from hloscope.interpreter import World, dtype_of, kernel
@@ -163,16 +164,12 @@ def constant_value(ins: Instruction) -> Any:
             raise ShrinkError(f"the constant `{ins.name}` cannot be read: {error}") from None
         if type_.num_elements > _MOST_MADE_UP:
             raise ShrinkError(f"the constant `{ins.name}` is left out, and large") from None
-        import numpy as np
-
         numbers = np.arange(type_.num_elements).reshape(type_.shape) % 5
         return numbers.astype(dtype_of(type_.element))
 
 
 def _scaled(array: Any, sizes: Sizes) -> Any:
     """Integers up to the largest size: sizes and last indices exactly, others between them."""
-    import numpy as np
-
     known = {0: 0, 1: 1}
     for size, small in sizes.items():
         known[size - 1] = small - 1

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final
 
+from hloscope.arrays import Bools, Ints, np
 from hloscope.fusion import counterparts, leaf_types
 from hloscope.indexing import RuntimeVariable
 from hloscope.interpreter import (
@@ -27,12 +28,6 @@ from hloscope.proof.involved import NotExecutableError
 from hloscope.proof.seen import NEVER, SEVERAL, Seen
 from hloscope.proof.size_rules import shape_of
 from hloscope.simplifier import UndecidedError
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Bools: TypeAlias = NDArray[np.bool_]
 
 MAX_STEPS: Final = 20_000
 """Instructions of one run: loops end with it."""
@@ -149,8 +144,6 @@ class Runner:
         self, values: Sequence[Value], seen: Sequence[Seen]
     ) -> Sequence[tuple[Value, ...]]:
         """What each device returns."""
-        import numpy as np
-
         if self._devices.count > 1:
             row = [self.instance.running] * self._devices.partitions
             programs = [row] * self._devices.replicas
@@ -165,8 +158,6 @@ class Runner:
 
     def _arrays(self, results: tuple[Value, ...]) -> list[Any]:
         """The leaves of what a device returns."""
-        import numpy as np
-
         leaves = [*leaves_of(results[0] if len(results) == 1 else results)]
         if len(leaves) != len(self._types):
             raise NotExecutableError("the value that comes out is not of the declared type")
@@ -200,8 +191,6 @@ def _is_inside(shape: tuple[int, ...], type: TensorType) -> bool:
 
 
 def _evaluated(plan: Plan, values: Sequence[Value]) -> tuple[Value, ...]:
-    import numpy as np
-
     with np.errstate(all="ignore"):
         return run(plan, values)
 
@@ -245,8 +234,6 @@ def moved(one: Any, other: Any) -> Bools:
     >>> moved(numpy.array([1.0, 0.0, numpy.nan]), numpy.array([1.0, -0.0, numpy.nan])).tolist()
     [False, True, False]
     """
-    import numpy as np
-
     one, other = np.asarray(one), np.asarray(other)
     if one.shape != other.shape:
         large = tuple(map(max, one.shape, other.shape))
@@ -262,16 +249,12 @@ def moved(one: Any, other: Any) -> Bools:
 
 
 def _outside(shape: tuple[int, ...], large: tuple[int, ...]) -> Bools:
-    import numpy as np
-
     found = np.ones(large, np.bool_)
     found[tuple([slice(0, n) for n in shape])] = False
     return found
 
 
 def _apart(one: Any, other: Any, large: tuple[int, ...]) -> Bools:
-    import numpy as np
-
     found = np.zeros(large, np.bool_)
     common = tuple([slice(0, n) for n in map(min, one.shape, other.shape)])
     found[common] = moved(one[common], other[common])
@@ -280,8 +263,6 @@ def _apart(one: Any, other: Any, large: tuple[int, ...]) -> Bools:
 
 def spread(flags: Bools, shape: tuple[int, ...]) -> Bools:
     """Flags of the elements of a smaller array as those of one of the shape, row by row."""
-    import numpy as np
-
     if flags.shape == shape:
         return flags.reshape(-1)
     found = np.zeros(shape, np.bool_)
@@ -298,16 +279,12 @@ class Observed:
         self._devices = devices
         self.drawn = False
 
-    def read(
-        self, variable: RuntimeVariable, index: list[NDArray[np.int64]], name: int
-    ) -> NDArray[np.int64]:
+    def read(self, variable: RuntimeVariable, index: list[Ints], name: int) -> Ints:
         """The values of a variable at many indices, clamped to what it can be.
 
         Raises:
             UndecidedError: Its value is not known, or was another one each time.
         """
-        import numpy as np
-
         rank = len(variable.index)
         at = self._devices.reached(self._device, variable.via, index[rank:])
         if variable.collective is not None:
@@ -322,12 +299,8 @@ class Observed:
             found[here] = self._element(variable, own_index, self._seen[device])
         return found
 
-    def _element(
-        self, variable: RuntimeVariable, index: list[NDArray[np.int64]], seen: Seen
-    ) -> NDArray[np.int64]:
+    def _element(self, variable: RuntimeVariable, index: list[Ints], seen: Seen) -> Ints:
         """The values of a variable that is read on one device."""
-        import numpy as np
-
         origin, values = variable.origin, variable.values
         value = seen.of(origin) if origin is not None else SEVERAL
         if value is NEVER:
@@ -344,7 +317,7 @@ class Observed:
         if not array.size:
             return np.full(np.broadcast_shapes(*(i.shape for i in index)), int(values.lo))
         at = tuple([np.clip(i, 0, n - 1) for i, n in zip(index, array.shape, strict=True)])
-        found: NDArray[np.int64] = array[at]
+        found: Ints = array[at]
         return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
+from hloscope.arrays import np
 from hloscope.interpreter import Value
 from hloscope.ir import CalledValue, Instruction
 from hloscope.ops import AsyncStart, Call, Case, Composite, Fusion
@@ -115,8 +116,6 @@ class Seen:
 
 def _is_same(one: Any, other: Any) -> bool:
     """Are both the same array, bit by bit?"""
-    import numpy as np
-
     if one is other:
         return True
     if not all(isinstance(x, np.ndarray | np.generic) for x in (one, other)):

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from math import prod
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from hloscope.affine import POS_INF, Expr, Interval, Range, Runtime, Var
+from hloscope.arrays import Bools, Ints, np
 from hloscope.indexing import Access, Accesses, IndexingMap, Variable, joined, ravel, replaced
 from hloscope.proof.elements import Elements, Leaf, Place, nothing, points_of
 from hloscope.proof.instance import Instance
@@ -17,13 +18,6 @@ from hloscope.proof.names import AS_THEY_ARE
 from hloscope.proof.points import Touching
 from hloscope.proof.running import Base, Observed
 from hloscope.simplifier import UndecidedError
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Bools: TypeAlias = NDArray[np.bool_]
-    Ints: TypeAlias = NDArray[np.int64]
 
 Claims: TypeAlias = Mapping[Place, Accesses]
 """The maps between all of them; those left out touch nothing."""
@@ -51,8 +45,6 @@ class Touched:
         Raises:
             UndecidedError: It cannot be told.
         """
-        import numpy as np
-
         key = id(base) if self.is_moving else 0
         if key not in self._whole:
             elements = self._elements
@@ -105,8 +97,6 @@ class Touched:
         inverse: bool,
     ) -> Iterator[tuple[Ints, Ints, Ints]]:
         """Rows of the output on a device, devices of the source and columns there."""
-        import numpy as np
-
         m = access.map
         assert m is not None
         if m.is_known_empty:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import inf, prod
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from hloscope.affine import POS_INF
+from hloscope.arrays import Ints, np
 from hloscope.errors import UnsupportedError
 from hloscope.fusion import Part
 from hloscope.indexing import Access, sizes as sizes_of, unravel
@@ -17,10 +18,6 @@ from hloscope.proof.points import Touching
 from hloscope.proof.reads import Values
 from hloscope.proof.relations import Relating
 from hloscope.simplifier import UndecidedError, budgeted
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 ENUMERATED: Final = 256
 """The elements of an output of at most so many are all looked at."""
@@ -189,7 +186,7 @@ class Way:
         self,
         follower: Any,
         found: dict[tuple[int, int], Reached[Any]],
-        chosen: NDArray[np.int64] | None = None,
+        chosen: Ints | None = None,
         is_all: bool = False,
         values: Values | None = None,
     ) -> None:
@@ -197,14 +194,12 @@ class Way:
         self.chosen, self.is_all, self.values = chosen, is_all, values
 
 
-def some_points(shape: Sequence[int], count: int, seed: int) -> NDArray[np.int64]:
+def some_points(shape: Sequence[int], count: int, seed: int) -> Ints:
     """Different indices of a tensor: all, or its corners, its middle and random ones.
 
     >>> some_points((2, 2), 9, 0).tolist()
     [[0, 0], [0, 1], [1, 0], [1, 1]]
     """
-    import numpy as np
-
     total = prod(shape)
     if total > POS_INF:
         return _far_points(shape, count, seed)
@@ -218,10 +213,8 @@ def some_points(shape: Sequence[int], count: int, seed: int) -> NDArray[np.int64
     return np.stack(index, axis=1) if shape else np.zeros((total, 0), np.int64)
 
 
-def _far_points(shape: Sequence[int], count: int, seed: int) -> NDArray[np.int64]:
+def _far_points(shape: Sequence[int], count: int, seed: int) -> Ints:
     """The same where int64 does not number the elements: coordinates are drawn one by one."""
-    import numpy as np
-
     if max(shape) > POS_INF:
         raise UndecidedError("an index does not fit into 64 bits")
     rng = np.random.default_rng(seed)

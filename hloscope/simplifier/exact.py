@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 from math import prod
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from hloscope.affine import (
     Const,
@@ -27,16 +27,13 @@ from hloscope.affine import (
     substitute,
     variables,
 )
+from hloscope.arrays import Ints, np
 from hloscope.simplifier.domain import Domain, simplify, within_int64
 from hloscope.simplifier.fit import one_floor, slopes, step_sizes
 from hloscope.simplifier.isl import prove_within
 from hloscope.simplifier.isl_relations import System
 from hloscope.simplifier.ranges import parts
 from hloscope.simplifier.rule import Rule, Step, Trace
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
 
 BUDGET: Final = 200_000
 """Steps of isl for one proof."""
@@ -176,10 +173,8 @@ def _is_safe(e: Expr, box: Mapping[Var, Interval]) -> bool:
     return True
 
 
-def _sample(box: Mapping[Var, Interval], domain: Domain) -> dict[Var, npt.NDArray[np.int64]]:
+def _sample(box: Mapping[Var, Interval], domain: Domain) -> dict[Var, Ints]:
     """Points: one in the box, one step from it along each variable, lines, corners, others."""
-    import numpy as np
-
     rng = np.random.default_rng(0)
     start = np.array([i.lo for i in box.values()], dtype=np.int64)
     blocks = [start[None]]
@@ -226,8 +221,6 @@ def is_equal(first: Expr, second: Expr, domain: Domain, *, budget: int = BUDGET)
 
 
 def _same_values(first: Expr, second: Expr, box: Mapping[Var, Interval]) -> bool:
-    import numpy as np
-
     axes = [np.arange(i.lo, i.hi + 1) for i in box.values()]
     at = dict(zip(box, np.ix_(*axes), strict=True))
     return bool(np.array_equal(evaluate_array(first, at), evaluate_array(second, at)))

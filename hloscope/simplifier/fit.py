@@ -15,12 +15,10 @@ from math import ceil, floor, gcd, lcm, prod
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from hloscope.affine import Const, Expr, FloorDiv, Interval, Mod, Sum, Var, linear, postorder
+from hloscope.arrays import Ints
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    Values: TypeAlias = npt.NDArray[np.int64]
+    Values: TypeAlias = Ints
 
 SMALL: Final = 64
 """Along a variable with at most so many values, all slopes that fit are tried."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, product
 from math import prod
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hloscope.affine import ZERO, Dim, Expr, Interval, Range, Var, postorder
+from hloscope.arrays import np
 from hloscope.errors import UnsupportedError
 from hloscope.indexing import (
     Constraint,
@@ -21,7 +22,7 @@ from hloscope.indexing import (
     substituted_constraints,
 )
 from hloscope.ir import Instruction, TensorType
-from hloscope.lazy import dataclass, lazy
+from hloscope.lazy import dataclass
 from hloscope.ops import Concatenate
 from hloscope.tiling.analysis import DOTS, SymbolicTiles, TiledNode
 from hloscope.tiling.nested import Asking, answered
@@ -33,11 +34,6 @@ from hloscope.tiling.schedule import (
     major_to_minor,
     transposed,
 )
-
-if TYPE_CHECKING:
-    import numpy as np
-else:
-    np = lazy("numpy")
 
 MOST_TILINGS: Final = 1 << 20
 """So many tilings are looked at together."""

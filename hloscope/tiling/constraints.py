@@ -17,17 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, product
-from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 
 from hloscope.affine import Const, Dim, Expr, Interval, Var, evaluate_array, mod, safe_evaluate
+from hloscope.arrays import Bools, Ints, np
 from hloscope.errors import UnsupportedError
-from hloscope.lazy import dataclass, lazy
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-else:
-    np = lazy("numpy")
+from hloscope.lazy import dataclass
 
 ONE: Final = Interval(1, 1)
 _ZERO: Final = Interval(0, 0)
@@ -36,7 +31,7 @@ MAX_EXPANDED: Final = 20_000
 _TRIED: Final = 20_000
 """So many choices of alternatives are tried before constraints count as satisfiable."""
 
-Sizes: TypeAlias = "Sequence[int] | NDArray[np.int64]"
+Sizes: TypeAlias = "Sequence[int] | Ints"
 Conjunction: TypeAlias = "tuple[Within, ...]"
 
 
@@ -45,9 +40,9 @@ def _value(e: Expr, sizes: Sequence[int]) -> int | None:
     return safe_evaluate(e, {Dim(i): int(size) for i, size in enumerate(sizes)})
 
 
-def values(e: Expr, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+def values(e: Expr, sizes: Ints) -> Ints:
     """The values at many tilings, one in each row."""
-    at: dict[Var, NDArray[np.int64]] = {Dim(i): sizes[:, i] for i in range(sizes.shape[1])}
+    at: dict[Var, Ints] = {Dim(i): sizes[:, i] for i in range(sizes.shape[1])}
     if isinstance(e, Const) or not at:
         return np.full(len(sizes), e.value if isinstance(e, Const) else 0, dtype=np.int64)
     return evaluate_array(e, at)
@@ -68,7 +63,7 @@ class Within:
         value = _value(self.expr, sizes)
         return value is not None and value in self.interval
 
-    def holds_array(self, sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def holds_array(self, sizes: Ints) -> Bools:
         """For which of many tilings, one in each row, does it hold?"""
         found = values(self.expr, sizes)
         return (found >= self.interval.lo) & (found <= self.interval.hi)
@@ -93,12 +88,12 @@ class Divides:
         size = _value(self.size, sizes)
         return bool(size) and (self.number % size == 0 or size % self.number == 0)  # type: ignore[operator]  # not None
 
-    def holds_array(self, sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def holds_array(self, sizes: Ints) -> Bools:
         """For which of many tilings, one in each row, does it hold?"""
         size = values(self.size, sizes)
         some = np.maximum(size, 1)
         fits = (self.number % some == 0) | (some % self.number == 0)
-        found: NDArray[np.bool_] = (size > 0) & fits
+        found: Bools = (size > 0) & fits
         return found
 
     def alternatives(self) -> Iterator[tuple[Within]]:
@@ -132,7 +127,7 @@ class Run:
             stop += 1
         return all([size == 1 for size in found[stop:]])
 
-    def holds_array(self, sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def holds_array(self, sizes: Ints) -> Bools:
         """For which of many tilings, one in each row, does it hold?"""
         # States of the pattern: before the first size that is not 1, among full ones, among ones.
         before, full, ones = (np.ones(len(sizes), dtype=bool), *np.zeros((2, len(sizes)), bool))
@@ -140,7 +135,7 @@ class Run:
             size = values(e, sizes)
             one, is_full = size == 1, size == whole
             before, full, ones = before & one, before | (full & is_full), (full | ones) & one
-        found: NDArray[np.bool_] = before | full | ones
+        found: Bools = before | full | ones
         return found
 
     def alternatives(self) -> Iterator[Conjunction]:
@@ -171,13 +166,13 @@ class OneSign:
         """Does it hold for these tile sizes?"""
         return any([all([w.holds(sizes) for w in some]) for some in self.alternatives()])
 
-    def holds_array(self, sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def holds_array(self, sizes: Ints) -> Bools:
         """For which of many tilings, one in each row, does it hold?"""
         down, up = (
             np.logical_and.reduce([w.holds_array(sizes) for w in some])
             for some in self.alternatives()
         )
-        found: NDArray[np.bool_] = down | up
+        found: Bools = down | up
         return found
 
     def alternatives(self) -> Iterator[Conjunction]:
@@ -224,7 +219,7 @@ class TileConstraints:
         """The clauses that do not hold."""
         return tuple([clause for clause in self.clauses if not clause.holds(sizes)])
 
-    def holds_array(self, sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def holds_array(self, sizes: Ints) -> Bools:
         """For which of many tilings, one in each row, do all clauses hold?"""
         found = np.ones(len(sizes), dtype=bool)
         for clause in self.clauses:

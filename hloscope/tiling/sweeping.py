@@ -14,20 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from hloscope.arrays import Bools, Floats, Ints, np
 from hloscope.devices import DEFAULT, SECTOR, Limits, limits_of
 from hloscope.ir import Instruction, TensorType
-from hloscope.lazy import dataclass, lazy
+from hloscope.lazy import dataclass
 from hloscope.ops import Transpose
 from hloscope.tiling.analysis import DOTS, SymbolicTiles, TiledNode
 from hloscope.tiling.concrete import candidate_sizes, with_parameters
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-else:
-    np = lazy("numpy")
 
 MOST: Final = 1 << 16
 """So many tilings are looked at together."""
@@ -52,14 +47,14 @@ class Sweep:
         dot_side: The largest tile size of a product.
     """
 
-    sizes: NDArray[np.int64]
-    is_valid: NDArray[np.bool_]
-    programs: NDArray[np.float64]
-    bytes_moved: NDArray[np.float64]
-    shared: NDArray[np.float64]
-    registers: NDArray[np.float64]
-    elements: NDArray[np.float64]
-    dot_side: NDArray[np.int64]
+    sizes: Ints
+    is_valid: Bools
+    programs: Floats
+    bytes_moved: Floats
+    shared: Floats
+    registers: Floats
+    elements: Floats
+    dot_side: Ints
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -88,9 +83,9 @@ class Sweep:
             if needed > there:
                 yield f"{int(needed):,} {what} needed, {there:,} there"
 
-    def fits(self, limits: Limits) -> NDArray[np.bool_]:
+    def fits(self, limits: Limits) -> Bools:
         """Which tilings are valid and within the limits of a device?"""
-        found: NDArray[np.bool_] = (
+        found: Bools = (
             self.is_valid
             & (self.shared <= limits.shared)
             & (self.registers <= limits.registers)
@@ -148,7 +143,7 @@ class Ranking:
 
 def sweep(
     symbolic: SymbolicTiles,
-    tilings: Sequence[Sequence[int]] | NDArray[np.int64],
+    tilings: Sequence[Sequence[int]] | Ints,
     *,
     stages: int = 1,
 ) -> Sweep:
@@ -214,7 +209,7 @@ def search(
     )
 
 
-def _position(order: NDArray[np.int64], good: Sequence[int]) -> int:
+def _position(order: Ints, good: Sequence[int]) -> int:
     """How many tilings come before the best one that fits."""
     return int(np.flatnonzero(order == good[0])[0]) if good else len(order)
 
@@ -222,11 +217,11 @@ def _position(order: NDArray[np.int64], good: Sequence[int]) -> int:
 class _Sweeping:
     """One sweep: sizes of every tile, once for equal symbolic sizes."""
 
-    def __init__(self, symbolic: SymbolicTiles, table: NDArray[np.int64], stages: int) -> None:
+    def __init__(self, symbolic: SymbolicTiles, table: Ints, stages: int) -> None:
         self._symbolic, self._table = symbolic, table
         self._stages: Final = max(stages, 1)
-        self._sizes: dict[object, NDArray[np.int64]] = {}
-        self._padded: dict[object, NDArray[np.float64]] = {}
+        self._sizes: dict[object, Ints] = {}
+        self._padded: dict[object, Floats] = {}
 
     def sweep(self) -> Sweep:
         symbolic, count = self._symbolic, len(self._table)
@@ -261,7 +256,7 @@ class _Sweeping:
             dot_side,
         )
 
-    def _every(self) -> Iterator[tuple[TiledNode, NDArray[np.float64]]]:
+    def _every(self) -> Iterator[tuple[TiledNode, Floats]]:
         """Every tile with how often it is computed by all programs together."""
         root = self._symbolic.nodes[-1]
         active = with_parameters(root.map, ())
@@ -276,7 +271,7 @@ class _Sweeping:
                         within = with_parameters(inner[-1].map, active)
                     todo.append((inner, within, self._tiles(inner[-1], within)))
 
-    def _tiles(self, root: TiledNode, active: Sequence[int]) -> NDArray[np.float64]:
+    def _tiles(self, root: TiledNode, active: Sequence[int]) -> Floats:
         """The number of tiles of a region: for a part of a concatenate, those that meet it."""
         found = np.ones(len(self._table))
         for p in active:
@@ -284,14 +279,14 @@ class _Sweeping:
             found = found * (interval.hi // sizes - interval.lo // sizes + 1)
         return found
 
-    def sizes(self, node: TiledNode) -> NDArray[np.int64]:
+    def sizes(self, node: TiledNode) -> Ints:
         """The sizes of a node's tile, a row for each tiling."""
         found = self._sizes.get(node.tile.sizes)
         if found is None:
             found = self._sizes[node.tile.sizes] = node.tile.sizes_array(self._table)
         return found
 
-    def padded(self, node: TiledNode) -> NDArray[np.float64]:
+    def padded(self, node: TiledNode) -> Floats:
         """The elements of a node's tile with every size a power of two."""
         found = self._padded.get(node.tile.sizes)
         if found is None:
@@ -300,7 +295,7 @@ class _Sweeping:
             found = self._padded[node.tile.sizes] = powers.prod(axis=1)
         return found
 
-    def _read(self, node: TiledNode) -> NDArray[np.float64]:
+    def _read(self, node: TiledNode) -> Floats:
         """Bytes of the sectors that one program reads of an operand of the fusion."""
         type, sizes = node.instruction.type, self.sizes(node)
         if not isinstance(type, TensorType) or not type.is_static or type.rank != node.tile.rank:
@@ -315,10 +310,10 @@ class _Sweeping:
             is_open &= clipped[:, d] == type.shape[d]
         moved = run * _bytes(node.instruction)
         sectors = np.ceil(moved / SECTOR) * SECTOR
-        found: NDArray[np.float64] = clipped.prod(axis=1, dtype=float) / run * sectors
+        found: Floats = clipped.prod(axis=1, dtype=float) / run * sectors
         return found
 
-    def _staged(self, node: TiledNode) -> NDArray[np.float64]:
+    def _staged(self, node: TiledNode) -> Floats:
         """Bytes that pass through shared memory for an instruction."""
         op, staged = node.instruction.op, np.zeros(len(self._table))
         if isinstance(op, Transpose):

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from hloscope.affine import (
     ONE,
@@ -41,18 +41,13 @@ from hloscope.affine import (
     safe_evaluate,
     substitute,
 )
+from hloscope.arrays import Ints, np
 from hloscope.errors import UnsupportedError
 from hloscope.indexing import IndexingMap, RuntimeVariable
-from hloscope.lazy import dataclass, lazy
+from hloscope.lazy import dataclass
 from hloscope.simplifier import Domain
 from hloscope.tiling.constraints import Clause, Divides, OneSign, Run, TileConstraints, values
 from hloscope.tiling.refusal import Refusal, RefusalCode
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-else:
-    np = lazy("numpy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +92,13 @@ class SymbolicTile:
         clamped = [min(size, bound) for size, bound in zip(sizes, self.bounds, strict=True)]
         return tuple([_at(e, clamped) for e in self.strides])
 
-    def sizes_array(self, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    def sizes_array(self, sizes: Ints) -> Ints:
         """The operand tiles' sizes for many tilings, one in each row."""
         if not self.sizes:
             return np.zeros((len(sizes), 0), dtype=np.int64)
         return np.stack([values(e, sizes) for e in self.sizes], axis=1)
 
-    def strides_array(self, sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    def strides_array(self, sizes: Ints) -> Ints:
         """The operand tiles' strides for many tilings, one in each row."""
         if not self.strides:
             return np.zeros((len(sizes), 0), dtype=np.int64)

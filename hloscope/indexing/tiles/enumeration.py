@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import product
 from math import lcm, prod
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from hloscope.affine import (
     Const,
@@ -19,16 +19,10 @@ from hloscope.affine import (
     evaluate_array,
     postorder,
 )
+from hloscope.arrays import Bools, Ints, np
 from hloscope.indexing.flat import unravel
 from hloscope.indexing.tiles.images import Images, Missing, Shape, Shared, most_frequent
 from hloscope.indexing.tiles.parts import Part
-from hloscope.lazy import lazy
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-else:
-    np = lazy("numpy")
 
 BUDGET: Final = 1 << 21
 """So many points of one part are enumerated."""
@@ -49,7 +43,7 @@ def enumerated(parts: Sequence[Part], budget: int = BUDGET) -> Images | None:
     return counted(rows, len(parts[0].dims), "enumeration")
 
 
-def _table(part: Part) -> NDArray[np.int64]:
+def _table(part: Part) -> Ints:
     """A row for each point of the domain: its tile along each dimension, then its element."""
     names = [*part.intervals]
     sizes = [part.intervals[v].size for v in names]
@@ -61,7 +55,7 @@ def _table(part: Part) -> NDArray[np.int64]:
     return rows_of(part, at, count)
 
 
-def rows_of(part: Part, at: dict[Var, Any], count: int) -> NDArray[np.int64]:
+def rows_of(part: Part, at: dict[Var, Any], count: int) -> Ints:
     columns = [at[Dim(d)] // size for d, size in zip(part.dims, part.tiles, strict=True)]
     columns += [evaluate_array(e, at) if at else np.full(1, _value(e)) for e in part.results]
     table = np.zeros((count, len(columns)), dtype=np.int64)
@@ -79,7 +73,7 @@ def _value(e: Expr) -> int:
     return e.value
 
 
-def counted(rows: NDArray[np.int64], dims: int, method: str) -> Images | None:
+def counted(rows: Ints, dims: int, method: str) -> Images | None:
     """Counts from a table of tiles and elements, in which a row may occur several times."""
     if not len(rows):
         return Images(0, 0, 0, 0, 0, 0, 0, 0, (), None, method=method)
@@ -118,11 +112,11 @@ def counted(rows: NDArray[np.int64], dims: int, method: str) -> Images | None:
     )
 
 
-def _tuple(row: NDArray[np.int64]) -> tuple[int, ...]:
+def _tuple(row: Ints) -> tuple[int, ...]:
     return tuple(row.tolist())
 
 
-def _keys(rows: NDArray[np.int64]) -> NDArray[np.int64] | None:
+def _keys(rows: Ints) -> Ints | None:
     """One number for each row, in the order of the rows; `None` if the numbers are too large."""
     keys = np.zeros(len(rows), dtype=np.int64)
     largest = 1
@@ -137,9 +131,7 @@ def _keys(rows: NDArray[np.int64]) -> NDArray[np.int64] | None:
     return keys
 
 
-def _hulls(
-    elements: NDArray[np.int64], starts: NDArray[np.int64], counts: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _hulls(elements: Ints, starts: Ints, counts: Ints) -> tuple[Ints, Ints]:
     """Sizes and strides of the strided boxes around groups of rows that stand together."""
     if not elements.shape[1]:
         return (np.zeros((len(starts), 0), dtype=np.int64),) * 2
@@ -150,7 +142,7 @@ def _hulls(
     return sizes, strides
 
 
-def _shapes(sizes: NDArray[np.int64], strides: NDArray[np.int64]) -> tuple[tuple[Shape, int], ...]:
+def _shapes(sizes: Ints, strides: Ints) -> tuple[tuple[Shape, int], ...]:
     rank = sizes.shape[1]
     found, counts = np.unique(np.concatenate([sizes, strides], axis=1), axis=0, return_counts=True)
     return most_frequent(
@@ -162,12 +154,12 @@ def _shapes(sizes: NDArray[np.int64], strides: NDArray[np.int64]) -> tuple[tuple
 
 
 def _missing_in(
-    rows: NDArray[np.int64],
+    rows: Ints,
     dims: int,
-    starts: NDArray[np.int64],
-    counts: NDArray[np.int64],
-    is_whole: NDArray[np.bool_],
-    strides: NDArray[np.int64],
+    starts: Ints,
+    counts: Ints,
+    is_whole: Bools,
+    strides: Ints,
 ) -> Missing | None:
     if is_whole.all():
         return None
@@ -184,11 +176,11 @@ def _missing_in(
 
 
 def _shared_in(
-    rows: NDArray[np.int64],
+    rows: Ints,
     dims: int,
-    keys: NDArray[np.int64],
-    different: NDArray[np.int64],
-    times: NDArray[np.int64],
+    keys: Ints,
+    different: Ints,
+    times: Ints,
 ) -> Shared | None:
     several = np.flatnonzero(times > 1)
     if not len(several):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hloscope.arrays import np
 from hloscope.interpreter.registry import Kernel, Region, Site, evaluates
 from hloscope.interpreter.values import TOKEN, Value
 from hloscope.ir import Op, TupleType
@@ -49,8 +50,6 @@ def _copy(op: Op, at: Site) -> Kernel:
 @evaluates(CopyStart)
 def _copy_start(op: CopyStart, at: Site) -> Kernel:
     """Gives (target, source, context)."""
-    import numpy as np
-
     context = np.zeros((), np.uint32)
     return lambda value: (value, value, context)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from hloscope.arrays import np
 from hloscope.errors import HloscopeError
 from hloscope.interpreter import World, kernel
 from hloscope.ir import Instruction, TensorType
@@ -13,9 +13,6 @@ from hloscope.ops import Op, Parameter
 from hloscope.passes.limits import Known, Limits, work_of
 from hloscope.passes.rewriting import Rewriter
 from hloscope.stablehlo import make_op
-
-if TYPE_CHECKING:
-    import numpy as np
 
 
 def constants(operation: Operation, limits: Limits) -> list[Known] | None:
@@ -78,8 +75,6 @@ def _op(operation: Operation) -> Op | None:
 def _evaluated(
     op: Op, types: Sequence[TensorType], arrays: Sequence[np.ndarray], type: TensorType
 ) -> DenseAttr | None:
-    import numpy as np
-
     operands = tuple([Instruction(f"p{n}", t, Parameter(n)) for n, t in enumerate(types)])
     try:
         compute = kernel(Instruction("folded", type, op, operands), World())

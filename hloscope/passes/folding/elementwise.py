@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from hloscope.arrays import np
 from hloscope.ir import ELEMENT_TYPES, TensorType
 from hloscope.mlir import EnumAttr, Operation
 from hloscope.passes.folding.computing import (
@@ -168,8 +169,6 @@ def fold_convert(rewriter: Rewriter, operation: Operation, limits: Limits) -> bo
 
 def _has_an_integer(arrays: Sequence[Any], type: TensorType) -> bool:
     """Is no number infinite, NaN, -0, or outside of the type when its fraction is cut off?"""
-    import numpy as np
-
     numbers = arrays[0].astype(np.float64)
     bits, signed = type.element.bits, type.element.kind == "signed"
     least, most = (-(2.0 ** (bits - 1)), 2.0 ** (bits - 1)) if signed else (0.0, 2.0**bits)

@@ -54,6 +54,25 @@ class Site(NamedTuple):
     constant: Callable[[Rewriter, DenseAttr, Value, Operation], Value] = like_constant
 
 
+def _unary(name: str) -> Callable[[Term], Term]:
+    """The function that makes `stablehlo.<name>` of a value."""
+    return lambda x: x.make(name)
+
+
+def _binary(name: str) -> Callable[[Term, Term | Number], Term]:
+    """The function that makes `stablehlo.<name>` of a value and another, or a number."""
+    return lambda x, y: x.make(name, x._other(y))
+
+
+def _reflected(name: str) -> Callable[[Term, Number], Term]:
+    """The function of `y` and a number `x` that makes `stablehlo.<name>` of `x` and `y`."""
+    return lambda y, x: y.number(x).make(name, y)
+
+
+def _comparison(direction: str) -> Callable[[Term, Term | Number], Term]:
+    return lambda x, y: x.compare(direction, y)
+
+
 class Term:
     """A value while an expansion is written.
 
@@ -128,82 +147,33 @@ class Term:
         )
         return Term(made.result, self.site, self.like)
 
-    def _other(self, other: Term | Number) -> Term:
-        return other if isinstance(other, Term) else self.number(other)
-
-    def _binary(self, name: str, other: Term | Number) -> Term:
-        return self.make(name, self._other(other))
-
-    def _compare(self, direction: str, other: Term | Number) -> Term:
+    def compare(self, direction: str, other: Term | Number) -> Term:
+        """Elements `true` where the comparison holds."""
         properties = {
             "comparison_direction": EnumAttr("stablehlo", "comparison_direction", direction)
         }
         return self.make("compare", self._other(other), element=_PRED, properties=properties)
 
-    def __add__(self, other: Term | Number) -> Term:
-        return self._binary("add", other)
+    def _other(self, other: Term | Number) -> Term:
+        return other if isinstance(other, Term) else self.number(other)
 
-    def __radd__(self, other: Number) -> Term:
-        return self.number(other) + self
-
-    def __sub__(self, other: Term | Number) -> Term:
-        return self._binary("subtract", other)
-
-    def __rsub__(self, other: Number) -> Term:
-        return self.number(other) - self
-
-    def __mul__(self, other: Term | Number) -> Term:
-        return self._binary("multiply", other)
-
-    def __rmul__(self, other: Number) -> Term:
-        return self.number(other) * self
-
-    def __truediv__(self, other: Term | Number) -> Term:
-        return self._binary("divide", other)
-
-    def __rtruediv__(self, other: Number) -> Term:
-        return self.number(other) / self
-
-    def __mod__(self, other: Term | Number) -> Term:
-        return self._binary("remainder", other)
-
-    def __pow__(self, other: Term | Number) -> Term:
-        return self._binary("power", other)
-
-    def __and__(self, other: Term | Number) -> Term:
-        return self._binary("and", other)
-
-    def __or__(self, other: Term) -> Term:
-        return self._binary("or", other)
-
-    def __neg__(self) -> Term:
-        return self.make("negate")
-
-    def __invert__(self) -> Term:
-        return self.make("not")
-
-    def __abs__(self) -> Term:
-        return self.make("abs")
-
-    def __lt__(self, other: Term | Number) -> Term:
-        return self._compare("LT", other)
-
-    def __le__(self, other: Term | Number) -> Term:
-        return self._compare("LE", other)
-
-    def __gt__(self, other: Term | Number) -> Term:
-        return self._compare("GT", other)
-
-    def __ge__(self, other: Term | Number) -> Term:
-        return self._compare("GE", other)
-
-    def eq(self, other: Term | Number) -> Term:
-        """Are elements equal?"""
-        return self._compare("EQ", other)
-
-    def ne(self, other: Term | Number) -> Term:
-        """Do elements differ?"""
-        return self._compare("NE", other)
+    __add__, __radd__ = _binary("add"), _reflected("add")
+    __sub__, __rsub__ = _binary("subtract"), _reflected("subtract")
+    __mul__, __rmul__ = _binary("multiply"), _reflected("multiply")
+    __truediv__, __rtruediv__ = _binary("divide"), _reflected("divide")
+    __mod__ = _binary("remainder")
+    __pow__ = _binary("power")
+    __and__ = _binary("and")
+    __or__ = _binary("or")
+    __neg__ = _unary("negate")
+    __invert__ = _unary("not")
+    __abs__ = _unary("abs")
+    __lt__ = _comparison("LT")
+    __le__ = _comparison("LE")
+    __gt__ = _comparison("GT")
+    __ge__ = _comparison("GE")
+    eq = _comparison("EQ")
+    ne = _comparison("NE")
 
     def convert(self, element: ElementType) -> Term:
         """Elements of another type; their sizes are this one's own from here on."""
@@ -232,65 +202,18 @@ def _limit_bits(name: str, element: ElementType) -> int:
 
 # --------------------------------------------------------------------------------------- functions
 
-
-def sqrt(x: Term) -> Term:
-    """`stablehlo.sqrt`."""
-    return x.make("sqrt")
-
-
-def log(x: Term) -> Term:
-    """`stablehlo.log`."""
-    return x.make("log")
-
-
-def log1p(x: Term) -> Term:
-    """`stablehlo.log_plus_one`."""
-    return x.make("log_plus_one")
-
-
-def exp(x: Term) -> Term:
-    """`stablehlo.exponential`."""
-    return x.make("exponential")
-
-
-def expm1(x: Term) -> Term:
-    """`stablehlo.exponential_minus_one`."""
-    return x.make("exponential_minus_one")
-
-
-def sine(x: Term) -> Term:
-    """`stablehlo.sine`."""
-    return x.make("sine")
-
-
-def cosine(x: Term) -> Term:
-    """`stablehlo.cosine`."""
-    return x.make("cosine")
-
-
-def atan2(y: Term, x: Term) -> Term:
-    """`stablehlo.atan2`."""
-    return y.make("atan2", x)
-
-
-def sign(x: Term) -> Term:
-    """`stablehlo.sign`."""
-    return x.make("sign")
-
-
-def floor(x: Term) -> Term:
-    """`stablehlo.floor`."""
-    return x.make("floor")
-
-
-def maximum(x: Term, y: Term) -> Term:
-    """`stablehlo.maximum`."""
-    return x.make("maximum", y)
-
-
-def minimum(x: Term, y: Term) -> Term:
-    """`stablehlo.minimum`."""
-    return x.make("minimum", y)
+sqrt: Final = _unary("sqrt")
+log: Final = _unary("log")
+log1p: Final = _unary("log_plus_one")
+exp: Final = _unary("exponential")
+expm1: Final = _unary("exponential_minus_one")
+sine: Final = _unary("sine")
+cosine: Final = _unary("cosine")
+sign: Final = _unary("sign")
+floor: Final = _unary("floor")
+atan2: Final = _binary("atan2")
+maximum: Final = _binary("maximum")
+minimum: Final = _binary("minimum")
 
 
 def is_finite(x: Term) -> Term:
