@@ -44,16 +44,14 @@ def isolated_ops(module: Operation, *, by_trait: bool = False) -> set[Operation]
 
 def _inside(op: Operation, depth_of: dict[Value, int], depth: int) -> Iterator[Operation]:
     """The ops in the regions of an op; their results are at that depth, forward reads included."""
-    for region in op.regions:
-        for block in region.blocks:
-            for argument in block.arguments:
-                depth_of[argument] = depth
-            for inner in block.operations:
-                for result in inner.results:
-                    depth_of[result] = depth
-    for region in op.regions:
-        for block in region.blocks:
-            yield from block.operations
+    for block in op.blocks:
+        for argument in block.arguments:
+            depth_of[argument] = depth
+        for inner in block.operations:
+            for result in inner.results:
+                depth_of[result] = depth
+    for block in op.blocks:
+        yield from block.operations
 
 
 def _by_definition(op: Operation) -> bool:

@@ -32,6 +32,7 @@ from hloscope.ops import (
     Tuple,
     While,
 )
+from hloscope.walks import needed_first, reached
 
 CALLERS: Final = (AsyncStart, Call, Case, Composite, Fusion, While)
 """Ops whose computations see whole values, not elements."""
@@ -52,17 +53,11 @@ Pairs = dict[Instruction, Instruction]
 
 def reachable(entry: Computation) -> list[Computation]:
     """The computation and those it calls with whole values, each once."""
-    found: dict[Computation, None] = {}
-    work = [entry]
-    while work:
-        computation = work.pop()
-        if computation in found:
-            continue
-        found[computation] = None
-        for ins in computation:
-            if isinstance(ins.op, CALLERS):
-                work += ins.calls
-    return list(found)
+
+    def called(computation: Computation) -> Iterator[Computation]:
+        return (c for ins in computation if isinstance(ins.op, CALLERS) for c in ins.calls)
+
+    return list(reached([entry], called))
 
 
 class _Numbers:
@@ -76,17 +71,12 @@ class _Numbers:
 
     def of(self, computation: Computation) -> dict[Instruction, int]:
         """The numbers of a computation's instructions."""
-        work = [computation]
-        while work:
-            at = work[-1]
-            if at in self._of:
-                work.pop()
-                continue
-            waits = [c for ins in at for c in ins.calls if c not in self._of]
-            if waits:
-                work += waits
-            else:
-                self._of[work.pop()] = self._numbered(at)
+
+        def called(at: Computation) -> list[Computation]:
+            return [callee for ins in at for callee in ins.calls]
+
+        for at in needed_first([computation], called, self._of):
+            self._of[at] = self._numbered(at)
         return self._of[computation]
 
     def _number(self, key: object) -> int:

@@ -149,13 +149,7 @@ def _location(value: Value) -> str | None:
 
 def signature_text(tree: Operation) -> str | None:
     """The types of the function a program begins with, as MLIR writes them."""
-    functions = [
-        op
-        for region in tree.regions
-        for block in region.blocks
-        for op in block
-        if op.name == "func.func"
-    ]
+    functions = [op for op in tree.inside if op.name == "func.func"]
     main = [f for f in functions if f.get("sym_name") == StringAttr(b"main")] or functions[:1]
     written = main[0].get("function_type") if main else None
     return type_text(written.type) if isinstance(written, TypeAttr) else None

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Final
 
 from hloscope.display.answer import opcode_of
 from hloscope.hlo_parser import print_instruction
 from hloscope.tiling import SymbolicTiles, TiledNode
+from hloscope.walks import nested
 
 
 def symbolic_text(tiles: SymbolicTiles) -> str:
@@ -21,14 +23,10 @@ class _Printer:
     def __init__(self, tiles: SymbolicTiles) -> None:
         self._names: Final[dict[int, str]] = {}
         taken: dict[str, int] = {}
-        todo = [*reversed(tiles.nodes)]
-        while todo:
-            node = todo.pop()
+        for node in nested(tiles.nodes, lambda node: [*chain.from_iterable(node.regions)]):
             name = node.instruction.name
             self._names[id(node)] = f"{name}.tile_{taken.get(name, 0)}"
             taken[name] = taken.get(name, 0) + 1
-            for region in reversed(node.regions):
-                todo += reversed(region)
 
     def lines(self, nodes: Sequence[TiledNode], indent: str) -> Iterator[str]:
         """The lines of some nodes and of the regions in them."""

@@ -22,6 +22,7 @@ from hloscope.tiling import (
     TiledRegion,
     TilingSpace,
 )
+from hloscope.walks import nested
 
 _STYLE: Final = replace(STYLES["default"], metadata=False, backend_config=False)
 
@@ -77,14 +78,14 @@ def _names(region: TiledRegion) -> dict[RegionInstruction, str]:
     """A name for every tiled instruction, numbered in the order of the text."""
     names: dict[RegionInstruction, str] = {}
     counts: Counter[str] = Counter()
-    todo = [*reversed(region.instructions)]
-    while todo:
-        tiled = todo.pop()
+
+    def inside(tiled: RegionInstruction) -> list[RegionInstruction]:
+        return [inner for region in tiled.regions for inner in region.instructions]
+
+    for tiled in nested(region.instructions, inside):
         name = tiled.instruction.name
         names[tiled] = f"{name}.tile_{counts[name]}"
         counts[name] += 1
-        for inner in reversed(tiled.regions):
-            todo += reversed(inner.instructions)
     return names
 
 

@@ -23,6 +23,7 @@ from hloscope.affine import (
 from hloscope.display import runtime_origins
 from hloscope.indexing import IndexingMap
 from hloscope.visible import visible
+from hloscope.walks import needed_first
 
 SAFE: Final = (1 << 53) - 1
 """Integers past this are no numbers of JavaScript's; they are written as text."""
@@ -53,17 +54,9 @@ class _Nodes:
 
     def place(self, expr: Expr) -> int:
         """The place of an expression in `nodes`, after all that it is made of."""
-        todo = [expr]
-        while todo:
-            top = todo[-1]
-            missing = [part for part in _parts(top) if part not in self._places]
-            if missing and top not in self._places:
-                todo += missing
-                continue
-            todo.pop()
-            if top not in self._places:
-                self.nodes.append(self._written(top))
-                self._places[top] = len(self.nodes) - 1
+        for top in needed_first([expr], lambda e: [*_parts(e)][::-1], self._places):
+            self.nodes.append(self._written(top))
+            self._places[top] = len(self.nodes) - 1
         return self._places[expr]
 
     def _written(self, expr: Expr) -> list[Any]:

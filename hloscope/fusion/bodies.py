@@ -24,6 +24,7 @@ from hloscope.indexing import (
 )
 from hloscope.ir import Computation, Instruction, captured
 from hloscope.ops import Parameter
+from hloscope.walks import reached
 
 VARIES: Final = "read at an index that differs between applications of a body"
 MOST_POINTS: Final = 256
@@ -85,17 +86,12 @@ def varying(outside: Iterable[Instruction], origin: Instruction) -> bool:
         origin: The value, in the body or in a computation that it calls; or one from outside.
     """
     fixed = frozenset(outside)
-    seen: set[Instruction] = set()
-    todo = [origin]
-    while todo:
-        ins = todo.pop()
-        if ins in seen or ins in fixed:
-            continue
-        seen.add(ins)
-        if isinstance(ins.op, Parameter):
-            return True
-        todo += [*ins.operands, *captured(ins)]
-    return False
+
+    def read(ins: Instruction) -> tuple[Instruction, ...]:
+        return () if ins in fixed else (*ins.operands, *captured(ins))
+
+    found = reached([origin], read)
+    return any(isinstance(ins.op, Parameter) for ins in found if ins not in fixed)
 
 
 def in_every_application(access: Access, is_varying: Callable[[Instruction], bool]) -> Access:

@@ -10,6 +10,7 @@ from itertools import accumulate
 from typing import Final, NamedTuple
 
 from hloscope.ir import ELEMENT_TYPES, FutureType, Instruction, TensorType, TupleType, Type
+from hloscope.walks import nested
 
 SIZE: Final = TensorType(ELEMENT_TYPES["s32"], ())
 """The type of a leaf that is a size."""
@@ -23,15 +24,8 @@ def leaf_types(type: Type) -> tuple[Type, ...]:
     >>> [str(leaf.element) for leaf in leaf_types(pair)]
     ['f32', 's32', 'pred']
     """
-    leaves: list[Type] = []
-    stack = [type]
-    while stack:
-        top = stack.pop()
-        if isinstance(top, TupleType | FutureType):
-            stack.extend(reversed(top.elements))
-        else:
-            leaves.append(top)
-    return tuple(leaves)
+    every = nested([type], lambda t: t.elements if isinstance(t, TupleType | FutureType) else ())
+    return tuple([t for t in every if not isinstance(t, TupleType | FutureType)])
 
 
 class Part(NamedTuple):

@@ -11,6 +11,7 @@ from collections.abc import Container, Iterator
 from typing import Final
 
 from hloscope.ir import Computation
+from hloscope.walks import needed_first
 
 EVERY: Final = 16
 """Of so many levels of calls the innermost computation is looked at ahead."""
@@ -50,18 +51,4 @@ class Nesting:
 
 def inside_out(start: Computation, done: Container[Computation]) -> Iterator[Computation]:
     """A computation and those that it calls, each after what it calls; not those that are done."""
-    opened: set[Computation] = set()
-    closed: set[Computation] = set()
-    stack = [start]
-    while stack:
-        top = stack[-1]
-        if top in closed or top in done:
-            stack.pop()
-            continue
-        if top.callees and top not in opened:
-            opened.add(top)
-            stack += [callee for callee in top.callees if callee not in opened]
-            continue
-        stack.pop()
-        closed.add(top)
-        yield top
+    return needed_first([start], lambda computation: computation.callees[::-1], done)

@@ -12,6 +12,7 @@ from hloscope.indexing import Access, Accesses
 from hloscope.ir import Computation, Instruction, captured
 from hloscope.lazy import dataclass
 from hloscope.ops import Call, Fusion, Parameter
+from hloscope.walks import needed_first
 
 Grouped: TypeAlias = dict[Instruction, dict[int, Accesses]]
 """For each value reached and each of its tensors: the accesses from where the walk began."""
@@ -228,16 +229,9 @@ def _merge(into: Found, more: Mapping[Instruction, dict[int, dict[int, Access]]]
 
 def _order(inside: frozenset[Instruction]) -> dict[Instruction, int]:
     """A number for each instruction, producers before consumers."""
-    order: dict[Instruction, int] = {}
-    for first in sorted(inside, key=lambda ins: ins.name):
-        stack = [first]
-        while stack:
-            ins = stack[-1]
-            read = (*ins.operands, *captured(ins))
-            missing = [o for o in read if o in inside and o not in order]
-            if ins in order or not missing:
-                order.setdefault(ins, len(order))
-                stack.pop()
-            else:
-                stack += missing
-    return order
+
+    def read(ins: Instruction) -> list[Instruction]:
+        return [o for o in (*captured(ins)[::-1], *ins.operands[::-1]) if o in inside]
+
+    firsts = sorted(inside, key=lambda ins: ins.name)
+    return {ins: number for number, ins in enumerate(needed_first(firsts, read))}

@@ -10,6 +10,7 @@ from hloscope.fusion import Analysis, Walk
 from hloscope.indexing import Access, Accesses
 from hloscope.ir import Computation, Instruction, TensorType
 from hloscope.ops import Fusion, GetTupleElement, Parameter, Tuple
+from hloscope.walks import nested
 
 Edge = dict[tuple[int, int], Accesses]
 """By number of an operand and of its tensor: how its elements are touched."""
@@ -125,15 +126,8 @@ class Fused:
 
 def roots_of(root: Instruction) -> tuple[Instruction, ...]:
     """The values that a root stands for: those of a tuple, nested ones too."""
-    found: list[Instruction] = []
-    todo = [root]
-    while todo:
-        ins = todo.pop()
-        if isinstance(ins.op, Tuple):
-            todo.extend(reversed(ins.operands))
-        else:
-            found.append(ins)
-    return tuple(found)
+    every = nested([root], lambda ins: ins.operands if isinstance(ins.op, Tuple) else ())
+    return tuple([ins for ins in every if not isinstance(ins.op, Tuple)])
 
 
 def behind_tuples(ins: Instruction) -> Instruction:

@@ -13,6 +13,7 @@ from hloscope.memory.fused import Fused
 from hloscope.memory.storage import array_of, physical_sizes, same_memory
 from hloscope.memory.transposes import TransposeShape
 from hloscope.ops import Bitcast, Concatenate, Elementwise, Reduce, Reshape, Transpose
+from hloscope.walks import reached
 
 WIDE: Final = 3
 """Operands of what may stand between a root and a transpose or a concatenation."""
@@ -111,13 +112,5 @@ def _searched(
 
 def _is_followed_simply(hero: Instruction, fused: Fused) -> bool:
     """Do only intermediate ops use it, and what they make?"""
-    todo, seen = [*fused.users.get(hero, ())], set[Instruction]()
-    while todo:
-        ins = todo.pop()
-        if ins in seen:
-            continue
-        seen.add(ins)
-        if ins.op.name != "tuple" and not is_intermediate(ins, WIDE):
-            return False
-        todo.extend(fused.users.get(ins, ()))
-    return True
+    after = reached(fused.users.get(hero, ()), lambda ins: fused.users.get(ins, ()))
+    return all(ins.op.name == "tuple" or is_intermediate(ins, WIDE) for ins in after)

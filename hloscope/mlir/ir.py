@@ -14,6 +14,7 @@ from hloscope.ir import Type
 from hloscope.mlir.attributes import Attribute
 from hloscope.mlir.locations import UNKNOWN, Location
 from hloscope.source import Source, Span
+from hloscope.walks import nested
 
 NO_ATTRIBUTES: Final[Mapping[str, Attribute]] = {}
 
@@ -123,6 +124,20 @@ class Operation:
         """The only result."""
         (value,) = self.results
         return value
+
+    @property
+    def blocks(self) -> list[Block]:
+        """The blocks of its regions."""
+        return [block for region in self.regions for block in region.blocks]
+
+    @property
+    def inside(self) -> list[Operation]:
+        """The operations of its regions, without those in their regions."""
+        return [inner for region in self.regions for block in region.blocks for inner in block]
+
+    def walk(self) -> Iterator[Operation]:
+        """It and all in its regions, each before what is in it, in the order of the text."""
+        return nested([self], lambda operation: operation.inside)
 
     @property
     def span(self) -> Span | None:

@@ -19,6 +19,7 @@ from hloscope.lazy import dataclass
 from hloscope.movement.flow import JOINS, Flow, computes, moves, only_map, step_maps
 from hloscope.movement.verdicts import Judgement, Kind, judge
 from hloscope.simplifier import Proof, Verdict
+from hloscope.walks import needed_first, reached
 
 MOST_VALUES: Final = 128
 """Values of one chain; where there are more, it ends there."""
@@ -387,22 +388,11 @@ def is_single(flow: Flow, value: Instruction) -> bool:
 
 def _in_order(flow: Flow, sink: Instruction, inside: set[Instruction]) -> Iterator[Instruction]:
     """The ops inside, those that are read first."""
-    done: set[Instruction] = set()
-    stack = [sink]
-    while stack:
-        top = stack[-1]
-        waiting = [
-            v
-            for v in map(flow.source, top.operands)
-            if v in inside and v not in done and v not in stack
-        ]
-        if waiting and top not in done:
-            stack += waiting[:1]
-            continue
-        stack.pop()
-        if top not in done:
-            done.add(top)
-            yield top
+
+    def read(op: Instruction) -> list[Instruction]:
+        return [v for v in map(flow.source, op.operands) if v in inside]
+
+    return needed_first([sink], read)
 
 
 def chains_of(flow: Flow, through: Iterable[Instruction] | None = None) -> Iterator[Chain]:
@@ -423,14 +413,11 @@ def chains_of(flow: Flow, through: Iterable[Instruction] | None = None) -> Itera
 
 def _onward_of(flow: Flow, values: Iterable[Instruction]) -> set[Instruction]:
     """The values, and all that is moved or computed of them."""
-    found = set(values)
-    todo = [*found]
-    while todo:
-        for reader in flow.users.get(todo.pop(), ()):
-            if reader not in found and (moves(reader) or computes(reader)):
-                found.add(reader)
-                todo.append(reader)
-    return found
+
+    def onward(value: Instruction) -> list[Instruction]:
+        return [user for user in flow.users.get(value, ()) if moves(user) or computes(user)]
+
+    return {*reached(values, onward)}
 
 
 class _Going:

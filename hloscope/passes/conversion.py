@@ -173,9 +173,8 @@ def convert_signature(rewriter: Rewriter, function: Operation, types: TypeMap) -
 
 def convert_regions(rewriter: Rewriter, operation: Operation, types: TypeMap) -> None:
     """Give all blocks of an operation's regions their new arguments."""
-    for region in operation.regions:
-        for block in region.blocks:
-            convert_arguments(rewriter, block, types)
+    for block in operation.blocks:
+        convert_arguments(rewriter, block, types)
 
 
 def function_type(function: Operation) -> FunctionType | None:

@@ -51,13 +51,11 @@ def may_go(operation: Operation) -> bool:
         return False
     work = [operation] if operation.regions else []
     for each in work:
-        for region in each.regions:
-            for block in region.blocks:
-                for inner in block:
-                    if not (is_quiet(inner) or is_terminator(inner)):
-                        return False
-                    if inner.regions:
-                        work.append(inner)
+        for inner in each.inside:
+            if not (is_quiet(inner) or is_terminator(inner)):
+                return False
+            if inner.regions:
+                work.append(inner)
     return True
 
 

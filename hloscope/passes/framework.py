@@ -71,9 +71,8 @@ class Run:
 
     def functions(self) -> Iterator[Operation]:
         """The functions of the module, in order."""
-        for region in self.rewriter.module.regions:
-            for block in region.blocks:
-                yield from (op for op in block if op.name == "func.func")
+        for block in self.rewriter.module.blocks:
+            yield from (op for op in block if op.name == "func.func")
 
     def greedy(
         self,

@@ -326,7 +326,6 @@ def _postorder(scope: Operation) -> list[Operation]:
     while stack:
         operation = stack.pop()
         order.append(operation)
-        inside = [i for region in operation.regions for block in region.blocks for i in block]
-        stack += inside
+        stack += operation.inside
     order.reverse()
     return order[:-1]

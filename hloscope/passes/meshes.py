@@ -28,11 +28,7 @@ from hloscope.stablehlo import AttributeGroups
 def symbols_of(module: Operation) -> Mapping[str, Operation]:
     """What stands in a module and has a name."""
     return {
-        name.text: op
-        for region in module.regions
-        for block in region.blocks
-        for op in block
-        if isinstance(name := op.get("sym_name"), StringAttr)
+        name.text: op for op in module.inside if isinstance(name := op.get("sym_name"), StringAttr)
     }
 
 

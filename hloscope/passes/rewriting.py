@@ -434,7 +434,7 @@ def _numbered(values: Sequence[Value]) -> tuple[Value, ...]:
 
 
 def _within(operation: Operation) -> Iterator[Operation]:
-    return (inner for region in operation.regions for block in region.blocks for inner in block)
+    return (inner for block in operation.blocks for inner in block)
 
 
 def _exchange(owner: Operation, region: Region, kind: type[Block]) -> None:

@@ -32,6 +32,7 @@ from hloscope.ops import Parameter
 from hloscope.proof.allowance import SECONDS_EQUAL, Allowance
 from hloscope.proof.numbering import CALLING, Numbering
 from hloscope.simplifier import PROVED, Proof, Verdict
+from hloscope.walks import reached
 
 Pair: TypeAlias = tuple[Leaf, Leaf]
 
@@ -312,28 +313,16 @@ def _by_parameter(ends: Mapping[Leaf, Accesses]) -> dict[tuple[int, int], Access
 def _holder(computation: Computation, value: Instruction) -> Instruction:
     """The value itself, or the instruction of the computation that calls what it is in."""
     for ins in computation:
-        stack, seen = [*ins.calls], set(ins.calls)
-        if ins is value:
+        inside = reached(ins.calls, lambda c: [callee for i in c for callee in i.calls])
+        if ins is value or any(value in inner.instructions for inner in inside):
             return ins
-        while stack:
-            inner = stack.pop()
-            if value in inner.instructions:
-                return ins
-            new = [callee for i in inner for callee in i.calls if callee not in seen]
-            seen.update(new)
-            stack += new
     return value
 
 
 def _parameters_of(value: Instruction) -> set[int]:
     """The numbers of the parameters that a value of a computation depends on."""
-    stack, seen = [value], {value}
-    while stack:
-        ins = stack.pop()
-        new = [v for v in (*ins.operands, *captured(ins)) if v not in seen]
-        seen.update(new)
-        stack += new
-    return {ins.op.number for ins in seen if isinstance(ins.op, Parameter)}
+    read = reached([value], lambda ins: (*ins.operands, *captured(ins)))
+    return {ins.op.number for ins in read if isinstance(ins.op, Parameter)}
 
 
 def _is_certain(accesses: Accesses) -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Final
 
 from hloscope.fusion import MOVES
 from hloscope.ir import Computation, Instruction, QuantizedType, TensorType, Type, captured
 from hloscope.ops import Constant, Elementwise, Iota, Parameter, Slice
+from hloscope.walks import needed_first, reached
 
 MOST_INSTRUCTIONS: Final = 5_000
 MAX_DEPTH: Final = 64
@@ -20,16 +22,8 @@ class NotExecutableError(Exception):
 
 def within(ins: Instruction) -> tuple[Instruction, ...]:
     """An instruction and those of the computations it calls, each once, callers first."""
-    found: dict[Instruction, None] = {ins: None}
-    seen: set[Computation] = set()
-    work = [*ins.calls]
-    while work:
-        computation = work.pop()
-        if computation not in seen:
-            seen.add(computation)
-            found |= dict.fromkeys(computation)
-            work += [callee for inner in computation for callee in inner.calls]
-    return tuple(found)
+    called = reached(ins.calls, lambda c: [callee for inner in c for callee in inner.calls])
+    return tuple(dict.fromkeys([ins, *chain.from_iterable(called)]))
 
 
 def taking_part(ins: Instruction, computation: Computation | None) -> list[Instruction]:
@@ -63,16 +57,7 @@ def taking_part(ins: Instruction, computation: Computation | None) -> list[Instr
 
 def needed(root: Instruction) -> Iterator[Instruction]:
     """An instruction and everything it is computed from, producers first."""
-    done: dict[Instruction, None] = {}
-    stack = [root]
-    while stack:
-        ins = stack[-1]
-        missing = [o for o in (*ins.operands, *_captured(ins)) if o not in done]
-        if missing and ins not in done:
-            stack += missing
-        else:
-            done[stack.pop()] = None
-    yield from done
+    return needed_first([root], lambda ins: (*_captured(ins)[::-1], *ins.operands[::-1]))
 
 
 def _captured(ins: Instruction) -> tuple[Instruction, ...]:

@@ -105,14 +105,12 @@ class _Modules:
         work = [(tree, "")]
         while work:
             module, prefix = work.pop(0)
-            for region in module.regions:
-                for block in region.blocks:
-                    for operation in block:
-                        if operation.name == "func.func":
-                            self._function(operation, prefix)
-                        elif operation.name == "builtin.module":
-                            name = string_of(operation.get("sym_name"))
-                            work.append((operation, f"{prefix}{name}::"))
+            for operation in module.inside:
+                if operation.name == "func.func":
+                    self._function(operation, prefix)
+                elif operation.name == "builtin.module":
+                    name = string_of(operation.get("sym_name"))
+                    work.append((operation, f"{prefix}{name}::"))
 
     def _function(self, operation: Operation, prefix: str) -> None:
         functions = self.computations.functions

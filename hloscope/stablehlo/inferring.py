@@ -96,15 +96,7 @@ def inferred_types(operation: Operation) -> Inferred:
 
 def walk(module: Operation) -> Iterator[Operation]:
     """All operations in a module, each before those in its regions, in the order of the text."""
-    work = [iter((module,))]
-    while work:
-        operation = next(work[-1], None)
-        if operation is None:
-            work.pop()
-            continue
-        yield operation
-        inside = [inner for region in operation.regions for b in region.blocks for inner in b]
-        work.append(iter(inside))
+    return module.walk()
 
 
 def is_asking(module: Operation) -> bool:
@@ -125,9 +117,8 @@ def answered(module: Operation) -> Operation:
     copy = clone(module, {})
     for operation in walk(copy):
         if operation.name == "func.func":
-            for region in operation.regions:
-                for block in region.blocks:
-                    _Block().answer(block)
+            for block in operation.blocks:
+                _Block().answer(block)
     return copy
 
 

@@ -174,7 +174,7 @@ def _op_text(operation: Operation) -> str:
 def loose(tree: Operation) -> Iterator[Operation]:
     """What stands in a module and is no function or module."""
     known = ("func.func", "builtin.module")
-    return (o for region in tree.regions for b in region.blocks for o in b if o.name not in known)
+    return (o for o in tree.inside if o.name not in known)
 
 
 def location_extras(location: Location) -> Extras:

@@ -94,10 +94,9 @@ class _Trees:
     def module(self, tree: Operation, prefix: str) -> Operation:
         """The module, and those in it."""
         blocks: list[Block] = []
-        for region in tree.regions:
-            for block in region.blocks:
-                operations = [self._item(item, prefix) for item in block]
-                blocks.append(Block((), tuple(operations), block.label))
+        for block in tree.blocks:
+            operations = [self._item(item, prefix) for item in block]
+            blocks.append(Block((), tuple(operations), block.label))
         return Operation(
             tree.name,
             properties=tree.properties,
@@ -396,21 +395,17 @@ def clone(operation: Operation, values: dict[Value, Value]) -> Operation:
     for each in order:
         for k, value in enumerate(each.results):
             values[value] = Value(value.type, None, k, value.name)
-        for block in _blocks(each):
+        for block in each.blocks:
             blocks[block] = _empty(block, values)
             order += block.operations
     made: dict[Operation, Operation] = {}
     for each in reversed(order):
-        for block in _blocks(each):
+        for block in each.blocks:
             inside = blocks[block].operations = tuple([made[o] for o in block.operations])
             for inner in inside:
                 inner.parent = blocks[block]
         made[each] = _copy(each, values, blocks)
     return made[operation]
-
-
-def _blocks(operation: Operation) -> Iterator[Block]:
-    return (block for region in operation.regions for block in region.blocks)
 
 
 def _empty(block: Block, values: dict[Value, Value]) -> Block:

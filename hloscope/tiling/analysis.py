@@ -33,6 +33,7 @@ from hloscope.tiling.fused import Fused
 from hloscope.tiling.nested import Asking, answered
 from hloscope.tiling.refusal import Refusal, RefusalCode
 from hloscope.tiling.symbolic import SymbolicTile, symbolic_tile
+from hloscope.walks import needed_first, nested
 
 Dot: TypeAlias = DotGeneral | ScaledDot
 DOTS: Final = (DotGeneral, ScaledDot)
@@ -103,12 +104,7 @@ class TiledNode:
 
 def every(nodes: Iterable[TiledNode]) -> Iterator[TiledNode]:
     """The nodes and all in their regions, what is computed first before its users."""
-    todo = [*reversed([*nodes])]
-    while todo:
-        node = todo.pop()
-        yield node
-        for region in node.regions:
-            todo += reversed(region)
+    return nested(nodes, lambda node: [t for region in reversed(node.regions) for t in region])
 
 
 class _RefusedError(Exception):
@@ -475,15 +471,5 @@ def _needs_points(ins: Instruction) -> bool:
 
 def _definitions_first(root: TiledNode) -> dict[int, int]:
     """A number for each node that the root reaches, what is read before who reads it."""
-    order: dict[int, int] = {}
-    stack: list[tuple[TiledNode, bool]] = [(root, False)]
-    while stack:
-        node, is_done = stack.pop()
-        if id(node) in order:
-            continue
-        if is_done:
-            order[id(node)] = len(order)
-            continue
-        stack.append((node, True))
-        stack += [(n, False) for n in reversed([*node.operands, *node.runtime])]
-    return order
+    nodes = needed_first([root], lambda node: [*node.operands, *node.runtime])
+    return {id(node): number for number, node in enumerate(nodes)}

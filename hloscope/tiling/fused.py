@@ -7,6 +7,7 @@ from functools import cached_property
 
 from hloscope.ir import Computation, Instruction
 from hloscope.ops import Fusion, GetTupleElement, Parameter, Result, Return, Tuple
+from hloscope.walks import needed_first
 
 PROJECTIONS = (GetTupleElement, Result)
 """Ops that take one element of a tuple."""
@@ -66,18 +67,12 @@ class Fused:
     @cached_property
     def users_first(self) -> tuple[Instruction, ...]:
         """The instructions that roots depend on, users before what they use."""
-        order: dict[Instruction, None] = {}
-        for root in self.roots:
-            stack = [(root, False)]
-            while stack:
-                ins, is_done = stack.pop()
-                if ins in order or ins not in self.inside:
-                    continue
-                if is_done:
-                    order[ins] = None
-                    continue
-                stack.append((ins, True))
-                stack += [(o, False) for o in reversed(self.operands(ins))]
+        inside = self.inside
+
+        def read(ins: Instruction) -> list[Instruction]:
+            return [o for o in self.operands(ins) if o in inside]
+
+        order = [*needed_first([root for root in self.roots if root in inside], read)]
         return tuple(reversed(order))
 
     def source(self, ins: Instruction) -> tuple[Instruction, int]:

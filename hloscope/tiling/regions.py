@@ -27,6 +27,7 @@ from hloscope.tiling.propagation.registry import CarriedTile, Fit
 from hloscope.tiling.refusal import Refusal, RefusalCode
 from hloscope.tiling.space import DimensionKind, TilingSpace
 from hloscope.tiling.tile import Tile
+from hloscope.walks import needed_first
 
 MOST_INSTRUCTIONS: Final = 1 << 13
 """More tiled instructions are not made: regions in regions multiply."""
@@ -291,17 +292,8 @@ def tiled_kernel(
 def _sorted(region: TiledRegion) -> tuple[RegionInstruction, ...]:
     """Operands before what reads them, and before all those that tell where a slice is taken."""
     inside = set(region.instructions)
-    order: dict[RegionInstruction, None] = {}
-    for root in region.roots:
-        stack = [(root, False)]
-        while stack:
-            tiled, is_done = stack.pop()
-            if tiled in order or tiled not in inside:
-                continue
-            if is_done:
-                order[tiled] = None
-                continue
-            stack.append((tiled, True))
-            before = (*tiled.starts, *tiled.operands)
-            stack += [(operand, False) for operand in reversed(before)]
-    return tuple(order)
+
+    def before(tiled: RegionInstruction) -> list[RegionInstruction]:
+        return [operand for operand in (*tiled.starts, *tiled.operands) if operand in inside]
+
+    return tuple(needed_first([root for root in region.roots if root in inside], before))

@@ -15,21 +15,7 @@ Make: TypeAlias = Callable[
 
 def every_op(module: Operation) -> Iterator[Operation]:
     """All ops of a module in the order of the program, itself first."""
-    stack = [iter((module,))]
-    while stack:
-        for op in stack[-1]:
-            yield op
-            if op.regions:
-                stack.append(_inside(op))
-                break
-        else:
-            stack.pop()
-
-
-def _inside(op: Operation) -> Iterator[Operation]:
-    for region in op.regions:
-        for block in region.blocks:
-            yield from block.operations
+    return module.walk()
 
 
 class _Frame:

@@ -16,6 +16,7 @@ from hloscope.indexing.variables import (
     below,
 )
 from hloscope.ir import BufferType, Dims, Instruction, TensorType, TupleType, Type
+from hloscope.walks import nested
 
 NEVER: Accesses = ()
 """The accesses of a tensor that is not touched."""
@@ -30,15 +31,8 @@ def leaves(type: Type) -> tuple[Type, ...]:
     """
     if not isinstance(type, TupleType):
         return (type,)
-    found: list[Type] = []
-    stack: list[Type] = [type]
-    while stack:
-        match stack.pop():
-            case TupleType(elements):
-                stack.extend(reversed(elements))
-            case leaf:
-                found.append(leaf)
-    return tuple(found)
+    every = nested(type.elements, lambda t: t.elements if isinstance(t, TupleType) else ())
+    return tuple([t for t in every if not isinstance(t, TupleType)])
 
 
 def sizes(type: Type) -> Dims:

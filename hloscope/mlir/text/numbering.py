@@ -306,8 +306,7 @@ def _all_values(root: Operation) -> list[Value]:
     while stack:
         op = stack.pop()
         values += op.results
-        for region in op.regions:
-            for block in region.blocks:
-                values += block.arguments
-                stack += block.operations
+        for block in op.blocks:
+            values += block.arguments
+            stack += block.operations
     return values

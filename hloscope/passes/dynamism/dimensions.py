@@ -278,5 +278,4 @@ def arguments_of(tree: Operation) -> Sequence[Value]:
 
 
 def _functions(tree: Operation) -> list[Operation]:
-    inside = (op for region in tree.regions for block in region.blocks for op in block)
-    return [op for op in inside if op.name == "func.func"]
+    return [op for op in tree.inside if op.name == "func.func"]

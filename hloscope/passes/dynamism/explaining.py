@@ -85,9 +85,8 @@ def dynamic_values(tree: Operation) -> Iterator[Value]:
                     yield from (v for v in block.arguments if is_dynamic(v.type))
             continue
         yield from (value for value in op.results if is_dynamic(value.type))
-        for region in op.regions:
-            for block in region.blocks:
-                yield from (v for v in block.arguments if is_dynamic(v.type))
+        for block in op.blocks:
+            yield from (v for v in block.arguments if is_dynamic(v.type))
 
 
 def explain(tree: Operation) -> list[Explanation]:

@@ -91,9 +91,8 @@ def dynamic_ops(run: Run) -> Iterator[Operation]:
     """The ops with a result, or an argument of a region, whose sizes are not known."""
     for op in run.rewriter.walk():
         values = [*op.results]
-        for region in op.regions:
-            for block in region.blocks:
-                values += block.arguments
+        for block in op.blocks:
+            values += block.arguments
         if any(map(_is_dynamic, flattened([value.type for value in values]))):
             yield op
 

@@ -159,11 +159,9 @@ def static_reduce_window(rewriter: Rewriter, op: Operation) -> bool:
 
 
 def _function(rewriter: Rewriter, name: str) -> Operation | None:
-    for region in rewriter.module.regions:
-        for block in region.blocks:
-            for op in block:
-                if op.name == "func.func" and op.get("sym_name") == StringAttr(name.encode()):
-                    return op
+    for op in rewriter.module.inside:
+        if op.name == "func.func" and op.get("sym_name") == StringAttr(name.encode()):
+            return op
     return None
 
 

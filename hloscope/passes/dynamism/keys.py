@@ -14,6 +14,7 @@ from hloscope.mlir import Operation, SymbolAttr, type_text
 from hloscope.passes.dynamism.constants import integer, is_integers
 from hloscope.passes.dynamism.targets import name_of
 from hloscope.passes.effects import is_quiet, is_terminator
+from hloscope.walks import reached
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +90,7 @@ def functions_with_effects(functions: Iterable[Operation]) -> frozenset[str]:
         for callee in callees:
             callers.setdefault(callee, set()).add(name)
     work += [name for name in callers if name not in known]
-    found: set[str] = set()
-    while work:
-        name = work.pop()
-        if name not in found:
-            found.add(name)
-            work += callers.get(name, ())
-    return frozenset(found)
+    return frozenset(reached(work, lambda name: callers.get(name, ())))
 
 
 _CALL: Final = "func.call"
@@ -107,13 +102,11 @@ def _looked_at(function: Operation) -> tuple[bool, set[str]]:
     quiet = any(region.blocks for region in function.regions)
     work = [function]
     for each in work:
-        for region in each.regions:
-            for block in region.blocks:
-                for op in block:
-                    if op.name == _CALL:
-                        callees.add(callee_name(op))
-                    elif not (is_quiet(op) or is_terminator(op)):
-                        quiet = False
-                    if op.regions:
-                        work.append(op)
+        for op in each.inside:
+            if op.name == _CALL:
+                callees.add(callee_name(op))
+            elif not (is_quiet(op) or is_terminator(op)):
+                quiet = False
+            if op.regions:
+                work.append(op)
     return quiet, callees

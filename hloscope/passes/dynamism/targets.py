@@ -48,7 +48,7 @@ _TOO_MANY: Final = (
 
 def has_one_block(run: Run, function: Operation, *, fails: bool = True) -> bool:
     """Is there exactly one block in the function?  It is an error otherwise."""
-    blocks = [block for region in function.regions for block in region.blocks]
+    blocks = function.blocks
     if len(function.regions) == 1 and len(blocks) == 1 and blocks[0].operations:
         return True
     run.error(function, "must have exactly one block", fails=fails)

@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 from hloscope.ir import ElementType, TensorType, TupleType, Type, UnrankedTensorType, compatible
 from hloscope.mlir import Operation, Value
 from hloscope.passes.rewriting import OpenBlock, Rewriter
+from hloscope.walks import nested
 
 Sizes: TypeAlias = Sequence[int | None]
 """Sizes that were found out; `None` for one that was not."""
@@ -175,15 +176,8 @@ def flattened(types: Sequence[Type]) -> list[Type]:
     >>> len(flattened([parse_type("tuple<tuple<tensor<2xf32>>, tensor<f32>>")]))
     2
     """
-    found: list[Type] = []
-    work = list(reversed(types))
-    while work:
-        type = work.pop()
-        if isinstance(type, TupleType):
-            work += reversed(type.elements)
-        else:
-            found.append(type)
-    return found
+    every = nested(types, lambda t: t.elements if isinstance(t, TupleType) else ())
+    return [t for t in every if not isinstance(t, TupleType)]
 
 
 def _like(type: Type, parts: Iterator[Type]) -> Type:

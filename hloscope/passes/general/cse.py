@@ -112,9 +112,8 @@ def _count(operation: Operation) -> int:
     """How many operations its regions hold."""
     work = [operation] if operation.regions else []
     for each in work:
-        for region in each.regions:
-            for block in region.blocks:
-                work += block.operations
+        for block in each.blocks:
+            work += block.operations
     return len(work)
 
 

@@ -11,10 +11,9 @@ from hloscope.passes.framework import Pass, Run
 def _run(run: Run) -> None:
     for operation in run.rewriter.walk():
         operation.location = UNKNOWN
-        for region in operation.regions:
-            for block in region.blocks:
-                for argument in block.arguments:
-                    argument.location = UNKNOWN
+        for block in operation.blocks:
+            for argument in block.arguments:
+                argument.location = UNKNOWN
 
 
 PASS: Final = Pass("strip-debuginfo", _run, "Locations become unknown.")

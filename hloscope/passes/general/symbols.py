@@ -20,6 +20,7 @@ from hloscope.mlir import (
 )
 from hloscope.passes.framework import Pass, Run
 from hloscope.passes.rewriting import OpenBlock, Rewriter
+from hloscope.walks import needed_first
 
 MOST_INLINED: Final = 1 << 18
 """Most operations that calls are replaced by in all; what is left is called."""
@@ -43,12 +44,10 @@ def _symbols_in(operation: Operation) -> Iterator[str]:
 def _named(rewriter: Rewriter) -> dict[str, Operation]:
     """The symbols of the module."""
     found: dict[str, Operation] = {}
-    for region in rewriter.module.regions:
-        for block in region.blocks:
-            for operation in block:
-                name = operation.get("sym_name")
-                if isinstance(name, StringAttr):
-                    found.setdefault(name.text, operation)
+    for operation in rewriter.module.inside:
+        name = operation.get("sym_name")
+        if isinstance(name, StringAttr):
+            found.setdefault(name.text, operation)
     return found
 
 
@@ -103,19 +102,7 @@ def _order(rewriter: Rewriter, named: dict[str, Operation]) -> list[Operation]:
         for op in named.values()
         if op.name == "func.func"
     }
-    order: list[Operation] = []
-    seen: set[Operation] = set()
-    for root in calls:
-        stack: list[tuple[Operation, bool]] = [(root, False)]
-        while stack:
-            operation, done = stack.pop()
-            if done:
-                order.append(operation)
-            elif operation not in seen:
-                seen.add(operation)
-                stack.append((operation, True))
-                stack += [(target, False) for target in reversed(calls[operation])]
-    return order
+    return [*needed_first(calls, calls.__getitem__)]
 
 
 def _inline(run: Run) -> None:

@@ -238,10 +238,9 @@ def _start_places(run: Run) -> None:
 
     for op in run.rewriter.walk():
         op.location = start(op.location)
-        for region in op.regions:
-            for block in region.blocks:
-                for argument in block.arguments:
-                    argument.location = start(argument.location)
+        for block in op.blocks:
+            for argument in block.arguments:
+                argument.location = start(argument.location)
 
 
 def _target(text: str) -> Version:

@@ -40,7 +40,7 @@ def _inner_first(rewriter: Rewriter) -> list[Operation]:
     while stack:
         operation = stack.pop()
         order.append(operation)
-        stack += [i for region in operation.regions for block in region.blocks for i in block]
+        stack += operation.inside
     order.reverse()
     return order[:-1]
 

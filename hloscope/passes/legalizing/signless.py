@@ -85,7 +85,7 @@ def _constant(value: Attribute) -> Attribute:
 def _run(run: Run) -> None:
     rewriter = run.rewriter
     for operation in [*rewriter.walk()]:
-        arguments = [a for r in operation.regions for block in r.blocks for a in block.arguments]
+        arguments = [a for block in operation.blocks for a in block.arguments]
         for value in (*operation.results, *arguments):
             new = signless(value.type)
             if new != value.type:

@@ -74,9 +74,7 @@ def _is_closed(run: Run, operation: Operation) -> bool:
     own = set(operation.results)
     for inner in (operation, *within):
         own.update(inner.results)
-        own.update(
-            a for region in inner.regions for block in region.blocks for a in block.arguments
-        )
+        own.update(a for block in inner.blocks for a in block.arguments)
     for inner in within:
         if not own.issuperset(inner.operands):
             run.error(inner, "using value defined outside the region")

@@ -22,6 +22,7 @@ from hloscope.tiling.propagation.registry import (
     unless,
 )
 from hloscope.tiling.tile import DimTile, Tile
+from hloscope.walks import reached
 
 if TYPE_CHECKING:
     from hloscope.tiling.space import TilingSpace
@@ -61,13 +62,8 @@ def _loose(ins: Instruction) -> str:
     root = body.root
     results = root.operands if isinstance(root.op, Tuple | Return) else (root,)
     for result in results:
-        seen = {result}
-        todo = [result]
-        while todo:
-            new = [o for o in todo.pop().operands if o not in seen]
-            seen.update(new)
-            todo += new
-        if not seen.issuperset(body.parameters):
+        read = reached([result], lambda value: value.operands)
+        if any(parameter not in read for parameter in body.parameters):
             return "an output may not depend on every operand: its body does not"
     return ""
 

@@ -41,6 +41,7 @@ from hloscope.mlir import (
     UnitAttr,
     VerbatimAttr,
 )
+from hloscope.walks import nested
 
 Predicate: TypeAlias = Callable[[Type], bool]
 
@@ -170,19 +171,13 @@ def _alternative(part: str) -> Predicate:
 
 
 def _tuple_of(leaf: Predicate) -> Predicate:
-    def fits(t: Type) -> bool:
-        if not isinstance(t, TupleType):
-            return False
-        waiting = list(t.elements)
-        while waiting:
-            part = waiting.pop()
-            if isinstance(part, TupleType):
-                waiting += part.elements
-            elif not leaf(part):
-                return False
-        return True
+    def parts(t: Type) -> tuple[Type, ...]:
+        return t.elements if isinstance(t, TupleType) else ()
 
-    return fits
+    return lambda t: (
+        isinstance(t, TupleType)
+        and all(isinstance(part, TupleType) or leaf(part) for part in nested(t.elements, parts))
+    )
 
 
 _FITS: Final[dict[tuple[str, int], tuple[Type, bool]]] = {}

@@ -53,17 +53,14 @@ def _users_of_outer_values(root: Operation) -> Iterator[Operation]:
     inside = {id(root)}
     waiting = [root]
     for operation in waiting:  # which grows
-        for region in operation.regions:
-            for block in region.blocks:
-                inside.add(id(block))
-                inside.update(map(id, block.operations))
-                waiting += [inner for inner in block.operations if inner.regions]
+        for block in operation.blocks:
+            inside.add(id(block))
+            inside.update(map(id, block.operations))
+            waiting += [inner for inner in block.operations if inner.regions]
     for operation in waiting:
-        for region in operation.regions:
-            for block in region.blocks:
-                for user in block.operations:
-                    if any(id(value.owner) not in inside for value in user.operands):
-                        yield user
+        for user in operation.inside:
+            if any(id(value.owner) not in inside for value in user.operands):
+                yield user
 
 
 def _infers_not(operation: Operation, message: str) -> InferenceError:

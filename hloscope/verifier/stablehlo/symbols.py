@@ -26,6 +26,7 @@ from hloscope.mlir import (
     type_text,
 )
 from hloscope.verifier.stablehlo.traits import refuse
+from hloscope.walks import nested
 
 _TABLES: Final = frozenset({"builtin.module"})
 
@@ -75,9 +76,7 @@ def nearest_table(operation: Operation) -> Operation | None:
 
 def members(table: Operation) -> Iterator[Operation]:
     """The ops directly in a symbol table."""
-    for region in table.regions:
-        for block in region.blocks:
-            yield from block.operations
+    return iter(table.inside)
 
 
 def symbol_name(operation: Operation) -> str | None:
@@ -232,16 +231,11 @@ class RedefinitionError(VerifyError):
 
 def users(table: Operation) -> Iterator[Operation]:
     """The ops in a symbol table that refer to symbols, without those in nested tables."""
-    waiting = [iter(members(table))]
-    while waiting:
-        operation = next(waiting[-1], None)
-        if operation is None:
-            waiting.pop()
-            continue
-        if operation.name in _USERS:
-            yield operation
-        if operation.regions and operation.name not in _TABLES:
-            waiting.append(members(operation))
+
+    def inside(operation: Operation) -> list[Operation]:
+        return operation.inside if operation.name not in _TABLES else []
+
+    return (inner for inner in nested(table.inside, inside) if inner.name in _USERS)
 
 
 def _check_call(operation: Operation, symbols: Symbols) -> None:

@@ -153,8 +153,7 @@ class _Walk:
         if operation.regions:
             if operation.name in ISOLATED or not self._stack:
                 self._scopes.append(len(self._stack))
-            blocks = [block for region in operation.regions for block in region.blocks]
-            self._stack.append((operation, iter(blocks)))
+            self._stack.append((operation, iter(operation.blocks)))
             key = None
         else:
             key = _likeness(operation)

@@ -1,0 +1,72 @@
+"""Walks through graphs and trees of any depth: none recurses, so none ends at Python's stack.
+
+What a walk follows is a function from a node to others.  Nodes are looked up by equality and hash,
+which for those of programs is identity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from typing import TypeVar
+
+__all__ = ["needed_first", "nested", "reached"]
+
+N = TypeVar("N")
+
+
+def reached(roots: Iterable[N], onward: Callable[[N], Iterable[N]]) -> dict[N, None]:
+    """The roots and all that they lead to, each once, in the order in which they are looked at.
+
+    >>> list(reached([12], lambda n: [n // 2, n // 3] if n else []))
+    [12, 4, 1, 0, 2, 6, 3]
+    """
+    found: dict[N, None] = {}
+    todo = [*roots]
+    while todo:
+        node = todo.pop()
+        if node not in found:
+            found[node] = None
+            todo += onward(node)
+    return found
+
+
+def nested(roots: Iterable[N], parts: Callable[[N], Sequence[N]]) -> Iterator[N]:
+    """The roots and all in them, each before its parts, in order; what stands twice comes twice.
+
+    >>> list(nested([(1, (2, 3))], lambda x: x if isinstance(x, tuple) else ()))
+    [(1, (2, 3)), 1, (2, 3), 2, 3]
+    """
+    todo = [*roots]
+    todo.reverse()
+    while todo:
+        node = todo.pop()
+        yield node
+        todo += reversed(parts(node))
+
+
+def needed_first(
+    roots: Iterable[N], needs: Callable[[N], Sequence[N]], known: Container[N] = ()
+) -> Iterator[N]:
+    """The roots and all that they need, each once and after what it needs itself.
+
+    In a circle, whatever is met first comes last.
+
+    Args:
+        roots: Where to begin, in order.
+        needs: What a node needs, in order.
+        known: Nodes that are left out, with what only they need.
+
+    >>> list(needed_first([12], lambda n: [n // 2, n // 3] if n else []))
+    [0, 1, 3, 2, 6, 4, 12]
+    """
+    opened: set[N] = set()
+    todo = [(node, False) for node in roots]
+    todo.reverse()
+    while todo:
+        node, is_open = todo.pop()
+        if is_open:
+            yield node
+        elif node not in opened and node not in known:
+            opened.add(node)
+            todo.append((node, True))
+            todo += [(other, False) for other in reversed(needs(node))]
