@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from hloscope.devices import Device
-from hloscope.errors import HloscopeError
-from hloscope.fusion import Analysis, Blueprints
+from hloscope.fusion import Analysis
 from hloscope.indexing import Access, IndexingMap, address_map
 from hloscope.ir import Instruction, TensorType
 from hloscope.memory.answers import ArrayUse, Coalescing, Touch
@@ -20,6 +19,7 @@ from hloscope.memory.fused import Fused
 from hloscope.memory.kernel import Kernel, Launch, Reading
 from hloscope.memory.reads import reads_of
 from hloscope.memory.requests import Requests, requests_of
+from hloscope.memory.same_kernels import SameKernels, output_names
 from hloscope.memory.spoil import spoiler_of
 from hloscope.memory.storage import element_count, is_array, storage_bits
 from hloscope.memory.thread_layouts import ThreadLayout
@@ -66,8 +66,8 @@ class Memory:
         self._tile: Final = tile
         self._verdicts_only: Final = verdicts_only
         self._budget: Final = budget
-        self._blueprints: Final = Blueprints()
-        self._answers: dict[object, Coalescing | HloscopeError] = {}
+        self._same: Final = SameKernels()
+        self._answers: dict[object, Coalescing] = {}
         self._traffic: dict[tuple[object, ...], tuple[Requests, Traffic]] = {}
         self._touched: dict[tuple[object, ...], Touched] = {}
         self._verdict: dict[tuple[IndexingMap, TensorType], bool] = {}
@@ -78,38 +78,20 @@ class Memory:
         Raises:
             UnsupportedError: It has no kernel of XLA's own emitters.
         """
-        key = self._key(ins)
+        key = self._same.key(ins)
         known = self._answers.get(key) if key is not None else None
         if known is None:
-            try:
-                known = self._of(Fused.of_instruction(ins))
-            except HloscopeError as error:
-                known = error
+            known = self._of(Fused.of_instruction(ins))
             if key is not None:
                 self._answers[key] = known
-        if isinstance(known, HloscopeError):
-            if key is not None and ins.name not in known.message:
-                return self._of(Fused.of_instruction(ins))
-            raise known
         return known if known.name == ins.name else self._renamed(known, ins)
-
-    def _key(self, ins: Instruction) -> object | None:
-        """Equal for instructions with equal answers; `None` where that is not known."""
-        if len(ins.calls) != 1 or len(ins.operands) != len(ins.calls[0].parameters):
-            return None
-        config = config_of(ins)
-        tiles = output_tiles(config) if config else None
-        return (
-            self._blueprints.number(ins.calls[0]),
-            self._blueprints.op_number(ins.op),
-            str(config.get("kind", "")),
-            None if tiles is None else tuple(tiles),
-        )
 
     def _renamed(self, known: Coalescing, ins: Instruction) -> Coalescing:
         names = [operand.name for operand in ins.operands]
         operands = [replace(a, name=names[a.number]) for a in known.operands]
-        return replace(known, name=ins.name, operands=tuple(operands))
+        written = output_names(ins, self.analysis)
+        outputs = [replace(a, name=written[a.number]) for a in known.outputs]
+        return replace(known, name=ins.name, operands=tuple(operands), outputs=tuple(outputs))
 
     def _of(self, fused: Fused) -> Coalescing:
         choice = Choice(fused, self.device, self.analysis, **self._options)

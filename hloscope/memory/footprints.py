@@ -11,7 +11,6 @@ from hloscope.errors import HloscopeError
 from hloscope.fusion import (
     ALIASES,
     Analysis,
-    Blueprints,
     Flops,
     inside_out,
     known_trip_count,
@@ -26,9 +25,10 @@ from hloscope.memory.emitting import kernel_of
 from hloscope.memory.fused import Fused
 from hloscope.memory.kernel import Kernel
 from hloscope.memory.reads import reads_of
+from hloscope.memory.same_kernels import SameKernels, first_places, output_names
 from hloscope.memory.storage import data_bytes, element_count, is_array
 from hloscope.memory.touched import Touched, touched_by, whole
-from hloscope.ops import AsyncDone, AsyncStart, Call, Case, Composite, Fusion, While
+from hloscope.ops import AsyncDone, AsyncStart, Call, Case, Composite, While
 
 CALLING: Final = (While, Case, Call, Composite, AsyncStart)
 """Ops that stand for the kernels of what they call."""
@@ -141,7 +141,7 @@ class Footprints:
     def __init__(self, analysis: Analysis, device: Device) -> None:
         self._analysis: Final = analysis
         self._device: Final = device
-        self._blueprints: Final = Blueprints()
+        self._same: Final = SameKernels()
         self._flops: Final = Flops()
         self._known: dict[object, Footprint] = {}
 
@@ -150,30 +150,32 @@ class Footprints:
 
         What is not made by XLA's emitters is taken to read its operands whole.
         """
-        key = None
-        if isinstance(ins.op, Fusion) and len(ins.calls) == 1:
-            same = len(ins.operands) == len(ins.calls[0].parameters)
-            key = self._blueprints.number(ins.calls[0]) if same else None
+        flops = self._flops(ins)
+        if isinstance(ins.op, ALIASES):
+            return Footprint(ins.name, (), (), flops, ("moves nothing",))
+        key = self._same.key(ins)
         known = self._known.get(key) if key is not None else None
         if known is None:
-            known = self._of(ins)
+            fused = Fused.of_instruction(ins)
+            try:
+                kernel = kernel_of(Choice(fused, self._device, self._analysis))
+            except HloscopeError:
+                return self._whole(ins, flops)
+            known = self._of(fused, kernel, flops)
             if key is not None:
                 self._known[key] = known
         if known.name == ins.name:
             return known
-        names = [operand.name for operand in ins.operands]
-        reads = tuple([replace(a, name=names[a.number]) for a in known.reads])
-        return replace(known, name=ins.name, reads=reads)
+        return self._renamed(known, ins, flops)
 
-    def _of(self, ins: Instruction) -> Footprint:
-        flops = self._flops(ins)
-        if isinstance(ins.op, ALIASES):
-            return Footprint(ins.name, (), (), flops, ("moves nothing",))
-        fused = Fused.of_instruction(ins)
-        try:
-            kernel = kernel_of(Choice(fused, self._device, self._analysis))
-        except HloscopeError:
-            return self._whole(ins, flops)
+    def _renamed(self, known: Footprint, ins: Instruction, flops: int) -> Footprint:
+        names = [operand.name for operand in ins.operands]
+        written = output_names(ins, self._analysis)
+        reads = [replace(a, name=names[a.number]) for a in known.reads]
+        writes = [replace(a, name=written[a.number]) for a in known.writes]
+        return replace(known, name=ins.name, reads=tuple(reads), writes=tuple(writes), flops=flops)
+
+    def _of(self, fused: Fused, kernel: Kernel, flops: int) -> Footprint:
         reads = [
             self._read(
                 fused, k, leaf, [a.map for _, a in readings], [a.reason for _, a in readings]
@@ -181,9 +183,8 @@ class Footprints:
             for (k, leaf), readings in reads_of(self._analysis, fused, kernel).items()
             if readings
         ]
-        return Footprint(
-            ins.name, tuple(reads), tuple(self._writes(fused, kernel)), flops, kernel.notes
-        )
+        writes = tuple(self._writes(fused, kernel))
+        return Footprint(fused.name, tuple(reads), writes, flops, kernel.notes)
 
     def _read(
         self, fused: Fused, number: int, leaf: int, maps: list[object], reasons: list[str]
@@ -212,7 +213,7 @@ class Footprints:
         """Operands and results read and written whole."""
         reads = [
             ArrayFootprint(k, leaf, operand.name, type, _all_of(type, is_exact=False))
-            for k, operand in enumerate(dict.fromkeys(ins.operands))
+            for operand, k in first_places(ins.operands).items()
             for leaf, type in enumerate(leaf_types(operand.type))
             if isinstance(type, TensorType)
         ]

@@ -64,7 +64,7 @@ def by_heuristic(
         device: Where.
     """
     if emitter != "transpose" and (
-        _transposes(producer) or (consumer is not None and _transposes(consumer))
+        transposes(producer) or (consumer is not None and transposes(consumer))
     ):
         return False
     return not (
@@ -75,7 +75,11 @@ def by_heuristic(
     )
 
 
-def _transposes(ins: Instruction) -> bool:
+def transposes(ins: Instruction) -> bool:
+    """Does a fusion or instruction make another dimension the fastest-varying one?
+
+    What is the same for every index of that dimension is not counted, wherever it comes from.
+    """
     inside = ins.calls[0].instructions if isinstance(ins.op, Fusion) and ins.calls else (ins,)
     return any(_moves_minor(one) and not _is_spread(one.operands[0]) for one in inside)
 

@@ -1,0 +1,85 @@
+"""Which instructions have equal kernels, so that each is asked about once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from hloscope.fusion import Analysis, Blueprints, leaf_types
+from hloscope.indexing import Direction, lookup
+from hloscope.ir import Instruction, TensorType
+from hloscope.memory.emitting import config_of
+from hloscope.memory.fused import roots_of
+from hloscope.memory.tile_use import output_tiles
+from hloscope.memory.verdicts import transposes
+from hloscope.ops import Fusion
+
+
+class SameKernels:
+    """Keys of the kernels of one program: those of equal keys differ in names only.
+
+    A fusion's kernel is made of what it calls and of its backend config.  That of an instruction
+    compiled alone follows from its op, the types of its operands and value, what it calls, and
+    which operands are the same value, if the indexing rules of the op look at nothing else.
+    """
+
+    def __init__(self) -> None:
+        self._blueprints: Final = Blueprints()
+
+    def key(self, ins: Instruction) -> tuple[object, ...] | None:
+        """The key of an instruction's kernel; `None` where it may depend on more than a key."""
+        if isinstance(ins.op, Fusion):
+            return self._of_fusion(ins)
+        if ins.operands and not _follows_from_types(ins):
+            return None
+        number, type_number = self._blueprints.number, self._blueprints.type_number
+        first = first_places(ins.operands)
+        return (
+            self._blueprints.op_number(ins.op),
+            type_number(ins.type),
+            tuple([type_number(operand.type) for operand in ins.operands]),
+            tuple([number(callee) for callee in ins.calls]),
+            tuple([first[operand] for operand in ins.operands]),
+            transposes(ins),
+        )
+
+    def _of_fusion(self, ins: Instruction) -> tuple[object, ...] | None:
+        if len(ins.calls) != 1 or len(ins.operands) != len(ins.calls[0].parameters):
+            return None
+        config = config_of(ins)
+        tiles = output_tiles(config) if config else None
+        return (
+            self._blueprints.number(ins.calls[0]),
+            self._blueprints.op_number(ins.op),
+            str(config.get("kind", "")),
+            None if tiles is None else tuple(tiles),
+        )
+
+
+def _follows_from_types(ins: Instruction) -> bool:
+    """Do maps of the instruction follow from its op, the types and what it calls?"""
+    entries = [lookup(direction, type(ins.op)) for direction in Direction]
+    is_known = all(entry is not None and entry.is_shared for entry in entries)
+    if not is_known:
+        return False
+    leaves = [leaf for value in (*ins.operands, ins) for leaf in leaf_types(value.type)]
+    return all([isinstance(leaf, TensorType) and leaf.is_static for leaf in leaves])
+
+
+def first_places(values: Iterable[Instruction]) -> dict[Instruction, int]:
+    """The different values in order, each with the place where it stands first."""
+    found: dict[Instruction, int] = {}
+    for k, value in enumerate(values):
+        found.setdefault(value, k)
+    return found
+
+
+def output_names(ins: Instruction, analysis: Analysis) -> list[str]:
+    """For each array that a fusion, or an instruction compiled alone, writes: its root's name."""
+    is_fusion = isinstance(ins.op, Fusion) and len(ins.calls) == 1
+    return [
+        root.name
+        for root in roots_of(ins.calls[0].root if is_fusion else ins)
+        for type in analysis.tensors(root.type)
+        if isinstance(type, TensorType)
+    ]
