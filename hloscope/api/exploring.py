@@ -124,7 +124,7 @@ class _Gathering:
     def __init__(self, program: Program, device: str, shown: Shown) -> None:
         self.program, self.device, self.shown = program, device, shown
         self.numbering = Numbering(program.module)
-        self.kernels = Kernels()
+        self.kernels = Kernels(len(self.numbering))
         self._told = Answers()
         self._placed: dict[tuple[Accesses, Type, Type, bool], Accesses] = {}
         self._rows: dict[tuple[int, ...], tuple[Any, int]] = {}
@@ -246,42 +246,53 @@ class _Gathering:
         return kernels_of(self.program.module)
 
     def coalescing(self) -> None:
-        """What the warps of each kernel move."""
+        """What the warps of each kernel move; facts name nothing, so equal kernels share them."""
         asked = Model(self.device).memory(self.program.analysis)
+        known: dict[int, tuple[Any, int]] = {}
         for _, ins in self.shown(self._kernels, "coalescing"):
-            number = self.numbering.numbers[ins]
             try:
-                facts = coalescing_facts(asked.of_instruction(ins))
+                answer = asked.of_equal(ins)
             except HloscopeError as error:
-                facts = {"refused": visible(error.message)}
-            self.kernels.add("coalesce", number, facts)
+                number = self.kernels.number({"refused": visible(error.message)})
+            else:
+                if id(answer) not in known:
+                    told = answer, self.kernels.number(coalescing_facts(answer))
+                    known[id(answer)] = told  # which keeps it alive
+                number = known[id(answer)][1]
+            self.kernels.add("coalesce", self.numbering.numbers[ins], number)
 
     def footprints(self) -> None:
         """The bytes that each kernel moves at least, and how often it runs."""
         asked = memory.Footprints(self.program.analysis, devices.device_of(self.device))
-        for run in asked.of_module(self.program.module):
-            times = None if run.notes else run.times
-            facts = footprint_facts(run.footprint, times)
-            self.kernels.add("footprint", self.numbering.numbers[run.instruction], facts)
+        known: dict[tuple[int, int | None], tuple[Any, int]] = {}
+        for place in memory.running(self.program.module):
+            times = None if place.notes else place.times
+            for ins in place.kernels:
+                answer = asked.of_equal(ins)
+                key = id(answer), times
+                if key not in known:
+                    told = answer, self.kernels.number(footprint_facts(answer, times))
+                    known[key] = told  # which keeps it alive
+                self.kernels.add("footprint", self.numbering.numbers[ins], known[key][1])
 
     def cancellations(self) -> None:
         """Each chain of data movement, at every instruction that it leads through."""
+        numbers = self.numbering.numbers
         for chain in movement.chains_of(movement.Flow(self.program.module)):
-            facts = chain_facts(chain, self.numbering)
+            number = self.kernels.number(chain_facts(chain, self.numbering))
             for ins in (*chain.steps, chain.sink):
-                number = self.numbering.numbers.get(ins)
-                if number is not None:
-                    self.kernels.add("cancel", number, facts)
+                if ins in numbers and chain.sink in numbers:
+                    self.kernels.add("cancel", numbers[ins], number, numbers[chain.sink])
 
     def tiles(self) -> None:
         """How each kernel can be tiled; of kernels that compute the same, one is asked."""
         structure = compare.Structure()
-        known: dict[Any, Any] = {}
+        known: dict[Any, int] = {}
         for _, ins in self.shown(self._kernels, "tiles"):
             called = tuple(map(structure.of, ins.calls))
             key = structure.label(ins), called, tuple([o.type for o in ins.operands])
             if key not in known:
-                known[key] = self._tiles_of(ins)
+                known[key] = self.kernels.number(self._tiles_of(ins))
             self.kernels.add("tiles", self.numbering.numbers[ins], known[key])
 
     @cached_property

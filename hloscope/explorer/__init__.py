@@ -16,7 +16,11 @@ if TYPE_CHECKING:
     )
     from hloscope.explorer.page import Contents as Contents, frame as frame, page_of as page_of
     from hloscope.explorer.program import Numbering as Numbering, details as details, rows as rows
-    from hloscope.explorer.tables import readable as readable
+    from hloscope.explorer.tables import (
+        in_sequence as in_sequence,
+        out_of_sequence as out_of_sequence,
+        readable as readable,
+    )
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(__name__)

@@ -9,7 +9,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from hloscope.display import chain_json, coalescing_json, footprint_json
+from hloscope.display import coalescing_json, footprint_json
+from hloscope.explorer.answers import NOTHING
 from hloscope.explorer.program import Numbering
 from hloscope.explorer.tables import Shared
 from hloscope.ir import Instruction
@@ -23,20 +24,34 @@ _TRAFFIC: Final = ("utilisation", "efficiency", "asked_bytes", "moved_bytes", "r
 
 
 class Kernels:
-    """Facts about kernels, by subject; equal ones are there once."""
+    """Facts about kernels, by subject; equal ones are there once.
 
-    def __init__(self) -> None:
+    A column for each subject has the number of the facts about each instruction, `NOTHING` where
+    nothing is said; `from` has the distance from each instruction forward to the one from which
+    its facts count others.
+    """
+
+    def __init__(self, count: int) -> None:
         self._facts: Final = Shared(json.loads)
-        self._of: Final[dict[str, dict[int, int]]] = {}
+        self._of: Final[dict[str, list[int]]] = {}
+        self._from: Final = [0] * count
 
-    def add(self, subject: str, instruction: int, facts: Mapping[str, Any]) -> None:
-        """What is known of an instruction about a subject."""
-        number = self._facts.number(json.dumps(facts, sort_keys=True))
-        self._of.setdefault(subject, {})[instruction] = number
+    def number(self, facts: Mapping[str, Any]) -> int:
+        """The number of some facts."""
+        return self._facts.number(json.dumps(facts, sort_keys=True))
+
+    def add(self, subject: str, instruction: int, number: int, start: int | None = None) -> None:
+        """The facts of this number are known of an instruction; others are counted from `start`."""
+        column = self._of.get(subject)
+        if column is None:
+            column = self._of[subject] = [NOTHING] * len(self._from)
+        column[instruction] = number
+        if start is not None:
+            self._from[instruction] = start - instruction
 
     def to_json(self) -> dict[str, Any]:
         """The facts, and which one each instruction has."""
-        return {"facts": self._facts.values, "of": self._of}
+        return {"facts": self._facts.values, "of": self._of, "from": self._from}
 
 
 def coalescing_facts(answer: Coalescing) -> Facts:
@@ -89,23 +104,27 @@ def tile_facts(symbolic: SymbolicTiles | Refusal) -> Facts:
 
 
 def chain_facts(chain: Chain, numbering: Numbering) -> Facts:
-    """What a chain of data movement comes to; instructions are told by number."""
-    told = chain_json(chain)
+    """What a chain of data movement comes to; instructions by distance back from its sink."""
+    sink = numbering.numbers.get(chain.sink, 0)
 
-    def number(ins: Instruction) -> int:
-        return numbering.numbers.get(ins, -1)
+    def back_to(ins: Instruction) -> int | None:
+        number = numbering.numbers.get(ins)
+        return None if number is None else sink - number
 
     return {
-        **{key: told[key] for key in ("verdict", "bytes_written", "bytes_saved")},
-        "sink": number(chain.sink),
-        "steps": list(map(number, chain.steps)),
-        "moves_at": None if chain.blocking is None else number(chain.blocking),
+        "verdict": str(chain.kind),
+        "bytes_written": chain.bytes_written,
+        "bytes_saved": chain.bytes_saved,
+        "sink": 0,
+        "steps": list(map(back_to, chain.steps)),
+        "moves_at": None if chain.blocking is None else back_to(chain.blocking),
         "sources": [
             {
-                "of": number(leaf.value),
-                **{key: source[key] for key in ("verdict", "proof", "counter_example")},
-                "reason": source["reason"] and visible(source["reason"]),
+                "of": back_to(leaf.value),
+                "verdict": str(judged.kind),
+                "proof": str(judged.proof.verdict) if judged.kind.is_free else None,
+                "reason": judged.reason and visible(judged.reason),
             }
-            for leaf, source in zip(chain.main, told["sources"], strict=True)
+            for leaf, judged in zip(chain.main, chain.judgements, strict=True)
         ],
     }

@@ -5,15 +5,17 @@ Columns compress far better than lines, and a page reads only those that it show
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any, Final
 
 from hloscope.display import mlir_printer, opcode_of, provenance_of
 from hloscope.errors import HloscopeError
-from hloscope.explorer.tables import Shared
+from hloscope.explorer.tables import Shared, in_sequence
 from hloscope.fusion import leaf_types
 from hloscope.hlo_parser import STYLES, brief_type, instruction_printer
 from hloscope.ir import Computation, Instruction, Module, TensorType, Type
+from hloscope.lazy import pattern
 from hloscope.ops import Constant, Fusion, Parameter
 from hloscope.visible import visible
 
@@ -21,6 +23,9 @@ _STYLE: Final = replace(STYLES["short"], control=True, large_constants=False)
 _SHORT: Final = 24
 MOST_TEXT: Final = 1 << 14
 """Of longer attributes of an instruction the rest is left out, and it is said."""
+MOST_NAMED: Final = 1 << 10
+"""Of computations that an instruction calls, the names of so many are known in its text."""
+_NAME: Final = pattern(r"%([\w$.-]+(?:#\d+)?)")
 MOST_LEAVES: Final = 1 << 12
 """Of a tuple of more tensors the page knows these."""
 
@@ -46,28 +51,31 @@ class Numbering:
 def rows(numbering: Numbering) -> dict[str, Any]:
     """What every row of the list shows: names, opcodes, types, and who reads whom.
 
-    An operand is written as the distance back to it, so that equal layers are equal text.
+    An operand is written as the distance back to it, so that equal layers are equal text, and
+    names that count on are not written out (`in_sequence`).
     """
     opcodes, types = Shared(visible), Shared(_type_json)
     columns: dict[str, list[Any]] = {"name": [], "opcode": [], "type": [], "operands": []}
     calls: dict[int, list[int]] = {}
-    inside: dict[int, str] = {}
+    inside, values = Shared(), [-1] * len(numbering)
     for k, ins in enumerate(numbering.numbers):
         columns["name"].append(visible(ins.name))
         columns["opcode"].append(opcodes.number(opcode_of(ins)))
         columns["type"].append(types.number_of_same(ins.type))
         columns["operands"].append([k - numbering.numbers.get(o, k) for o in ins.operands])
         if isinstance(ins.op, Parameter | Constant):
-            inside[k] = visible(_inside(ins.op))
+            values[k] = inside.number(visible(_inside(ins.op)))
         called = [numbering.places[c] for c in ins.calls if c in numbering.places]
         if called:
             calls[k] = called
     return {
         **columns,
+        "name": in_sequence(columns["name"]),
         "opcodes": opcodes.values,
         "types": types.values,
         "calls": calls,
-        "inside": inside,
+        "insides": inside.values,
+        "inside": values,
         "fused": [k for k, ins in enumerate(numbering.numbers) if isinstance(ins.op, Fusion)],
         "computations": [
             [visible(c.name), start, len(c), _root(numbering, c)]
@@ -114,13 +122,17 @@ def details(numbering: Numbering) -> dict[str, Any]:
     """What is looked up for one instruction: its attributes, where it comes from.
 
     A place in the source is one of `frames`; `traces` are lists of places, the innermost first.
+    Of texts of MLIR the names are taken out (`_without_names`): equal layers are equal text.
     """
     write = _Writer()
     texts, names, frames = Shared(), Shared(visible), Shared(lambda f: list(map(visible, f)))
     traces = Shared(list)
     columns: dict[str, list[int]] = {"text": [], "op_name": [], "trace": []}
-    for ins in numbering.numbers:
-        columns["text"].append(texts.number(visible(_attributes(ins, write))))
+    for k, ins in enumerate(numbering.numbers):
+        text = visible(_attributes(ins, write))
+        if ins.location is not None:
+            text = _without_names(text, ins, k, numbering)
+        columns["text"].append(texts.number(text))
         origin = provenance_of(ins, numbering.module)
         columns["op_name"].append(names.number(origin.op_name))
         places = [frames.number((str(at), at.function)) for at in origin.trace]
@@ -141,6 +153,30 @@ def _attributes(ins: Instruction, write: _Writer) -> str:
         return _cut(write(ins))
     except HloscopeError as error:
         return f"({error.message})"
+
+
+def _without_names(text: str, ins: Instruction, k: int, numbering: Numbering) -> str:
+    """The text with places instead of names of instructions: `%{place}`; `%{%}` is a percent sign.
+
+    The place is `a3` for operand 3, and the distance forward to the instruction itself or to one
+    in what it calls.
+    """
+    places: dict[str, str] = {}
+    for callee in ins.calls:
+        for inner in callee.instructions[:MOST_NAMED]:
+            number = numbering.numbers.get(inner)
+            if number is not None:
+                places[visible(inner.name)] = str(number - k)
+    for n, operand in reversed(list(enumerate(ins.operands))):
+        if operand in numbering.numbers:
+            places[visible(operand.name)] = f"a{n}"
+    places[visible(ins.name)] = "0"
+
+    def place_of(found: re.Match[str]) -> str:
+        place = places.get(found[1])
+        return found[0] if place is None else f"%{{{place}}}"
+
+    return _NAME.sub(place_of, text.replace("%{", "%{%}{"))
 
 
 class _Writer:

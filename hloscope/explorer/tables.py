@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, Final
 
 from hloscope.visible import visible
+
+_DIGITS: Final = "0123456789"
+_MOST_DIGITS: Final = 9
 
 
 class Shared:
@@ -37,6 +40,64 @@ class Shared:
         if known is None:
             known = self._same[id(value)] = value, self.number(value)  # which keeps it alive
         return known[1]
+
+
+def in_sequence(names: Iterable[str]) -> list[str | int]:
+    """Names, those that count on as the number of what they count on from.
+
+    A name is a stem and a number; `add.8` counts on from the latest name of the stem `add.` if that
+    ended in 7.  Stems are numbered in the order in which a name of theirs is written out.
+
+    >>> in_sequence(["arg0", "arg1", "sum", "arg2", "x.08", "x.9", "arg5", "arg6"])
+    ['arg0', 0, 'sum', 0, 'x.08', 'x.9', 'arg5', 0]
+    """
+    stems: dict[str, list[int]] = {}  # its number, and where it is
+    found: list[str | int] = []
+    for name in names:
+        stem = name.rstrip(_DIGITS)
+        digits = name[len(stem) :]
+        if not _is_plain(digits):
+            found.append(name)
+            continue
+        at = int(digits)
+        known = stems.get(stem)
+        if known is None:
+            stems[stem] = [len(stems), at]
+            found.append(name)
+            continue
+        found.append(known[0] if at == known[1] + 1 else name)
+        known[1] = at
+    return found
+
+
+def out_of_sequence(told: Iterable[str | int]) -> list[str]:
+    """The names that `in_sequence` told, as the page reads them.
+
+    >>> out_of_sequence(["arg0", 0, "x.08", "x.9", 1])
+    ['arg0', 'arg1', 'x.08', 'x.9', 'x.10']
+    """
+    stems: dict[str, int] = {}
+    texts: list[str] = []
+    ends: list[int] = []
+    found = []
+    for name in told:
+        if isinstance(name, int):
+            ends[name] += 1
+            name = f"{texts[name]}{ends[name]}"
+        else:
+            stem = name.rstrip(_DIGITS)
+            if _is_plain(name[len(stem) :]):
+                k = stems.setdefault(stem, len(stems))
+                if k == len(texts):
+                    texts.append(stem)
+                    ends.append(0)
+                ends[k] = int(name[len(stem) :])
+        found.append(name)
+    return found
+
+
+def _is_plain(digits: str) -> bool:
+    return 0 < len(digits) <= _MOST_DIGITS and (digits[0] != "0" or len(digits) == 1)
 
 
 def readable(told: Any) -> Any:

@@ -78,13 +78,22 @@ class Memory:
         Raises:
             UnsupportedError: It has no kernel of XLA's own emitters.
         """
+        known = self.of_equal(ins)
+        return known if known.name == ins.name else self._renamed(known, ins)
+
+    def of_equal(self, ins: Instruction) -> Coalescing:
+        """The answer for an equal kernel: the names in it may be that one's.
+
+        Raises:
+            UnsupportedError: As `of_instruction`.
+        """
         key = self._same.key(ins)
         known = self._answers.get(key) if key is not None else None
         if known is None:
             known = self._of(Fused.of_instruction(ins))
             if key is not None:
                 self._answers[key] = known
-        return known if known.name == ins.name else self._renamed(known, ins)
+        return known
 
     def _renamed(self, known: Coalescing, ins: Instruction) -> Coalescing:
         names = [operand.name for operand in ins.operands]

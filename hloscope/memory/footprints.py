@@ -150,11 +150,16 @@ class Footprints:
 
         What is not made by XLA's emitters is taken to read its operands whole.
         """
+        known = self.of_equal(ins)
+        return known if known.name == ins.name else self._renamed(known, ins)
+
+    def of_equal(self, ins: Instruction) -> Footprint:
+        """The footprint of an equal kernel: the names in it may be that one's."""
         flops = self._flops(ins)
         if isinstance(ins.op, ALIASES):
             return Footprint(ins.name, (), (), flops, ("moves nothing",))
         key = self._same.key(ins)
-        known = self._known.get(key) if key is not None else None
+        known = self._known.get((key, flops)) if key is not None else None
         if known is None:
             fused = Fused.of_instruction(ins)
             try:
@@ -163,17 +168,15 @@ class Footprints:
                 return self._whole(ins, flops)
             known = self._of(fused, kernel, flops)
             if key is not None:
-                self._known[key] = known
-        if known.name == ins.name:
-            return known
-        return self._renamed(known, ins, flops)
+                self._known[key, flops] = known
+        return known
 
-    def _renamed(self, known: Footprint, ins: Instruction, flops: int) -> Footprint:
+    def _renamed(self, known: Footprint, ins: Instruction) -> Footprint:
         names = [operand.name for operand in ins.operands]
         written = output_names(ins, self._analysis)
         reads = [replace(a, name=names[a.number]) for a in known.reads]
         writes = [replace(a, name=written[a.number]) for a in known.writes]
-        return replace(known, name=ins.name, reads=tuple(reads), writes=tuple(writes), flops=flops)
+        return replace(known, name=ins.name, reads=tuple(reads), writes=tuple(writes))
 
     def _of(self, fused: Fused, kernel: Kernel, flops: int) -> Footprint:
         reads = [

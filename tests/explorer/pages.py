@@ -12,6 +12,7 @@ from typing import Any, Final
 import pytest
 
 import hloscope
+from hloscope.explorer import out_of_sequence
 from tests.browser import CHROMIUM
 
 browser: Final = pytest.mark.skipif(not CHROMIUM, reason="there is no Chromium here")
@@ -28,6 +29,11 @@ def chunk(page: str, name: str) -> Any:
     found = re.search(f'<script type="text/plain" id="data-{name}">([^<]*)</script>', page)
     assert found is not None
     return json.loads(gzip.decompress(base64.b64decode(found[1])))
+
+
+def names_of(page: str) -> list[str]:
+    """The names of all instructions, in the order of their numbers."""
+    return out_of_sequence(chunk(page, "rows")["name"])
 
 
 def saved(folder: Path, page: str, name: str = "page.html") -> Path:

@@ -12,6 +12,7 @@ from typing import Any, Final
 import pytest
 
 import hloscope
+from hloscope.display import mlir_printer
 from hloscope.explorer import map_json
 from tests.browser import Browser
 from tests.explorer.clicking import clicks, select
@@ -20,6 +21,21 @@ from tests.explorer.test_page import HOSTILE, programs
 
 pytestmark = [browser, pytest.mark.timeout(240)]
 
+PERCENT: Final = """func.func @main(%a: tensor<4xf32>, %a7: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = stablehlo.custom_call @x(%a) {y = "%a %{a0} %{%}{ %0"} : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = stablehlo.add %0, %0 : tensor<4xf32>
+  %2:2 = "stablehlo.while"(%1, %a7) ({
+  ^bb0(%b: tensor<4xf32>, %c: tensor<4xf32>):
+    %p = stablehlo.constant dense<false> : tensor<i1>
+    stablehlo.return %p : tensor<i1>
+  }, {
+  ^bb0(%b: tensor<4xf32>, %c: tensor<4xf32>):
+    %d = stablehlo.add %b, %a : tensor<4xf32>
+    stablehlo.return %d, %c : tensor<4xf32>, tensor<4xf32>
+  }) : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+  %3 = stablehlo.add %2#0, %2#1 : tensor<4xf32>
+  return %3 : tensor<4xf32>
+}"""
 PROGRAMS: Final = {
     "moved": """ENTRY e {
       p = f32[6,8] parameter(0)
@@ -121,6 +137,22 @@ def test_fusions_and_calls_light_up_as_their_maps_say(
     shown(page, tmp_path, EXAMPLES / name, parts=["maps"])
     count = 200 if full else 12
     clicks(page, hloscope.read(EXAMPLES / name), count, random.Random(name))
+    assert not page.said
+
+
+@pytest.mark.parametrize("text", [EXAMPLES / "layer.mlir", EXAMPLES / "softmax.mlir", PERCENT],
+                         ids=["layer", "softmax", "percent"])  # fmt: skip
+def test_names_and_lines_of_the_page_are_those_of_the_program(
+    page: Browser, tmp_path: Path, text: str | Path
+) -> None:
+    shown(page, tmp_path, text, parts=["cancel"])
+    write = mlir_printer()
+    for k, view in enumerate(hloscope.read(text)):
+        select(page, k)
+        page.until(f"H.view.about.k === {k}")
+        assert page.value(f"H.program.name[{k}]") == view.name
+        told = page.value("document.querySelector('.about .line').textContent")
+        assert told == write(view.ir), view.name
     assert not page.said
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import hloscope
 from hloscope.visible import visible
-from tests.explorer.pages import EXAMPLES, chunk, page_of
+from tests.explorer.pages import EXAMPLES, chunk, names_of, page_of
 
 MOST_WITHOUT_DATA = 400_000
 HOSTILE = [
@@ -141,6 +141,25 @@ def test_equal_answers_are_stored_once() -> None:
     assert len(told["accesses"]) <= 2
     assert len(told["answers"]) <= 2
     assert len(set(told["of"])) <= 3
+
+
+def test_equal_layers_of_stablehlo_are_stored_once() -> None:
+    body = "\n".join(
+        f"%z{k} = stablehlo.constant dense<0.0> : tensor<f32>\n"
+        f"%b{k} = stablehlo.broadcast_in_dim %z{k}, dims = [] : (tensor<f32>) -> tensor<8x4xf32>\n"
+        f"%m{k} = stablehlo.add {f'%r{k - 1}' if k else '%p'}, %b{k} : tensor<8x4xf32>\n"
+        f"%t{k} = stablehlo.transpose %m{k}, dims = [1, 0] : (tensor<8x4xf32>) -> tensor<4x8xf32>\n"
+        f"%r{k} = stablehlo.transpose %t{k}, dims = [1, 0] : (tensor<4x8xf32>) -> tensor<8x4xf32>"
+        for k in range(200)
+    )
+    page = page_of(
+        f"func.func @main(%p: tensor<8x4xf32>) -> tensor<8x4xf32> {{\n{body}\n"
+        "return %r199 : tensor<8x4xf32> }"
+    )
+    assert len(chunk(page, "details")["texts"]) < 12
+    assert len(chunk(page, "kernels")["facts"]) < 24
+    assert sum(isinstance(name, str) for name in chunk(page, "rows")["name"]) < 12
+    assert [name for name in names_of(page) if name[0] == "t"] == [f"t{k}" for k in range(200)]
 
 
 def test_data_is_no_larger_than_the_text_allows() -> None:

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 import hloscope
 from hloscope.cli.app import app
 from tests.cli.conftest import ROOT
-from tests.explorer.pages import chunk, page_of
+from tests.explorer.pages import chunk, names_of, page_of
 
 EXAMPLES = ["softmax.hlo", "training_step.hlo", "kv_cache.hlo", "split_heads.hlo", "softmax.mlir"]
 
@@ -23,9 +23,9 @@ def ask(*arguments: str) -> Any:
 
 def facts_of(page: str, subject: str) -> dict[str, Any]:
     """What is said about a subject, by the names of instructions."""
-    told, names = chunk(page, "kernels"), chunk(page, "rows")["name"]
-    of = told["of"].get(subject, {})
-    return {names[int(k)]: told["facts"][number] for k, number in of.items()}
+    told, names = chunk(page, "kernels"), names_of(page)
+    of = told["of"].get(subject, [])
+    return {names[k]: told["facts"][number] for k, number in enumerate(of) if number >= 0}
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -53,9 +53,15 @@ def test_coalescing_and_footprints_are_those_of_the_commands(name: str) -> None:
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_chains_are_those_of_the_command(name: str) -> None:
     page = page_of(ROOT / "examples" / name, parts=["cancel"])
+    kernels, names = chunk(page, "kernels"), names_of(page)
     mine = {
-        (chunk(page, "rows")["name"][one["sink"]], one["verdict"], one["bytes_written"])
-        for one in chunk(page, "kernels")["facts"]
+        (
+            names[k + kernels["from"][k]],
+            kernels["facts"][number]["verdict"],
+            kernels["facts"][number]["bytes_written"],
+        )
+        for k, number in enumerate(kernels["of"].get("cancel", []))
+        if number >= 0
     }
     told = ask("cancel", str(ROOT / "examples" / name), "--json")
     assert mine == {(c["name"], c["verdict"], c["bytes_written"]) for c in told["chains"]}

@@ -1,8 +1,25 @@
 // The program as the page knows it: rows by number, who reads whom, who calls whom.
 
+// Names: a number stands for one that counts on from the latest name of the stem of that number.
+function named(told) {
+  const stems = new Map();
+  const texts = [];
+  const ends = [];
+  return told.map((name) => {
+    if (typeof name === "number") return `${texts[name]}${++ends[name]}`;
+    const stem = name.replace(/[0-9]+$/, "");
+    const digits = name.slice(stem.length);
+    if (!/^(0|[1-9]\d{0,8})$/.test(digits)) return name;
+    if (!stems.has(stem)) stems.set(stem, texts.push(stem) - 1);
+    ends[stems.get(stem)] = Number(digits);
+    return name;
+  });
+}
+
 class Program {
   constructor(rows) {
     Object.assign(this, rows);
+    this.name = named(rows.name);
     this.count = this.name.length;
     this.computationOf = new Int32Array(this.count);
     this.computations.forEach(([, start, count], c) => this.computationOf.fill(c, start, start + count));
@@ -46,7 +63,17 @@ class Program {
     const operands = this.operandsOf(k);
     const names = operands.slice(0, most).map((o) => this.name[o]);
     if (operands.length > most) names.push(`… ${operands.length - most} more`);
-    return operands.length ? names.join(", ") : this.inside[k] || "";
+    return operands.length ? names.join(", ") : this.insides[this.inside[k]] || "";
+  }
+
+  // A text of MLIR in pieces: strings, and numbers of instructions whose names belong there.
+  pieces(k, text) {
+    const operands = this.operandsOf(k);
+    return text.split(/%\{([^}]*)\}/).map((part, n) => {
+      if (n % 2 === 0) return part;
+      if (part === "%") return "%";
+      return part.startsWith("a") ? operands[Number(part.slice(1))] : k + Number(part);
+    });
   }
 
   // Where an instruction is, as the page's address tells it.

@@ -26,8 +26,8 @@ class Verdicts {
 
   show(k, kernels) {
     const of = (subject) => {
-      const number = kernels?.of[subject]?.[k];
-      return number === undefined ? null : kernels.facts[number];
+      const number = kernels?.of[subject]?.[k] ?? -1;
+      return number < 0 ? null : kernels.facts[number];
     };
     const told = { coalesce: of("coalesce"), footprint: of("footprint"), cancel: of("cancel"), tiles: of("tiles") };
     H.clear(
@@ -35,7 +35,7 @@ class Verdicts {
       told.coalesce && this.#coalescing(told.coalesce),
       told.footprint && this.#footprint(told.footprint),
       told.tiles && this.#tiles(told.tiles),
-      told.cancel && this.#chain(told.cancel),
+      told.cancel && this.#chain(told.cancel, k + kernels.from[k]),
       this.#caller(k, told),
     );
   }
@@ -101,15 +101,17 @@ class Verdicts {
         ...(found.forgotten.length ? [pair("not asked", list(found.forgotten))] : [])));
   }
 
-  #chain(found) {
-    const links = (some) => some.slice(0, 12).flatMap((k, n) => (n ? [" → ", this.#link(k)] : [this.#link(k)]));
+  // Instructions are told by their distance back from the end of the chain.
+  #chain(found, sink) {
+    const link = (back) => this.#link(back === null ? -1 : sink - back);
+    const links = (some) => some.slice(0, 12).flatMap((back, n) => (n ? [" → ", link(back)] : [link(back)]));
     const free = /no-op|bitcast/.test(found.verdict);
     return H.section("Data movement",
       facts(pair("verdict", H.el("b", free ? "fine" : "warn", found.verdict),
         found.bytes_written ? `, ${H.bytes(found.bytes_saved)} of ${H.bytes(found.bytes_written)} written can be saved` : ""),
         pair("chain", ...links([...found.steps])),
-        ...(found.moves_at === null ? [] : [pair("moves at", this.#link(found.moves_at))]),
-        ...found.sources.slice(0, 6).flatMap((source) => [pair("from", this.#link(source.of), ` ${source.verdict}${source.proof ? ` (${source.proof})` : ""}${source.reason ? `: ${source.reason}` : ""}`)])));
+        ...(found.moves_at === null ? [] : [pair("moves at", link(found.moves_at))]),
+        ...found.sources.slice(0, 6).flatMap((source) => [pair("from", link(source.of), ` ${source.verdict}${source.proof ? ` (${source.proof})` : ""}${source.reason ? `: ${source.reason}` : ""}`)])));
   }
 }
 
@@ -127,7 +129,12 @@ class About {
     const isMlir = H.head.language !== "HLO";
     const operands = program.operandsOf(k);
     const line = H.el("pre", "line mono");
-    if (isMlir) line.append(text);
+    if (isMlir) {
+      const piece = (part) => (typeof part === "string" ? part : part === k ? H.el("b", "", `%${program.name[k]}`) : H.button("link", `%${program.name[part]}`, () => this.choose(part)));
+      const pieces = program.pieces(k, text);
+      line.append(...pieces.slice(0, 257).map(piece));
+      if (pieces.length > 257) line.append(` … ${H.number((pieces.length - 257) / 2)} more`);
+    }
     else {
       line.append(H.el("b", "", program.name[k]), " = ", H.el("span", "type", program.typeText(k)), " ", H.el("span", "opcode", program.opcodeOf(k)), "(");
       operands.slice(0, 64).forEach((o, n) => line.append(...(n ? [", "] : []), H.button("link", program.name[o], () => this.choose(o))));
@@ -145,6 +152,7 @@ class About {
     if (callers.length) pairs.push(pair("called by", ...callers.slice(0, 6).flatMap((caller) => [H.button("link mono", program.name[caller], () => this.choose(caller)), " "]), callers.length > 6 ? `and ${H.number(callers.length - 6)} more` : ""));
     pairs.push(pair("read by", `${H.number(program.usersOf(k).length)} instruction${program.usersOf(k).length === 1 ? "" : "s"}${program.isRoot(k) ? ", and it is the root" : ""}`));
     H.clear(this.element, line, facts(...pairs));
+    this.k = k;
   }
 }
 
