@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from hloscope.api.program import Program
 from hloscope.api.reading import read
 from hloscope.checks import (
     FILE,
@@ -28,9 +29,6 @@ from hloscope.checks import (
     settings_of,
 )
 from hloscope.errors import InputError
-
-if TYPE_CHECKING:
-    from hloscope.api.program import Program
 
 CHECK_FILE: Final = FILE
 """Where rules are looked for, if none are named."""

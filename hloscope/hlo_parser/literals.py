@@ -11,7 +11,7 @@ import re
 from functools import cache
 from itertools import chain
 from math import ceil, log10, prod
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import Final, NoReturn
 
 from hloscope.errors import UnsupportedError
 from hloscope.hlo_parser.attributes import fail, inside, shortened, split_list
@@ -19,21 +19,20 @@ from hloscope.hlo_parser.types import parse_type
 from hloscope.ir import (
     ELEMENT_TYPES,
     MOST_WRITTEN,
+    Array,
     Dims,
     ElementType,
     Literal,
     TensorType,
     TupleType,
     Type,
+    Value,
     ml_dtypes,
     numpy,
     numpy_dtype,
 )
 from hloscope.lazy import pattern
 from hloscope.limits import refuse_no_array
-
-if TYPE_CHECKING:
-    from hloscope.ir import Array, Value
 
 _COMMENT: Final = pattern(r"/\*.*?\*/", re.DOTALL)
 _PAIR: Final = pattern(r"\(\s*([^(),\s]+)\s*,\s*([^(),\s]+)\s*\)")

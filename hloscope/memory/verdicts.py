@@ -8,8 +8,8 @@ Source: XLA `xla/service/gpu/model/coalescing_analysis.cc`, `gpu_fusible.cc`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 from hloscope.affine import (
     Const,
@@ -37,9 +37,6 @@ from hloscope.ir import Instruction, TensorType
 from hloscope.memory.reductions import ReductionShape
 from hloscope.memory.storage import array_of
 from hloscope.ops import Bitcast, BroadcastInDim, Elementwise, Fusion, Iota, Transpose
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 LANES: Final = 32
 TRANSACTION: Final = 128

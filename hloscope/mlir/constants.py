@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from hloscope.errors import VerifyError
-from hloscope.ir import MOST_WRITTEN, Dims, ElementType, Literal, TensorType, Type, decode
+from hloscope.ir import MOST_WRITTEN, Dims, ElementType, Literal, TensorType, Type, Value, decode
 from hloscope.lazy import pattern
 from hloscope.mlir.attributes import (
     ArrayAttr,
@@ -26,9 +26,6 @@ from hloscope.mlir.attributes import (
 from hloscope.mlir.literals import elements, to_array
 from hloscope.mlir.text.attribute_text import attribute_text
 from hloscope.mlir.types import type_text
-
-if TYPE_CHECKING:
-    from hloscope.ir import Value
 
 MOST_SPLAT: Final = 1 << 16
 """A splat of more elements is not written out."""

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from math import prod
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from hloscope.arrays import np
 from hloscope.errors import HloscopeError
 from hloscope.ir import ElementType, TensorType
 from hloscope.mlir import DenseAttr, Operation, Value, elements, to_array
 from hloscope.passes.patterns import Pattern, Patterns, Rewrite
+from hloscope.passes.rewriting import Rewriter
 from hloscope.stablehlo import CONSTANTS
-
-if TYPE_CHECKING:
-    from hloscope.passes.rewriting import Rewriter
 
 FOLD_ELEMENTS: Final = 1 << 16
 """Most elements of some results, unless another limit is given: upstream's default."""

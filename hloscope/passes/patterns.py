@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
-if TYPE_CHECKING:
-    from hloscope.mlir import Operation
-    from hloscope.passes.rewriting import Rewriter
+from hloscope.mlir import Operation
+from hloscope.passes.rewriting import Rewriter
 
 Rewrite: TypeAlias = "Callable[[Rewriter, Operation], bool]"
 """Changes the module around an operation, if it can: then the answer is true.

@@ -12,13 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations, product
 from math import ceil, floor, gcd, lcm, prod
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from hloscope.affine import Const, Expr, FloorDiv, Interval, Mod, Sum, Var, linear, postorder
 from hloscope.arrays import Ints
 
-if TYPE_CHECKING:
-    Values: TypeAlias = Ints
+Values: TypeAlias = Ints
 
 SMALL: Final = 64
 """Along a variable with at most so many values, all slopes that fit are tried."""

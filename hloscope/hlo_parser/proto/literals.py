@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from hloscope.hlo_parser.literals import print_literal
 from hloscope.hlo_parser.proto.shapes import shape_text
 from hloscope.hlo_parser.proto.wire import Message
 from hloscope.hlo_parser.types import parse_type
-from hloscope.ir import TensorType, TupleType, Type, numpy, numpy_dtype
+from hloscope.ir import TensorType, TupleType, Type, Value, numpy, numpy_dtype
 from hloscope.limits import MOST_DIMENSIONS
-
-if TYPE_CHECKING:
-    from hloscope.ir import Value
 
 _LISTED: Final = {"pred": "preds"} | {
     name: f"{name}s" for name in ("s32", "s64", "u32", "u64", "f32", "f64", "c64", "c128")

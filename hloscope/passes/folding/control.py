@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hloscope.dialects import DEFINITIONS
 from hloscope.ir import TensorType, TokenType, Type
@@ -10,9 +10,7 @@ from hloscope.mlir import DenseAttr, Operation, Value
 from hloscope.passes.effects import is_quiet
 from hloscope.passes.folding.reduction import body_of
 from hloscope.passes.limits import LimitedRewrites, Limits
-
-if TYPE_CHECKING:
-    from hloscope.passes.rewriting import Rewriter
+from hloscope.passes.rewriting import Rewriter
 
 CONTROL: Final = LimitedRewrites()
 """Those that only the folder has."""

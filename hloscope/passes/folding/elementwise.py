@@ -6,7 +6,7 @@ Each row names an op, the kinds of elements it is folded for, and a guard that o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from hloscope.arrays import np
 from hloscope.ir import ELEMENT_TYPES, TensorType
@@ -19,9 +19,7 @@ from hloscope.passes.folding.computing import (
 )
 from hloscope.passes.limits import Known, LimitedRewrite, LimitedRewrites, Limits
 from hloscope.passes.reading import static_result
-
-if TYPE_CHECKING:
-    from hloscope.passes.rewriting import Rewriter
+from hloscope.passes.rewriting import Rewriter
 
 Guard = Callable[[Sequence[Any], TensorType], bool]
 """May these arrays be folded to a result of that type?"""

@@ -7,15 +7,13 @@ folded here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hloscope.ir import TensorType
 from hloscope.mlir import Block, DenseAttr, Operation
 from hloscope.passes.limits import LimitedRewrites, Limits
 from hloscope.passes.reading import integers_of, tensor_of
-
-if TYPE_CHECKING:
-    from hloscope.passes.rewriting import Rewriter
+from hloscope.passes.rewriting import Rewriter
 
 REDUCTION: Final = LimitedRewrites()
 """Those that only the folder has."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from hloscope.ir import TensorType
+from hloscope.ir import ElementType, TensorType
 from hloscope.mlir import DenseAttr, Operation
 from hloscope.passes.folding.computing import (
     computed,
@@ -13,10 +13,7 @@ from hloscope.passes.folding.computing import (
 )
 from hloscope.passes.limits import Known, LimitedRewrites, Limits
 from hloscope.passes.reading import integer_of, integers_of, static_result
-
-if TYPE_CHECKING:
-    from hloscope.ir import ElementType
-    from hloscope.passes.rewriting import Rewriter
+from hloscope.passes.rewriting import Rewriter
 
 SHAPE_ARRANGING: Final = LimitedRewrites()
 """Those that sizes are computed with."""

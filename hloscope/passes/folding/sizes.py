@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hloscope.mlir import DenseAttr, Operation
 from hloscope.passes.folding.computing import replace
 from hloscope.passes.limits import LimitedRewrites, Limits
 from hloscope.passes.reading import integer_of, static_result, tensor_of
-
-if TYPE_CHECKING:
-    from hloscope.passes.rewriting import Rewriter
+from hloscope.passes.rewriting import Rewriter
 
 SIZES: Final = LimitedRewrites()
 """Those that sizes are computed with."""

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hloscope.mlir import Attribute, DictAttr, Operation, Value
-
-if TYPE_CHECKING:
-    from hloscope.passes.rewriting import Rewriter
+from hloscope.passes.rewriting import Rewriter
 
 _BY_ENTRY: Final = "mhlo.frontend_attributes"
 """A dictionary whose entries are merged one by one."""

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from hloscope.ir import Dims, TensorType, compatible
 from hloscope.mlir import I64, Attribute, DenseArrayAttr, DenseAttr, Operation, Value
+from hloscope.passes.rewriting import Rewriter
 from hloscope.passes.simplifying.attributes import merge
 from hloscope.stablehlo import made
-
-if TYPE_CHECKING:
-    from hloscope.passes.rewriting import Rewriter
 
 
 def dims(values: Sequence[int]) -> DenseArrayAttr:

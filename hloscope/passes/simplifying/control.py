@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hloscope.mlir import I32, Attribute, DictAttr, IntegerAttr, Operation, StringAttr
 from hloscope.passes.folding import body_of
 from hloscope.passes.limits import LimitedRewrites, Limits
 from hloscope.passes.reading import integer_of, maker_of
+from hloscope.passes.rewriting import Rewriter
 from hloscope.passes.simplifying.building import becomes_value
-
-if TYPE_CHECKING:
-    from hloscope.passes.rewriting import Rewriter
 
 CONTROL: Final = LimitedRewrites()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hloscope.dialects import CLASSES
 from hloscope.ir import Dims, TensorType
@@ -19,11 +19,9 @@ from hloscope.passes.reading import (
     static_result,
     tensor_of,
 )
+from hloscope.passes.rewriting import Rewriter
 from hloscope.passes.simplifying.building import becomes, becomes_value, dims, is_identity
 from hloscope.passes.simplifying.slicing import bounds_attributes
-
-if TYPE_CHECKING:
-    from hloscope.passes.rewriting import Rewriter
 
 DYNAMIC: Final = LimitedRewrites()
 DYNAMIC.add("get_dimension_size", "stablehlo.get_dimension_size", fold_get_dimension_size)

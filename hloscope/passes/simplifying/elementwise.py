@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hloscope.mlir import EnumAttr, Operation
 from hloscope.passes.folding import fold_select
 from hloscope.passes.limits import LimitedRewrites, Limits
 from hloscope.passes.reading import maker_of, tensor_of
+from hloscope.passes.rewriting import Rewriter
 from hloscope.passes.simplifying.building import becomes, becomes_splat, becomes_value
 from hloscope.passes.simplifying.laws import Law, patterns_of
-
-if TYPE_CHECKING:
-    from hloscope.passes.rewriting import Rewriter
-
 
 ROWS: Final = (
     #   left                     right              when

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hloscope.dialects import DEFINITIONS
 from hloscope.ir import TensorType
 from hloscope.mlir import DenseAttr, Operation, Value
 from hloscope.passes.effects import may_go
 from hloscope.passes.limits import LimitedRewrites, Limits
+from hloscope.passes.rewriting import Rewriter
 from hloscope.stablehlo import CONSTANTS
-
-if TYPE_CHECKING:
-    from hloscope.passes.rewriting import Rewriter
 
 EMPTY: Final = LimitedRewrites()
 

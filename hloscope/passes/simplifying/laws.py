@@ -8,22 +8,18 @@ The side condition is made of words, all of which must hold of the result: see `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from hloscope.ir import ElementType, TensorType
 from hloscope.lazy import pattern
 from hloscope.mlir import DenseAttr, Operation, Value, to_array
 from hloscope.passes.limits import Known, LimitedRewrite, LimitedRewrites, Limits
 from hloscope.passes.reading import maker_of, tensor_of
+from hloscope.passes.rewriting import Rewriter
 from hloscope.passes.simplifying.building import becomes_splat, becomes_value
 from hloscope.stablehlo import CONSTANTS
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from hloscope.passes.rewriting import Rewriter
 
 _INTEGERS: Final = ("pred", "signed", "unsigned")
 

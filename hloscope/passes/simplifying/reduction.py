@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hloscope.mlir import I64, Block, IntegerAttr, Operation, Value
 from hloscope.passes.effects import may_go
@@ -13,10 +13,8 @@ from hloscope.passes.folding import (
 )
 from hloscope.passes.limits import LimitedRewrites, Limits
 from hloscope.passes.reading import tensor_of
+from hloscope.passes.rewriting import Rewriter
 from hloscope.passes.simplifying.building import dims
-
-if TYPE_CHECKING:
-    from hloscope.passes.rewriting import Rewriter
 
 REDUCTION: Final = LimitedRewrites()
 REDUCTION.add("reduce_of_no_dimensions", "stablehlo.reduce", fold_reduce_of_no_dimensions)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hloscope.ir import Dims, TensorType
 from hloscope.mlir import I64, IntegerAttr, Operation, Value
 from hloscope.passes.limits import LimitedRewrites, Limits
 from hloscope.passes.reading import integer_of, integers_of, maker_of, static_result, tensor_of
+from hloscope.passes.rewriting import Rewriter
 from hloscope.passes.simplifying.building import (
     becomes,
     becomes_splat,
@@ -16,9 +17,6 @@ from hloscope.passes.simplifying.building import (
     is_identity,
     same_static_count,
 )
-
-if TYPE_CHECKING:
-    from hloscope.passes.rewriting import Rewriter
 
 SHAPE: Final = LimitedRewrites()
 

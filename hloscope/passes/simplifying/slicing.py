@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hloscope.ir import Dims, TensorType
 from hloscope.mlir import Attribute, Operation, StructAttr, Value
@@ -16,10 +16,8 @@ from hloscope.passes.reading import (
     static_result,
     tensor_of,
 )
+from hloscope.passes.rewriting import Rewriter
 from hloscope.passes.simplifying.building import becomes, becomes_value, dims
-
-if TYPE_CHECKING:
-    from hloscope.passes.rewriting import Rewriter
 
 SLICING: Final = LimitedRewrites()
 

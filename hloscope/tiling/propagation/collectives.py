@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hloscope.affine import ONE, Const, floordiv, mod
 from hloscope.indexing import output_sizes, sizes
@@ -30,10 +30,8 @@ from hloscope.tiling.propagation.registry import (
     to_operands,
     unless,
 )
+from hloscope.tiling.space import TilingSpace
 from hloscope.tiling.tile import DimTile, Tile
-
-if TYPE_CHECKING:
-    from hloscope.tiling.space import TilingSpace
 
 _BETWEEN: Final = "tiles are not carried to other devices through it"
 _CROSSES: Final = "of a tile that crosses into the part of the next device the rest is missed"

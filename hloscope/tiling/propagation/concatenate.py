@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from hloscope.affine import Const, Dim, is_multiple_of, substitute
+from hloscope.tiling.space import TilingSpace
 from hloscope.tiling.tile import DimTile, spelled
-
-if TYPE_CHECKING:
-    from hloscope.tiling.space import TilingSpace
 
 _WHERE = "Tiling propagation rejected for Concatenate"
 

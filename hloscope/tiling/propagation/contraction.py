@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hloscope.affine import ONE, Runtime, ceildiv, floordiv
 from hloscope.indexing import output_sizes, sizes
@@ -21,11 +21,9 @@ from hloscope.tiling.propagation.registry import (
     to_operands,
     unless,
 )
+from hloscope.tiling.space import TilingSpace
 from hloscope.tiling.space_dimensions import dot_dimensions
 from hloscope.tiling.tile import DimTile, Tile, whole
-
-if TYPE_CHECKING:
-    from hloscope.tiling.space import TilingSpace
 
 _NOT_IN_SPACE: Final = "the contracted dimensions are not in the tiling space"
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from hloscope.ir import Instruction
 from hloscope.ops import (
     AddDependency,
@@ -36,10 +34,8 @@ from hloscope.tiling.propagation.registry import (
     to_operands,
     to_outputs,
 )
+from hloscope.tiling.space import TilingSpace
 from hloscope.tiling.tile import Tile
-
-if TYPE_CHECKING:
-    from hloscope.tiling.space import TilingSpace
 
 
 @to_operands(GetTupleElement)

@@ -7,13 +7,10 @@ cut, one that drops dimensions loses that there may be no index at all.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from hloscope.affine import Const, Dim, Product, Range
+from hloscope.tiling.space import TilingSpace
 from hloscope.tiling.tile import DimTile
-
-if TYPE_CHECKING:
-    from hloscope.tiling.space import TilingSpace
 
 
 def starts_inside(space: TilingSpace, tile: DimTile) -> bool:

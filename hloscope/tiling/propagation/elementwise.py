@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from hloscope.indexing import output_sizes, sizes
 from hloscope.ir import Dims, Instruction
 from hloscope.ops import (
@@ -23,10 +21,8 @@ from hloscope.tiling.propagation.registry import (
     to_outputs,
     unless,
 )
+from hloscope.tiling.space import TilingSpace
 from hloscope.tiling.tile import UNIT, Tile, whole
-
-if TYPE_CHECKING:
-    from hloscope.tiling.space import TilingSpace
 
 
 def spread_to_operand(space: TilingSpace, tile: Tile, source: Dims, dims: Dims) -> CarriedTile:

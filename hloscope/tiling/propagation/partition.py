@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from hloscope.ir import Instruction
 from hloscope.ops import ManualComputation, ShardingConstraint
 from hloscope.tiling.propagation.registry import Answer, exact, refuse, to_operands, to_outputs
+from hloscope.tiling.space import TilingSpace
 from hloscope.tiling.tile import Tile
-
-if TYPE_CHECKING:
-    from hloscope.tiling.space import TilingSpace
 
 
 @to_operands(ShardingConstraint, refused="it marks a boundary, and computes nothing")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hloscope.indexing import output_sizes, sizes
 from hloscope.ir import Instruction
@@ -21,11 +21,9 @@ from hloscope.tiling.propagation.registry import (
     to_outputs,
     unless,
 )
+from hloscope.tiling.space import TilingSpace
 from hloscope.tiling.tile import DimTile, Tile
 from hloscope.walks import reached
-
-if TYPE_CHECKING:
-    from hloscope.tiling.space import TilingSpace
 
 _CARRIED: Final = "what other steps contribute comes through the carries"
 

@@ -11,15 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from hloscope.ir import Op
 from hloscope.lazy import dataclass
 from hloscope.tiling.refusal import Refusal, RefusalCode
+from hloscope.tiling.space import TilingSpace
 from hloscope.tiling.tile import Tile
-
-if TYPE_CHECKING:
-    from hloscope.tiling.space import TilingSpace
 
 
 class Way(StrEnum):

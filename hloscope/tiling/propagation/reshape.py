@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hloscope.affine import ONE, Const, Expr, minimum
 from hloscope.indexing import delinearize, linearize, major_to_minor, output_sizes, sizes
@@ -32,10 +32,8 @@ from hloscope.tiling.propagation.registry import (
     to_outputs,
 )
 from hloscope.tiling.refusal import Refusal, RefusalCode
+from hloscope.tiling.space import TilingSpace
 from hloscope.tiling.tile import UNIT, DimTile, Tile, whole
-
-if TYPE_CHECKING:
-    from hloscope.tiling.space import TilingSpace
 
 Through = tuple[tuple[DimTile, ...], str]
 """The tiles of the target's dimensions, and why they are not exact."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hloscope.affine import Const, maximum, minimum
 from hloscope.indexing import output_sizes, sizes
@@ -39,10 +39,8 @@ from hloscope.tiling.propagation.registry import (
     unless,
 )
 from hloscope.tiling.refusal import RefusalCode
+from hloscope.tiling.space import TilingSpace
 from hloscope.tiling.tile import DimTile, Tile, whole
-
-if TYPE_CHECKING:
-    from hloscope.tiling.space import TilingSpace
 
 
 @to_operands(Constant, Iota)

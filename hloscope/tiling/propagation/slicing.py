@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from hloscope.affine import Const, Expr, Runtime, maximum, minimum
 from hloscope.indexing import output_sizes, sizes
@@ -27,11 +26,9 @@ from hloscope.tiling.propagation.registry import (
     to_outputs,
     unless,
 )
+from hloscope.tiling.space import TilingSpace
 from hloscope.tiling.space_dimensions import has_scalar_starts
 from hloscope.tiling.tile import DimTile, Tile
-
-if TYPE_CHECKING:
-    from hloscope.tiling.space import TilingSpace
 
 _OLD = "its starts are one vector, not a scalar for each dimension"
 _AFFECTED = "a tile of the operand may lie between the elements that are taken"

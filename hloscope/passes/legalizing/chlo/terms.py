@@ -7,16 +7,13 @@ goes back to.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple, TypeAlias
 
 from hloscope.ir import ELEMENT_TYPES, FORMATS, ElementType, TensorType, encode
 from hloscope.mlir import DenseAttr, EnumAttr, Operation, Value
 from hloscope.passes.legalizing.chlo.constants import like_constant
 from hloscope.passes.rewriting import Rewriter
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 Number: TypeAlias = float | int
 
