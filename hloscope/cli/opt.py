@@ -21,6 +21,7 @@ from hloscope.api import (
 )
 from hloscope.cli.common import debug_option, file_argument
 from hloscope.cli.files import read_text
+from hloscope.cli.options import limit_option
 from hloscope.cli.verified import right_modules_of
 from hloscope.errors import VerifyError
 
@@ -68,30 +69,17 @@ class _WithPasses(click.Command):
 @click.option(
     "--fold", "folds", is_flag=True, help="Compute what depends on no argument; drop dead code."
 )
-@click.option(
-    "--max-elements",
-    metavar="N",
-    type=click.IntRange(0),
-    default=FOLD_ELEMENTS,
-    show_default=True,
-    help="Fold: most elements of a constant that is made.",
+@limit_option(
+    "--max-elements", FOLD_ELEMENTS, "Fold: most elements of a constant that is made.", least=0
 )
-@click.option(
+@limit_option(
     "--max-bytes",
+    FOLD_BYTES,
+    "Fold: most bytes of an array on the way to one.",
     metavar="B",
-    type=click.IntRange(0),
-    default=FOLD_BYTES,
-    show_default=True,
-    help="Fold: most bytes of an array on the way to one.",
+    least=0,
 )
-@click.option(
-    "--max-steps",
-    metavar="N",
-    type=click.IntRange(0),
-    default=FOLD_STEPS,
-    show_default=True,
-    help="Fold: most instructions to evaluate in all.",
-)
+@limit_option("--max-steps", FOLD_STEPS, "Fold: most instructions to evaluate in all.", least=0)
 @click.option("--split-input-file", is_flag=True, help="FILE is several programs, // ----- apart.")
 @click.option(
     "--verify-diagnostics",

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from hloscope.api import DEVICES
+from hloscope.cli.common import complete_files
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -47,6 +48,23 @@ def format_option(about: str = "How to print the answer.") -> Callable[[F], F]:
         default="text",
         show_default=True,
         help=about,
+    )
+
+
+def file_option(*names: str, about: str, multiple: bool = False) -> Callable[[F], F]:
+    """An option that takes the name of a file, which the shell completes."""
+    return click.option(
+        *names, metavar="FILE", shell_complete=complete_files, help=about, multiple=multiple
+    )
+
+
+def limit_option(
+    name: str, default: int, about: str, *, metavar: str = "N", least: int | None = None
+) -> Callable[[F], F]:
+    """An option that says how much there may be at most, and by default."""
+    kind = int if least is None else click.IntRange(least)
+    return click.option(
+        name, metavar=metavar, type=kind, default=default, show_default=True, help=about
     )
 
 

@@ -22,8 +22,9 @@ from hloscope.api import (
     entry_of,
     run_program,
 )
-from hloscope.cli.common import complete_files, debug_option, file_argument, json_option, print_json
+from hloscope.cli.common import debug_option, file_argument, json_option, print_json
 from hloscope.cli.files import read_text
+from hloscope.cli.options import file_option, limit_option
 from hloscope.cli.progress import steps_shown
 from hloscope.cli.verified import right_modules_of
 
@@ -37,47 +38,29 @@ FAILED = 1
 @click.option(
     "--args", "literals", metavar="LIST", help="Arguments: '[dense<1> : tensor<2xi32>, …]'."
 )
-@click.option(
+@file_option(
     "--input",
     "inputs",
-    metavar="FILE",
-    shell_complete=complete_files,
     multiple=True,
-    help="Arguments: arrays of a .npz file (by name, else in order) or .npy files, once for each."
+    about="Arguments: arrays of a .npz file (by name, else in order) or .npy files, once for each."
     "  With a grid: a .npz file for each process, or one for all.",
 )
 @click.option("--random", metavar="SEED", type=int, help="Arguments: random numbers.")
-@click.option(
+@file_option(
     "--infeed",
-    metavar="FILE",
-    shell_complete=complete_files,
     multiple=True,
-    help="What an `infeed` takes: the arrays of a .npz file; the next one those of the next file.",
+    about="What an `infeed` takes: the arrays of a .npz file; the next one those of the next file.",
 )
-@click.option(
-    "--output",
-    metavar="FILE",
-    shell_complete=complete_files,
-    help="Write the results to a .npz or .npy file.",
-)
-@click.option(
+@file_option("--output", about="Write the results to a .npz or .npy file.")
+@file_option(
     "--values",
-    metavar="FILE",
-    shell_complete=complete_files,
-    help="Write the value of every instruction, the first of those in loops, by its name to a .npz"
+    about="Write the value of every instruction, the first of those in loops, by its name to a .npz"
     " file, as --compare takes it.",
 )
-@click.option(
-    "--expect",
-    metavar="FILE",
-    shell_complete=complete_files,
-    help="Compare the results with those of a .npz file.",
-)
-@click.option(
+@file_option("--expect", about="Compare the results with those of a .npz file.")
+@file_option(
     "--compare",
-    metavar="FILE",
-    shell_complete=complete_files,
-    help="Find the first value that differs from that of another program, or, by the names of a"
+    about="Find the first value that differs from that of another program, or, by the names of a"
     " .npz file, from what is stored.",
 )
 @click.option(
@@ -91,29 +74,17 @@ FAILED = 1
 @click.option("--ulps", metavar="N", type=int, help="In place of it: units in the last place.")
 @click.option("--replicas", metavar="R", type=click.IntRange(1, 4096), default=1)
 @click.option("--partitions", metavar="P", type=click.IntRange(1, 4096), default=1)
-@click.option(
+@limit_option(
     "--max-steps",
-    metavar="N",
-    type=int,
-    default=MOST_STEPS,
-    show_default=True,
-    help="Most instructions to evaluate, loops counted as often as they run.",
+    MOST_STEPS,
+    "Most instructions to evaluate, loops counted as often as they run.",
 )
-@click.option(
-    "--max-flops",
-    metavar="N",
-    type=int,
-    default=MOST_FLOPS,
-    show_default=True,
-    help="Most operations on elements; of each process.",
-)
-@click.option(
+@limit_option("--max-flops", MOST_FLOPS, "Most operations on elements; of each process.")
+@limit_option(
     "--max-bytes",
+    MAX_BYTES,
+    "Most bytes of one array, those made on the way included.",
     metavar="B",
-    type=int,
-    default=MAX_BYTES,
-    show_default=True,
-    help="Most bytes of one array, those made on the way included.",
 )
 @click.option("--probe", metavar="DIR", help="Folder that `interpreter.probe` writes to.")
 @click.option("--dense", is_flag=True, help="Print results as `dense<…>` literals.")

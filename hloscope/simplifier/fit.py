@@ -12,12 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations, product
 from math import ceil, floor, gcd, lcm, prod
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from hloscope.affine import Const, Expr, FloorDiv, Interval, Mod, Sum, Var, linear, postorder
-from hloscope.arrays import Ints
-
-Values: TypeAlias = Ints
+from hloscope.arrays import Ints as Values
 
 SMALL: Final = 64
 """Along a variable with at most so many values, all slopes that fit are tried."""
