@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import TypeVar
 
-__all__ = ["needed_first", "nested", "reached"]
+__all__ = ["nearest_first", "needed_first", "nested", "reached"]
 
 N = TypeVar("N")
 
@@ -28,6 +28,22 @@ def reached(roots: Iterable[N], onward: Callable[[N], Iterable[N]]) -> dict[N, N
             found[node] = None
             todo += onward(node)
     return found
+
+
+def nearest_first(roots: Iterable[N], onward: Callable[[N], Iterable[N]]) -> Iterator[N]:
+    """The roots and all that they lead to, each once, after the one that it was found from.
+
+    >>> list(nearest_first([12], lambda n: [n // 2, n // 3] if n else []))
+    [12, 6, 4, 3, 2, 1, 0]
+    """
+    found = dict.fromkeys(roots)
+    order = [*found]
+    for node in order:
+        yield node
+        for other in onward(node):
+            if other not in found:
+                found[other] = None
+                order.append(other)
 
 
 def nested(roots: Iterable[N], parts: Callable[[N], Sequence[N]]) -> Iterator[N]:

@@ -125,13 +125,22 @@ def deserialize(data: bytes | os.PathLike[str], *, name: str = "") -> TreeModule
     >>> deserialize(serialize(text)).entry.name
     'f'
     """
+    return stablehlo.to_graph(artifact_tree(*artifact_bytes(data, name)))
+
+
+def artifact_bytes(data: bytes | os.PathLike[str], name: str = "") -> tuple[bytes, str]:
+    """The bytes of an artifact, or of a file that holds one, and what messages call them.
+
+    Raises:
+        InputError: It is no artifact.
+    """
     if isinstance(data, os.PathLike):
         name = name or os.fspath(data)
         data = read_file(data)
     name = name or "<bytes>"
     if not is_artifact(data):
         raise InputError(f"{name} is neither MLIR bytecode nor what `jax.export` writes")
-    return stablehlo.to_graph(artifact_tree(bytes(data), name))
+    return bytes(data), name
 
 
 def is_artifact(data: bytes) -> bool:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 
-from hloscope.api.artifacts import is_artifact
-from hloscope.api.compressed import read_file
+from hloscope.api.artifacts import artifact_bytes
 from hloscope.bytecode import Health, examine
-from hloscope.errors import InputError
 
 
 def doctor(data: bytes | os.PathLike[str], *, name: str = "") -> Health:
@@ -29,10 +27,4 @@ def doctor(data: bytes | os.PathLike[str], *, name: str = "") -> Health:
     >>> health.readable_by, health.oldest_target
     ('1.10.0', '1.4.0')
     """
-    if isinstance(data, os.PathLike):
-        name = name or os.fspath(data)
-        data = read_file(data)
-    name = name or "<bytes>"
-    if not is_artifact(data):
-        raise InputError(f"{name} is neither MLIR bytecode nor what `jax.export` writes")
-    return examine(bytes(data), name)
+    return examine(*artifact_bytes(data, name))

@@ -12,6 +12,7 @@ from hloscope.display import Provenance, provenance_of
 from hloscope.fusion import Analysis, leaf_types
 from hloscope.ir import Computation, Instruction, Module, TensorType, Type
 from hloscope.ops import AsyncStart, Call, Case, Parameter as Argument, While
+from hloscope.walks import nearest_first
 
 _STEPS: Final = (Call, Case, While, AsyncStart)
 """Ops that run what they call instruction by instruction."""
@@ -37,15 +38,7 @@ class Subject:
     @cached_property
     def computations(self) -> tuple[Computation, ...]:
         """All computations, also those that are regions."""
-        order = list(self.module)
-        seen = set(order)
-        for computation in order:
-            for ins in computation:
-                for callee in ins.calls:
-                    if callee not in seen:
-                        seen.add(callee)
-                        order.append(callee)
-        return tuple(order)
+        return tuple(nearest_first(self.module, lambda computation: computation.callees))
 
     @cached_property
     def _callers(self) -> dict[Computation, list[Instruction]]:
@@ -75,14 +68,11 @@ class Subject:
         """The computations whose instructions run one by one: not fused ones, nor reducers."""
         module = self.module
         roots = [module.entry] if not module.has_tree else list(module)
-        order = dict.fromkeys(roots)
-        for computation in roots:
-            for ins in computation:
-                for callee in ins.calls if isinstance(ins.op, _STEPS) else ():
-                    if callee not in order:
-                        order[callee] = None
-                        roots.append(callee)
-        return tuple(order)
+
+        def onward(computation: Computation) -> Iterator[Computation]:
+            return (c for ins in computation if isinstance(ins.op, _STEPS) for c in ins.calls)
+
+        return tuple(nearest_first(roots, onward))
 
     def places(self, *, everywhere: bool = False) -> Iterator[tuple[Computation, Instruction]]:
         """The instructions that run one by one, or really all, with the computation of each."""

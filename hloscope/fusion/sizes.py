@@ -29,7 +29,7 @@ from hloscope.indexing import (
     size_reads,
     sizes,
 )
-from hloscope.ir import WIDE, Dims, Instruction, Type, of_last
+from hloscope.ir import WIDE, Computation, Dims, Instruction, Type, of_last
 from hloscope.ops import (
     AsyncDone,
     AsyncStart,
@@ -106,23 +106,23 @@ class Sizes:
             case While():
                 yield sum(handed, ()), result
                 for called in ins.calls:
-                    taken = [self._dynamic(p.type) for p in called.parameters]
-                    yield sum(taken, ()), result
+                    yield sum(self._taken(called), ()), result
                 yield self._dynamic(ins.calls[1].root.type), result
             case Case():
                 for branch, given in zip(ins.calls, handed[1:], strict=False):
-                    yield sum([self._dynamic(p.type) for p in branch.parameters], ()), given
+                    yield sum(self._taken(branch), ()), given
                 for branch in ins.calls:
                     yield self._dynamic(branch.root.type), result
             case AsyncStart() | AsyncUpdate() | AsyncDone():
                 for called in ins.calls:
-                    taken = [self._dynamic(p.type) for p in called.parameters]
-                    yield from zip(taken, handed, strict=False)
+                    yield from zip(self._taken(called), handed, strict=False)
             case _:
                 for called in ins.calls:
-                    taken = [self._dynamic(p.type) for p in called.parameters]
-                    yield from zip(taken, handed, strict=False)
+                    yield from zip(self._taken(called), handed, strict=False)
                     yield self._dynamic(called.root.type), result
+
+    def _taken(self, called: Computation) -> list[Dynamic]:
+        return [self._dynamic(parameter.type) for parameter in called.parameters]
 
     def _dynamic(self, type: Type) -> Dynamic:
         return tuple(map(dynamic_dimensions, leaf_types(type)))

@@ -27,6 +27,7 @@ from hloscope.ir import (
 from hloscope.ops import BroadcastInDim, Call, Constant, Fusion, Iota, Parameter, Return, bare
 from hloscope.passes.limits import FOLD_ELEMENTS
 from hloscope.stablehlo import Function, Node, TreeModule, to_graph, to_mlir
+from hloscope.walks import nearest_first
 
 FOLD_BYTES: Final = 1 << 24
 FOLD_STEPS: Final = 1 << 17
@@ -100,15 +101,7 @@ def _roots(module: Module) -> tuple[Computation, ...]:
 
 def _outside_in(roots: Sequence[Computation]) -> Iterator[Computation]:
     """All computations, each after one that calls it."""
-    seen = set(roots)
-    work = list(roots)
-    for computation in work:
-        yield computation
-        for ins in computation:
-            for callee in ins.calls:
-                if callee not in seen:
-                    seen.add(callee)
-                    work.append(callee)
+    return nearest_first(roots, lambda computation: computation.callees)
 
 
 class _Known:

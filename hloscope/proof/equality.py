@@ -313,7 +313,7 @@ def _by_parameter(ends: Mapping[Leaf, Accesses]) -> dict[tuple[int, int], Access
 def _holder(computation: Computation, value: Instruction) -> Instruction:
     """The value itself, or the instruction of the computation that calls what it is in."""
     for ins in computation:
-        inside = reached(ins.calls, lambda c: [callee for i in c for callee in i.calls])
+        inside = reached(ins.calls, lambda computation: computation.callees)
         if ins is value or any(value in inner.instructions for inner in inside):
             return ins
     return value
