@@ -243,7 +243,7 @@ def _passed(source: Source, line: passes.CommandLine) -> Passed:
     if wrong:
         return Passed(None, wrong)
     dumps: list[tuple[str, str]] = []
-    wanted = {passes.find_pass(name).name for name in line.print_after}
+    wanted = {full for name in line.print_after for full in passes.passes_of(name)}
 
     def dump(step: passes.Step, module: Operation) -> None:
         if line.print_after_all or step.name in wanted:

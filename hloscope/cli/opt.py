@@ -28,6 +28,7 @@ from hloscope.errors import VerifyError
 _WORDS: Final = "hloscope.passes"
 """Key of `click.Context.meta`: the options that name passes, in order."""
 UNEXPECTED: Final = 1
+_ALL: Final = "all"
 
 
 class _WithPasses(click.Command):
@@ -87,6 +88,17 @@ class _WithPasses(click.Command):
     help="Check that what passes report is what `expected-error {{…}}` comments state.",
 )
 @click.option("--statistics", is_flag=True, help="Tell how often each pattern changed something.")
+@click.option(
+    "--print-after",
+    metavar="NAME",
+    multiple=True,
+    help="Print the program to standard error after that pass; `all`: after each.",
+)
+@click.option(
+    "--verify-each/--no-verify-each",
+    default=True,
+    help="Verify the program after each pass, as it is done by default.",
+)
 @debug_option
 @click.pass_context
 def opt(
@@ -100,6 +112,8 @@ def opt(
     split_input_file: bool,
     verify_diagnostics: bool,
     statistics: bool,
+    print_after: tuple[str, ...],
+    verify_each: bool,
 ) -> None:
     """Print the program of FILE as it is after passes.
 
@@ -110,6 +124,9 @@ def opt(
     line.split |= split_input_file
     line.verify_diagnostics |= verify_diagnostics
     line.statistics |= statistics
+    line.verify_each &= verify_each
+    line.print_after_all |= _ALL in print_after
+    line.print_after += [name for name in print_after if name != _ALL]
     limits = {"max_elements": max_elements, "max_bytes": max_bytes, "max_steps": max_steps}
     if not line.steps and not folds and not line.verify_diagnostics:
         raise click.UsageError("name a pass: --fold, or --pass NAME")

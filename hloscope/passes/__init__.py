@@ -44,7 +44,11 @@ if TYPE_CHECKING:
         run_pipeline as run_pipeline,
         step_of as step_of,
     )
-    from hloscope.passes.registry import find_pass as find_pass, pass_names as pass_names
+    from hloscope.passes.registry import (
+        find_pass as find_pass,
+        pass_names as pass_names,
+        passes_of as passes_of,
+    )
     from hloscope.passes.rewriting import Rewriter as Rewriter
     from hloscope.passes.spelling import (
         CommandLine as CommandLine,

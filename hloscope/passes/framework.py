@@ -81,10 +81,16 @@ class Run:
         *,
         top_down: bool = True,
         max_iterations: int = 10,
+        merges_blocks: bool = True,
     ) -> bool:
         """Apply patterns in an operation until none fits; was there an end?"""
         driver = GreedyDriver(
-            self.rewriter, scope, patterns, top_down=top_down, max_iterations=max_iterations
+            self.rewriter,
+            scope,
+            patterns,
+            top_down=top_down,
+            max_iterations=max_iterations,
+            merges_blocks=merges_blocks,
         )
         before = driver.chooser.fired.copy()
         converged = driver.run()

@@ -23,6 +23,7 @@ from hloscope.mlir import (
 )
 from hloscope.passes.effects import may_go
 from hloscope.passes.patterns import Chooser, Pattern
+from hloscope.passes.regions import clean_regions, has_branches
 from hloscope.passes.rewriting import OpenBlock, Rewriter, Watcher
 from hloscope.stablehlo import CONSTANTS
 
@@ -95,6 +96,7 @@ class GreedyDriver(Watcher):
         patterns: To be tried; drivers may share a chooser.
         top_down: Begin with the first operation, not with the last.
         max_iterations: How often to begin anew.
+        merges_blocks: Between iterations, do blocks of a region become one that are the same?
     """
 
     def __init__(
@@ -105,12 +107,15 @@ class GreedyDriver(Watcher):
         *,
         top_down: bool = True,
         max_iterations: int = 10,
+        merges_blocks: bool = True,
     ) -> None:
         self.rewriter: Final = rewriter
         self.scope: Final = scope
         self.chooser: Final = patterns if isinstance(patterns, Chooser) else Chooser(patterns)
         self.top_down: Final = top_down
         self.max_iterations: Final = max_iterations
+        self.merges_blocks: Final = merges_blocks
+        self._has_branches = False
         self._work = WorkList()
         self._later: dict[Operation, None] = {}
         self._iterations, self._is_under_way, self._is_changed, self._left = 0, False, False, 0
@@ -200,6 +205,8 @@ class GreedyDriver(Watcher):
         if not self._is_under_way:
             self._begin()
         self._work_off()
+        if self._has_branches:
+            self._is_changed |= clean_regions(self.rewriter, self.scope, merges=self.merges_blocks)
         self._is_under_way = False
         self._iterations += 1
         return self._is_changed
@@ -208,7 +215,8 @@ class GreedyDriver(Watcher):
         """Put everything on the list."""
         self._is_under_way, self._is_changed = True, False
         self._work, self._later, self._constants, self._owned = WorkList(), {}, {}, {}
-        order = [*self.rewriter.walk(self.scope)][1:]
+        _, *order = every = [*self.rewriter.walk(self.scope)]
+        self._has_branches = any(each.regions and has_branches(each) for each in every)
         if self.top_down:
             for operation in order:
                 if not self._is_merged(operation):

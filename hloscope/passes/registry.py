@@ -111,6 +111,19 @@ def find_pipeline(name: str, options: str = "") -> str | None:
     return ",".join(each for each in text.split(",") if not each.endswith("{*}"))
 
 
+def passes_of(name: str) -> list[str]:
+    """The full names of the passes that a name stands for, with options or without.
+
+    Raises:
+        UnknownNameError: There is no such pass or pipeline.
+
+    >>> passes_of("cse"), len(passes_of("remove-dynamism"))
+    (['cse'], 3)
+    """
+    text = PIPELINES.get(name) or PIPELINES.get(_PREFIX + name) or name
+    return [find_pass(each.removesuffix("{*}")).name for each in text.split(",")]
+
+
 def is_pass(name: str) -> bool:
     """Is there a pass or a pipeline of that name?"""
     return any(full in held for held in (PASSES, PIPELINES) for full in (name, _PREFIX + name))

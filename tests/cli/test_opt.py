@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.cli.conftest import Run
 
+REMOVE_DYNAMISM = [
+    "stablehlo-refine-arguments",
+    "stablehlo-refine-shapes",
+    "stablehlo-canonicalize-dynamism",
+]
 HLO = """HloModule m
 ENTRY e {
   a = f32[] constant(2)
@@ -105,6 +112,37 @@ def test_passes_tell_what_they_did(run: Run) -> None:
     assert "1 refine_by_operand" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--print-after", "cse"], ["cse"]),
+        (["--print-after", "all"], ["cse", *REMOVE_DYNAMISM]),
+        (["--print-after", "remove-dynamism"], REMOVE_DYNAMISM),
+        (["--print-after=cse", "--mlir-print-ir-after=refine-shapes"], ["cse", REMOVE_DYNAMISM[1]]),
+    ],
+)
+def test_programs_in_between_are_printed(run: Run, words: list[str], said: list[str]) -> None:
+    passes = ["--cse", "--remove-dynamism=types=tensor<3xf32>"]
+    result = run("opt", "-", *passes, *words, stdin=DYNAMIC)
+    after = [line for line in result.stderr.splitlines() if line.startswith("// after ")]
+    assert after == [f"// after {name}" for name in said]
+
+
+def test_a_wrong_module_is_told_after_the_pass_that_made_it_or_never(run: Run) -> None:
+    """A function that is called at two sizes fits one of them."""
+    text = """func.func @main(%a: tensor<?xf32>, %b: tensor<?xf32>) {
+      %0 = call @f(%a) : (tensor<?xf32>) -> tensor<?xf32>
+      %1 = call @f(%b) : (tensor<?xf32>) -> tensor<?xf32>
+      return
+    }
+    func.func private @f(%a: tensor<?xf32>) -> tensor<?xf32> { return %a : tensor<?xf32> }"""
+    words = ["opt", "-", "--remove-dynamism=types=tensor<3xf32>,tensor<4xf32>"]
+    assert run(*words, stdin=text).exit_code == 3
+    assert run(*words, "--verify-each", stdin=text).exit_code == 3
+    assert run(*words, "--no-verify-each", stdin=text).exit_code == 0
+    assert run(*words, "--verify-each=false", stdin=text).exit_code == 0
+
+
 def test_a_pass_that_does_not_succeed_ends_the_command(run: Run) -> None:
     result = run("opt", "-", "--remove-dynamism=types=tensor<3x3xf32>", stdin=DYNAMIC)
     assert result.exit_code == 3
@@ -128,6 +166,7 @@ def test_wrong_names_are_refused(run: Run) -> None:
         (["--pass", "refine-shape"], "no pass is called `refine-shape`; did you mean"),
         (["--pass"], "--pass needs the name of a pass"),
         (["--stablehlo-refine-shapes=x=1"], "has no option `x`"),
+        (["--cse", "--print-after", "cs"], "no pass is called `cs`; did you mean `cse`"),
         (["--verify-each=perhaps", "--cse"], "needs true or false"),
     ]:
         result = run("opt", "-", *words, stdin=DYNAMIC)

@@ -15,6 +15,7 @@ from hloscope.passes import find_pass
 from hloscope.stablehlo import parse_stablehlo
 from tests.generator import generate, options_of, stablehlo_text
 from tests.interpreter import chunks
+from tests.passes import random_programs
 from tests.passes.semantics import check_generated
 
 PASSES = ("aggressive-folder", "aggressive-simplification", "target-independent-optimization")
@@ -26,6 +27,14 @@ def test_random_programs_mean_the_same(name: str, full: bool) -> None:
     for seed in range(1000) if full else range(28, 1000, 40):
         fired += check_generated(name, seed)
     assert len(fired) > 8
+
+
+def test_every_pass_keeps_what_random_programs_mean(full: bool) -> None:
+    counts, wrong = random_programs.counted(
+        range(5, 1000, 7 if full else 120), random_programs.names()
+    )
+    assert not wrong
+    assert sum(row[random_programs.EQUAL] for row in counts.values()) > 40
 
 
 @pytest.mark.parametrize("name", PASSES)

@@ -376,7 +376,7 @@ def known_condition(rewriter: Rewriter, op: Operation) -> bool:
 
 def _run(run: Run) -> None:
     for function in run.functions():
-        run.greedy(function, PATTERNS)
+        run.greedy(function, PATTERNS, merges_blocks=False)
 
 
 PASS: Final = Pass(
