@@ -144,3 +144,30 @@ def test_calls_and_fusions_that_are_begun_and_ended() -> None:
       c = ((f32[2]), f32[2], s32[]) fusion-start(b), kind=kLoop, calls=twice
       ROOT d = f32[2] fusion-done(c), kind=kLoop, calls=twice }"""
     assert values(text, np.float32([1, 2])) == [4, 8]
+
+
+WRAPPER = "stablehlo.shape_refinement_operand_wrapper"
+
+
+def wrapped(given: str, asked: str) -> str:
+    """What refinement leaves where it knows a size and users have a bound."""
+    return f"""func.func @main(%a: {given}) -> {asked} {{
+      %c = stablehlo.constant dense<2> : tensor<1xi64>
+      %0 = stablehlo.custom_call @{WRAPPER}(%a, %c) {{indices_of_shape_operands =
+        dense<1> : tensor<1xi64>}} : ({given}, tensor<1xi64>) -> {asked}
+      return %0 : {asked}
+    }}"""
+
+
+@pytest.mark.parametrize("asked", ["tensor<?xf32>", "tensor<?xf32, #stablehlo.bounds<4>>"])
+def test_sizes_that_refinement_knows_leave_the_value(asked: str) -> None:
+    assert values(wrapped("tensor<2xf32>", asked), np.float32([1, 2])) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    ["tensor<3xf32>", "tensor<?xi32>", "tensor<?x?xf32>", "tensor<?xf32, #stablehlo.bounds<1>>"],
+)
+def test_what_refinement_knows_must_be_of_the_type(asked: str) -> None:
+    with pytest.raises((UnsupportedError, EvaluationError)):
+        values(wrapped("tensor<2xf32>", asked), np.float32([1, 2]))

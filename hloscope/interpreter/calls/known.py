@@ -70,6 +70,19 @@ def _may_stand_for(given: Type, asked: Type) -> bool:
     return True
 
 
+@implements("stablehlo.shape_refinement_operand_wrapper")
+def _wrapped(op: CustomCall, at: Site) -> Kernel:
+    """The operand, whose sizes refinement knows, where its users were made for unknown ones."""
+    match at.operands[:1], at.ins.type:
+        case [TensorType() as given], TensorType() as asked:
+            pairs = zip(given.sizes, asked.sizes, strict=False)
+            fits = given.rank == asked.rank and given.element == asked.element
+            if fits and all(b is None or a in (None, b) for a, b in pairs):
+                return lambda value, *_: value
+    found = ", ".join(map(str, at.operands))
+    raise UnsupportedError(f"`{op.call_target_name}` hands on {found}, declared as {at.ins.type}")
+
+
 @implements("xla.sdy.ShardingGroup")
 def _nothing(op: CustomCall, at: Site) -> Kernel:
     return lambda *_: ()
