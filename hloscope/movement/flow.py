@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final
 
 from hloscope.indexing import IndexingMap, Precision, output_to_input
-from hloscope.ir import Computation, Instruction, Module, TensorType
+from hloscope.ir import Computation, Instruction, Module, Op, TensorType
 from hloscope.ops import (
     ELEMENTWISE,
     Bitcast,
@@ -45,6 +45,12 @@ _OPENABLE: Final = (Parameter, *SEEN, Return, GetTupleElement)
 """Ops whose value may be another's."""
 _MOST_HOPS: Final = 10_000
 """Fusions and tuples seen through on the way to a value: a module that calls itself has no end."""
+
+
+@cache
+def _is_openable(kind: type[Op]) -> bool:
+    """May values of such ops be others'?  Asked of every value of a module, so remembered."""
+    return issubclass(kind, _OPENABLE)
 
 
 def is_array(ins: Instruction) -> bool:
@@ -108,38 +114,51 @@ class Flow:
     """
 
     def __init__(self, module: Module) -> None:
-        calls = Counter(callee for c in module for ins in c for callee in ins.calls)
+        self.home: Final[dict[Instruction, Computation]] = {i: c for c in module for i in c}
+        callers = [ins for ins in self.home if ins.calls]
+        calls = Counter(callee for ins in callers for callee in ins.calls)
         self.fused: Final[dict[Computation, Instruction]] = {
             ins.calls[0]: ins
-            for c in module
-            for ins in c
+            for ins in callers
             if isinstance(ins.op, SEEN) and len(ins.calls) == 1 and calls[ins.calls[0]] == 1
         }
-        self.home: Final[dict[Instruction, Computation]] = {i: c for c in module for i in c}
         self._opened = set(self.fused.values())
         self._sources: dict[Instruction, Instruction] = {}
+        self._arrays: dict[Instruction, list[Instruction]] = {}
         self.users: Final[dict[Instruction, list[Instruction]]] = {}
         self.returned: Final[set[Instruction]] = set()
         for computation in module:
-            inner = computation in self.fused
+            inner, root = computation in self.fused, computation.root
             for ins in computation:
-                if ins in self._opened or self.source(ins) is not ins:
-                    continue
-                if inner and ins is computation.root and isinstance(ins.op, TUPLES):
-                    continue
-                for operand in dict.fromkeys(ins.operands):
-                    for part in self._parts(operand):
-                        self.users.setdefault(part, []).append(ins)
+                self._use(ins, is_end=inner and ins is root)
             if not inner:
-                self.returned.update(self._parts(computation.root))
+                self.returned.update(self._parts(root))
+
+    def _use(self, ins: Instruction, *, is_end: bool) -> None:
+        """Note what an instruction reads, if it is not seen through."""
+        operands = ins.operands
+        if not operands or (is_end and isinstance(ins.op, TUPLES)):
+            return
+        if _is_openable(type(ins.op)) and (ins in self._opened or self.source(ins) is not ins):
+            return
+        users = self.users
+        for operand in operands if len(operands) == 1 else dict.fromkeys(operands):
+            for part in self._parts(operand):
+                known = users.get(part)
+                if known is None:
+                    users[part] = [ins]
+                else:
+                    known.append(ins)
 
     def source(self, value: Instruction) -> Instruction:
         """The value that this one is, fusions and tuples seen through."""
+        if not _is_openable(type(value.op)):
+            return value
         known = self._sources.get(value)
         if known is not None:
             return known
         at = value
-        for _ in range(_MOST_HOPS if isinstance(value.op, _OPENABLE) else 0):
+        for _ in range(_MOST_HOPS):
             following = self._seen_through(at)
             if following is None:
                 break
@@ -176,6 +195,12 @@ class Flow:
 
     def _parts(self, value: Instruction) -> list[Instruction]:
         """The arrays of a value, tuples one level deep."""
+        known = self._arrays.get(value)
+        if known is None:
+            known = self._arrays[value] = self._found_parts(value)
+        return known
+
+    def _found_parts(self, value: Instruction) -> list[Instruction]:
         whole = self.source(value)
         if isinstance(whole.type, TensorType):
             return [whole]
