@@ -221,7 +221,7 @@ def _array_json(array: ArrayUse) -> dict[str, Any]:
             "sectors": array.touched.sectors,
             "exact": array.touched.is_exact,
         },
-        "accesses": [str(touch.map) for touch in array.touches],
+        "accesses": [str(map) for touch in array.touches for map in touch.maps],
     }
     if array.traffic is not None:
         told |= traffic_json(array.traffic)

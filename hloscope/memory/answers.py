@@ -23,12 +23,13 @@ class Touch:
     """One way in which the threads touch an array.
 
     Attributes:
-        map: From threads to addresses, in elements.
+        maps: From threads to addresses, in elements; several where a thread touches an element on
+            this condition or on that.
         traffic: What its requests move; `None` if only XLA's verdicts were asked for.
         spoiler: What spoils its worst request.
     """
 
-    map: IndexingMap
+    maps: tuple[IndexingMap, ...]
     traffic: Traffic | None
     spoiler: Spoiler | None
 

@@ -18,7 +18,7 @@ from hloscope.memory.emitting import BLOCK_LEVEL, config_of, kernel_of
 from hloscope.memory.fused import Fused
 from hloscope.memory.kernel import Kernel, Launch, Reading
 from hloscope.memory.reads import reads_of
-from hloscope.memory.requests import Requests, requests_of
+from hloscope.memory.requests import Requests, requests_of, united
 from hloscope.memory.same_kernels import SameKernels, output_names
 from hloscope.memory.spoil import spoiler_of
 from hloscope.memory.storage import element_count, is_array, storage_bits
@@ -68,7 +68,8 @@ class Memory:
         self._budget: Final = budget
         self._same: Final = SameKernels()
         self._answers: dict[object, Coalescing] = {}
-        self._traffic: dict[tuple[object, ...], tuple[Requests, Traffic]] = {}
+        self._requests: dict[tuple[object, ...], Requests] = {}
+        self._traffic: dict[Requests, Traffic] = {}
         self._touched: dict[tuple[object, ...], Touched] = {}
         self._verdict: dict[tuple[IndexingMap, TensorType], bool] = {}
 
@@ -158,9 +159,7 @@ class Memory:
             )
         by_thread = self._addresses(readings, type)
         verdict = self._by_maps(readings, type)
-        touches = [
-            self._touch(map, type, kernel.launch, kernel.unroll) for map, _ in by_thread.items()
-        ]
+        touches = self._touches([*by_thread], type, kernel.launch, kernel.unroll)
         traffic = None
         if not is_unknown and not self._verdicts_only:
             traffic = together([t.traffic for t in touches if t.traffic is not None])
@@ -208,21 +207,31 @@ class Memory:
                 return False
         return True
 
-    def _touch(self, map: IndexingMap, type: TensorType, launch: Launch, unroll: int) -> Touch:
+    def _touches(
+        self, maps: Sequence[IndexingMap], type: TensorType, launch: Launch, unroll: int
+    ) -> list[Touch]:
+        """The ways in which threads touch an array; parts of one way are put together."""
         if self._verdicts_only:
-            return Touch(map, None, None)
-        bits = storage_bits(type)
+            return [Touch((map,), None, None) for map in maps]
+        found = [self._requests_of(map, storage_bits(type), launch, unroll) for map in maps]
+        return [self._touch(requests) for requests in united(found)]
+
+    def _requests_of(self, map: IndexingMap, bits: int, launch: Launch, unroll: int) -> Requests:
         key = map, bits, launch, unroll
-        known = self._traffic.get(key)
+        known = self._requests.get(key)
         if known is None:
             widest = self.device.vector_bits // 8
-            requests = requests_of(
+            known = self._requests[key] = requests_of(
                 map, bits, launch, self.device.warp, widest=widest, unroll=unroll
             )
-            known = self._traffic[key] = requests, traffic_of(requests, self._budget)
-        requests, traffic = known
+        return known
+
+    def _touch(self, requests: Requests) -> Touch:
+        traffic = self._traffic.get(requests)
+        if traffic is None:
+            traffic = self._traffic[requests] = traffic_of(requests, self._budget)
         spoiler = spoiler_of(requests, traffic.worst) if traffic.worst is not None else None
-        return Touch(map, traffic, spoiler)
+        return Touch(requests.originals, traffic, spoiler)
 
     def _touched_of(
         self, maps: list[IndexingMap], type: TensorType, *, is_unknown: bool
@@ -274,7 +283,7 @@ class Memory:
                 continue
             address = address_map(type)
             by_thread = [map.compose(address).simplify().remove_unused_symbols() for map in maps]
-            touches = [self._touch(map, type, kernel.launch, kernel.unroll) for map in by_thread]
+            touches = self._touches(by_thread, type, kernel.launch, kernel.unroll)
             parts = [t.traffic for t in touches if t.traffic is not None]
             traffic = None if self._verdicts_only else together(parts)
             if any(map.runtime for map in maps):

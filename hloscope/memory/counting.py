@@ -39,7 +39,7 @@ def traffic_of(requests: Requests, budget: int = BUDGET) -> Traffic:
     if requests.map.is_known_empty or requests.lanes_at_most <= 0:
         return Traffic(vector=requests.vector)
     reads = set(map(Runtime, range(len(requests.map.runtime))))
-    used = variables(requests.address, *[e for e, _ in requests.map.constraints])
+    used = variables(requests.address, *requests.conditions)
     if reads & used:
         return _bounded(requests, budget)
     return _Counter(requests, budget).count({})
@@ -47,9 +47,8 @@ def traffic_of(requests: Requests, budget: int = BUDGET) -> Traffic:
 
 def _bounded(requests: Requests, budget: int) -> Traffic:
     """The most and the least that values read at run time can lead to."""
-    map = requests.map
     terms = runtime_terms(requests.address)
-    in_constraints = variables(*[e for e, _ in map.constraints])
+    in_constraints = variables(*requests.conditions)
     if terms is None or any(isinstance(v, Runtime) for v in in_constraints):
         return _unknown(requests, budget)
     best = worst = None
@@ -119,11 +118,11 @@ class _Counter:
         self._free = requests.free
         self._values: list[Values] = [
             representatives(
-                x, interval, requests.address, requests.modulus, map.constraints, origins, map.box
+                x, interval, requests.address, requests.modulus, requests.domains, origins, map.box
             )
             for x, interval in self._free
         ]
-        self._sizes = [len(v.values) for v in self._values]
+        self._sizes = [v.count for v in self._values]
         self._total = prod(self._sizes)
         self._scale = 1.0
         self._budget = max(budget // requests.warp, 1)
@@ -180,27 +179,20 @@ class _Counter:
         at: dict[Var, Ints] = {}
         weights = np.ones(len(places[0]), dtype=np.int64)
         for (x, _), values, place in zip(self._free, self._values, places, strict=True):
-            at[x] = values.values[place][:, None]
-            weights = weights * values.weights[place]
+            found, weight = values.at(place)
+            at[x] = found[:, None]
+            weights = weights * weight
         return at, weights
 
     def _sample(self) -> Iterator[tuple[dict[Var, Ints], Ints]]:
         """Requests drawn with a fixed seed, each as likely as it is frequent."""
         draw = np.random.default_rng(0)
         count = self._budget
-        all_requests = 1
-        for values in self._values:
-            all_requests *= int(values.weights.sum())
-        self._scale = all_requests / count
+        self._scale = prod([values.total for values in self._values]) / count
         for start in range(0, count, CHUNK):
             size = min(CHUNK, count - start)
-            places = [
-                np.searchsorted(
-                    np.cumsum(v.weights), draw.integers(0, int(v.weights.sum()), size), "right"
-                )
-                for v in self._values
-            ]
-            at, _ = self._at_places(places)
+            drawn = zip(self._free, self._values, strict=True)
+            at = {x: values.drawn(draw, size)[:, None] for (x, _), values in drawn}
             yield at, np.ones(size, dtype=np.int64)
 
     def _addresses(self, at: Mapping[Var, Ints], given: Mapping[Var, int]) -> tuple[Ints, Bools]:
@@ -213,10 +205,13 @@ class _Counter:
         for k, v in enumerate(map.runtime):
             every[Runtime(k)] = np.int64(given.get(Runtime(k), v.interval.lo)).reshape(1, 1)
         addresses = np.broadcast_to(evaluate_array(self._requests.address, every), shape)
-        active = np.ones(shape, dtype=np.bool_)
-        for e, interval in map.constraints:
-            value = evaluate_array(e, every)
-            active &= (value >= interval.lo) & (value <= interval.hi)
+        active = np.zeros(shape, dtype=np.bool_)
+        for domain in self._requests.domains:
+            here = np.ones(shape, dtype=np.bool_)
+            for e, interval in domain:
+                value = evaluate_array(e, every)
+                here &= (value >= interval.lo) & (value <= interval.hi)
+            active |= here
         lane = map.dims[0].interval
         if (lane.lo, lane.hi) != (0, self._requests.warp - 1):
             active &= (every[LANE] >= lane.lo) & (every[LANE] <= lane.hi)

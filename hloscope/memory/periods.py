@@ -7,8 +7,9 @@ each of its variables, shifted.  Where the shift is a whole number of cache line
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from math import gcd, lcm
-from typing import NamedTuple, assert_never
+from typing import NamedTuple, TypeAlias, assert_never
 
 from hloscope.affine import (
     Box,
@@ -31,6 +32,8 @@ from hloscope.affine import (
     variables,
 )
 from hloscope.arrays import Ints, np
+from hloscope.indexing import Constraint
+from hloscope.lazy import dataclass
 
 LONGEST = 1 << 40
 
@@ -42,11 +45,61 @@ class Period(NamedTuple):
     shift: int
 
 
-class Values(NamedTuple):
-    """Values of a variable, and how many values each stands for."""
+class Run(NamedTuple):
+    """Neighbouring values from `start` to before `stop`; each stands for `weight` values."""
 
-    values: Ints
-    weights: Ints
+    start: int
+    stop: int
+    weight: int
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """Values of a variable, in runs, and how many values each stands for.
+
+    However many there are, none is written out before it is asked for.
+
+    Attributes:
+        runs: The runs, none of them empty.
+    """
+
+    runs: tuple[Run, ...]
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return sum([run.stop - run.start for run in self.runs])
+
+    @property
+    def total(self) -> int:
+        """How many they stand for."""
+        return sum([(run.stop - run.start) * run.weight for run in self.runs])
+
+    def at(self, places: Ints) -> tuple[Ints, Ints]:
+        """Some of them by number, and their weights.
+
+        >>> import numpy as np
+        >>> values, weights = Values((Run(0, 4, 10), Run(40, 42, 1))).at(np.array([3, 5]))
+        >>> values.tolist(), weights.tolist()
+        ([3, 41], [10, 1])
+        """
+        number, inside, weights = self._found([run.stop - run.start for run in self.runs], places)
+        return number + inside, weights
+
+    def drawn(self, draw: np.random.Generator, size: int) -> Ints:
+        """Values drawn, each as likely as what it stands for is frequent."""
+        sizes = [(run.stop - run.start) * run.weight for run in self.runs]
+        start, inside, weights = self._found(sizes, draw.integers(0, self.total, size))
+        return start + inside // weights
+
+    def _found(self, sizes: Sequence[int], places: Ints) -> tuple[Ints, Ints, Ints]:
+        """For each place the start of its run, how far inside it is, and the weight."""
+        ends = np.cumsum(np.array(sizes, dtype=np.int64))
+        run = np.searchsorted(ends, places, "right")
+        before = ends - np.array(sizes, dtype=np.int64)
+        starts = np.array([run.start for run in self.runs], dtype=np.int64)
+        weights = np.array([run.weight for run in self.runs], dtype=np.int64)
+        return starts[run], places - before[run], weights[run]
 
 
 def period(e: Expr, x: Var) -> Period | None:
@@ -114,7 +167,7 @@ def representatives(
     interval: Interval,
     address: Expr,
     modulus: int,
-    constraints: Sequence[tuple[Expr, Interval]],
+    domains: Sequence[Sequence[Constraint]],
     others: Sequence[Expr],
     box: Box,
 ) -> Values:
@@ -128,57 +181,72 @@ def representatives(
         interval: Its values.
         address: What is touched, in elements.
         modulus: Elements after which sectors and lines repeat.
-        constraints: Who takes part.
+        domains: Who takes part: whoever fulfils all constraints of one of these.
         others: Expressions that need to repeat only up to any shift.
         box: Values of all variables.
     """
     lo, count = interval.lo, interval.hi - interval.lo + 1
-    length = _common_length(x, address, modulus, constraints, others)
+    every = list(dict.fromkeys([c for domain in domains for c in domain]))
+    length = _common_length(x, address, modulus, [e for e, _ in every], others)
     if length is None or length >= count:
-        values = np.arange(lo, lo + count, dtype=np.int64)
-        return Values(values, np.ones_like(values))
+        return Values((Run(lo, lo + count, 1),) if count > 0 else ())
     full = count // length
-    first, last, kept = 0, full - 1, (0, full - 1)
     block = {**box, x: Interval(lo, lo + length - 1)}
-    for e, wanted in constraints:
-        found = period(e, x)
-        assert found is not None
-        step = found.shift * (length // found.length)
-        if not step:
-            continue
-        here = bounds(e, block)
-        inside = _steps(wanted.lo - here.lo, wanted.hi - here.hi, step)
-        first, last = max(first, inside[0]), min(last, inside[1])
-        touched = _steps(wanted.lo - here.hi, wanted.hi - here.lo, step)
-        kept = max(kept[0], touched[0]), min(kept[1], touched[1])
-    if first > last:
-        first, last = 0, -1
-    pieces: list[Ints] = []
-    weights: list[Ints] = []
+    spans = {c: _spans(c, x, length, block, full) for c in every}
+    cuts = sorted({0, full, *[end for pair in spans.values() for span in pair for end in span]})
+    runs: list[Run] = []
 
     def add(start: int, stop: int, weight: int) -> None:
         if stop > start:
-            pieces.append(np.arange(lo + start, lo + stop, dtype=np.int64))
-            weights.append(np.full(stop - start, weight, dtype=np.int64))
+            runs.append(Run(lo + start, lo + stop, weight))
 
-    if last >= first:
-        add(first * length, (first + 1) * length, last - first + 1)
-        add(max(kept[0], 0) * length, first * length, 1)
-        add((last + 1) * length, (min(kept[1], full - 1) + 1) * length, 1)
-    else:
-        add(max(kept[0], 0) * length, (min(kept[1], full - 1) + 1) * length, 1)
+    for first, end in pairwise(cuts):
+        if all(any(_is_outside(spans[c], first) for c in domain) for domain in domains):
+            continue  # nobody takes part
+        if all(_is_outside(span, first) or _is_inside(span, first) for span in spans.values()):
+            add(first * length, (first + 1) * length, end - first)
+        else:
+            add(first * length, end * length, 1)
     add(full * length, count, 1)
-    if not pieces:
-        nothing = np.zeros(0, dtype=np.int64)
-        return Values(nothing, nothing)
-    return Values(np.concatenate(pieces), np.concatenate(weights))
+    return Values(tuple(runs))
+
+
+_Spans: TypeAlias = tuple[tuple[int, int], tuple[int, int]]
+"""Repetitions at which a constraint holds everywhere, and those at which it may hold somewhere."""
+
+
+def _spans(constraint: Constraint, x: Var, length: int, block: Box, full: int) -> _Spans:
+    e, wanted = constraint
+    found = period(e, x)
+    assert found is not None
+    step = found.shift * (length // found.length)
+    here = bounds(e, block)
+    if not step:  # it holds at all repetitions alike
+        return (0, full), (0, full)
+    inside = _steps(wanted.lo - here.lo, wanted.hi - here.hi, step)
+    touched = _steps(wanted.lo - here.hi, wanted.hi - here.lo, step)
+    return _within(inside, full), _within(touched, full)
+
+
+def _within(steps: tuple[int, int], full: int) -> tuple[int, int]:
+    """From the first to before the last, of `full` repetitions."""
+    first = min(max(steps[0], 0), full)
+    return first, min(max(steps[1] + 1, first), full)
+
+
+def _is_inside(spans: _Spans, k: int) -> bool:
+    return spans[0][0] <= k < spans[0][1]
+
+
+def _is_outside(spans: _Spans, k: int) -> bool:
+    return not spans[1][0] <= k < spans[1][1]
 
 
 def _common_length(
     x: Var,
     address: Expr,
     modulus: int,
-    constraints: Sequence[tuple[Expr, Interval]],
+    constraints: Sequence[Expr],
     others: Sequence[Expr],
 ) -> int | None:
     """After how many values everything repeats; `None` if nobody knows."""
@@ -186,7 +254,7 @@ def _common_length(
     if found is None:
         return None
     length = found.length * (modulus // gcd(found.shift, modulus))
-    for e in (*[e for e, _ in constraints], *others):
+    for e in (*constraints, *others):
         part = period(e, x)
         if part is None:
             return None

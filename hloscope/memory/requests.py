@@ -6,7 +6,8 @@ the thread but the one along which a lane loads a vector.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from math import gcd, prod
 from typing import Final
 
@@ -50,19 +51,36 @@ class Requests:
         bits: Of an element.
         vector: Elements that a lane touches in one request.
         warp: Lanes of a warp.
-        original: The map from threads that it was made of.
+        originals: The maps from threads that it was made of.
+        others: Where lanes take part besides: all constraints of one of these hold.
     """
 
     map: IndexingMap
     bits: int
     vector: int
     warp: int
-    original: IndexingMap
+    originals: tuple[IndexingMap, ...]
+    others: tuple[tuple[Constraint, ...], ...] = ()
+
+    @property
+    def original(self) -> IndexingMap:
+        """The first of the maps that it was made of."""
+        return self.originals[0]
 
     @property
     def address(self) -> Expr:
         """The address, in elements."""
         return self.map.results[0]
+
+    @property
+    def domains(self) -> tuple[tuple[Constraint, ...], ...]:
+        """A lane takes part where all constraints of one of these hold."""
+        return (tuple(self.map.constraints), *self.others)
+
+    @property
+    def conditions(self) -> list[Expr]:
+        """What the constraints are about."""
+        return [e for domain in self.domains for e, _ in domain]
 
     @property
     def modulus(self) -> int:
@@ -112,7 +130,44 @@ def requests_of(
     """
     by_lane = _by_lane(map, launch, warp)
     vector, with_vector = _with_vector(by_lane, bits, widest, unroll)
-    return Requests(with_vector, bits, vector, warp, map)
+    return Requests(with_vector, bits, vector, warp, (map,))
+
+
+def united(found: Sequence[Requests]) -> list[Requests]:
+    """Accesses of equal addresses as one: a thread that has loaded an element has it.
+
+    Where a thread is at most once, be it on one condition or another, its warp makes one request.
+    """
+    groups: dict[object, list[Requests]] = {}
+    for one in found:
+        if one.map.is_known_empty:
+            groups[one] = [one]
+            continue
+        loops = tuple([v.interval for v in one.map.ranges])
+        key = one.address, one.bits, one.vector, one.warp, loops, tuple(one.map.runtime)
+        groups.setdefault(key, []).append(one)
+    return [_union(group) if len(group) > 1 else group[0] for group in groups.values()]
+
+
+def _union(group: Sequence[Requests]) -> Requests:
+    """One access with the domains of several, on the box that holds theirs."""
+    dims = []
+    for k, variable in enumerate(group[0].map.dims):
+        every = [one.map.dims[k].interval for one in group]
+        hull = Interval(min([i.lo for i in every]), max([i.hi for i in every]))
+        dims.append(Variable(hull, variable.name))
+    domains = []
+    for one in group:
+        own = [
+            (Dim(k), v.interval)
+            for k, v in enumerate(one.map.dims)
+            if v.interval != dims[k].interval
+        ]
+        domains.append((*own, *one.map.constraints))
+    map = group[0].map
+    whole = IndexingMap(dims, map.ranges, map.runtime, map.results, domains[0])
+    originals = tuple([map for one in group for map in one.originals])
+    return replace(group[0], map=whole, originals=originals, others=tuple(domains[1:]))
 
 
 def _by_lane(map: IndexingMap, launch: Launch, warp: int) -> IndexingMap:

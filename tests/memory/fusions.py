@@ -49,7 +49,7 @@ class Array(NamedTuple):
 
     def addresses(self) -> Ints:
         """Of each element, in row-major order, its address in elements."""
-        index = np.indices(self.sizes).reshape(len(self.sizes), -1)
+        index = np.indices(self.sizes).reshape(len(self.sizes), prod(self.sizes))
         parts = [(index[k], self.sizes[k]) for k in reversed(self.order)]
         kept = len(parts) - len(self.tile)
         tiled = [(x // t, -(-n // t)) for (x, n), t in zip(parts[kept:], self.tile, strict=True)]
@@ -276,9 +276,10 @@ class FusionBuilder:
         return self._new(sizes, f"slice({value.name}), slice={{{', '.join(texts)}}}", parts)
 
     def _pad(self, value: Value) -> Value:
-        filler = self._constant()
+        filler = self._parameter(()) if self.random.random() < 0.3 else self._constant()
         sizes, texts = [], []
         parts = [*value.parts]
+        filled = np.zeros((), dtype=np.bool_)
         for k, n in enumerate(value.array.sizes):
             low, high, inner = (
                 self.random.choice(c) for c in ((0, 0, 1, 3, -1), (0, 0, 2, -1), (0, 0, 1))
@@ -290,6 +291,7 @@ class FusionBuilder:
             size = spread + low + high
             at = low + np.arange(n) * (inner + 1)
             inside = (at >= 0) & (at < size)
+            filled = filled[..., None] | ~np.isin(np.arange(size), at)
             for number, (p, x, path) in enumerate(parts):
                 new = np.full((*x.shape[:k], size, *x.shape[k + 1 :]), NOTHING, dtype=np.int64)
                 new[(slice(None),) * k + (at[inside],)] = x[(slice(None),) * k + (inside,)]
@@ -299,6 +301,8 @@ class FusionBuilder:
         text = f"pad({value.name}, {filler.name}), padding={'x'.join(texts)}"
         if not sizes:
             return self._copy(value)
+        for p, x, path in filler.parts:
+            parts.append(Part(p, np.where(filled, x, NOTHING), path))
         return self._new(tuple(sizes), text, parts)
 
     def _broadcast(self, value: Value) -> Value:

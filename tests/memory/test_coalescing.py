@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import tracemalloc
 from contextlib import suppress
 from typing import Any
 
@@ -287,3 +289,47 @@ def test_equal_fusions_are_computed_once() -> None:
     found = coalescing_of_all(program, memory, kernels_of(program.module))
     assert [answer.name for answer in found.kernels] == [f"a{k}" for k in range(20)]
     assert len({id(answer.kernel) for answer in found.kernels}) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "requests", "sectors"),
+    [
+        ("ENTRY e { p = f32[40,9] parameter(0) z = f32[] parameter(1) "
+         "ROOT q = f32[48,16] pad(p, z), padding=5_3x3_4 }", "z", 24, 24),
+        ("ENTRY e { p = f32[300] parameter(0) u = f32[40] parameter(1) i = s32[] constant(50) "
+         "d = f32[300] dynamic-update-slice(p, u, i) ROOT n = f32[300] negate(d) }",
+         "p", 10, 34),
+    ],
+    ids=["outside of what is padded", "outside of what is replaced"],
+)  # fmt: skip
+def test_a_warp_asks_once_for_what_lies_on_several_sides(
+    text: str, name: str, requests: int, sectors: int
+) -> None:
+    body = text.removeprefix("ENTRY e")
+    lines = re.findall(r"(\w+) = (\S+) parameter\((\d)\)", body)
+    outer = " ".join(f"{n} = {type} parameter({k})" for n, type, k in lines)
+    names = ", ".join(n for n, _, _ in lines)
+    type = re.search(r"ROOT \w+ = (\S+)", body).group(1)  # type: ignore[union-attr]
+    whole = f"f {body}\nENTRY e {{ {outer} ROOT r = {type} fusion({names}), kind=kLoop, calls=f }}"
+    answer = hloscope.read(whole).root.coalescing()
+    [use] = [use for use in answer.operands if use.name == name]
+    assert use.traffic is not None
+    assert (use.precision, use.traffic.requests, use.traffic.sectors) == (
+        "exact", requests, sectors
+    )  # fmt: skip
+
+
+@pytest.mark.timeout(30)
+def test_blocks_without_number_are_never_written_out() -> None:
+    text = """f { p = f32[7] parameter(0)
+      ROOT b = f32[7,1000000007] broadcast(p), dimensions={0} }
+    ENTRY e { p = f32[7] parameter(0)
+      ROOT r = f32[7,1000000007] fusion(p), kind=kLoop, calls=f }"""
+    tracemalloc.start()
+    answer = hloscope.read(text).root.coalescing()
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 100 << 20
+    assert [use.precision for use in answer.arrays] == ["sampled", "exact"]
+    assert answer.outputs[0].traffic is not None
+    assert answer.outputs[0].traffic.sectors == 875_000_007  # 7 * 1000000007 * 4 / 32, rounded up

@@ -25,6 +25,10 @@ def compared(use: ArrayUse, ways: list[Ints], bits: int, seen: Counter[str]) -> 
     """What is wrong with the figures of an array; nothing: an empty text."""
     told = figures(use)
     assert use.precision == "exact"
+    if use.type.rank == 0:  # on several ways, and in loops, once or more: nobody has to say
+        least = min([figures.requests for x in ways for _, figures in possible(x, bits)], default=0)
+        enough = sum(figures.requests for _, figures in told) >= least
+        return "" if enough and bool(told) == bool(ways) else f"{told} of one element"
     for address in ways:
         true = possible(address, bits)
         hit = next((one for one in told if one in true), None)
