@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import Any, Final
 
 from hloscope.arrays import Ints, np
 from hloscope.limits import MOST_ARRAY, MOST_DIMENSIONS
@@ -39,3 +39,28 @@ def ravel(index: Sequence[Ints], sizes: Sequence[int]) -> Ints:
     for i, size in zip(index[1:], sizes[1:], strict=True):
         flat = flat * size + i
     return flat
+
+
+_LARGEST_KEY: Final = 1 << 62
+
+
+def row_keys(rows: Ints) -> Ints | None:
+    """One number for each row, in the order of the rows; `None` if the numbers are too large.
+
+    Whole rows are compared, sorted and looked up some twenty times as slowly.
+
+    >>> import numpy
+    >>> row_keys(numpy.array([[1, 5], [0, 7], [1, 4]])).tolist()
+    [5, 3, 4]
+    """
+    keys = np.zeros(len(rows), dtype=np.int64)
+    largest = 1
+    for k in range(rows.shape[1] if len(rows) else 0):
+        column = rows[:, k]
+        low = column.min()
+        span = int(column.max()) - int(low) + 1
+        largest *= span
+        if largest > _LARGEST_KEY:
+            return None
+        keys = keys * span + (column - low)
+    return keys

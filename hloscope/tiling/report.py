@@ -187,20 +187,23 @@ def _with_sizes(
 
 def _operands(report: TileReport, analysis: Analysis) -> list[OperandTiles]:
     ins, found = report.instruction, []
+    shape = [p.size for p in report.parameters if not p.is_contracting]
     reads = analysis.output_to_input(ins, report.output)
     for (place, leaf), accesses in reads.items():
         if not isinstance(place, int):
             continue
         operand = ins.operands[place]
         type = analysis.tensors(operand.type)[leaf]
-        exact, claim = _exact(accesses, report.output_sizes)
+        exact, claim = _exact(accesses, report.output_sizes, shape)
         maps = tuple([a.map for a in accesses if a.map is not None])
         xla = _xla_tile(report, operand)
         found.append(OperandTiles(place, leaf, operand, type, maps, exact, claim, xla))
     return sorted(found, key=lambda o: (o.number, o.leaf))
 
 
-def _exact(accesses: Sequence[Access], sizes: tuple[int, ...]) -> tuple[ExactTiles, str]:
+def _exact(
+    accesses: Sequence[Access], sizes: tuple[int, ...], shape: Sequence[int]
+) -> tuple[ExactTiles, str]:
     claims = [a.reason for a in accesses if a.precision is Precision.OVER]
     for access in accesses:
         if access.map is None:
@@ -209,7 +212,7 @@ def _exact(accesses: Sequence[Access], sizes: tuple[int, ...]) -> tuple[ExactTil
             reason = "it is read on other devices"
             return ExactTiles(sizes, TileVerdict.UNDECIDED, reason), ""
     maps = [a.map for a in accesses if a.map is not None]
-    return exact_tiles(maps, sizes), "; ".join(dict.fromkeys(claims))
+    return exact_tiles(maps, sizes, shape=shape), "; ".join(dict.fromkeys(claims))
 
 
 def _xla_tile(report: TileReport, operand: Instruction) -> TiledInstruction | None:

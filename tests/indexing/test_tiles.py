@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from hloscope.affine import Dim, Expr, Interval, Range, evaluate
-from hloscope.indexing import IndexingMap, TileVerdict, exact_tiles
+from hloscope.indexing import IndexingMap, TileVerdict, Variable, exact_tiles
 
 Truth = dict[tuple[int, ...], set[tuple[int, ...]]]
 
@@ -65,9 +65,17 @@ def random_map(random: Random) -> IndexingMap:
     return IndexingMap.of_sizes(dims, ranges, results, constraints)
 
 
-def compare(m: IndexingMap, sizes: tuple[int, ...]) -> bool:
+def begun_later(m: IndexingMap, random: Random) -> IndexingMap:
+    """The same map of indices some of which begin at 1 or 3, as behind the low end of a pad."""
+    first = [random.choice([0, 0, 0, 1, 3]) for _ in m.dims]
+    sides = zip(first, m.dims, strict=True)
+    return m.with_(dims=[Variable(Interval(lo, lo + v.interval.hi)) for lo, v in sides])
+
+
+def compare(m: IndexingMap, sizes: tuple[int, ...], shape: tuple[int, ...] | None = None) -> bool:
     """Agrees with enumeration; was it decided?"""
-    mine, wanted = exact_tiles([m], sizes), truth(m, sizes)
+    shape = shape or tuple([v.interval.hi + 1 for v in m.dims])
+    mine, wanted = exact_tiles([m], sizes, shape=shape), truth(m, sizes)
     where = f"{m} by {sizes}: {mine}"
     if not mine.is_decided:
         return False
@@ -83,6 +91,14 @@ def compare(m: IndexingMap, sizes: tuple[int, ...]) -> bool:
     holes = sum(prod(hulls[tile][0]) - len(wanted[tile]) for tile in wanted)
     assert mine.holes == holes, where
     assert (mine.verdict is TileVerdict.HOLES) == bool(holes), where
+    ends = [n // size for n, size in zip(shape, sizes, strict=True)]
+    whole = {hulls[t] for t in wanted if all(k < n for k, n in zip(t, ends, strict=True))}
+    if whole:
+        assert mine.shape is not None, where
+        assert tuple(mine.shape) in whole, where
+        assert (len(whole) == 1) == (mine.verdict is TileVerdict.BOX) or holes, where
+    ragged = [d for d, (n, size) in enumerate(zip(shape, sizes, strict=True)) if n % size]
+    assert [r.dim for r in mine.ragged] == ragged, where
     several = [x for x in union if sum(x in some for some in wanted.values()) > 1]
     assert mine.shared in (None, len(several)), where
     assert mine.shared is not None or several, where
@@ -106,9 +122,10 @@ def compare(m: IndexingMap, sizes: tuple[int, ...]) -> bool:
 def test_what_tiles_touch_is_what_enumeration_finds(full: bool) -> None:
     random, undecided, count = Random(20261123), 0, 10_000 if full else 500
     for _ in range(count):
-        m = random_map(random)
+        m = begun_later(random_map(random), random)
         sizes = tuple([random.randint(1, v.interval.size + 1) for v in m.dims])
-        undecided += not compare(m, sizes)
+        shape = tuple([v.interval.hi + 1 + random.choice([0, 0, 1, 4]) for v in m.dims])
+        undecided += not compare(m, sizes, shape)
     assert undecided <= count // 100
 
 
@@ -154,3 +171,11 @@ def test_dimensions_that_are_not_divided_are_told() -> None:
 def test_wrong_sizes_are_refused(sizes: tuple[int, ...]) -> None:
     with pytest.raises(ValueError, match="positive numbers are needed"):
         IndexingMap.identity((10, 8)).tiles(sizes)
+
+
+def test_tiles_that_a_pad_cuts_are_no_whole_ones() -> None:
+    inside = IndexingMap.parse("(d0) -> (d0 - 3), domain: d0 in [3, 11]")
+    found = exact_tiles([inside], (5,), shape=(16,))
+    assert found.verdict is TileVerdict.VARYING  # 2, 5 and 2 elements
+    assert [(r.size, r.last) for r in found.ragged] == [(16, 1)]
+    assert exact_tiles([inside], (3,), shape=(12,)).verdict is TileVerdict.BOX

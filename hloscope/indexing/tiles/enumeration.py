@@ -20,7 +20,7 @@ from hloscope.affine import (
     postorder,
 )
 from hloscope.arrays import Bools, Ints, np
-from hloscope.indexing.flat import unravel
+from hloscope.indexing.flat import row_keys, unravel
 from hloscope.indexing.tiles.images import Images, Missing, Shape, Shared, most_frequent
 from hloscope.indexing.tiles.parts import Part
 
@@ -40,7 +40,7 @@ def enumerated(parts: Sequence[Part], budget: int = BUDGET) -> Images | None:
         return None
     tables = [_table(part) for part in parts]
     rows = np.concatenate([table for table in tables if len(table)] or [tables[0]])
-    return counted(rows, len(parts[0].dims), "enumeration")
+    return counted(rows, parts[0].whole, "enumeration")
 
 
 def _table(part: Part) -> Ints:
@@ -73,16 +73,23 @@ def _value(e: Expr) -> int:
     return e.value
 
 
-def counted(rows: Ints, dims: int, method: str) -> Images | None:
-    """Counts from a table of tiles and elements, in which a row may occur several times."""
+def counted(rows: Ints, whole: Sequence[int], method: str) -> Images | None:
+    """Counts from a table of tiles and elements, in which a row may occur several times.
+
+    Args:
+        rows: The table.
+        whole: How many tiles lie wholly in the output, along each dimension.
+        method: How the table was made.
+    """
+    dims = len(whole)
     if not len(rows):
-        return Images(0, 0, 0, 0, 0, 0, 0, 0, (), None, method=method)
-    keys = _keys(rows)
+        return Images(0, 0, 0, 0, 0, 0, 0, 0, (), (), None, method=method)
+    keys = row_keys(rows)
     if keys is None:
         return None
     _, first = np.unique(keys, return_index=True)
     rows = rows[first]
-    tile_keys, element_keys = _keys(rows[:, :dims]), _keys(rows[:, dims:])
+    tile_keys, element_keys = row_keys(rows[:, :dims]), row_keys(rows[:, dims:])
     assert tile_keys is not None
     assert element_keys is not None
     order = np.argsort(tile_keys, kind="stable")
@@ -93,6 +100,7 @@ def counted(rows: Ints, dims: int, method: str) -> Images | None:
     hulls = sizes.prod(axis=1) if sizes.shape[1] else np.ones(len(starts), dtype=np.int64)
     different, times = np.unique(element_keys, return_counts=True)
     is_whole = hulls == counts
+    is_inner = (rows[starts, :dims] < np.array(whole, dtype=np.int64)).all(axis=1)
     return Images(
         tiles=len(starts),
         whole=int(is_whole.sum()),
@@ -103,6 +111,7 @@ def counted(rows: Ints, dims: int, method: str) -> Images | None:
         least=int(counts.min()),
         most=int(counts.max()),
         shapes=_shapes(sizes, strides),
+        inner=_shapes(sizes[is_inner], strides[is_inner]),
         some=(_tuple(rows[0, :dims]), _tuple(rows[0, dims:])),
         missing=None
         if is_whole.all()
@@ -114,21 +123,6 @@ def counted(rows: Ints, dims: int, method: str) -> Images | None:
 
 def _tuple(row: Ints) -> tuple[int, ...]:
     return tuple(row.tolist())
-
-
-def _keys(rows: Ints) -> Ints | None:
-    """One number for each row, in the order of the rows; `None` if the numbers are too large."""
-    keys = np.zeros(len(rows), dtype=np.int64)
-    largest = 1
-    for k in range(rows.shape[1]):
-        column = rows[:, k]
-        low = column.min()
-        span = int(column.max()) - int(low) + 1
-        largest *= span
-        if largest > _LARGEST:
-            return None
-        keys = keys * span + (column - low)
-    return keys
 
 
 def _hulls(elements: Ints, starts: Ints, counts: Ints) -> tuple[Ints, Ints]:
@@ -144,6 +138,8 @@ def _hulls(elements: Ints, starts: Ints, counts: Ints) -> tuple[Ints, Ints]:
 
 def _shapes(sizes: Ints, strides: Ints) -> tuple[tuple[Shape, int], ...]:
     rank = sizes.shape[1]
+    if not len(sizes):
+        return ()
     found, counts = np.unique(np.concatenate([sizes, strides], axis=1), axis=0, return_counts=True)
     return most_frequent(
         {
@@ -215,8 +211,9 @@ def periodic(part: Part, budget: int) -> Images | None:
     if not (np.abs(moved) > spread).any():
         return None  # copies may meet
     rest = np.arange(periods * step, interval.hi + 1, dtype=np.int64)
-    first = counted(one, 1, "periods")
-    last = counted(rows_of(part, {v: rest}, len(rest)), 1, "periods") if len(rest) else None
+    first = counted(one, part.whole, "periods")
+    later = rows_of(part, {v: rest}, len(rest))
+    last = counted(later, part.whole, "periods") if len(rest) else None
     if first is None or (len(rest) and last is None):
         return None
     return _repeated(first, periods, last)
@@ -240,9 +237,11 @@ def _period(results: Sequence[Expr]) -> int | None:
 
 
 def _repeated(first: Images, times: int, last: Images | None) -> Images:
-    shapes = {shape: n * times for shape, n in first.shapes}
-    for shape, n in last.shapes if last else ():
-        shapes[shape] = shapes.get(shape, 0) + n
+    def shapes(name: str) -> tuple[tuple[Shape, int], ...]:
+        found = {shape: n * times for shape, n in getattr(first, name)}
+        for shape, n in getattr(last, name) if last else ():
+            found[shape] = found.get(shape, 0) + n
+        return most_frequent(found)
 
     def both(name: str) -> int:
         return int(getattr(first, name)) * times + (int(getattr(last, name)) if last else 0)
@@ -256,7 +255,8 @@ def _repeated(first: Images, times: int, last: Images | None) -> Images:
         once=both("once"),
         least=min([i.least for i in (first, last) if i is not None]),
         most=max([i.most for i in (first, last) if i is not None]),
-        shapes=most_frequent(shapes),
+        shapes=shapes("shapes"),
+        inner=shapes("inner"),
         some=first.some,
         missing=first.missing or (last.missing if last else None),
         shared=first.shared or (last.shared if last else None),

@@ -66,7 +66,7 @@ class ExactTiles:
         tiles: How many tiles read anything.
         least: Elements of the smallest image.
         most: Elements of the largest image.
-        shape: Size and stride along each dimension of the operand, of most tiles.
+        shape: Size and stride along each dimension of the operand, of most whole tiles.
         total: Elements read, an element counted for each tile that reads it.
         union: Different elements read.
         holes: Elements in boxes around images that are not in the images.
@@ -110,13 +110,18 @@ class ExactTiles:
 
 
 def exact_tiles(
-    maps: Sequence[IndexingMap], sizes: Sequence[int], *, budget: int = BUDGET
+    maps: Sequence[IndexingMap],
+    sizes: Sequence[int],
+    *,
+    shape: Sequence[int] | None = None,
+    budget: int = BUDGET,
 ) -> ExactTiles:
     """What the tiles of the output read of an operand, by the union of some maps.
 
     Args:
         maps: From the elements of the output to those of the operand.
         sizes: The tile size along each dimension of the output.
+        shape: Of the output; where it is not given, it ends where the maps do.
         budget: So many elements are enumerated; no more is undecided.
 
     Raises:
@@ -133,7 +138,9 @@ def exact_tiles(
     rank = len(maps[0].dims)
     if len(sizes) != rank or min(sizes, default=1) < 1:
         raise ValueError(f"tile sizes {sizes}: {rank} positive numbers are needed")
-    taken = [_parts(m, sizes) for m in maps]
+    if shape is None:
+        shape = [max([m.dims[d].interval.hi + 1 for m in maps]) for d in range(rank)]
+    taken = [_parts(m, sizes, shape) for m in maps]
     for parts in taken:
         if isinstance(parts, str):
             return ExactTiles(sizes, TileVerdict.UNDECIDED, parts)
@@ -142,11 +149,11 @@ def exact_tiles(
     if found is None:
         reason = f"more than {budget:,} elements would have to be enumerated"
         return ExactTiles(sizes, TileVerdict.UNDECIDED, reason)
-    return _told(sizes, found, maps)
+    return _told(sizes, found, shape)
 
 
-def _parts(m: IndexingMap, sizes: tuple[int, ...]) -> list[Part] | str:
-    return "the map is undefined" if m.is_undefined else parts_of(m, sizes)
+def _parts(m: IndexingMap, sizes: Sequence[int], shape: Sequence[int]) -> list[Part] | str:
+    return "the map is undefined" if m.is_undefined else parts_of(m, sizes, shape)
 
 
 def image_of(m: IndexingMap, box: Sequence[Side]) -> ExactTiles:
@@ -178,7 +185,6 @@ class _Whole:
 
     images: Images
     uniform: bool
-    rank: int
 
 
 def _images(part: Part, budget: int) -> Images | None:
@@ -199,12 +205,12 @@ def _of_parts(parts: Sequence[Part], budget: int) -> _Whole | None:
     every = [i for _, i in each]
     tiles = prod([i.tiles for i in every])
     if not tiles:
-        return _Whole(Images(0, 0, 0, 0, 0, 0, 0, 0, (), None), True, 0)
+        return _Whole(Images(0, 0, 0, 0, 0, 0, 0, 0, (), (), None), True)
     once: int | None = 1
     for i in every:
         once = None if once is None or i.once is None else once * i.once
-    shapes = [i.shapes[0][0] for i in every]
     numbers = [n for part, _ in each for n in part.numbers]
+    shape = _shape(numbers, [i.shape for i in every])
     whole = Images(
         tiles=tiles,
         whole=prod([i.whole for i in every]),
@@ -214,13 +220,14 @@ def _of_parts(parts: Sequence[Part], budget: int) -> _Whole | None:
         once=once,
         least=prod([i.least for i in every]),
         most=prod([i.most for i in every]),
-        shapes=((_shape(numbers, shapes), tiles),),
+        shapes=((shape, tiles),),
+        inner=((shape, tiles),),
         some=(_tile_at(each, {}), _element_at(each, {})),
         missing=_first_missing(each),
         shared=_first_shared(each),
         method=", ".join(sorted({i.method for i in every})),
     )
-    return _Whole(whole, all([_is_uniform(p, i) for p, i in each]), len(numbers))
+    return _Whole(whole, all([i.is_uniform for i in every]))
 
 
 def _shape(numbers: Sequence[int], shapes: Sequence[Shape]) -> Shape:
@@ -228,16 +235,6 @@ def _shape(numbers: Sequence[int], shapes: Sequence[Shape]) -> Shape:
     strides = [n for shape in shapes for n in shape.strides]
     order = sorted(range(len(numbers)), key=numbers.__getitem__)
     return Shape(tuple([sizes[k] for k in order]), tuple([strides[k] for k in order]))
-
-
-def _is_uniform(part: Part, found: Images) -> bool:
-    """Have all whole tiles the same shape?"""
-    whole = 1
-    for dim, tile in zip(part.dims, part.tiles, strict=True):
-        interval = part.intervals[Dim(dim)]
-        first, last = -(-interval.lo // tile), (interval.hi + 1) // tile
-        whole *= max(last - first, 0)
-    return len(found.shapes) == 1 or found.shapes[0][1] >= whole
 
 
 def _tile_at(each: Sequence[tuple[Part, Images]], chosen: dict[int, Tile]) -> Tile:
@@ -283,6 +280,7 @@ def _of_union(every: Sequence[Sequence[Part]], budget: int) -> _Whole | None:
         order = sorted(range(len(numbers)), key=numbers.__getitem__)
         dims = sorted(d for part in parts for d in part.dims)
         tile_of = {d: t for part in parts for d, t in zip(part.dims, part.tiles, strict=True)}
+        whole_of = {d: n for part in parts for d, n in zip(part.dims, part.whole, strict=True)}
         box = {v: i for part in parts for v, i in part.intervals.items()}
         joined.append(
             Part(
@@ -292,6 +290,7 @@ def _of_union(every: Sequence[Sequence[Part]], budget: int) -> _Whole | None:
                 box,
                 tuple([tile_of[d] for d in dims]),
                 tuple([c for part in parts for c in part.constraints]),
+                tuple([whole_of[d] for d in dims]),
             )
         )
     if sum([part.points for part in joined]) > budget:
@@ -299,10 +298,10 @@ def _of_union(every: Sequence[Sequence[Part]], budget: int) -> _Whole | None:
     found = enumerated(joined, budget)
     if found is None:
         return None
-    return _Whole(found, _is_uniform(joined[0], found), len(joined[0].results))
+    return _Whole(found, found.is_uniform if found.tiles else True)
 
 
-def _told(sizes: tuple[int, ...], found: _Whole, maps: Sequence[IndexingMap]) -> ExactTiles:
+def _told(sizes: tuple[int, ...], found: _Whole, shape: Sequence[int]) -> ExactTiles:
     i = found.images
     if not i.tiles:
         return ExactTiles(sizes, TileVerdict.EMPTY, method=i.method)
@@ -312,9 +311,8 @@ def _told(sizes: tuple[int, ...], found: _Whole, maps: Sequence[IndexingMap]) ->
         verdict = TileVerdict.BOX if found.uniform else TileVerdict.VARYING
     ragged = []
     for dim, tile in enumerate(sizes):
-        size = max([m.dims[dim].interval.hi + 1 for m in maps])
-        if size % tile:
-            ragged.append(Ragged(dim, size, tile))
+        if shape[dim] % tile:
+            ragged.append(Ragged(dim, shape[dim], tile))
     return ExactTiles(
         sizes,
         verdict,
@@ -322,7 +320,7 @@ def _told(sizes: tuple[int, ...], found: _Whole, maps: Sequence[IndexingMap]) ->
         i.tiles,
         i.least,
         i.most,
-        i.shapes[0][0],
+        i.shape,
         i.total,
         i.union,
         i.hull - i.total,

@@ -48,6 +48,7 @@ class Images:
         least: Elements of the smallest image.
         most: Elements of the largest image.
         shapes: The hulls' sizes and strides, most frequent first, and how many tiles have each.
+        inner: The same of tiles that lie wholly in the output.
         some: A tile and an element that it reads.
         missing: An example where a hull is larger than the image.
         shared: An example of an element that two tiles read.
@@ -63,10 +64,21 @@ class Images:
     least: int
     most: int
     shapes: tuple[tuple[Shape, int], ...]
+    inner: tuple[tuple[Shape, int], ...]
     some: tuple[Tile, Element] | None
     missing: Missing | None = None
     shared: Shared | None = None
     method: str = "progressions"
+
+    @property
+    def shape(self) -> Shape:
+        """That of most tiles that lie wholly in the output, or else of most."""
+        return (self.inner or self.shapes)[0][0]
+
+    @property
+    def is_uniform(self) -> bool:
+        """Have all tiles that lie wholly in the output the same shape?"""
+        return len(self.inner or self.shapes) == 1
 
 
 def most_frequent(shapes: dict[Shape, int]) -> tuple[tuple[Shape, int], ...]:

@@ -26,6 +26,7 @@ class Part:
         intervals: Of each variable.
         tiles: The tile size along each of `dims`.
         constraints: Those on these variables.
+        whole: How many tiles lie wholly in the output, along each of `dims`.
     """
 
     results: tuple[Expr, ...]
@@ -34,6 +35,7 @@ class Part:
     intervals: dict[Var, Interval]
     tiles: tuple[int, ...]
     constraints: tuple[Constraint, ...]
+    whole: tuple[int, ...]
 
     @property
     def points(self) -> int:
@@ -54,7 +56,9 @@ class Part:
 NEEDS_VALUES: Final = "what is read depends on values that are read at run time"
 
 
-def parts_of(m: IndexingMap, tiles: Sequence[int]) -> list[Part] | str:
+def parts_of(
+    m: IndexingMap, tiles: Sequence[int], shape: Sequence[int] | None = None
+) -> list[Part] | str:
     """The parts of a map that share no variable, or why it cannot be looked at.
 
     What runtime variables add to a result, the same for all elements, moves the image as a whole
@@ -63,6 +67,7 @@ def parts_of(m: IndexingMap, tiles: Sequence[int]) -> list[Part] | str:
     Args:
         m: From the elements of the output.
         tiles: The tile size along each dimension, at least 1.
+        shape: Of the output, where the map is not of all of it.
 
     >>> m = IndexingMap.parse("(d0, d1) -> (d0 / 2, d1, d0 mod 2), domain: d0 in [0, 9], "
     ...                       "d1 in [0, 3]")
@@ -72,6 +77,7 @@ def parts_of(m: IndexingMap, tiles: Sequence[int]) -> list[Part] | str:
     results = _without_runtime(m)
     if results is None:
         return NEEDS_VALUES
+    extents = [v.interval.hi + 1 for v in m.dims] if shape is None else shape
     if any([not interval.is_finite for interval in m.box.values()]):
         return "a variable has no bounds"
     groups: list[tuple[set[Var], list[int], list[Constraint]]] = []
@@ -93,6 +99,7 @@ def parts_of(m: IndexingMap, tiles: Sequence[int]) -> list[Part] | str:
                 box,
                 tuple([tiles[d] for d in dims]),
                 tuple(constraints),
+                tuple([extents[d] // tiles[d] for d in dims]),
             )
         )
     return found

@@ -54,25 +54,30 @@ def _linear(part: Part) -> list[tuple[Var, int]] | None:
 
 
 class _Along(NamedTuple):
-    """Tiles of one length along one dimension: how many, and the first of them."""
+    """Tiles of one length along one dimension: how many, and the first of them.
+
+    Whole ones lie wholly in the output, even if less of it is read.
+    """
 
     length: int
+    is_whole: bool
     number: int
     first: int
 
 
-def _lengths(part: Part, dim: int, tile: int) -> list[_Along]:
+def _lengths(part: Part, dim: int, tile: int, whole: int) -> list[_Along]:
     """The tiles along a dimension by length: whole ones, and those that its ends cut."""
     interval = part.intervals[Dim(dim)]
     first, last = interval.lo // tile, interval.hi // tile
-    found: dict[int, _Along] = {}
+    found: dict[tuple[int, bool], _Along] = {}
     ends = dict.fromkeys([first, last])
     if last - first > 1:
-        found[tile] = _Along(tile, last - first - 1, first + 1)
+        found[tile, True] = _Along(tile, True, last - first - 1, first + 1)
     for at in ends:
         length = min(interval.hi, at * tile + tile - 1) - max(interval.lo, at * tile) + 1
-        known = found.get(length, _Along(length, 0, at))
-        found[length] = _Along(length, known.number + 1, min(known.first, at))
+        key = length, at < whole
+        known = found.get(key, _Along(*key, 0, at))
+        found[key] = _Along(*key, known.number + 1, min(known.first, at))
     return [*found.values()]
 
 
@@ -82,50 +87,65 @@ def of_progression(part: Part) -> Images | None:
     if linear is None or part.points == 0:
         return None
     factor = dict(linear)
-    along = [_lengths(part, d, t) for d, t in zip(part.dims, part.tiles, strict=True)]
+    sides = zip(part.dims, part.tiles, part.whole, strict=True)
+    along = [_lengths(part, *side) for side in sides]
     ranges = [(c, part.intervals[v].size) for v, c in linear if not isinstance(v, Dim)]
     union = _reach([(c, part.intervals[v].size) for v, c in linear])
     if union is None:
         return None
-    counts: list[tuple[_Reach, int, Tile]] = []
+    counts: list[_Kind] = []
     for kind in product(*along):
         terms = [(factor[Dim(d)], k.length) for d, k in zip(part.dims, kind, strict=True)]
         reach = _reach(terms + ranges)
         if reach is None:
             return None
-        counts.append((reach, prod([k.number for k in kind]), tuple([k.first for k in kind])))
+        number, first = prod([k.number for k in kind]), tuple([k.first for k in kind])
+        counts.append(_Kind(reach, number, first, all([k.is_whole for k in kind])))
     return _images_of_kinds(part, linear, counts, union.number)
+
+
+class _Kind(NamedTuple):
+    """Tiles that reach as far: how many, the first of them, and whether they are whole."""
+
+    reach: _Reach
+    number: int
+    first: Tile
+    is_whole: bool
 
 
 def _images_of_kinds(
     part: Part,
     linear: Sequence[tuple[Var, int]],
-    kinds: Sequence[tuple[_Reach, int, Tile]],
+    kinds: Sequence[_Kind],
     union: int,
 ) -> Images | None:
-    total = sum([reach.number * n for reach, n, _ in kinds])
+    total = sum([reach.number * n for reach, n, *_ in kinds])
     missing = shared = None
-    for reach, _, tile in kinds:
+    for reach, _, tile, _ in kinds:
         if reach.number < reach.size and missing is None:
             missing = _missing_of(part, linear, tile, reach)
     if total > union:
         shared = _shared_of(part, linear)
     shapes: dict[Shape, int] = {}
-    for reach, n, _ in kinds:
+    inner: dict[Shape, int] = {}
+    for reach, n, _, is_whole in kinds:
         shape = Shape((reach.size,), (reach.stride,)) if part.results else Shape((), ())
         shapes[shape] = shapes.get(shape, 0) + n
-    tile, tiles = kinds[0][2], sum([n for _, n, _ in kinds])
+        if is_whole:
+            inner[shape] = inner.get(shape, 0) + n
+    tile, tiles = kinds[0].first, sum([kind.number for kind in kinds])
     once = union if total == union else None if part.results else 0
     return Images(
         tiles=tiles,
-        whole=sum([n for reach, n, _ in kinds if reach.number == reach.size]),
+        whole=sum([n for reach, n, *_ in kinds if reach.number == reach.size]),
         total=total,
-        hull=sum([reach.size * n for reach, n, _ in kinds]),
+        hull=sum([reach.size * n for reach, n, *_ in kinds]),
         union=union,
         once=once,
-        least=min([reach.number for reach, _, _ in kinds]),
-        most=max([reach.number for reach, _, _ in kinds]),
+        least=min([kind.reach.number for kind in kinds]),
+        most=max([kind.reach.number for kind in kinds]),
         shapes=most_frequent(shapes),
+        inner=most_frequent(inner),
         some=(tile, (_lowest(part, linear, tile),) if part.results else ()),
         missing=missing,
         shared=shared,
