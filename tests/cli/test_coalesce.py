@@ -8,6 +8,8 @@ from xml.etree import ElementTree
 import pytest
 
 STEP = "examples/training_step.hlo"
+WARP = 32
+"""Threads of a warp of every device that a command knows by default."""
 
 
 def test_the_worst_access_of_a_program_comes_first_with_its_line(run: Any) -> None:
@@ -30,7 +32,7 @@ def test_json_has_the_figures_of_every_access(ask: Any) -> None:
     assert y["moved_bytes"] == 8 * y["asked_bytes"] == 32 * y["sectors"]
     assert y["spoiler"]["step_bytes"] == 16384
     assert kernel["source"] == "block.py:31"
-    assert len(y["worst"]["addresses"]) == 32
+    assert len(y["worst"]["addresses"]) == WARP
 
 
 @pytest.mark.parametrize(("limit", "code"), [("0.5", 1), ("0.125", 0)])

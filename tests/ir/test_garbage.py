@@ -36,7 +36,7 @@ def test_one_program_is_read_without_a_search_for_garbage() -> None:
     searched: list[Any] = []
     gc.callbacks.append(lambda phase, info: searched.append(info["generation"]))
     try:
-        assert len(list(hloscope.read(text))) == 20_002
+        assert len(list(hloscope.read(text))) == len(["p", *lines, "r"])
     finally:
         gc.callbacks.pop()
     assert 2 not in searched

@@ -142,11 +142,11 @@ def test_the_table_serves_both_ways(shared: Path) -> None:
 
 
 def test_equal_attributes_share_their_op() -> None:
-    text = "func.func @f(%x: tensor<4xf32>) {\n" + "stablehlo.negate %x : tensor<4xf32>\n" * 0
-    text += (
-        "  %0 = stablehlo.negate %x : tensor<4xf32>\n  %1 = stablehlo.negate %0 : tensor<4xf32>\n"
-    )
-    tree = tree_of(text + "  return\n}\n")
+    tree = tree_of("""func.func @f(%x: tensor<4xf32>) {
+      %0 = stablehlo.negate %x : tensor<4xf32>
+      %1 = stablehlo.negate %0 : tensor<4xf32>
+      return
+    }""")
     maker = OpMaker()
     first, second, *_ = tree.regions[0].block.operations[0].regions[0].block.operations
     assert maker(first) is maker(second)
