@@ -54,7 +54,8 @@ class Program:
         self.file: Final = file
         self.lock: Final = RLock()
         """Held while something is asked of `analysis`, which remembers what it finds."""
-        self.analysis: Final = Analysis(has_regions=module.has_tree, convention=convention)
+        self._convention: Final[Convention] = convention
+        self._analysis: Analysis | None = None
         self._parameter_reads: dict[Computation, ParameterReads] = {}
         self._symbolic: indexing.SymbolicAnalysis | None = None
         self._unknown_sizes: dict[Computation, bool] = {}
@@ -73,6 +74,15 @@ class Program:
     def while_asked(self) -> AbstractContextManager[Any]:
         """Nothing that is asked of the whole program is remembered."""
         return nullcontext()
+
+    @property
+    def analysis(self) -> Analysis:
+        """What is found out about maps; the first question that needs it begins it."""
+        with self.lock:
+            if self._analysis is None:
+                has_regions = self.module.has_tree
+                self._analysis = Analysis(has_regions=has_regions, convention=self._convention)
+            return self._analysis
 
     @property
     def symbolic(self) -> indexing.SymbolicAnalysis:
@@ -254,7 +264,7 @@ class Program:
         [0, 1]
         [1, 1]
         """
-        if convention == self.analysis.convention:
+        if convention == self._convention:
             return self
         return Program(self.module, file=self.file, convention=convention)
 

@@ -8,13 +8,23 @@ loop begins.  An instruction of several results has a tuple as its value.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from enum import Enum, auto
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from hloscope.errors import ParseError, UnsupportedError
 from hloscope.interpreter.values import Value
-from hloscope.ir import Instruction, Op, TensorType, TupleType, Type, backend_config
+from hloscope.ir import (
+    ElementType,
+    Instruction,
+    Op,
+    QuantizedType,
+    TensorType,
+    TupleType,
+    Type,
+    backend_config,
+)
 
 if TYPE_CHECKING:
     from hloscope.interpreter.world import World
@@ -92,8 +102,20 @@ LIFTED: Final[set[type[Op]]] = set()
 """Ops that compute element by element, whatever the shape: kernels take arrays of any shape."""
 NOT_EVALUATED: Final[dict[type[Op], str]] = {}
 """Ops without evaluation, and why."""
-ADAPTERS: Final[list[Callable[[Maker, Instruction], Maker]]] = []
-"""Functions that may give an instruction another maker than its op has."""
+
+
+class Concern(Enum):
+    """What types may have that the maker of an op need not know of; adapters do, in this order."""
+
+    UNKNOWN_SIZES = auto()
+    PRECISIONS = auto()
+    QUANTIZED = auto()
+
+
+Adapter: TypeAlias = Callable[[Maker, Instruction], Maker]
+
+ADAPTERS: Final[dict[Concern, Adapter]] = {}
+"""Functions that may give an instruction another maker than its op has, if its types have that."""
 FAMILIES: Final = (
     "calls.custom_call",
     "calls.dynamic",
@@ -147,6 +169,42 @@ def evaluates(*ops: type[Op], lifted: bool = False) -> Callable[[_M], _M]:
     return register
 
 
+def adapts(concern: Concern) -> Callable[[Adapter], Adapter]:
+    """Register what instructions are given whose operands or results have this."""
+
+    def register(adapter: Adapter) -> Adapter:
+        ADAPTERS[concern] = adapter
+        return adapter
+
+    return register
+
+
+def concerns(ins: Instruction) -> set[Concern]:
+    """What the types of an instruction have that not every maker knows of.
+
+    >>> from hloscope.ir import ELEMENT_TYPES
+    >>> from hloscope.ops import Parameter
+    >>> f32, bf16 = [TensorType(ELEMENT_TYPES[name], (2,)) for name in ("f32", "bf16")]
+    >>> concerns(Instruction("p", TupleType((f32, bf16)), Parameter(0)))
+    {<Concern.PRECISIONS: 2>}
+    """
+    found: set[Concern] = set()
+    floats: set[ElementType] = set()
+    types = [ins.type, *[operand.type for operand in ins.operands]]
+    while types:
+        type_ = types.pop()
+        if isinstance(type_, TupleType):
+            types.extend(type_.elements)
+        elif isinstance(type_, TensorType):
+            if None in type_.sizes:
+                found.add(Concern.UNKNOWN_SIZES)
+            if isinstance(type_.element, QuantizedType):
+                found.add(Concern.QUANTIZED)
+            if type_.element.kind in ("float", "complex"):
+                floats.add(type_.element)
+    return found | {Concern.PRECISIONS} if len(floats) > 1 else found
+
+
 def not_evaluated(reason: str, *ops: type[Op]) -> None:
     """State that these ops have no evaluation, and why."""
     for cls in ops:
@@ -171,6 +229,8 @@ def kernel(ins: Instruction, world: World) -> Kernel:
     if maker is None:
         reason = NOT_EVALUATED.get(type(ins.op), "it has no evaluation")
         raise UnsupportedError(f"`{ins.op.name}` cannot be evaluated: {reason}", span=ins.span)
-    for adapt in ADAPTERS:
-        maker = adapt(maker, ins)
+    concerned = concerns(ins)
+    for concern in Concern if concerned else ():
+        if concern in concerned:
+            maker = ADAPTERS[concern](maker, ins)
     return maker(ins.op, Site(ins, world))

@@ -19,7 +19,7 @@ import numpy as np
 from hloscope.interpreter.calls.custom_call import implements
 from hloscope.interpreter.ops.dynamic import checked_sizes
 from hloscope.interpreter.ops.slicing import window
-from hloscope.interpreter.registry import ADAPTERS, Kernel, Maker, Site, evaluates
+from hloscope.interpreter.registry import Concern, Kernel, Maker, Site, adapts, evaluates
 from hloscope.interpreter.values import Array, Value, plain
 from hloscope.ir import Instruction, Op, TensorType, Type
 from hloscope.ops import (
@@ -104,6 +104,7 @@ _PASSED_ON: Final[tuple[type[Op], ...]] = (
 """Ops that hand values on as they are; custom calls say themselves what they do."""
 
 
+@adapts(Concern.UNKNOWN_SIZES)
 def with_memory(maker: Maker, ins: Instruction) -> Maker:
     """The maker, of an instruction with bounded types one that knows the memory behind."""
     types = [ins.type, *[operand.type for operand in ins.operands]]
@@ -284,6 +285,3 @@ def _pad_to_static(op: CustomCall, at: Site) -> Kernel:
         return (memory_of(value, whole), *sizes)
 
     return kernel
-
-
-ADAPTERS.append(with_memory)

@@ -7,37 +7,27 @@ Source: XLA `ShapeUtil::CompatibleIgnoringFpPrecision`, `float_normalization.cc`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from typing import Any
 
 from hloscope.errors import VerifyError
 from hloscope.interpreter.numbers.rounding import conversion
-from hloscope.interpreter.registry import ADAPTERS, Kernel, Maker, Site
+from hloscope.interpreter.registry import Concern, Kernel, Maker, Site, adapts
 from hloscope.interpreter.values import dtype_of
 from hloscope.ir import ELEMENT_TYPES, ElementType, Instruction, TensorType, TupleType, Type
 
 
+@adapts(Concern.PRECISIONS)
 def as_declared(maker: Maker, ins: Instruction) -> Maker:
-    """The maker; of an instruction in which precisions meet, one that converts the result."""
-    if len({*_precisions(ins.type), *[e for o in ins.operands for e in _precisions(o.type)]}) < 2:
-        return maker
+    """Of an instruction in which precisions meet, a maker that converts the result."""
 
     def make(op: Any, at: Site) -> Kernel:
         inner, leave = maker(op, Site(_computing(at.ins), at.world)), _leaving(at.ins.type)
         return lambda *values: leave(inner(*values))
 
     return make
-
-
-def _precisions(type_: Type) -> Iterator[ElementType]:
-    """The element types that hold floats, complex ones too."""
-    if isinstance(type_, TupleType):
-        for part in type_.elements:
-            yield from _precisions(part)
-    elif isinstance(type_, TensorType) and type_.element.kind in ("float", "complex"):
-        yield type_.element
 
 
 def _computing(ins: Instruction) -> Instruction:
@@ -90,6 +80,3 @@ def _float_of(dtype: Any) -> ElementType | None:
     """The float type whose values have this dtype."""
     known = {dtype_of(e): e for e in ELEMENT_TYPES.values() if e.kind == "float"}
     return known.get(dtype)
-
-
-ADAPTERS.append(as_declared)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from hloscope.interpreter.registry import ADAPTERS, Kernel, Maker, Site, evaluates
+from hloscope.interpreter.registry import Concern, Kernel, Maker, Site, adapts, evaluates
 from hloscope.interpreter.values import dtype_of
 from hloscope.ir import Dims, Instruction, Op, QuantizedType, TensorType, TupleType, Type
 from hloscope.ops import (
@@ -156,6 +156,7 @@ def _parameters(
     return along(scales), along(zeros)
 
 
+@adapts(Concern.QUANTIZED)
 def on_reals(maker: Maker, ins: Instruction) -> Maker:
     """The maker, or what computes on the real numbers that quantized values stand for."""
     if not computes_reals(ins.op) or not any(map(_is_quantized, (ins, *ins.operands))):
@@ -173,9 +174,6 @@ def on_reals(maker: Maker, ins: Instruction) -> Maker:
         return lambda *values: leave(kernel(*[f(v) for f, v in zip(enter, values, strict=True)]))
 
     return real_maker
-
-
-ADAPTERS.append(on_reals)
 
 
 def _is_quantized(ins: Instruction) -> bool:
