@@ -7,6 +7,10 @@ import signal
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("no clocks", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("no clocks")  # no test measures time: a busy machine fails none
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so are a shell's jobs in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)  # tests interrupt their children

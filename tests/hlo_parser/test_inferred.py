@@ -8,6 +8,9 @@ from hloscope.hlo_parser import parse_hlo
 from hloscope.hlo_parser.types import print_type
 
 MODULE = """HloModule m
+sum {{ x = f32[] parameter(0)
+ y = f32[] parameter(1)
+ ROOT r = f32[] add(x, y) }}
 less {{ x = f32[] parameter(0)
  y = f32[] parameter(1)
  ROOT r = pred[] compare(x, y), direction=LT }}
@@ -21,6 +24,13 @@ ENTRY e {{
  t = (f32[2,3]{{0,1}}, s32[]) parameter(2)
  c = pred[] parameter(3)
  n = s32[] parameter(4)
+ s = f32[3,3]{{0,1:T(4)}} parameter(5)
+ k = c64[2,8]{{0,1:T(4)}} parameter(6)
+ f = f32[3] parameter(7)
+ g = f32[1,3] parameter(8)
+ i = s32[1] parameter(9)
+ w = token[] parameter(10)
+ z = f32[] constant(0)
  ROOT out = {}
 }}
 """
@@ -44,6 +54,23 @@ CASES = [
     ("conditional(c, a, a), true_computation=callee, false_computation=callee", "f32[2,3]{0,1}"),
     ("while(a), condition=never, body=callee", "f32[2,3]{0,1:T(4)}"),
     ("set-dimension-size(a, n), dimensions={0}", "f32[<=2,3]{0,1:T(4)}"),
+    ("cholesky(s), lower=true", "f32[3,3]{0,1:T(4)}"),
+    ("fft(k), fft_type=FFT, fft_length={8}", "c64[2,8]{0,1:T(4)}"),
+    (
+        "batch-norm-inference(a, f, f, f, f), epsilon=0.1, feature_index=1",
+        "f32[2,3]{0,1:T(4)}",
+    ),
+    (
+        "scatter(a, i, g), update_window_dims={0,1}, inserted_window_dims={},"
+        " scatter_dims_to_operand_dims={0}, index_vector_dim=0, to_apply=sum",
+        "f32[2,3]{0,1:T(4)}",
+    ),
+    (
+        "select-and-scatter(a, g, z), window={size=2x1}, select=less, scatter=sum",
+        "f32[2,3]{0,1:T(4)}",
+    ),
+    ("add-dependency(a, w)", "f32[2,3]{0,1:T(4)}"),
+    ("pad(a, z), padding=0_0x0_0", "f32[2,3]"),
 ]
 
 
