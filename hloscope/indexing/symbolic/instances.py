@@ -33,6 +33,8 @@ from hloscope.ops import (
     RealDynamicSlice,
     Reduce,
     ReduceWindow,
+    Scatter,
+    SelectAndScatter,
     Slice,
 )
 
@@ -41,6 +43,9 @@ _SPREAD: Final = 4
 """A size is at most this much greater than the least one it can be."""
 _MOST_ELEMENTS: Final = 4096
 _MOST_INDICES: Final = 60
+_TRIED_VALUES: Final = 6
+_SMALL: Final = 8
+"""Of values that decide what is read, so many small ones are tried."""
 Values: TypeAlias = Mapping[Var, int]
 Pair: TypeAlias = tuple[Dims, Dims]
 
@@ -118,7 +123,7 @@ def instance_at(frame: Frame, ins: Instruction, values: Values) -> Instance | No
             for k, (operand, types) in enumerate(zip(ins.operands, shapes, strict=True))
         ]
         op, numbers = _static(frame, ins, values)
-        if not ins.calls:
+        if not ins.calls or isinstance(op, Scatter | SelectAndScatter):
             op.verify(tuple([operands[k].type for k in numbers]), (_joined(result),))
         elif isinstance(op, Reduce | ReduceWindow):
             alike = [_shape(types[0]) for types in shapes[: len(shapes) // 2]]
@@ -284,12 +289,16 @@ def _differing(
     sizes: Mapping[str, int], ours: Accesses, theirs: Accesses, shape: Dims
 ) -> tuple[Pair, int] | None:
     """A pair of indices that only one side has, and which; of what is claimed."""
-    if any(a.map is None or a.map.runtime for a in theirs):
+    expected = [a.map for a in theirs if a.map is not None]
+    by_values = len(expected) < len(theirs) or any(m.runtime for m in expected)
+    if by_values and not all(a.precision is Precision.OVER for a in ours):
         raise LookupError("what is read of it is decided by values")
     if any(a.map is None for a in ours):
         return None
     mine = [bound_to(a.map, sizes) for a in ours if a.map is not None]
-    expected = [a.map for a in theirs if a.map is not None]
+    if by_values:
+        rng = random.Random(0)
+        expected = [_at_values(m, rng) for m in expected for _ in range(_TRIED_VALUES)]
     if set(mine) == {m.simplify().remove_unused_symbols() for m in expected}:
         return None
     superset = any(a.precision is not Precision.EXACT for a in (*ours, *theirs))
@@ -299,6 +308,18 @@ def _differing(
         if a != b:
             return (index, min(a - b or b - a)), 0 if a - b else 1
     return None
+
+
+def _at_values(m: IndexingMap, rng: random.Random) -> IndexingMap:
+    """A map at random small values of its runtime variables."""
+    drawn = [
+        rng.randint(*sorted((max(v.interval.lo, -2), min(v.interval.hi, _SMALL))))
+        for v in m.runtime
+    ]
+    new = {Runtime(k): Const(n) for k, n in enumerate(drawn)}
+    constraints = substituted_constraints(m.constraints, new)  # type: ignore[arg-type]
+    results = substituted(m.results, new)  # type: ignore[arg-type]
+    return m.with_(runtime=(), results=results, constraints=constraints).simplify()
 
 
 def _shape(type: Type) -> Dims:

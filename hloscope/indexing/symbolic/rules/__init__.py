@@ -11,8 +11,10 @@ from hloscope.indexing.rules.build import unknown
 from hloscope.indexing.symbolic.rules import (
     contraction as contraction,
     control as control,
+    convolution as convolution,
     dynamic as dynamic,
     elementwise as elementwise,
+    gather_scatter as gather_scatter,
     reduction as reduction,
     shape as shape,
     slicing as slicing,

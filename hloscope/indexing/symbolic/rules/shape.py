@@ -118,19 +118,19 @@ def _(asked: Asked, op: Pad) -> Answer:
 def padded(asked: Asked, low: Sequence[Expr], steps: Sequence[int]) -> list[Accesses]:
     """The array at every `steps`-th index from `low`; the padding value from everywhere else."""
     at, source = asked.builder(), asked.shape(0)
-    index = [_element(at, Dim(k) - low[k], steps[k], source[k]) for k in range(len(source))]
+    index = [element(at, Dim(k) - low[k], steps[k], source[k]) for k in range(len(source))]
     value = []
     for k, size in enumerate(source):
-        for missed in _misses(Dim(k) - low[k], steps[k], size):
+        for missed in misses(Dim(k) - low[k], steps[k], size):
             piece = asked.builder()
             for j in range(k):
-                _element(piece, Dim(j) - low[j], steps[j], source[j])
+                element(piece, Dim(j) - low[j], steps[j], source[j])
             missed(piece)
             value.append(piece.map(()))
     return [exact(at.map(index)), exact(*value)]
 
 
-def _element(at: SizedBuilder, place: Expr, step: int, size: Expr) -> Expr:
+def element(at: SizedBuilder, place: Expr, step: int, size: Expr) -> Expr:
     """The index of an element at a place counted from the first one, required to be there."""
     at.require(place, 0, POS_INF)
     at.require(place - (size - 1) * step, NEG_INF, 0)
@@ -140,7 +140,7 @@ def _element(at: SizedBuilder, place: Expr, step: int, size: Expr) -> Expr:
     return place // step
 
 
-def _misses(place: Expr, step: int, size: Expr) -> Iterator[Callable[[SizedBuilder], None]]:
+def misses(place: Expr, step: int, size: Expr) -> Iterator[Callable[[SizedBuilder], None]]:
     """The conditions of which one holds where there is no element, each at most with itself."""
     yield lambda at: at.require(place, NEG_INF, -1)
 

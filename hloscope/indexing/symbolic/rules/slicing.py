@@ -5,8 +5,9 @@ from __future__ import annotations
 from hloscope.affine import Const, Dim, Expr
 from hloscope.errors import UnsupportedError
 from hloscope.indexing.rules.build import exact
-from hloscope.indexing.symbolic.rules.asking import RULES, Answer, Asked, known
-from hloscope.ops import DynamicSlice, RealDynamicSlice, Slice
+from hloscope.indexing.symbolic.rules.asking import RULES, Answer, Asked, dims, known
+from hloscope.indexing.symbolic.rules.shape import misses
+from hloscope.ops import DynamicSlice, DynamicUpdateSlice, RealDynamicSlice, Slice
 
 
 @RULES.add(Slice)
@@ -36,6 +37,28 @@ def _(asked: Asked, op: DynamicSlice) -> Answer:
             raise UnsupportedError("where it begins is not known in terms of sizes")
         index.append(Dim(k) if room == Const(0) else Dim(k) + _moved_inside(asked, begin, room))
     return [exact(at.map(index)), *asked.all_of(1)]
+
+
+@RULES.add(DynamicUpdateSlice)
+def _(asked: Asked, op: DynamicUpdateSlice) -> Answer:
+    """The update where it is, which is moved inside, and the operand everywhere else."""
+    whole, part = asked.shape(0), asked.shape(1)
+    places: list[Expr] = []
+    for k, (size, length) in enumerate(zip(whole, part, strict=True)):
+        room = asked.frame.symbols.settled(size - length)
+        begin = Const(0) if room == Const(0) else known(asked.operands[2 + k], 0)
+        places.append(Dim(k) - _moved_inside(asked, begin, room))
+    at, outside = asked.builder(), []
+    for place, length in zip(places, part, strict=True):
+        at.below(place, length)
+    for k, length in enumerate(part):
+        for missed in misses(places[k], 1, length):
+            piece = asked.builder()
+            for j in range(k):
+                piece.below(places[j], part[j])
+            missed(piece)
+            outside.append(piece.map(dims(whole)))
+    return [exact(*outside), exact(at.map(places)), *asked.all_of(2)]
 
 
 def _moved_inside(asked: Asked, begin: Expr | None, room: Expr) -> Expr:
