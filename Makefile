@@ -38,6 +38,9 @@ wheel: .venv/develop ## Build the wheel and the source distribution, install and
 	.venv/wheel/bin/hloscope index .venv/wheel/share/hloscope/examples/softmax.hlo
 	rm -rf .venv/wheel && ls -l dist
 
+site: .venv/site ## Make the documentation as static pages in build/site, and check their links
+	$(BIN)/python -m docs.site build/site
+
 status: .venv/develop ## Measure everything and write docs/status.md
 	$(BIN)/python benchmarks/status.py
 
@@ -58,3 +61,7 @@ clean: ## Remove the environment and caches
 .venv/develop: .venv/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@ .venv/command
+
+.venv/site: .venv/develop
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[site]'
+	@touch $@

@@ -18,7 +18,7 @@ from hloscope.display import opcode_of, provenance_of, shape_text
 from hloscope.errors import HloscopeError
 from hloscope.fusion import leaf_types
 from hloscope.indexing import Precision
-from hloscope.ir import Instruction, TensorType, Type
+from hloscope.ir import Computation, Instruction, TensorType, Type
 from hloscope.lazy import pattern
 from hloscope.memory import Footprints, Memory, running
 from hloscope.movement import Flow, chains_of
@@ -104,13 +104,13 @@ class Facts:
                     "source": "" if source is None else source.file,
                     "line": None if source is None else source.line,
                     "times": place.times,
-                    **self._of_kernel(ins),
+                    **self._of_kernel(ins, place.computation),
                 }
 
-    def _of_kernel(self, ins: Instruction) -> dict[str, Any]:
+    def _of_kernel(self, ins: Instruction, computation: Computation) -> dict[str, Any]:
         """What its structure says; taken from elsewhere if it is known."""
         try:
-            digest = self._digests.of_kernel(ins)
+            digest = self._digests.of_kernel(ins, computation)
         except TypeError:  # of something in it nobody can say when it is equal: it is not shared
             return {"structure": None, **self._structural(ins)}
         known = self._known.get(digest)

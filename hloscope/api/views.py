@@ -124,7 +124,7 @@ class InstructionView(KernelQuestions):
 
     @property
     def source(self) -> Frame | None:
-        """The place in the program's source, `train.py:120` as text; `None` if it is not known."""
+        """The place in the program's source, whose text is file and line; `None` if not known."""
         return provenance_of(self.ir, self.program.module).source
 
     @property

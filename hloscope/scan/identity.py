@@ -10,8 +10,10 @@ from hashlib import blake2b
 import numpy as np
 
 from hloscope.compare import Structure
-from hloscope.ir import Instruction, Op
-from hloscope.ops import Constant
+from hloscope.fusion import leaf_types
+from hloscope.indexing import Direction, lookup
+from hloscope.ir import Computation, Instruction, Op, TensorType, captures
+from hloscope.ops import Constant, Fusion
 
 
 def encoded(value: object) -> bytes:
@@ -75,11 +77,22 @@ class Digests(Structure):
         """The digest of something, of 128 bits."""
         return int.from_bytes(blake2b(encoded(key), digest_size=16).digest())
 
-    def of_kernel(self, ins: Instruction) -> str:
+    def __init__(self) -> None:
+        super().__init__()
+        self._values: dict[Computation, Mapping[Instruction, int]] = {}
+
+    def of_kernel(self, ins: Instruction, computation: Computation | None = None) -> str:
         """The digest of an instruction, what it calls, and of the types and constants it reads.
 
+        Where maps may follow from values, as those of a slice from its start, the digest tells all
+        that the values come from.
+
+        Args:
+            ins: The instruction.
+            computation: Where it stands.
+
         Raises:
-            TypeError: Something in it has no digest.
+            TypeError: Something in it has no digest, or it must be known where it stands.
 
         >>> from hloscope.hlo_parser import parse_hlo
         >>> texts = ["ENTRY e { a = f32[4] parameter(0) ROOT b = f32[4] negate(a) }",
@@ -89,10 +102,53 @@ class Digests(Structure):
         """
         for callee in ins.calls:
             self.of(callee)
+        is_value_read = _reads_values(ins)
         operands = [
-            (self._once(value.type), self.label(value) if isinstance(value.op, Constant) else 0)
+            (self._once(value.type), self._value(value, computation, is_value_read))
             for value in ins.operands
         ]
         same = [ins.operands.index(value) for value in ins.operands]
         key = ("kernel", self.label(ins), self.called(ins), tuple(operands), tuple(same))
         return f"{self.number(key):032x}"
+
+    def _value(self, value: Instruction, computation: Computation | None, is_read: bool) -> int:
+        """What is known of an operand's value: of a constant all, of others what they are from."""
+        if isinstance(value.op, Constant):
+            return self.label(value)
+        if not is_read or not _is_index(value):
+            return 0
+        found = {} if computation is None else self._values_of(computation)
+        if value not in found:
+            raise TypeError(f"where the value of `{value.name}` is from is not known")
+        return found[value]
+
+    def _values_of(self, computation: Computation) -> Mapping[Instruction, int]:
+        """Digests of values with all that they are from; none of what reads values from outside."""
+        known = self._values.get(computation)
+        if known is None:
+            try:
+                known = {} if captures(computation) else self.down(computation)
+            except TypeError:
+                known = {}
+            self._values[computation] = known
+        return known
+
+
+def _reads_values(ins: Instruction) -> bool:
+    """May maps of the instruction depend on more than its op, types and what it calls?"""
+    if isinstance(ins.op, Fusion):
+        return False  # what it reads at run time is named inside, by its parameters
+    entries = [lookup(direction, type(ins.op)) for direction in Direction]
+    is_ruled = all(entry is not None and entry.is_shared for entry in entries)
+    return not is_ruled or any(map(_is_dynamic, (ins, *ins.operands)))
+
+
+def _is_index(value: Instruction) -> bool:
+    """Can the value, or a part of it, be an index, or have a size that is a value?"""
+    kinds = [leaf.element.kind for leaf in leaf_types(value.type) if isinstance(leaf, TensorType)]
+    return _is_dynamic(value) or any(kind in ("pred", "signed", "unsigned") for kind in kinds)
+
+
+def _is_dynamic(value: Instruction) -> bool:
+    leaves = leaf_types(value.type)
+    return any(isinstance(leaf, TensorType) and not leaf.is_static for leaf in leaves)
