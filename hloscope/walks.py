@@ -52,12 +52,15 @@ def nested(roots: Iterable[N], parts: Callable[[N], Sequence[N]]) -> Iterator[N]
     >>> list(nested([(1, (2, 3))], lambda x: x if isinstance(x, tuple) else ()))
     [(1, (2, 3)), 1, (2, 3), 2, 3]
     """
-    todo = [*roots]
-    todo.reverse()
-    while todo:
-        node = todo.pop()
-        yield node
-        todo += reversed(parts(node))
+    stack = [iter(roots)]
+    while stack:
+        for node in stack[-1]:
+            yield node
+            if inside := parts(node):
+                stack.append(iter(inside))
+                break
+        else:
+            stack.pop()
 
 
 def needed_first(

@@ -24,7 +24,10 @@ def leaf_types(type: Type) -> tuple[Type, ...]:
     >>> [str(leaf.element) for leaf in leaf_types(pair)]
     ['f32', 's32', 'pred']
     """
-    every = nested([type], lambda t: t.elements if isinstance(t, TupleType | FutureType) else ())
+    if not isinstance(type, TupleType | FutureType):
+        return (type,)
+    pairs = TupleType | FutureType
+    every = nested(type.elements, lambda t: t.elements if isinstance(t, pairs) else ())
     return tuple([t for t in every if not isinstance(t, TupleType | FutureType)])
 
 

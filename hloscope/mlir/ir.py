@@ -137,7 +137,7 @@ class Operation:
 
     def walk(self) -> Iterator[Operation]:
         """It and all in its regions, each before what is in it, in the order of the text."""
-        return nested([self], lambda operation: operation.inside)
+        return nested([self], lambda operation: operation.inside if operation.regions else ())
 
     @property
     def span(self) -> Span | None:
