@@ -465,12 +465,7 @@ upper bounds [6, 8]
         return Indexing(answer, self.program.file, self.program.module, symbolic)
 
     def _outputs(self, number: int | None) -> range:
-        count = len(self.outputs)
-        if number is None:
-            return range(count)
-        if not 0 <= number < count:
-            raise UnknownNameError(_no_such("output", number, self.name, count))
-        return range(number, number + 1)
+        return self._numbers("output", number, len(self.outputs))
 
     @cached_property
     def _read(self) -> tuple[Instruction, ...]:
@@ -478,11 +473,14 @@ upper bounds [6, 8]
         return (*self.ir.operands, *self.program.analysis.captured(self.ir))
 
     def _operands(self, number: int | None) -> range:
-        count = len(self._read)
+        return self._numbers("operand", number, len(self._read))
+
+    def _numbers(self, what: str, number: int | None, count: int) -> range:
+        """All numbers of outputs or operands, or the one that is asked for."""
         if number is None:
             return range(count)
         if not 0 <= number < count:
-            raise UnknownNameError(_no_such("operand", number, self.name, count))
+            raise UnknownNameError(_no_such(what, number, self.name, count))
         return range(number, number + 1)
 
     def __eq__(self, other: object) -> bool:

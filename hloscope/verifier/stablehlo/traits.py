@@ -78,23 +78,36 @@ def _some(operation: Operation, *, results: bool = True) -> None:
         raise refuse(operation, "expected 1 or more results")
 
 
-def _same_shape(operation: Operation) -> None:
-    _some(operation)
-    if not _shapes_agree(_all_types(operation)):
-        raise refuse(operation, "requires the same shape for all operands and results")
+def _as_first(agree: Callable[[Type, Type], bool]) -> Callable[[Sequence[Type]], bool]:
+    """Does each type agree with the first?"""
+    return lambda types: all(agree(t, types[0]) for t in types[1:])
 
 
-def _same_operands_shape(operation: Operation) -> None:
-    _some(operation, results=False)
-    if not _shapes_agree(_operand_types(operation)):
-        raise refuse(operation, "requires the same shape for all operands")
+_elements_agree: Final = _as_first(_same_elements)
 
 
-def _same_element(operation: Operation) -> None:
-    _some(operation)
-    first, *rest = _all_types(operation)
-    if not all(_same_elements(first, t) for t in rest):
-        raise refuse(operation, "requires the same element type for all operands and results")
+def _same_types(types: Sequence[Type]) -> bool:
+    return _elements_agree(types) and _shapes_agree(types)
+
+
+def _alike(
+    what: str,
+    agree: Callable[[Sequence[Type]], bool],
+    *,
+    results: bool = True,
+    some: bool = True,
+) -> Callable[[Operation], None]:
+    """The check that the types of operands, and of results, agree; some there have to be."""
+    types_of = _all_types if results else _operand_types
+    places = "operands and results" if results else "operands"
+
+    def check(operation: Operation) -> None:
+        if some:
+            _some(operation, results=results)
+        if not agree(types_of(operation)):
+            raise refuse(operation, f"requires {what} for all {places}")
+
+    return check
 
 
 def _same_element_unless_quantized(operation: Operation) -> None:
@@ -105,39 +118,6 @@ def _same_element_unless_quantized(operation: Operation) -> None:
         raise VerifyError(
             "op requires the same element type for all operands and results", rule="add_c1"
         )
-
-
-def _same_operands_element(operation: Operation) -> None:
-    _some(operation, results=False)
-    first, *rest = _operand_types(operation)
-    if not all(_same_elements(first, t) for t in rest):
-        raise refuse(operation, "requires the same element type for all operands")
-
-
-def _same_type(operation: Operation) -> None:
-    _some(operation)
-    types = _all_types(operation)
-    first, *rest = types
-    if not all(_same_elements(first, t) for t in rest) or not _shapes_agree(types):
-        raise refuse(operation, "requires the same type for all operands and results")
-
-
-def _compatible(operation: Operation) -> None:
-    first, *rest = _all_types(operation)
-    if not all(compatible(t, first) for t in rest):
-        raise refuse(operation, "requires compatible types for all operands and results")
-
-
-def _compatible_elements(operation: Operation) -> None:
-    first, *rest = _all_types(operation)
-    if not all(_compatible_element(t, first) for t in rest):
-        raise refuse(operation, "requires compatible element types for all operands and results")
-
-
-def _compatible_operands_elements(operation: Operation) -> None:
-    first, *rest = _operand_types(operation)
-    if not all(_compatible_element(t, first) for t in rest):
-        raise refuse(operation, "requires compatible element types for all operands")
 
 
 def _elementwise(operation: Operation) -> None:
@@ -187,15 +167,19 @@ def _terminator(operation: Operation) -> None:
 
 
 TRAITS: Final[dict[str, Callable[[Operation], None]]] = {
-    "same_shape": _same_shape,
-    "same_operands_shape": _same_operands_shape,
-    "same_element": _same_element,
+    "same_shape": _alike("the same shape", _shapes_agree),
+    "same_operands_shape": _alike("the same shape", _shapes_agree, results=False),
+    "same_element": _alike("the same element type", _elements_agree),
     "same_element_unless_quantized": _same_element_unless_quantized,
-    "same_operands_element": _same_operands_element,
-    "same_type": _same_type,
-    "compatible": _compatible,
-    "compatible_element": _compatible_elements,
-    "compatible_operands_element": _compatible_operands_elements,
+    "same_operands_element": _alike("the same element type", _elements_agree, results=False),
+    "same_type": _alike("the same type", _same_types),
+    "compatible": _alike("compatible types", _as_first(compatible), some=False),
+    "compatible_element": _alike(
+        "compatible element types", _as_first(_compatible_element), some=False
+    ),
+    "compatible_operands_element": _alike(
+        "compatible element types", _as_first(_compatible_element), results=False, some=False
+    ),
     "elementwise": _elementwise,
     "pairwise": _pairwise("type", lambda a, b: a == b),
     "pairwise_element": _pairwise("element type", _same_elements),
