@@ -13,6 +13,7 @@ from itertools import chain
 from math import ceil, log10, prod
 from typing import Final, NoReturn
 
+from hloscope.arrays import np
 from hloscope.errors import UnsupportedError
 from hloscope.hlo_parser.attributes import fail, inside, shortened, split_list
 from hloscope.hlo_parser.types import parse_type
@@ -28,7 +29,6 @@ from hloscope.ir import (
     Type,
     Value,
     ml_dtypes,
-    numpy,
     numpy_dtype,
 )
 from hloscope.lazy import pattern
@@ -151,7 +151,7 @@ def _first_only(type_: TensorType, words: list[str], text: str) -> Array:
     first = _numbers(type_.element, words, text)
     if type_.num_elements * type_.element.bits > _MOST_BITS:
         raise UnsupportedError(f"a constant of {type_.num_elements} elements is too large")
-    value = numpy().zeros(type_.num_elements, numpy_dtype(type_.element))
+    value = np.zeros(type_.num_elements, numpy_dtype(type_.element))
     value[:1] = first
     return _shaped(value, type_.shape)
 
@@ -199,13 +199,12 @@ def _explain_shape(shape: Dims, text: str, found: str) -> NoReturn:
 
 
 def _numbers(element: ElementType, words: list[str], text: str) -> Array:
-    np = numpy()
     dtype = numpy_dtype(element)
     try:
         match element.kind:
             case "pred":
                 bools = [_BOOLS[w] if w in _BOOLS else int(w) != 0 for w in words]
-                return np.array(bools, dtype)  # type: ignore[no-any-return]
+                return np.array(bools, dtype)
             case "signed" | "unsigned":
                 return _integers(element, words)
             case "complex":
@@ -234,7 +233,6 @@ def _is_number(element: ElementType, word: str) -> bool:
 
 
 def _integers(element: ElementType, words: list[str]) -> Array:
-    np = numpy()
     values = [int(word) for word in words]
     signed = element.kind == "signed"
     low = -(1 << element.bits - 1) if signed else 0
@@ -244,11 +242,10 @@ def _integers(element: ElementType, words: list[str]) -> Array:
     if values and not low <= min(values) <= max(values) <= high:
         raise OverflowError
     wide = np.array(values, np.int64 if signed else np.uint64)
-    return wide.astype(numpy_dtype(element))  # type: ignore[no-any-return]
+    return wide.astype(numpy_dtype(element))
 
 
 def _floats(element: ElementType, words: list[str]) -> Array:
-    np = numpy()
     dtype = numpy_dtype(element)
     values = np.array([_float(word) for word in words], np.float64)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -329,7 +326,7 @@ def print_literal(type_: Type, value: Value) -> str:
         return f"( {', '.join(parts)} )"
     if not isinstance(type_, TensorType):
         raise ValueError("tokens and opaque values have no literals")
-    array = numpy().asarray(value).astype(numpy_dtype(type_.element))
+    array = np.asarray(value).astype(numpy_dtype(type_.element))
     if array.shape != type_.shape:
         raise ValueError(f"expected an array of shape {type_.shape}, found {array.shape}")
     words = _words(type_.element, array)
@@ -355,7 +352,6 @@ def _words(element: ElementType, array: Array) -> list[str]:
 
 def _float_words(element: ElementType, flat: Array) -> list[str]:
     """Print with the fewest digits that restore the value; f32 and f64 first try fewer."""
-    np = numpy()
     digits = ceil(1 + (_mantissa(element) + 1) * log10(2))
     short = {"f32": 6, "f64": 15}.get(element.name, digits)
     with np.errstate(invalid="ignore"):  # signalling NaNs

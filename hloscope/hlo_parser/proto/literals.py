@@ -5,11 +5,12 @@ from __future__ import annotations
 from math import prod
 from typing import Any, Final
 
+from hloscope.arrays import np
 from hloscope.hlo_parser.literals import print_literal
 from hloscope.hlo_parser.proto.shapes import shape_text
 from hloscope.hlo_parser.proto.wire import Message
 from hloscope.hlo_parser.types import parse_type
-from hloscope.ir import TensorType, TupleType, Type, Value, numpy, numpy_dtype
+from hloscope.ir import TensorType, TupleType, Type, Value, numpy_dtype
 from hloscope.limits import MOST_DIMENSIONS
 
 _LISTED: Final = {"pred": "preds"} | {
@@ -87,7 +88,6 @@ def _array(literal: Message, type_: TensorType) -> Any:
 
 def _from_bytes(data: bytes, type_: TensorType) -> Any:
     """Little-endian elements; one smaller than a byte stands in the low bits of its byte."""
-    np = numpy()
     bits, dtype = type_.element.bits, numpy_dtype(type_.element)
     raw = np.frombuffer(data, np.uint8)
     if bits >= 8:

@@ -13,9 +13,9 @@ from array import array
 from collections.abc import Container, Iterator, Sequence
 from typing import Any, Final, NoReturn, TypeAlias
 
+from hloscope.arrays import np
 from hloscope.errors import ParseError, UnsupportedError
 from hloscope.hlo_parser.proto.schema import FIELDS, IGNORED, MESSAGES, Field
-from hloscope.ir import numpy
 
 MOST_FIELDS: Final = 3 << 20
 """Fields in one file, and numbers in its lists but for those of literals."""
@@ -154,7 +154,7 @@ class Message:
 
     def numbers(self, name: str) -> Any:
         """The numbers of a repeated field, in a numpy array."""
-        np, kind = numpy(), FIELDS[self.name][name].kind
+        kind = FIELDS[self.name][name].kind
         places, wire = self._found().get(name, _NONE), _WIRE[kind]
         data = np.frombuffer(self.file.data, np.uint8)
         if len(places) != 2:
@@ -325,7 +325,6 @@ class Message:
 
     def _varints(self, name: str, kind: str, data: Any) -> Any:
         """The numbers of bytes that hold one after the other, as `_numbers` finds them."""
-        np = numpy()
         ends = np.flatnonzero(data < 128) + 1
         if len(data) and (not len(ends) or ends[-1] != len(data)):
             self.fail(name, "the bytes end within a number")
