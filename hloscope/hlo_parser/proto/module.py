@@ -20,7 +20,7 @@ from hloscope.hlo_parser.proto.sniff import form
 from hloscope.hlo_parser.proto.wire import File, Message
 from hloscope.hlo_parser.scanner import NAME
 from hloscope.hlo_parser.values import quote
-from hloscope.ir import ELEMENT_TYPES
+from hloscope.ir import ELEMENT_TYPES, no_collection
 from hloscope.lazy import pattern
 from hloscope.limits import MOST_INPUT
 
@@ -35,6 +35,13 @@ _ALIASES: Final = {1: "may-alias", 2: "must-alias"}
 _LEAST, _TIMES = 1 << 20, 32
 """A text may have so many characters, and so many for each byte of the proto: no program that is
 written by a compiler comes near, but a long name that every line repeats does."""
+_FIELDS: Final = {"origin": ("original_value",), "statistics": ("statistics_viz",)} | {
+    "backend_config": ("backend_config", "backend_config_payload")
+}
+"""The fields of attributes that every instruction may have, where they are called differently."""
+_ROWS: Final = tuple((name, frozenset(_FIELDS.get(name, (name,)))) for name in COMMON)
+_PREDECESSORS: Final = COMMON.index("control-predecessors")
+_BEFORE, _AFTER = _ROWS[:_PREDECESSORS], _ROWS[_PREDECESSORS + 1 :]
 _LOCATION: Final = ("file_name_id", "function_name_id", "line", "end_line", "column", "end_column")
 
 
@@ -71,12 +78,13 @@ class _Text:
         file = self.module.file
         most = min(MOST_INPUT, _LEAST + _TIMES * len(file.data))
         parts, total = [], 0
-        for part in self.parts():
-            total += len(part)
-            if total > most:
-                size = f"{len(file.data):,} bytes stand for more than {most:,} characters of text"
-                raise InputError(f"{file.name}: {size}")
-            parts.append(part)
+        with no_collection():
+            for part in self.parts():
+                total += len(part)
+                if total > most:
+                    size = f"{len(file.data):,} bytes stand for more than {most:,} characters"
+                    raise InputError(f"{file.name}: {size} of text")
+                parts.append(part)
         return "".join(parts)
 
     def parts(self) -> Iterator[str]:
@@ -148,30 +156,34 @@ class _Text:
         if root not in known:
             computation.fail("root_id", f"no instruction has the id {computation['root_id']}")
         for key in order:
-            yield "  ROOT " if key == root else "  "
-            yield from self.line(known[key], names[key], known, names)
-            yield "\n"
+            begin = "  ROOT " if key == root else "  "
+            yield from self.line(begin + names[key], known[key], known, names)
             known[key].forget()
 
     def line(
-        self, ins: Message, name: str, known: dict[int, Message], names: dict[int, str]
+        self, begin: str, ins: Message, known: dict[int, Message], names: dict[int, str]
     ) -> Iterator[str]:
+        """The line of an instruction, in as few parts as do not repeat a name without end."""
         opcode = ins["opcode"]
         if not _OPCODE.fullmatch(opcode):
             ins.fail("opcode", f"expected an opcode, found {quote(opcode)}")
-        yield f"{name} = {shape_text(ins['shape'])} {opcode}("
+        begin = f"{begin} = {shape_text(ins['shape'])} {opcode}("
         if opcode == "parameter":
-            yield str(ins["parameter_number"])
+            begin += str(ins["parameter_number"])
         elif opcode == "constant":
-            yield literal_text(ins["literal"]) if "literal" in ins else "{...}"
+            begin += literal_text(ins["literal"]) if "literal" in ins else "{...}"
+        yield begin
         yield from _names(ins, "operand_ids", names)
-        yield ")"
-        yield from self.attributes(ins, known, names)
+        yield f"){self.attributes(ins, known)}"
+        if "control_predecessor_ids" in ins:
+            yield ", control-predecessors={"
+            yield from _names(ins, "control_predecessor_ids", names)
+            yield "}"
+        yield f"{_common(_AFTER, ins)}\n"
 
-    def attributes(
-        self, ins: Message, known: dict[int, Message], names: dict[int, str]
-    ) -> Iterator[str]:
-        """`, name=value` of each attribute."""
+    def attributes(self, ins: Message, known: dict[int, Message]) -> str:
+        """`, name=value` of each attribute up to the control predecessors."""
+        found = []
         spelling = _spelling(ins["opcode"])
         for name, attribute in spelling.attributes.items() if spelling else ():
             if attribute.kind in ("call", "calls"):
@@ -181,19 +193,12 @@ class _Text:
             write = ATTRIBUTES.get(name)
             text = write(ins) if write else None
             if text:
-                yield f", {name}={text}"
+                found.append(f", {name}={text}")
         for name, computations in self.calls(ins, spelling, known):
-            yield f", {name}={computations}"
+            found.append(f", {name}={computations}")
         if "sparsity_config" in ins and any(s in ins["sparsity_config"] for s in ("lhs", "rhs")):
             ins.refuse("sparsity_config", "sparse operands are not read")
-        for name in COMMON:
-            if name == "control-predecessors":
-                if "control_predecessor_ids" in ins:
-                    yield ", control-predecessors={"
-                    yield from _names(ins, "control_predecessor_ids", names)
-                    yield "}"
-            elif text := ATTRIBUTES[name](ins):
-                yield f", {name}={text}"
+        return "".join(found) + _common(_BEFORE, ins)
 
     def calls(
         self, ins: Message, spelling: Spelling | None, known: dict[int, Message]
@@ -251,6 +256,12 @@ def _usual_comparison(ins: Message, known: dict[int, Message]) -> str:
 
 def _is_other(thread: str) -> bool:
     return thread not in ("", "main")
+
+
+def _common(rows: tuple[tuple[str, frozenset[str]], ...], ins: Message) -> str:
+    """`, name=value` of those attributes of which a field is given."""
+    texts = ((name, ATTRIBUTES[name](ins)) for name, fields in rows if not ins.lacks(fields))
+    return "".join(f", {name}={text}" for name, text in texts if text)
 
 
 def _names(ins: Message, field: str, names: dict[int, str]) -> Iterator[str]:

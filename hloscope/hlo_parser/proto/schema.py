@@ -361,6 +361,8 @@ class Field:
     number: int
     kind: str
     repeated: bool
+    is_text: bool
+    """Is it one string?"""
 
 
 def _messages() -> dict[str, dict[int, Field]]:
@@ -368,7 +370,7 @@ def _messages() -> dict[str, dict[int, Field]]:
     for row in _ROWS.splitlines():
         if row.strip():
             message, _, number, name, kind = row.split()
-            field = Field(name, int(number), kind.rstrip("*"), kind.endswith("*"))
+            field = Field(name, int(number), kind.rstrip("*"), kind.endswith("*"), kind == "string")
             messages.setdefault(message, {})[field.number] = field
     return messages
 

@@ -85,14 +85,12 @@ class File:
 
     def varint(self, at: int, end: int, message: str) -> tuple[int, int]:
         """Return the number at an offset, and where it ends."""
-        data, place, last = self.data, at, min(end, at + 10)
-        while place < last and data[place] > 127:
-            place += 1
-        if place < last:
-            value = data[place]
-            for byte in data[at:place][::-1]:
-                value = value << 7 | byte & 127
-            return value & (1 << 64) - 1, place + 1
+        value = shift = 0
+        for byte in self.data[at : min(end, at + 10)]:
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value & (1 << 64) - 1, at + shift // 7
         if end - at < 10:
             self.fail(message, at, "the bytes end within a number")
         self.fail(message, at, "a number of more than ten bytes")
@@ -124,7 +122,12 @@ class Message:
             if name in absent:
                 return absent[name]
             places = 0, 0
-        value = values[name] = self._value(FIELDS[self.name][name], places)
+        field = FIELDS[self.name][name]
+        if field.is_text:  # as most are
+            value = self.file.data[places[-2] : places[-1]].decode("utf-8", "surrogateescape")
+        else:
+            value = self._value(field, places)
+        values[name] = value
         return value
 
     @property
@@ -145,6 +148,10 @@ class Message:
         """Is the field given, and not empty?"""
         places = (self._places or self._found()).get(name)
         return places is not None and places[-2] < places[-1]
+
+    def lacks(self, names: frozenset[str]) -> bool:
+        """Is none of these fields given?"""
+        return names.isdisjoint(self._places or self._found())
 
     def each(self, name: str) -> Iterator[Message]:
         """The messages of a repeated field, one after the other, none of them kept."""
@@ -225,6 +232,9 @@ class Message:
             if wire == 2 and at < end and data[at] < 128:  # lengths and numbers of one byte
                 stop = at + 1 + data[at]
                 at += 1
+            elif wire == 2 and at + 1 < end and data[at + 1] < 128:  # lengths of two
+                stop = at + 2 + (data[at] & 127 | data[at + 1] << 7)
+                at += 2
             elif not wire and at < end and data[at] < 128:
                 stop = at + 1
             else:
@@ -276,8 +286,6 @@ class Message:
             raise UnsupportedError(f"{where}: field {number} is not known")
 
     def _value(self, field: Field, places: Sequence[int]) -> Any:
-        if field.kind == "string" and not field.repeated:  # most fields are
-            return self.file.data[places[-2] : places[-1]].decode("utf-8", "surrogateescape")
         if field.kind in MESSAGES:
             if field.repeated:
                 return tuple(self.each(field.name))
