@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 
 import hloscope
+from hloscope.cli import command
 from hloscope.errors import HloscopeError
 from hloscope.interpreter.values import dtype_of
 from hloscope.ir.types import TensorType
@@ -78,7 +79,52 @@ COMMANDS: Final = """
     index - --format svg
     index - --format html
     index - --format latex
+    ls - --source a.py:3 --users
+    ls - --top 0
+    tile -
+    tile - NAME --json
+    tile - NAME --sizes 4,8
+    tile - NAME --space
+    tile - NAME --search --device a6000 --top 2
+    coalesce -
+    coalesce - --json --device h100
+    coalesce - NAME --format html
+    coalesce - NAME --threads 64 --vector 4
+    footprint -
+    footprint - --json --device a6000
+    footprint - NAME --format svg
+    cancel -
+    cancel - --json
+    cancel - NAME --format svg
+    html -
+    html - --without maps
+    check - --rule utilisation --rule copies --rule precision
+    check - --list
+    check - --json
+    opt - --pass stablehlo-aggressive-simplification
+    opt - --pass stablehlo-aggressive-folder --max-steps 2000 --max-bytes 1000000
+    opt - --pass stablehlo-refine-shapes --pass stablehlo-canonicalize-dynamism
+    opt - --pass stablehlo-legalize-to-vhlo
+    opt - --statistics --pass chlo-legalize-to-stablehlo
+    opt - --split-input-file --verify-diagnostics
+    refine - --args tensor<4xf32>
+    refine - --dims b=4 --explain
+    refine - --args tensor<4xf32>,tensor<2x3xi32> --json
+    serialize - --text
+    serialize - --target 1.0.0
+    serialize - --target current --expand
+    serialize - --allow-other-dialects
+    deserialize -
+    deserialize - --vhlo
+    doctor -
+    doctor - --json
 """.strip().splitlines()
+ODD_VALUES: Final = (
+    "", "-1", "0", "-0", "1e9", "NaN", "9" * 30, "9" * 5000, "1," * 50, ",", "a=b", "=",
+    "\udcff", "é\u202e", "../..", "/dev/null", "-", "--", "*", "[", "d0", "0x10", "a100",
+    "json", "current", "tensor<",
+)  # fmt: skip
+"""Given to any option that takes a value."""
 MAPS: Final = """\
 (d0, d1)[s0] -> (d0 * 2 + s0, d1 / 3), domain: d0 in [0, 9], d1 in [0, 11], s0 in [0, 1]
 (d0)[s0, s1]{rt0} -> ((d0 + rt0) mod 8, s0 * 4 + s1), domain: d0 in [0, 63], s0 in [0, 3], \
@@ -90,6 +136,26 @@ th_x in [0, 127], bl_x in [0, 99], s0 in [0, 3], bl_x * 128 + th_x in [0, 9999]
 """.splitlines()
 LIMITED: Final = ("run", "-", "--max-steps", "5000", "--max-flops", "30000000")
 """A run that ends soon."""
+_OF_TWO: Final = (
+    ("equal", "{a}", "{b}"),
+    ("diff", "{a}", "{b}"),
+    ("diff", "{a}", "{b}", "--json"),
+    ("cancel", "{a}", "{b}"),
+    ("html", "--diff", "{a}", "{b}"),
+    ("check", "{a}", "{b}", "--format", "sarif"),
+    ("check", "{a}", "{b}", "--baseline", "{a}"),
+    ("check", "{a}", "--config", "{b}"),
+    ("verify", "{a}", "{b}"),
+    ("query", "SELECT * FROM '{a}'", "{b}"),
+)
+"""Commands that read two files."""
+_ABOUT_ARTIFACTS: Final = [
+    "deserialize -",
+    "deserialize - --vhlo",
+    "doctor -",
+    "doctor - --json",
+    "print -",
+]
 LITERALS: Final = (
     "[dense<1> : tensor<2xi32>]",
     "[dense<[1.0, 2.5]> : tensor<2xf32>, dense<true> : tensor<i1>]",
@@ -148,7 +214,9 @@ class Requests:
     def make(self, count: int) -> Iterator[Request]:
         """Yield so many requests."""
         forms: list[tuple[int, Callable[[], Request]]] = [
-            (80, self._about_program),
+            (72, self._about_program),
+            (8, self._oddly_asked),
+            (3, self._of_artifact),
             (8, self._about_maps),
             (4, self._with_arrays),
             (2, self._with_literals),
@@ -191,6 +259,43 @@ class Requests:
         kind, text = self.program()
         return Request(kind, self._command(), text, _encoded(text))
 
+    def _oddly_asked(self) -> Request:
+        """A right program and a command that knows the options, but not what they take."""
+        rng = self.rng
+        text = rng.choice(self._right)
+        options = rng.choice(_OPTIONS)
+        words = [options.command, "-"]
+        if rng.random() < 0.4:
+            words.append(rng.choice(_NAMES))
+        for _ in range(rng.choice([1, 1, 2, 3])):
+            name, takes = rng.choice(options.names)
+            words += [f"{name}={rng.choice(ODD_VALUES)}"] if takes else [name]
+        return Request("odd options", tuple(words), text, _encoded(text))
+
+    def _of_artifact(self) -> Request:
+        """A portable artifact, damaged or not."""
+        rng = self.rng
+        data, kind = rng.choice(self._artifacts), "artifact"
+        if rng.random() < 0.8:
+            data, kind = _damaged(data, rng), "damaged artifact"
+        words = rng.choice(COMMANDS + _ABOUT_ARTIFACTS * 8).split()
+        return Request(
+            kind, tuple(rng.choice(_NAMES) if w == "NAME" else w for w in words), "", data
+        )
+
+    @cached_property
+    def _artifacts(self) -> list[bytes]:
+        """Artifacts of some programs."""
+        found = []
+        for text in self._right:
+            try:
+                found.append(hloscope.serialize(text))
+            except HloscopeError:
+                continue
+            if len(found) == 40:
+                break
+        return found
+
     def _compressed(self) -> Request:
         kind, text = self.program()
         data = gzip.compress(_encoded(text), 1)
@@ -212,11 +317,11 @@ class Requests:
         kind = rng.choice(list(self.changes))
         other = self.changes[kind](one, rng)
         files = {"a": _encoded(one), "b": _encoded(other)}
-        words = ("equal", "{a}", "{b}")
-        if rng.random() < 0.3:
+        words = rng.choice(_OF_TWO)
+        if rng.random() < 0.2:
             name = rng.choice(_NAMES)
             words = ("equal", "{a}:" + name, "{b}:" + name)
-        return Request(f"equal: {kind}", words, other, files=files)
+        return Request(f"{words[0]}: {kind}", words, other, files=files)
 
     # ------------------------------------------------------------------------- maps and arrays
 
@@ -265,6 +370,37 @@ class Requests:
             given = KINDS[rng.choice(list(KINDS))](given, rng) if given else "["
         words = (*LIMITED, "--args", given.replace("\0", ""))
         return Request("literals", words, text, _encoded(text))
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    """What a command takes: the names of its options, and whether a value follows."""
+
+    command: str
+    names: list[tuple[str, bool]]
+
+
+def _options() -> list[_Options]:
+    """All commands that read one program, by the options they have."""
+    app = command()
+    found = []
+    for name in sorted({row.split()[0] for row in COMMANDS}):
+        params = app.get_command(None, name).params
+        names = [
+            (option.opts[-1], not option.is_flag and not option.count)
+            for option in params
+            if option.param_type_name == "option" and not _writes(option.opts)
+        ]
+        found.append(_Options(name, names))
+    return found
+
+
+def _writes(names: list[str]) -> bool:
+    """Would the option write a file?"""
+    return bool({"--output", "--evidence-dir", "--values", "--probe", "--debug"} & {*names})
+
+
+_OPTIONS: Final = _options()
 
 
 def _damaged(data: bytes, rng: Random) -> bytes:

@@ -8,15 +8,16 @@ from math import inf
 from typing import Any, Final
 
 from hloscope.errors import UnsupportedError
-from hloscope.fusion import Blueprints, Convention
+from hloscope.fusion import Blueprints, Convention, Part
 from hloscope.indexing import Accesses
 from hloscope.ir import Computation, Instruction, captured
-from hloscope.ops import Elementwise
+from hloscope.ops import Elementwise, Tuple
 from hloscope.proof.allowance import SECONDS, SECONDS_ALL, Allowance
 from hloscope.proof.bodies import StepsThroughBodies
 from hloscope.proof.check import Check, Executed, Outcome
 from hloscope.proof.comparing import Comparison
 from hloscope.proof.execution import Execution
+from hloscope.proof.graph import Called
 from hloscope.proof.involved import integers_before
 from hloscope.proof.question import Order, Question
 from hloscope.proof.truth import Truth
@@ -61,6 +62,7 @@ class Prover:
         self._asked: tuple[Instruction | None, int] = (None, 0)
         self._done: dict[object, Check] = {}
         self._last: tuple[object, Truth] | None = None
+        self._read: tuple[Instruction | None, tuple[Instruction, ...]] = (None, ())
         self._execution: tuple[object, Execution] | None = None
 
     def check(
@@ -173,7 +175,11 @@ class Prover:
             rest = Check(Outcome.UNDECIDED, reason=self.allowance.reason)
         else:
             try:
-                found = self._truth(ins, output, computation).reached()
+                part = None if computation else self._part(ins, output)
+                if part is None:
+                    found = self._truth(ins, output, computation).reached()
+                else:
+                    found = frozenset([part])
                 rest = Check(Outcome.PROVED, ("out of reach",))
             except UndecidedError as error:
                 rest = Check(Outcome.UNDECIDED, reason=str(error))
@@ -208,19 +214,44 @@ class Prover:
     def _truth(self, ins: Instruction, output: int, computation: Computation | None) -> Truth:
         key = (ins, output, computation)
         if self._last is None or self._last[0] != key:
-            left = self.allowance.left
-            truth = Truth(self._steps, ins, output, computation, self.seed, self.budget, left)
+            values = computation.parameters if computation else self._values(ins)
+            options = (self.seed, self.budget, self.allowance.left)
+            truth = Truth(self._steps, ins, output, computation, values, *options)
             self._last = (key, truth)
         return self._last[1]
 
-    def _key(self, ins: Instruction, *rest: object) -> object:
+    def _values(self, ins: Instruction) -> tuple[Instruction, ...]:
+        """The values that an instruction reads, in the order in which they are numbered."""
+        if self._read[0] is not ins:  # a tuple may have very many, and asks for each of its parts
+            self._read = (ins, (*ins.operands, *captured(ins)))
+        return self._read[1]
+
+    def _part(self, ins: Instruction, output: int) -> tuple[int, int] | None:
+        """The operand of a tuple, and the tensor of it, that an output is; of no other op."""
+        if not isinstance(ins.op, Tuple):
+            return None
+        steps = self._steps
+        flow, *more = steps.reads(ins, steps.of_part(ins.type, Part(output)))
+        if more or isinstance(flow, Called) or not isinstance(flow.operand, int):
+            return None
+        part = steps.part(ins.operands[flow.operand].type, flow.leaf)
+        return None if part.dimension is not None else (flow.operand, part.tensor)
+
+    def _key(self, ins: Instruction, *rest: Any) -> object:
         """Equal keys stand for the same question.
 
+        A part of a tuple is a tensor of one operand: what the others are is nothing to it.
         Op, types, computations and maps are equal, and so is what integers the operands are
         computed from, which may be known before the program runs.
         """
-        if rest[-1] is not None:
+        output, operand, leaf, *others, computation = rest
+        if computation is not None:
             return ins, *rest
+        if not self.by_execution and (part := self._part(ins, output)) is not None:
+            here = self._steps.tensor_types(ins.type)[output]
+            there = self._steps.tensor_types(ins.operands[operand].type)[leaf]
+            types = map(self._blueprints.type_number, (here, there))
+            return Tuple, *types, part == (operand, leaf), *others
         if self._asked[0] is not ins:
             number = self._structures.setdefault(self._structure(ins), len(self._structures))
             self._asked = (ins, number)

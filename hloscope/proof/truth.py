@@ -11,7 +11,7 @@ from hloscope.arrays import Ints, np
 from hloscope.errors import UnsupportedError
 from hloscope.fusion import Part
 from hloscope.indexing import Access, sizes as sizes_of, unravel
-from hloscope.ir import Computation, Instruction, Type, captured
+from hloscope.ir import Computation, Instruction, Type
 from hloscope.proof.graph import Reached, Steps, Walker, WalkTooLongError
 from hloscope.proof.names import Names
 from hloscope.proof.points import Touching
@@ -40,12 +40,14 @@ class Truth:
         ins: Instruction,
         output: int,
         computation: Computation | None,
+        values: Sequence[Instruction],
         seed: int,
         budget: int,
         left: Callable[[], float] = lambda: inf,
     ) -> None:
         self.steps, self.ins, self.computation = steps, ins, computation
         self.left = left
+        self._values = values
         self.number = output
         self.output = steps.of_part(ins.type, Part(output))
         self.seed, self.budget = seed, budget
@@ -54,15 +56,9 @@ class Truth:
         self._points: Way | UndecidedError | None = None
         self._all: Way | UndecidedError | None = None
 
-    def _values(self) -> Sequence[Instruction]:
-        """The values that are touched, in the order in which they are numbered."""
-        if self.computation is not None:
-            return self.computation.parameters
-        return (*self.ins.operands, *captured(self.ins))
-
     def there(self, operand: int, tensor: int) -> Type:
         """The type of what is touched."""
-        return self.steps.tensor_types(self._values()[operand].type)[tensor]
+        return self.steps.tensor_types(self._values[operand].type)[tensor]
 
     def walk(self, follower: Any, start: Any) -> dict[tuple[int, int], Reached[Any]]:
         """What is reached of the tensors of values, as a follower has it."""
@@ -71,8 +67,7 @@ class Truth:
             found = walker.parameters(self.ins, self.output, start, self.computation)
         else:
             found = walker.operands(self.ins, self.output, start)
-        values = self._values()
-        parts = {(k, i): self.steps.part(values[k].type, i) for k, i in found}
+        parts = {(k, i): self.steps.part(self._values[k].type, i) for k, i in found}
         return {
             (k, parts[k, i].tensor): reached
             for (k, i), reached in found.items()
