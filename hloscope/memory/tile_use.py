@@ -10,7 +10,7 @@ from math import prod
 from typing import Any, Final
 
 from hloscope.affine import Dim, Expr, Interval, Range, Var, evaluate_array, variables
-from hloscope.arrays import np
+from hloscope.arrays import np, sorted_unique
 from hloscope.devices import Device
 from hloscope.errors import UnsupportedError
 from hloscope.indexing import Access, IndexingMap, major_to_minor
@@ -136,8 +136,8 @@ def _progression(e: Expr, extents: Mapping[Var, int], map: IndexingMap) -> tuple
         return None
     axes = np.indices(tuple(extents.values()), dtype=np.int64, sparse=True)
     at = {v: axis + map.box[v].lo for v, axis in zip(extents, axes, strict=True)}
-    values = np.unique(evaluate_array(e, at))
-    steps = np.unique(np.diff(values))
+    values = sorted_unique(evaluate_array(e, at))
+    steps = sorted_unique(np.diff(values))
     if len(steps) > 1:
         return None
     return len(values), int(steps[0]) if len(steps) else 1

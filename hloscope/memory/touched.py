@@ -22,7 +22,7 @@ from hloscope.affine import (
     substitute,
     variables,
 )
-from hloscope.arrays import Ints, np
+from hloscope.arrays import Ints, np, sorted_unique
 from hloscope.devices import SECTOR
 from hloscope.indexing import (
     IndexingMap,
@@ -149,15 +149,7 @@ class _Part:
 
 def _union(parts: Iterable[_Part]) -> Ints:
     pieces = [part.addresses for part in parts if part.addresses is not None]
-    return _distinct(np.concatenate(pieces))
-
-
-def _distinct(values: Ints) -> Ints:
-    """Each value once, in order; `numpy.unique` hashes first, which takes ten times as long."""
-    ordered = np.sort(values)
-    is_new = np.ones(len(ordered), dtype=np.bool_)
-    is_new[1:] = ordered[1:] != ordered[:-1]
-    return ordered[is_new]
+    return sorted_unique(np.concatenate(pieces))
 
 
 def _measured(part: _Part, type: TensorType) -> Touched:
@@ -169,7 +161,7 @@ def _measured(part: _Part, type: TensorType) -> Touched:
         size = -(-count * bits // 8)
         return Touched(count, size, min(count, most), part.reads, is_exact=False)
     inner = part.addresses
-    sectors = len(_distinct(inner * bits // sector))
+    sectors = len(sorted_unique(inner * bits // sector))
     is_exact = True
     span = int(inner.max() - inner.min()) + 1 if len(inner) else 1
     for copy in part.copies or ():
@@ -222,7 +214,7 @@ def _summed(sets: list[Ints], start: int, reads: int) -> _Part:
     for k, some in enumerate(sets):
         if len(found) * len(some) > MOST_POINTS:
             return _Part(found, tuple(sets[k:]), reads, True)
-        found = _distinct((found[:, None] + some[None, :]).ravel())
+        found = sorted_unique((found[:, None] + some[None, :]).ravel())
     return _Part(found, None, reads, True)
 
 
@@ -270,7 +262,7 @@ def _addresses(
         found = evaluate_array(e, at)
         active &= (found >= interval.lo) & (found <= interval.hi)
     chosen = np.broadcast_to(value, sizes)[active]
-    return _distinct(chosen), int(active.sum())
+    return sorted_unique(chosen), int(active.sum())
 
 
 def _points(map: IndexingMap) -> int:

@@ -11,7 +11,7 @@ from math import prod
 from typing import Any, Final, Protocol, TypeAlias
 
 from hloscope.affine import POS_INF, Dim, Interval, Range, Runtime, Var, evaluate_array, variables
-from hloscope.arrays import Ints, np
+from hloscope.arrays import Ints, np, sorted_unique
 from hloscope.indexing import (
     Access,
     IndexingMap,
@@ -179,7 +179,7 @@ def distinct(rows: Ints) -> Ints:
     low, sizes = _spans(rows)
     if prod(sizes) >= 1 << 62:
         return np.unique(rows, axis=0)
-    keys = np.unique(ravel([*(rows - low).T], sizes))
+    keys = sorted_unique(ravel([*(rows - low).T], sizes))
     found: Ints = np.stack(unravel(keys, sizes), axis=1) + low
     return found
 

@@ -7,7 +7,7 @@ from math import inf, prod
 from typing import Any, Final
 
 from hloscope.affine import POS_INF
-from hloscope.arrays import Ints, np
+from hloscope.arrays import Ints, np, sorted_unique
 from hloscope.errors import UnsupportedError
 from hloscope.fusion import Part
 from hloscope.indexing import Access, sizes as sizes_of, unravel
@@ -203,7 +203,7 @@ def some_points(shape: Sequence[int], count: int, seed: int) -> Ints:
     else:
         fixed = [total - 1, 0, total // 2][:count]
         drawn = np.random.default_rng(seed).integers(0, total, max(0, count - len(fixed)))
-        flat = np.unique(np.concatenate([np.asarray(fixed, np.int64), drawn]))
+        flat = sorted_unique(np.concatenate([np.asarray(fixed, np.int64), drawn]))
     index = unravel(flat, shape)
     return np.stack(index, axis=1) if shape else np.zeros((total, 0), np.int64)
 

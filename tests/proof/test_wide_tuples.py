@@ -52,7 +52,8 @@ def test_only_what_is_reached_is_asked_about(
     monkeypatch.setattr(Question, "at_points", counted)
     root = program(kind).root
     found = (root.to_parameters(None) if to_parameters else root.indexing(None)).prove()
-    assert len(asked) == COUNT
+    # Parts of a tuple that are alike are one question.
+    assert len(asked) == (1 if kind == "tuple" and not to_parameters else COUNT)
     assert len(found.checks) == COUNT * COUNT
     assert all(check.outcome is Outcome.PROVED for check in found.checks)
     (first, *_) = found.to_json()["outputs"]
