@@ -14,6 +14,7 @@ import statistics
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -21,6 +22,7 @@ from typing import Any, Final
 
 from hloscope.api import kernels_of, read
 from hloscope.errors import HloscopeError
+from hloscope.movement import Flow, chains_of
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 SHARED: Final = Path(os.environ.get("HLOSCOPE_SHARED", ROOT.parent / "shared"))
@@ -92,6 +94,16 @@ def single(path: Path) -> Iterator[dict[str, Any]]:
         row = {"dump": path.name.partition("_")[0], "question": f"one {question}", "exit": 0}
         row |= {"seconds": round(statistics.median(spent), 3), "worst": round(max(spent), 3)}
         yield row | {"megabytes": 0, "kernels": len(picked)}
+
+
+def verdicts() -> tuple[int, Counter[str]]:
+    """How many programs of real/models there are, and the verdicts on all their chains."""
+    kinds: Counter[str] = Counter()
+    models = SHARED / "real" / "models"
+    paths = sorted([*models.glob("*.gpu.opt.hlo.txt"), *models.glob("*.stablehlo.mlir")])
+    for path in paths:
+        kinds.update(str(chain.kind) for chain in chains_of(Flow(read(path).module)))
+    return len(paths), kinds
 
 
 def main() -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from benchmarks.measuring import Figure, benchmark, figure, suite
+from benchmarks.decisions import verdicts
+from benchmarks.measuring import Figure, benchmark, figure, percent, suite
+from tests.memory.test_emitters import NO_THREADS, NOT_HERE, SAME, compared_maps
 
 
 def symbolic() -> Figure:
@@ -17,6 +19,16 @@ def symbolic() -> Figure:
     """
     counts, failed = suite(
         "tests/tiling/test_symbolic_conformance.py", "tests/tiling/test_analysis_conformance.py"
+    )
+    return figure(counts, failed, "cases")
+
+
+def propagated() -> Figure:
+    """XLA's tests of tile propagation, tiling spaces, tiled computations, and their printing."""
+    counts, failed = suite(
+        "tests/tiling/test_propagation_conformance.py",
+        "tests/tiling/test_space_conformance.py",
+        "tests/tiling/test_tiled_conformance.py",
     )
     return figure(counts, failed, "cases")
 
@@ -48,6 +60,40 @@ def coalescing() -> Figure:
     return figure(counts, failed, "tests, one of them all 1,000 accesses,")
 
 
+def thread_maps() -> Figure:
+    """Thread maps that XLA's emitters printed for the H100, compared as sets by isl.
+
+    Of the file's maps some lead from elements and not from threads, and some belong to programs
+    that are not among the models; bijections are XLA's own cases, proved by isl.
+    """
+    counts, failed = suite("tests/memory/test_emitters.py")
+    told = compared_maps()
+    away = {reason: n for reason, n in told.items() if set(reason.split("; ")) <= NOT_HERE}
+    other = [reason for reason in told if reason not in (SAME, NO_THREADS, *away)]
+    whole = told[SAME] + len(other)
+    said = (
+        f"{percent(told[SAME], whole)} of XLA's thread maps whose program is here are the same; "
+        f"{sum(away.values())} of other programs, {told[NO_THREADS]} not of threads"
+    )
+    passed, notes = figure(counts, failed)
+    return f"{said}; {passed}", [f"differs: {reason}" for reason in other] + notes
+
+
+def layouts() -> Figure:
+    """Random maps and layouts of Triton, CuTe and TVM, there and back, and composed, by isl."""
+    counts, failed = suite("tests/layouts")
+    return figure(counts, failed, "tests, 2,000 random layouts for each law,")
+
+
+def chains() -> Figure:
+    """Every chain of data movement of every program of real/models, optimized and StableHLO."""
+    programs, kinds = verdicts()
+    whole, undecided = sum(kinds.values()), kinds.pop("undecided", 0)
+    each = ", ".join(f"{count:,} {kind}" for kind, count in kinds.most_common())
+    said = f"{percent(whole - undecided, whole)} chains of {programs} programs decided: {each}"
+    return said, []
+
+
 def cancelling() -> Figure:
     """XLA's tests of reshapes; random chains against execution on numbered elements."""
     counts, failed = suite("tests/movement")
@@ -71,6 +117,12 @@ def whole() -> Figure:
 
 ROWS: Final[dict[str, tuple[str, str, bool, Callable[[], Figure]]]] = {
     "tiles": ("tiles, XLA's tests", "100 %, ≤ 4 explained", True, symbolic),
+    "propagation": (
+        "tile propagation, spaces, XLA's tests",
+        "100 %, ≤ 2 explained",
+        True,
+        propagated,
+    ),
     "exact_tiles": (
         "exact tiles",
         "10,000 equal, < 1 % undecided; sweep < 1 s; rank 16 < 1 s, < 200 MB",
@@ -78,6 +130,9 @@ ROWS: Final[dict[str, tuple[str, str, bool, Callable[[], Figure]]]] = {
         exact,
     ),
     "coalescing": ("coalescing", "17 of 17, 36 of 36; 1,000 equal", True, coalescing),
+    "thread_maps": ("thread maps", "36 of 36; ≥ 95 % of XLA's", True, thread_maps),
+    "layouts": ("layouts", "2,000 there and back", False, layouts),
+    "chains": ("chains of real/models", "100 % get a verdict", True, chains),
     "cancelling": ("cancellation", "no wrong verdict in 1,000", True, cancelling),
     "decisions": (
         "whole dumps",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from html import escape
 from typing import Any, Final, Protocol
 
 from hloscope.devices import (
@@ -24,6 +25,7 @@ from hloscope.display import (
     footprint_json,
     footprint_svg,
     footprint_text,
+    page,
     provenance_of,
     run_json,
     runs_svg,
@@ -257,6 +259,16 @@ class Footprint:
     def to_svg(self) -> str:
         """A picture: of each array the part that is touched."""
         return footprint_svg(self.answer)
+
+    def to_html(self) -> str:
+        """A page with the picture and the text; needs nothing from elsewhere.
+
+        >>> import hloscope
+        >>> program = hloscope.read("ENTRY e { p = f32[8] parameter(0) ROOT n = f32[8] negate(p) }")
+        >>> "32 bytes" in program.root.footprint().to_html()
+        True
+        """
+        return page(self.answer.name, f"{self.to_svg()}<pre>{escape(str(self))}</pre>")
 
     def __str__(self) -> str:
         return footprint_text(self.answer)

@@ -172,7 +172,8 @@ def _box(exact: ExactTiles) -> str:
         return ""
     sizes, strides = exact.shape
     apart = f", {_by([max(s, 1) for s in strides])} apart" if any(s > 1 for s in strides) else ""
-    return f": {_by(sizes)}{apart}"
+    before = ", such as" if exact.verdict is TileVerdict.VARYING else ":"
+    return f"{before} {_by(sizes)}{apart}"
 
 
 def _counts(exact: ExactTiles) -> str:
