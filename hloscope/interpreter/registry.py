@@ -100,6 +100,8 @@ MAKERS: Final[dict[type[Op], Maker]] = {}
 """Makers of kernels by class of op."""
 LIFTED: Final[set[type[Op]]] = set()
 """Ops that compute element by element, whatever the shape: kernels take arrays of any shape."""
+ON_REALS: Final[set[type[Op]]] = set()
+"""Ops that on quantized operands compute the real numbers they stand for; element-wise ones do."""
 NOT_EVALUATED: Final[dict[type[Op], str]] = {}
 """Ops without evaluation, and why."""
 
@@ -155,8 +157,14 @@ FAMILIES: Final = (
 _M = TypeVar("_M", bound=Maker)
 
 
-def evaluates(*ops: type[Op], lifted: bool = False) -> Callable[[_M], _M]:
-    """Register a maker for these ops; `lifted` if its kernels do not depend on shapes."""
+def evaluates(*ops: type[Op], lifted: bool = False, on_reals: bool = False) -> Callable[[_M], _M]:
+    """Register a maker for these ops.
+
+    Args:
+        ops: Their classes.
+        lifted: Do kernels not depend on shapes?
+        on_reals: Are quantized operands computed on as the real numbers they stand for?
+    """
 
     def register(maker: _M) -> _M:
         for cls in ops:
@@ -164,6 +172,8 @@ def evaluates(*ops: type[Op], lifted: bool = False) -> Callable[[_M], _M]:
             MAKERS[cls] = maker
             if lifted:
                 LIFTED.add(cls)
+            if on_reals:
+                ON_REALS.add(cls)
         return maker
 
     return register

@@ -44,7 +44,7 @@ class _Layout:
         return tuple(v.astype(self.dtype, copy=False) for v in values)
 
 
-@evaluates(BatchNormTraining)
+@evaluates(BatchNormTraining, on_reals=True)
 def _training(op: BatchNormTraining, at: Site) -> Kernel:
     def kernel(operand: Array, scale: Array, offset: Array) -> Value:
         layout = _Layout(operand, op.feature_index)
@@ -59,7 +59,7 @@ def _training(op: BatchNormTraining, at: Site) -> Kernel:
     return kernel
 
 
-@evaluates(BatchNormInference)
+@evaluates(BatchNormInference, on_reals=True)
 def _inference(op: BatchNormInference, at: Site) -> Kernel:
     def kernel(operand: Array, scale: Array, offset: Array, mean: Array, variance: Array) -> Value:
         layout = _Layout(operand, op.feature_index)
@@ -71,7 +71,7 @@ def _inference(op: BatchNormInference, at: Site) -> Kernel:
     return kernel
 
 
-@evaluates(BatchNormGrad)
+@evaluates(BatchNormGrad, on_reals=True)
 def _grad(op: BatchNormGrad, at: Site) -> Kernel:
     def kernel(operand: Array, scale: Array, mean: Array, variance: Array, grad: Array) -> Value:
         layout = _Layout(operand, op.feature_index)

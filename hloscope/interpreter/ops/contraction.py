@@ -49,7 +49,7 @@ def _count(x: Array, dims: Sequence[int]) -> int:
     return number
 
 
-@evaluates(DotGeneral)
+@evaluates(DotGeneral, on_reals=True)
 def _dot_general(op: DotGeneral, at: Site) -> Kernel:
     """In arithmetic of the result's type; sums of floats are converted to integers, as by XLA."""
     if len(at.ins.operands) > 2:
@@ -63,7 +63,7 @@ def _dot_general(op: DotGeneral, at: Site) -> Kernel:
     return lambda lhs, rhs: contracted(lhs, rhs, dims, dtype)
 
 
-@evaluates(Dot)
+@evaluates(Dot, on_reals=True)
 def _dot(op: Dot, at: Site) -> Kernel:
     dtype = element_of_products(at)
 
@@ -187,7 +187,7 @@ def _mask(op: RaggedDot, lhs: Array, start: Array, end: Array) -> Array:
     return (start <= index) & (index < end)
 
 
-@evaluates(Einsum, UnaryEinsum)
+@evaluates(Einsum, UnaryEinsum, on_reals=True)
 def _einsum(op: Einsum, at: Site) -> Kernel:
     """Narrow floating-point numbers are rounded once; sums of booleans are `or`."""
     dtype = element_of_products(at)

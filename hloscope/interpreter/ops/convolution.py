@@ -24,14 +24,14 @@ _MOST_BYTES: Final = 1 << 25
 """Largest matrix of windows: more of them are taken in several parts."""
 
 
-@evaluates(Convolution)
+@evaluates(Convolution, on_reals=True)
 def _convolution(op: Convolution, at: Site) -> Kernel:
     dtype = element_of_products(at)
     padding = op.window.padding
     return lambda lhs, rhs: convolved(op, lhs, rhs, padding, dtype)
 
 
-@evaluates(DynamicConv)
+@evaluates(DynamicConv, on_reals=True)
 def _dynamic_conv(op: DynamicConv, at: Site) -> Kernel:
     dtype = element_of_products(at)
 

@@ -15,7 +15,7 @@ _BLOCK: Final = 32
 """Rows that are solved one by one before the rest is updated by one matrix product."""
 
 
-@evaluates(Cholesky)
+@evaluates(Cholesky, on_reals=True)
 def _cholesky(op: Cholesky, at: Site) -> Kernel:
     """Reads one triangle and fills the other one with zeros; a matrix without factor gives NaNs.
 
@@ -48,7 +48,7 @@ def _one_by_one(x: Array) -> Array:
     return result.reshape(x.shape)
 
 
-@evaluates(TriangularSolve)
+@evaluates(TriangularSolve, on_reals=True)
 def _triangular_solve(op: TriangularSolve, at: Site) -> Kernel:
     """Substitution; only one triangle of `a` is read.  A zero on the diagonal divides."""
     transposed = op.transpose_a.upper()

@@ -12,24 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from hloscope.interpreter.registry import Concern, Kernel, Maker, Site, adapts, evaluates
+from hloscope.interpreter.registry import ON_REALS, Concern, Kernel, Maker, Site, adapts, evaluates
 from hloscope.interpreter.values import dtype_of
 from hloscope.ir import Dims, Instruction, Op, QuantizedType, TensorType, TupleType, Type
 from hloscope.ops import (
-    BatchNormGrad,
-    BatchNormInference,
-    BatchNormTraining,
-    Cholesky,
-    Convolution,
-    Dot,
-    DotGeneral,
-    DynamicConv,
-    Einsum,
     Elementwise,
     Parameter,
     Select,
-    TriangularSolve,
-    UnaryEinsum,
     UniformDequantize,
     UniformQuantize,
 )
@@ -37,27 +26,14 @@ from hloscope.ops import (
 if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
-_COMPUTING: Final = (
-    BatchNormGrad,
-    BatchNormInference,
-    BatchNormTraining,
-    Cholesky,
-    Convolution,
-    Dot,
-    DotGeneral,
-    DynamicConv,
-    Einsum,
-    Elementwise,
-    TriangularSolve,
-    UnaryEinsum,
-)
 _MOVING: Final = (Select, UniformDequantize, UniformQuantize)
 """Element-wise ops whose own makers take quantized types."""
 
 
 def computes_reals(op: Op) -> bool:
     """Does the op compute, on quantized operands, the real numbers they stand for?"""
-    return isinstance(op, _COMPUTING) and not isinstance(op, _MOVING)
+    computes = isinstance(op, Elementwise) or type(op) in ON_REALS
+    return computes and not isinstance(op, _MOVING)
 
 
 @evaluates(UniformQuantize, lifted=True)
