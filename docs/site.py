@@ -53,7 +53,8 @@ PARTS: Final = {
         "scan",
     ),
     "More": (
-        "command", "python", "stablehlo", "passes", "artifacts", "interpreter", "layouts",
+        "command", "python", "stablehlo", "passes", "notebooks/dynamic_shapes", "artifacts",
+        "interpreter", "layouts",
         "notebooks/layouts", "simplifier", "proof", "limits",
     ),
     "Facts": ("ops", "laws", "architecture", "status"),
