@@ -13,10 +13,11 @@ from math import inf
 from time import process_time
 from typing import Final, TypeAlias
 
+from hloscope.affine import divisions
 from hloscope.errors import OutOfTimeError
 from hloscope.fusion.analysis import Analysis
 from hloscope.fusion.pool import AccessSet
-from hloscope.fusion.tables import Node, Tables
+from hloscope.fusion.tables import Node, Table, Tables
 from hloscope.fusion.walk import Flow, composed, with_accesses
 from hloscope.fusion.widen import without_contained
 from hloscope.indexing import Access, Accesses
@@ -60,8 +61,8 @@ class ParameterReads:
         self._forget()
 
     def _forget(self) -> None:
-        self._tables = Tables(self._join)
-        self._known: dict[Leaf, Node | None] = {}
+        self._tables = Tables(self._join, _is_plain, self._through)
+        self._known: dict[Leaf, Table | None] = {}
         self._numbered: list[Leaf] = []
         self._tensors: list[Leaf | None] = []
 
@@ -74,7 +75,7 @@ class ParameterReads:
         ends = self._tensors
         return {end: some.accesses for number, some in items if (end := ends[number]) is not None}
 
-    def _of(self, ins: Instruction, leaf: int) -> Node | None:
+    def _of(self, ins: Instruction, leaf: int) -> Table | None:
         """What one leaf of a value reads."""
         if self._tables.size > MOST_KEPT:
             self._forget()
@@ -117,6 +118,10 @@ class ParameterReads:
         type = self._analysis.leaves(end[0].type)[end[1]]
         return self._tables.single(number, type, (self._analysis.pool.identity(type),))
 
+    def _through(self, first: Accesses, then: Accesses) -> Accesses:
+        """Plain accesses, one after the other."""
+        return tuple(composed(self._analysis.pool, first, then))
+
     def _join(self, type: Type, parts: Sequence[tuple[Accesses | None, Accesses]]) -> Accesses:
         """What is read of an end through accesses, each followed by others.
 
@@ -132,6 +137,20 @@ class ParameterReads:
         if len(every) <= 1 or (len(every) <= MANY and not any(map(_has_conditions, every))):
             return every
         return tuple(without_contained(every, type))
+
+
+def _is_plain(accesses: Accesses) -> bool:
+    """Is it one exact access, by a function of the index alone, without divisions?
+
+    Such functions can be composed in any order: the result is the same, in the same form.
+    """
+    access, *others = accesses
+    where = access.map
+    if others or where is None or access != Access(where):
+        return False
+    if where.ranges or where.runtime or where.constraints:
+        return False
+    return not any(map(divisions, where.results))
 
 
 def _has_conditions(access: Access) -> bool:

@@ -4,11 +4,16 @@ What a value reads of a thousand parameters is, but for a few, what its operands
 table is a tree over the numbers of the values read; two tables share the parts that are alike,
 wherever these stand, and what is done with a part is done once.  So a sum of n parameters takes
 n log n steps, not the n * n of a table for each of its partial sums.
+
+Where the values read through several plain accesses follow one another, nothing has to be joined:
+such a table keeps its inflows as they are until it is asked for.  So a chain of n slices, to each
+of which a parameter is added, takes n compositions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import Final, TypeAlias
 
 from hloscope.indexing import Accesses
@@ -38,23 +43,50 @@ class Node:
         self.parts = parts
 
 
+class Deferred:
+    """Tables of numbers that follow one another, each seen through plain accesses; not joined."""
+
+    __slots__ = ("first", "flows", "last")
+
+    def __init__(self, flows: tuple[Flow, ...], first: int, last: int) -> None:
+        self.flows = flows
+        self.first = first
+        self.last = last
+
+
+Table: TypeAlias = Node | Deferred
+Flow: TypeAlias = tuple[Accesses | None, Table]
+"""A table, and the accesses through which it is seen; `None`: as it is."""
 Part: TypeAlias = Node | Reading | None
 Inflow: TypeAlias = tuple[Accesses | None, Part]
 """A part of a table, and the accesses through which it is seen; `None`: as it is."""
 Join: TypeAlias = Callable[[Type, Sequence[tuple[Accesses | None, Accesses]]], Accesses]
 """What is read of a value of this type through several accesses, each followed by its own."""
+Through: TypeAlias = Callable[[Accesses, Accesses], Accesses]
+"""Plain accesses followed by plain ones."""
 
 
 class Tables:
     """Makes tables; equal parts are one object, and equal work is done once."""
 
-    def __init__(self, join: Join) -> None:
+    def __init__(
+        self,
+        join: Join,
+        is_plain: Callable[[Accesses], bool] = lambda accesses: False,
+        through: Through = lambda first, then: first,
+    ) -> None:
         """Start with no table.
 
         Args:
             join: Tells what is read of one value; its answer depends on nothing else.
+            is_plain: May these accesses be composed before it is known what follows them?
+            through: Composes plain accesses: what comes out is plain, or nothing.
         """
         self._join = join
+        self._is_plain = is_plain
+        self._through = through
+        self._deferred: dict[tuple[int, ...], Deferred] = {}
+        self._made: dict[Deferred, Node | None] = {}
         self._readings: dict[tuple[int, ...], Reading] = {}
         self._nodes: dict[tuple[int, ...], Node] = {}
         self._seen: dict[tuple[int, ...], Accesses] = {}
@@ -63,7 +95,7 @@ class Tables:
     @property
     def size(self) -> int:
         """How much is remembered."""
-        return len(self._nodes) + len(self._joined)
+        return len(self._nodes) + len(self._joined) + len(self._deferred)
 
     def single(self, number: int, type: Type, accesses: Accesses) -> Node:
         """The table of one value.
@@ -80,28 +112,69 @@ class Tables:
             node = self._node(node.height + 1, _alone(node, place))
         return node
 
-    def joined(self, flows: Sequence[tuple[Accesses | None, Node | None]]) -> Node | None:
+    def joined(self, flows: Sequence[tuple[Accesses | None, Table | None]]) -> Table | None:
         """What is read through several accesses, each followed by what a table says."""
-        height = max([table.height for _, table in flows if table is not None], default=0)
-        inflows: list[Inflow] = [
-            (None if accesses is None else self._one(accesses), self._lifted(table, height))
+        present = [
+            (None if accesses is None else self._one(accesses), table)
             for accesses, table in flows
             if table is not None
         ]
-        found = self._all(inflows)
-        assert not isinstance(found, Reading)  # what is joined has parts, and so has the result
+        seen = [accesses for accesses, _ in present if accesses is not None]
+        late = seen or any([isinstance(table, Deferred) for _, table in present])
+        if late and all(map(self._is_plain, seen)):
+            spans = sorted([_span(table) for _, table in present])
+            if all([last < first for (_, last), (first, _) in pairwise(spans)]):
+                key = tuple([id(x) for flow in present for x in flow])
+                new = Deferred(tuple(present), spans[0][0], spans[-1][1])
+                return self._deferred.setdefault(key, new)
+        return self._joined_now([(accesses, self._now(table)) for accesses, table in present])
+
+    def items(self, table: Table | None) -> Iterator[tuple[int, Reading]]:
+        """The numbers of all values of which something is read, in order, and what."""
+        for accesses, part in self._inflows(table):
+            yield from _items(part if accesses is None else self._joined_now([(accesses, part)]))
+
+    def _inflows(self, table: Table | None) -> list[tuple[Accesses | None, Node]]:
+        """The tables of which one is made, in order, and through what each is seen."""
+        found: list[tuple[Accesses | None, Node]] = []
+        stack: list[tuple[Accesses | None, Table]] = [] if table is None else [(None, table)]
+        while stack:
+            seen, top = stack.pop()
+            if isinstance(top, Node):
+                found.append((seen, top))
+                continue
+            for accesses, part in sorted(top.flows, key=lambda flow: _span(flow[1]), reverse=True):
+                both = seen if accesses is None else accesses
+                if seen is not None and accesses is not None:
+                    both = self._one(self._through(seen, accesses))
+                if both is None or both:
+                    stack.append((both, part))
         return found
 
-    def items(self, table: Node | None) -> Iterator[tuple[int, Reading]]:
-        """The numbers of all values of which something is read, in order, and what."""
-        stack: list[tuple[int, Part]] = [(0, table)]
+    def _now(self, table: Table | None) -> Node | None:
+        """The table itself, joined."""
+        made, stack = self._made, [] if table is None else [table]
         while stack:
-            number, part = stack.pop()
-            if isinstance(part, Node):
-                first = number * WIDTH
-                stack += [(first + k, part.parts[k]) for k in reversed(range(WIDTH))]
-            elif part is not None:
-                yield number, part
+            top = stack[-1]
+            if isinstance(top, Node) or top in made:
+                stack.pop()
+                continue
+            missing = [p for _, p in top.flows if isinstance(p, Deferred) and p not in made]
+            if missing:
+                stack += missing
+                continue
+            flows = [(a, made[p] if isinstance(p, Deferred) else p) for a, p in top.flows]
+            made[top] = self._joined_now(flows)
+        return made[table] if isinstance(table, Deferred) else table
+
+    def _joined_now(self, flows: Sequence[tuple[Accesses | None, Node | None]]) -> Node | None:
+        """What is read through accesses of which each is the one tuple of them."""
+        height = max([table.height for _, table in flows if table is not None], default=0)
+        found = self._all(
+            [(a, self._lifted(table, height)) for a, table in flows if table is not None]
+        )
+        assert not isinstance(found, Reading)  # what is joined has parts, and so has the result
+        return found
 
     def _all(self, flows: list[Inflow]) -> Part:
         """What is read through all flows; they are of one height, which bounds the recursion."""
@@ -155,6 +228,32 @@ class Tables:
     def _one(self, accesses: Accesses) -> Accesses:
         """The one tuple of these accesses."""
         return self._seen.setdefault(tuple(map(id, accesses)), accesses)
+
+
+def _items(table: Node | None) -> Iterator[tuple[int, Reading]]:
+    """The numbers in a table, in order, and what is read of each."""
+    stack: list[tuple[int, Part]] = [(0, table)]
+    while stack:
+        number, part = stack.pop()
+        if isinstance(part, Node):
+            first = number * WIDTH
+            stack += [(first + k, part.parts[k]) for k in reversed(range(WIDTH))]
+        elif part is not None:
+            yield number, part
+
+
+def _span(table: Table) -> tuple[int, int]:
+    """The least and the greatest number of a table."""
+    if isinstance(table, Deferred):
+        return table.first, table.last
+    ends = []
+    for order in (range(WIDTH), range(WIDTH - 1, -1, -1)):
+        number, part = 0, table
+        while isinstance(part, Node):
+            place = next(k for k in order if part.parts[k] is not None)
+            number, part = number * WIDTH + place, part.parts[place]
+        ends.append(number)
+    return ends[0], ends[1]
 
 
 def _alone(part: Part, place: int) -> tuple[Part, ...]:

@@ -35,11 +35,12 @@ entries = st.dictionaries(numbers, sets.map(lambda s: join(TOKEN, [(s, s)])).fil
 flows = st.lists(st.tuples(st.none() | sets, st.integers(0, 9)), max_size=4)
 
 
+@pytest.mark.parametrize("is_plain", [lambda _: False, lambda accesses: BLOCKED not in accesses])
 @given(st.lists(entries, min_size=1, max_size=4), st.lists(flows, max_size=6))
 def test_tables_say_what_dictionaries_say(
-    starts: list[dict[int, Accesses]], steps: list[Flows]
+    is_plain: Callable[[Accesses], bool], starts: list[dict[int, Accesses]], steps: list[Flows]
 ) -> None:
-    tables = Tables(join)
+    tables = Tables(join, is_plain)
     plain = [dict(start) for start in starts]
     known = [
         tables.joined([(None, tables.single(k, TOKEN, a)) for k, a in s.items()]) for s in starts
@@ -58,6 +59,20 @@ def test_tables_say_what_dictionaries_say(
         assert {number: reading.accesses for number, reading in items} == expected
 
 
+def slices(n: int) -> str:
+    """A chain of slices, to each of which a parameter is added."""
+    lines, value = [f"p0 = f32[{2 * n}] parameter(0)"], "p0"
+    for i in range(1, n):
+        size = 2 * n - i
+        lines += [
+            f"s{i} = f32[{size}] slice({value}), slice={{[1:{size + 1}]}}",
+            f"p{i} = f32[{size}] parameter({i})",
+            f"x{i} = f32[{size}] add(s{i}, p{i})",
+        ]
+        value = f"x{i}"
+    return "\n".join(["ENTRY e {", *lines, f"ROOT r = f32[{n + 1}] negate({value})", "}"])
+
+
 def residual(n: int) -> str:
     """Each layer adds to the value before it a product with a parameter of its own, and a bias."""
     lines = ["x0 = f32[8,8] parameter(0)"]
@@ -74,7 +89,7 @@ def residual(n: int) -> str:
     return "\n".join(["ENTRY e {", *lines, f"ROOT r = f32[8,8] negate(x{n - 1})", "}"])
 
 
-@pytest.mark.parametrize("make", [many_parameters, residual])
+@pytest.mark.parametrize("make", [many_parameters, residual, slices])
 def test_what_is_kept_grows_with_the_program(make: Callable[[int], str]) -> None:
     def kept(n: int) -> int:
         program = hs.read(make(n))
