@@ -23,7 +23,9 @@ from typing import Any, ClassVar, Final, SupportsIndex, TypeAlias, TypeVar, fina
 from weakref import ref
 
 from hloscope.affine.order import (
+    DEEP,
     STORED,
+    DeepKey,
     OrderKey,
     by_key,
     compare,
@@ -334,7 +336,8 @@ class _Division(Node):
             key = (num, den)
         node = _new(cls._draft)
         node.num, node.den, node._divisions = num, den, 1 + num._divisions + den._divisions
-        node._key = cls._kind, num._key or order_key(num), den._key or order_key(den)  # type: ignore[arg-type]
+        order: OrderKey = cls._kind, num._key or order_key(num), den._key or order_key(den)  # type: ignore[arg-type]
+        node._key = order if node._divisions <= DEEP else DeepKey(order)
         node.by = max(0, den.value) if cls._kind == 2 and type(den) is Const else 0
         return _enter(cls, key, node)
 

@@ -55,18 +55,61 @@ def compare(a: Expr | Node, b: Expr | Node) -> int:
     return _compare_keys(left, right)
 
 
+MOST_KNOWN: Final = 1 << 16
+"""So many comparisons are remembered; beyond that all are forgotten."""
+_KNOWN: Final[dict[tuple[int, int], tuple[OrderKey, OrderKey, int]]] = {}
+"""What comparing two keys has said; they are kept, so that no others get their identities."""
+
+
 def _compare_keys(left: OrderKey, right: OrderKey) -> int:
-    """Compare keys of any depth; tuples' own comparison is limited by the C stack."""
-    todo: list[tuple[Any, Any]] = [(left, right)]
-    while todo:
-        x, y = todo.pop()
-        if x is y:
-            continue
-        if isinstance(x, tuple):
-            todo.extend(reversed(list(zip(x, y, strict=False))))
-        elif x != y:
-            return -1 if x < y else 1
+    """Compare keys of any depth, each pair of parts once: negative, zero or positive.
+
+    Tuples' own comparison is limited by the C stack, and at each level looks anew for where the
+    first difference is.
+    """
+    if len(_KNOWN) > MOST_KNOWN:
+        _KNOWN.clear()
+    open = [(left, right, zip(left, right, strict=False))]
+    while open:
+        x, y, rest = open[-1]
+        for a, b in rest:
+            if a is b:
+                continue
+            if not isinstance(a, tuple):
+                found = int(a > b) - int(a < b)
+            elif (known := _KNOWN.get((id(a), id(b)))) is not None:
+                found = known[2]
+            else:
+                open.append((a, b, zip(a, b, strict=False)))
+                break
+            if found:
+                for x, y, _ in open:
+                    _KNOWN[id(x), id(y)] = x, y, found
+                return found
+        else:
+            _KNOWN[id(x), id(y)] = x, y, 0
+            open.pop()
     return 0
+
+
+DEEP: Final = 1 << 12
+"""Divisions of more divisions, written out, have a key that remembers what it was compared with."""
+
+
+class DeepKey(OrderKey):
+    """A key that compares as a tuple does, each pair of parts once."""
+
+    __slots__ = ()
+    __hash__ = tuple.__hash__
+
+    def __lt__(self, other: OrderKey) -> bool:
+        return _compare_keys(self, other) < 0
+
+    def __gt__(self, other: OrderKey) -> bool:
+        return _compare_keys(self, other) > 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, tuple) and not _compare_keys(self, other)
 
 
 _BY_KEY: Final = cmp_to_key(_compare_keys)

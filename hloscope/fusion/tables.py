@@ -248,7 +248,8 @@ def _span(table: Table) -> tuple[int, int]:
         return table.first, table.last
     ends = []
     for order in (range(WIDTH), range(WIDTH - 1, -1, -1)):
-        number, part = 0, table
+        number = 0
+        part: Part = table
         while isinstance(part, Node):
             place = next(k for k in order if part.parts[k] is not None)
             number, part = number * WIDTH + place, part.parts[place]

@@ -35,6 +35,7 @@ from hloscope.affine import (
     substitute,
     variables,
 )
+from hloscope.affine.order import _KNOWN, DeepKey
 from tests.strategies import VARS, exprs, small
 
 d0, d1, s0, rt0 = Dim(0), Dim(1), Range(0), Runtime(0)
@@ -91,6 +92,34 @@ def test_order_is_total_and_independent_of_history(a, b, c):
     ordered = sorted([a, b, c])
     assert sorted([c, a, b]) == ordered
     assert all(compare(x, y) <= 0 for x, y in itertools.pairwise(ordered))
+
+
+def key_in_parts(key: Any) -> Any:
+    """The same key, all of whose parts remember what they were compared with."""
+    return DeepKey(map(key_in_parts, key)) if isinstance(key, tuple) else key
+
+
+@given(st.lists(exprs, min_size=2, max_size=6))
+def test_keys_of_deep_expressions_compare_as_tuples_do(expressions):
+    plain = [order_key(e) for e in expressions]
+    deep = [key_in_parts(key) for key in plain]
+    for (a, x), (b, y) in itertools.product(zip(plain, deep, strict=True), repeat=2):
+        assert (x < y, x > y, x == y) == (a < b, a > b, a == b)
+        assert (x < b, x > b, x == b) == (a < b, a > b, a == b)
+        assert (a < y, a > y, a == y) == (a < b, a > b, a == b)
+
+
+def test_sums_of_expressions_that_share_their_parts_are_sorted_part_by_part():
+    def rounds(e, other):
+        for k in range(200):
+            e, other = (e * 3 + other + k) // 5, (e + other * 2) % (k + 7)
+        return e, other
+
+    first, second = rounds(d0 + s0, d1)
+    assert first + second is second + first
+    before = len(_KNOWN)
+    assert compare(first, second) == -compare(second, first) != 0
+    assert len(_KNOWN) <= before + 2000  # written out, the keys have more than 2 ** 200 parts
 
 
 @given(exprs)
