@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from hloscope.dialects import DIALECTS
+from hloscope.mlir import print_mlir
 from hloscope.passes import find_pass
 from hloscope.passes.folding import SHAPE_FOLDS
 from hloscope.passes.limits import Limits
@@ -172,3 +174,19 @@ func.func @wide() -> tensor<1200xi32> {{
     assert run.fired["inline_known_case"] == 400
     assert run.fired["fold_concatenate"] == 1
     assert "stablehlo.add" not in print_stablehlo(module)
+
+
+@pytest.mark.parametrize("op", ["sqrt", "rsqrt", "log", "sign"])
+@pytest.mark.parametrize("element", ["f16", "bf16", "f32", "f64", "f8E4M3FN", "f8E5M2"])
+def test_what_is_no_number_is_looked_at_without_a_word(op: str, element: str) -> None:
+    """Not folded, and numpy does not warn; warnings are errors here."""
+    type = f"tensor<2x{element}>"
+    text = f"""func.func @main() -> {type} {{
+      %0 = stablehlo.constant dense<[1.0, 2.0]> : {type}
+      %1 = stablehlo.constant dense<0.0> : {type}
+      %2 = stablehlo.divide %1, %1 : {type}
+      %3 = stablehlo.{op} %2 : {type}
+      return %3 : {type}
+    }}"""
+    after, _ = find_pass("aggressive-folder").apply(parse_stablehlo(text).tree)
+    assert f"stablehlo.{op}" in print_mlir(after, dialects=DIALECTS)

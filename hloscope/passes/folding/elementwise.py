@@ -103,7 +103,8 @@ def _passes(guard: Guard | None, given: Sequence[Known], type: TensorType, limit
     if guard is None:
         return True
     arrays = [known.element if known.is_splat else known.array for known in given]
-    return limits.spend(sum(array.nbytes for array in arrays)) and guard(arrays, type)
+    with np.errstate(invalid="ignore"):  # NaN of bf16 is compared with a warning
+        return limits.spend(sum(array.nbytes for array in arrays)) and guard(arrays, type)
 
 
 def _folds(rows: Sequence[_Row]) -> LimitedRewrites:
