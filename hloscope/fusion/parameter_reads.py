@@ -144,9 +144,11 @@ def _is_plain(accesses: Accesses) -> bool:
 
     Such functions can be composed in any order: the result is the same, in the same form.
     """
-    access, *others = accesses
+    if len(accesses) != 1:
+        return False
+    (access,) = accesses
     where = access.map
-    if others or where is None or access != Access(where):
+    if where is None or access != Access(where):
         return False
     if where.ranges or where.runtime or where.constraints:
         return False
