@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
 from typing import Any, Final, TypeAlias
 
 from hloscope.checks.findings import Finding
@@ -13,7 +14,7 @@ from hloscope.lazy import dataclass, pattern
 
 Check: TypeAlias = Callable[..., Iterator[Finding]]
 
-_BYTES: Final = pattern(r"\s*(\d+(?:\.\d+)?)\s*(B|KiB|MiB|GiB|kB|MB|GB)?\s*", re.ASCII)
+_BYTES: Final = pattern(r"\s*(\d{1,18}(?:\.\d{1,18})?)\s*(B|KiB|MiB|GiB|kB|MB|GB)?\s*", re.ASCII)
 _UNITS: Final = {
     "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "kB": 1000, "MB": 10**6, "GB": 10**9,
 }  # fmt: skip
@@ -100,7 +101,7 @@ def size(given: Any) -> int:
     found = _BYTES.fullmatch(given) if isinstance(given, str) else None
     if found is None:
         raise ValueError(f'bytes such as 4096 or "1 MiB" were expected, found {given!r}')
-    return int(float(found[1]) * _UNITS[found[2] or "B"])
+    return int(Fraction(found[1]) * _UNITS[found[2] or "B"])
 
 
 def number(given: Any) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import click
 
 from hloscope.api import (
@@ -34,10 +36,10 @@ def _launch(_: click.Context, __: click.Parameter, value: str | None) -> tuple[i
     """Blocks and threads, as `--launch 256,128` gives them."""
     if value is None:
         return None
-    numbers = value.split(",")
-    if len(numbers) != 2 or not all(n.strip().isdecimal() for n in numbers):
+    numbers = re.fullmatch(r"\s*(\d{1,18})\s*,\s*(\d{1,18})\s*", value)
+    if numbers is None:
         raise click.BadParameter(f"`{value}` is not blocks,threads such as 256,128")
-    return int(numbers[0]), int(numbers[1])
+    return int(numbers[1]), int(numbers[2])
 
 
 def _map(_: click.Context, __: click.Parameter, value: str | None) -> str | None:

@@ -78,7 +78,7 @@ def print_json(value: Mapping[str, Any], *, lines: bool = False, compact: bool =
         if sys.stdout is not None:  # else it was closed when the process started
             sys.stdout.write(_dense(value) + "\n")
     else:
-        click.echo(json.dumps(value, ensure_ascii=False, indent=None if lines else 1))
+        click.echo(_json(value, indent=None if lines else 1))
 
 
 def print_long_json(value: Mapping[str, Any]) -> None:
@@ -102,7 +102,13 @@ def _pieces(value: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _dense(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return _json(value, separators=(",", ":"))
+
+
+def _json(value: Any, **options: Any) -> str:
+    """JSON in UTF-8: bytes of names that were none are escaped, as JSON does it."""
+    text = json.dumps(value, ensure_ascii=False, **options)
+    return text if text.isascii() else text.encode(errors="backslashreplace").decode()
 
 
 WIDEST: Final = 48

@@ -42,7 +42,7 @@ def _element(_: click.Context, __: click.Parameter, value: str | None) -> Index 
     if value is None:
         return None
     numbers = value.strip(" ()[]")
-    if not re.fullmatch(r"(-?\d+(\s*,\s*-?\d+)*)?", numbers):
+    if not re.fullmatch(r"(-?\d{1,19}(\s*,\s*-?\d{1,19})*)?", numbers):
         raise click.BadParameter(f"`{value}` is not a list of integers such as 3,7,12")
     return tuple(int(n) for n in numbers.split(",") if n)
 

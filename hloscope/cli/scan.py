@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from fractions import Fraction
 from pathlib import Path
 from re import IGNORECASE
 from typing import Any, Final
@@ -23,7 +24,7 @@ FAILED: Final = 1
 SCHEMA: Final = "hloscope.scan/1"
 NAMED: Final = 10
 """Files that went wrong and are named."""
-_SIZE: Final = pattern(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", IGNORECASE)
+_SIZE: Final = pattern(r"(\d{1,18}(?:\.\d{1,18})?)\s*([KMGT]?)(?:i?B)?", IGNORECASE)
 
 
 class _Size(click.ParamType[int]):
@@ -36,7 +37,7 @@ class _Size(click.ParamType[int]):
         found = _SIZE.fullmatch(str(value).strip())
         if found is None:
             self.fail(f"`{value}` is no size such as 4G or 500M", param, ctx)
-        return int(float(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " "))
+        return int(Fraction(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " "))
 
 
 @click.command

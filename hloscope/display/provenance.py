@@ -155,7 +155,7 @@ class SourcePattern:
         >>> SourcePattern.parse("a/train.py:10-12")
         SourcePattern(file='a/train.py', first=10, last=12)
         """
-        found = re.fullmatch(r"(.*?):(\d+)(?:-(\d+))?", text)
+        found = re.fullmatch(r"(.*?):(\d{1,18})(?:-(\d{1,18}))?", text)
         if found is None:
             return cls(text)
         file, first, last = found.groups()

@@ -420,6 +420,16 @@ class CustomCall(Op):
     batch_group_count: int = 1
 
 
+API_VERSIONS: Final = (
+    "API_VERSION_UNSPECIFIED", "API_VERSION_ORIGINAL", "API_VERSION_STATUS_RETURNING",
+    "API_VERSION_STATUS_RETURNING_UNIFIED", "API_VERSION_TYPED_FFI",
+)  # fmt: skip
+"""How a custom call's target is called, by number in StableHLO and by name in HLO and VHLO.
+
+Source: `CustomCallApiVersion` in XLA's `xla_data.proto`, `VhloEnums.td`.
+"""
+
+
 @op("composite")
 class Composite(Op):
     """A named op with a decomposition, which it calls."""

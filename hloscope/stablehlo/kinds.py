@@ -48,7 +48,7 @@ from hloscope.mlir import (
     parse_attribute,
     plain,
 )
-from hloscope.ops import ConvDimensions, Groups, Pairs, Table, WrittenGroups
+from hloscope.ops import API_VERSIONS, ConvDimensions, Groups, Pairs, Table, WrittenGroups
 from hloscope.stablehlo.mesh_axes import AttributeGroups
 
 PRED: Final = ELEMENT_TYPES["pred"]
@@ -403,6 +403,16 @@ def _struct(name: str) -> Kind:
     )
 
 
+def _write_api_version(value: str | int) -> IntegerAttr:
+    """The number of an API version, which HLO writes as a name."""
+    text = str(value)
+    if text in API_VERSIONS:
+        return IntegerAttr(API_VERSIONS.index(text), I32)
+    if not text.removeprefix("-").isdecimal():
+        raise UnsupportedError(f"StableHLO has no API version of custom calls `{text}`")
+    return IntegerAttr(int(text), I32)
+
+
 _I32: Final = _plain(read_int, lambda value: IntegerAttr(int(value), I32))
 _I64: Final = _plain(read_int, lambda value: IntegerAttr(value, I64))
 _TEXT: Final = _plain(read_text, lambda value: StringAttr(value.encode("utf-8", "surrogateescape")))
@@ -417,7 +427,8 @@ _ENUMS: Final = (
 
 KINDS: Final[dict[str, Kind]] = {
     **dict.fromkeys(("i64", "i64>=0", "i64>0"), _I64),
-    **dict.fromkeys(("i32", "i32>=0", "i32>0", "api_version"), _I32),
+    **dict.fromkeys(("i32", "i32>=0", "i32>0"), _I32),
+    "api_version": _plain(read_int, _write_api_version),
     "f32": _plain(read_float, write_float),
     "f64": _plain(read_float, lambda value: FloatAttr(encode(value, "f64"), F64)),
     "bool": _plain(read_bool, write_bool),

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from hloscope.ops import API_VERSIONS
 from hloscope.vhlo.versions import Version, version_of
 
 _ATTRIBUTES: Final = """
@@ -93,10 +94,7 @@ zero_points:svarints | quantized_axis
 """
 """Source: `VhloBytecode.cpp`, `VhloTypes.td`."""
 
-ENUMS: Final = {
-    "api_version": "API_VERSION_UNSPECIFIED API_VERSION_ORIGINAL API_VERSION_STATUS_RETURNING "
-    "API_VERSION_STATUS_RETURNING_UNIFIED API_VERSION_TYPED_FFI".split()
-}
+ENUMS: Final = {"api_version": list(API_VERSIONS)}
 """Enums of VHLO that are none in StableHLO, which has the others."""
 
 

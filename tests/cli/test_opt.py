@@ -172,3 +172,26 @@ def test_wrong_names_are_refused(run: Run) -> None:
         result = run("opt", "-", *words, stdin=DYNAMIC)
         assert result.exit_code == 2, result.output
         assert message in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("version", "number"),
+    [("API_VERSION_TYPED_FFI", "4"), ("API_VERSION_ORIGINAL", ""), ("2", "2")],
+)
+def test_versions_of_custom_calls_are_names_in_hlo_and_numbers_in_stablehlo(
+    run: Run, version: str, number: str
+) -> None:
+    call = f'custom-call(p), custom_call_target="f", api_version={version}'
+    text = f"HloModule m\nENTRY e {{\n  p = f32[4] parameter(0)\n  ROOT c = f32[4] {call}\n}}\n"
+    result = run("opt", "-", "--pass", "cse", stdin=text)
+    assert result.exit_code == 0, result.output
+    assert (f"api_version = {number} : i32" in result.stdout) == bool(number)
+
+
+def test_versions_of_custom_calls_that_are_not_are_told(run: Run) -> None:
+    call = 'custom-call(), custom_call_target="f", api_version=API_VERSION_OF_NOBODY'
+    result = run(
+        "opt", "-", "--pass", "cse", stdin=f"HloModule m\nENTRY e {{ ROOT c = f32[4] {call} }}"
+    )
+    assert result.exit_code == 4
+    assert "no API version of custom calls `API_VERSION_OF_NOBODY`" in result.stderr
