@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from math import prod
 from typing import Any, Final
 
 import numpy as np
 
 from hloscope.compare import Finding, leaves
-from hloscope.interpreter import Statistics, Value, statistics, value_text
+from hloscope.interpreter import Statistics, Value, statistics, text_size, value_text
 from hloscope.ir import TensorType, TupleType, Type
 from hloscope.mlir import array_text, spell, type_text
 
@@ -35,7 +34,7 @@ def result_text(value: Any, type_: Type, *, brief: bool = False, dense: bool = F
     whole = TensorType(type_.element, value.shape)
     if dense:
         return array_text(value, whole)
-    if brief or max(value.size, prod(value.shape[:-1])) > MOST_SHOWN:
+    if brief or text_size(value.shape) > MOST_SHOWN:
         return f"{type_text(whole)}: {statistics(value)}"
     return value_text(value, type_, spell=spell)
 

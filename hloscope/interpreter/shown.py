@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from math import prod
+from operator import mul
 from typing import Any, Final
 
 import numpy as np
@@ -61,13 +63,27 @@ def value_text(value: Value, type_: Type, most: int | None = None, spell: Spell 
 def _tensor_text(value: Any, type_: TensorType, most: int | None, spell: Spell) -> str:
     shape = value.shape
     head = spell(TensorType(type_.element, shape), "bare")
-    if most is not None and value.size > most:
+    if most is not None and text_size(shape) > most:
         return f"{head} {{…}}"
-    claim(_PER_ELEMENT * (value.size + prod(shape[:-1])), "the text of a value")
+    claim(_PER_ELEMENT * (value.size + sum(_brackets(shape))), "the text of a value")
     texts = element_texts(value, type_.element)
     if not shape:
         return f"{head} {{{texts[0]}}}"
     return "\n".join([f"{head} {{", *_rows(texts, shape, "  "), "}"])
+
+
+def text_size(shape: Sequence[int]) -> int:
+    """Elements or brackets in the text of an array, whichever are more.
+
+    >>> text_size((4, 8)), text_size((1000, 0, 8))
+    (32, 1000)
+    """
+    return max([prod(shape), *_brackets(shape)])
+
+
+def _brackets(shape: Sequence[int]) -> list[int]:
+    """How many lists there are in the text of an array, at each depth but the outermost."""
+    return [*accumulate(shape[:-1], mul)]
 
 
 def _rows(texts: list[str], shape: tuple[int, ...], indent: str) -> Iterator[str]:

@@ -55,8 +55,9 @@ def test_a_claim_ends_with_its_limit() -> None:
     claim(11, "an array")
 
 
-def test_rows_without_elements_count_as_text() -> None:
-    rows = np.zeros((1 << 40, 0), "int32")
+@pytest.mark.parametrize("shape", [(1 << 40, 0), (1 << 40, 1, 0, 4)])
+def test_rows_without_elements_count_as_text(shape: tuple[int, ...]) -> None:
+    rows = np.zeros(shape, "int32")
     with pytest.raises(EvaluationError, match="the text of a value needs"):
         value_text(rows, TensorType(ELEMENT_TYPES["s32"], rows.shape))
 
