@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import tempfile
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 from benchmarks.measuring import (
@@ -22,6 +24,7 @@ PROGRAMS: Final = 10_000
 MUTATIONS: Final = 100_000
 EACH: Final = 2500
 """Mutations of one process."""
+KEPT: Final = Path(tempfile.gettempdir()) / "hloscope-broken-input"
 SWEPT: Final = 25_000
 """Changed ops of each language."""
 
@@ -92,12 +95,14 @@ def runtime_claims() -> Figure:
 def commands() -> Figure:
     """Mutated programs, maps and files of arrays, each through one command with options of its own.
 
-    Every day has its own mutations; processes have 2,500 each.
+    Every day has its own mutations; processes have 2,500 each.  What has another answer, or takes
+    long, is kept in `hloscope-broken-input` in the folder for temporary files.
     """
     seed = fresh_seed()
     parts = side_by_side(
         lambda k: benchmark(
-            "robustness.py", "--commands", "--count", str(EACH), "--seed", str(seed + k)
+            *("robustness.py", "--commands", "--count", str(EACH), "--seed", str(seed + k)),
+            *("--keep", str(KEPT)),
         ),
         MUTATIONS // EACH,
     )
