@@ -52,8 +52,10 @@ def evaluate_array(e: Expr, at: Mapping[Var, ArrayLike]) -> Ints:
     nodes = postorder(e)
     shape = np.broadcast_shapes(*(np.shape(values) for values in given.values()))
     if _most(nodes, given) < _END:
-        return np.broadcast_to(np.asarray(_computed(nodes, given, np.int64), np.int64), shape)
-    exact: Any = np.asarray(_computed(nodes, given, int), object)
+        return np.broadcast_to(np.asarray(_values(nodes, given, np.int64)[e], np.int64), shape)
+    if (total := _total(nodes, given)) is not None:
+        return np.broadcast_to(total, shape)
+    exact: Any = np.asarray(_values(nodes, given, int)[e], object)
     fits = all(-_END <= value < _END for value in exact.flat)
     return np.broadcast_to(exact.astype(np.int64) if fits else exact, shape)
 
@@ -76,6 +78,8 @@ def _most(nodes: Sequence[Expr], given: Mapping[Var, Ints]) -> int:
                 most[x] = prod(most[a] for a in args)
             case Min(args) | Max(args):
                 most[x] = max(most[a] for a in args)
+            case FloorDiv(num, Const(den)) | CeilDiv(num, Const(den)):
+                most[x] = most[num] // max(1, abs(den)) + 1
             case FloorDiv(num, _) | CeilDiv(num, _):
                 most[x] = most[num] + 1
             case Mod(_, den):
@@ -85,8 +89,33 @@ def _most(nodes: Sequence[Expr], given: Mapping[Var, Ints]) -> int:
     return max(most.values())
 
 
-def _computed(nodes: Sequence[Expr], given: Mapping[Var, Any], number: Callable[[int], Any]) -> Any:
-    """The values of the last node, in the numbers that `number` makes."""
+def _total(nodes: Sequence[Expr], given: Mapping[Var, Ints]) -> Ints | None:
+    """A sum whose terms int64 holds, but not all it is on the way, as long as it ends within.
+
+    Sums modulo 2**64 are right if the true ones are within int64, which floats tell: they are wrong
+    by less than 2**60 where no sum on the way passes 2**100.
+    """
+    *inside, last = nodes
+    if not isinstance(last, Sum) or not inside or _most(inside, given) >= _END:
+        return None
+    if (
+        _most(nodes, given) >= 1 << 100
+        or max(abs(c) for c in (last.const, *dict(last.terms).values())) >= _END
+    ):
+        return None
+    values = _values(inside, given, np.int64)
+    about = sum(values[t] * float(c) for t, c in last.terms) + float(last.const)
+    if np.any(np.abs(about) >= 2.0**62):
+        return None
+    with np.errstate(over="ignore"):
+        parts = [np.multiply(values[t], np.int64(c)) for t, c in last.terms]
+        return np.asarray(reduce(np.add, parts) + np.int64(last.const), np.int64)
+
+
+def _values(
+    nodes: Sequence[Expr], given: Mapping[Var, Any], number: Callable[[int], Any]
+) -> dict[Expr, Any]:
+    """The values of all nodes, in the numbers that `number` makes."""
     value: dict[Expr, Any] = {}
     for x in nodes:
         match x:
@@ -107,7 +136,7 @@ def _computed(nodes: Sequence[Expr], given: Mapping[Var, Any], number: Callable[
                 assert_never(x)
         if number is not np.int64:  # of single numbers ufuncs take what fits into their types
             value[x] = np.asarray(value[x], object)
-    return value[nodes[-1]]
+    return value
 
 
 _END: Final = 1 << 63

@@ -43,6 +43,20 @@ def test_arrays_agree_with_points_whose_values_leave_int64(e, numbers):
     assert evaluate_array(e * 2**62, columns).tolist() == [evaluate(e, o) * 2**62 for o in at]
 
 
+@given(
+    st.integers(-(2**63), 2**63),
+    st.integers(-(2**40), 2**40),
+    st.integers(-(2**63), 2**63),
+    st.lists(st.tuples(st.integers(0, 2**20), st.integers(-9, 9)), min_size=1, max_size=5),
+)
+def test_sums_that_leave_int64_on_the_way_are_exact(scale, more, const, points):
+    """`d0 * a - d1 * b` is small where both are alike, whatever the terms are."""
+    e = (d0 // 3) * scale - (d1 // 3) * (scale + more) + const
+    at = [{d0: x, d1: max(0, x + y)} for x, y in points]
+    columns = {v: [one[v] for one in at] for v in (d0, d1)}
+    assert evaluate_array(e, columns).tolist() == [evaluate(e, one) for one in at]
+
+
 @given(exprs, exprs, boxes_and_points())
 def test_substitution_is_evaluation_first(e, inner, box_and_point):
     _, at = box_and_point
