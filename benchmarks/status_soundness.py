@@ -101,8 +101,8 @@ def commands() -> Figure:
     seed = fresh_seed()
     parts = side_by_side(
         lambda k: benchmark(
-            *("robustness.py", "--commands", "--count", str(EACH), "--seed", str(seed + k)),
-            *("--keep", str(KEPT)),
+            *("robustness.py", "--commands", "--count", str(EACH), "--keep", str(KEPT)),
+            *("--seed", str(seed + k)),
         ),
         MUTATIONS // EACH,
     )
