@@ -232,7 +232,10 @@ def read_layout(text: str, rank: int | None = None) -> Layout:
                 at = tile.end()
         elif kind in ("S", "E"):
             stop = value_end(text, at, stop_at_comma=False)
-            (number,) = _read_ints(text, text[at + 1 : stop - 1], at + 1) or (0,)
+            numbers = _read_ints(text, text[at + 1 : stop - 1], at + 1) or (0,)
+            if len(numbers) != 1:
+                fail(f"`{kind}` of a layout has one number, found {len(numbers)}", text, at, stop)
+            (number,) = numbers
             if kind == "S":
                 memory_space = number
             else:

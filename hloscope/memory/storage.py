@@ -62,8 +62,14 @@ def index_in(parts: Sequence[Expr], sizes: Sequence[int], type: TensorType) -> l
     """
     if element_count(type) == 0:
         return [*unplace([e * 0 for e in _fill(parts, placed_sizes(type))], type)[0]]
-    placed = reshaped(list(parts), tuple(sizes), placed_sizes(type))
-    return unplace(placed, type)[0]
+    if prod(placed_sizes(type)) != element_count(type):  # emitters skip what tiles pad
+        at = dict(zip(major_to_minor(type), _cut(parts, sizes, physical_sizes(type)), strict=True))
+        return [at[k] for k in range(type.rank)]
+    return unplace(_cut(parts, sizes, placed_sizes(type)), type)[0]
+
+
+def _cut(parts: Sequence[Expr], sizes: Sequence[int], into: Sequence[int]) -> list[Expr]:
+    return [*reshaped(list(parts), tuple(sizes), tuple(into))]
 
 
 def _fill(parts: Sequence[Expr], sizes: Sequence[int]) -> list[Expr]:

@@ -137,6 +137,7 @@ ERRORS = [
     ("f32[2,3]{0,0}", 1, "not a permutation of 2 dimensions"),
     ("f32[2]{0:Q[1]}", 3, "unknown part of a layout"),
     ("f32[2]{0:T(x)}", 5, "expected a number, found `x`"),
+    ("f32[2]{0:S(2,128)}", 4, "`S` of a layout has one number, found 2"),
     ("(f32[2], s32[", 9, "expected a type"),
     ("(f32[2]", 0, "tuple type is not closed"),
     ("(f32[2] s32[])", 8, "expected `,` or `)`"),

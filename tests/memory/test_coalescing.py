@@ -333,3 +333,15 @@ def test_blocks_without_number_are_never_written_out() -> None:
     assert [use.precision for use in answer.arrays] == ["sampled", "exact"]
     assert answer.outputs[0].traffic is not None
     assert answer.outputs[0].traffic.sectors == 875_000_007  # 7 * 1000000007 * 4 / 32, rounded up
+
+
+def test_reductions_of_what_tiles_pad_are_told() -> None:
+    text = """add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
+    f { p = f32[64,32,5]{2,0,1:T(8,128)} parameter(0) z = f32[] constant(0)
+      ROOT r = f32[64,32]{0,1:T(8,128)} reduce(p, z), dimensions={2}, to_apply=add }
+    ENTRY e { p = f32[64,32,5]{2,0,1:T(8,128)} parameter(0)
+      ROOT r = f32[64,32]{0,1:T(8,128)} fusion(p), kind=kInput, calls=f }"""
+    use, *_ = hloscope.read(text).root.coalescing().operands
+    assert (use.precision, use.touched.elements) == ("exact", 64 * 32 * 5)
+    assert use.traffic is not None
+    assert use.traffic.asked == 64 * 32 * 5 * 4
