@@ -20,8 +20,10 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
@@ -29,7 +31,7 @@ sys.path.insert(0, str(ROOT))
 from click.testing import CliRunner  # noqa: E402
 
 import hloscope  # noqa: E402
-from hloscope.cli import command  # noqa: E402
+from hloscope.cli import command, guard  # noqa: E402
 from hloscope.errors import HloscopeError  # noqa: E402
 from tests.conftest import SHARED  # noqa: E402
 from tests.mutations import mutations, originals  # noqa: E402
@@ -87,6 +89,17 @@ def state(text: str) -> str:
         return f"verify: {type(error).__name__}: {error}"[:200]
 
 
+class Runner(CliRunner):
+    """Runs commands in this process, whose streams are guarded as those of the command are."""
+
+    @contextmanager
+    def isolation(self, *args: Any, **options: Any) -> Iterator[Any]:
+        """The streams of one run."""
+        with super().isolation(*args, **options) as streams:
+            guard()
+            yield streams
+
+
 def command_answer(request: Request, folder: Path) -> str:
     """What a command ends with."""
     files = {name: folder / f"{name}.bin" for name in request.files}
@@ -95,7 +108,7 @@ def command_answer(request: Request, folder: Path) -> str:
     signal.signal(signal.SIGPROF, _too_long)
     signal.setitimer(signal.ITIMER_PROF, ENDLESS)
     try:
-        done = CliRunner().invoke(command(), words_of(request, files), input=request.stdin)
+        done = Runner().invoke(command(), words_of(request, files), input=request.stdin)
     except TooLongError:
         return "no end"
     finally:

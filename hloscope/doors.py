@@ -36,13 +36,15 @@ def door(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
         if not homes:
             spec = sys.modules[package].__spec__
             text = spec.loader.get_data(spec.origin).decode()  # type: ignore[union-attr]
+            found: dict[str, str] = {}
             for imported in text.split("\n    from ")[1:]:
                 home, _, rest = imported.partition(" import ")
                 end = ")" if rest.startswith("(") else "\n"
                 for entry in rest.lstrip("(").partition(end)[0].split(","):
                     if name := entry.partition(" as ")[0].strip():
                         meant = _classes(home) if name == "*" else [name]
-                        homes.update(dict.fromkeys(meant, home))
+                        found |= dict.fromkeys(meant, home)
+            homes.update(found)  # at once: another thread sees all names or none
         return homes
 
     def load(name: str) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import hloscope as hs
+from hloscope import doors
 from hloscope.affine import Dim, Interval
 from hloscope.fusion.analysis import Analysis
 from hloscope.simplifier import Domain, forget_domains
@@ -154,3 +155,18 @@ def test_one_thread_at_a_time_uses_the_analysis_of_a_program(
     at_once(lambda k: [str(program[f"f{k + 1}"].indexing())])
     assert set(counts) == {1}
     assert len(counts) >= THREADS
+
+
+def test_a_door_that_is_being_read_hides_no_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    load, _ = doors.door("hloscope.ops")
+    classes, asked = doors._classes, []
+
+    def interrupted(home: str) -> list[str]:
+        if not asked:
+            asked.append(home)
+            asked.append(load("Transpose").__name__)  # what another thread may ask for meanwhile
+        return classes(home)
+
+    monkeypatch.setattr(doors, "_classes", interrupted)
+    assert load("Parameter").__name__ == "Parameter"
+    assert asked[1:] == ["Transpose"]

@@ -98,10 +98,8 @@ def _total(nodes: Sequence[Expr], given: Mapping[Var, Ints]) -> Ints | None:
     *inside, last = nodes
     if not isinstance(last, Sum) or not inside or _most(inside, given) >= _END:
         return None
-    if (
-        _most(nodes, given) >= 1 << 100
-        or max(abs(c) for c in (last.const, *dict(last.terms).values())) >= _END
-    ):
+    numbers = [last.const, *[c for _, c in last.terms]]
+    if _most(nodes, given) >= 1 << 100 or max(map(abs, numbers)) >= _END:
         return None
     values = _values(inside, given, np.int64)
     about = sum(values[t] * float(c) for t, c in last.terms) + float(last.const)

@@ -10,7 +10,7 @@ from typing import Any
 from hloscope import __version__
 from hloscope.cli.interrupts import end, install
 
-__all__ = ["command", "main"]
+__all__ = ["command", "guard", "main"]
 
 NEW_OBJECTS = 100_000
 """Garbage is looked for when there are so many more: what modules define is none."""
@@ -19,6 +19,11 @@ NEW_OBJECTS = 100_000
 def command() -> Any:
     """The command as click has it, loaded when it is asked for."""
     return import_module("hloscope.cli.app").app
+
+
+def guard() -> None:
+    """Guard the standard streams of this process: what they are given is written, or escaped."""
+    import_module("hloscope.cli.streams").guard()
 
 
 def main() -> None:
@@ -31,7 +36,7 @@ def main() -> None:
         print(f"hloscope {__version__}")
         return
     gc.set_threshold(NEW_OBJECTS)
-    import_module("hloscope.cli.streams").guard()
+    guard()
     app = command()
     try:
         app(prog_name="hloscope")
