@@ -154,6 +154,7 @@ def artifact_tree(data: bytes, name: str) -> Operation:
 
 
 def _bytecode(data: bytes, name: str) -> bytes:
+    data, name = artifact_bytes(data, name)
     return data if is_bytecode(data) else read_exported(data, name)[0].module
 
 

@@ -51,6 +51,13 @@ def test_what_is_no_text_is_told(run: Any, tmp_path: Path, data: bytes, message:
         assert message in result.stderr
 
 
+@pytest.mark.parametrize("command", ["deserialize", "doctor"])
+def test_a_text_is_no_artifact(run: Any, command: str) -> None:
+    result = run(command, SOFTMAX)
+    assert (result.exit_code, result.stdout) == (3, "")
+    assert f"{SOFTMAX} is neither MLIR bytecode nor what `jax.export` writes" in result.stderr
+
+
 def test_a_text_error_has_line_column_and_caret(run: Any) -> None:
     text = "HloModule m\nENTRY e {\n  y = f32[2] parameter(0)\n  ROOT x = f32[2] sclie(y)\n}\n"
     result = run("index", "-", stdin=text)
