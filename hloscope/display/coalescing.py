@@ -118,12 +118,16 @@ def _said(array: ArrayUse) -> Iterable[str]:
         yield f"{head}: a lane touches {array.traffic.vector} elements at once"
     if array.traffic is not None and array.traffic.precision == "sampled":
         yield f"{head}: sampled, too many different requests to look at all"
-    if array.traffic is not None and array.traffic.best is not None:
+    if any(map.runtime for touch in array.touches for map in touch.maps) and _is_bounded(array):
         yield f"{head}: values read at run time say where; at worst to at best"
     if array.traffic is None and array.by_map is not None and array.touches == ():
         yield f"{head}: not read"
     if array.reason:
         yield f"{head}: {array.reason}"
+
+
+def _is_bounded(array: ArrayUse) -> bool:
+    return array.traffic is not None and array.traffic.best is not None
 
 
 def _at(request: Request) -> str:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from hloscope.fusion.structure import READS as READS
     from hloscope.fusion.unchanged import Source as Source, source_in as source_in
     from hloscope.fusion.values import MOVES as MOVES
-    from hloscope.fusion.walk import Flow as Flow, Walk as Walk
+    from hloscope.fusion.walk import Flow as Flow, Walk as Walk, composed as composed
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = door(__name__)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
 from hloscope.devices import Device
 from hloscope.fusion import Analysis
-from hloscope.indexing import Access, IndexingMap, address_map
+from hloscope.indexing import Access, IndexingMap, address_map, prove_equal
 from hloscope.ir import Instruction, TensorType
 from hloscope.memory.answers import ArrayUse, Coalescing, Touch
 from hloscope.memory.banks import bank_use
@@ -17,7 +17,7 @@ from hloscope.memory.counting import BUDGET, traffic_of
 from hloscope.memory.emitting import BLOCK_LEVEL, config_of, kernel_of
 from hloscope.memory.fused import Fused
 from hloscope.memory.kernel import Kernel, Launch, Reading
-from hloscope.memory.reads import reads_of
+from hloscope.memory.reads import Place, Reads
 from hloscope.memory.requests import Requests, requests_of, united
 from hloscope.memory.same_kernels import SameKernels, output_names
 from hloscope.memory.spoil import spoiler_of
@@ -26,8 +26,12 @@ from hloscope.memory.thread_layouts import ThreadLayout
 from hloscope.memory.thread_maps import kernel_by
 from hloscope.memory.tile_use import TileUse, operand_tile, output_tiles, tile_use
 from hloscope.memory.touched import Touched, touched_by, whole
-from hloscope.memory.traffic import Traffic, together
+from hloscope.memory.traffic import BOUNDS, Traffic, together
 from hloscope.memory.verdicts import by_heuristic, by_map
+from hloscope.simplifier import Verdict
+
+MAY_BE_ONE: Final = "it is not known which loads on different conditions are one: at worst none"
+"""Why figures are bounds where loads are not told apart."""
 
 
 class Memory:
@@ -114,10 +118,8 @@ class Memory:
         subject = fused.instruction or fused.roots[0]
         emitter = choice.emitter if kernel.emitter != BLOCK_LEVEL else BLOCK_LEVEL
         heuristic = by_heuristic(emitter, subject, None, self.device)
-        reads = reads_of(self.analysis, fused, kernel)
-        operands = [
-            self._operand(k, leaf, fused, kernel, readings) for (k, leaf), readings in reads.items()
-        ]
+        reads = Reads(self.analysis, fused, kernel)
+        operands = [self._operand(place, fused, kernel, reads) for place in reads.by_array]
         outputs = self._outputs(fused, kernel)
         banks = (
             ()
@@ -137,14 +139,9 @@ class Memory:
 
     # -------------------------------------------------------------------------------- operands
 
-    def _operand(
-        self,
-        number: int,
-        leaf: int,
-        fused: Fused,
-        kernel: Kernel,
-        readings: Sequence[tuple[Reading, Access]],
-    ) -> ArrayUse:
+    def _operand(self, place: Place, fused: Fused, kernel: Kernel, reads: Reads) -> ArrayUse:
+        number, leaf = place
+        readings = reads.by_array[place]
         type = self.analysis.tensors(fused.edge[number].type)[leaf]
         assert isinstance(type, TensorType)
         name = fused.operands[number].name
@@ -159,10 +156,11 @@ class Memory:
             )
         by_thread = self._addresses(readings, type)
         verdict = self._by_maps(readings, type)
-        touches = self._touches([*by_thread], type, kernel.launch, kernel.unroll)
-        traffic = None
-        if not is_unknown and not self._verdicts_only:
-            traffic = together([t.traffic for t in touches if t.traffic is not None])
+        touches, traffic, reason = self._read(place, [*by_thread], type, kernel, reads)
+        if reason:
+            reasons[reason] = None
+        if is_unknown:
+            traffic = None
         return ArrayUse(
             number, leaf, name, type, tuple(touches), traffic, touched, verdict, _joined(reasons)
         )
@@ -207,14 +205,73 @@ class Memory:
                 return False
         return True
 
-    def _touches(
-        self, maps: Sequence[IndexingMap], type: TensorType, launch: Launch, unroll: int
-    ) -> list[Touch]:
-        """The ways in which threads touch an array; parts of one way are put together."""
+    def _read(
+        self,
+        place: Place,
+        maps: Sequence[IndexingMap],
+        type: TensorType,
+        kernel: Kernel,
+        reads: Reads,
+    ) -> tuple[list[Touch], Traffic | None, str]:
+        """The ways in which threads read an array, what they move in all, and what is not known."""
         if self._verdicts_only:
-            return [Touch((map,), None, None) for map in maps]
-        found = [self._requests_of(map, storage_bits(type), launch, unroll) for map in maps]
-        return [self._touch(requests) for requests in united(found)]
+            return [Touch((map,), None, None) for map in maps], None, ""
+        every = self._each(maps, type, kernel)
+        fewest = united(every)
+        if len(fewest) == len(every):
+            return *self._touches(every), ""
+        loads = reads.loads(place)
+        is_known = loads is not None
+        if loads is not None:
+            different: dict[frozenset[IndexingMap], list[IndexingMap]] = {}
+            for reading, load in loads:
+                found = [self._address(reading, access, type) for access in load]
+                there = [map for map in found if map is not None]
+                different.setdefault(frozenset(there), there)
+            parts = [united(self._each(own, type, kernel)) for own in different.values()]
+            every, is_known = self._told_apart(dict.fromkeys(one for part in parts for one in part))
+        touches, most = self._touches(every)
+        if is_known:
+            return touches, most, ""
+        least = self._touches(fewest)[1]
+        return touches, replace(most, precision=BOUNDS, best=least.best or least), MAY_BE_ONE
+
+    def _told_apart(self, found: Iterable[Requests]) -> tuple[list[Requests], bool]:
+        """Without those that another is in other words, and whether that is known of all."""
+        kept: list[Requests] = []
+        is_known = True
+        for one in found:
+            for at, other in enumerate(kept):
+                if not self._may_be_same(one, other):
+                    continue
+                verdict = prove_equal(one.originals, other.originals).verdict
+                is_known &= verdict is not Verdict.UNDECIDED
+                if verdict is Verdict.PROVED:
+                    kept[at] = max(other, one, key=lambda requests: requests.vector)
+                    break
+            else:
+                kept.append(one)
+        return kept, is_known
+
+    def _may_be_same(self, one: Requests, other: Requests) -> bool:
+        """Have two loads the same addresses, and touch as many elements in all?"""
+        if one.original.results != other.original.results:
+            return False
+        a, b = self._touch(one).traffic, self._touch(other).traffic
+        return a is not None and b is not None and a.lanes * a.vector == b.lanes * b.vector
+
+    def _each(
+        self, maps: Iterable[IndexingMap], type: TensorType, kernel: Kernel
+    ) -> list[Requests]:
+        """The requests of each map, and each map once."""
+        launch, bits = kernel.launch, storage_bits(type)
+        assert launch is not None
+        return [self._requests_of(map, bits, launch, kernel.unroll) for map in dict.fromkeys(maps)]
+
+    def _touches(self, found: Sequence[Requests]) -> tuple[list[Touch], Traffic]:
+        """Ways in which threads touch an array, and what they move in all."""
+        touches = [self._touch(requests) for requests in found]
+        return touches, together([t.traffic for t in touches if t.traffic is not None])
 
     def _requests_of(self, map: IndexingMap, bits: int, launch: Launch, unroll: int) -> Requests:
         key = map, bits, launch, unroll
@@ -283,9 +340,7 @@ class Memory:
                 continue
             address = address_map(type)
             by_thread = [map.compose(address).simplify().remove_unused_symbols() for map in maps]
-            touches = self._touches(by_thread, type, kernel.launch, kernel.unroll)
-            parts = [t.traffic for t in touches if t.traffic is not None]
-            traffic = None if self._verdicts_only else together(parts)
+            touches, traffic = self._written(by_thread, type, kernel)
             if any(map.runtime for map in maps):
                 touched = self._touched_of([*maps], type, is_unknown=False)
             else:
@@ -297,6 +352,14 @@ class Memory:
                 )
             )  # fmt: skip
         return found
+
+    def _written(
+        self, maps: Sequence[IndexingMap], type: TensorType, kernel: Kernel
+    ) -> tuple[list[Touch], Traffic | None]:
+        """The ways in which threads write an array, each a store of its own, and the sum."""
+        if self._verdicts_only:
+            return [Touch((map,), None, None) for map in maps], None
+        return self._touches(self._each(maps, type, kernel))
 
     def _unplaced(
         self, fused: Fused, kernel: Kernel, number: int, leaf: int, name: str, type: TensorType

@@ -24,7 +24,7 @@ from hloscope.memory.choice import Choice
 from hloscope.memory.emitting import kernel_of
 from hloscope.memory.fused import Fused
 from hloscope.memory.kernel import Kernel
-from hloscope.memory.reads import reads_of
+from hloscope.memory.reads import Reads
 from hloscope.memory.same_kernels import SameKernels, first_places, output_names
 from hloscope.memory.storage import data_bytes, element_count, is_array
 from hloscope.memory.touched import Touched, touched_by, whole
@@ -183,7 +183,7 @@ class Footprints:
             self._read(
                 fused, k, leaf, [a.map for _, a in readings], [a.reason for _, a in readings]
             )
-            for (k, leaf), readings in reads_of(self._analysis, fused, kernel).items()
+            for (k, leaf), readings in Reads(self._analysis, fused, kernel).by_array.items()
             if readings
         ]
         writes = tuple(self._writes(fused, kernel))

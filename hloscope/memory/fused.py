@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Final
 
 from hloscope.fusion import Analysis, Walk
 from hloscope.indexing import Access, Accesses
 from hloscope.ir import Computation, Instruction, TensorType
+from hloscope.memory.loads import Load, loads_of
 from hloscope.ops import Fusion, GetTupleElement, Parameter, Tuple
 from hloscope.walks import nested
 
@@ -106,22 +107,58 @@ class Fused:
             return {}
         walk = Walk(analysis.pool, analysis.leaves)
         walk.add(value, place, [analysis.pool.identity(analysis.leaves(value.type)[place])])
+        walk.to_producers(self._positions(value, ends), analysis.reads)
+        return {
+            at: tuple(accesses.values())
+            for at, source, part in self._arrays_at_edge(analysis)
+            if (accesses := walk.found.get(source, {}).get(part))
+        }
+
+    def loads(
+        self,
+        analysis: Analysis,
+        value: Instruction,
+        leaf: int,
+        ends: frozenset[Instruction] = frozenset(),
+    ) -> dict[tuple[int, int], tuple[Load, ...]] | None:
+        """What `reads` says, told apart by the loads that it takes; `None`: there are too many."""
+        place = analysis.leaf_of(value.type, leaf)
+        if place is None:
+            return {}
+        start = analysis.pool.identity(analysis.leaves(value.type)[place])
+        positions = self._positions(value, ends)
+        found = loads_of(value, place, start, analysis.pool, positions, analysis.reads)
+        if found is None:
+            return None
+        return {
+            at: loads
+            for at, source, part in self._arrays_at_edge(analysis)
+            if (loads := found.get(source, {}).get(part))
+        }
+
+    def _positions(
+        self, value: Instruction, ends: frozenset[Instruction]
+    ) -> Callable[[Instruction], int | None]:
+        """Places of instructions on the way from a value to the edge, or to where it ends."""
 
         def position(ins: Instruction) -> int | None:
             return None if ins in ends and ins is not value else self._position.get(ins)
 
-        walk.to_producers(position, analysis.reads)
-        found: Edge = {}
+        return position
+
+    def _arrays_at_edge(
+        self, analysis: Analysis
+    ) -> Iterator[tuple[tuple[int, int], Instruction, int]]:
+        """For each array handed in: its operand and tensor, the value, and its leaf of that."""
         for k, source in enumerate(self.edge):
             if self._number[source] != k:
                 continue
-            for part, accesses in walk.found.get(source, {}).items():
+            for part in range(len(analysis.leaves(source.type))):
                 tensor = analysis.tensor_of(source.type, part)
-                if tensor is None or not accesses:
+                if tensor is None:
                     continue
                 if isinstance(analysis.tensors(source.type)[tensor], TensorType):
-                    found[k, tensor] = tuple(accesses.values())
-        return found
+                    yield (k, tensor), source, part
 
 
 def roots_of(root: Instruction) -> tuple[Instruction, ...]:

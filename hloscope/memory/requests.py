@@ -134,9 +134,9 @@ def requests_of(
 
 
 def united(found: Sequence[Requests]) -> list[Requests]:
-    """Accesses of equal addresses as one: a thread that has loaded an element has it.
+    """Accesses of one load, those of equal addresses as one.
 
-    Where a thread is at most once, be it on one condition or another, its warp makes one request.
+    Where a thread loads an element on one condition or another, its warp makes one request.
     """
     groups: dict[object, list[Requests]] = {}
     for one in found:

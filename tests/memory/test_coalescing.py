@@ -305,6 +305,15 @@ def test_equal_fusions_are_computed_once() -> None:
 def test_a_warp_asks_once_for_what_lies_on_several_sides(
     text: str, name: str, requests: int, sectors: int
 ) -> None:
+    use = of_fused(text, name)
+    assert use.traffic is not None
+    assert (use.precision, use.traffic.requests, use.traffic.sectors) == (
+        "exact", requests, sectors
+    )  # fmt: skip
+
+
+def of_fused(text: str, name: str) -> ArrayUse:
+    """How an operand is read where the program is a fusion."""
     body = text.removeprefix("ENTRY e")
     lines = re.findall(r"(\w+) = (\S+) parameter\((\d)\)", body)
     outer = " ".join(f"{n} = {type} parameter({k})" for n, type, k in lines)
@@ -313,10 +322,41 @@ def test_a_warp_asks_once_for_what_lies_on_several_sides(
     whole = f"f {body}\nENTRY e {{ {outer} ROOT r = {type} fusion({names}), kind=kLoop, calls=f }}"
     answer = hloscope.read(whole).root.coalescing()
     [use] = [use for use in answer.operands if use.name == name]
+    return use
+
+
+@pytest.mark.parametrize(
+    ("body", "requests"),
+    [
+        ("r = f32[96] reverse(c), dimensions={0} ROOT a = f32[96] add(c, r)", 2),
+        ("n = f32[96] negate(c) ROOT a = f32[96] add(c, n)", 1),
+    ],
+    ids=["read by two instructions", "one read and used twice"],
+)
+def test_each_instruction_that_reads_makes_requests_of_its_own(body: str, requests: int) -> None:
+    head = "p = f32[1] parameter(0) q = f32[95] parameter(1)"
+    joined = "c = f32[96] concatenate(p, q), dimensions={0}"
+    use = of_fused(f"ENTRY e {{ {head} {joined} {body} }}", "p")
     assert use.traffic is not None
-    assert (use.precision, use.traffic.requests, use.traffic.sectors) == (
-        "exact", requests, sectors
-    )  # fmt: skip
+    assert (use.precision, use.traffic.requests) == ("exact", requests)
+
+
+def test_loads_that_are_not_told_apart_have_bounds() -> None:
+    steps = "v0 = f32[64] negate(p)"
+    for k in range(6):
+        cut, v = 1 << k, f"v{k}"
+        steps += (
+            f" x{k} = f32[{64 - cut}] slice({v}), slice={{[{cut}:64]}}"
+            f" y{k} = f32[{cut}] slice({v}), slice={{[0:{cut}]}}"
+            f" c{k} = f32[64] concatenate(x{k}, y{k}), dimensions={{0}}"
+            f" {'ROOT ' if k == 5 else ''}v{k + 1} = f32[64] add({v}, c{k})"
+        )
+    use = of_fused(f"ENTRY e {{ p = f32[64] parameter(0) {steps} }}", "p")
+    assert use.traffic is not None
+    assert use.traffic.best is not None
+    assert use.precision == "bounds"
+    assert use.traffic.best.requests < use.traffic.requests
+    assert "which loads" in use.reason
 
 
 @pytest.mark.timeout(30)
