@@ -4,11 +4,12 @@
 
 Takes functions of the rooms below at random and plants one fault in each: a comparison, a sign, a
 constant, a condition is changed.  All faults are planted in one copy of the checkout and sleep
-there: `x < n` becomes `x <= n if planted(17) else x < n`.  One run of the tests with all asleep
-says which test asks which `planted(...)` and how long it takes: a sample of the cases of each test
-function, without the slow ones.  Then each fault wakes in a process of its own, and the tests that
-ask for it are run until one fails, those first that are named like its file, are quick and ask for
-few others.
+there: `x < n` becomes `x <= n if planted(17) else x < n`.  The tests are taken in turns: the folder
+of each planted room, then all that is left.  A run of a turn with all asleep says which test asks
+which `planted(...)` and how long it takes: a sample of the cases of each test function, without the
+slow ones.  Then each fault that nothing has noticed yet wakes in a process of its own, and the
+tests that ask for it are run until one fails, those first that are named like its file, are quick
+and ask for few others.  So most faults cost what the tests of their own room cost.
 
 A fault that no such test notices is tried in a fresh process, with all tests of the folders and
 files that are named like its room or file: what the sample left out, and what is computed once
@@ -16,8 +17,9 @@ and kept, which only its first reader asks for.
 Faults that survive are listed; each is read by a person, who writes the test that is missing, or
 finds that the change changes nothing.
 
-TESTS are the folders to run (`tests` unless given).  Not planted: what `raise` says, texts, and
-constants in patterns of `match`, which no condition can stand in for.
+TESTS are the turns, if others are wanted.  Not planted: what `raise` says, texts, and constants in
+patterns of `match`, which no condition can stand in for.  With RESULTS, a folder, a run goes on
+where one before it stopped, and `--so-far` only tells what is there.
 """
 
 from __future__ import annotations
@@ -238,6 +240,7 @@ class Run:
 
     results: Path
     found: Sequence[Fault]
+    turn: str
     asked: dict[int, list[str]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     failed: set[str] = field(default_factory=set)
@@ -253,7 +256,7 @@ class Run:
 
         tests = {item.nodeid: item for item in session.items}
         at_import = set(sitecustomize.asked)
-        before = self.results / "asked.json"
+        before = self.results / f"asked-{self.turn}.json"
         if not before.exists():
             sample = _sample(session.items)
             self._in_child(lambda: self._listen(sample, before), limited=False)
@@ -301,8 +304,8 @@ class Run:
 
     def _try(self, number: int, tests: dict[str, Any], at_import: bool) -> None:
         """Wakes one fault and writes down what becomes of it."""
-        path = self.results / f"{number}.json"
-        if path.exists():
+        so_far = _told(self.results, number)
+        if so_far["by"] or self.turn in so_far["turns"]:
             return
         asking = [t for t in self.asked.get(number, ()) if t in tests and t not in self.failed]
         named = self._like(number)
@@ -312,8 +315,14 @@ class Run:
         by = None
         if chosen and not at_import:
             by = self._in_child(lambda: self._wake(number, [tests[t] for t in chosen]))
-        told = {"number": number, "by": by, "asking": len(asking), "at_import": at_import}
-        path.write_text(json.dumps(told))
+        told = {
+            "number": number,
+            "by": by,
+            "asking": so_far["asking"] + len(asking),
+            "at_import": so_far["at_import"] or at_import,
+            "turns": [*so_far["turns"], self.turn],
+        }
+        _keep(self.results, number, told)
 
     def _like(self, number: int) -> tuple[str, ...]:
         """Beginnings of the names of tests that are named like a fault's file."""
@@ -357,6 +366,21 @@ class Run:
         if os.WIFSIGNALED(status):
             return f"ended by {signal.Signals(os.WTERMSIG(status)).name}"
         return (told.read_text() or None) if told.exists() else "the process broke off"
+
+
+def _told(results: Path, number: int) -> dict[str, Any]:
+    """What became of a fault so far."""
+    path = results / f"{number}.json"
+    if not path.exists():
+        return {"number": number, "by": None, "asking": 0, "at_import": False, "turns": []}
+    told: dict[str, Any] = json.loads(path.read_text())
+    return told
+
+
+def _keep(results: Path, number: int, told: dict[str, Any]) -> None:
+    written = results / "telling"
+    written.write_text(json.dumps(told))
+    written.rename(results / f"{number}.json")
 
 
 class _SlowError(BaseException):
@@ -414,50 +438,86 @@ def _copy(tree: Path, to: Path) -> None:
     """The checkout's code and tests; conformance data beside it stays where it is."""
     left_out = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache", ".hypothesis")
     shutil.copytree(tree, to, ignore=left_out, dirs_exist_ok=True)
-    if (tree.parent / "shared").is_dir():
-        os.environ.setdefault("HLOSCOPE_SHARED", str(tree.parent / "shared"))
+
+
+def _turns(found: Sequence[Fault], tree: Path) -> list[list[str]]:
+    """The tests' folders in turns: one for each planted room, then what is left."""
+    rooms = {Path(fault.path).parts[1]: None for fault in found}
+    named = [f"tests/{room}" for room in rooms if (tree / "tests" / room).is_dir()]
+    named.sort(key=lambda folder: sum(p.stat().st_size for p in (tree / folder).rglob("*.py")))
+    return [*([folder] for folder in named), ["tests", *(f"--ignore={f}" for f in named)]]
+
+
+def _run_turns(args: argparse.Namespace, results: Path, found: Sequence[Fault]) -> None:
+    copy = results / "copy"
+    if not copy.exists():
+        _copy(args.tree, results / "copying")
+        plant(results / "copying", found)
+        (results / "copying").rename(copy)
+    if (args.tree.parent / "shared").is_dir():
+        os.environ.setdefault("HLOSCOPE_SHARED", str(args.tree.parent / "shared"))
+    again = [
+        sys.executable,
+        __file__,
+        "--tree",
+        str(args.tree.absolute()),
+        "--results",
+        str(results),
+    ]
+    again += ["--count", str(args.count), "--seed", str(args.seed)]
+    env = dict(os.environ, PYTHONPATH=str(copy))
+    for turn in [[folder] for folder in args.tests] or _turns(found, copy):
+        name = turn[0].replace("/", "-")
+        with (results / f"log-{name}").open("w") as log:
+            command = [*again, "--inside", name, "--", *turn]
+            subprocess.run(command, cwd=copy, env=env, stdout=log, check=True)
+
+
+def _tell(args: argparse.Namespace, results: Path, found: Sequence[Fault]) -> None:
+    """Prints what became of each fault, and the counts on stderr."""
+    ends: Counter[str] = Counter()
+    for number, fault in enumerate(found):
+        told = _told(results, number)
+        if not told["by"] and not (args.quick or args.so_far or told.get("fresh")):
+            told |= {"by": fresh(number, fault, results / "copy"), "fresh": True}
+            _keep(results, number, told)
+        alive = "survived" if told["asking"] else "never entered"
+        if args.so_far and not told.get("fresh"):
+            alive = "not noticed yet"
+        end = "caught" if told["by"] else alive
+        ends[end] += 1
+        if args.json:
+            shown = {k: v for k, v in asdict(fault).items() if k not in ("node", "other")}
+            print(json.dumps({**shown, **told, "end": end}), flush=True)
+        else:
+            print(f"{end:14}{fault.path}:{fault.line} {fault.function}: {fault.what}", flush=True)
+            print(f"{'':14}{told['by'] or str(told['asking']) + ' tests'}", flush=True)
+    print(f"{ends['caught']} of {ends.total()} caught; {dict(ends)}", file=sys.stderr)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("tests", nargs="*", default=["tests"])
+    parser.add_argument("tests", nargs="*")
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--tree", type=Path, default=Path(__file__).parents[1])
     parser.add_argument("--results", type=Path, help="a folder to go on in after a stop")
     parser.add_argument("--quick", action="store_true", help="the sample only, no fresh processes")
+    parser.add_argument("--so-far", action="store_true", help="nothing is run: what RESULTS tells")
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--inside", metavar="TURN", help=argparse.SUPPRESS)
     args = parser.parse_args()
+    args.tree = args.tree.absolute()
     results = (args.results or Path(tempfile.mkdtemp())).absolute()
+    results.mkdir(parents=True, exist_ok=True)
     found = faults(args.tree, args.count, args.seed)
     if args.inside:
         left_out = [f"--ignore={path}" for path in ABOUT_TEXT]
         quiet = ["-q", "-p", "no:cacheprovider", *left_out]
-        sys.exit(pytest.main([*quiet, *args.tests], plugins=[Run(results, found)]))
-    copy = results / "copy"
-    if not copy.exists():
-        _copy(args.tree, copy)
-        plant(copy, found)
-    again = [sys.executable, __file__, "--inside", "--tree", str(args.tree.absolute())]
-    again += ["--count", str(args.count), "--seed", str(args.seed), "--results", str(results)]
-    env = dict(os.environ, PYTHONPATH=str(copy))
-    with (results / "log").open("w") as log:
-        subprocess.run([*again, *args.tests], cwd=copy, env=env, stdout=log, check=True)
-    ends: Counter[str] = Counter()
-    for number, fault in enumerate(found):
-        told = json.loads((results / f"{number}.json").read_text())
-        by = told["by"] or (None if args.quick else fresh(number, fault, copy))
-        end = "caught" if by else "survived" if told["asking"] else "never entered"
-        ends[end] += 1
-        if args.json:
-            shown = {k: v for k, v in asdict(fault).items() if k not in ("node", "other")}
-            print(json.dumps({**shown, **told, "end": end, "by": by}), flush=True)
-        else:
-            asking = f"{told['asking']} tests"
-            print(f"{end:14}{fault.path}:{fault.line} {fault.function}: {fault.what}", flush=True)
-            print(f"{'':14}{by or asking}", flush=True)
-    print(f"{ends['caught']} of {ends.total()} caught; {dict(ends)}", file=sys.stderr)
+        sys.exit(pytest.main([*quiet, *args.tests], plugins=[Run(results, found, args.inside)]))
+    if not args.so_far:
+        _run_turns(args, results, found)
+    _tell(args, results, found)
 
 
 if __name__ == "__main__":

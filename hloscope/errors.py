@@ -37,6 +37,12 @@ class Name(str):
     __slots__ = ()
 
 
+class Label(str):
+    """What a program calls an instruction or a computation: it may as well call it otherwise."""
+
+    __slots__ = ()
+
+
 Spell: TypeAlias = Callable[[object, str], str]
 """How a language writes a type or a `Name`; the text is `bare` where nothing quotes it."""
 

@@ -15,11 +15,10 @@ from hloscope.api.program import Program
 from hloscope.checks import Subject, collectives_of
 from hloscope.devices import device_of
 from hloscope.display import opcode_of, provenance_of, shape_text
-from hloscope.errors import HloscopeError
+from hloscope.errors import HloscopeError, Label, plain
 from hloscope.fusion import leaf_types
 from hloscope.indexing import Precision
 from hloscope.ir import Computation, Instruction, TensorType, Type
-from hloscope.lazy import pattern
 from hloscope.memory import Footprints, Memory, running
 from hloscope.movement import Flow, chains_of
 from hloscope.ops import Fusion
@@ -27,7 +26,6 @@ from hloscope.scan import Digests, Store
 
 LONGEST: Final = 4000
 """Characters of one text in a table."""
-_NAMED: Final = pattern(r"`([^`]*)`")
 _WORST_FIRST: Final = (Precision.UNKNOWN, Precision.OVER, Precision.EXACT)
 
 
@@ -140,11 +138,11 @@ class Facts:
             ("coalescing", self._coalescing),
         ):
             row |= _tried(name, lambda part=part: part(ins), problems)  # type: ignore[misc]
-        names = {i.name for i in (ins, *ins.operands, *inside)} | {c.name for c in ins.calls}
-        for key in ("reasons", "problems"):
-            text = "; ".join(problems) if key == "problems" else row.get(key, "")
-            row[key] = _text(_NAMED.sub(lambda m: "`_`" if m[1] in names else m[0], text))
-        return row
+        return {
+            **row,
+            "reasons": _text(row.get("reasons", "")),
+            "problems": _text("; ".join(problems)),
+        }
 
     def _maps(self, ins: Instruction) -> dict[str, Any]:
         """How its outputs depend on its operands, one line for each way."""
@@ -187,12 +185,17 @@ def _tried(name: str, part: Callable[[], dict[str, Any]], problems: list[str]) -
     try:
         return part()
     except HloscopeError as error:
-        problems.append(f"{name}: {error.message}")
+        problems.append(f"{name}: {error.worded(_nameless)}")
     except (MemoryError, RecursionError):
         raise
     except Exception as error:  # a wrong program, or a bug of ours: the others are not to suffer
         problems.append(f"{name}: internal error: {type(error).__name__}: {error}")
     return {}
+
+
+def _nameless(value: object, form: str = "") -> str:
+    """Values in messages about a structure, which many programs have under names of their own."""
+    return "_" if isinstance(value, Label) else plain(value, form)
 
 
 def _counted(names: Iterator[str] | map[str]) -> list[list[Any]]:

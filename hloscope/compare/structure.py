@@ -10,8 +10,7 @@ from math import prod
 from typing import Any, Final
 
 from hloscope.errors import HloscopeError
-from hloscope.fusion import inside_out
-from hloscope.ir import Computation, Instruction, Op, TensorType, captured
+from hloscope.ir import Computation, Instruction, Op, TensorType, captured, inside_out
 from hloscope.ops import Constant
 
 _NOT_COMPARED: Final = frozenset({"metadata", "loc", "location", "origin", "stack_frame_id"})

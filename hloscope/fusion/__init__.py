@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     )
     from hloscope.fusion.leaves import Leaves as Leaves, Part as Part, leaf_types as leaf_types
     from hloscope.fusion.memory_order import linear as linear, physical as physical
-    from hloscope.fusion.nesting import RECURSIVE as RECURSIVE, inside_out as inside_out
+    from hloscope.fusion.nesting import RECURSIVE as RECURSIVE
     from hloscope.fusion.origins import (
         counterparts as counterparts,
         origin_text as origin_text,

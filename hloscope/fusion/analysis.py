@@ -559,4 +559,4 @@ def _mismatch(callee: Computation, ins: Instruction, first: int = 0) -> str:
     handed, taken = max(len(ins.operands) - first, 0), len(callee.parameters)
     if handed >= taken:
         return ""
-    return f"`{callee.name}` takes {taken} parameters and is handed {handed} operands"
+    return f"what is called takes {taken} parameters and is handed {handed} operands"

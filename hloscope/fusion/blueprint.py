@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final, TypeVar
 
-from hloscope.fusion.nesting import inside_out
-from hloscope.ir import Computation, Instruction, TensorType, Type
+from hloscope.ir import Computation, Instruction, TensorType, Type, inside_out
 from hloscope.ops import Constant
 
 _T = TypeVar("_T")

@@ -7,11 +7,9 @@ are looked at first, the innermost before the others: no more than `EVERY` level
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
 from typing import Final
 
-from hloscope.ir import Computation
-from hloscope.walks import needed_first
+from hloscope.ir import Computation, inside_out
 
 EVERY: Final = 16
 """Of so many levels of calls the innermost computation is looked at ahead."""
@@ -47,8 +45,3 @@ class Nesting:
         return [
             inner for inner in walked if inner is not computation and not self._depth[inner] % EVERY
         ]
-
-
-def inside_out(start: Computation, done: Container[Computation]) -> Iterator[Computation]:
-    """A computation and those that it calls, each after what it calls; not those that are done."""
-    return needed_first([start], lambda computation: computation.callees[::-1], done)

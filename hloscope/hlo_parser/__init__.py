@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from hloscope.doors import door
 
 if TYPE_CHECKING:
-    from hloscope.hlo_parser.brief import brief_list as brief_list, brief_type as brief_type
     from hloscope.hlo_parser.literals import (
         literal_value as literal_value,
         print_literal as print_literal,
@@ -33,6 +32,8 @@ if TYPE_CHECKING:
     from hloscope.hlo_parser.sniff import decode as decode
     from hloscope.hlo_parser.spelling import template as template, write_op as write_op
     from hloscope.hlo_parser.types import (
+        brief_list as brief_list,
+        brief_type as brief_type,
         parse_type as parse_type,
         print_array as print_array,
         print_type as print_type,

@@ -11,10 +11,9 @@ from dataclasses import replace
 from typing import Final
 
 from hloscope.errors import UnsupportedError, VerifyError
-from hloscope.hlo_parser.brief import brief_list, brief_type
 from hloscope.hlo_parser.literals import literal_text
 from hloscope.hlo_parser.spelling import CALL, template
-from hloscope.hlo_parser.types import print_type
+from hloscope.hlo_parser.types import brief_list, brief_type, print_type
 from hloscope.ir import Computation, Instruction, Module, Op, TensorType, Type
 from hloscope.lazy import dataclass
 from hloscope.ops import Constant, Parameter, Scatter

@@ -7,7 +7,8 @@ Source: XLA docs "Shapes and layout", "Tiled layout".
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
 
 from hloscope.hlo_parser.attributes import fail, near, shortened, value_end
 from hloscope.ir import (
@@ -30,6 +31,9 @@ _SPACE: Final = pattern(r"(?:\s++|/\*.*?\*/)*+", re.DOTALL)
 _PAREN: Final = pattern(r"[()]")
 _GROUP: Final = pattern(r"\(([^()]*)\)")
 _LAYOUT_PART: Final = pattern(r"([A-Z#*]+)(?=\()")
+
+_T = TypeVar("_T")
+_DEEPEST_BRIEF: Final = 16
 
 _CACHE: Final[dict[str, Type]] = {}
 _MOST: Final = 1 << 16
@@ -339,3 +343,29 @@ def print_layout(layout: Layout) -> str:
         parts.append(f"S({layout.memory_space})")
     parts += [part for part in extras if part[0] not in "L#*" and not part.startswith("D(")]
     return f"{{{order}:{''.join(parts)}}}" if parts else f"{{{order}}}"
+
+
+def brief_type(type_: Type, most: int = 8, *, layout: bool = False) -> str:
+    """A type to be looked at: of a tuple of more than `most` elements some, and their number.
+
+    >>> brief_type(parse_type("(s32[], f32[2], f32[3], f32[4], f32[5], pred[])"), 4)
+    '(s32[], f32[2], …, pred[]; 6 in all)'
+    """
+    return _brief(type_, most, layout, 0)
+
+
+def _brief(type_: Type, most: int, layout: bool, depth: int) -> str:
+    if not isinstance(type_, TupleType):
+        return print_type(type_, layout=layout)
+    if depth > _DEEPEST_BRIEF:
+        return "(…)"
+    elements = brief_list(type_.elements, lambda e: _brief(e, most, layout, depth + 1), most)
+    count = f"; {len(type_.elements)} in all" if len(type_.elements) > most else ""
+    return f"({elements}{count})"
+
+
+def brief_list(items: Sequence[_T], name: Callable[[_T], str], most: int = 8) -> str:
+    """The names of the items; of more than `most`, the first ones and the last."""
+    if len(items) <= most:
+        return ", ".join(map(name, items))
+    return ", ".join([*map(name, items[: most - 2]), "…", name(items[-1])])

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 from hloscope.doors import door
 
 if TYPE_CHECKING:
-    from hloscope.interpreter.calling import call as call, call_grid as call_grid
     from hloscope.interpreter.covered import coverage as coverage
-    from hloscope.interpreter.evaluation import as_value as as_value, evaluate as evaluate
+    from hloscope.interpreter.evaluation import (
+        as_value as as_value,
+        call as call,
+        evaluate as evaluate,
+    )
     from hloscope.interpreter.liveness import PURE as PURE, STRUCTURE as STRUCTURE
     from hloscope.interpreter.numbers.distance import (
         Difference as Difference,
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
         Grid as Grid,
         Group as Group,
         Watch as Watch,
+        call_grid as call_grid,
         check_grid as check_grid,
         run_grid as run_grid,
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from _thread import start_new_thread
 from collections import deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from threading import Lock
@@ -17,13 +17,13 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from hloscope.interpreter.evaluation import as_value, check_results
-from hloscope.interpreter.memory import limited
+from hloscope.interpreter.evaluation import Result, as_value, check_results, given_back, with_entry
 from hloscope.interpreter.plan import Plans, run
-from hloscope.interpreter.values import EvaluationError, Value
-from hloscope.interpreter.world import Trail, World
+from hloscope.interpreter.values import EvaluationError, Value, limited
+from hloscope.interpreter.world import Trail, UserFunction, World
 from hloscope.ir import Computation, Instruction, Module
 from hloscope.lazy import dataclass
+from hloscope.limits import MAX_BYTES
 
 PROCESS: Final = "process"
 """Key of `World.extra`: the process the world is that of."""
@@ -395,3 +395,35 @@ def evaluate_grid(
         pairs = enumerate(zip(some, taken, strict=True))
         values.append([as_value(v, t, f"argument {i}") for i, (v, t) in pairs])
     return run_grid([[entry] * partitions] * replicas, values, world)
+
+
+def call_grid(
+    module: Module,
+    arguments: Sequence[Sequence[Any]],
+    *,
+    replicas: int,
+    partitions: int,
+    entry: str | None = None,
+    max_steps: int | None = None,
+    max_bytes: int = MAX_BYTES,
+    custom_calls: Mapping[str, UserFunction] | None = None,
+) -> list[Result]:
+    """What every process of a grid of replicas × partitions returns, replicas one after another.
+
+    Args:
+        module: The program that all run.
+        arguments: The arguments of each process; those of only one are for all.
+        replicas: Number of replicas.
+        partitions: Number of partitions of each replica.
+        entry: As for `call`, and so are the others.
+        max_steps: Most instructions to evaluate in all processes together.
+        max_bytes: Most bytes of one value.
+        custom_calls: Python functions by the target of the custom calls they stand for.
+
+    Raises:
+        EvaluationError: As for `call`; or processes wait for each other for ever.
+    """
+    world = World(custom_calls=custom_calls or {}, max_steps=max_steps, max_bytes=max_bytes)
+    module = with_entry(module, entry)
+    found = evaluate_grid(module, arguments, replicas, partitions, world)
+    return [given_back(results, arguments) for results in found]

@@ -12,12 +12,21 @@ from math import prod
 from typing import Any, Final, NamedTuple
 
 from hloscope.errors import HloscopeError
-from hloscope.fusion import PRODUCTS, Flops, inside_out, leaf_types
+from hloscope.fusion import PRODUCTS, Flops, leaf_types
 from hloscope.interpreter.liveness import needed
 from hloscope.interpreter.registry import LIFTED, Kernel, kernel
 from hloscope.interpreter.values import EvaluationError, Value, byte_size, check_evaluable
 from hloscope.interpreter.world import World
-from hloscope.ir import Computation, Instruction, Op, QuantizedType, TensorType, TupleType, captures
+from hloscope.ir import (
+    Computation,
+    Instruction,
+    Op,
+    QuantizedType,
+    TensorType,
+    TupleType,
+    captures,
+    inside_out,
+)
 from hloscope.ops import (
     AddDependency,
     Bitcast,

@@ -11,8 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from hloscope.errors import Spell, plain
-from hloscope.interpreter.memory import claim
-from hloscope.interpreter.values import Array, Value
+from hloscope.interpreter.values import Array, Value, claim
 from hloscope.ir import (
     FORMATS,
     ElementType,

@@ -66,7 +66,12 @@ if TYPE_CHECKING:
         compatible as compatible,
         compatible_elements as compatible_elements,
     )
-    from hloscope.ir.views import captured as captured, captures as captures, users as users
+    from hloscope.ir.views import (
+        captured as captured,
+        captures as captures,
+        inside_out as inside_out,
+        users as users,
+    )
     from hloscope.ir.wide import (
         WIDE as WIDE,
         of_last as of_last,

@@ -6,11 +6,12 @@ what it looks at.  Control predecessors count as edges of order, not as uses.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hloscope.errors import UnknownNameError
 from hloscope.ir.graph import Computation, Instruction
+from hloscope.walks import needed_first
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -61,6 +62,11 @@ def captures(computation: Computation) -> tuple[Instruction, ...]:
         top.body.captures = tuple([value for value in read if value not in own])
         stack.pop()
     return captures(computation)
+
+
+def inside_out(start: Computation, done: Container[Computation]) -> Iterator[Computation]:
+    """A computation and those that it calls, each after what it calls; not those that are done."""
+    return needed_first([start], lambda computation: computation.callees[::-1], done)
 
 
 def users(computation: Computation) -> Uses:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from hloscope.errors import UnsupportedError
+from hloscope.errors import Label, UnsupportedError, said
 from hloscope.fusion import ALIASES
 from hloscope.ir import Instruction, TensorType, backend_config
 from hloscope.memory.choice import Choice
@@ -59,9 +59,11 @@ def kernel_of(choice: Choice) -> Kernel:
             return Kernel(BLOCK_LEVEL, None, choice.heroes, notes=(f"backend config {kind}",))
         if kind in LIBRARY or (isinstance(ins.op, Fusion) and ins.op.kind == "kCustom"):
             made = LIBRARY.get(kind, f"a custom kernel, {kind or 'of no stated kind'}")
-            raise UnsupportedError(f"`{ins.name}` is made by {made}, not by XLA's emitters")
+            raise UnsupportedError(
+                said("`{}` is made by {}, not by XLA's emitters", Label(ins.name), made)
+            )
     if not any(isinstance(t, TensorType) for r in choice.roots for t in _tensors(choice, r)):
-        raise UnsupportedError(f"`{choice.fused.name}` writes no array")
+        raise UnsupportedError(said("`{}` writes no array", Label(choice.fused.name)))
     emitter = choice.emitter
     if emitter == "loop" and (updates := updates_of(choice)):
         return update_in_place(choice, updates)
@@ -78,9 +80,10 @@ def refuse_no_kernel(ins: Instruction) -> None:
     Raises:
         UnsupportedError: It is one of them.
     """
+    name, op = Label(ins.name), ins.op.name
     if isinstance(ins.op, ALIASES):
-        raise UnsupportedError(f"`{ins.name}` is no kernel: `{ins.op.name}` moves nothing")
+        raise UnsupportedError(said("`{}` is no kernel: `{}` moves nothing", name, op))
     if isinstance(ins.op, CustomCall):
-        raise UnsupportedError(f"`{ins.name}` is a custom call: its kernel is not XLA's")
+        raise UnsupportedError(said("`{}` is a custom call: its kernel is not XLA's", name))
     if isinstance(ins.op, While | Case | Call | AsyncStart | AsyncDone):
-        raise UnsupportedError(f"`{ins.name}` is no kernel: ask about what `{ins.op.name}` calls")
+        raise UnsupportedError(said("`{}` is no kernel: ask about what `{}` calls", name, op))

@@ -12,13 +12,12 @@ from hloscope.fusion import (
     ALIASES,
     Analysis,
     Flops,
-    inside_out,
     known_trip_count,
     leaf_types,
     trip_count,
 )
 from hloscope.indexing import IndexingMap
-from hloscope.ir import Computation, Instruction, Module, TensorType
+from hloscope.ir import Computation, Instruction, Module, TensorType, inside_out
 from hloscope.lazy import dataclass
 from hloscope.memory.choice import Choice
 from hloscope.memory.emitting import kernel_of

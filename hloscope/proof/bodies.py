@@ -13,11 +13,10 @@ from hloscope.fusion import (
     RECURSIVE,
     Blueprints,
     Convention,
-    inside_out,
     source_in,
 )
 from hloscope.indexing import Bodies, Dependence, by_convention, sizes, unravel
-from hloscope.ir import Computation, Instruction
+from hloscope.ir import Computation, Instruction, inside_out
 from hloscope.proof.graph import Reached, Steps, Walker
 from hloscope.proof.points import Touching
 from hloscope.proof.reads import Values

@@ -12,9 +12,8 @@ from click.testing import CliRunner
 import hloscope as hs
 from hloscope.cli.app import app
 from hloscope.cli.run import run
-from hloscope.interpreter.memory import claim, limited
 from hloscope.interpreter.shown import value_text
-from hloscope.interpreter.values import EvaluationError
+from hloscope.interpreter.values import EvaluationError, claim, limited
 from hloscope.ir.types import ELEMENT_TYPES, TensorType
 from hloscope.limits import MOST_STEPS
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import random
-import re
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import pytest
 import hloscope
 from hloscope.api import ScanReport, footprints_of, kernels_of, scan_files
 from hloscope.api.facts import Facts
-from hloscope.scan import Digests, Store, alone, ask, encoded, isolation
+from hloscope.scan import Store, alone, ask, isolation
 
 pytest.importorskip("pyarrow", reason="needs pyarrow (the extra `scan`)")
 parquet: Any = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow (the extra `scan`)")
@@ -127,54 +126,6 @@ def test_names_do_not_count_and_what_is_read_does(corpus: Path, tmp_path: Path) 
         _, kernels = Facts(program, "h100", Store(None)).rows()
         structures.add(kernels[-1]["structure"])
     assert len(structures) == len(differing)
-
-
-def value(random: random.Random, depth: int = 3) -> object:
-    """Nested tuples of small things, of which many are nearly equal."""
-    if depth and random.random() < 0.6:
-        return tuple(value(random, depth - 1) for _ in range(random.randrange(4)))
-    return random.choice([None, True, False, 0, 1, 10, "", "a", "1", "a1", b"", b"a", b"1"])
-
-
-def test_values_are_equal_as_bytes_if_they_are_equal() -> None:
-    draw = random.Random(5)
-    values = [value(draw) for _ in range(3000)]
-    forms = {encoded(one): repr(one) for one in values}
-    assert len(forms) == len(set(map(repr, values))) > 500
-    assert all(forms[encoded(one)] == repr(one) for one in values)
-
-
-def test_what_has_no_digest_is_not_shared(monkeypatch: pytest.MonkeyPatch) -> None:
-    def unknown(self: Digests, *asked: object) -> str:
-        raise TypeError("a value of Something has no digest")
-
-    monkeypatch.setattr(Digests, "of_kernel", unknown)
-    text = "ENTRY e { p = f32[4] parameter(0) q = f32[4] negate(p) ROOT n = f32[4] negate(q) }"
-    row, kernels = Facts(hloscope.read(text), "h100", Store(None)).rows()
-    assert [kernel["structure"] for kernel in kernels] == [None, None]
-    assert row["structures"] == 2
-
-
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
-def test_equal_structure_means_equal_facts_whatever_the_names(path: Path) -> None:
-    """As if the facts of a kernel came from a program in which all is called otherwise."""
-    text = path.read_text()
-    if path.suffix == ".mlir":
-        other = re.sub(r"%(\w+)", r"%v\1", text)
-    else:
-        program = hloscope.read(text)
-        names = {ins.name for ins in program} | {c.name for c in program.module}
-        pattern = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
-        other = re.sub(rf"(?<![\w.\"])({pattern})(?![\w.(\"])(?!=)", r"\1_x", program.text())
-    both = [Facts(hloscope.read(t), "h100", Store(None)).rows()[1] for t in (text, other)]
-    before, after = ({row["name"] for row in one} for one in both)
-    assert before - after, "ops without results keep what they are called"
-    known: dict[str, Any] = {}
-    own = {"name", "computation", "module", "op_name", "source", "line", "times"}
-    for row in [row for one in both for row in one]:
-        facts = {key: value for key, value in row.items() if key not in own}
-        assert known.setdefault(row["structure"], facts) == facts
-    assert [row["structure"] for row in both[0]] == [row["structure"] for row in both[1]]
 
 
 def test_the_tables_do_not_depend_on_who_makes_them(corpus: Path, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ from hloscope.indexing.rules.run_time_sizes import (
     hands_on,
     sizes_agree,
 )
-from hloscope.ir import Dims, Instruction, Op, TensorType, Type, of_last
+from hloscope.ir import Dims, Instruction, Op, TensorType, Type
 from hloscope.ops import (
     AllGather,
     AllToAll,
@@ -61,19 +61,6 @@ _SPREAD: Final[tuple[type[Op], ...]] = AllGather, AllToAll, RaggedAllToAll, Redu
 """Ops that put together or cut up what several processes hold."""
 _MANY: Final = 4
 """Of more dimensions that may expand any index is said to be read."""
-
-
-@of_last
-def has_dynamic_sizes(ins: Instruction) -> bool:
-    """Has an operand or the result a size that is not known?"""
-    type = ins.type
-    if isinstance(type, TensorType) and None in type.sizes:
-        return True
-    for operand in ins.operands:
-        type = operand.type
-        if isinstance(type, TensorType) and None in type.sizes:
-            return True
-    return False
 
 
 def weakened(

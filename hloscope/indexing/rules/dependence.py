@@ -56,6 +56,13 @@ class Dependence:
 
 Bodies: TypeAlias = tuple[Dependence, ...]
 """One dependence for each computation that an instruction calls."""
+
+
+def body_of(bodies: Bodies, count: int) -> Dependence:
+    """The body that combines `count` accumulators and as many elements."""
+    return bodies[0] if bodies else Dependence.of_everything(count, 2 * count)
+
+
 Reader: TypeAlias = Callable[[Instruction], Bodies]
 """Tells what the computations do that an instruction calls."""
 

@@ -17,7 +17,7 @@ from hloscope.indexing.rules.build import (
     output_sizes,
     sizes,
 )
-from hloscope.indexing.rules.dependence import Bodies, Dependence, Fold, Use, claimed, fold, used
+from hloscope.indexing.rules.dependence import Bodies, Fold, Use, body_of, claimed, fold, used
 from hloscope.indexing.rules.registry import (
     Instances,
     comes_from,
@@ -30,11 +30,6 @@ from hloscope.ops import Reduce, Sort, TopK
 
 # Reduce: `acc = body(acc, element)` for the elements one after the other.  Which element is the
 # last one is not defined.
-
-
-def body_of(bodies: Bodies, count: int) -> Dependence:
-    """The body that combines `count` accumulators and as many elements."""
-    return bodies[0] if bodies else Dependence.of_everything(count, 2 * count)
 
 
 def _folded(ins: Instruction, op: Reduce, bodies: Bodies) -> Fold:

@@ -12,7 +12,7 @@ from math import prod
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from hloscope.indexing.rules.build import leaves
-from hloscope.ir import ByOp, Instruction, Op, TensorType, Type
+from hloscope.ir import ByOp, Instruction, Op, TensorType, Type, of_last
 from hloscope.ops import (
     ELEMENTWISE,
     AllReduce,
@@ -88,6 +88,19 @@ def dynamic_dimensions(type: Type) -> tuple[int, ...]:
     if not isinstance(type, TensorType) or None not in type.sizes:
         return ()
     return tuple([k for k, size in enumerate(type.sizes) if size is None])
+
+
+@of_last
+def has_dynamic_sizes(ins: Instruction) -> bool:
+    """Has an operand or the result a size that is not known?"""
+    type = ins.type
+    if isinstance(type, TensorType) and None in type.sizes:
+        return True
+    for operand in ins.operands:
+        type = operand.type
+        if isinstance(type, TensorType) and None in type.sizes:
+            return True
+    return False
 
 
 def has_unknown_sizes(ins: Instruction) -> bool:

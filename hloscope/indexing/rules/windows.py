@@ -24,8 +24,8 @@ from hloscope.indexing.rules.build import (
     over,
     sizes,
 )
-from hloscope.indexing.rules.dependence import Bodies, Fold, Use, claimed, fold, used
-from hloscope.indexing.rules.reduction import applications, body_of
+from hloscope.indexing.rules.dependence import Bodies, Fold, Use, body_of, claimed, fold, used
+from hloscope.indexing.rules.reduction import applications
 from hloscope.indexing.rules.registry import (
     Instances,
     comes_from,

@@ -15,10 +15,9 @@ from typing import Any, Final
 import numpy as np
 
 from hloscope.errors import UnsupportedError
-from hloscope.interpreter.memory import claim
 from hloscope.interpreter.ops.folding import computing, is_narrow
 from hloscope.interpreter.registry import Site
-from hloscope.interpreter.values import Array, dtype_of
+from hloscope.interpreter.values import Array, claim, dtype_of
 from hloscope.ir import TensorType
 
 _EXACT: Final = 1 << 53

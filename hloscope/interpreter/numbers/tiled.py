@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hloscope.errors import UnsupportedError
-from hloscope.interpreter.memory import claim
+from hloscope.interpreter.values import claim
 from hloscope.ir import Dims
 
 NOTHING = -1

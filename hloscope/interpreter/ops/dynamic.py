@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from hloscope.interpreter.memory import claim
 from hloscope.interpreter.ops.shape import broadcast, iota, pad, reshaped
 from hloscope.interpreter.registry import Kernel, Site, evaluates
-from hloscope.interpreter.values import Array, EvaluationError, Value, dtype_of
+from hloscope.interpreter.values import Array, EvaluationError, Value, claim, dtype_of
 from hloscope.ops import (
     DynamicBroadcastInDim,
     DynamicIota,

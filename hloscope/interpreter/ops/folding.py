@@ -15,8 +15,9 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from hloscope.interpreter.registry import Region
-from hloscope.interpreter.values import Array
+from hloscope.interpreter.registry import Region, Site
+from hloscope.interpreter.values import Array, Value, dtype_of
+from hloscope.ir import QuantizedType, TensorType, TupleType, Type
 
 Arrays: TypeAlias = tuple[Array, ...]
 Lifted: TypeAlias = Callable[..., Arrays]
@@ -34,6 +35,21 @@ MONOIDS: Final[dict[str, Any]] = {
 _EXTREMES: Final = ("maximum", "minimum")
 _MOST_STEPS: Final = 32
 """Most slices that are folded one after the other with a body that takes whole slices."""
+
+
+def dtypes(types: tuple[Type, ...]) -> list[np.dtype[Any]]:
+    """The numpy types of results."""
+    return [dtype_of(t.element) for t in types if isinstance(t, TensorType)]
+
+
+def is_quantized(types: tuple[Type, ...]) -> bool:
+    """Are there quantized numbers, which every op rounds and clamps?"""
+    return any(isinstance(t, TensorType) and isinstance(t.element, QuantizedType) for t in types)
+
+
+def one_or_all(at: Site, values: tuple[Value, ...]) -> Value:
+    """The value of an instruction that has these results."""
+    return values if isinstance(at.ins.type, TupleType) else values[0]
 
 
 def is_narrow(dtype: np.dtype[Any]) -> bool:

@@ -7,26 +7,19 @@ from typing import Any
 import numpy as np
 
 from hloscope.interpreter.numbers.rounding import promoted
-from hloscope.interpreter.ops.folding import MONOIDS, fold, lifted, reduced
+from hloscope.interpreter.ops.folding import (
+    MONOIDS,
+    dtypes,
+    fold,
+    is_quantized,
+    lifted,
+    one_or_all,
+    reduced,
+)
 from hloscope.interpreter.registry import Kernel, Region, Site, evaluates
-from hloscope.interpreter.values import Array, Value, dtype_of
-from hloscope.ir import QuantizedType, TensorType, TupleType, Type
+from hloscope.interpreter.values import Array, Value
+from hloscope.ir import TensorType, Type
 from hloscope.ops import Map, Reduce, Scan
-
-
-def dtypes(types: tuple[Type, ...]) -> list[np.dtype[Any]]:
-    """The numpy types of results."""
-    return [dtype_of(t.element) for t in types if isinstance(t, TensorType)]
-
-
-def is_quantized(types: tuple[Type, ...]) -> bool:
-    """Are there quantized numbers, which every op rounds and clamps?"""
-    return any(isinstance(t, TensorType) and isinstance(t.element, QuantizedType) for t in types)
-
-
-def one_or_all(at: Site, values: tuple[Value, ...]) -> Value:
-    """The value of an instruction that has these results."""
-    return values if isinstance(at.ins.type, TupleType) else values[0]
 
 
 def _as(kinds: list[np.dtype[Any]], values: tuple[Array, ...]) -> list[Array]:

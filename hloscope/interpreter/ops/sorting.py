@@ -15,8 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from hloscope.interpreter.numbers.floats import total_order
-from hloscope.interpreter.ops.folding import Lifted, computing, lifted
-from hloscope.interpreter.ops.reduction import one_or_all
+from hloscope.interpreter.ops.folding import Lifted, computing, lifted, one_or_all
 from hloscope.interpreter.ops.sort_keys import SortKey, sort_keys
 from hloscope.interpreter.registry import Kernel, Region, Site, evaluates
 from hloscope.interpreter.values import Array, EvaluationError, Value, dtype_of

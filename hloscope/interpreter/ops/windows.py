@@ -13,12 +13,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hloscope.errors import UnsupportedError
-from hloscope.interpreter.memory import claim
 from hloscope.interpreter.numbers.rounding import promoted
-from hloscope.interpreter.ops.folding import MONOIDS, Arrays, Lifted, is_narrow, lifted
-from hloscope.interpreter.ops.reduction import dtypes, is_quantized, one_or_all
+from hloscope.interpreter.ops.folding import (
+    MONOIDS,
+    Arrays,
+    Lifted,
+    dtypes,
+    is_narrow,
+    is_quantized,
+    lifted,
+    one_or_all,
+)
 from hloscope.interpreter.registry import Kernel, Region, Site, evaluates
-from hloscope.interpreter.values import Array, Value
+from hloscope.interpreter.values import Array, Value, claim
 from hloscope.ir import TensorType
 from hloscope.ops import ReduceWindow, SelectAndScatter, Window
 
