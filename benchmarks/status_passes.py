@@ -15,7 +15,7 @@ from benchmarks.status_dynamism import REFINING
 from tests.conftest import SHARED
 from tests.passes import random_programs
 from tests.passes.chunks import Case, cases, judge
-from tests.passes.testdata import FINE, REFUSED, SIGNLESS
+from tests.passes.testdata import FINE, REDEFINED, REFUSED, SIGNLESS
 
 _OPTIMIZING: Final = ("aggressive_folder", "side_effects", "aggressive_simpl", "target_independent")
 
@@ -60,17 +60,18 @@ def meaning() -> Figure:
         return "not measured: tests/passes/testdata.py printed nothing", [done.stderr[-200:]]
     counts: dict[str, Counter[str]] = {k: Counter(row) for k, row in json.loads(lines[-1]).items()}
     wrong = {
-        name: sum(n for what, n in row.items() if what not in FINE)
-        for name, row in counts.items()
-        if name != SIGNLESS
+        name: sum(n for what, n in row.items() if what not in FINE) for name, row in counts.items()
     }
     return _runs(counts, sum(wrong.values())), [f"`{name}`: {n}" for name, n in wrong.items() if n]
 
 
 def _runs(counts: dict[str, Counter[str]], changed: int) -> str:
-    runs = sum(row.total() for row in counts.values())
-    refused = sum(row[REFUSED] for row in counts.values())
-    return f"{changed} changed of {runs:,} runs of {len(counts)} passes; {refused:,} refused"
+    runs = sum(row.total() - row[REDEFINED] for row in counts.values())
+    refused, redefined = (sum(row[k] for row in counts.values()) for k in (REFUSED, REDEFINED))
+    said = f"{changed} changed of {runs:,} runs of {len(counts)} passes; {refused:,} refused"
+    if redefined:
+        said += f"; {redefined:,} not counted, whose unsigned integers `{SIGNLESS}` makes signed"
+    return said
 
 
 def laws() -> Figure:

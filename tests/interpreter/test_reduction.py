@@ -30,6 +30,15 @@ def array(text: str, *arguments: Any) -> Any:
     return found
 
 
+@pytest.mark.parametrize("op", ["add", "multiply", "maximum"])
+@pytest.mark.parametrize("element", ["bf16", "f16", "f32", "i8"])
+def test_nothing_is_kept_of_nothing(op: str, element: str) -> None:
+    numbers: dict[str, Any] = {"bf16": ml_dtypes.bfloat16, "f16": "f2", "f32": "f4", "i8": "i1"}
+    dtype = np.dtype(numbers[element])
+    text = reduction(op, element, shape="0x0", result="0")
+    assert array(text, np.zeros((0, 0), dtype), np.ones((), dtype)).shape == (0,)
+
+
 def test_reduce_of_the_specification() -> None:
     text = """func.func @main() -> tensor<1xi64> {
       %input = stablehlo.constant dense<[[0, 1, 2, 3, 4, 5]]> : tensor<1x6xi64>

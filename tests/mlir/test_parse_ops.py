@@ -206,6 +206,24 @@ def test_lines_of_one_text_share_what_they_have_in_common() -> None:
     assert all(op.parent is function.regions[0].block for op in ops)
 
 
+def test_one_result_may_be_counted_on_every_line() -> None:
+    text = """
+      func.func @f(%a: i32) -> i32 {
+        %0:1 = "a.b"(%a) : (i32) -> i32
+        %1:1 = "a.b"(%0#0) : (i32) -> i32
+        %2:1 = "a.b"(%1) : (i32) -> i32
+        %3 = "a.b"(%2#0) : (i32) -> i32
+        %4 = "a.b"(%3) : (i32) -> i32
+        return %4 : i32
+      }
+    """
+    (function,) = _ops(text)
+    *ops, end = function.regions[0].block.operations
+    assert [op.operands[0] for op in ops[1:]] == [op.result for op in ops[:-1]]
+    assert end.operands == ops[-1].results
+    assert [op.result.name for op in ops] == ["0", "1", "2", "3", "4"]
+
+
 def test_regions_on_one_line_are_made_anew() -> None:
     reduce = (
         "stablehlo.reduce(%a init: %z) applies stablehlo.add across dimensions = [0]"

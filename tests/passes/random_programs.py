@@ -1,6 +1,6 @@
 """Every pass on random programs: interpreted before and after, bit for bit.
 
-    python -m tests.passes.random_programs [--pass NAME ...] [--seeds A B]
+    python -m tests.passes.random_programs [--pass NAME ...] [--seeds A B] [--nested]
 
 Of each pass it counts the programs it leaves as they are, those with the same bits after it and
 those it refuses; what means something else then is listed.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
@@ -22,10 +22,21 @@ from hloscope.mlir import print_mlir, type_text
 from hloscope.passes import Step, parse_pipeline, run_pipeline
 from hloscope.stablehlo import parse_stablehlo, to_graph
 from tests.generator import generate, options_of, stablehlo_text
+from tests.passes.nested_programs import nested_program
 from tests.passes.semantics import NEGATIVE_ZERO, bits, leaves, results
-from tests.passes.testdata import EQUAL, REFUSED, UNCHANGED, names
+from tests.passes.testdata import EQUAL, REDEFINED, REFUSED, UNCHANGED, is_redefined, names
 
-__all__ = ["CHANGED", "EQUAL", "REFUSED", "UNCHANGED", "Program", "counted", "names", "verdicts"]
+__all__ = [
+    "CHANGED",
+    "EQUAL",
+    "REFUSED",
+    "UNCHANGED",
+    "Program",
+    "counted",
+    "names",
+    "nested",
+    "verdicts",
+]
 
 CHANGED: Final = "changed"
 _KINDS: Final = ("ties", "wild")
@@ -34,15 +45,14 @@ Values: TypeAlias = list[list[Any]] | str
 
 
 class Program:
-    """A generated program, its text and what it returns for some arguments."""
+    """A program, its text and what it returns for some arguments."""
 
-    def __init__(self, seed: int) -> None:
-        generated = generate(seed, replace(options_of(seed, "mlir"), languages=("mlir",)))
-        self.module: Final = parse_stablehlo(stablehlo_text(generated))
+    def __init__(self, text: str, seed: int, replicas: int = 1) -> None:
+        self.module: Final = parse_stablehlo(text)
         self.text: Final = print_mlir(self.module.tree, dialects=DIALECTS)
         rng = np.random.default_rng(seed)
         self.arguments: Final = [
-            [leaves(rng, self.module, kind) for _ in range(generated.replicas)] for kind in _KINDS
+            [leaves(rng, self.module, kind) for _ in range(replicas)] for kind in _KINDS
         ]
         self._before: list[Values] = []
 
@@ -56,6 +66,17 @@ class Program:
             if isinstance(then, str) or _bits(before, signed_zeros) != _bits(then, signed_zeros):
                 return f"{before}, then {then}"
         return ""
+
+
+def generated(seed: int) -> Program:
+    """A program of any ops, some of several processes."""
+    program = generate(seed, replace(options_of(seed, "mlir"), languages=("mlir",)))
+    return Program(stablehlo_text(program), seed, program.replicas)
+
+
+def nested(seed: int) -> Program:
+    """A program in which there is much to do, in regions and calls."""
+    return Program(nested_program(seed), seed)
 
 
 def steps_of(name: str, program: Program) -> list[Step]:
@@ -74,15 +95,16 @@ def _bits(processes: list[list[Any]], signed_zeros: bool) -> list[list[bytes]]:
     return [[bits(array, signed_zeros) for array in one] for one in processes]
 
 
-def verdicts(seed: int, wanted: Iterable[str]) -> Iterator[tuple[str, str, str]]:
-    """Of each pass its name, what becomes of the program of a seed, and how that is seen."""
-    program = Program(seed)
+def verdicts(program: Program, wanted: Iterable[str]) -> Iterator[tuple[str, str, str]]:
+    """Of each pass its name, what becomes of a program, and how that is seen."""
     for name in wanted:
         outcome = run_pipeline(program.module.tree, steps_of(name, program))
         if not outcome.ok:
             yield name, REFUSED, str(outcome.diagnostics[0]) if outcome.diagnostics else ""
         elif print_mlir(outcome.module, dialects=DIALECTS) == program.text:
             yield name, UNCHANGED, ""
+        elif is_redefined(name, program.text):
+            yield name, REDEFINED, ""
         else:
             signed = not any(law in fired for _, fired in outcome.fired for law in NEGATIVE_ZERO)
             found = program.differs(to_graph(outcome.module), signed_zeros=signed)
@@ -90,13 +112,15 @@ def verdicts(seed: int, wanted: Iterable[str]) -> Iterator[tuple[str, str, str]]
 
 
 def counted(
-    seeds: Iterable[int], wanted: Iterable[str]
+    seeds: Iterable[int],
+    wanted: Iterable[str],
+    program_of: Callable[[int], Program] = generated,
 ) -> tuple[dict[str, Counter[str]], list[str]]:
     """Of each pass, how many programs became what; and those that mean something else."""
     counts: dict[str, Counter[str]] = {name: Counter() for name in wanted}
     wrong = []
     for seed in seeds:
-        for name, found, detail in verdicts(seed, counts):
+        for name, found, detail in verdicts(program_of(seed), counts):
             counts[name][found] += 1
             if found == CHANGED:
                 wrong.append(f"{name}, seed {seed}: {detail[:200]}")
@@ -108,8 +132,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--pass", dest="passes", action="append", choices=names())
     parser.add_argument("--seeds", nargs=2, type=int, default=(0, 1000), metavar=("A", "B"))
+    parser.add_argument("--nested", action="store_true", help="laws, regions, calls")
     given = parser.parse_args()
-    counts, wrong = counted(range(*given.seeds), given.passes or names())
+    program_of = nested if given.nested else generated
+    counts, wrong = counted(range(*given.seeds), given.passes or names(), program_of)
     print(*wrong, sep="\n")
     for name, row in counts.items():
         print(f"{name:45} {', '.join(f'{n} {k}' for k, n in row.most_common())}")

@@ -549,6 +549,30 @@ func.func @main(%a: tensor<3xi32>, %b: tensor<3xi32>) -> (tensor<i32>) {
   return %r#1 : tensor<i32>
 }
 
+// ----- reduce_without_unused stays
+func.func @main(%a: tensor<3xi32>, %b: tensor<3xi32>) -> (tensor<i32>) {
+  %z = stablehlo.constant dense<1> : tensor<i32>
+  %r:2 = stablehlo.reduce(%a init: %z), (%b init: %z) across dimensions = [0] : (tensor<3xi32>, tensor<3xi32>, tensor<i32>, tensor<i32>) -> (tensor<i32>, tensor<i32>)
+  reducer(%x: tensor<i32>, %u: tensor<i32>) (%y: tensor<i32>, %v: tensor<i32>) {
+    %s = stablehlo.add %y, %v : tensor<i32>
+    %t = stablehlo.multiply %x, %u : tensor<i32>
+    stablehlo.return %s, %t : tensor<i32>, tensor<i32>
+  }
+  return %r#0 : tensor<i32>
+}
+
+// ----- reduce_without_unused fires
+func.func @main(%a: tensor<3xi32>, %b: tensor<3xi32>) -> (tensor<i32>) {
+  %z = stablehlo.constant dense<1> : tensor<i32>
+  %k = stablehlo.constant dense<7> : tensor<i32>
+  %r:2 = stablehlo.reduce(%a init: %z), (%b init: %z) across dimensions = [0] : (tensor<3xi32>, tensor<3xi32>, tensor<i32>, tensor<i32>) -> (tensor<i32>, tensor<i32>)
+  reducer(%x: tensor<i32>, %u: tensor<i32>) (%y: tensor<i32>, %v: tensor<i32>) {
+    %t = stablehlo.multiply %x, %u : tensor<i32>
+    stablehlo.return %k, %t : tensor<i32>, tensor<i32>
+  }
+  return %r#0 : tensor<i32>
+}
+
 // ----- sort_without_unused fires
 func.func @main(%a: tensor<3xi32>, %b: tensor<3xf32>) -> (tensor<3xi32>) {
   %r:2 = "stablehlo.sort"(%a, %b) <{dimension = 0 : i64}> ({
@@ -946,6 +970,24 @@ func.func @main(%a: tensor<2xf32>, %k: tensor<i32>) -> (tensor<2xf32>) {
   %r = "stablehlo.case"(%k) ({
     %t = stablehlo.add %a, %a : tensor<2xf32>
     stablehlo.return %t : tensor<2xf32>
+  }, {
+    stablehlo.return %a : tensor<2xf32>
+  }) : (tensor<i32>) -> tensor<2xf32>
+  return %r : tensor<2xf32>
+}
+
+// ----- inline_known_case fires
+func.func @main(%a: tensor<2xf32>) -> (tensor<2xf32>) {
+  %k = stablehlo.constant dense<0> : tensor<i32>
+  %r = "stablehlo.case"(%k) ({
+    %t = stablehlo.add %a, %a : tensor<2xf32>
+    %s = "stablehlo.case"(%k) ({
+      %u = stablehlo.multiply %t, %a : tensor<2xf32>
+      stablehlo.return %u : tensor<2xf32>
+    }, {
+      stablehlo.return %t : tensor<2xf32>
+    }) : (tensor<i32>) -> tensor<2xf32>
+    stablehlo.return %s : tensor<2xf32>
   }, {
     stablehlo.return %a : tensor<2xf32>
   }) : (tensor<i32>) -> tensor<2xf32>

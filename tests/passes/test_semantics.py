@@ -10,8 +10,9 @@ import pytest
 import hloscope as hs
 from hloscope.dialects import DIALECTS
 from hloscope.errors import HloscopeError
-from hloscope.mlir import print_mlir
+from hloscope.mlir import Operation, print_mlir
 from hloscope.passes import find_pass
+from hloscope.passes.rewriting import Rewriter
 from hloscope.stablehlo import parse_stablehlo
 from tests.generator import generate, options_of, stablehlo_text
 from tests.interpreter import chunks
@@ -35,6 +36,43 @@ def test_every_pass_keeps_what_random_programs_mean(full: bool) -> None:
     )
     assert not wrong
     assert sum(row[random_programs.EQUAL] for row in counts.values()) > 40
+
+
+def test_every_pass_keeps_what_nested_programs_mean(full: bool) -> None:
+    counts, wrong = random_programs.counted(
+        range(3, 1000, 3 if full else 200), random_programs.names(), random_programs.nested
+    )
+    assert not wrong
+    assert sum(row[random_programs.EQUAL] for row in counts.values()) > 20
+
+
+def test_known_branches_in_known_branches_are_moved_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    depth, type = 200, "tensor<2xf32>"
+    opened = [
+        f'%r{k} = "stablehlo.case"(%p) ({{\n%s{k} = stablehlo.abs %a : {type}' for k in range(depth)
+    ]
+    closed = [
+        f"%q{k} = stablehlo.add %r{k + 1}, %s{k} : {type}\nstablehlo.return %q{k} : {type}\n}},"
+        f" {{\nstablehlo.return %a : {type}\n}}) : (tensor<i32>) -> {type}"
+        for k in reversed(range(depth))
+    ]
+    text = "\n".join([
+        f"func.func @main(%a: {type}) -> {type} {{",
+        "%p = stablehlo.constant dense<0> : tensor<i32>",
+        *opened, f"%r{depth} = stablehlo.negate %a : {type}", *closed, f"return %r0 : {type}", "}",
+    ])  # fmt: skip
+    moved: Counter[str] = Counter()
+    move = Rewriter.move
+
+    def counted(self: Rewriter, operation: Operation, *, before: Operation) -> None:
+        moved[operation.name] += 1
+        move(self, operation, before=before)
+
+    monkeypatch.setattr(Rewriter, "move", counted)
+    after, run = find_pass("aggressive-folder").apply(parse_stablehlo(text).tree)
+    assert run.fired["inline_known_case"] == depth
+    assert moved.total() < 8 * depth
+    assert "stablehlo.case" not in print_mlir(after, dialects=DIALECTS)
 
 
 @pytest.mark.parametrize("name", PASSES)

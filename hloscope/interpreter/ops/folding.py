@@ -10,6 +10,7 @@ Source: StableHLO spec `reduce`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
@@ -178,6 +179,7 @@ def _in_order(function: Any, x: Array, axes: tuple[int, ...], init: Array) -> Ar
     """A sum or product that rounds after every element."""
     kept = [d for d in range(x.ndim) if d not in axes]
     shape = [x.shape[d] for d in kept]
-    rows = x.transpose(*axes, *kept).reshape(-1, *shape)
+    count = math.prod([x.shape[d] for d in axes])  # which -1 is not where nothing is kept
+    rows = x.transpose(*axes, *kept).reshape(count, *shape)
     start = np.broadcast_to(np.asarray(init, x.dtype), (1, *shape))
     return np.asarray(function.accumulate(np.concatenate((start, rows)), axis=0)[-1])

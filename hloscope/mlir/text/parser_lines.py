@@ -136,7 +136,7 @@ class LineParser(OperationParser):
             result = parts[1]
             first = 3
             begin += len(result) + 4
-            if len(types) > 1:
+            if ":" in result:  # of one result, `%0:1` may be written
                 result = result[: result.rindex(":")]
             if result in scope:
                 return None

@@ -6,7 +6,7 @@ from typing import Final
 
 from hloscope.dialects import DEFINITIONS
 from hloscope.ir import TensorType, TokenType, Type
-from hloscope.mlir import DenseAttr, Operation, Value
+from hloscope.mlir import Block, DenseAttr, Operation, Value
 from hloscope.passes.effects import is_quiet
 from hloscope.passes.folding.reduction import body_of
 from hloscope.passes.limits import LimitedRewrites, Limits
@@ -22,20 +22,14 @@ PURE_LOOPS: Final = LimitedRewrites()
 def inline_known_case(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """The branch of a known number is put before the op; what is left of it returns zeros.
 
-    The op may have to stay for the effects of other branches.
+    The op may have to stay for the effects of other branches.  One that stands in such a branch
+    itself waits until that has been moved, so that nothing is moved once for each level.
     """
-    known = limits.known(operation.operands[0]) if operation.operands else None
-    if known is None or not known.is_splat or not rewriter.is_used(operation):
-        return False
-    number, last = int(known.element), len(operation.regions) - 1
-    found = body_of(operation, number if 0 <= number <= last else last)
-    types = [result.type for result in operation.results]
-    if found is None or found[0].arguments or not all(map(_has_zero, types)):
+    found = _known_branch(rewriter, operation, limits)
+    if found is None or _is_to_move(rewriter, operation, limits):
         return False
     block, end = found
-    values = end.operands
-    if [value.type for value in values] != types:
-        return False
+    values, types = end.operands, [result.type for result in operation.results]
     for inner in block.operations[:-1]:
         rewriter.move(inner, before=operation)
     for result, value in zip(operation.results, values, strict=True):
@@ -43,6 +37,31 @@ def inline_known_case(rewriter: Rewriter, operation: Operation, limits: Limits) 
     rewriter.set_operands(end, [_zero(rewriter, type, end) for type in types])
     rewriter.watcher.changed(operation)
     return True
+
+
+def _known_branch(
+    rewriter: Rewriter, operation: Operation, limits: Limits
+) -> tuple[Block, Operation] | None:
+    """The branch of a `case` of a known number, and its end, if it can take the op's place."""
+    known = limits.known(operation.operands[0]) if operation.operands else None
+    if known is None or not known.is_splat or not rewriter.is_used(operation):
+        return None
+    number, last = int(known.element), len(operation.regions) - 1
+    found = body_of(operation, number if 0 <= number <= last else last)
+    types = [result.type for result in operation.results]
+    if found is None or found[0].arguments or not all(map(_has_zero, types)):
+        return None
+    return found if [value.type for value in found[1].operands] == types else None
+
+
+def _is_to_move(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
+    """Does the op stand in the known branch of another?"""
+    region = operation.parent.parent if operation.parent is not None else None
+    outer = region.parent if region is not None else None
+    if outer is None or outer.name != operation.name:
+        return False
+    found = _known_branch(rewriter, outer, limits)
+    return found is not None and found[0] is operation.parent
 
 
 def _has_zero(type: Type) -> bool:

@@ -44,9 +44,10 @@ def reduce_of_nothing(rewriter: Rewriter, operation: Operation, limits: Limits) 
 
 @REDUCTION.on("stablehlo.reduce")
 def reduce_without_unused(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
-    """Results that nobody reads go, if the others depend on as many operands as they are.
+    """Results that nobody reads go, if those that are read are computed of their own operands.
 
-    An operand counts with its initial value: the body's two arguments for it.
+    An operand counts with its initial value: the body's two arguments for it.  Of another one's
+    the next step would take what is not accumulated any more.
     """
     half, found = len(operation.results), body_of(operation)
     used = [k for k, result in enumerate(operation.results) if rewriter.uses(result)]
@@ -60,12 +61,12 @@ def reduce_without_unused(rewriter: Rewriter, operation: Operation, limits: Limi
     pairs = [
         k for k in range(half) if {block.arguments[k], block.arguments[k + half]} & needed.keys()
     ]
-    if len(pairs) != len(used) or not all(map(may_go, rest)):
+    if not {*pairs} <= {*used} or not all(map(may_go, rest)):
         return False
     rewriter.set_operands(end, [end.operands[k] for k in used])
     for inner in reversed(rest):
         rewriter.erase(inner)
-    kept = [*pairs, *(k + half for k in pairs)]
+    kept = [*used, *(k + half for k in used)]
     rewriter.keep_arguments(block, [block.arguments[k] for k in kept])
     rewriter.set_operands(operation, [operation.operands[k] for k in kept])
     rewriter.keep_results(operation, [operation.results[k] for k in used])
