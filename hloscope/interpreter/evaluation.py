@@ -7,7 +7,8 @@ from typing import Any, Final, TypeAlias
 
 from hloscope.arrays import np
 from hloscope.errors import UnknownNameError, did_you_mean
-from hloscope.interpreter.plan import Plans, run
+from hloscope.interpreter.kept import kept_plan
+from hloscope.interpreter.plan import run
 from hloscope.interpreter.values import (
     Array,
     EvaluationError,
@@ -98,8 +99,9 @@ def evaluate(
         as_value(v, t, f"argument {i}")
         for i, (v, t) in enumerate(zip(arguments, taken, strict=True))
     ]
-    with np.errstate(all="ignore"), limited(world.max_bytes):
-        results = run(Plans(world).of(computation), values)
+    ignored, most = np.errstate(all="ignore"), limited(world.max_bytes)
+    with ignored, most, kept_plan(computation, world) as plan:
+        results = run(plan, values)
     check_results(results, computation)
     return tuple(map(plain, results))
 

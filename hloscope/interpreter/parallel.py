@@ -20,13 +20,11 @@ import numpy as np
 from hloscope.interpreter.evaluation import Result, as_value, check_results, given_back, with_entry
 from hloscope.interpreter.plan import Plans, run
 from hloscope.interpreter.values import EvaluationError, Value, limited
-from hloscope.interpreter.world import Trail, UserFunction, World
+from hloscope.interpreter.world import PROCESS, Trail, UserFunction, World
 from hloscope.ir import Computation, Instruction, Module
 from hloscope.lazy import dataclass
 from hloscope.limits import MAX_BYTES
 
-PROCESS: Final = "process"
-"""Key of `World.extra`: the process the world is that of."""
 INFEED: Final = "infeed"
 """Key of `World.extra`: values that `infeed` takes one after another, each a tuple of arrays."""
 OUTFEED: Final = "outfeed"

@@ -9,12 +9,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from math import prod
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, NoReturn
 
 from hloscope.errors import HloscopeError
 from hloscope.fusion import PRODUCTS, Flops, leaf_types
 from hloscope.interpreter.liveness import needed
-from hloscope.interpreter.registry import LIFTED, Kernel, kernel
+from hloscope.interpreter.ownership import is_alone
+from hloscope.interpreter.registry import LIFTED, Kernel, Refusal, Writing, kernel
+from hloscope.interpreter.straight import (
+    BINARY,
+    MANY,
+    NULLARY,
+    REGIONS,
+    UNARY,
+    WRITING,
+    Entry,
+    Straight,
+    straight,
+)
 from hloscope.interpreter.values import EvaluationError, Value, byte_size, check_evaluable
 from hloscope.interpreter.world import World
 from hloscope.ir import (
@@ -105,6 +117,7 @@ class Plan:
         is_return = isinstance(root.op, Return)
         self.results: Final = tuple(slots[v] for v in root.operands) if is_return else ()
         self.root: Final = -1 if is_return else slots[root]
+        self.returns_tuple: Final = not is_return and isinstance(root.type, TupleType)
         self._slots: Final = slots
         self._plans: Final = plans
 
@@ -117,6 +130,11 @@ class Plan:
     def monoid(self) -> str:
         """Name of the op if it is `op(a, b)` of its two arguments."""
         return _monoid(self.computation)
+
+    @cached_property
+    def straight(self) -> Straight | None:
+        """The plan written out; made when it is first run."""
+        return straight(self)
 
     @cached_property
     def steps(self) -> list[Step]:
@@ -176,15 +194,23 @@ def _counted(run: Kernel, ins: Instruction, world: World) -> Kernel:
     if flops < _MANY and not isinstance(ins.op, _LONG):
         return run
 
-    def counted(*values: Any) -> Value:
+    def count() -> None:
         world.flops += flops
         if world.max_flops is not None and world.flops > world.max_flops:
             many = f"{world.flops:,} operations on elements"
             allowed = f"at most {world.max_flops:,} are allowed"
             raise EvaluationError(f"`{ins.name}` would make it {many}, {allowed}", span=ins.span)
-        return run(*values)
 
-    return counted
+    def counted_before(made: Kernel) -> Kernel:
+        def counted(*values: Any) -> Value:
+            count()
+            return made(*values)
+
+        return counted
+
+    if isinstance(run, Writing):
+        return Writing(counted_before(run.plain), counted_before(run.into))
+    return counted_before(run)
 
 
 def _work(ins: Instruction) -> int:
@@ -212,10 +238,7 @@ def _refuse(message: str, ins: Instruction) -> Kernel:
 
 
 def _refuse_with(error: HloscopeError) -> Kernel:
-    def refuse(*_: Value) -> Value:
-        raise error
-
-    return refuse
+    return Refusal(error)
 
 
 def _is_elementwise(computation: Computation, known: Mapping[Computation, bool]) -> bool:
@@ -268,7 +291,7 @@ class BoundRegion:
 
     __slots__ = ("_number", "_of", "_outer", "_plan")
 
-    def __init__(self, plan: Plan, outer: tuple[Value, ...], of: Instruction, number: int) -> None:
+    def __init__(self, plan: Plan, outer: list[Value], of: Instruction, number: int) -> None:
         self._plan = plan
         self._outer = outer
         self._of = of
@@ -277,7 +300,7 @@ class BoundRegion:
     @property
     def outer(self) -> tuple[Value, ...]:
         """The values of the surroundings that it reads."""
-        return self._outer
+        return tuple(self._outer)
 
     @property
     def is_elementwise(self) -> bool:
@@ -291,13 +314,19 @@ class BoundRegion:
 
     def __call__(self, *arguments: Value) -> tuple[Value, ...]:
         """Evaluate it."""
-        trail = self._plan.world.trail
+        return self.taking([*arguments])
+
+    def taking(self, arguments: list[Any]) -> tuple[Value, ...]:
+        """Evaluate it; the list is used up."""
+        plan = self._plan
+        trail = plan.world.trail
         if trail is not None:
             trail.enter(self._of, self._number)
-        results = run(self._plan, arguments, self._outer)
+        arguments += self._outer
+        results = run_in(plan, arguments)
         if trail is not None:
             trail.leave()
-        if self._plan.root >= 0 and isinstance(self._plan.computation.root.type, TupleType):
+        if plan.returns_tuple:
             (whole,) = results
             assert isinstance(whole, tuple)
             return whole
@@ -307,9 +336,9 @@ class BoundRegion:
 class _Frame:
     __slots__ = ("at", "env", "plan")
 
-    def __init__(self, plan: Plan, arguments: Sequence[Value], outer: Sequence[Value]) -> None:
+    def __init__(self, plan: Plan, given: Sequence[Value]) -> None:
         self.plan = plan
-        self.env: list[Any] = [*arguments, *outer]
+        self.env: list[Any] = [*given]
         self.env.extend([None] * (plan.size - len(self.env)))
         self.at = 0
 
@@ -325,8 +354,16 @@ def run(plan: Plan, arguments: Sequence[Value], outer: Sequence[Value] = ()) -> 
         EvaluationError: A limit is reached, or an assertion of the program fails.
         UnsupportedError: An op that is reached has no evaluation.
     """
-    world = plan.world
-    frames = [_Frame(plan, arguments, outer)]
+    return run_in(plan, [*arguments, *outer])
+
+
+def run_in(plan: Plan, env: list[Any]) -> tuple[Value, ...]:
+    """Evaluate a plan with arguments and outer values in a list that nobody else has."""
+    world, program = plan.world, plan.straight
+    if program is not None and _is_unseen(world, program.count):
+        return _straight(program, env, world)
+    frames = [_Frame(plan, env)]
+    del env
     while True:
         frame = frames[-1]
         called = _advance(frame, world)
@@ -369,18 +406,70 @@ def _advance(frame: _Frame, world: World) -> _Frame | None:
             for slot in freed:
                 env[slot] = None
             at += 1
-    except HloscopeError as error:
-        if error.span is None and ins is not None:
-            error.span = ins.span
-        raise
-    except (MemoryError, RecursionError) as error:
-        deep = "calls and regions nest too deeply"
-        message = deep if isinstance(error, RecursionError) else "out of memory"
-        raise EvaluationError(message, span=ins.span if ins else None) from None
-    except (ArithmeticError, LookupError, TypeError, ValueError) as error:
-        raise _unfit(steps[at], env, error) from error
+    except Exception as error:
+        _raise_at(error, ins, steps[at].operands if ins else (), env)
     frame.at = at
     return None
+
+
+def _is_unseen(world: World, steps: int) -> bool:
+    """Does nobody see how so many steps are done?"""
+    limit = world.max_steps
+    is_free = limit is None or world.steps + steps <= limit
+    return is_free and world.watch is None and world.trail is None
+
+
+def _straight(program: Straight, env: list[Any], world: World) -> tuple[Value, ...]:
+    """Evaluate a straight-line program in a list of slots that nobody else has."""
+    env += program.template
+    entry = None
+    try:
+        for way, kernel, first, second, target, freed, entry in program.rows:
+            # No name may hold a value here: what only its slot holds may be written to.
+            if way == BINARY:
+                env[target] = kernel(env[first], env[second])
+            elif way == UNARY:
+                env[target] = kernel(env[first])
+            elif way == MANY:
+                env[target] = kernel(*first(env))
+            elif way == NULLARY:
+                env[target] = kernel()
+            elif way == WRITING:
+                run = kernel.into if is_alone(env, second) else kernel.plain
+                env[target] = run(*first(env))
+            else:
+                _count(world, entry.count, entry.step)
+                if way == REGIONS:
+                    env[target] = kernel(_bound(entry, env), *[env[s] for s in entry.operands])
+                else:
+                    env[target] = kernel(_bound(entry, env), _moved(env, entry.operands, freed))
+            for slot in freed:
+                env[slot] = None
+    except Exception as error:
+        world.steps += program.tail
+        ins, operands = (entry.ins, entry.operands) if entry else (None, ())
+        _raise_at(error, ins, operands, env)
+    _count(world, program.tail, entry.step if entry else None)
+    return program.give(env)  # type: ignore[no-any-return]
+
+
+def _count(world: World, steps: int, step: Step | None) -> None:
+    """Count steps that are done at once, the last of them this one."""
+    before = world.steps
+    world.steps = after = before + steps
+    if world.max_steps is not None and after > world.max_steps:
+        span = step.ins.span if step else None
+        raise EvaluationError(f"stopped after {world.max_steps:,} steps", span=span)
+    if before >> 6 != after >> 6 and world.on_step is not None:
+        world.on_step(after)
+
+
+def _moved(env: list[Any], slots: Sequence[int], freed: Sequence[int]) -> list[Any]:
+    """Values that leave their slots, as far as these are free now."""
+    values = [env[s] for s in slots]
+    for slot in freed:
+        env[slot] = None
+    return values
 
 
 def _called(step: Step, env: list[Any], world: World) -> _Frame:
@@ -388,24 +477,39 @@ def _called(step: Step, env: list[Any], world: World) -> _Frame:
     if world.trail is not None:
         world.trail.enter(step.ins, 0)
     plan, outer = step.regions[0]
-    return _Frame(plan, [env[s] for s in step.operands], [env[s] for s in outer])
+    return _Frame(plan, [env[s] for s in (*step.operands, *outer)])
 
 
-def _bound(step: Step, env: list[Any]) -> tuple[BoundRegion, ...]:
+def _bound(at: Step | Entry, env: list[Any]) -> tuple[BoundRegion, ...]:
     """The regions of a step with the outer values that they read."""
     return tuple(
         [
-            BoundRegion(plan, tuple([env[s] for s in outer]), step.ins, number)
-            for number, (plan, outer) in enumerate(step.regions)
+            BoundRegion(plan, [env[s] for s in outer], at.ins, number)
+            for number, (plan, outer) in enumerate(at.regions)
         ]
     )
 
 
-def _unfit(step: Step, env: list[Any], error: Exception) -> EvaluationError:
-    """The error of a kernel that cannot take these values, say for sizes known only now."""
-    shapes = ", ".join(str(getattr(env[slot], "shape", "–")) for slot in step.operands)
-    message = f"`{step.ins.op.name}` cannot be computed of values of shapes {shapes}: {error}"
-    return EvaluationError(message, span=step.ins.span)
+def _raise_at(
+    error: Exception, ins: Instruction | None, operands: Sequence[int], env: list[Any]
+) -> NoReturn:
+    """Raise what a kernel raised, as the user is to see it and with the place."""
+    span = ins.span if ins else None
+    match error:
+        case HloscopeError():
+            error.span = error.span or span
+            raise error
+        case MemoryError():
+            raise EvaluationError("out of memory", span=span) from None
+        case RecursionError():
+            raise EvaluationError("calls and regions nest too deeply", span=span) from None
+        case ArithmeticError() | LookupError() | TypeError() | ValueError() if ins:
+            # it cannot take these values, say for sizes known only now
+            shapes = ", ".join(str(getattr(env[slot], "shape", "–")) for slot in operands)
+            message = f"`{ins.op.name}` cannot be computed of values of shapes {shapes}: {error}"
+            raise EvaluationError(message, span=span) from error
+        case _:
+            raise error
 
 
 def _give(frame: _Frame, results: tuple[Value, ...], world: World) -> None:

@@ -13,7 +13,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from hloscope.errors import ParseError, UnsupportedError
+from hloscope.errors import HloscopeError, ParseError, UnsupportedError
 from hloscope.interpreter.values import Value
 from hloscope.ir import (
     ElementType,
@@ -54,6 +54,62 @@ class Region(Protocol):
 
     def __call__(self, *arguments: Value) -> tuple[Value, ...]:
         """Evaluate; an HLO computation that returns a tuple gives its parts."""
+
+    def taking(self, arguments: list[Any]) -> tuple[Value, ...]:
+        """Evaluate with arguments in a list that nobody else has, and that is used up.
+
+        What only the list holds may be written to.
+        """
+
+
+class Refusal:
+    """The kernel of an instruction that cannot be evaluated, which may never be reached."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: HloscopeError) -> None:
+        self.error: Final = error
+
+    def __call__(self, *_: Value) -> Value:
+        """Say why."""
+        raise self.error
+
+
+class Writing:
+    """A kernel that may write its value to the memory of its first operand.
+
+    Attributes:
+        plain: The kernel as every other one, which leaves its operands as they are.
+        into: The same, where nobody else will ever read the first operand: an array of its own
+            memory that may be written to.
+    """
+
+    __slots__ = ("into", "plain")
+
+    def __init__(self, plain: Kernel, into: Kernel) -> None:
+        self.plain: Final = plain
+        self.into: Final = into
+
+    def __call__(self, *values: Any) -> Value:
+        """The value, in memory of its own."""
+        return self.plain(*values)
+
+
+class Moving:
+    """A kernel with regions that hands its operands on to them.
+
+    Attributes:
+        run: Takes the regions, and the operands as a list that nobody else has.
+    """
+
+    __slots__ = ("run",)
+
+    def __init__(self, run: Callable[[tuple[Any, ...], list[Any]], Value]) -> None:
+        self.run: Final = run
+
+    def __call__(self, regions: tuple[Any, ...], *values: Any) -> Value:
+        """The value; the operands are still those of the caller."""
+        return self.run(regions, [*values])
 
 
 class Site(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import field
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from hloscope.errors import Spell, plain
 from hloscope.interpreter.values import Value
@@ -13,6 +13,9 @@ from hloscope.lazy import dataclass
 from hloscope.limits import MAX_BYTES
 
 UserFunction = Callable[..., Any]
+
+PROCESS: Final = "process"
+"""Key of `World.extra`: the process of a grid the world is that of."""
 
 
 class Trail(Protocol):

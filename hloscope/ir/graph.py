@@ -103,9 +103,10 @@ class Body:
         parameters: Those that are parameters, by number.
         root: The one whose value is returned.
         captures: Values read without being handed in, once `views.captures` was asked for them.
+        kept: What evaluation has made ready, each with what it is for.
     """
 
-    __slots__ = ("by_name", "callees", "captures", "instructions", "parameters", "root")
+    __slots__ = ("by_name", "callees", "captures", "instructions", "kept", "parameters", "root")
 
     def __init__(
         self,
@@ -119,6 +120,7 @@ class Body:
         self.root: Final = root
         self.captures: tuple[Instruction, ...] | None = None
         self.callees: tuple[Computation, ...] | None = None
+        self.kept: tuple[tuple[object, object], ...] = ()
         self.by_name: Final = {i.name: i for i in instructions} if by_name is None else by_name
 
 

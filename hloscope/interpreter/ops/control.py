@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hloscope.arrays import np
-from hloscope.interpreter.registry import Kernel, Region, Site, evaluates
+from hloscope.interpreter.registry import Kernel, Moving, Region, Site, evaluates
 from hloscope.interpreter.values import TOKEN, Value
 from hloscope.ir import Op, TupleType
 from hloscope.ops import (
@@ -70,15 +72,17 @@ def _case(op: Case, at: Site) -> Kernel:
     own_operands = len(at.ins.operands) > 1
     several = _is_several(at)
 
-    def kernel(branches: tuple[Region, ...], selector: Value, *given: Value) -> Value:
-        assert not isinstance(selector, tuple)
-        index = (0 if selector else 1) if op.predicated else int(selector)  # type: ignore[arg-type]
+    def run(branches: tuple[Region, ...], values: list[Any]) -> Value:
+        selector = values[0]
+        index = (0 if selector else 1) if op.predicated else int(selector)
         if not 0 <= index < len(branches):
             index = len(branches) - 1
-        results = branches[index](given[index]) if own_operands else branches[index]()
+        given = [values[1 + index]] if own_operands else []
+        values.clear()
+        results = branches[index].taking(given)
         return results if several else results[0]
 
-    return kernel
+    return Moving(run)
 
 
 @evaluates(While)
@@ -86,14 +90,15 @@ def _while(op: While, at: Site) -> Kernel:
     several = _is_several(at)
     whole = len(at.ins.operands) == 1 and isinstance(at.ins.operands[0].type, TupleType)
 
-    def kernel(regions: tuple[Region, ...], *state: Value) -> Value:
+    def run(regions: tuple[Region, ...], state: list[Any]) -> Value:
         condition, body = regions
         while condition(*state)[0]:
-            results = body(*state)
-            state = (results,) if whole else results
-        return state[0] if whole or not several else state
+            results = body.taking(state)
+            state = [results] if whole else [*results]
+            del results  # what only the state holds is written to
+        return state[0] if whole or not several else tuple(state)
 
-    return kernel
+    return Moving(run)
 
 
 def _is_several(at: Site) -> bool:

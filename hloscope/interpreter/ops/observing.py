@@ -28,11 +28,12 @@ _INDEX: Final = "index.csv"
 
 @evaluates(Print)
 def _print(op: Print, at: Site) -> Kernel:
-    ins, write = at.ins.operands[0], at.world.extra.get(PRINT, print)
+    ins, world = at.ins.operands[0], at.world
     type_ = ins.type
 
     def kernel(value: Value) -> Value:
-        write(f"%{ins.name} = {value_text(value, type_, spell=at.world.spell)}")
+        write = world.extra.get(PRINT, print)
+        write(f"%{ins.name} = {value_text(value, type_, spell=world.spell)}")
         return value
 
     return kernel

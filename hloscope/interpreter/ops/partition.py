@@ -17,10 +17,10 @@ import numpy as np
 from hloscope.errors import UnsupportedError
 from hloscope.interpreter.calls.custom_call import implements
 from hloscope.interpreter.ops.mesh_axes import check_axes, defined_mesh, meshes
-from hloscope.interpreter.parallel import PROCESS, Process, run_grid
+from hloscope.interpreter.parallel import Process, run_grid
 from hloscope.interpreter.registry import Kernel, Region, Site, evaluates
 from hloscope.interpreter.values import Array, EvaluationError, Value
-from hloscope.interpreter.world import World
+from hloscope.interpreter.world import PROCESS, World
 from hloscope.ir import TupleType, frontend_attributes
 from hloscope.ops import (
     AxisRef,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hloscope.interpreter.registry import Kernel, Site, evaluates
+from hloscope.interpreter.registry import Kernel, Site, Writing, evaluates
 from hloscope.interpreter.values import Array, EvaluationError, Value, dtype_of
 from hloscope.ir import TensorType
 from hloscope.ops import DynamicSlice, DynamicUpdateSlice, RealDynamicSlice, Slice
@@ -63,18 +63,26 @@ def _dynamic_update_slice(op: DynamicUpdateSlice, at: Site) -> Kernel:
     dtype = dtype_of(at.result.element)
     same = all(isinstance(t, TensorType) and dtype_of(t.element) == dtype for t in at.operands[:2])
 
-    def kernel(value: Any, update: Any, *starts: Any) -> Value:
+    def into(value: Any, update: Any, *starts: Any) -> Value:
+        value[window(value.shape, update.shape, starts)] = update
+        return value  # type: ignore[no-any-return]
+
+    def copied(value: Any, update: Any, *starts: Any) -> Value:
         if not same:  # HLO may mix widths of floats
             value, update = value.astype(dtype), update.astype(dtype)
         if value.shape == update.shape:
             return update  # type: ignore[no-any-return]
-        result = value.copy()
-        result[window(value.shape, update.shape, starts)] = update
-        return result  # type: ignore[no-any-return]
+        return into(value.copy(), update, *starts)
 
+    kernels = (copied, into) if same else (copied, copied)
     if _is_vector(at, 2):
-        return lambda x, update, starts: kernel(x, update, *starts)
-    return kernel
+        return Writing(*[_of_vector(k) for k in kernels])
+    return Writing(*kernels)
+
+
+def _of_vector(kernel: Kernel) -> Kernel:
+    """The kernel with its starts in one vector."""
+    return lambda x, update, starts: kernel(x, update, *starts)
 
 
 @evaluates(RealDynamicSlice)
