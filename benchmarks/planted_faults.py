@@ -15,7 +15,7 @@ A fault that no such test notices is tried in a fresh process, with all tests of
 files that are named like its room or file: what the sample left out, and what is computed once
 and kept, which only its first reader asks for.
 Faults that survive are listed; each is read by a person, who writes the test that is missing, or
-finds that the change changes nothing.
+finds that the change changes nothing and says why in `EQUIVALENT`.
 
 TESTS are the turns, if others are wanted.  Not planted: what `raise` says, texts, and constants in
 patterns of `match`, which no condition can stand in for.  With RESULTS, a folder, a run goes on
@@ -69,6 +69,9 @@ LARGEST: Final = 4 << 30
 """Bytes of address space; a fault may ask for all memory."""
 ABOUT_TEXT: Final = ("tests/test_layers.py", "tests/test_docs.py", "tests/test_notebook.py")
 """Tests that read the package's text, which planting changes, or run documents."""
+
+EQUIVALENT: Final[dict[str, str]] = {}
+"""Faults that change nothing, `file function: change`, and why; each was read by a person."""
 
 SLEEPING: Final = """\
 import atexit, builtins, os
@@ -481,17 +484,18 @@ def _tell(args: argparse.Namespace, results: Path, found: Sequence[Fault]) -> No
         if not told["by"] and not (args.quick or args.so_far or told.get("fresh")):
             told |= {"by": fresh(number, fault, results / "copy"), "fresh": True}
             _keep(results, number, told)
+        why = EQUIVALENT.get(f"{Path(fault.path).name} {fault.function}: {fault.what}", "")
         alive = "survived" if told["asking"] else "never entered"
         if args.so_far and not told.get("fresh"):
-            alive = "not noticed yet"
-        end = "caught" if told["by"] else alive
+            alive = "not noticed yet" if told["turns"] else "not tried yet"
+        end = "caught" if told["by"] else "equivalent" if why else alive
         ends[end] += 1
         if args.json:
             shown = {k: v for k, v in asdict(fault).items() if k not in ("node", "other")}
-            print(json.dumps({**shown, **told, "end": end}), flush=True)
+            print(json.dumps({**shown, **told, "end": end, "why": why}), flush=True)
         else:
             print(f"{end:14}{fault.path}:{fault.line} {fault.function}: {fault.what}", flush=True)
-            print(f"{'':14}{told['by'] or str(told['asking']) + ' tests'}", flush=True)
+            print(f"{'':14}{told['by'] or why or str(told['asking']) + ' tests'}", flush=True)
     print(f"{ends['caught']} of {ends.total()} caught; {dict(ends)}", file=sys.stderr)
 
 

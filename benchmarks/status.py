@@ -31,6 +31,7 @@ from benchmarks import (  # noqa: E402
     status_decisions,
     status_dynamism,
     status_explorer,
+    status_house,
     status_interpreter,
     status_passes,
     status_scan,
@@ -323,6 +324,7 @@ ROWS: Final[dict[str, tuple[str, str, bool, Callable[[], Figure]]]] = {
     **status_dynamism.ROWS,
     **status_explorer.ROWS,
     **status_scan.ROWS,
+    **status_house.ROWS,
 }
 """Name: what is measured, the aim, whether it needs the conformance data, and the function."""
 

@@ -128,3 +128,10 @@ def test_the_source_distribution_passes_its_quick_tests(built: Built, tmp_path: 
         HLOSCOPE_SHARED=str(tmp_path / "none"), PYTHONPATH=str(source),
     )  # fmt: skip
     assert " passed" in told
+
+
+def test_the_examples_of_one_module_are_found() -> None:
+    """As the first file that is asked for, of a package that imports its modules."""
+    said = run(sys.executable, "-m", "pytest", "-q", "hloscope/ops/windows.py",
+               "-p", "no:cacheprovider", cwd=ROOT)  # fmt: skip
+    assert "passed" in said

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import measuring, status, status_soundness
+from benchmarks import measuring, status, status_house, status_soundness, walk
 
 CHILD = """
 import json, sys
@@ -110,3 +110,28 @@ print(json.dumps({"counts": {"fine": 2, "raw error": seed % 2}, "slow": 1, "slow
     assert (
         figure == "1 other answers of 7, 3 over 2 s; slowest 2.5 s; 80 MB; 1 processes ended early"
     )
+
+
+def test_faults_that_are_not_noticed_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = tmp_path / "benchmarks/planted_faults.py"
+    script.parent.mkdir()
+    script.write_text("""import json
+ends = ["caught", "caught", "survived", "never entered", "equivalent"]
+for line, end in enumerate(ends):
+    print(json.dumps({"path": "a.py", "line": line, "function": "f", "what": "x < y  ->  LtE",
+                      "end": end, "why": "x is never y" * (end == "equivalent")}))
+""")
+    monkeypatch.setattr(measuring, "ROOT", tmp_path)
+    figure, notes = status_house.planted()
+    assert figure == "2 of 4 (50.00 %) caught; 1 more change nothing"
+    assert [note.split(":")[0] for note in notes] == ["survived", "never entered", "equivalent"]
+    assert notes[-1].endswith("(x is never y)")
+
+
+def test_a_walk_names_the_files_it_enters() -> None:
+    for language in walk.LANGUAGES:
+        files = walk.entered(language, "value")
+        assert {"api/evaluating.py", "interpreter/ops/windows.py"} <= {*files}
+        assert "indexing/rules/windows.py" in walk.entered(language, "map")

@@ -70,6 +70,9 @@ if TYPE_CHECKING:
         captured as captured,
         captures as captures,
         inside_out as inside_out,
+        neighbourhood as neighbourhood,
+        to_networkx as to_networkx,
+        topological_order as topological_order,
         users as users,
     )
     from hloscope.ir.wide import (
