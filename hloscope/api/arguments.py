@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import prod
 from typing import Any, Final
 
 import numpy as np
@@ -158,11 +157,7 @@ def _elements(type_: Type) -> int | None:
         return None if None in counts else sum(filter(None, counts))
     if not isinstance(type_, TensorType):
         return 0
-    bounds = type_.bounds or (None,) * type_.rank
-    sizes = [
-        bound if size is None else size for size, bound in zip(type_.sizes, bounds, strict=True)
-    ]
-    return None if None in sizes else prod(size for size in sizes if size is not None)
+    return None if None in type_.most else type_.num_elements
 
 
 def _random(type_: Type, generator: np.random.Generator) -> Value:

@@ -95,7 +95,7 @@ def _encoded_fields(_: str, type: TensorType) -> Fields:
     if type.encoding and not type.encoding.startswith("#stablehlo.bounds<"):
         encoding: Any = parse_attribute(type.encoding)
     else:
-        bounds = shape_of(type.bounds or (None,) * len(type.sizes))
+        bounds = shape_of(type.each_bound)
         encoding = StructAttr("stablehlo", "bounds", (("bounds", bounds),))
     return encoding, shape_of(type.sizes), _element_back(type.element)
 

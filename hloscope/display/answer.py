@@ -240,9 +240,7 @@ class Answer:
         """
         if not isinstance(type, TensorType):
             return ()
-        bounds = type.bounds or (None,) * type.rank
-        pairs = zip(type.sizes, bounds, strict=True)
-        shape = tuple([(POS_INF if b is None else b) if s is None else s for s, b in pairs])
+        shape = tuple([POS_INF if size is None else size for size in type.most])
         if self.order == "logical":
             return shape
         if self.order == "physical":

@@ -107,9 +107,7 @@ def leaf_json(type: Type) -> list[Any]:
     """A tensor: element type, sizes (`null` where nobody knows), bits, minor-to-major order."""
     if not isinstance(type, TensorType):
         return [visible(brief_type(type)), None]
-    bounds = type.bounds or (None,) * type.rank
-    sizes = [b if s is None else s for s, b in zip(type.sizes, bounds, strict=True)]
-    told: list[Any] = [visible(str(type.element)), sizes, type.element.bits]
+    told: list[Any] = [visible(str(type.element)), list(type.most), type.element.bits]
     layout = type.layout
     if layout is not None and not (layout.is_row_major and not layout.tiles):
         tiles = "".join(f"T({','.join(map(str, tile))})" for tile in layout.tiles)

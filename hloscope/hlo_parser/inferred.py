@@ -74,7 +74,7 @@ def _as_dynamic(type_: TensorType, operands: tuple[Type, ...]) -> TensorType:
 
     Source: XLA `ShapeInference::InferElementwiseBinaryOpShape`.
     """
-    sizes, bounds = list(type_.sizes), list(type_.bounds or (None,) * type_.rank)
+    sizes, bounds = list(type_.sizes), list(type_.each_bound)
     for operand in operands:
         if isinstance(operand, TensorType) and operand.bounds and operand.rank == type_.rank:
             for d, bound in enumerate(operand.bounds):

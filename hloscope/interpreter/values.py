@@ -68,9 +68,7 @@ def byte_size(type_: Type) -> int:
     """Bytes of a value of this type; sizes not known count as their bound, or 1."""
     match type_:
         case TensorType():
-            bounds = type_.bounds or (None,) * type_.rank
-            sizes = [b if s is None else s for s, b in zip(type_.sizes, bounds, strict=True)]
-            return prod(s for s in sizes if s is not None) * -(-type_.element.bits // 8)
+            return prod(s for s in type_.most if s is not None) * -(-type_.element.bits // 8)
         case TupleType():
             return sum(map(byte_size, type_.elements))
         case _:
@@ -133,9 +131,7 @@ def check_evaluable(type_: Type) -> None:
     """
     match type_:
         case TensorType():
-            bounds = type_.bounds or (None,) * type_.rank
-            sizes = [b if s is None else s for s, b in zip(type_.sizes, bounds, strict=True)]
-            refuse_no_array(sizes)
+            refuse_no_array(type_.most)
         case UnrankedTensorType():
             raise UnsupportedError("values of tensors without a rank are not evaluated")
         case TupleType():

@@ -172,10 +172,9 @@ class TensorType:
     encoding: str = ""
 
     def __str__(self) -> str:
-        bounds = self.bounds or (None,) * len(self.sizes)
         sizes = [
             "?" if size is None and bound is None else f"<={bound}" if size is None else str(size)
-            for size, bound in zip(self.sizes, bounds, strict=True)
+            for size, bound in zip(self.sizes, self.each_bound, strict=True)
         ]
         return f"{self.element}[{','.join(sizes)}]"
 
@@ -205,13 +204,23 @@ class TensorType:
         Raises:
             UnsupportedError: A dimension has neither size nor bound.
         """
-        if None not in self.sizes:
-            return self.sizes  # type: ignore[return-value]
-        bounds = self.bounds or (None,) * self.rank
-        shape = tuple(b if s is None else s for s, b in zip(self.sizes, bounds, strict=True))
+        shape = self.most
         if None in shape:
             raise UnsupportedError(f"dimension {shape.index(None)} has no bound")
         return shape  # type: ignore[return-value]
+
+    @property
+    def most(self) -> tuple[int | None, ...]:
+        """The sizes, dynamic ones by their bounds; `None` where there is no bound either."""
+        if None not in self.sizes:
+            return self.sizes
+        pairs = zip(self.sizes, self.each_bound, strict=True)
+        return tuple([bound if size is None else size for size, bound in pairs])
+
+    @property
+    def each_bound(self) -> tuple[int | None, ...]:
+        """The bound of every dimension, `None` where it has none."""
+        return self.bounds or (None,) * len(self.sizes)
 
     @property
     def num_elements(self) -> int:
@@ -364,8 +373,7 @@ def compatible(a: Type, b: Type) -> bool:
                 return False
             if a.sizes == b.sizes and None not in a.sizes:
                 return True
-            bounds = a.bounds or (None,) * a.rank, b.bounds or (None,) * b.rank
-            return all(map(_fits, a.sizes, bounds[0], b.sizes, bounds[1]))
+            return all(map(_fits, a.sizes, a.each_bound, b.sizes, b.each_bound))
         case TupleType(), TupleType():
             return len(a.elements) == len(b.elements) and all(
                 map(compatible, a.elements, b.elements)

@@ -39,10 +39,7 @@ def array_of(value: Instruction) -> TensorType | None:
 
 def is_array(type: Type) -> bool:
     """Is it an array whose sizes, or at least their bounds, are known?"""
-    if not isinstance(type, TensorType):
-        return False
-    bounds = type.bounds or (None,) * type.rank
-    return all(s is not None or b is not None for s, b in zip(type.sizes, bounds, strict=True))
+    return isinstance(type, TensorType) and None not in type.most
 
 
 def physical_sizes(type: TensorType) -> tuple[int, ...]:

@@ -221,8 +221,7 @@ def fit(a: int | None, b: int | None) -> bool:
 
 def extents(type_: TensorType) -> list[Extent]:
     """Size and bound of every dimension."""
-    bounds = type_.bounds or (None,) * type_.rank
-    return list(zip(type_.sizes, bounds, strict=True))
+    return list(zip(type_.sizes, type_.each_bound, strict=True))
 
 
 def like(type_: TensorType, element: ElementType) -> TensorType:

@@ -215,6 +215,12 @@ def everything(shape: Dims, target: Dims) -> Accesses:
     return exact(everything_map(shape, target))
 
 
+def all_of_operands(ins: Instruction, first: int) -> tuple[Accesses, ...]:
+    """Every output element reads all of the operands from this one on: indices, sizes."""
+    shape = sizes(ins.type)
+    return tuple(everything(shape, sizes(operand.type)) for operand in ins.operands[first:])
+
+
 def everywhere(ins: Instruction, operand: int) -> tuple[Accesses, ...]:
     """Every element of the operand influences every element of every output."""
     source = sizes(ins.operands[operand].type)

@@ -9,7 +9,7 @@ from hloscope.indexing.reshape import reshape_map
 from hloscope.indexing.rules.build import (
     NEVER,
     MapBuilder,
-    everything,
+    all_of_operands,
     everything_map,
     everywhere,
     exact,
@@ -31,11 +31,6 @@ from hloscope.ops import (
 )
 
 
-def _sizes_read(ins: Instruction, first: int) -> tuple[Accesses, ...]:
-    shape = sizes(ins.type)
-    return tuple(everything(shape, sizes(operand.type)) for operand in ins.operands[first:])
-
-
 def _require_static(ins: Instruction) -> None:
     """Refuse dynamic sizes where the row-major order depends on their values."""
     for type in (ins.type, ins.operands[0].type):
@@ -47,7 +42,7 @@ def _require_static(ins: Instruction) -> None:
 def _(ins: Instruction, op: DynamicReshape, output: int) -> tuple[Accesses, ...]:
     _require_static(ins)
     data = exact(reshape_map(sizes(ins.type), sizes(ins.operands[0].type)))
-    return (data, *_sizes_read(ins, 1))
+    return (data, *all_of_operands(ins, 1))
 
 
 @input_to_output(DynamicReshape)
@@ -61,7 +56,7 @@ def _(ins: Instruction, op: DynamicReshape, operand: int) -> tuple[Accesses, ...
 @output_to_input(DynamicBroadcastInDim)
 def _(ins: Instruction, op: DynamicBroadcastInDim, output: int) -> tuple[Accesses, ...]:
     source, target = sizes(ins.operands[0].type), sizes(ins.type)
-    return (broadcast_read(source, target, op.broadcast_dimensions), *_sizes_read(ins, 1))
+    return (broadcast_read(source, target, op.broadcast_dimensions), *all_of_operands(ins, 1))
 
 
 @input_to_output(DynamicBroadcastInDim)
@@ -74,7 +69,7 @@ def _(ins: Instruction, op: DynamicBroadcastInDim, operand: int) -> tuple[Access
 
 @output_to_input(DynamicIota)
 def _(ins: Instruction, op: DynamicIota, output: int) -> tuple[Accesses, ...]:
-    return _sizes_read(ins, 0)
+    return all_of_operands(ins, 0)
 
 
 @input_to_output(DynamicIota)
@@ -95,7 +90,7 @@ def _(ins: Instruction, op: GetDimensionSize, operand: int) -> tuple[Accesses, .
 
 @output_to_input(SetDimensionSize)
 def _(ins: Instruction, op: SetDimensionSize, output: int) -> tuple[Accesses, ...]:
-    return (_kept(ins), *_sizes_read(ins, 1))
+    return (_kept(ins), *all_of_operands(ins, 1))
 
 
 @input_to_output(SetDimensionSize)
@@ -129,7 +124,7 @@ def _(ins: Instruction, op: DynamicPad, output: int) -> tuple[Accesses, ...]:
     for k, element in enumerate(elements):
         at.require(_landing(at, ins, k, element) - Dim(k), 0, 0)
     value = over(_PADDING, everything_map(target, ()))
-    return (exact(at.map(elements)), value, *_sizes_read(ins, 2))
+    return (exact(at.map(elements)), value, *all_of_operands(ins, 2))
 
 
 @input_to_output(DynamicPad, memo=False, precision=Precision.OVER, reason=_PADDING)

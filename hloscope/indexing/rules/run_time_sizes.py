@@ -116,12 +116,7 @@ def has_unknown_sizes(ins: Instruction) -> bool:
 
 
 def _is_unknown(type: Type) -> bool:
-    for leaf in leaves(type):
-        if isinstance(leaf, TensorType) and None in leaf.sizes:
-            bounds = leaf.bounds or (None,) * leaf.rank
-            if any(s is None and b is None for s, b in zip(leaf.sizes, bounds, strict=True)):
-                return True
-    return False
+    return any([isinstance(leaf, TensorType) and None in leaf.most for leaf in leaves(type)])
 
 
 def hands_on(ins: Instruction) -> bool:

@@ -12,8 +12,8 @@ from hloscope.affine import Const, Dim, Expr
 from hloscope.indexing.access import Accesses
 from hloscope.indexing.rules.build import (
     MapBuilder,
+    all_of_operands,
     dims,
-    everything,
     everywhere,
     exact,
     identity,
@@ -61,18 +61,12 @@ def _start(at: MapBuilder, ins: Instruction, first: int, whole: Dims, part: Dims
         yield at.read(0, size - window, origin, index)
 
 
-def _indices(ins: Instruction, first: int) -> tuple[Accesses, ...]:
-    """Every output element reads all of the index operands."""
-    shape = sizes(ins.type)
-    return tuple(everything(shape, sizes(operand.type)) for operand in ins.operands[first:])
-
-
 @output_to_input(DynamicSlice, memo=False)
 def _(ins: Instruction, op: DynamicSlice, output: int) -> tuple[Accesses, ...]:
     whole, part = sizes(ins.operands[0].type), sizes(ins.type)
     at = MapBuilder(part)
     results = [Dim(k) + start for k, start in enumerate(_start(at, ins, 1, whole, part))]
-    return (exact(at.map(results)), *_indices(ins, 1))
+    return (exact(at.map(results)), *all_of_operands(ins, 1))
 
 
 @input_to_output(DynamicSlice, memo=False)
@@ -98,7 +92,7 @@ def _(ins: Instruction, op: DynamicUpdateSlice, output: int) -> tuple[Accesses, 
     whole, part = (sizes(operand.type) for operand in ins.operands[:2])
     at = MapBuilder(whole)
     update = exact(at.map(_within(at, ins, 2, whole, part)))
-    return (_outside(ins, whole, part), update, *_indices(ins, 2))
+    return (_outside(ins, whole, part), update, *all_of_operands(ins, 2))
 
 
 @input_to_output(DynamicUpdateSlice, memo=False)
@@ -145,7 +139,7 @@ def _(ins: Instruction, op: RealDynamicSlice, output: int) -> tuple[Accesses, ..
         step = at.read(1, max(size, 1), ins.operands[3], (Const(k),))
         results.append(Dim(k) * step + start)
         at.require(results[k], 0, size - 1)
-    return (exact(at.map(results)), *_indices(ins, 1))
+    return (exact(at.map(results)), *all_of_operands(ins, 1))
 
 
 @input_to_output(RealDynamicSlice, memo=False)

@@ -72,10 +72,7 @@ def in_memory(memory: Array, sizes: Sequence[int]) -> Array:
 
 def is_bounded(type_: Type) -> bool:
     """Is it an array of sizes known only at run time that all have a bound?"""
-    if not isinstance(type_, TensorType) or None not in type_.sizes:
-        return False
-    bounds = type_.bounds or (None,) * type_.rank
-    return all(s is not None or b is not None for s, b in zip(type_.sizes, bounds, strict=True))
+    return isinstance(type_, TensorType) and None in type_.sizes and None not in type_.most
 
 
 def memory_of(value: Any, type_: Type) -> Any:

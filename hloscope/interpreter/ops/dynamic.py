@@ -37,13 +37,11 @@ def checked_sizes(sizes: list[int], at: Site) -> list[int]:
         EvaluationError: It may not.
     """
     result = at.result
-    bounds = result.bounds or (None,) * result.rank
     if len(sizes) != result.rank or any(
         have < 0 or (want is not None and have != want) or (most is not None and have > most)
-        for have, want, most in zip(sizes, result.sizes, bounds, strict=True)
+        for have, want, most in zip(sizes, result.sizes, result.each_bound, strict=True)
     ):
-        declared = [b if s is None else s for s, b in zip(result.sizes, bounds, strict=True)]
-        declared_text = ", ".join("?" if s is None else str(s) for s in declared)
+        declared_text = ", ".join("?" if s is None else str(s) for s in result.most)
         raise EvaluationError(
             f"the result has sizes {sizes}, which are none of its type, [{declared_text}]"
         )

@@ -147,10 +147,9 @@ def _broadcast_in_dim(op: BroadcastInDim, at: Site) -> Kernel:
 def _given(result: TensorType, dims: Dims, of_operand: Dims) -> list[int]:
     """Sizes of the result, those that are not known taken from the operand, else from bounds."""
     found = dict(zip(dims, of_operand, strict=True))
-    bounds = result.bounds or (None,) * result.rank
     sizes = [
-        found.get(d, bound) if size is None else size
-        for d, (size, bound) in enumerate(zip(result.sizes, bounds, strict=True))
+        found.get(d, most) if size is None else size
+        for d, (size, most) in enumerate(zip(result.sizes, result.most, strict=True))
     ]
     if None in sizes:
         raise EvaluationError("the sizes of the result do not follow from the operand")
@@ -172,7 +171,7 @@ def _broadcast(op: Broadcast, at: Site) -> Kernel:
 def _reshape(op: Reshape, at: Site) -> Kernel:
     sizes = at.result.sizes
     if None in sizes:
-        bounds = at.result.bounds or (None,) * len(sizes)
+        bounds = at.result.each_bound
         return lambda x: reshaped(x, _open_sizes(sizes, bounds, x.size))
     shape = at.result.shape
     if prod(shape) <= _SMALL:

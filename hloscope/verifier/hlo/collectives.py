@@ -44,7 +44,7 @@ def _pairwise(ins: Instruction) -> list[tuple[TensorType, TensorType]]:
         raise VerifyError(f"{len(results)} results for {len(ins.operands)} operands")
     pairs = []
     for given, made in zip((o.type for o in ins.operands), results, strict=True):
-        operand, result = _array(given), _array(made)
+        operand, result = array_of(given), array_of(made)
         if not like(operand, TensorType(result.element, operand.sizes, None, operand.bounds)):
             raise VerifyError(
                 f"the operand is of {operand.element}, the result of {result.element}"
@@ -53,7 +53,8 @@ def _pairwise(ins: Instruction) -> list[tuple[TensorType, TensorType]]:
     return pairs
 
 
-def _array(type_: Type) -> TensorType:
+def array_of(type_: Type) -> TensorType:
+    """The type of an array, or of what a buffer holds."""
     array = type_.element if isinstance(type_, BufferType) else type_
     assert isinstance(array, TensorType)
     return array
@@ -70,7 +71,7 @@ def _check_body(ins: Instruction) -> None:
                 " scalar of two"
             )
         for operand in ins.operands:
-            kinds = [_array(t).element.kind == "complex" for t in (operand.type, *types)]
+            kinds = [array_of(t).element.kind == "complex" for t in (operand.type, *types)]
             if len(set(kinds)) > 1:
                 raise VerifyError(f"{callee.name} and the operands: only some are complex")
 

@@ -14,7 +14,6 @@ from hloscope.errors import HloscopeError, UnsupportedError, VerifyError
 from hloscope.hlo_parser import parse_type, print_type
 from hloscope.ir import (
     ELEMENT_TYPES,
-    BufferType,
     Instruction,
     Op,
     TensorType,
@@ -43,7 +42,7 @@ from hloscope.ops import (
     TopK,
     check_declared_sizes,
 )
-from hloscope.verifier.hlo.collectives import COLLECTIVES
+from hloscope.verifier.hlo.collectives import COLLECTIVES, array_of
 from hloscope.verifier.hlo.likeness import same
 
 _MOST_LITERAL: Final = 1 << 16
@@ -111,7 +110,7 @@ def _bitcast_convert(ins: Instruction) -> None:
 
 def _constant(ins: Instruction) -> None:
     assert isinstance(ins.op, Constant)
-    if isinstance(ins.type, TensorType) and None in _most(ins.type):
+    if isinstance(ins.type, TensorType) and None in ins.type.most:
         raise VerifyError(f"it is declared {_text(ins.type)}, needs known sizes")
     literal = ins.op.literal
     text = str(literal)
@@ -140,10 +139,10 @@ def _iota(ins: Instruction) -> None:
 def _rng(ins: Instruction) -> None:
     assert isinstance(ins.op, Rng)
     if len(ins.operands) > 2:
-        shape = _array(ins.operands[2].type)
+        shape = array_of(ins.operands[2].type)
         if shape.element.kind not in ("signed", "unsigned") or shape.rank > 1:
             raise VerifyError(f"the sizes are {_text(shape)}, need to be a vector of integers")
-    a, b, result = [_array(t).element for t in (*_types(ins)[:2], ins.type)]
+    a, b, result = [array_of(t).element for t in (*_types(ins)[:2], ins.type)]
     if not a == b == result:
         raise VerifyError(f"operands are of {a} and {b}, the result of {result}", rule="rng_c1")
     if ins.op.rng_distribution == "NORMAL" and a.kind != "float":
@@ -161,29 +160,15 @@ def _dynamic_reshape(ins: Instruction) -> None:
         raise VerifyError(f"{len(sizes)} sizes are given, the result has rank {result.rank}")
     if any(t.element.kind not in ("signed", "unsigned") for t in sizes):
         raise VerifyError("the sizes need to be integers")
-    counts = [prod(_most(t)) for t in (operand, result) if None not in _most(t)]
+    counts = [t.num_elements for t in (operand, result) if None not in t.most]
     if len(set(counts)) > 1:
         raise VerifyError(f"the operand has {counts[0]} elements, the result {counts[1]}")
-
-
-def _most(type_: TensorType) -> list[Any]:
-    """The sizes, or the bounds of those that are not known."""
-    bounds = type_.bounds or (None,) * type_.rank
-    return [
-        bound if size is None else size for size, bound in zip(type_.sizes, bounds, strict=True)
-    ]
-
-
-def _array(type_: Type) -> TensorType:
-    array = type_.element if isinstance(type_, BufferType) else type_
-    assert isinstance(array, TensorType)
-    return array
 
 
 def _conditional(ins: Instruction) -> None:
     """A predicate chooses between two branches, an integer between any number."""
     assert isinstance(ins.op, Case)
-    selector, name = _array(ins.operands[0].type), "pred" if ins.op.predicated else "s32"
+    selector, name = array_of(ins.operands[0].type), "pred" if ins.op.predicated else "s32"
     if selector.element.name != name:
         raise VerifyError(f"operand 0 of `conditional` is {_text(selector)}, needs {name}[]")
     ins.op.verify(_types(ins), (ins.type,), ins.calls)
