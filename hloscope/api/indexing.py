@@ -130,7 +130,7 @@ class Indexing:
         check(self.asked_module)
         answer = self.answer
         if self._symbolic is not None and answer.what == "operand":
-            proved = in_sizes.proved(answer, self._symbolic, seed)
+            proved = in_sizes.proved(answer, self._symbolic, self.asked_module, seed)
             return Indexing(proved, self._file, self.asked_module, self._symbolic)
         convention = answer.convention
         if prover is None:

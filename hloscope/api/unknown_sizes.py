@@ -4,27 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from hloscope.display import Answer, OperandAnswer, OperandAnswers, OutputAnswer
-from hloscope.errors import UnsupportedError
+from hloscope.errors import HloscopeError, UnsupportedError
 from hloscope.indexing import (
     Accesses,
+    Called,
+    Instance,
     Precision,
     SizeComparison,
     SymbolicAnalysis,
     inverted_accesses,
     unknown_reads,
 )
-from hloscope.ir import Computation, Instruction
+from hloscope.ir import Computation, Instruction, Module
 from hloscope.lazy import lazy
 from hloscope.simplifier import CounterExample
 
 if TYPE_CHECKING:
+    import hloscope.api.passing as passing
+    import hloscope.passes as passes
     import hloscope.proof as proof
     from hloscope.api.program import Program
+    from hloscope.mlir import Operation
     from hloscope.proof import Check
 else:
+    passing = lazy("hloscope.api.passing")
+    passes = lazy("hloscope.passes")
     proof = lazy("hloscope.proof")
 
 Reads: TypeAlias = Mapping[tuple[int | Instruction, int], Accesses]
@@ -81,28 +88,83 @@ SAMPLES: Final = 5
 """Sizes at which maps are compared with the instruction."""
 FEW: Final = 64
 """Of more operands, or tensors asked from, those of which nothing is touched are told together."""
+_GIVEN: Final = "the function it calls was refined with this number"
 _NOTHING: Final = "only what is touched was compared"
 
 
-def proved(answer: Answer, analysis: SymbolicAnalysis, seed: int) -> Answer:
+def proved(answer: Answer, analysis: SymbolicAnalysis, module: Module | None, seed: int) -> Answer:
     """The answer with what comparing its maps at some sizes shows."""
-    outputs = [_proved(answer, analysis, output, seed) for output in answer.outputs]
-    return replace(answer, outputs=outputs)
+    sampling = _Sampling(answer, analysis, _called(module, answer.instruction), seed)
+    return replace(answer, outputs=[_proved(sampling, output) for output in answer.outputs])
 
 
-def _proved(
-    answer: Answer, analysis: SymbolicAnalysis, output: OutputAnswer, seed: int
-) -> OutputAnswer:
+class _Sampling(NamedTuple):
+    """What is compared, and with what."""
+
+    answer: Answer
+    analysis: SymbolicAnalysis
+    called: Called | None
+    seed: int
+
+
+def _called(module: Module | None, call: Instruction) -> Called | None:
+    """What a call reads at given sizes: the function it calls is refined, then asked.
+
+    The maps of the answer come from the rules in terms of sizes, these from those for known sizes.
+    """
+    function = call.calls[0].name if call.calls else ""
+    if module is None or not module.has_tree:
+        return None
+    tree = passes.with_entry(module.tree, function)  # type: ignore[attr-defined]
+    if tree is None:
+        return None
+    known: dict[tuple[tuple[str, int], ...], Program] = {}
+
+    def reads(instance: Instance, output: int) -> list[Accesses]:
+        key = tuple(instance.sizes.items())
+        program = known.get(key)
+        if program is None:
+            program = known[key] = passing.program_of(_refined(tree, instance))
+        entry = program.module.entry
+        if program.has_unknown_sizes(entry):
+            raise LookupError("the function it calls has sizes that stay unknown")
+        found = program.parameter_reads(entry).of(entry.root, output)
+        return [
+            tuple(
+                replace(access, leaf=leaf)
+                for (value, leaf), accesses in found.items()
+                if value is parameter
+                for access in accesses
+            )
+            for parameter in entry.parameters
+        ]
+
+    return reads
+
+
+def _refined(tree: Operation, instance: Instance) -> Operation:
+    given = [
+        operand.type if value is None else value
+        for operand, value in zip(instance.ins.operands, instance.values, strict=True)
+    ]
+    try:
+        return passing.refined(tree, given, assertions=False).tree
+    except HloscopeError as error:
+        raise LookupError(f"the function it calls is not refined: {error.message}") from None
+
+
+def _proved(sampling: _Sampling, output: OutputAnswer) -> OutputAnswer:
+    answer = sampling.answer
     operands = output.operands
     is_wide = isinstance(operands, OperandAnswers) and len(operands) > FEW
     each = output.touched if is_wide else list(operands)
     told = []
     if answer.direction == "input_to_output":
         for o in each:
-            compared = _compared(answer, analysis, output, (o.number, o.leaf), seed)
+            compared = _compared(sampling, output, (o.number, o.leaf))
             told.append(replace(o, check=_check(o, compared)))
     else:
-        compared = _compared(answer, analysis, output, None, seed)
+        compared = _compared(sampling, output, None)
         told = [replace(o, check=_check(o, compared)) for o in each]
     if is_wide:
         assert isinstance(operands, OperandAnswers)
@@ -112,18 +174,17 @@ def _proved(
 
 
 def _compared(
-    answer: Answer,
-    analysis: SymbolicAnalysis,
-    output: OutputAnswer,
-    asked_from: tuple[int, int] | None,
-    seed: int,
+    sampling: _Sampling, output: OutputAnswer, asked_from: tuple[int, int] | None
 ) -> SizeComparison | str:
+    answer, analysis, called, seed = sampling
     assert answer.inside is not None
     ins = answer.instruction
     if answer.order != "logical":
         return "compared in logical order only"
     try:
-        return analysis.compared(answer.inside, ins, output.number, asked_from, SAMPLES, seed)
+        return analysis.compared(
+            answer.inside, ins, output.number, asked_from, SAMPLES, seed, called
+        )
     except LookupError as error:
         return str(error)
 
@@ -135,6 +196,8 @@ def _check(operand: OperandAnswer, compared: SizeComparison | str) -> Check:
     if isinstance(compared, str) or not compared.sizes:
         why = compared if isinstance(compared, str) else "no sizes were found that fit"
         return proof.Check(proof.Outcome.UNDECIDED, reason=why)
+    if operand.number in compared.given:
+        return proof.Check(proof.Outcome.UNDECIDED, reason=_GIVEN)
     wrong = compared.difference
     texts = [", ".join(f"{k}={v}" for k, v in sizes.items()) for sizes in compared.sizes]
     by = (f"compared at {'; '.join(texts)}" if any(texts) else "compared at all its sizes",)

@@ -94,11 +94,13 @@ if TYPE_CHECKING:
     )
     from hloscope.indexing.sets import IndexSet as IndexSet
     from hloscope.indexing.symbolic.analysis import (
+        Called as Called,
         SizeComparison as SizeComparison,
         SymbolicAnalysis as SymbolicAnalysis,
         inverted_accesses as inverted_accesses,
         unknown_reads as unknown_reads,
     )
+    from hloscope.indexing.symbolic.instances import Instance as Instance
     from hloscope.indexing.text import MapTexts as MapTexts, map_texts as map_texts
     from hloscope.indexing.tiles.exact import (
         ExactTiles as ExactTiles,

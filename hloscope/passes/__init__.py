@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hloscope.passes.dynamism.requests import (
         refining_steps as refining_steps,
         with_arguments as with_arguments,
+        with_entry as with_entry,
     )
     from hloscope.passes.framework import (
         Option as Option,

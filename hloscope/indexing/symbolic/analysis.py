@@ -18,6 +18,9 @@ from hloscope.indexing.rules.run_time_sizes import has_unknown_sizes
 from hloscope.indexing.symbolic.frames import CALLS, Frame
 from hloscope.indexing.symbolic.instances import (
     Difference,
+    Instance,
+    Told,
+    by_rules,
     difference,
     instances,
     inverse_difference,
@@ -36,15 +39,20 @@ MOST_COMPARED: Final = 1 << 10
 """Maps that are compared with the op, those at other sizes counted; all at one of them at least."""
 PASSING: Final = control.Result, control.GetTupleElement, control.Return, control.Tuple
 """Ops whose value is made of operands as they are."""
+Called: TypeAlias = Callable[[Instance, int], Sequence[Accesses]]
 Place: TypeAlias = tuple[Frame, Instruction, int]
 """A value where it is computed, and one of its arrays."""
 
 
 class SizeComparison(NamedTuple):
-    """The sizes at which maps were compared, and a difference if there is one."""
+    """The sizes at which maps were compared, and a difference if there is one.
+
+    `given` are operands that were not compared: numbers that the function called was refined with.
+    """
 
     sizes: Sequence[Mapping[str, int]]
     difference: Difference | None
+    given: frozenset[int] = frozenset()
 
 
 class SymbolicAnalysis:
@@ -81,6 +89,7 @@ class SymbolicAnalysis:
         asked_from: tuple[int, int] | None,
         count: int,
         seed: int,
+        called: Called | None = None,
     ) -> SizeComparison:
         """What an output reads, or is reached from, compared with the op at random sizes.
 
@@ -91,27 +100,36 @@ class SymbolicAnalysis:
             asked_from: An operand and one of its arrays; none for what the output reads.
             count: Of how many sizes.
             seed: Of the sizes.
+            called: Tells what an output of an instance of a call reads of each operand, with a
+                function that was refined to these sizes.
 
         Raises:
             LookupError: What it reads is decided by values, at known sizes too.
         """
+        told = by_rules(self._bodies)
         if isinstance(ins.op, CALLS):
-            raise LookupError("it is what the function it calls reads")
+            if called is None:
+                raise LookupError("it is what the function it calls reads")
+            told = _by_refining(called)
         frame, sizes = self._walk.frame_of(computation), []
         reads = self._reads(frame, ins, output)
         reached: Accesses = ()
         if asked_from is not None:
             reached = inverted_accesses(reads[asked_from[0]], asked_from[1])
         count = max(1, min(count, MOST_COMPARED // (sum(map(len, reads)) or 1)))
+        given: frozenset[int] = frozenset()
+        wrong: Difference | None = None
         for instance in instances(frame, ins, count, seed):
             sizes.append(instance.sizes)
+            if isinstance(ins.op, CALLS):
+                given = frozenset([k for k, n in enumerate(instance.values) if n is not None])
             if asked_from is None:
-                wrong = difference(instance, output, reads, self._bodies)
-            else:
-                wrong = inverse_difference(instance, asked_from, output, reached, self._bodies)
+                wrong = difference(instance, output, reads, told)
+            elif asked_from[0] not in given:
+                wrong = inverse_difference(instance, asked_from, output, reached, told)
             if wrong is not None:
-                return SizeComparison(sizes, wrong)
-        return SizeComparison(sizes, None)
+                return SizeComparison(sizes, wrong, given)
+        return SizeComparison(sizes, None, given)
 
     def _called(self, inner: Frame, call: Instruction, output: int) -> list[Accesses]:
         """What the function reads of its parameters."""
@@ -130,6 +148,21 @@ class SymbolicAnalysis:
     ) -> dict[tuple[Instruction, int], Accesses]:
         """What an element of an output reads of the parameters of its computation."""
         return _Back(self._walk.frame_of(computation), self._reads).run(ins, output)
+
+
+def _by_refining(called: Called) -> Told:
+    """What calls read, by the functions they call at known sizes."""
+
+    def reads(instance: Instance, output: int) -> list[Accesses | None]:
+        found = zip(called(instance, output), instance.values, strict=True)
+        return [accesses if number is None else None for accesses, number in found]
+
+    return Told(
+        reads,
+        lambda instance, output, place, leaf: inverted_accesses(
+            called(instance, output)[place], leaf
+        ),
+    )
 
 
 def _handed_on(frame: Frame, ins: Instruction, output: int) -> list[Accesses]:

@@ -8,7 +8,7 @@ have nothing in common with those in terms of symbols.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice, product
 from math import prod
 from typing import Final, NamedTuple, TypeAlias
@@ -57,11 +57,35 @@ class Instance(NamedTuple):
         sizes: The sizes by name.
         ins: The instruction with these sizes.
         numbers: Of each operand of `ins` its number in the instruction of unknown sizes.
+        values: Of each operand of `ins` its value, if it is one integer that follows from sizes.
     """
 
     sizes: Mapping[str, int]
     ins: Instruction
     numbers: tuple[int, ...]
+    values: tuple[int | None, ...] = ()
+
+
+class Told(NamedTuple):
+    """What instances read, told by rules for known sizes.
+
+    Attributes:
+        reads: What an output reads of each operand; `None` where that is not told.
+        reached: What an element of one array of an operand reaches: of the operand and the array.
+    """
+
+    reads: Callable[[Instance, int], Sequence[Accesses | None]]
+    reached: Callable[[Instance, int, int, int], Accesses]
+
+
+def by_rules(reader: Reader) -> Told:
+    """What the rules of the ops tell; `reader` what the computations do that they call."""
+    return Told(
+        lambda instance, output: output_to_input(instance.ins, output, reader=reader),
+        lambda instance, output, place, leaf: of_leaf(
+            input_to_output(instance.ins, place, reader=reader)[output], leaf
+        ),
+    )
 
 
 class Difference(NamedTuple):
@@ -137,8 +161,15 @@ def instance_at(frame: Frame, ins: Instruction, values: Values) -> Instance | No
     made = Instruction(ins.name, _joined(result), op, used, ins.calls, ins.extras)
     symbols = frame.symbols
     named = {v.name: values[Runtime(i)] for i, v in enumerate(symbols.variables)}
-    inside = _symbols_of(frame, ins)
-    return Instance({k: n for k, n in named.items() if k in inside}, made, numbers)
+    inside, known = _symbols_of(frame, ins), frame.operands(ins)
+    integers = tuple([_integer(frame, known[k], values) for k in numbers])
+    return Instance({k: n for k, n in named.items() if k in inside}, made, numbers, integers)
+
+
+def _integer(frame: Frame, leaf: Leaf, values: Values) -> int | None:
+    """The only element of an array of no dimensions, if it is known."""
+    element = leaf.contents[0] if leaf.shape == () and leaf.contents else None
+    return None if element is None else evaluate(frame.symbols.settled(element), values)
 
 
 def _symbols_of(frame: Frame, ins: Instruction) -> set[str]:
@@ -237,7 +268,7 @@ def bound_to(m: IndexingMap, sizes: Mapping[str, int]) -> IndexingMap:
 
 
 def difference(
-    instance: Instance, output: int, reads: Sequence[Accesses], reader: Reader
+    instance: Instance, output: int, reads: Sequence[Accesses], told: Told
 ) -> Difference | None:
     """A pair by which maps in terms of sizes and those of an instance differ, if there is one.
 
@@ -245,14 +276,16 @@ def difference(
         instance: The instance.
         output: The output asked about.
         reads: What is read of each operand of the instruction of unknown sizes.
-        reader: Tells what the computations do that it calls.
+        told: Tells what the instance reads.
 
     Raises:
         LookupError: The maps of the instance are not known for known sizes either.
     """
-    found = output_to_input(instance.ins, output, reader=reader)
+    found = told.reads(instance, output)
     shape = _shape(leaves(instance.ins.type)[output])
     for number, theirs in zip(instance.numbers, found, strict=True):
+        if theirs is None:
+            continue
         for leaf in sorted({a.leaf for a in (*reads[number], *theirs)}):
             pair = _differing(
                 instance.sizes, of_leaf(reads[number], leaf), of_leaf(theirs, leaf), shape
@@ -272,14 +305,14 @@ def inverse_difference(
     asked_from: tuple[int, int],
     output: int,
     reached: Accesses,
-    reader: Reader,
+    told: Told,
 ) -> Difference | None:
     """The same of what an element of one array of an operand reaches."""
     operand, leaf = asked_from
     if operand not in instance.numbers:
         return None
     place = instance.numbers.index(operand)
-    theirs = of_leaf(input_to_output(instance.ins, place, reader=reader)[output], leaf)
+    theirs = told.reached(instance, output, place, leaf)
     shape = _shape(leaves(instance.ins.operands[place].type)[leaf])
     pair = _differing(instance.sizes, reached, theirs, shape)
     return None if pair is None else Difference(instance.sizes, operand, *pair)

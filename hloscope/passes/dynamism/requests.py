@@ -8,7 +8,7 @@ from typing import Any, Final
 from hloscope.dialects import DIALECTS
 from hloscope.errors import ParseError
 from hloscope.ir import TensorType, Type, UnrankedTensorType
-from hloscope.mlir import BoolAttr, Operation, parse_type
+from hloscope.mlir import BoolAttr, Operation, StringAttr, parse_type
 from hloscope.passes.dynamism.arguments import split_types
 from hloscope.passes.dynamism.assertions import is_assertion
 from hloscope.passes.dynamism.constants import is_integers, number_literal
@@ -94,6 +94,32 @@ def _with_values(tree: Operation, values: dict[int, int]) -> Operation:
         constant = rewriter.constant(literal, argument.type, before=front)
         rewriter.replace_uses(argument, constant)
     return rewriter.finish()
+
+
+def with_entry(tree: Operation, name: str) -> Operation | None:
+    """The program that begins with another of its functions; `None` if it has none of that name.
+
+    >>> from hloscope.stablehlo import parse_stablehlo
+    >>> one, other = "func.func @main() { return }", "func.func private @f() { return }"
+    >>> found = with_entry(parse_stablehlo(f"{one} {other}").tree, "f")
+    >>> [function.get("sym_name").text for function in found.inside]
+    ['main']
+    """
+    if not any(_is_called(op, name) for op in tree.inside):
+        return None
+    rewriter = Rewriter(tree)
+    for function in [op for op in rewriter.module.inside if op.name == "func.func"]:
+        if _is_called(function, name):
+            own = {k: v for k, v in function.properties.items() if k != "sym_visibility"}
+            rewriter.set_properties(function, {**own, "sym_name": StringAttr(b"main")})
+        elif _is_called(function, "main"):
+            rewriter.erase(function)
+    return rewriter.finish()
+
+
+def _is_called(operation: Operation, name: str) -> bool:
+    """Is it the function of that name?"""
+    return operation.name == "func.func" and operation.get("sym_name") == StringAttr(name.encode())
 
 
 def refining_steps(
