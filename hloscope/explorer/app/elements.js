@@ -133,8 +133,12 @@ class Elements {
     return this.answer.reaches.find(([operand, leaf]) => operand === card.number && leaf === card.leaf);
   }
 
+  // The pointer is over a cell, or over none: told once for each cell.
   #over(card, cell) {
     const out = cell === null;
+    const over = out ? null : cell.row * card.picture.lefts.length + cell.column;
+    if (over === card.over) return;
+    card.over = over;
     card.where.textContent = out ? "" : this.#cellText(card, cell);
     if (out) this.#light(this.asked);
     else this.#light(this.#askedAt(card, cell.at), { transient: true });

@@ -5,12 +5,50 @@ const GAP = 3;
 const HEIGHT = 260;
 const FEW = 3; // so few lit cells get a ring
 
-const remembered = (of) => {
-  const known = new Map();
-  return (name) => known.get(name) ?? known.set(name, of(name)).get(name);
-};
+// Colours of the style, asked for once: a question would have all styles worked out anew.
+const colours = new Map();
 
-const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+function css(name) {
+  if (!colours.has(name)) colours.set(name, getComputedStyle(document.documentElement).getPropertyValue(name).trim());
+  return colours.get(name);
+}
+
+// Pictures that are not drawn yet.  They are drawn with the next frame, however often they change
+// before it, and those that can be seen first; the others when there is time.
+const waiting = new Set();
+const idle = window.requestIdleCallback || ((use) => setTimeout(use, 30));
+let isAsked = false;
+
+function later(picture) {
+  waiting.add(picture);
+  if (isAsked) return;
+  isAsked = true;
+  requestAnimationFrame(() => {
+    isAsked = false;
+    for (const one of waiting) if (!one.canvas.isConnected) waiting.delete(one);
+    const seen = [...waiting].filter((one) => {
+      const { top, bottom } = one.canvas.getBoundingClientRect();
+      return bottom > top && bottom > 0 && top < window.innerHeight;
+    });
+    for (const one of seen) one.draw();
+    if (waiting.size) idle(next);
+  });
+}
+
+function next() {
+  const [one] = waiting;
+  one?.draw();
+  if (waiting.size) idle(next);
+}
+
+// Draw what waits now: before the page is printed.
+H.drawNow = () => [...waiting].forEach((one) => one.draw());
+
+// Draw pictures in other colours.
+H.recolour = (pictures) => {
+  colours.clear();
+  for (const one of pictures) one.draw();
+};
 
 class Picture {
   // `over(at, event)` is called while the pointer is over an element, `press(at)` when it is chosen.
@@ -60,6 +98,7 @@ class Picture {
   // Light sets: [{ set, colour, at? }]; a set may be null where nobody knows.
   light(marks) {
     this.marks = marks;
+    later(this);
     this.lit = new Map();
     for (const { set, colour } of marks) {
       if (!set) continue;
@@ -70,24 +109,41 @@ class Picture {
         this.lit.set(key, cell);
       });
     }
-    this.draw();
+  }
+
+  // All cells without light: drawn once, and copied then.
+  #ground() {
+    const colour = css("--cell");
+    if (this.ground?.colour === colour) return this.ground.canvas;
+    const canvas = document.createElement("canvas");
+    Object.assign(canvas, { width: this.canvas.width, height: this.canvas.height });
+    const context = canvas.getContext("2d");
+    context.setTransform(this.scale, 0, 0, this.scale, 0, 0);
+    context.fillStyle = colour;
+    context.beginPath();
+    for (const y of this.tops) {
+      for (const x of this.lefts) context.rect(x, y, this.side - this.line, this.height - this.line);
+    }
+    context.fill();
+    this.ground = { colour, canvas };
+    return canvas;
+  }
+
+  get line() {
+    return this.side > 4 && this.height > 4 ? 1 : 0.5;
   }
 
   draw() {
+    waiting.delete(this);
+    const { line } = this;
     const context = this.canvas.getContext("2d");
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.clearRect(0, 0, this.canvas.width, this.canvas.height);
+    context.drawImage(this.#ground(), 0, 0);
     context.setTransform(this.scale, 0, 0, this.scale, 0, 0);
-    context.clearRect(0, 0, this.width + 1, this.tall + 1);
-    const line = this.side > 4 && this.height > 4 ? 1 : 0.5;
-    const colourOf = remembered(css); // styles are asked for once, not for every cell
-    context.fillStyle = colourOf("--cell");
-    context.beginPath();
-    for (const y of this.tops) {
-      for (const x of this.lefts) context.rect(x, y, this.side - line, this.height - line);
-    }
-    context.fill();
     for (const { row, column, count, colour } of (this.lit || new Map()).values()) {
       const size = this.grid.size(row, column);
-      context.fillStyle = colourOf(colour);
+      context.fillStyle = css(colour);
       context.globalAlpha = 0.45 + 0.55 * Math.min(1, count / size);
       context.fillRect(this.lefts[column], this.tops[row], this.side - line, this.height - line);
     }

@@ -199,8 +199,13 @@ function theme() {
   const next = THEMES[(THEMES.indexOf(root.dataset.theme || "") + 1) % THEMES.length];
   if (next) root.dataset.theme = next;
   else delete root.dataset.theme;
-  H.view.elements.cards?.forEach((card) => card.picture?.draw());
+  recolour();
 }
+
+const recolour = () => H.recolour((H.view?.elements.cards || []).flatMap((card) => card.picture || []));
+
+for (const query of ["(prefers-color-scheme: dark)", "print"]) window.matchMedia(query).addEventListener("change", recolour);
+window.addEventListener("beforeprint", () => H.drawNow());
 
 const go = (k) => k !== undefined && k >= 0 && select(k);
 
