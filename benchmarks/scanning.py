@@ -1,9 +1,11 @@
 """Scans of real programs: by one process, by two, by Dask, after damage, and again.
 
-    python benchmarks/scanning.py [--json] [--every N]
+    python benchmarks/scanning.py [--json] [--every N] [--keep FOLDER] [--anew] [WAY ...]
 
-The programs are those of the conformance data: models and XLA's own tests.  Processor time is that
-of all processes.
+The programs are those of the conformance data: models as HLO and StableHLO, and XLA's own tests.
+Processor time is that of all processes.  What is measured is kept, with the tables, in a folder
+that is named after hloscope's code and the files: a run that was ended goes on with the next way,
+and ways that are asked for later are compared with the tables that are there.
 """
 
 from __future__ import annotations
@@ -12,10 +14,13 @@ import argparse
 import contextlib
 import json
 import os
+import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,8 +28,10 @@ ROOT: Final = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from hloscope.api import ScanReport, scan_files  # noqa: E402
+from hloscope.scan import code_digest  # noqa: E402
 from tests.conftest import SHARED  # noqa: E402
 
+KEEP: Final = Path(tempfile.gettempdir(), "hloscope-scanning")
 TABLES: Final = ("modules.parquet", "kernels.parquet")
 
 
@@ -33,6 +40,7 @@ def programs(every: int) -> list[str]:
     real = SHARED / "real"
     found = [
         *sorted((real / "models").glob("*.hlo.txt")),
+        *sorted((real / "models").glob("*.stablehlo.mlir")),
         *sorted((real / "modules").rglob("*.hlo")),
     ]
     return [str(path) for path in found[::every]]
@@ -71,38 +79,65 @@ def stopped(files: list[str], folder: Path) -> None:
         path.write_bytes(path.read_bytes()[:-3])
 
 
-def measured(files: list[str], folder: Path) -> list[dict[str, Any]]:
-    """A row for each way of scanning."""
-    ways: dict[str, Callable[[], ScanReport]] = {
-        "one process": lambda: scan_files(files, folder / "one", jobs=1),
-        "two processes": lambda: scan_files(files, folder / "two", jobs=2),
-        "again, one process": lambda: scan_files(files, folder / "one", jobs=1),
-        "Dask, local": lambda: scan_files(files, folder / "dask", jobs=2, dask="local"),
-        "after an end and damage": lambda: scan_files(files, folder / "end", jobs=2),
-    }
-    folders = dict(zip(ways, ("one", "two", "one", "dask", "end"), strict=True))
-    rows = []
-    for name, scan in ways.items():
-        if name.startswith("after"):
-            stopped(files, folder / "end")
-        row = {"way": name, **timed(scan)}
-        row["equal"] = tables(folder / folders[name]) == tables(folder / "one")
-        rows.append(row)
-    return rows
+WAYS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
+    "one process": ("one", {"jobs": 1}),
+    "two processes": ("two", {"jobs": 2}),
+    "again, one process": ("one", {"jobs": 1}),
+    "Dask, local": ("dask", {"jobs": 2, "dask": "local"}),
+    "after an end and damage": ("end", {"jobs": 2}),
+}
+"""Each way of scanning: the folder of its tables, and what `scan_files` is given."""
+
+
+def measured(files: list[str], place: Path, ways: list[str]) -> Iterator[dict[str, Any]]:
+    """A row for each way of scanning; one that was measured before is taken from `place`.
+
+    The first way is always among them: the others are compared with it.
+    """
+    for number, (way, (name, options)) in enumerate(WAYS.items()):
+        if way not in ways and number:
+            continue
+        kept, folder = place / f"{number}.json", place / name
+        if not kept.exists():
+            if not way.startswith("again"):
+                shutil.rmtree(folder, ignore_errors=True)
+            if way.startswith("after"):
+                stopped(files, folder)
+            row = {"way": way, **timed(partial(scan_files, files, folder, **options))}
+            row["equal"] = tables(folder) == tables(place / "one")
+            kept.write_text(json.dumps(row))
+        yield json.loads(kept.read_text())
+
+
+def place_of(files: list[str], keep: Path) -> Path:
+    """The folder of what is measured of these files by this code."""
+    digest = blake2b("\n".join([code_digest(), *files]).encode(), digest_size=8).hexdigest()
+    return keep / digest
 
 
 def main() -> None:
     """Print a row for each way."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("ways", nargs="*", metavar="WAY", help=f"of {', '.join(WAYS)}; all")
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     parser.add_argument("--every", type=int, default=1, help="take one file of so many")
+    parser.add_argument("--keep", type=Path, default=KEEP, help=f"where; {KEEP} if not given")
+    parser.add_argument("--anew", action="store_true", help="forget what was measured before")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        for row in measured(programs(options.every), Path(folder)):
-            if options.json:
-                print(json.dumps(row), flush=True)
-            else:
-                print(", ".join(f"{key} {value}" for key, value in row.items()), flush=True)
+    if wrong := set(options.ways) - WAYS.keys():
+        parser.error(f"no such way: {', '.join(sorted(wrong))}")
+    files = programs(options.every)
+    place = place_of(files, options.keep)
+    if options.anew:
+        shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True, exist_ok=True)
+    for row in measured(files, place, options.ways or list(WAYS)):
+        if options.json:
+            print(json.dumps(row), flush=True)
+        else:
+            print(", ".join(f"{key} {value}" for key, value in row.items()), flush=True)
 
 
 if __name__ == "__main__":

@@ -12,12 +12,15 @@ from benchmarks.measuring import Figure, benchmark, percent
 ABSENT: Final = "not measured: pyarrow or distributed is absent"
 
 
+SPEED: Final = ("one process", "two processes", "again, one process")
+
+
 @cache
-def _measured() -> dict[str, dict[str, Any]]:
-    """Rows by way, of all files."""
+def _measured(*ways: str) -> dict[str, dict[str, Any]]:
+    """Rows by way, of all files; what was measured before by the same code is not done again."""
     if any(find_spec(name) is None for name in ("pyarrow", "distributed")):
         return {}
-    return {row["way"]: row for row in benchmark("scanning.py")}
+    return {row["way"]: row for row in benchmark("scanning.py", *ways)}
 
 
 def scans() -> Figure:
@@ -40,11 +43,10 @@ def scans() -> Figure:
 
 def speed() -> Figure:
     """Files a second of one process, of two, and of a second run."""
-    rows = _measured()
+    rows = _measured(*SPEED)
     if not rows:
         return ABSENT, []
-    ways = ("one process", "two processes", "again, one process")
-    one, two, again = (rows[way]["seconds"] for way in ways)
+    one, two, again = (rows[way]["seconds"] for way in SPEED)
     notes = [
         f"{row['way']}: {row['files'] / row['seconds']:.1f} files/s, {row['processor']:.0f} s of"
         " processors"
