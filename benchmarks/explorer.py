@@ -86,7 +86,7 @@ def timed(
     work = []
     for done in range(count):
         select(browser, rng.choice(every))
-        browser.value("new Promise((then) => requestIdleCallback(then))")
+        browser.value("new Promise((then) => requestIdleCallback(then, { timeout: 5000 }))")
         before = main_thread(browser)
         press_anywhere(browser, rng)
         browser.until(f"lit.length > {done}")

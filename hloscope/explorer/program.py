@@ -14,7 +14,7 @@ from hloscope.errors import HloscopeError
 from hloscope.explorer.tables import Shared, in_sequence
 from hloscope.fusion import leaf_types
 from hloscope.hlo_parser import STYLES, brief_type, instruction_printer
-from hloscope.ir import Computation, Instruction, Module, TensorType, Type
+from hloscope.ir import Computation, Instruction, Module, TensorType, Type, captured
 from hloscope.lazy import pattern
 from hloscope.ops import Constant, Fusion, Parameter
 from hloscope.visible import visible
@@ -52,11 +52,13 @@ def rows(numbering: Numbering) -> dict[str, Any]:
     """What every row of the list shows: names, opcodes, types, and who reads whom.
 
     An operand is written as the distance back to it, so that equal layers are equal text, and
-    names that count on are not written out (`in_sequence`).
+    names that count on are not written out (`in_sequence`).  What only its regions read of other
+    values stands in `captured`, behind the operands.
     """
     opcodes, types = Shared(visible), Shared(_type_json)
     columns: dict[str, list[Any]] = {"name": [], "opcode": [], "type": [], "operands": []}
     calls: dict[int, list[int]] = {}
+    outside: dict[int, list[int]] = {}
     inside, values = Shared(), [-1] * len(numbering)
     for k, ins in enumerate(numbering.numbers):
         columns["name"].append(visible(ins.name))
@@ -68,12 +70,15 @@ def rows(numbering: Numbering) -> dict[str, Any]:
         called = [numbering.places[c] for c in ins.calls if c in numbering.places]
         if called:
             calls[k] = called
+            if values_outside := [k - numbering.numbers.get(o, k) for o in captured(ins)]:
+                outside[k] = values_outside
     return {
         **columns,
         "name": in_sequence(columns["name"]),
         "opcodes": opcodes.values,
         "types": types.values,
         "calls": calls,
+        "captured": outside,
         "insides": inside.values,
         "inside": values,
         "fused": [k for k, ins in enumerate(numbering.numbers) if isinstance(ins.op, Fusion)],

@@ -74,6 +74,17 @@ to_apply=add
       c = f32[7,3] concatenate(p, q), dimensions={0}
       ROOT t = (f32[7,3], f32[5,3]) tuple(c, p)
       }""",
+    "read by regions": """func.func @main(%x: tensor<4x3xf32>, %y: tensor<3x4xf32>, %p: tensor<i1>)
+        -> tensor<4x3xf32> {
+      %r = "stablehlo.if"(%p) ({
+        %t = stablehlo.transpose %y, dims = [1, 0] : (tensor<3x4xf32>) -> tensor<4x3xf32>
+        stablehlo.return %t : tensor<4x3xf32>
+      }, {
+        %u = stablehlo.reverse %x, dims = [0] : tensor<4x3xf32>
+        stablehlo.return %u : tensor<4x3xf32>
+      }) : (tensor<i1>) -> tensor<4x3xf32>
+      return %r : tensor<4x3xf32>
+    }""",
     "StableHLO": """func.func @main(%x: tensor<4x8xf32>, %i: tensor<3x1xi32>) -> tensor<3x8xf32> {
       %t = stablehlo.transpose %x, dims = [1, 0] : (tensor<4x8xf32>) -> tensor<8x4xf32>
       %u = stablehlo.transpose %t, dims = [1, 0] : (tensor<8x4xf32>) -> tensor<4x8xf32>
@@ -163,6 +174,28 @@ def test_odd_programs_are_shown(page: Browser, tmp_path: Path, name: str) -> Non
         select(page, k)
     assert not page.said
     assert not page.asked
+
+
+def test_values_that_regions_read_are_shown_as_operands_are(page: Browser, tmp_path: Path) -> None:
+    shown(page, tmp_path, PROGRAMS["read by regions"], parts=["maps"])
+    select(page, page.value("H.program.name.indexOf('r')"))
+    tags = "[...document.querySelectorAll('.card .tag')].map((tag) => tag.textContent)"
+    assert page.value(tags) == ["output", "operand 0", "captured 0", "captured 1"]
+    names = "H.program.readsOf(H.state.k).map((k) => H.program.name[k])"
+    assert page.value(names) == ["p", "y", "x"]
+    page.value("H.view.elements.pin({ output: 0, at: [1, 2] })")
+    lit = {card["number"]: card["elements"] for card in page.value(LIGHT)[1:]}
+    assert lit == {0: [[[]]], 1: [[[2, 1]]], 2: [[[2, 2]]]}
+
+
+def test_elements_of_a_tensor_that_cannot_be_drawn_are_told(page: Browser, tmp_path: Path) -> None:
+    shown(page, tmp_path, ODD["a huge tensor"], parts=["maps"])
+    page.value("H.view.elements.pin({ output: 0, at: [5, 1048575, 7] })")
+    assert page.value(LIGHT)[1]["elements"] == [[[5, 1048575, 7]]]
+    said = page.value("document.querySelector('.card.operand').textContent")
+    assert "too many elements to be drawn" in said
+    assert "1 element [5, 1048575, 7]" in said
+    assert page.value("location.hash") == "#e/n?at=5,1048575,7"
 
 
 def test_nothing_of_a_hostile_program_runs(page: Browser, tmp_path: Path, full: bool) -> None:

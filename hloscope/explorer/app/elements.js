@@ -42,7 +42,7 @@ class Elements {
   #operands() {
     const reads = this.answer.reads.find(([output]) => output === this.output)?.[1] || [];
     const touched = reads.map((row) => this.table.rows[row]);
-    const operands = this.program.operandsOf(this.k);
+    const operands = this.program.readsOf(this.k);
     const found = touched.map(([number, leaf]) => ({ number, leaf }));
     operands.forEach((o, number) => {
       const tensors = this.program.typeOf(o).leaves.length;
@@ -59,8 +59,8 @@ class Elements {
     head.append(own.element);
     const operands = this.#operands();
     for (const { number, leaf } of operands.slice(0, MOST_CARDS)) {
-      const value = this.program.operandsOf(this.k)[number];
-      const type = value === undefined ? null : this.program.typeOf(value).leaves[leaf];
+      const value = this.program.readsOf(this.k)[number];
+      const type = this.program.typeOf(value).leaves[leaf];
       head.append(this.#card("operand", number, leaf, value, type, width).element);
     }
     const left = operands.length - MOST_CARDS;
@@ -86,27 +86,32 @@ class Elements {
   #card(what, number, leaf, k, type, width) {
     const shape = H.shapeOf(type);
     const title = H.el("div", "card-title",
-      H.el("span", `tag ${what}`, what === "output" ? (this.outputs.length > 1 ? `output ${number}` : "output") : `operand ${number}${leaf ? ` {${leaf}}` : ""}`),
-      k === undefined ? "captured" : H.button("link mono", this.program.name[k], () => this.choose(k)),
+      H.el("span", `tag ${what}`, what === "output" ? (this.outputs.length > 1 ? `output ${number}` : "output") : this.program.readName(this.k, number, leaf)),
+      H.button("link mono", this.program.name[k], () => this.choose(k)),
       H.el("span", "type mono", H.leafText(type)),
     );
     const said = H.el("div", "said");
     const card = { what, number, leaf, shape, said, type };
     card.element = H.el("section", `card ${what}`, title);
-    if (shape && shape.reduce((a, b) => a * b, 1) > 0) {
-      card.picture = new H.Picture(shape, {
-        width,
-        over: (cell) => this.#over(card, cell),
-        press: (at) => this.pin(this.#askedAt(card, at)),
-      });
-      card.where = H.el("div", "where");
-      card.element.append(card.picture.canvas, card.where);
+    if (shape && !shape.includes(0)) {
+      if (H.canCount(shape)) this.#picture(card, width);
+      else card.element.append(H.el("p", "note", "It has too many elements to be drawn."));
       if (what === "output" || this.#reaches(card)) card.element.append(this.#fields(card));
     } else if (shape) card.element.append(H.el("p", "note", "It has no elements."));
     else card.element.append(H.el("p", "note", type && type[1] ? "Its sizes are not known before the program runs." : "It is no tensor."));
     card.element.append(said);
     this.cards.push(card);
     return card;
+  }
+
+  #picture(card, width) {
+    card.picture = new H.Picture(card.shape, {
+      width,
+      over: (cell) => this.#over(card, cell),
+      press: (at) => this.pin(this.#askedAt(card, at)),
+    });
+    card.where = H.el("div", "where");
+    card.element.append(card.picture.canvas, card.where);
   }
 
   // Numbers to type an index in.
@@ -243,7 +248,7 @@ class Elements {
       what: card.what,
       number: card.number,
       leaf: card.leaf,
-      elements: card.sets.map((set) => set && H.elements(set, card.shape.length, most)),
+      elements: card.sets.map((set) => set && H.elements(set, rankOf(card), most)),
       counts: card.sets.map((set) => set && set.count),
       drawn: card.picture ? [...(card.picture.lit || new Map()).values()].reduce((sum, cell) => sum + cell.count, 0) : null,
     }));
@@ -260,21 +265,24 @@ function totalText(card, accesses) {
       : "too many elements to look at one by one";
   }
   const over = accesses.some(([access]) => access.precision === "over") ? "at most " : "";
-  const rank = card.shape ? card.shape.length : 0;
+  const rank = rankOf(card);
   if (sets.length === 1) {
     const [set] = sets;
     const box = set.count ? H.boxText(set, rank) : null;
     return `${over}${plural(set.count)}${box && rank ? ` ${box}` : ""}`;
   }
-  return `${over}${unionText(sets, card.shape)}`;
+  return `${over}${unionText(sets, card)}`;
 }
 
-function unionText(sets, shape) {
+const rankOf = (card) => card.type?.[1]?.length ?? 0;
+
+function unionText(sets, card) {
+  const { shape } = card;
   const sum = sets.reduce((total, set) => total + set.count, 0);
   if (sum > MOST_UNION) return `${sets.map((set) => H.number(set.count)).join(" + ")} elements, which may overlap`;
   const position = (at) => at.reduce((before, value, d) => before * shape[d] + Number(value), 0);
-  const one = shape ? position : String; // positions are safe numbers where a tensor can be drawn
-  const different = new Set(sets.flatMap((set) => H.elements(set, shape ? shape.length : 0, MOST_UNION).map(one)));
+  const one = shape && H.canCount(shape) ? position : String; // where positions are safe numbers
+  const different = new Set(sets.flatMap((set) => H.elements(set, rankOf(card), MOST_UNION).map(one)));
   return plural(different.size);
 }
 

@@ -53,9 +53,9 @@ function around(program, k) {
     }
     return shown;
   };
-  const operands = step(k, program.operandsOf(k), MOST_AROUND, -1);
+  const operands = step(k, program.readsOf(k), MOST_AROUND, -1);
   const users = step(k, program.usersOf(k), MOST_AROUND, 1);
-  if (operands.length <= 5) for (const o of operands) step(o, program.operandsOf(o), MOST_BEYOND, -1);
+  if (operands.length <= 5) for (const o of operands) step(o, program.readsOf(o), MOST_BEYOND, -1);
   if (users.length <= 5) for (const u of users) step(u, program.usersOf(u), MOST_BEYOND, 1);
   return { nodes: [...nodes.values()], edges: unique(edges) };
 }
@@ -71,12 +71,12 @@ function inside(program, c) {
     const k = queue.shift();
     if (chosen.has(k)) continue;
     chosen.add(k);
-    queue.push(...program.operandsOf(k).filter((o) => o >= start && o < start + count));
+    queue.push(...program.readsOf(k).filter((o) => o >= start && o < start + count));
   }
   const ordered = [...chosen].sort((a, b) => a - b);
   const nodes = ordered.map((k) => nodeOf(program, k));
   const edges = ordered.flatMap((k) =>
-    program.operandsOf(k).filter((o) => chosen.has(o)).map((o) => ({ from: o, to: k })),
+    program.readsOf(k).filter((o) => chosen.has(o)).map((o) => ({ from: o, to: k })),
   );
   if (count > chosen.size) nodes.push(more(`in:${c}`, count - chosen.size));
   return { nodes, edges: unique(edges) };

@@ -175,7 +175,7 @@ function restore(program, view) {
   let leaf = shapes[asked.output];
   if (given.has("from")) {
     const [operand, part] = given.get("from").split(".").map(Number);
-    const value = program.operandsOf(k)[operand];
+    const value = program.readsOf(k)[operand];
     if (value !== undefined) {
       Object.assign(asked, { operand, leaf: part || 0 });
       leaf = program.typeOf(value).leaves[part || 0];

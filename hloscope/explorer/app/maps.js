@@ -36,12 +36,12 @@ class Maps {
     if (refused) return H.clear(this.element, section("Maps", H.el("p", "note", refused)));
     if (!answer) return H.clear(this.element);
     const reads = answer.reads.find(([output]) => output === this.output)?.[1] || [];
-    const operands = this.program.operandsOf(k);
+    const operands = this.program.readsOf(k);
     const outputs = this.program.typeOf(k).leaves.length;
     const parts = [];
     const name = outputs > 1 ? `output ${this.output}` : "the output";
     parts.push(section(`Reads: from an element of ${name}`, this.#orders(),
-      ...(reads.length ? reads.map((row) => this.#row(row, "operand", operands)) : [H.el("p", "note", "It reads no element of any operand.")])));
+      ...(reads.length ? reads.map((row) => this.#row(row, operands)) : [H.el("p", "note", "It reads no element of any operand.")])));
     const unread = operands.length - new Set(reads.map((row) => this.table.rows[row][0])).size;
     if (unread > 0 && reads.length) parts.at(-1).append(H.el("p", "note", `not read: ${H.number(unread)} operand${unread === 1 ? "" : "s"}`));
     if (answer.reaches.length) parts.push(this.#reaches());
@@ -50,11 +50,11 @@ class Maps {
   }
 
   #reaches() {
-    const operands = this.program.operandsOf(this.k);
+    const operands = this.program.readsOf(this.k);
     const rows = this.answer.reaches.slice(0, 24).map(([operand, leaf, some]) => {
       const value = operands[operand];
-      const title = H.el("div", "map-title", H.el("span", "tag operand", `operand ${operand}${leaf ? ` {${leaf}}` : ""}`),
-        value === undefined ? "captured" : H.button("link mono", this.program.name[value], () => this.choose(value)), " reaches");
+      const title = H.el("div", "map-title", H.el("span", "tag operand", this.program.readName(this.k, operand, leaf)),
+        H.button("link mono", this.program.name[value], () => this.choose(value)), " reaches");
       const maps = some.flatMap((row) => this.#accesses(row, `output ${this.table.rows[row][0]}`));
       return H.el("div", "map", title, ...(maps.length ? maps : [H.el("p", "note", "no element of any output")]));
     });
@@ -69,12 +69,12 @@ class Maps {
       }, ABOUT[name])));
   }
 
-  #row(row, what, operands) {
+  #row(row, operands) {
     const [number, leaf] = this.table.rows[row];
     const value = operands[number];
-    const type = value === undefined ? null : this.program.typeOf(value).leaves[leaf];
-    const title = H.el("div", "map-title", H.el("span", `tag ${what}`, `${what} ${number}${leaf ? ` {${leaf}}` : ""}`),
-      value === undefined ? "captured" : H.button("link mono", this.program.name[value], () => this.choose(value)),
+    const type = this.program.typeOf(value).leaves[leaf];
+    const title = H.el("div", "map-title", H.el("span", "tag operand", this.program.readName(this.k, number, leaf)),
+      H.button("link mono", this.program.name[value], () => this.choose(value)),
       H.el("span", "type mono", H.leafText(type)));
     return H.el("div", "map", title, ...this.#accesses(row));
   }

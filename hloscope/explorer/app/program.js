@@ -38,6 +38,18 @@ class Program {
   typeOf(k) { return this.types[this.type[k]]; }
   typeText(k) { return this.typeOf(k).text; }
   operandsOf(k) { return this.operands[k].map((back) => k - back); }
+
+  // The operands, then the values that only its regions read.
+  readsOf(k) { return [...this.operands[k], ...(this.captured[k] || [])].map((back) => k - back); }
+
+
+  // What is read, as it is called: `operand 2 {1}` is tensor 1 of operand 2.
+  readName(k, number, leaf) {
+    const operands = this.operands[k].length;
+    const name = number < operands ? `operand ${number}` : `captured ${number - operands}`;
+    return leaf ? `${name} {${leaf}}` : name;
+  }
+
   calledBy(k) { return this.calls[k] || []; }
   computationName(k) { return this.computations[this.computationOf[k]][0]; }
   isRoot(k) { return this.computations[this.computationOf[k]][3] === k; }

@@ -160,13 +160,14 @@ function* boxesOf(set, rank) {
 
 H.Grid = Grid;
 
-// The sizes of a tensor that can be drawn, or null.
+// The sizes of a tensor, or null where nobody knows them.
 H.shapeOf = (leaf) => {
   const sizes = leaf && leaf[1];
-  if (!sizes || sizes.some((size) => !Number.isSafeInteger(size))) return null;
-  const count = sizes.reduce((a, b) => a * b, 1);
-  return Number.isSafeInteger(count) ? sizes : null;
+  return sizes && sizes.every(Number.isSafeInteger) ? sizes : null;
 };
+
+// Are its elements few enough to be counted, and so to be drawn?
+H.canCount = (shape) => Number.isSafeInteger(shape.reduce((a, b) => a * b, 1));
 
 // A tensor as text: `f32[8,128]{0,1}`.
 H.leafText = (leaf) => {
