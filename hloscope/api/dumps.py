@@ -18,12 +18,13 @@ _NAMES: Final = (
 )
 _PASS: Final = pattern(r"(?:(?P<folder>.*)/)?(?P<pass>\d{4})\.(?P<stage>.+)")
 _PROGRAM: Final = pattern(
-    r"(?P<stem>.+?)\.(?:hlo\.txt|hlo\.pb|hlo|txt|stablehlo\.mlir|mlir)(?:\.gz|\.zst)?$"
+    r"(?P<stem>.+?)\.(?P<form>hlo\.txt|hlo\.pb|hlo|txt|stablehlo\.mlir|mlir)(?:\.gz|\.zst)?$"
 )
 _OTHERS: Final = pattern(
-    r"buffer-assignment|memory-usage|live-range|thunk|ir-|\.ll$|\.ptx$|debug_options|flagfile"
-    r"|autotune|kernel-spec|alias|obj-file|asm"
+    r"(?:^|[-_])(?:buffer-assignment|memory-usage|live-range|thunk|ir-|debug_options|flagfile"
+    r"|autotune|kernel-spec|alias|obj-file|asm)"
 )
+"""What XLA calls other texts that it writes, in the part of their names after the module's."""
 _STAGES: Final = ("before_optimizations", "after_spmd_partitioner", "after_optimizations")
 """In the order in which they are written, apart from single passes."""
 
@@ -50,8 +51,14 @@ def is_dump(name: str) -> bool:
 
     >>> [is_dump(name) for name in ("a.hlo", "a.hlo.txt.gz", "a.mlir", "a.ptx", "a.thunk.txt")]
     [True, True, True, False, False]
+    >>> is_dump("alias_of_thunk.hlo"), is_dump("alias_of_thunk.txt")
+    (True, True)
     """
-    return _PROGRAM.match(name) is not None and not _OTHERS.search(name)
+    program = _PROGRAM.match(name)
+    if program is None:
+        return False
+    module, _, about = program["stem"].rpartition(".")
+    return program["form"] != "txt" or not module or not _OTHERS.search(about)
 
 
 def _dump(path: Path, stem: str) -> Dump:

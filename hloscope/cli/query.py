@@ -39,8 +39,7 @@ def query(
     and `old_kernels`.
     """
     if is_list:
-        for name, one in QUESTIONS.items():
-            click.echo(f"{name}: {one.about}")
+        _list(as_json)
         return
     if question is None:
         raise click.UsageError("ask a QUESTION; --list tells those that have names")
@@ -64,6 +63,16 @@ def query(
         click.echo(tab_separated(table))
     else:
         print_table(table)
+
+
+def _list(as_json: bool) -> None:
+    """Tell the questions that have names."""
+    questions = [[name, one.about] for name, one in QUESTIONS.items()]
+    if as_json:
+        print_json({"schema": SCHEMA, "columns": ["name", "about"], "rows": questions})
+        return
+    for name, about in questions:
+        click.echo(f"{name}: {about}")
 
 
 def _value(cell: Any) -> Any:

@@ -146,6 +146,14 @@ def test_a_directory_of_dumps_is_listed(run: Any, ask: Any, tmp_path: Path) -> N
             assert run("ls", program["file"]).exit_code == 0
 
 
+@pytest.mark.parametrize("word", ["alias", "asm", "autotune", "ir-", "thunk", "live-range"])
+def test_a_program_may_be_called_as_a_report_is(ask: Any, tmp_path: Path, word: str) -> None:
+    programs = {f"{word}_info.hlo", f"a.pl{word}a.txt", f"{word}.txt", f"x.{word}.hlo.txt.gz"}
+    for name in (*programs, f"module_0001.jit_f.{word}.txt", f"module_0001.jit_f.cpu-{word}.txt"):
+        (tmp_path / name).write_text(TEXT)
+    assert {Path(p["file"]).name for p in ask("ls", tmp_path, "--json")["programs"]} == programs
+
+
 def test_a_directory_of_something_else_is_said(run: Any, tmp_path: Path) -> None:
     result = run("ls", tmp_path)
     assert result.exit_code == 3

@@ -139,6 +139,8 @@ def test_the_commands_say_how_it_went(tmp_path: Path) -> None:
     assert row[0] == "softmax"
     assert row[1]["fusion"] == 1 if "fusion" in row[1] else row[1]["reduce"] == 2
     assert run("query", "--list").stdout.count("\n") == len(QUESTIONS)
+    told = json.loads(run("query", "--list", "--json").stdout)
+    assert [name for name, _ in told["rows"]] == list(QUESTIONS)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ function css(name) {
 // Pictures that are not drawn yet.  They are drawn with the next frame, however often they change
 // before it, and those that can be seen first; the others when there is time.
 const waiting = new Set();
-const idle = window.requestIdleCallback || ((use) => setTimeout(use, 30));
+const idle = (use) => (window.requestIdleCallback || setTimeout)(use, window.requestIdleCallback ? { timeout: 200 } : 30);
 let isAsked = false;
 
 function later(picture) {
