@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 else:
     np = library("numpy")
 
-__all__ = ["Array", "Bools", "Floats", "Ints", "np", "sorted_unique"]
+__all__ = ["Array", "Bools", "Floats", "Ints", "is_among", "np", "sorted_unique"]
 
 Array: TypeAlias = "NDArray[Any]"
 Bools: TypeAlias = "NDArray[np.bool_]"
@@ -33,8 +33,26 @@ def sorted_unique(values: Ints) -> Ints:
     >>> sorted_unique(np.array([[3, 1], [3, 2]])).tolist()
     [1, 2, 3]
     """
-    found = np.sort(values, axis=None)
+    found = values.reshape(-1)
+    if not bool((found[1:] >= found[:-1]).all()):  # often they are in order: a tenth of the time
+        found = np.sort(found)
     is_first = np.ones(len(found), dtype=np.bool_)
     np.not_equal(found[1:], found[:-1], out=is_first[1:])
     chosen: Ints = found[is_first]
     return chosen
+
+
+def is_among(values: Ints, others: Ints) -> Bools:
+    """Is each number one of the others?  `numpy.isin`, by sorting as `sorted_unique`.
+
+    >>> is_among(np.array([3, 1, 7]), np.array([7, 2, 3])).tolist()
+    [True, False, True]
+    >>> is_among(np.array([3]), np.array([], int)).tolist()
+    [False]
+    """
+    if not len(others):
+        return np.zeros(values.shape, np.bool_)
+    known = np.sort(others)
+    at = np.searchsorted(known, values)
+    found: Bools = known[np.minimum(at, len(known) - 1)] == values
+    return found

@@ -12,7 +12,7 @@ from math import prod
 from typing import Final
 
 from hloscope.affine import CeilDiv, Expr, FloorDiv, Interval, Mod, postorder
-from hloscope.arrays import Ints as Rows, np
+from hloscope.arrays import Ints as Rows, is_among, np
 from hloscope.indexing.base import MapBase
 from hloscope.indexing.evaluate import chunks, evaluate_array, satisfies_array
 from hloscope.indexing.flat import row_keys
@@ -149,7 +149,7 @@ def _outside(rows: Rows, others: Rows) -> tuple[int, ...] | None:
     number = row_keys(every)
     if number is None:
         number = np.unique(every, axis=0, return_inverse=True)[1].reshape(-1)
-    missing = np.flatnonzero(~np.isin(number[len(others) :], number[: len(others)]))
+    missing = np.flatnonzero(~is_among(number[len(others) :], number[: len(others)]))
     return tuple(rows[missing[0]].tolist()) if len(missing) else None
 
 

@@ -74,7 +74,6 @@ class Memory:
         self._answers: dict[object, Coalescing] = {}
         self._requests: dict[tuple[object, ...], Requests] = {}
         self._traffic: dict[Requests, Traffic] = {}
-        self._touched: dict[tuple[object, ...], Touched] = {}
         self._verdict: dict[tuple[IndexingMap, TensorType], bool] = {}
 
     def of_instruction(self, ins: Instruction) -> Coalescing:
@@ -296,11 +295,7 @@ class Memory:
         if is_unknown:
             count = element_count(type) if is_array(type) else 0
             return whole(type, count, is_exact=False) if count else Touched(is_exact=False)
-        key = (*maps, type)
-        known = self._touched.get(key)
-        if known is None:
-            known = self._touched[key] = touched_by(maps, type)
-        return known
+        return touched_by(maps, type)
 
     # ----------------------------------------------------------------------------------- tiles
 

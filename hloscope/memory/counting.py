@@ -18,8 +18,10 @@ from hloscope.memory.periods import Values, representatives
 from hloscope.memory.requests import LANE, Requests, runtime_terms
 from hloscope.memory.traffic import BOUNDS, EXACT, SAMPLED, Request, Traffic
 
-BUDGET: Final = 1 << 21
-"""Lanes of different requests that are looked at; of more a sample is drawn."""
+BUDGET: Final = 1 << 20
+"""Lanes of different requests that are all looked at; of more a sample is drawn."""
+SAMPLE: Final = 2
+"""A sample is so many times smaller than what is looked at whole."""
 CHUNK: Final = 1 << 13
 """Requests looked at at once."""
 MOST_ALIGNMENTS: Final = 64
@@ -33,7 +35,8 @@ def traffic_of(requests: Requests, budget: int = BUDGET) -> Traffic:
 
     Args:
         requests: The access.
-        budget: Lanes to look at, at most; beyond it a sample is drawn.
+        budget: Lanes to look at, at most; beyond it a sample is drawn.  What is read at run time
+            is tried at several alignments, which share it.
 
     """
     if requests.map.is_known_empty or requests.lanes_at_most <= 0:
@@ -52,8 +55,9 @@ def _bounded(requests: Requests, budget: int) -> Traffic:
     if terms is None or any(isinstance(v, Runtime) for v in in_constraints):
         return _unknown(requests, budget)
     best = worst = None
-    for values in _alignments(requests, terms):
-        low, high = _Counter(requests, budget).count_groups(values, tuple(terms))
+    tried = [*_alignments(requests, terms)]
+    for values in tried:
+        low, high = _Counter(requests, budget // len(tried)).count_groups(values, tuple(terms))
         best = low if best is None or low.sectors < best.sectors else best
         worst = high if worst is None or high.sectors > worst.sectors else worst
     assert worst is not None
@@ -126,6 +130,7 @@ class _Counter:
         self._total = prod(self._sizes)
         self._scale = 1.0
         self._budget = max(budget // requests.warp, 1)
+        self._sampled = max(self._budget // SAMPLE, 1)
         self._histogram: dict[int, int] = {}
         self._sums = dict.fromkeys(FIGURES, 0)
         self._worst: tuple[int, dict[Var, int]] | None = None
@@ -157,6 +162,12 @@ class _Counter:
 
     # ------------------------------------------------------------------------------- the work
 
+    @property
+    def _seen(self) -> int:
+        """Lanes that are looked at."""
+        is_sample = self._total > self._budget
+        return (self._sampled if is_sample else self._total) * self._requests.warp
+
     def _chunks(self) -> Iterator[tuple[dict[Var, Ints], Ints]]:
         """Requests that differ, and how many others each stands for."""
         if not self._total:
@@ -187,7 +198,7 @@ class _Counter:
     def _sample(self) -> Iterator[tuple[dict[Var, Ints], Ints]]:
         """Requests drawn with a fixed seed, each as likely as it is frequent."""
         draw = np.random.default_rng(0)
-        count = self._budget
+        count = self._sampled
         self._scale = prod([values.total for values in self._values]) / count
         for start in range(0, count, CHUNK):
             size = min(CHUNK, count - start)
@@ -294,7 +305,7 @@ class _Counter:
             worst,
             typical,
             vector=self._requests.vector,
-            seen=min(self._total, self._budget) * self._requests.warp,
+            seen=self._seen,
         )
 
     def _request(self, at: Mapping[Var, int], sectors: int, given: Mapping[Var, int]) -> Request:
@@ -317,8 +328,12 @@ def _is_worth_saying(counter: _Counter, x: Var) -> bool:
 
 def _ranked(number: Ints) -> Ints:
     """The numbers of each row as small ones: how many of the row are smaller."""
-    ordered = np.sort(number, axis=1)
-    ranks: Ints = (number[:, :, None] > ordered[:, None, :]).sum(axis=2)
+    order = np.argsort(number, axis=1)
+    ordered = np.take_along_axis(number, order, axis=1)
+    smaller = np.broadcast_to(np.arange(number.shape[1]), number.shape).copy()
+    smaller[:, 1:][ordered[:, 1:] == ordered[:, :-1]] = 0
+    ranks = np.empty_like(smaller)
+    np.put_along_axis(ranks, order, np.maximum.accumulate(smaller, axis=1), axis=1)
     return ranks
 
 
@@ -328,18 +343,15 @@ def _largest_group(
     groups: Ints,
     requests: Requests,
 ) -> Bools:
-    """For each request the lanes of the group that touches most sectors."""
-    most = np.full(len(addresses), -1, dtype=np.int64)
-    chosen = np.zeros_like(active)
-    for group in range(int(groups.max(initial=0)) + 1):
-        mine = active & (groups == group)
-        if not mine.any():
-            continue
-        keys = np.where(mine, addresses * requests.bits // (SECTOR * 8), _NOWHERE)
-        keys.sort(axis=1)
-        count = (keys[:, 0] != _NOWHERE).astype(np.int64)
-        count += ((keys[:, 1:] != keys[:, :-1]) & (keys[:, 1:] != _NOWHERE)).sum(axis=1)
-        better = count > most
-        most = np.where(better, count, most)
-        chosen = np.where(better[:, None], mine, chosen)
-    return chosen
+    """For each request the lanes of the group that touches most sectors, the first of several."""
+    count, lanes = addresses.shape
+    sectors = addresses * requests.bits // (SECTOR * 8)
+    far = _NOWHERE // lanes
+    keys = np.where(active, sectors + groups * far, _NOWHERE)
+    keys.sort(axis=1)
+    is_new = keys != _NOWHERE
+    is_new[:, 1:] &= keys[:, 1:] != keys[:, :-1]
+    rows, at = np.nonzero(is_new)
+    touched = np.bincount(rows * lanes + keys[rows, at] // far, minlength=count * lanes)
+    largest: Bools = groups == touched.reshape(count, lanes).argmax(axis=1)[:, None]
+    return largest

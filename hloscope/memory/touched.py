@@ -97,9 +97,14 @@ def touched_by(maps: Sequence[IndexingMap], type: TensorType) -> Touched:
     >>> touched_by([column], parse_type("f32[8,1000]"))
     Touched(elements=8, bytes=32, sectors=8, reads=8, is_exact=True)
     """
+    return _touched_by(tuple(dict.fromkeys(maps)), type)
+
+
+@lru_cache(maxsize=1 << 12)
+def _touched_by(maps: tuple[IndexingMap, ...], type: TensorType) -> Touched:
     if not maps or element_count(type) == 0:
         return Touched()
-    parts = [_part(map, type) for map in dict.fromkeys(maps) if not map.is_known_empty]
+    parts = [_part(map, type) for map in maps if not map.is_known_empty]
     if not parts:
         return Touched()
     reads = sum([part.reads for part in parts])
@@ -257,6 +262,8 @@ def _addresses(
     value = np.zeros(sizes, dtype=np.int64)
     for e in terms:
         value = value + evaluate_array(e, at)
+    if not constraints:
+        return sorted_unique(value), total
     active = np.ones(sizes, dtype=np.bool_)
     for e, interval in constraints:
         found = evaluate_array(e, at)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from hloscope.arrays import Bools, Ints, np
+from hloscope.arrays import Bools, Ints, is_among, np
 from hloscope.errors import HloscopeError
 from hloscope.indexing import Accesses
 from hloscope.interpreter import Value
@@ -264,7 +264,7 @@ class Evidence:
         """Note the pairs of copies as `seen`; an element of which a copy is not in the maps."""
         for base, copied in self.copies:
             relation = self._touched.relation(base) if relations is None else relations[id(base)]
-            for at in np.flatnonzero(np.isin(copied[rows], columns)):
+            for at in np.flatnonzero(is_among(copied[rows], columns)):
                 row, column = rows[at], int(copied[rows[at]])
                 if relation[row, column]:
                     seen[at, np.searchsorted(columns, column)] = True

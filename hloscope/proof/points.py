@@ -11,7 +11,7 @@ from math import prod
 from typing import Any, Final, Protocol, TypeAlias
 
 from hloscope.affine import POS_INF, Dim, Interval, Range, Runtime, Var, evaluate_array, variables
-from hloscope.arrays import Ints, np, sorted_unique
+from hloscope.arrays import Ints, is_among, np, sorted_unique
 from hloscope.indexing import (
     Access,
     IndexingMap,
@@ -195,7 +195,7 @@ def first_difference(one: Rows, other: Rows) -> tuple[int, ...] | None:
         if not len(rows):
             continue
         keys, known = _keys(np.concatenate([rows, others]), len(rows))
-        fresh = np.flatnonzero(~np.isin(keys, known))
+        fresh = np.flatnonzero(~is_among(keys, known))
         if len(fresh):
             return tuple(rows[fresh[0]].tolist())
     return None

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from hloscope.affine import Dim, Expr, Interval, Range, floordiv, mod
-from hloscope.indexing import IndexingMap
-from hloscope.memory import Launch
+from hloscope.affine import Dim, Expr, Interval, Range, Runtime, Var, floordiv, mod
+from hloscope.arrays import Bools, Ints
+from hloscope.indexing import IndexingMap, RuntimeVariable
+from hloscope.memory import Launch, counting
 from hloscope.memory.counting import traffic_of
 from hloscope.memory.requests import Requests, requests_of
-from hloscope.memory.traffic import EXACT, SAMPLED
+from hloscope.memory.traffic import BOUNDS, EXACT, SAMPLED
 from tests.memory.enumeration import enumerated
 
 BITS = (4, 8, 16, 32, 64, 128)
@@ -118,6 +123,60 @@ def test_what_does_not_repeat_is_sampled_and_said_so() -> None:
     assert found.precision == SAMPLED
     assert found.requests == (1 << 16) * 8 * 64
     assert found.mean > 20
+    assert found.seen == 1 << 14
+
+
+def test_alignments_of_what_is_read_share_the_lanes_that_are_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    launch = Launch.of(256, 1 << 16)
+    linear = Dim(3) * 256 + Dim(0)
+    address = mod(linear, 1000003) * 1009 + mod(linear * 3, 999983) + Runtime(0) * 3
+    access = launch.map((), [address]).with_(runtime=[RuntimeVariable(Interval(0, 63), "t")])
+    looked_at = []
+
+    def counted(self: Any, at: dict[Var, Ints], given: dict[Var, int]) -> tuple[Ints, Bools]:
+        found: tuple[Ints, Bools] = addresses(self, at, given)
+        looked_at.append(found[0].size)
+        return found
+
+    addresses = counting._Counter._addresses
+    monkeypatch.setattr(counting._Counter, "_addresses", counted)
+    assert traffic_of(requests_of(access, 32, launch, 32), budget=1 << 15).precision == BOUNDS
+    assert 1 << 13 < sum(looked_at) < 1 << 15
+
+
+@given(
+    st.integers(1, 6).flatmap(
+        lambda lanes: st.lists(
+            st.lists(
+                st.tuples(st.integers(0, 60), st.booleans(), st.integers(0, 10**9)),
+                min_size=lanes,
+                max_size=lanes,
+            ),
+            min_size=1,
+            max_size=4,
+        )
+    )
+)
+def test_the_largest_group_of_a_request_touches_most_sectors(
+    rows: list[list[tuple[int, bool, int]]],
+) -> None:
+    launch = Launch.of(32, 1)
+    requests = requests_of(launch.map((), [Dim(0)]), 32, launch, 32)
+    table = np.array(rows, np.int64)
+    addresses, active, groups = table[..., 0], table[..., 1] == 1, counting._ranked(table[..., 2])
+    found = active & counting._largest_group(addresses, active, groups, requests)
+    for row, ranks, chosen in zip(rows, groups.tolist(), found.tolist(), strict=True):
+        values = [value for _, _, value in row]
+        assert ranks == [sum(other < value for other in values) for value in values]
+        sectors = {
+            group: {address * 32 // 256 for (address, on, _), g in zip(row, ranks, strict=True)
+                    if on and g == group}
+            for group in sorted(set(ranks))
+        }  # fmt: skip
+        best = max(sectors, key=lambda group: len(sectors[group]))
+        assert chosen == [on and g == best for (_, on, _), g in zip(row, ranks, strict=True)]
 
 
 def test_a_vector_is_one_request_only_where_it_is_aligned() -> None:
