@@ -1,11 +1,10 @@
-"""Numbers of arrays, sorted and looked up, are numpy's own answers; large sets take no hash table."""
+"""Numbers of arrays, sorted and looked up, are numpy's own; large sets take no hash table."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hloscope.arrays import is_among, sorted_unique
 from hloscope.indexing import IndexingMap

@@ -11,7 +11,7 @@ from itertools import product
 from math import gcd, prod
 from typing import Final
 
-from hloscope.affine import Interval, Runtime, Var, evaluate_array, variables
+from hloscope.affine import Interval, Runtime, Var, bounds, evaluate_array, variables
 from hloscope.arrays import Bools, Ints, np
 from hloscope.devices import LINE, SECTOR
 from hloscope.memory.periods import Values, representatives
@@ -28,6 +28,10 @@ MOST_ALIGNMENTS: Final = 64
 """Alignments of what is read at run time that are tried."""
 FIGURES: Final = ("requests", "sectors", "lines", "asked", "needed", "lanes")
 _NOWHERE: Final = (1 << 63) - 1
+_FAR: Final = 1 << 59
+"""Differences in bits that leave room for the number of a group in the same int64."""
+_SLOWER: Final = 16
+"""How many times as long numpy takes for Python's integers, which int64 doesn't hold."""
 
 
 def traffic_of(requests: Requests, budget: int = BUDGET) -> Traffic:
@@ -129,7 +133,8 @@ class _Counter:
         self._sizes = [v.count for v in self._values]
         self._total = prod(self._sizes)
         self._scale = 1.0
-        self._budget = max(budget // requests.warp, 1)
+        is_beyond = bounds(requests.address, map.box).hi > _NOWHERE
+        self._budget = max(budget // (_SLOWER if is_beyond else 1) // requests.warp, 1)
         self._sampled = max(self._budget // SAMPLE, 1)
         self._histogram: dict[int, int] = {}
         self._sums = dict.fromkeys(FIGURES, 0)
@@ -140,7 +145,8 @@ class _Counter:
         """Count with values for what is read at run time."""
         for at, weights in self._chunks():
             addresses, active = self._addresses(at, given)
-            self._add(at, weights, addresses, active, addresses * 0)
+            groups = np.zeros(active.shape, dtype=np.int64)
+            self._add(at, weights, self._from_line(addresses, active), active, groups)
         return self._found(given)
 
     def count_groups(
@@ -155,9 +161,11 @@ class _Counter:
         for at, weights in self._chunks():
             addresses, active = self._addresses(at, given)
             groups = self._groups(at, read, addresses.shape)
-            self._add(at, weights, addresses, active, groups)
-            largest = _largest_group(addresses, active, groups, self._requests)
-            low._add(at, weights, addresses, active & largest, groups)
+            bits = self._from_line(addresses, active)
+            self._add(at, weights, bits, active, groups)
+            largest = _largest_group(bits, active, groups)
+            low._add(at, weights, bits, active & largest, groups)
+        low._scale = self._scale
         return low._found(given), self._found(given)
 
     # ------------------------------------------------------------------------------- the work
@@ -228,6 +236,19 @@ class _Counter:
             active &= (every[LANE] >= lane.lo) & (every[LANE] <= lane.hi)
         return addresses, active
 
+    def _from_line(self, addresses: Ints, active: Bools) -> Ints:
+        """Where each active lane reads, in bits from the line that the first of its request reads.
+
+        So int64 holds what arrays of any size need: for differences beyond that, which no device
+        has memory for, these are Python's integers.
+        """
+        first = np.where(active, addresses, _NOWHERE).min(axis=1, keepdims=True)
+        modulus = self._requests.modulus
+        steps = np.where(active, addresses, first) - first // modulus * modulus
+        if int(steps.max(initial=0)) * self._requests.bits >= _FAR:
+            return steps.astype(object) * self._requests.bits
+        return steps.astype(np.int64) * self._requests.bits
+
     def _groups(
         self, at: Mapping[Var, Ints], read: tuple[Runtime, ...], shape: tuple[int, ...]
     ) -> Ints:
@@ -241,33 +262,24 @@ class _Counter:
                 every.setdefault(Runtime(k), np.int64(other.interval.lo).reshape(1, 1))
             for e in variable.arguments:
                 value = np.broadcast_to(evaluate_array(e, every), shape)
-                number = number * (int(value.max(initial=0)) + 1) + value
-        return _ranked(number)
+                number = _ranked(number * shape[1] + _ranked(value))
+        return number
 
     def _add(
         self,
         at: Mapping[Var, Ints],
         weights: Ints,
-        addresses: Ints,
+        bits: Ints,
         active: Bools,
         groups: Ints,
     ) -> None:
-        bits, unit = self._requests.bits, max(self._requests.unit_bits // 8, 1)
-        sorted_bits = np.where(active, addresses * bits, _NOWHERE)
-        sector_bits = SECTOR * 8
-        span = (1 << 62) // max(int(groups.max(initial=0)) + 1, 1)
-        far = span // sector_bits * sector_bits
+        unit = max(self._requests.unit_bits // 8, 1)
 
         def distinct(divisor: int) -> Ints:
-            keys = np.where(active, sorted_bits // divisor + groups * (far // divisor), _NOWHERE)
-            keys.sort(axis=1)
-            new = keys[:, 1:] != keys[:, :-1]
-            first = keys[:, :1] != _NOWHERE
-            counted: Ints = (new & (keys[:, 1:] != _NOWHERE)).sum(axis=1)
-            counted += first[:, 0]
+            counted: Ints = _is_first(bits // divisor, active, groups)[1].sum(axis=1)
             return counted
 
-        sectors, lines = distinct(sector_bits), distinct(LINE * 8)
+        sectors, lines = distinct(SECTOR * 8), distinct(LINE * 8)
         asked = distinct(max(self._requests.unit_bits, 8)) * unit
         lanes = active.sum(axis=1)
         is_request = lanes > 0
@@ -337,21 +349,26 @@ def _ranked(number: Ints) -> Ints:
     return ranks
 
 
-def _largest_group(
-    addresses: Ints,
-    active: Bools,
-    groups: Ints,
-    requests: Requests,
-) -> Bools:
-    """For each request the lanes of the group that touches most sectors, the first of several."""
-    count, lanes = addresses.shape
-    sectors = addresses * requests.bits // (SECTOR * 8)
-    far = _NOWHERE // lanes
-    keys = np.where(active, sectors + groups * far, _NOWHERE)
+def _is_first(numbers: Ints, active: Bools, groups: Ints) -> tuple[Ints, Bools]:
+    """The groups of all lanes, and whether a lane is the first of its group with its number.
+
+    Lanes stand in another order than before: by group, then number, those that are not active last.
+    """
+    if numbers.dtype != np.int64:
+        numbers = _ranked(numbers)
+    keys = np.where(active, groups * (_NOWHERE // active.shape[1]) + numbers, _NOWHERE)
     keys.sort(axis=1)
-    is_new = keys != _NOWHERE
-    is_new[:, 1:] &= keys[:, 1:] != keys[:, :-1]
-    rows, at = np.nonzero(is_new)
-    touched = np.bincount(rows * lanes + keys[rows, at] // far, minlength=count * lanes)
-    largest: Bools = groups == touched.reshape(count, lanes).argmax(axis=1)[:, None]
+    is_first = keys != _NOWHERE
+    is_first[:, 1:] &= keys[:, 1:] != keys[:, :-1]
+    return keys // (_NOWHERE // active.shape[1]), is_first
+
+
+def _largest_group(bits: Ints, active: Bools, groups: Ints) -> Bools:
+    """For each request the lanes of the group that touches most sectors, the first of several."""
+    count, lanes = bits.shape
+    group, is_first = _is_first(bits // (SECTOR * 8), active, groups)
+    rows, at = np.nonzero(is_first)
+    places = rows * lanes + group[rows, at]
+    touched = np.bincount(places, minlength=count * lanes).reshape(count, lanes)
+    largest: Bools = groups == touched.argmax(axis=1)[:, None]
     return largest

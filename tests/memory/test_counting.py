@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hloscope.affine import Dim, Expr, Interval, Range, Runtime, Var, floordiv, mod
 from hloscope.arrays import Bools, Ints
@@ -142,8 +141,31 @@ def test_alignments_of_what_is_read_share_the_lanes_that_are_looked_at(
 
     addresses = counting._Counter._addresses
     monkeypatch.setattr(counting._Counter, "_addresses", counted)
-    assert traffic_of(requests_of(access, 32, launch, 32), budget=1 << 15).precision == BOUNDS
+    traffic_of(requests_of(access, 32, launch, 32), budget=1 << 15)
     assert 1 << 13 < sum(looked_at) < 1 << 15
+
+
+def test_a_sample_stands_for_all_requests_at_best_and_at_worst() -> None:
+    launch = Launch.of(256, 1 << 16)
+    linear = Dim(3) * 256 + Dim(0)
+    read = RuntimeVariable(Interval(0, 10**6), "t", None, (mod(linear, 999983),))
+    access = launch.map((), [Runtime(0) * 8 + mod(linear, 1000003) * 16]).with_(runtime=[read])
+    found = traffic_of(requests_of(access, 32, launch, 32), budget=1 << 13)
+    assert found.precision == BOUNDS
+    assert found.best is not None
+    assert found.best.requests == found.requests == (1 << 16) * 8
+
+
+@pytest.mark.parametrize("start", [0, 1 << 55, 1 << 62, 1 << 70])
+@pytest.mark.parametrize("step", [1, 1 << 32, (1 << 57) + 1])
+def test_addresses_of_any_size_are_counted_as_those_near_zero(start: int, step: int) -> None:
+    launch = Launch.of(64, 1)
+    for bits, sectors in ((8, 1), (64, 8)):
+        access = launch.map((), [Dim(0) * step + start])
+        found = traffic_of(requests_of(access, bits, launch, 32))
+        assert found.precision == EXACT
+        assert found.requests == 2
+        assert found.sectors == 2 * (sectors if step == 1 else 32)
 
 
 @given(
@@ -162,11 +184,9 @@ def test_alignments_of_what_is_read_share_the_lanes_that_are_looked_at(
 def test_the_largest_group_of_a_request_touches_most_sectors(
     rows: list[list[tuple[int, bool, int]]],
 ) -> None:
-    launch = Launch.of(32, 1)
-    requests = requests_of(launch.map((), [Dim(0)]), 32, launch, 32)
     table = np.array(rows, np.int64)
     addresses, active, groups = table[..., 0], table[..., 1] == 1, counting._ranked(table[..., 2])
-    found = active & counting._largest_group(addresses, active, groups, requests)
+    found = active & counting._largest_group(addresses * 32, active, groups)
     for row, ranks, chosen in zip(rows, groups.tolist(), found.tolist(), strict=True):
         values = [value for _, _, value in row]
         assert ranks == [sum(other < value for other in values) for value in values]
