@@ -69,6 +69,17 @@ def one_of(*words: str) -> Kind:
     return Kind(read, str)
 
 
+def caseless(*words: str) -> Kind:
+    """One of a few words in letters of any size, kept as it is."""
+    known = one_of(*words)
+
+    def read(text: str) -> str:
+        known.read(text.upper() if text.upper() in words else text)
+        return text
+
+    return Kind(read, str)
+
+
 def renamed(names: dict[str, str]) -> Kind:
     """A word whose HLO spelling differs: HLO's word → the op's word."""
     back = {value: key for key, value in names.items()}
@@ -382,7 +393,7 @@ def read_precisions(text: str) -> tuple[str, ...]:
     """Return the precisions of `{highest,default}`, as StableHLO spells them."""
     words = [word for word, _ in split_list(inside(text))]
     for word in words:
-        if word not in _PRECISIONS:
+        if word.lower() not in _PRECISIONS:
             known = ", ".join(_PRECISIONS)
             fail(f"expected one of {known}, found `{word}`", text, 0, len(text))
     return tuple([word.upper() for word in words])
@@ -428,6 +439,15 @@ KINDS: Final[dict[str, Kind]] = {
     "direction": one_of("EQ", "NE", "GE", "GT", "LE", "LT"),
     "compare_type": one_of("FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED"),
     "transpose_a": one_of("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT", "TRANSPOSE_INVALID"),
+    "api_version": caseless(
+        "API_VERSION_ORIGINAL",
+        "API_VERSION_STATUS_RETURNING",
+        "API_VERSION_STATUS_RETURNING_UNIFIED",
+        "API_VERSION_TYPED_FFI",
+    ),
+    "schedule": caseless("SCHEDULE_NONE", "SCHEDULE_LATEST", "SCHEDULE_EARLIEST"),
+    "padding_type": one_of("PADDING_INVALID", "PADDING_VALID", "PADDING_SAME"),
+    "convolution_kind": one_of("fprop", "dgrad", "wgrad", "unset"),
     "fft_type": one_of("FFT", "IFFT", "RFFT", "IRFFT"),
     "distribution": renamed({"rng_uniform": "UNIFORM", "rng_normal": "NORMAL"}),
     "rng_algorithm": renamed(
