@@ -161,6 +161,10 @@ class VerifyError(HloscopeError):
     """The program breaks a rule of the specification; `rule` is its label, e.g. `slice_c3`."""
 
 
+class NoFunctionError(VerifyError):
+    """A right module without functions, where one is needed."""
+
+
 class InputError(HloscopeError):
     """A file cannot be read: it is missing, a directory, empty, binary, not UTF-8."""
 

@@ -20,7 +20,7 @@ from hloscope.cli.completing import complete_instructions
 from hloscope.cli.files import read_program
 from hloscope.cli.paging import print_long
 from hloscope.display import Index
-from hloscope.errors import UnknownNameError
+from hloscope.errors import NoFunctionError, UnknownNameError
 from hloscope.lazy import lazy
 
 if TYPE_CHECKING:
@@ -135,7 +135,14 @@ def index(
             return view.indexing(output, operand, physical, linear=linear)
         return view.indexing_from(from_operand, output, physical, linear=linear)
 
-    program = read_program(file).by_convention(convention)
+    try:
+        program = read_program(file).by_convention(convention)
+        subject = program.root if name is None and not everything else None
+    except NoFunctionError:
+        if name is not None:
+            raise
+        click.echo(f"no function in {file}", err=True)
+        return
     answer: Answering = asked
     tally: Tally | None = None
     if verify:
@@ -147,7 +154,7 @@ def index(
     if everything:
         _print_all(program, answer)
     else:
-        views = [program.root] if name is None else program.like(name)
+        views = [subject] if subject is not None else program.like(name or "")
         if len(views) > 1 and form in ("html", "svg"):
             raise click.UsageError(f"`{name}` names {len(views)} instructions; a picture shows one")
         _print_answers(views, answer, form, at)

@@ -21,7 +21,7 @@ from hloscope.display import (
     tab_separated,
     tree_table,
 )
-from hloscope.errors import UnknownNameError
+from hloscope.errors import NoFunctionError, UnknownNameError
 
 SCHEMA: Final = "hloscope.ls/1"
 TREE_SCHEMA: Final = "hloscope.tree/1"
@@ -78,8 +78,11 @@ def ls(
     if os.path.isdir(file):
         _print_dumps(Path(file), as_json=as_json, tsv=tsv)
         return
-    program = read_program(file)
-    module = program.module
+    program = _read(file, is_named=computation is not None or like is not None)
+    if program is None:
+        _print_none(file, tree=tree, as_json=as_json)
+        return
+    module, entry = program.module, program.module.entry
     if tree:
         _print_tree(program, computation, top, as_json=as_json)
         return
@@ -90,7 +93,7 @@ def ls(
     if computation is not None:
         asked = [computation_of(module, computation)]
     else:
-        asked = list(module) if wide else [module.entry]
+        asked = list(module) if wide else [entry]
     listed = list(wanted.of(module, asked, fusions=fusions))
     key = sort_key(sort, module) if sort else None
     if key is not None:
@@ -99,7 +102,7 @@ def ls(
     shown = listed[:top]
     if as_json:
         described = [listing.described(c, i) for c, i in shown]
-        head = {"schema": SCHEMA, "file": file, "module": module.name, "entry": module.entry.name}
+        head = {"schema": SCHEMA, "file": file, "module": module.name, "entry": entry.name}
         print_json({**head, "instructions": described})
     elif not listed:
         what = "fusions" if fusions else "instructions"
@@ -110,6 +113,26 @@ def ls(
             click.echo(tab_separated(table))
         else:
             print_table(table)
+
+
+def _read(file: str, *, is_named: bool) -> Program | None:
+    """The program; `None` if it is without functions, and nothing in it is named."""
+    try:
+        return read_program(file)
+    except NoFunctionError:
+        if is_named:
+            raise
+        return None
+
+
+def _print_none(file: str, *, tree: bool, as_json: bool) -> None:
+    """Say that nothing is listed, as the module has no function."""
+    if as_json and tree:
+        print_json({"schema": TREE_SCHEMA, "file": file, "module": "", "computations": []})
+    elif as_json:
+        head = {"schema": SCHEMA, "file": file, "module": "", "entry": ""}
+        print_json({**head, "instructions": []})
+    click.echo(f"no function in {file}", err=True)
 
 
 def _place_of(source: object, name: str) -> str:

@@ -245,9 +245,12 @@ class _Counter:
         first = np.where(active, addresses, _NOWHERE).min(axis=1, keepdims=True)
         modulus = self._requests.modulus
         steps = np.where(active, addresses, first) - first // modulus * modulus
+        if steps.dtype != np.int64 and int(steps.max(initial=0)) < _FAR:
+            steps = steps.astype(np.int64)
         if int(steps.max(initial=0)) * self._requests.bits >= _FAR:
-            return steps.astype(object) * self._requests.bits
-        return steps.astype(np.int64) * self._requests.bits
+            steps = steps.astype(object)
+        bits: Ints = steps * self._requests.bits
+        return bits
 
     def _groups(
         self, at: Mapping[Var, Ints], read: tuple[Runtime, ...], shape: tuple[int, ...]

@@ -12,7 +12,7 @@ from itertools import count
 from typing import Final
 
 from hloscope.dialects import CALLEES, CLASSES
-from hloscope.errors import VerifyError, did_you_mean
+from hloscope.errors import NoFunctionError, VerifyError, did_you_mean
 from hloscope.ir import Body, Computation, FunctionType, Instruction, TupleType, no_collection
 from hloscope.mlir import UNKNOWN, ArrayAttr, Block, Operation, Region, SymbolAttr, TypeAttr, Value
 from hloscope.ops import Op, Result, Return, UnknownOp
@@ -96,7 +96,7 @@ class _Modules:
         if not functions and next(loose(tree), None) is not None:
             self._function(tree, "")
         if not functions:
-            raise VerifyError("the module has no function", span=tree.span)
+            raise NoFunctionError("the module has no function", span=tree.span)
         entry = "main" if "main" in functions else [*self.public, *functions][0]
         return TreeModule(tree, name, self.computations, functions[entry])
 

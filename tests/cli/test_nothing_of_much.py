@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from click.testing import CliRunner
 
@@ -72,3 +74,28 @@ def test_arguments_of_any_element_type_are_arrays_or_refused(
     given = f"[dense<{value}> : tensor<{sizes}x{element}>]"
     done = CliRunner().invoke(app, ["run", "-", "--args", given], input=text)
     assert done.exit_code == 2, done.output
+
+
+NO_FUNCTION = ["module {}", "module @m {\n}", "// nothing\nmodule {}"]
+
+
+@pytest.mark.parametrize("text", NO_FUNCTION)
+@pytest.mark.parametrize("command", ["ls", "ls --tree", "ls --all --tsv", "index", "index --all"])
+def test_a_module_without_functions_lists_nothing(command: str, text: str) -> None:
+    name, *options = command.split()
+    done = CliRunner().invoke(app, [name, "-", *options], input=text)
+    assert (done.exit_code, done.stdout, done.stderr) == (0, "", "no function in -\n")
+
+
+@pytest.mark.parametrize("command", ["ls - main", "index - f", "ls - --like x", "run -", "tile -"])
+def test_what_needs_a_function_says_that_there_is_none(command: str) -> None:
+    done = CliRunner().invoke(app, command.split(), input="module {}")
+    assert (done.exit_code, done.stdout) == (3, "")
+    assert "the module has no function" in done.stderr
+
+
+def test_nothing_listed_is_an_empty_list_in_json() -> None:
+    for options, names in ((["--json"], "instructions"), (["--json", "--tree"], "computations")):
+        done = CliRunner().invoke(app, ["ls", "-", *options], input="module {}")
+        assert done.exit_code == 0
+        assert json.loads(done.stdout)[names] == []

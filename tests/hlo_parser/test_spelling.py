@@ -224,6 +224,42 @@ ERRORS = [
     ("collective-permute", ", source_target_pairs={{0}}", 23, "expected a pair"),
     ("custom-call", ", custom_call_target=x", 21, "expected a string"),
     ("batch-norm-training", ", epsilon=x, feature_index=0", 10, "expected a number"),
+    (
+        "custom-call",
+        ', custom_call_target="x", api_version=API_VERSION_9',
+        38,
+        "expected one of API",
+    ),
+    (
+        "custom-call",
+        ', custom_call_target="x", api_version=4',
+        38,
+        "expected one of API_VERSION_OR",
+    ),
+    (
+        "custom-call",
+        ', custom_call_target="x", schedule=LATEST',
+        35,
+        "expected one of SCHEDULE_NONE",
+    ),
+    (
+        "custom-call",
+        ', custom_call_target="x", padding_type=padding_same',
+        39,
+        "one of PADDING_INV",
+    ),
+    (
+        "custom-call",
+        ', custom_call_target="x", operand_precision={x}',
+        44,
+        "expected one of default",
+    ),
+    (
+        "convolution",
+        ", dim_labels=b0f_0io->b0f, convolution_kind=FPROP",
+        44,
+        "expected one of fprop",
+    ),
 ]
 
 
@@ -235,6 +271,21 @@ def test_errors_say_where(opcode: str, text: str, start: int, message: str) -> N
     assert caught.value.span is not None
     assert caught.value.span.source.text == text
     assert caught.value.span.start == start
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "api_version=API_VERSION_TYPED_FFI",
+        "api_version=Api_Version_Original",
+        "schedule=schedule_latest",
+        "padding_type=PADDING_SAME",
+        "operand_precision={HIGHEST,default}",
+    ],
+)
+def test_words_are_kept_in_the_letters_that_xla_reads(text: str) -> None:
+    op, calls, _, _ = read_op("custom-call", f', custom_call_target="x", {text}')
+    assert printed(op, calls) == f'custom-call, custom_call_target="x", {text}'
 
 
 def test_unknown_opcodes_name_the_nearest_one() -> None:
