@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from itertools import product
 from math import gcd, prod
 from typing import Final
@@ -116,20 +117,29 @@ def _unknown(requests: Requests, budget: int) -> Traffic:
     return replace(worst, best=best)
 
 
+@lru_cache(maxsize=64)
+def _values_of(requests: Requests) -> tuple[Values, ...]:
+    """What each free variable can be, the same whatever is read at run time."""
+    map = requests.map
+    origins = [e for v in map.runtime for e in v.arguments]
+    return tuple(
+        [
+            representatives(
+                x, interval, requests.address, requests.modulus, requests.domains, origins, map.box
+            )
+            for x, interval in requests.free
+        ]
+    )
+
+
 class _Counter:
     """Counts the requests of one access."""
 
     def __init__(self, requests: Requests, budget: int) -> None:
         self._requests = requests
         map = requests.map
-        origins = [e for v in map.runtime for e in v.arguments]
         self._free = requests.free
-        self._values: list[Values] = [
-            representatives(
-                x, interval, requests.address, requests.modulus, requests.domains, origins, map.box
-            )
-            for x, interval in self._free
-        ]
+        self._values: Final = _values_of(requests)
         self._sizes = [v.count for v in self._values]
         self._total = prod(self._sizes)
         self._scale = 1.0
@@ -258,15 +268,18 @@ class _Counter:
         """Which lanes read the same element at run time: the same numbers."""
         every: dict[Var, Ints] = dict(at)
         every[LANE] = np.arange(self._requests.warp, dtype=np.int64)[None, :]
-        number = np.zeros(shape, dtype=np.int64)
+        number, end = np.zeros(shape, dtype=np.int64), 1
         for runtime in read:
             variable = self._requests.map.runtime[runtime.index]
             for k, other in enumerate(self._requests.map.runtime):
                 every.setdefault(Runtime(k), np.int64(other.interval.lo).reshape(1, 1))
             for e in variable.arguments:
                 value = np.broadcast_to(evaluate_array(e, every), shape)
-                number = _ranked(number * shape[1] + _ranked(value))
-        return number
+                size = int(value.max(initial=0)) + 1
+                if size * end > _NOWHERE:
+                    (number, end), (value, size) = [(_ranked(x), shape[1]) for x in (number, value)]
+                number, end = number * size + value, end * size
+        return _ranked(number)
 
     def _add(
         self,
