@@ -194,10 +194,6 @@ def _struct_key(value: StructAttr) -> str:
     return _STRUCTS.get(value.name, f"struct {value.name}")
 
 
-def _is_bounded(type: TensorType) -> bool:
-    return any(bound is not None for bound in type.bounds)
-
-
 def _verbatim_key(value: VerbatimAttr) -> str:
     if is_resource(value):
         return "resource"
@@ -205,7 +201,7 @@ def _verbatim_key(value: VerbatimAttr) -> str:
 
 
 _SPECIAL: Final[dict[type, Callable[[Any], str]]] = {
-    TensorType: lambda value: "encoded" if value.encoding or _is_bounded(value) else "",
+    TensorType: lambda value: "encoded" if value.encoding or value.has_bounds else "",
     EnumAttr: lambda value: f"enum {value.name}",
     StructAttr: _struct_key,
     FileLoc: lambda value: "file_range" if value.end_line >= 0 else "",

@@ -218,6 +218,16 @@ class TensorType:
         return tuple([bound if size is None else size for size, bound in pairs])
 
     @property
+    def is_bounded(self) -> bool:
+        """Are there sizes known only at run time, and has each of them a bound?"""
+        return None in self.sizes and None not in self.most
+
+    @property
+    def has_bounds(self) -> bool:
+        """Has any size a bound?"""
+        return any([bound is not None for bound in self.bounds])
+
+    @property
     def each_bound(self) -> tuple[int | None, ...]:
         """The bound of every dimension, `None` where it has none."""
         return self.bounds or (None,) * len(self.sizes)

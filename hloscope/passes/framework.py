@@ -25,6 +25,15 @@ class PassError(HloscopeError):
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
+def names(text: str) -> tuple[str, ...]:
+    """The names of an option, which commas separate.
+
+    >>> names("a, b,")
+    ('a', 'b')
+    """
+    return tuple([word.strip() for word in text.split(",") if word.strip()])
+
+
 @dataclass(frozen=True, slots=True)
 class Option:
     """An option of a pass: its default, what it is for, and how its text is read."""

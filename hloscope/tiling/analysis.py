@@ -31,7 +31,7 @@ from hloscope.ops import (
 from hloscope.tiling.constraints import TileConstraints
 from hloscope.tiling.fused import Fused
 from hloscope.tiling.nested import Asking, answered
-from hloscope.tiling.refusal import Refusal, RefusalCode
+from hloscope.tiling.refusal import Refusal, RefusalCode, RefusedError, refused
 from hloscope.tiling.symbolic import SymbolicTile, symbolic_tile
 from hloscope.walks import needed_first, nested
 
@@ -105,16 +105,6 @@ class TiledNode:
 def every(nodes: Iterable[TiledNode]) -> Iterator[TiledNode]:
     """The nodes and all in their regions, what is computed first before its users."""
     return nested(nodes, lambda node: [t for region in reversed(node.regions) for t in region])
-
-
-class _RefusedError(Exception):
-    def __init__(self, refusal: Refusal) -> None:
-        super().__init__(str(refusal))
-        self.refusal = refusal
-
-
-def _refuse(reason: str, at: Instruction, code: str = "UNIMPLEMENTED") -> _RefusedError:
-    return _RefusedError(Refusal(RefusalCode(code), reason, at))
 
 
 class SymbolicTiles:
@@ -192,7 +182,7 @@ def symbolic_tiles(
             [p.size for p in parameters], (), [Dim(position + i) for i in range(_rank(root))]
         )
         nodes = walk.run(TiledNode(root, identity))
-    except _RefusedError as error:
+    except RefusedError as error:
         return error.refusal
     return SymbolicTiles(fused, parameters, introduced, root, walk, nodes)
 
@@ -207,19 +197,19 @@ def _real_root(fused: Fused) -> Instruction:
     if len(real) != 1 or not fused.roots:
         what = "no root without users" if not real else f"{len(real)} roots without users"
         refusal = Refusal(RefusalCode.FAILED_PRECONDITION, f"{what}: one real root is needed")
-        raise _RefusedError(refusal)
+        raise RefusedError(refusal)
     (root,) = real
     if not isinstance(root.type, TensorType):
-        raise _refuse("the root is no array", root, "FAILED_PRECONDITION")
+        raise refused("the root is no array", root, "FAILED_PRECONDITION")
     if isinstance(root.op, Fusion) and root in fused.inside:
-        raise _refuse("a fusion at the root of a fusion", root)
+        raise refused("a fusion at the root of a fusion", root)
     return root
 
 
 def _check_types(fused: Fused) -> None:
     for ins in fused.users_first:
         if isinstance(ins.type, TensorType) and not ins.type.is_static:
-            raise _refuse("sizes that are known only at run time", ins)
+            raise refused("sizes that are known only at run time", ins)
 
 
 def _introduced(fused: Fused, root: Instruction) -> list[tuple[Instruction, int]]:
@@ -323,33 +313,33 @@ class _Walk:
         self._count += 1
         if self._count > MAX_TILES:
             reason = f"more than {MAX_TILES:,} tiled instructions"
-            raise _refuse(reason, ins, "RESOURCE_EXHAUSTED")
+            raise refused(reason, ins, "RESOURCE_EXHAUSTED")
         if ins in self._fused.inside:
             self._check_op(ins)
         tile = symbolic_tile(node.map)
         if isinstance(tile, Refusal):
-            raise _RefusedError(replace(tile, instruction=ins))
+            raise RefusedError(replace(tile, instruction=ins))
         node.tile = tile
         together = self.constraints & tile.constraints
         if len(together.clauses) > len(self.constraints.clauses):
             if not together.is_satisfiable:
                 reason = f"no tile sizes fulfil all constraints: {together}"
-                raise _refuse(reason, ins)
+                raise refused(reason, ins)
             self.constraints = together
         self.dropped &= tile.dropped
 
     def _check_op(self, ins: Instruction) -> None:
         """Refuse what XLA does not tile, whatever the map."""
         if isinstance(ins.op, Pad) and self._kind not in GEMM_KINDS:
-            raise _refuse("Bailing out on a pad outside of fusions of a gemm", ins)
+            raise refused("Bailing out on a pad outside of fusions of a gemm", ins)
         if isinstance(ins.op, Fusion):
-            raise _refuse("a fusion inside a fusion", ins)
+            raise refused("a fusion inside a fusion", ins)
         if isinstance(ins.op, Reshape | Bitcast):
             ((_, m, _),) = self._maps(ins)
             alone = symbolic_tile(m)
             if isinstance(alone, Refusal):
                 reason = f"Bailing out on reshape, which alone has no tile: {alone.reason}"
-                raise _RefusedError(replace(alone, reason=reason, instruction=ins))
+                raise RefusedError(replace(alone, reason=reason, instruction=ins))
 
     def _maps(self, ins: Instruction) -> list[tuple[int, IndexingMap, str]]:
         """For each operand: which of its tensors is read, by which map, why that is too much."""
@@ -369,7 +359,7 @@ class _Walk:
                 yield 0, IndexingMap.of_sizes(sizes), ""
             elif len(leaves) != 1 or len(leaves[0][1]) != 1:
                 count = sum(len(some) for _, some in leaves)
-                raise _refuse(f"{count} maps say together what is read of operand {k}", ins)
+                raise refused(f"{count} maps say together what is read of operand {k}", ins)
             else:
                 leaf, (access,) = leaves[0]
                 yield leaf, _known_map(access, ins, k), access.reason
@@ -400,7 +390,7 @@ class _Walk:
             m = m.ranges_to_dims([*ranges.values()])
         composed = first.compose(m).simplify(replace_points=not self.keeps_points)
         if composed.is_known_empty:
-            raise _refuse("nothing is read of an operand", node.instruction)
+            raise refused("nothing is read of an operand", node.instruction)
         return composed.rescale_symbols().remove_unused_symbols()
 
     def _runtime(
@@ -418,9 +408,9 @@ class _Walk:
 
 def _known_map(access: Access, ins: Instruction, operand: int) -> IndexingMap:
     if access.map is None or access.precision is Precision.UNKNOWN:
-        raise _refuse(f"nothing is known of operand {operand}: {access.reason}", ins)
+        raise refused(f"nothing is known of operand {operand}: {access.reason}", ins)
     if access.replica is not None:
-        raise _refuse(f"operand {operand} is read on other devices", ins)
+        raise refused(f"operand {operand} is read on other devices", ins)
     return access.map
 
 
@@ -434,7 +424,7 @@ def _as_if_everywhere(ins: Instruction, operand: int) -> tuple[IndexingMap, str]
     assert isinstance(ins.op, Pad)
     lows = zip(ins.op.edge_padding_low, ins.op.interior_padding, strict=True)
     if any(ins.op.interior_padding):
-        raise _refuse("interior padding", ins)
+        raise refused("interior padding", ins)
     results = [Dim(i) - low for i, (low, _) in enumerate(lows)]
     return IndexingMap.of_sizes(sizes, (), results), "padding is covered too"
 

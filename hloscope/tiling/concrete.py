@@ -26,7 +26,7 @@ from hloscope.lazy import dataclass
 from hloscope.ops import Concatenate
 from hloscope.tiling.analysis import DOTS, SymbolicTiles, TiledNode
 from hloscope.tiling.nested import Asking, answered
-from hloscope.tiling.refusal import Refusal, RefusalCode
+from hloscope.tiling.refusal import Refusal, RefusalCode, RefusedError, refused
 from hloscope.tiling.schedule import (
     ScheduleName,
     Space,
@@ -204,24 +204,14 @@ class Tiler:
             exchanged = found
         try:
             return _Concrete(self.symbolic, tuple(map(int, sizes)), exchanged).computation()
-        except _RefusedError as error:
+        except RefusedError as error:
             return error.refusal
-
-
-class _RefusedError(Exception):
-    def __init__(self, refusal: Refusal) -> None:
-        super().__init__(str(refusal))
-        self.refusal = refusal
 
 
 def _granted(found: IndexingMap | Refusal) -> IndexingMap:
     if isinstance(found, Refusal):
-        raise _RefusedError(found)
+        raise RefusedError(found)
     return found
-
-
-def _refuse(reason: str, at: Instruction | None = None, code: str = "UNIMPLEMENTED") -> Exception:
-    return _RefusedError(Refusal(RefusalCode(code), reason, at))
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +246,7 @@ class _Concrete:
         nodes: Sequence[TiledNode] = self._symbolic.nodes
         for node in nodes:
             if any([stride < 0 for stride in node.tile.strides_at(self._sizes)]):
-                raise _refuse("negative strides", node.instruction)
+                raise refused("negative strides", node.instruction)
         root = nodes[-1]
         active = with_parameters(root.map, ())
         place = self._place(root.map, active, None)
@@ -283,13 +273,13 @@ class _Concrete:
             interval, size = m.dims[p].interval, max(self._sizes[p], 1)
             if interval.lo % size:
                 reason = f"the bounds {interval} of parameter {p} are not divisible by tile size "
-                raise _refuse(f"{reason}{size}")
+                raise refused(f"{reason}{size}")
             count = -(-(interval.hi + 1) // size)
             if parent is not None:
                 constraints.append((Dim(p), Interval(interval.lo // size, count - 1)))
                 count = parent[p]
             elif interval.lo:
-                raise _refuse(f"parameter {p} begins at {interval.lo}, not at 0")
+                raise refused(f"parameter {p} begins at {interval.lo}, not at 0")
             bounds[p] = count
             results[p] = Dim(p) * size
         dims = [Variable(Interval(0, count - 1)) for count in bounds]
@@ -305,7 +295,7 @@ class _Concrete:
         """From the number of a program to where the tile of a node begins."""
         m = place.offsets.compose(node.map)
         if any([v.interval.lo for v in m.ranges]):
-            raise _refuse("Symbol lower bound is not zero", node.instruction, "FAILED_PRECONDITION")
+            raise refused("Symbol lower bound is not zero", node.instruction, "FAILED_PRECONDITION")
         zero: dict[Var, Expr] = {Range(i): ZERO for i in range(len(m.ranges))}
         begins = m.with_(
             ranges=(),
@@ -373,7 +363,7 @@ class _Concrete:
         for root in wanted:
             if root not in found:
                 reason = "Unsupported case of multi-output fusion: no tile can be taken over"
-                raise _refuse(reason, root)
+                raise refused(reason, root)
         return tuple([found[root] for root in self._symbolic.roots])
 
     def _is_own_tile(self, tiled: TiledInstruction, programs: int) -> bool:

@@ -51,3 +51,18 @@ class Refusal:
         dimension = f", dimension {self.result}" if self.result is not None else ""
         where = f" (`{self.instruction.name}`)" if self.instruction is not None else ""
         return f"{self.code}: {self.reason}{what}{dimension}{where}"
+
+
+class RefusedError(Exception):
+    """Ends an analysis with a refusal, which its caller returns."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(str(refusal))
+        self.refusal = refusal
+
+
+def refused(
+    reason: str, at: Instruction | None = None, code: str = "UNIMPLEMENTED"
+) -> RefusedError:
+    """The error of a refusal, to be raised."""
+    return RefusedError(Refusal(RefusalCode(code), reason, at))

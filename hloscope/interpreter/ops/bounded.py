@@ -72,7 +72,7 @@ def in_memory(memory: Array, sizes: Sequence[int]) -> Array:
 
 def is_bounded(type_: Type) -> bool:
     """Is it an array of sizes known only at run time that all have a bound?"""
-    return isinstance(type_, TensorType) and None in type_.sizes and None not in type_.most
+    return isinstance(type_, TensorType) and type_.is_bounded
 
 
 def memory_of(value: Any, type_: Type) -> Any:

@@ -18,7 +18,6 @@ from hloscope.passes.dynamism.targets import set_signature
 from hloscope.passes.dynamism.values import (
     CAST,
     Sizes,
-    is_bounded,
     most_specific,
     refine_results,
     refine_shapes,
@@ -34,7 +33,7 @@ SHAPES: Final = Patterns()
 
 
 def _sizes_of(type: Type) -> Sizes | None:
-    if not isinstance(type, TensorType) or is_bounded(type) or type.encoding:
+    if not isinstance(type, TensorType) or type.has_bounds or type.encoding:
         return None
     return type.sizes
 

@@ -78,11 +78,6 @@ def sized(element: ElementType, sizes: Sizes) -> TensorType:
     return TensorType(element, tuple(sizes), None, bounds)
 
 
-def is_bounded(type: TensorType) -> bool:
-    """Is there a size that has a bound?"""
-    return any(bound is not None for bound in type.bounds)
-
-
 def refine_values(
     rewriter: Rewriter, op: Operation, values: Sequence[Value], types: Sequence[Type]
 ) -> bool:
@@ -163,7 +158,7 @@ def _with_sizes(type: Type, sizes: Sizes) -> Type | None:
         return None
     if isinstance(type, UnrankedTensorType):
         return sized(type.element, given)
-    if not isinstance(type, TensorType) or is_bounded(type) or type.encoding:
+    if not isinstance(type, TensorType) or type.has_bounds or type.encoding:
         return None
     refined = sized(type.element, given)
     return refined if compatible(type, refined) else None

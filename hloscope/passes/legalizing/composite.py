@@ -9,7 +9,7 @@ from typing import Final
 
 from hloscope.mlir import Operation, StringAttr, SymbolAttr
 from hloscope.passes.conversion import Conversion
-from hloscope.passes.framework import Option, Pass, Run
+from hloscope.passes.framework import Option, Pass, Run, names
 from hloscope.passes.patterns import Patterns
 from hloscope.passes.rewriting import Rewriter
 
@@ -42,14 +42,10 @@ def _run(run: Run) -> None:
     Conversion(run, PATTERNS, is_legal).convert_functions()
 
 
-def _names(text: str) -> tuple[str, ...]:
-    return tuple([word.strip() for word in text.split(",") if word.strip()])
-
-
 PASS: Final = Pass(
     "stablehlo-legalize-composite-to-call",
     _run,
     "Composites become calls of their decompositions.",
-    {"except": Option((), "Names of composites that stay.", _names)},
+    {"except": Option((), "Names of composites that stay.", names)},
     on_functions=True,
 )

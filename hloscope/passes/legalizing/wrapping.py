@@ -24,7 +24,7 @@ from hloscope.mlir import (
     Value,
 )
 from hloscope.passes.effects import is_terminator
-from hloscope.passes.framework import Option, Pass, Run
+from hloscope.passes.framework import Option, Pass, Run, names
 from hloscope.passes.patterns import Pattern
 from hloscope.passes.rewriting import OpenBlock, Rewriter
 from hloscope.stablehlo import clone
@@ -134,16 +134,12 @@ def _implementation(operation: Operation, symbol: str) -> Operation:
     )
 
 
-def _names(text: str) -> tuple[str, ...]:
-    return tuple([word.strip() for word in text.split(",") if word.strip()])
-
-
 PASS: Final = Pass(
     "stablehlo-wrap-in-composite",
     _run,
     "Ops of given names become composites that are decomposed into themselves.",
     {
-        "op-names": Option((), "Full names of the ops.", _names),
+        "op-names": Option((), "Full names of the ops.", names),
         "version": Option(default=0, help="Version of the composites.", read=int),
     },
 )

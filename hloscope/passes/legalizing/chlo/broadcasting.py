@@ -24,7 +24,6 @@ from hloscope.mlir import (
     Region,
     Value,
 )
-from hloscope.passes.legalizing.chlo.constants import is_bounded
 from hloscope.passes.legalizing.making import integers, shaped, surely_meet
 from hloscope.passes.patterns import Patterns
 from hloscope.passes.rewriting import Rewriter
@@ -59,7 +58,7 @@ def _ranked(values: Sequence[Value]) -> list[TensorType] | None:
 
 def _is_known(type: Type) -> bool:
     """Are all sizes known, or bounded?"""
-    return isinstance(type, TensorType) and (type.is_static or is_bounded(type))
+    return isinstance(type, TensorType) and (type.is_static or type.is_bounded)
 
 
 def broadcasts_as_numpy(op: Operation, types: Sequence[TensorType]) -> bool:

@@ -27,14 +27,6 @@ from hloscope.passes.rewriting import Rewriter
 PATTERNS: Final = Patterns()
 
 
-def is_bounded(type: TensorType) -> bool:
-    """Has every size that is not known a bound, and is there one?"""
-    if type.is_static or not type.bounds:
-        return False
-    pairs = zip(type.sizes, type.bounds, strict=True)
-    return all(size is not None or bound is not None for size, bound in pairs)
-
-
 def like_constant(rewriter: Rewriter, value: DenseAttr, like: Value, before: Operation) -> Value:
     """A number everywhere, in the sizes of another value.
 
@@ -51,7 +43,7 @@ def like_constant(rewriter: Rewriter, value: DenseAttr, like: Value, before: Ope
     if shape.is_static:
         return rewriter.constant(DenseAttr(value.literal, type), type, before=before)
     number = rewriter.constant(value, scalar, before=before)
-    if is_bounded(shape):
+    if shape.is_bounded:
         return _bounded(rewriter, number, like, type, before)
     sizes = rewriter.create(
         "shape.shape_of", (like,), before=before, types=(TensorType(INDEX, (shape.rank,)),)
