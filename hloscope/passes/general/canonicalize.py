@@ -1,13 +1,14 @@
 """`canonicalize`: what MLIR's dialects fold by themselves, as far as StableHLO's programs have it.
 
 Dead code goes, constants are unified and come first, casts that do nothing go; computation of
-sizes (`shape`, `tensor`, `arith`) is done where sizes are known.
+sizes (`shape`, `tensor`, `arith`) is done where sizes are known; known branches (`cf`) are taken.
 
 Source: MLIR's `fold` and canonicalization patterns of `Shape.cpp`, `TensorOps.cpp`, `ArithOps.cpp`.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -24,12 +25,15 @@ from hloscope.mlir import (
 )
 from hloscope.passes.conversion import CAST
 from hloscope.passes.framework import Pass, Run
+from hloscope.passes.general.branches import BRANCHES, merge_blocks
 from hloscope.passes.greedy import GreedyDriver
 from hloscope.passes.legalizing.making import dense, shaped, surely_meet
 from hloscope.passes.patterns import Patterns
 from hloscope.passes.rewriting import Rewriter
 
 PATTERNS: Final = Patterns()
+_MOST_ROUNDS: Final = 10
+"""As often as MLIR begins anew."""
 
 
 def _fold(rewriter: Rewriter, op: Operation, name: str, value: Attribute, type: Type) -> bool:
@@ -375,8 +379,14 @@ def known_condition(rewriter: Rewriter, op: Operation) -> bool:
 
 
 def _run(run: Run) -> None:
+    patterns = PATTERNS + BRANCHES
     for function in run.functions():
-        run.greedy(function, PATTERNS, merges_blocks=False)
+        for _ in range(_MOST_ROUNDS):
+            run.greedy(function, patterns, merges_blocks=False)
+            merged = merge_blocks(run.rewriter, function)
+            run.fired += Counter({"merge_blocks": merged} if merged else {})
+            if not merged:
+                break
 
 
 PASS: Final = Pass(

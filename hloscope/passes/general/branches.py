@@ -1,0 +1,114 @@
+"""Branches between blocks that are known, and blocks that only one branch leads to.
+
+Source: MLIR's `ControlFlowOps.cpp`, the canonicalization patterns of `cf.br` and `cf.cond_br`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+from hloscope.mlir import Block, BoolAttr, DenseArrayAttr, IntegerAttr, Operation, Region
+from hloscope.passes.patterns import Patterns
+from hloscope.passes.regions import has_branches
+from hloscope.passes.rewriting import OpenBlock, Rewriter
+
+BRANCHES: Final = Patterns()
+
+_SEGMENTS: Final = "operandSegmentSizes"
+
+
+@BRANCHES.on("cf.cond_br")
+def known_branch(rewriter: Rewriter, operation: Operation) -> bool:
+    """The condition is a constant, or both ways are the same: one way is left."""
+    sizes = operation.get(_SEGMENTS)
+    if len(operation.successors) != 2 or not isinstance(sizes, DenseArrayAttr):
+        return False
+    counts = [int(n) for n in sizes.values]
+    if len(counts) != 3 or counts[0] != 1 or sum(counts) != len(operation.operands):
+        return False
+    middle = 1 + counts[1]
+    ways = operation.operands[1:middle], operation.operands[middle:]
+    truth = _truth(operation)
+    if truth is None:
+        if operation.successors[0] is not operation.successors[1] or ways[0] != ways[1]:
+            return False
+        truth = True
+    chosen = 0 if truth else 1
+    branch = Operation(
+        "cf.br",
+        ways[chosen],
+        successors=(operation.successors[chosen],),
+        successor_operands=(len(ways[chosen]),),
+        location=operation.location,
+        source=operation.source,
+        start=operation.start,
+        end=operation.end,
+    )
+    rewriter.insert(branch, before=operation)
+    rewriter.erase(operation)
+    return True
+
+
+def _truth(operation: Operation) -> bool | None:
+    """The condition, if it is a constant."""
+    owner = operation.operands[0].owner
+    if not isinstance(owner, Operation) or owner.name != "arith.constant":
+        return None
+    match owner.get("value"):
+        case BoolAttr(truth):
+            return truth
+        case IntegerAttr(number):
+            return bool(number)
+        case _:
+            return None
+
+
+@BRANCHES.on("cf.assert")
+def known_assertion(rewriter: Rewriter, operation: Operation) -> bool:
+    """What is asserted is a constant that holds."""
+    if len(operation.operands) != 1 or not _truth(operation):
+        return False
+    rewriter.erase(operation)
+    return True
+
+
+def merge_blocks(rewriter: Rewriter, scope: Operation) -> int:
+    """How many blocks were put behind the only branch that leads to them, which goes."""
+    owners = [each for each in rewriter.walk(scope) if has_branches(each)]
+    return sum(_merged(rewriter, region) for each in owners for region in each.regions)
+
+
+def _merged(rewriter: Rewriter, region: Region) -> int:
+    ends = [end for block in region.blocks if (end := _end(block)) is not None]
+    led_to = Counter(block for end in ends for block in end.successors)
+    gone: set[Block] = set()
+    for block in region.blocks:
+        while block not in gone and (target := _only_target(block, led_to)) is not None:
+            if target is region.blocks[0] or target in gone:
+                break
+            branch = _end(block)
+            assert branch is not None
+            rewriter.inline(target, branch.operands, before=branch)
+            rewriter.erase(branch)
+            gone.add(target)
+    region.blocks = tuple([block for block in region.blocks if block not in gone])
+    return len(gone)
+
+
+def _end(block: Block) -> Operation | None:
+    """The last operation, found without a list of all, which a change would make anew."""
+    return block.last if isinstance(block, OpenBlock) else None
+
+
+def _only_target(block: Block, led_to: Counter[Block]) -> Block | None:
+    """Where a block always goes on, if nothing else leads there."""
+    end = _end(block)
+    if end is None or end.name != "cf.br" or len(end.successors) != 1:
+        return None
+    (target,) = end.successors
+    is_fit = target is not block and len(target.arguments) == len(end.operands)
+    return target if is_fit and led_to[target] == 1 else None
+
+
+__all__ = ["BRANCHES", "merge_blocks"]
