@@ -1,11 +1,14 @@
 """Repeated evaluation beside jitted XLA on the CPU: programs called again and again.
 
-    python benchmarks/repeats.py [--rounds N] [--runs N] [--seconds S] [--json] [NAME ...]
+    python benchmarks/repeats.py [--rounds N] [--seconds S] [--json] [--loops] [NAME ...]
 
 The programs of `real/models` that run on one device, with their recorded inputs: ours as
 StableHLO text, read and evaluated once before; theirs the same text, compiled by XLA and run once
 before, in a child process that has jax.  Rounds of both take turns in the same run, each of as
 many calls as take about `--seconds`; told are the best and the median of the rounds, a call.
+
+`--loops`: microseconds a turn of a loop that counts, beside StableHLO's interpreter in jaxlib, and
+of one that puts a row into an array of 16 MB, beside XLA.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from statistics import geometric_mean, median
 from time import perf_counter
@@ -28,7 +31,9 @@ import numpy as np
 ROOT: Final = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
+from benchmarks.interpreter import PROGRAMS, Reference  # noqa: E402
 from hloscope.interpreter import evaluate  # noqa: E402
+from hloscope.stablehlo import parse_stablehlo  # noqa: E402
 from tests.interpreter.models import load, path_of, programs, recorded  # noqa: E402
 
 _CHILD: Final = """
@@ -68,6 +73,30 @@ for line in sys.stdin:
         answer = repr(error)[:200]
     print("=" + json.dumps(answer), flush=True)
 """
+
+
+ROWS: Final = """
+func.func @main(%x: tensor<2048x2048xf32>, %n: tensor<i64>) -> tensor<2048x2048xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i64>
+  %one = stablehlo.constant dense<1> : tensor<i64>
+  %r:2 = stablehlo.while(%i = %zero, %s = %x) : tensor<i64>, tensor<2048x2048xf32>
+  cond {
+    %c = stablehlo.compare LT, %i, %n : (tensor<i64>, tensor<i64>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  } do {
+    %f = stablehlo.convert %i : (tensor<i64>) -> tensor<f32>
+    %u = stablehlo.broadcast_in_dim %f, dims = [] : (tensor<f32>) -> tensor<1x2048xf32>
+    %t = stablehlo.dynamic_update_slice %s, %u, %i, %zero
+      : (tensor<2048x2048xf32>, tensor<1x2048xf32>, tensor<i64>, tensor<i64>)
+      -> tensor<2048x2048xf32>
+    %j = stablehlo.add %i, %one : tensor<i64>
+    stablehlo.return %j, %t : tensor<i64>, tensor<2048x2048xf32>
+  }
+  return %r#1 : tensor<2048x2048xf32>
+}
+"""
+"""A loop that puts a row into 16 MB."""
+TURNS: Final = 2000
 
 
 class Jitted:
@@ -140,6 +169,48 @@ def measure(name: str, peer: Jitted, options: argparse.Namespace) -> dict[str, A
     }
 
 
+def loops(rounds: int) -> Iterator[dict[str, Any]]:
+    """Microseconds a turn of both loops: ours and theirs, best and median."""
+    counting = PROGRAMS / "while_1000.mlir"
+    array, turns = np.zeros((2048, 2048), np.float32), np.int64(TURNS)
+    with tempfile.TemporaryDirectory() as folder:
+        counted, given, text = (Path(folder) / name for name in ("n.npz", "x.npz", "rows.mlir"))
+        np.savez(counted, np.int64(1000))
+        np.savez(given, **{"0 float32": array, "1 int64": turns})  # type: ignore[arg-type]
+        text.write_text(ROWS, encoding="utf-8")
+        reference, peer = Reference(), Jitted()
+        peer.ask([str(text), str(given)])
+
+        def interpreted() -> float:
+            found = reference.seconds(counting, str(counted))
+            return found[1] if found else float("nan")
+
+        yield _turns(
+            "while", 1000, rounds,
+            (parse_stablehlo(counting.read_text(encoding="utf-8")), [np.int64(1000)]), interpreted,
+        )  # fmt: skip
+        yield _turns(
+            "16 MB", TURNS, rounds, (parse_stablehlo(ROWS), [array, turns]),
+            lambda: float(peer.ask(1)),
+        )  # fmt: skip
+        reference.close()
+        peer.close()
+
+
+def _turns(
+    name: str, turns: int, rounds: int, own: tuple[Any, Any], theirs: Callable[[], float]
+) -> dict[str, Any]:
+    ours(*own, 1)
+    theirs()
+    pairs = [(ours(*own, 1), theirs()) for _ in range(rounds)]
+    mine, other = [[s / turns * 1e6 for s in some] for some in zip(*pairs, strict=True)]
+    return {
+        "loop": name,
+        "ours_us": [min(mine), median(mine)],
+        "theirs_us": [min(other), median(other)],
+    }
+
+
 def _bits(x: Any) -> Any:
     """The array, as unsigned integers where files of arrays do not know its type."""
     return x if x.dtype.isbuiltin else x.view(f"u{x.itemsize}")
@@ -163,7 +234,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.05)
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
+    parser.add_argument("--loops", action="store_true", help="microseconds a turn of loops instead")
     options = parser.parse_args()
+    if options.loops:
+        for row in loops(options.rounds):
+            print(json.dumps(row) if options.json else row, flush=True)
+        return
     behind: list[list[float]] = []
     for row in rows(options):
         if "behind" in row:

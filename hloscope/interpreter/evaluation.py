@@ -7,14 +7,13 @@ from typing import Any, Final, TypeAlias
 
 from hloscope.arrays import np
 from hloscope.errors import UnknownNameError, did_you_mean
-from hloscope.interpreter.kept import kept_plan
+from hloscope.interpreter.kept import Exact, Ready, ready
 from hloscope.interpreter.plan import run
 from hloscope.interpreter.values import (
     Array,
     EvaluationError,
     Token,
     Value,
-    check_evaluable,
     dtype_of,
     fits,
     limited,
@@ -87,23 +86,43 @@ def evaluate(
         world.functions, world.attributes = program.computations, program.extras
         world.spell = program.spell
     assert isinstance(computation, Computation)
-    taken = computation.arguments
-    for type_ in taken:
-        check_evaluable(type_)
-    if len(arguments) != len(taken):
-        types = ", ".join(map(str, taken))
-        count = f"{len(taken)} argument{'s' * (len(taken) != 1)}"
-        message = f"{computation.name} takes {count} ({types}), found {len(arguments)}"
-        raise EvaluationError(message, span=computation.span)
-    values = [
-        as_value(v, t, f"argument {i}")
-        for i, (v, t) in enumerate(zip(arguments, taken, strict=True))
-    ]
-    ignored, most = np.errstate(all="ignore"), limited(world.max_bytes)
-    with ignored, most, kept_plan(computation, world) as plan:
-        results = run(plan, values)
+    prepared = ready(computation, world)
+    try:
+        values = _taken(prepared, arguments)
+        with np.errstate(all="ignore"), limited(world.max_bytes):
+            results = run(prepared.plan, values)
+    finally:
+        prepared.leave(world)
+    exact = prepared.returns
+    if all([_is_exactly(v, e) for v, e in zip(results, exact, strict=True)]):
+        return results
     check_results(results, computation)
     return tuple(map(plain, results))
+
+
+def _taken(prepared: Ready, arguments: Sequence[Any]) -> list[Value]:
+    """The arguments as values."""
+    computation, exact = prepared.computation, prepared.takes
+    if len(arguments) != len(exact):
+        types = ", ".join(map(str, computation.arguments))
+        count = f"{len(exact)} argument{'s' * (len(exact) != 1)}"
+        message = f"{computation.name} takes {count} ({types}), found {len(arguments)}"
+        raise EvaluationError(message, span=computation.span)
+    parameters = computation.parameters
+    return [
+        v if _is_exactly(v, e) else as_value(v, parameters[i].type, f"argument {i}")
+        for i, (v, e) in enumerate(zip(arguments, exact, strict=True))
+    ]
+
+
+def _is_exactly(value: Any, exact: Exact | None) -> bool:
+    """Is it a plain array of this element type and shape?"""
+    return (
+        type(value) is np.ndarray
+        and exact is not None
+        and value.shape == exact[1]
+        and value.dtype == exact[0]
+    )
 
 
 def check_results(results: Sequence[Value], computation: Computation) -> None:

@@ -190,7 +190,9 @@ class Plan:
 
 def _counted(run: Kernel, ins: Instruction, world: World) -> Kernel:
     """The kernel; what it computes is counted first, where that is limited and may be much."""
-    flops = 0 if world.max_flops is None else _work(ins)
+    if world.max_flops is None:
+        return run
+    flops = _work(ins)
     if flops < _MANY and not isinstance(ins.op, _LONG):
         return run
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Final
 
 from hloscope.dialects import CALLEES, CLASSES, DEFINITIONS, DIALECTS, meshes_in
@@ -143,7 +143,7 @@ class TreeModule(Module):
         super().__init__(name, computations, entry, spell=spell)
         self.tree: Final = tree
 
-    @property
+    @cached_property
     def extras(self) -> Extras:
         """Attributes of the module and ops in it that are no functions, `(name, text)`."""
         tree = self.tree

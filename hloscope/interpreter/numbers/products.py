@@ -9,6 +9,7 @@ Source: StableHLO spec `dot_general`.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, Final
 
@@ -69,6 +70,35 @@ def product(a: Array, b: Array, dtype: np.dtype[Any]) -> Array:
         exact = np.matmul(a.astype(np.float64), b.astype(np.float64))
         return np.asarray(exact.astype(np.int64).astype(wide).astype(dtype, copy=False))
     return np.asarray(np.matmul(a, b).astype(dtype, copy=False))
+
+
+def product_of(
+    a_shape: Sequence[int], b_shape: Sequence[int], dtype: np.dtype[Any]
+) -> Callable[[Array, Array], Array]:
+    """`product` of arrays of these shapes, which decide how it is computed."""
+    if dtype.kind not in "fc" and not is_narrow(dtype):
+        return lambda a, b: product(a, b, dtype)
+    rows = max(prod(a_shape[:-2]), prod(b_shape[:-2])) * a_shape[-2]
+    wide, columns = computing(dtype), b_shape[-1]
+    needed = rows * columns * wide.itemsize
+    if 0 < prod(a_shape) * columns <= _SMALL:
+
+        def small(a: Array, b: Array) -> Array:
+            claim(needed, "a product")
+            return _in_order(a.astype(dtype, copy=False), b.astype(dtype, copy=False))
+
+        return small
+
+    def large(a: Array, b: Array) -> Array:
+        claim(needed, "a product")
+        if a.dtype != dtype or b.dtype != dtype:
+            a, b = a.astype(dtype, copy=False), b.astype(dtype, copy=False)
+        if wide is dtype:
+            return np.asarray(np.matmul(a, b))
+        total = np.matmul(a.astype(wide, copy=False), b.astype(wide, copy=False))
+        return np.asarray(total.astype(dtype, copy=False))
+
+    return large
 
 
 def _size(x: Array) -> int:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any, Final
 
 import numpy as np
 
 from hloscope.errors import UnsupportedError
-from hloscope.interpreter.numbers.products import element_of_products, product
+from hloscope.interpreter.numbers.products import element_of_products, product, product_of
 from hloscope.interpreter.numbers.rounding import conversion
 from hloscope.interpreter.ops.folding import computing
 from hloscope.interpreter.registry import Kernel, Site, evaluates
@@ -60,12 +61,39 @@ def _dot_general(op: DotGeneral, at: Site) -> Kernel:
     if result.kind in ("signed", "unsigned") and "float" in (left.kind, right.kind):
         finish, wide = conversion(_F64, result), dtype_of(_F64)
         return lambda lhs, rhs: finish(contracted(lhs, rhs, dims, wide))
-    return lambda lhs, rhs: contracted(lhs, rhs, dims, dtype)
+    return _contraction(at, dims, dtype)
+
+
+def _contraction(at: Site, dims: DotDimensions, dtype: np.dtype[Any]) -> Kernel:
+    """`contracted`, with what follows from the types worked out before."""
+    lhs, rhs = at.operands
+    if not (isinstance(lhs, TensorType) and isinstance(rhs, TensorType)):
+        return lambda a, b: contracted(a, b, dims, dtype)
+    if not (lhs.is_static and rhs.is_static):
+        return lambda a, b: contracted(a, b, dims, dtype)
+    free = [d for d in range(lhs.rank) if d not in dims.lhs_batch + dims.lhs_contracting]
+    others = [d for d in range(rhs.rank) if d not in dims.rhs_batch + dims.rhs_contracting]
+    a_order = (*dims.lhs_batch, *free, *dims.lhs_contracting)
+    b_order = (*dims.rhs_batch, *dims.rhs_contracting, *others)
+    batch = [lhs.shape[d] for d in dims.lhs_batch]
+    summed = prod([lhs.shape[d] for d in dims.lhs_contracting])
+    left, right = [lhs.shape[d] for d in free], [rhs.shape[d] for d in others]
+    a_shape, b_shape = (*batch, prod(left), summed), (*batch, summed, prod(right))
+    multiplied, shape = product_of(a_shape, b_shape, dtype), (*batch, *left, *right)
+
+    def kernel(a: Array, b: Array) -> Array:
+        a = a.transpose(a_order).reshape(a_shape)
+        b = b.transpose(b_order).reshape(b_shape)
+        return multiplied(a, b).reshape(shape)
+
+    return kernel
 
 
 @evaluates(Dot, on_reals=True)
 def _dot(op: Dot, at: Site) -> Kernel:
-    dtype = element_of_products(at)
+    dtype, lhs = element_of_products(at), at.operands[0]
+    if isinstance(lhs, TensorType):
+        return _contraction(at, DotDimensions((), (), (lhs.rank - 1,), (0,)), dtype)
 
     def kernel(lhs: Array, rhs: Array) -> Array:
         return contracted(lhs, rhs, DotDimensions((), (), (lhs.ndim - 1,), (0,)), dtype)

@@ -13,8 +13,8 @@ from hloscope.interpreter.numbers.complex import complex_function, lexicographic
 from hloscope.interpreter.numbers.floats import float_function, total_order
 from hloscope.interpreter.numbers.integers import integer_function
 from hloscope.interpreter.numbers.rounding import conversion, reduced_precision
-from hloscope.interpreter.registry import Kernel, Site, evaluates
-from hloscope.interpreter.values import EvaluationError, dtype_of
+from hloscope.interpreter.registry import Kernel, Site, Writing, evaluates
+from hloscope.interpreter.values import EvaluationError, byte_size, dtype_of
 from hloscope.ir import (
     ELEMENT_TYPES,
     ElementType,
@@ -42,6 +42,15 @@ _COMPARISONS: Final[dict[str, Function]] = {
     "GT": operator.gt,
     "GE": operator.ge,
 }
+_INTO: Final[dict[Function, np.ufunc]] = {
+    operator.add: np.add,
+    operator.sub: np.subtract,
+    operator.mul: np.multiply,
+    operator.truediv: np.true_divide,
+}
+"""What Python's operators are for arrays, of which nothing else is asked."""
+_LARGE: Final = 1 << 15
+"""Bytes from which on memory of the operand is used again, if nobody else has it."""
 _ELSEWHERE: Final = frozenset(("copy", "chlo.constant_like"))
 """Ops that are evaluated elsewhere."""
 
@@ -62,7 +71,8 @@ def _elementwise(op: Elementwise, at: Site) -> Kernel:
     function = function_of(op, [element_of(t) for t in at.operands], element_of(at.ins.type))
     types = at.operands
     if all(isinstance(t, TensorType) and t.is_static for t in types):
-        return function
+        ufunc = _INTO.get(function)
+        return Writing(function, _into(ufunc)) if ufunc and _is_large(at) else function
     scalars_too = op.name in ("select", "clamp")
 
     def kernel(*operands: Any) -> Any:
@@ -73,6 +83,20 @@ def _elementwise(op: Elementwise, at: Site) -> Kernel:
         return function(*operands)
 
     return kernel
+
+
+def _is_large(at: Site) -> bool:
+    """Are operands and result alike, of numpy's own numbers and many of them?"""
+    type_ = at.result
+    dtype = dtype_of(type_.element)
+    is_own = dtype.kind in "fiu" and dtype.isbuiltin == 1
+    alike = all(isinstance(t, TensorType) and t.sizes == type_.sizes for t in at.operands)
+    same = all(element_of(t) == type_.element for t in at.operands)
+    return alike and same and is_own and byte_size(type_) >= _LARGE
+
+
+def _into(ufunc: np.ufunc) -> Kernel:
+    return lambda a, b: ufunc(a, b, out=a)
 
 
 def function_of(op: Elementwise, operands: Sequence[ElementType], result: ElementType) -> Function:

@@ -136,12 +136,17 @@ def _broadcast_in_dim(op: BroadcastInDim, at: Site) -> Kernel:
     if prod(shape) > _SMALL:
         return lambda x: np.broadcast_to(x.reshape(apart), shape)
 
+    def filled(value: Any) -> Value:
+        whole = np.empty(shape, dtype)
+        whole[...] = value
+        return whole
+
     def fill(value: Any) -> Value:
         whole = np.empty(shape, dtype)
         whole[...] = value.reshape(apart)
         return whole
 
-    return fill
+    return fill if operand.rank else filled
 
 
 def _given(result: TensorType, dims: Dims, of_operand: Dims) -> list[int]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from hloscope.interpreter.registry import Kernel, Site, Writing, evaluates
 from hloscope.interpreter.values import Array, EvaluationError, Value, dtype_of
-from hloscope.ir import TensorType
+from hloscope.ir import TensorType, Type
 from hloscope.ops import DynamicSlice, DynamicUpdateSlice, RealDynamicSlice, Slice
 
 
@@ -50,11 +50,38 @@ def window(sizes: Sequence[int], part: Sequence[int], starts: Sequence[Any]) -> 
     return tuple(index)
 
 
+Place: TypeAlias = Callable[[Sequence[Any]], tuple[slice, ...]]
+
+
+def _placing(whole: Type, part: Sequence[int] | None) -> Place | None:
+    """`window` for sizes that are known; `None` where they are not."""
+    if not isinstance(whole, TensorType) or not whole.is_static or part is None:
+        return None
+    most = [size - n for size, n in zip(whole.shape, part, strict=True)]
+    if min(most, default=0) < 0:
+        return None
+    fixed = [slice(0, n) for n in part]
+    moving = [(d, m, part[d]) for d, m in enumerate(most) if m]
+
+    def place(starts: Sequence[Any]) -> tuple[slice, ...]:
+        index = fixed.copy()
+        for d, last, size in moving:
+            start = int(starts[d])
+            start = 0 if start < 0 else min(start, last)
+            index[d] = slice(start, start + size)
+        return tuple(index)
+
+    return place
+
+
 @evaluates(DynamicSlice)
 def _dynamic_slice(op: DynamicSlice, at: Site) -> Kernel:
     part = op.slice_sizes
+    place = _placing(at.operands[0], part)
     if _is_vector(at, 1):
         return lambda x, starts: x[window(x.shape, part, starts)]
+    if place is not None:
+        return lambda x, *starts: x[place(starts)]
     return lambda x, *starts: x[window(x.shape, part, starts)]
 
 
@@ -63,8 +90,15 @@ def _dynamic_update_slice(op: DynamicUpdateSlice, at: Site) -> Kernel:
     dtype = dtype_of(at.result.element)
     same = all(isinstance(t, TensorType) and dtype_of(t.element) == dtype for t in at.operands[:2])
 
+    update_type = at.operands[1]
+    known = None
+    if isinstance(update_type, TensorType) and update_type.is_static:
+        known = update_type.shape
+    place = _placing(at.operands[0], known)
+
     def into(value: Any, update: Any, *starts: Any) -> Value:
-        value[window(value.shape, update.shape, starts)] = update
+        index = place(starts) if place else window(value.shape, update.shape, starts)
+        value[index] = update
         return value  # type: ignore[no-any-return]
 
     def copied(value: Any, update: Any, *starts: Any) -> Value:
