@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Final
 
+from hloscope.api.explaining import check_part
 from hloscope.display import chain_html, chain_json, chain_svg, chain_text
 from hloscope.errors import UnknownNameError
 from hloscope.ir import Instruction, Module
-from hloscope.movement import Chain, Flow, Kind, Rewriting, chains_of, rewrite
+from hloscope.movement import Chain, Flow, Kind, Rewriting, chain_to, chains_of, rewrite
 
 
 class Cancellation:
@@ -101,15 +102,20 @@ def cancellation_of(module: Module, wanted: Sequence[Instruction]) -> list[Cance
 
     Raises:
         UnknownNameError: No chain of data movement leads through any of them.
+        VerifyError: An instruction of a chain is wrong.
     """
     flow = Flow(module)
     values = [flow.source(ins) for ins in wanted]
-    chains = list(chains_of(flow, values))
+    ending = {value: chain for value in values if (chain := chain_to(flow, value)) is not None}
+    others = [value for value in values if value not in ending]
+    passing = list(chains_of(flow, others)) if others else []
     found: dict[Instruction, Chain] = {}
     for value in values:
-        ending = [c for c in chains if c.sink is value]
-        found |= {c.sink: c for c in ending or chains if ending or value in c.steps}
+        chains = [ending[value]] if value in ending else [c for c in passing if value in c.steps]
+        found |= {chain.sink: chain for chain in chains}
     if not found:
         names = ", ".join(f"`{ins.name}`" for ins in wanted[:3])
         raise UnknownNameError(f"no chain of data movement leads through {names}")
+    for chain in found.values():
+        check_part(module, [*[leaf.value for leaf in chain.leaves], *chain.steps])
     return [Cancellation(chain, module) for chain in found.values()]

@@ -6,13 +6,13 @@ Other questions do not: one that goes wrong looks then, by `explains_invalid_pro
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast
 from weakref import WeakSet
 
 from hloscope.errors import Diagnostic, HloscopeError, VerifyError
-from hloscope.ir import Module
+from hloscope.ir import Instruction, Module
 from hloscope.lazy import lazy
 
 if TYPE_CHECKING:
@@ -41,10 +41,25 @@ def check(module: Module | None) -> None:
     """
     if module is None or module in _RIGHT:
         return
-    found = findings(module)
+    _refuse(findings(module))
+    _RIGHT.add(module)
+
+
+def check_part(module: Module, instructions: Iterable[Instruction]) -> None:
+    """Refuse wrong instructions of a module; what it has besides is not looked at, unless MLIR's.
+
+    Raises:
+        VerifyError: One of them is wrong.
+    """
+    if module.has_tree:
+        check(module)
+    elif module not in _RIGHT:
+        _refuse(verifier.verify_instructions(instructions))
+
+
+def _refuse(found: list[Diagnostic]) -> None:
     if found:
         raise VerifyError(found[0].message, span=found[0].span, rule=found[0].rule)
-    _RIGHT.add(module)
 
 
 _RIGHT: Final[WeakSet[Module]] = WeakSet()

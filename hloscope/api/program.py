@@ -127,8 +127,18 @@ class Program:
         return (ins for ins in self if isinstance(ins.ir.op, Fusion))
 
     @explains_invalid_program
-    def cancellations(self) -> list[cancelling.Cancellation]:
+    def cancellations(
+        self, through: Sequence[InstructionView] = ()
+    ) -> list[cancelling.Cancellation]:
         """All chains of data movement, those that save most bytes first.
+
+        Args:
+            through: Only chains that end at one of these instructions, or else pass there; they
+                are looked for around these, not in the whole program.
+
+        Raises:
+            UnknownNameError: No chain leads through these instructions.
+            VerifyError: An instruction of such a chain is wrong.
 
         >>> import hloscope
         >>> program = hloscope.read("ENTRY e { p = f32[4,8] parameter(0) "
@@ -136,6 +146,8 @@ class Program:
         >>> [(found.name, str(found.kind)) for found in program.cancellations()]
         [('q', 'no-op')]
         """
+        if through:
+            return cancelling.cancellation_of(self.module, [view.ir for view in through])
         return cancelling.cancellations(self.module)
 
     def __iter__(self) -> Iterator[InstructionView]:

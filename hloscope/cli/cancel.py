@@ -7,11 +7,11 @@ from typing import Final
 
 import click
 
-from hloscope.api import Program, cancellation_of, cancellations, movements
+from hloscope.api import Program, movements
 from hloscope.cli.common import debug_option, file_argument, json_option, print_json
 from hloscope.cli.completing import complete_instructions
 from hloscope.cli.equal import end_compared, is_map, sides_of
-from hloscope.cli.files import read_verified_program
+from hloscope.cli.files import read_program, read_verified_program
 from hloscope.cli.options import format_option
 from hloscope.cli.paging import print_long
 from hloscope.display import chain_json, chains_table
@@ -53,15 +53,12 @@ def cancel(
         end_compared(list(compared), SCHEMA if form == "json" else "")
     if by_name:
         raise click.UsageError("--by-name is about the parameters of two programs: give OTHER")
-    program = read_verified_program(file)
+    program = read_verified_program(file) if name is None else read_program(file)
     most = TOP if top is None else top
     if name is None and form in ("text", "json"):
         _print_all(program, most, form)
         return
-    if name is None:
-        found = cancellations(program.module)[:1]
-    else:
-        found = cancellation_of(program.module, [view.ir for view in program.like(name)])
+    found = program.cancellations(program.like(name)) if name else program.cancellations()[:1]
     if form in ("svg", "html"):
         if len(found) != 1:
             raise click.UsageError(f"a picture shows one chain, not {len(found)}: give NAME")
@@ -79,7 +76,7 @@ def _is_other(text: str) -> bool:
 
 
 def _print_all(program: Program, most: int, form: str) -> None:
-    chains = [found.chain for found in cancellations(program.module)]
+    chains = [found.chain for found in program.cancellations()]
     if form == "text":
         print_long(chains_table(chains, most))
         return

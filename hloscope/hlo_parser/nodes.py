@@ -7,6 +7,7 @@ line as it stands.  From outside these are plain `Instruction`s and `Computation
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -121,6 +122,11 @@ class TextComputation(Computation):
         return read_pairs(self._source, after, section.end + 1) if after else ()
 
     @property
+    def start(self) -> int:
+        """Where its header begins."""
+        return self._section.start
+
+    @property
     def span(self) -> Span:
         """Where the computation stands in the source, header and braces included."""
         return Span(self._source, self._section.start, self._section.extras_end)
@@ -150,3 +156,47 @@ class TextModule(Module):
             pairs, _ = read_header(self._source, self._header)
             self._extras, self._header = tuple((n, written(n, text)) for n, text in pairs), -1
         return self._extras
+
+    def possible_callers(self) -> dict[Computation, list[Computation]]:
+        """By each computation that is called, those that may call it: who does is among them.
+
+        Found in the text as long as some bodies are not read, so that none is for this.
+        """
+        found = None
+        if not all([computation.is_read for computation in self]):
+            found = self._callers_by_text()
+        return super().possible_callers() if found is None else found
+
+    def _callers_by_text(self) -> dict[Computation, list[Computation]] | None:
+        """`None` if anything but names of computations stands where they do."""
+        text = self._source.text
+        if _ODD.search(text):
+            return None
+        sections = [c for c in self if isinstance(c, TextComputation)]
+        sections.sort(key=lambda computation: computation.start)
+        starts = [computation.start for computation in sections]
+        found: dict[Computation, dict[Computation, None]] = {}
+        for mentions in _MENTIONS:
+            for mention in mentions.finditer(text):
+                at = bisect_right(starts, mention.start()) - 1
+                token = mention[1]
+                names = [token]
+                if token.startswith("{"):
+                    names = [name.strip() for name in without_comments(token)[1:-1].split(",")]
+                callees = [self.computations.get(name.removeprefix("%")) for name in names if name]
+                for callee in callees:
+                    if callee is None or at < 0:
+                        return None
+                    found.setdefault(callee, {})[sections[at]] = None
+        return {callee: [*callers] for callee, callers in found.items()}
+
+
+_CALLERS: Final = (
+    "to_apply", "calls", "body", "condition", "decomposition", "select", "scatter", "computations?",
+)  # fmt: skip
+"""Attributes that name computations, or how their names end."""
+_MENTIONS: Final = tuple(
+    [pattern(rf"{name}\s*=\s*(\{{[^}}]*\}}|[^\s,)}}]*)", re.ASCII) for name in _CALLERS]
+)
+_ODD: Final = pattern(r"\*/\s*=")
+"""A comment between the name of an attribute and its value."""

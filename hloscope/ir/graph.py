@@ -258,5 +258,13 @@ class Module:
     def __iter__(self) -> Iterator[Computation]:
         return iter(self.computations.values())
 
+    def possible_callers(self) -> dict[Computation, list[Computation]]:
+        """By each computation that is called, those that may call it: who does is among them."""
+        found: dict[Computation, list[Computation]] = {}
+        for caller in self:
+            for callee in caller.callees:
+                found.setdefault(callee, []).append(caller)
+        return found
+
     def __repr__(self) -> str:
         return f"<module {self.name}: {len(self.computations)} computations>"

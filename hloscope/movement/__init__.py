@@ -9,7 +9,12 @@ if TYPE_CHECKING:
         BitcastParts as BitcastParts,
         decompose_bitcast as decompose_bitcast,
     )
-    from hloscope.movement.chains import Chain as Chain, Leaf as Leaf, chains_of as chains_of
+    from hloscope.movement.chains import (
+        Chain as Chain,
+        Leaf as Leaf,
+        chain_to as chain_to,
+        chains_of as chains_of,
+    )
     from hloscope.movement.checks import Rewriting as Rewriting, rewrite as rewrite
     from hloscope.movement.drafts import as_it_stands as as_it_stands, rewritten as rewritten
     from hloscope.movement.flow import Flow as Flow

@@ -183,7 +183,7 @@ class Chain:
 
     def _can_be_the_output(self, leaf: Leaf) -> bool:
         """Is it in memory, and not an argument where the program returns the sink?"""
-        given = not leaf.value.operands and self.sink in self.flow.returned
+        given = not leaf.value.operands and self.flow.is_returned(self.sink)
         return self.flow.is_written(leaf.value) and not given
 
     @property
@@ -193,7 +193,7 @@ class Chain:
 
 
 def _only_for(flow: Flow, step: Instruction, inside: set[Instruction]) -> bool:
-    return step not in flow.returned and all(user in inside for user in flow.users.get(step, ()))
+    return not flow.is_returned(step) and all(user in inside for user in flow.users(step))
 
 
 @lru_cache(maxsize=1 << 12)
@@ -403,19 +403,24 @@ def chains_of(flow: Flow, through: Iterable[Instruction] | None = None) -> Itera
         through: Only chains that may lead through one of these values.
     """
     going = _Going(flow)
-    near = None if through is None else _onward_of(flow, through)
-    for ins in flow.home:
-        if near is not None and ins not in near:
-            continue
+    near = None if through is None else flow.in_order(_onward_of(flow, through))
+    for ins in flow.instructions() if near is None else near:
         if moves(ins) and flow.source(ins) is ins and not going.on(ins):
             yield _better(flow, ins)
+
+
+def chain_to(flow: Flow, value: Instruction) -> Chain | None:
+    """The chain of a value, if it is moved for the last time."""
+    if not moves(value) or flow.source(value) is not value or _Going(flow).on(value):
+        return None
+    return _better(flow, value)
 
 
 def _onward_of(flow: Flow, values: Iterable[Instruction]) -> set[Instruction]:
     """The values, and all that is moved or computed of them."""
 
     def onward(value: Instruction) -> list[Instruction]:
-        return [user for user in flow.users.get(value, ()) if moves(user) or computes(user)]
+        return [user for user in flow.users(value) if moves(user) or computes(user)]
 
     return {*reached(values, onward)}
 
@@ -449,8 +454,8 @@ class _Going:
     def _readers(self, value: Instruction) -> list[Instruction] | None:
         """The readers that compute on the value alone; `None` if any does something else."""
         flow, found = self._flow, []
-        readers = flow.users.get(value)
-        if not readers or value in flow.returned:
+        readers = flow.users(value)
+        if not readers or flow.is_returned(value):
             return None
         for reader in readers:
             if moves(reader):

@@ -6,9 +6,8 @@ that are taken apart again.  Other called computations are looked at by themselv
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-from functools import cache, lru_cache
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, cached_property, lru_cache
 from typing import Final
 
 from hloscope.indexing import IndexingMap, Precision, output_to_input
@@ -106,49 +105,98 @@ def only_map(ins: Instruction, operand: int = 0) -> IndexingMap | None:
 class Flow:
     """The values of a module and who reads them; fusions, calls and tuples seen through.
 
-    Attributes:
-        fused: The fusion or call that alone calls a computation.
-        home: The computation each instruction stands in.
-        users: The readers of each value: neither fusions, calls nor tuples that are seen through.
-        returned: Values that computations return, but those that are seen through.
+    Computations are read as far as the questions lead: what is asked of one value looks at what is
+    around it, not at the whole module.
     """
 
     def __init__(self, module: Module) -> None:
-        self.home: Final[dict[Instruction, Computation]] = {i: c for c in module for i in c}
-        callers = [ins for ins in self.home if ins.calls]
-        calls = Counter(callee for ins in callers for callee in ins.calls)
-        self.fused: Final[dict[Computation, Instruction]] = {
-            ins.calls[0]: ins
-            for ins in callers
-            if isinstance(ins.op, SEEN) and len(ins.calls) == 1 and calls[ins.calls[0]] == 1
-        }
-        self._opened = set(self.fused.values())
-        self._sources: dict[Instruction, Instruction] = {}
-        self._arrays: dict[Instruction, list[Instruction]] = {}
-        self.users: Final[dict[Instruction, list[Instruction]]] = {}
-        self.returned: Final[set[Instruction]] = set()
-        for computation in module:
-            inner, root = computation in self.fused, computation.root
-            for ins in computation:
-                self._use(ins, is_end=inner and ins is root)
-            if not inner:
-                self.returned.update(self._parts(root))
+        self._module: Final = module
+        self._numbers: Final = {c: k for k, c in enumerate(module)}
+        self._home: Final[dict[Instruction, Computation]] = {}
+        self._place: Final[dict[Instruction, tuple[int, int]]] = {}
+        self._direct: Final[dict[Instruction, list[Instruction]]] = {}
+        self._calls: Final[dict[Computation, dict[Computation, list[Instruction]]]] = {}
+        self._callers: Final[dict[Computation, Instruction | None]] = {}
+        self._sources: Final[dict[Instruction, Instruction]] = {}
+        self._arrays: Final[dict[Instruction, list[Instruction]]] = {}
+        self._uses: Final[dict[Instruction, tuple[tuple[Instruction, ...], bool]]] = {}
+        if module.has_tree:  # regions read values from outside
+            self._enter_all()
 
-    def _use(self, ins: Instruction, *, is_end: bool) -> None:
-        """Note what an instruction reads, if it is not seen through."""
-        operands = ins.operands
-        if not operands or (is_end and isinstance(ins.op, TUPLES)):
-            return
-        if _is_openable(type(ins.op)) and (ins in self._opened or self.source(ins) is not ins):
-            return
-        users = self.users
-        for operand in operands if len(operands) == 1 else dict.fromkeys(operands):
-            for part in self._parts(operand):
-                known = users.get(part)
-                if known is None:
-                    users[part] = [ins]
-                else:
-                    known.append(ins)
+    # ---------------------------------------------------------------------------- computations
+
+    def _enter(self, computation: Computation) -> dict[Computation, list[Instruction]]:
+        """Look at all instructions of a computation; by what they call, those that do."""
+        known = self._calls.get(computation)
+        if known is not None:
+            return known
+        calls: dict[Computation, list[Instruction]] = {}
+        number, home, direct = self._numbers.get(computation, 0), self._home, self._direct
+        for at, ins in enumerate(computation):
+            home[ins] = computation
+            self._place[ins] = number, at
+            operands = ins.operands
+            for operand in operands if len(operands) == 1 else dict.fromkeys(operands):
+                direct.setdefault(operand, []).append(ins)
+            for callee in ins.calls:
+                calls.setdefault(callee, []).append(ins)
+        self._calls[computation] = calls
+        return calls
+
+    def _enter_all(self) -> None:
+        for computation in self._module:
+            self._enter(computation)
+
+    @cached_property
+    def _possible_callers(self) -> Mapping[Computation, Sequence[Computation]]:
+        return self._module.possible_callers()
+
+    def instructions(self) -> Iterable[Instruction]:
+        """All instructions of the module, in order."""
+        for computation in self._module:
+            self._enter(computation)
+            yield from computation
+
+    def in_order(self, values: Iterable[Instruction]) -> list[Instruction]:
+        """Values in the order of the text."""
+        return sorted([v for v in values if self.home(v) is not None], key=self._place.__getitem__)
+
+    def home(self, ins: Instruction) -> Computation | None:
+        """The computation an instruction stands in."""
+        if ins not in self._home:
+            entry = self._module.entry
+            others = sorted(self._module, key=lambda c: not c.is_read)
+            for computation in (entry, *others):
+                if ins in self._home:
+                    break
+                self._enter(computation)
+        return self._home.get(ins)
+
+    def caller(self, computation: Computation) -> Instruction | None:
+        """The fusion or call that alone calls a computation."""
+        if computation in self._callers:
+            return self._callers[computation]
+        every = [
+            ins
+            for other in self._possible_callers.get(computation, ())
+            for ins in self._enter(other).get(computation, ())
+        ]
+        is_seen = len(every) == 1 and isinstance(every[0].op, SEEN) and len(every[0].calls) == 1
+        found = self._callers[computation] = every[0] if is_seen else None
+        return found
+
+    def _is_opened(self, ins: Instruction) -> bool:
+        """Is it a fusion or call that is seen through?"""
+        if not isinstance(ins.op, SEEN) or len(ins.calls) != 1:
+            return False
+        return self.caller(ins.calls[0]) is ins
+
+    def _root_of(self, ins: Instruction) -> Instruction:
+        """What the computation returns that a fusion or call stands for."""
+        self._enter(ins.calls[0])
+        return ins.calls[0].root
+
+    # ----------------------------------------------------------------------------------- values
 
     def source(self, value: Instruction) -> Instruction:
         """The value that this one is, fusions and tuples seen through."""
@@ -169,11 +217,12 @@ class Flow:
     def _seen_through(self, at: Instruction) -> Instruction | None:
         match at.op:
             case Parameter(number=number):
-                caller = self.fused.get(self.home[at]) if at in self.home else None
+                home = self.home(at)
+                caller = None if home is None else self.caller(home)
                 if caller is not None and 0 <= number < len(caller.operands):
                     return caller.operands[number]
-            case Fusion() | Call() if at in self._opened and isinstance(at.type, TensorType):
-                return at.calls[0].root
+            case Fusion() | Call() if isinstance(at.type, TensorType) and self._is_opened(at):
+                return self._root_of(at)
             case Return() if len(at.operands) == 1:
                 return at.operands[0]
             case GetTupleElement(index=index):
@@ -188,9 +237,9 @@ class Flow:
         for _ in range(_MOST_HOPS):
             if isinstance(value.op, TUPLES):
                 return value.operands
-            if value not in self._opened:
+            if not self._is_opened(value):
                 break
-            value = value.calls[0].root
+            value = self._root_of(value)
         return ()
 
     def _parts(self, value: Instruction) -> list[Instruction]:
@@ -204,19 +253,82 @@ class Flow:
         whole = self.source(value)
         if isinstance(whole.type, TensorType):
             return [whole]
-        parts = self._elements(whole) if whole in self._opened or value is whole else ()
+        parts = self._elements(whole) if value is whole or self._is_opened(whole) else ()
         return [*map(self.source, parts)] or [whole]
 
     def is_written(self, ins: Instruction) -> bool:
         """Does the value get a buffer: is it outside of fusions, or what one returns?"""
-        home = self.home.get(ins)
+        home = self.home(ins)
         for _ in range(_MOST_HOPS):
-            caller = None if home is None else self.fused.get(home)
+            caller = None if home is None else self.caller(home)
             if home is None or caller is None or isinstance(caller.op, Call):
                 return not isinstance(ins.op, Bitcast)
             root = home.root
             results = root.operands if isinstance(root.op, Tuple) else (root,)
             if ins not in results:
                 return False
-            ins, home = caller, self.home.get(caller)
+            ins, home = caller, self.home(caller)
         return False
+
+    # ------------------------------------------------------------------------------------- uses
+
+    def users(self, value: Instruction) -> tuple[Instruction, ...]:
+        """The readers of a value, in order; not fusions, calls and tuples that are seen through."""
+        return self._used(value)[0]
+
+    def is_returned(self, value: Instruction) -> bool:
+        """Does a computation that is not seen through return the value?"""
+        return self._used(value)[1]
+
+    def _used(self, value: Instruction) -> tuple[tuple[Instruction, ...], bool]:
+        known = self._uses.get(value)
+        if known is None:
+            known = self._uses[value] = self._found_uses(value)
+        return known
+
+    def _found_uses(self, value: Instruction) -> tuple[tuple[Instruction, ...], bool]:
+        """From the value to the names it goes by elsewhere, and to who reads one of them."""
+        names = dict.fromkeys([value])
+        todo = [value]
+        readers: dict[Instruction, None] = {}
+        is_returned = False
+        for name in todo:
+            home = self.home(name)
+            here = value in self._parts(name)
+            others: list[Instruction] = []
+            if home is not None and home.root is name:
+                caller = self.caller(home)
+                others += [] if caller is None else [caller]
+                is_returned |= caller is None and here
+            for reader in self._direct.get(name, ()):
+                others += self._names_inside(reader, name)
+                if here and not self._is_seen_through(reader):
+                    readers[reader] = None
+            for other in others:
+                if other not in names and self._may_be(other, value):
+                    names[other] = None
+                    todo.append(other)
+        return tuple(self.in_order(readers)), is_returned
+
+    def _names_inside(self, reader: Instruction, name: Instruction) -> list[Instruction]:
+        """What a value is called behind one of its readers."""
+        if self._is_opened(reader):
+            self._enter(reader.calls[0])
+            parameters = reader.calls[0].parameters
+            pairs = zip(reader.operands, parameters, strict=False)
+            return [parameter for operand, parameter in pairs if operand is name]
+        return [reader] if isinstance(reader.op, (GetTupleElement, *TUPLES)) else []
+
+    def _is_seen_through(self, reader: Instruction) -> bool:
+        """Is what it makes of what it reads another name of that only?"""
+        if isinstance(reader.op, TUPLES):
+            home = self.home(reader)
+            if home is not None and home.root is reader and self.caller(home) is not None:
+                return True
+        if not _is_openable(type(reader.op)):
+            return False
+        return self._is_opened(reader) or self.source(reader) is not reader
+
+    def _may_be(self, name: Instruction, value: Instruction) -> bool:
+        """Is it the value, or a tuple that may have it?"""
+        return not isinstance(name.type, TensorType) or self.source(name) is value

@@ -119,8 +119,8 @@ def _before_broadcasts(chain: Chain, leaf: Leaf) -> Iterator[Passing]:
 
 def _after_reductions(chain: Chain, leaf: Leaf) -> Iterator[Passing]:
     """The reductions that read a chain's result, if nobody else does."""
-    readers = chain.flow.users.get(chain.sink, [])
-    if chain.sink in chain.flow.returned or chain.kind not in PLAIN:
+    readers = chain.flow.users(chain.sink)
+    if chain.flow.is_returned(chain.sink) or chain.kind not in PLAIN:
         return
     if not readers or not all(_reduces(chain, reader) for reader in readers):
         return

@@ -6,7 +6,10 @@ from hloscope.doors import door
 
 if TYPE_CHECKING:
     from hloscope.verifier.expected import expectations as expectations, mismatches as mismatches
-    from hloscope.verifier.hlo import verify_hlo as verify_hlo
+    from hloscope.verifier.hlo import (
+        verify_hlo as verify_hlo,
+        verify_instructions as verify_instructions,
+    )
     from hloscope.verifier.hlo.types import inferred as inferred
     from hloscope.verifier.stablehlo.text import (
         first_errors as first_errors,

@@ -5,8 +5,10 @@ Source: XLA's `HloVerifier` and shape inference; StableHLO's specification where
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from hloscope.errors import Diagnostic
-from hloscope.ir import Module
+from hloscope.ir import Instruction, Module
 from hloscope.verifier.hlo.attributes import check_attributes
 from hloscope.verifier.hlo.calls import check_calls, check_recursion
 from hloscope.verifier.hlo.devices import check_channels, check_groups, module_devices
@@ -33,13 +35,22 @@ def verify_hlo(module: Module) -> list[Diagnostic]:
     found += check_module(module)
     for computation in module:
         for ins in computation:
-            found += check_type(ins)
-            found += check_attributes(ins)
-            found += check_calls(ins)
+            found += _by_itself(ins)
             found += check_groups(ins, devices)
         found += check_pairs(computation)
     found += check_channels(module)
     return sorted(found, key=lambda d: d.span.start if d.span else 0)
 
 
-__all__ = ["verify_hlo"]
+def verify_instructions(instructions: Iterable[Instruction]) -> list[Diagnostic]:
+    """What is wrong with some instructions by themselves, whatever is around them."""
+    return [found for ins in instructions for found in _by_itself(ins)]
+
+
+def _by_itself(ins: Instruction) -> Iterator[Diagnostic]:
+    yield from check_type(ins)
+    yield from check_attributes(ins)
+    yield from check_calls(ins)
+
+
+__all__ = ["verify_hlo", "verify_instructions"]
