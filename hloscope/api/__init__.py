@@ -29,6 +29,11 @@ if TYPE_CHECKING:
         serialize as serialize,
         vhlo_text as vhlo_text,
     )
+    from hloscope.api.asking import (
+        IndexQuestion as IndexQuestion,
+        index_lines as index_lines,
+        with_operands as with_operands,
+    )
     from hloscope.api.cancelling import (
         Cancellation as Cancellation,
         cancellation_of as cancellation_of,
@@ -44,6 +49,11 @@ if TYPE_CHECKING:
         check_settings as check_settings,
     )
     from hloscope.api.compressed import read_stream as read_stream
+    from hloscope.api.corpora import (
+        FileAnswers as FileAnswers,
+        KeptAnswers as KeptAnswers,
+        answer_files as answer_files,
+    )
     from hloscope.api.covering import coverage as coverage
     from hloscope.api.differing import diff as diff
     from hloscope.api.doctoring import doctor as doctor
@@ -119,6 +129,7 @@ if TYPE_CHECKING:
         read as read,
         read_source as read_source,
     )
+    from hloscope.api.remote import programs_meant as programs_meant
     from hloscope.api.running import (
         Ran as Ran,
         RunOptions as RunOptions,

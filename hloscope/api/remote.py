@@ -22,10 +22,15 @@ def files_of(paths: Sequence[str]) -> list[str]:
     Raises:
         InputError: There is none.
     """
-    return sorted({file for path in paths for file in _meant(path)})
+    return sorted({file for path in paths for file in programs_meant(path)})
 
 
-def _meant(path: str) -> Iterator[str]:
+def programs_meant(path: str) -> Iterator[str]:
+    """The programs that a path, a directory, a pattern or a URL stands for.
+
+    Raises:
+        InputError: A pattern or a URL stands for none.
+    """
     if _URL in path:
         yield from _at_url(path)
     elif Path(path).is_dir():

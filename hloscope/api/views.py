@@ -186,7 +186,7 @@ class InstructionView(KernelQuestions):
         """
         numbers = self._outputs(output)
         chosen = self._operands(operand)
-        read = self._read
+        read = self.values_read
         answers = []
         for k in numbers:
             here = self.outputs[k]
@@ -225,7 +225,7 @@ class InstructionView(KernelQuestions):
             UnknownNameError: There is no such output, operand or tensor.
         """
         self._operands(operand)
-        source = self._read[operand]
+        source = self.values_read[operand]
         leaves = self.program.analysis.tensors(source.type)
         chosen = range(len(leaves)) if leaf is None else range(leaf, leaf + 1)
         if leaf is not None and leaf not in range(len(leaves)):
@@ -408,22 +408,22 @@ upper bounds [6, 8]
         return ComputationView(self.program, self._computation)
 
     @cached_property
-    def _has_unknown_sizes(self) -> bool:
+    def has_unknown_sizes(self) -> bool:
         """Has an operand or the result a size without a bound?"""
         return has_unknown_sizes(self.ir)
 
     def _reads_of(self, output: int) -> sizes.Reads:
         """What is read of each operand and its arrays."""
-        if self._has_unknown_sizes:
+        if self.has_unknown_sizes:
             return sizes.reads_in_sizes(self.program, self._computation, self.ir, output)
         return self.program.analysis.output_to_input(self.ir, output)
 
     def _reached_of(self, operand: int, leaf: int, outputs: range) -> Mapping[int, Accesses]:
         """What an element of one array of an operand, or of a value a region reads, reaches."""
-        if self._has_unknown_sizes:
+        if self.has_unknown_sizes:
             where = self._computation
             return sizes.reached_in_sizes(self.program, where, self.ir, operand, leaf, outputs)
-        place = operand if operand < len(self.ir.operands) else self._read[operand]
+        place = operand if operand < len(self.ir.operands) else self.values_read[operand]
         return self.program.analysis.input_to_output(self.ir, place, leaf)
 
     @cached_property
@@ -457,23 +457,27 @@ upper bounds [6, 8]
             direction,
             outputs,
             order,
-            inside=self._computation if self._has_unknown_sizes else self._known_computation,
+            inside=self._computation if self.has_unknown_sizes else self._known_computation,
             origin=provenance_of(self.ir, self.program.module),
             convention=self.program.analysis.convention,
         )
-        symbolic = self.program.symbolic if self._has_unknown_sizes else None
+        symbolic = self.program.symbolic if self.has_unknown_sizes else None
         return Indexing(answer, self.program.file, self.program.module, symbolic)
+
+    def unanswered(self, direction: Direction) -> Answer:
+        """The answer that tells nothing of any output: what an answer has besides them."""
+        return self._answer(direction, [], "logical").answer
 
     def _outputs(self, number: int | None) -> range:
         return self._numbers("output", number, len(self.outputs))
 
     @cached_property
-    def _read(self) -> tuple[Instruction, ...]:
+    def values_read(self) -> tuple[Instruction, ...]:
         """The operands, then the values that regions read without being handed them."""
         return (*self.ir.operands, *self.program.analysis.captured(self.ir))
 
     def _operands(self, number: int | None) -> range:
-        return self._numbers("operand", number, len(self._read))
+        return self._numbers("operand", number, len(self.values_read))
 
     def _numbers(self, what: str, number: int | None, count: int) -> range:
         """All numbers of outputs or operands, or the one that is asked for."""

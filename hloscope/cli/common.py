@@ -11,15 +11,12 @@ import click
 
 from hloscope.cli.paging import is_terminal, is_tty, print_long, width
 from hloscope.cli.streams import styled_errors
-from hloscope.display import Table, columns, fitted
+from hloscope.display import Table, columns, fitted, json_line, json_text
 from hloscope.lazy import lazy
 
 if TYPE_CHECKING:
-    import json
-
     from click import shell_completion
 else:
-    json = lazy("json")
     shell_completion = lazy("click.shell_completion")
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -76,9 +73,9 @@ def print_json(value: Mapping[str, Any], *, lines: bool = False, compact: bool =
     """
     if compact:
         if sys.stdout is not None:  # else it was closed when the process started
-            sys.stdout.write(_dense(value) + "\n")
+            sys.stdout.write(json_line(value) + "\n")
     else:
-        click.echo(_json(value, indent=None if lines else 1))
+        click.echo(json_text(value, indent=None if lines else 1))
 
 
 def print_long_json(value: Mapping[str, Any]) -> None:
@@ -90,25 +87,15 @@ def print_long_json(value: Mapping[str, Any]) -> None:
 def _pieces(value: Mapping[str, Any]) -> Iterator[str]:
     mark = "{"
     for key, part in value.items():
-        yield f"{mark}{_dense(key)}:"
+        yield f"{mark}{json_line(key)}:"
         mark = ","
         if isinstance(part, list):
             yield "["
-            yield from (f"{',' * bool(k)}{_dense(item)}" for k, item in enumerate(part))
+            yield from (f"{',' * bool(k)}{json_line(item)}" for k, item in enumerate(part))
             yield "]"
         else:
-            yield _dense(part)
+            yield json_line(part)
     yield "}\n" if value else "{}\n"
-
-
-def _dense(value: Any) -> str:
-    return _json(value, separators=(",", ":"))
-
-
-def _json(value: Any, **options: Any) -> str:
-    """JSON in UTF-8: bytes of names that were none are escaped, as JSON does it."""
-    text = json.dumps(value, ensure_ascii=False, **options)
-    return text if text.isascii() else text.encode(errors="backslashreplace").decode()
 
 
 WIDEST: Final = 48

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
+from glob import has_magic
 
 import click
 
@@ -48,3 +50,15 @@ def read_text(file: str) -> Source:
     if file == "-":
         return read_source(read_stdin(), name=STDIN)
     return read_source(FilePath(file))
+
+
+def is_folder(name: str) -> bool:
+    """Does it stand for files: a directory, a pattern, or a place on the net?"""
+    if os.path.exists(name):
+        return os.path.isdir(name)
+    return "://" in name or has_magic(name)
+
+
+def is_file(name: str) -> bool:
+    """Is it meant as a file, or as several?"""
+    return name == "-" or os.path.lexists(name) or is_folder(name)

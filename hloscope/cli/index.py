@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import click
 
-from hloscope.api import Convention, Indexing, InstructionView, Program
+from hloscope.api import (
+    Convention,
+    Indexing,
+    IndexQuestion,
+    InstructionView,
+    Program,
+    index_lines,
+    with_operands,
+)
 from hloscope.cli.common import (
+    complete_files,
     debug_option,
     file_argument,
     print_json,
@@ -17,16 +27,19 @@ from hloscope.cli.common import (
     with_progress,
 )
 from hloscope.cli.completing import complete_instructions
-from hloscope.cli.files import read_program
+from hloscope.cli.files import is_file, is_folder, read_program
+from hloscope.cli.options import Bytes
 from hloscope.cli.paging import print_long
 from hloscope.display import Index
-from hloscope.errors import NoFunctionError, UnknownNameError
+from hloscope.errors import NoFunctionError
 from hloscope.lazy import lazy
 
 if TYPE_CHECKING:
     import hloscope.api as proofs
+    import hloscope.cli.corpus as corpus
     from hloscope.api import Prover, Tally
 else:
+    corpus = lazy("hloscope.cli.corpus")
     proofs = lazy("hloscope.api")
 
 Answering: TypeAlias = Callable[[InstructionView], Indexing]
@@ -50,6 +63,7 @@ def _element(_: click.Context, __: click.Parameter, value: str | None) -> Index 
 @click.command
 @file_argument
 @click.argument("name", required=False, shell_complete=complete_instructions)
+@click.argument("more", metavar="[FILE]...", nargs=-1, shell_complete=complete_files)
 @click.option("--output", metavar="I", type=click.IntRange(0), help="Only this output.")
 @click.option("--operand", metavar="K", type=click.IntRange(0), help="Only this operand.")
 @click.option(
@@ -91,6 +105,15 @@ def _element(_: click.Context, __: click.Parameter, value: str | None) -> Index 
 )
 @click.option("--strict", is_flag=True, help="With --verify: exit 4 if anything is undecided.")
 @click.option("--all", "everything", is_flag=True, help="All instructions, a JSON line for each.")
+@click.option(
+    "-j", "--jobs", metavar="N", type=click.IntRange(1, 1024),
+    help="With --all: processes; by default as many as there are processors.",
+)  # fmt: skip
+@click.option("--cache", metavar="DIR", help="With --all: keep answers here for the next time.")
+@click.option(
+    "--cache-size", metavar="SIZE", type=Bytes(), default="1G", show_default=True,
+    help="What the answers kept may take; those not used for longest go.",
+)  # fmt: skip
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", help="What to print.")
 @click.option(
     "--at", metavar="I,J,..", callback=_element, help="List what this element reads; or draw it."
@@ -100,6 +123,7 @@ def _element(_: click.Context, __: click.Parameter, value: str | None) -> Index 
 def index(
     file: str,
     name: str | None,
+    more: tuple[str, ...],
     output: int | None,
     operand: int | None,
     from_operand: int | None,
@@ -114,6 +138,9 @@ def index(
     seconds: float | None,
     strict: bool,
     everything: bool,
+    jobs: int | None,
+    cache: str | None,
+    cache_size: int,
     form: str,
     at: Index | None,
     as_json: bool,
@@ -123,18 +150,25 @@ def index(
     NAME is an instruction, the entry computation's root if not given.  One inside another
     computation may be given as `computation/instruction`.  With * for any text or ? for any
     character in NAME, every instruction like it is asked about.
+
+    With --all there may be many files, and directories of dumps; a file that is broken is told of,
+    the others are answered, and the exit code is the largest of theirs.
     """
     form = "json" if as_json else form
     ctx = click.get_current_context()
     _check_usage({**ctx.params, "form": form})
 
-    def asked(view: InstructionView) -> Indexing:
-        if to_parameters:
-            return view.to_parameters(output, operand, physical, linear=linear)
-        if from_operand is None:
-            return view.indexing(output, operand, physical, linear=linear)
-        return view.indexing_from(from_operand, output, physical, linear=linear)
-
+    question = IndexQuestion(
+        output, operand, from_operand, to_parameters, physical, linear, convention
+    )
+    if (
+        everything
+        and not verify
+        and (name is not None or jobs or cache is not None or is_folder(file))
+    ):
+        files = [file, *([] if name is None else [name]), *more]
+        corpus.print_corpus(files, question, jobs, cache, cache_size)
+        return
     try:
         program = read_program(file).by_convention(convention)
         subject = program.root if name is None and not everything else None
@@ -143,14 +177,14 @@ def index(
             raise
         click.echo(f"no function in {file}", err=True)
         return
-    answer: Answering = asked
+    answer: Answering = question.ask
     tally: Tally | None = None
     if verify:
         tally = proofs.Tally(evidence_dir)
         prover = proofs.prover_of(
             program, seconds, convention=convention, seed=seed, by_execution=by_execution
         )
-        answer = _proving(asked, prover, tally)
+        answer = _proving(question.ask, prover, tally)
     if everything:
         _print_all(program, answer)
     else:
@@ -253,10 +287,26 @@ _WRONG: Final[dict[str, Callable[[dict[str, Any]], bool]]] = {
         given["verify"] and given["form"] not in ("text", "json")
     ),
     "--all prints JSON lines for the whole program": lambda given: (
-        given["everything"] and (given["name"] is not None or given["form"] not in ("text", "json"))
+        given["everything"] and (_is_instruction(given) or given["form"] not in ("text", "json"))
+    ),
+    "several files are for --all": lambda given: given["more"] and not given["everything"],
+    "--jobs and --cache are for --all": lambda given: (
+        (given["jobs"] or given["cache"] is not None) and not given["everything"]
+    ),
+    "--cache names a directory": lambda given: given["cache"] == "",
+    "--verify proves the answers about one file, in one process": lambda given: (
+        given["verify"]
+        and given["everything"]
+        and (given["name"] is not None or given["jobs"] or given["cache"] is not None)
     ),
 }
 """Options that do not go together, and why."""
+
+
+def _is_instruction(given: dict[str, Any]) -> bool:
+    """Is what stands behind FILE rather one of its instructions than another file?"""
+    name = given["name"]
+    return name is not None and not given["more"] and not is_file(name)
 
 
 def _check_usage(given: dict[str, Any]) -> None:
@@ -286,14 +336,8 @@ def _formatted(found: Indexing, form: str, at: Index | None) -> str:
 
 
 def _print_all(program: Program, answer: Answering) -> None:
-    """A JSON line for every instruction that has operands, inside fusions too.
-
-    Instructions without the output or operand asked about are left out.
-    """
-    asked = [view for view in program if view.ir.operands]
-    for view in with_progress(asked, "indexing"):
-        try:
-            found = answer(view)
-        except UnknownNameError:
-            continue
-        print_json(found.to_json(), compact=True)
+    """A JSON line for every instruction that has operands, inside fusions too."""
+    views = with_progress(with_operands(program), "indexing")
+    for line in index_lines(views, lambda view: answer(view).to_json()):
+        if sys.stdout is not None:  # else it was closed when the process started
+            sys.stdout.write(f"{line}\n")

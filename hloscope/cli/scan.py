@@ -6,38 +6,21 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from fractions import Fraction
 from pathlib import Path
-from re import IGNORECASE
 from typing import Any, Final
 
 import click
 
 from hloscope.api import ScanReport, scan_files
 from hloscope.cli.common import complete_files, debug_option, json_option, print_json
-from hloscope.cli.options import device_option
+from hloscope.cli.options import Bytes, device_option
 from hloscope.cli.paging import is_tty
 from hloscope.cli.streams import styled_errors
-from hloscope.lazy import pattern
 
 FAILED: Final = 1
 SCHEMA: Final = "hloscope.scan/1"
 NAMED: Final = 10
 """Files that went wrong and are named."""
-_SIZE: Final = pattern(r"(\d{1,18}(?:\.\d{1,18})?)\s*([KMGT]?)(?:i?B)?", IGNORECASE)
-
-
-class _Size(click.ParamType[int]):
-    """A number of bytes, `4G` or `500 MiB`."""
-
-    name = "size"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The number of bytes."""
-        found = _SIZE.fullmatch(str(value).strip())
-        if found is None:
-            self.fail(f"`{value}` is no size such as 4G or 500M", param, ctx)
-        return int(Fraction(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " "))
 
 
 @click.command
@@ -56,7 +39,7 @@ class _Size(click.ParamType[int]):
     type=click.FloatRange(0, min_open=True), help="A file that takes longer is left out.",
 )  # fmt: skip
 @click.option(
-    "--max-memory-per-file", "memory", metavar="SIZE", type=_Size(), default="4G",
+    "--max-memory-per-file", "memory", metavar="SIZE", type=Bytes(), default="4G",
     show_default=True, help="A file that takes more is left out.",
 )  # fmt: skip
 @click.option(

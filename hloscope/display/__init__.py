@@ -9,6 +9,7 @@ from hloscope.doors import door
 
 if TYPE_CHECKING:
     from hloscope.display.answer import (
+        INDEX_SCHEMA as INDEX_SCHEMA,
         Answer as Answer,
         Direction as Direction,
         OperandAnswer as OperandAnswer,
@@ -93,6 +94,7 @@ if TYPE_CHECKING:
         types_table as types_table,
     )
     from hloscope.display.latex import to_latex as to_latex
+    from hloscope.display.lines import json_line as json_line, json_text as json_text
     from hloscope.display.listing import Key as Key, Listing as Listing, Place as Place
     from hloscope.display.movement import (
         chain_html as chain_html,

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 else:
     json = lazy("json")
 
-SCHEMA: Final = "hloscope.index/2"
+INDEX_SCHEMA: Final = "hloscope.index/2"
 MOST_TOLD: Final = 1024
 """Of a tuple of more parts an answer tells some, and their number."""
 _NAMED: Final = 6
@@ -296,7 +296,7 @@ def to_json(answer: Answer, file: str) -> dict[str, Any]:
     """
     shared = _SharedMaps()
     found: dict[str, Any] = {
-        "schema": SCHEMA,
+        "schema": INDEX_SCHEMA,
         "file": file,
         "instruction": answer.instruction.name,
         "opcode": answer.opcode,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from hashlib import blake2b
+from typing import Final
 
 import numpy as np
 
@@ -14,6 +15,10 @@ from hloscope.fusion import leaf_types
 from hloscope.indexing import Direction, lookup
 from hloscope.ir import Computation, Instruction, Op, TensorType, captures
 from hloscope.ops import Constant, Fusion
+
+_PLAIN: Final = frozenset({int, str, type(None)})
+_OF_LABEL: Final = 4
+"""Parts of the key of a label: the last are attributes that are kept as written."""
 
 
 def encoded(value: object) -> bytes:
@@ -73,13 +78,20 @@ class Digests(Structure):
     count; types with their layouts, attributes, configurations and constants do.
     """
 
-    def number(self, key: object) -> int:
-        """The digest of something, of 128 bits."""
-        return int.from_bytes(blake2b(encoded(key), digest_size=16).digest())
-
     def __init__(self) -> None:
         super().__init__()
         self._values: dict[Computation, Mapping[Instruction, int]] = {}
+        self._known: dict[object, int] = {}
+
+    def number(self, key: object) -> int:
+        """The digest of something, of 128 bits."""
+        if not _is_plain(key):
+            return int.from_bytes(blake2b(encoded(key), digest_size=16).digest())
+        known = self._known.get(key)
+        if known is None:
+            digest = blake2b(encoded(key), digest_size=16).digest()
+            known = self._known[key] = int.from_bytes(digest)
+        return known
 
     def of_kernel(self, ins: Instruction, computation: Computation | None = None) -> str:
         """The digest of an instruction, what it calls, and of the types and constants it reads.
@@ -103,12 +115,13 @@ class Digests(Structure):
         for callee in ins.calls:
             self.of(callee)
         is_value_read = _reads_values(ins)
-        operands = [
-            (self._once(value.type), self._value(value, computation, is_value_read))
-            for value in ins.operands
-        ]
-        same = [ins.operands.index(value) for value in ins.operands]
-        key = ("kernel", self.label(ins), self.called(ins), tuple(operands), tuple(same))
+        values = ins.operands
+        types = [self._once(value.type) for value in values]
+        known = [self._value(value, computation, is_value_read) for value in values]
+        places = {value: place for place, value in reversed(list(enumerate(values)))}
+        same = [places[value] for value in values]
+        parts = (*self.called(ins), None, *types, None, *known, None, *same)
+        key = ("kernel", self.label(ins), *parts)
         return f"{self.number(key):032x}"
 
     def _value(self, value: Instruction, computation: Computation | None, is_read: bool) -> int:
@@ -132,6 +145,21 @@ class Digests(Structure):
                 known = {}
             self._values[computation] = known
         return known
+
+
+def _is_plain(key: object) -> bool:
+    """Is it of numbers and words alone, of which equal ones have equal bytes?
+
+    `True == 1` and `0.0 == -0.0`, and are others as bytes.
+    """
+    if type(key) is not tuple:
+        return False
+    if key[:1] == ("label",) and len(key) == _OF_LABEL:
+        key, extras = key[:-1], key[-1]
+        return _PLAIN.issuperset(map(type, key)) and all(
+            [type(word) is str for pair in extras for word in pair]
+        )
+    return _PLAIN.issuperset(map(type, key))
 
 
 def _reads_values(ins: Instruction) -> bool:

@@ -112,7 +112,7 @@ def _serve(function: Callable[[], Any], write: int, limits: Limits) -> None:
     """Answer in the child process; it never returns."""
     try:
         os.setpgid(0, 0)
-        _die_with_parent()
+        die_with_parent()
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         _limit_memory(limits.bytes)
         try:
@@ -126,7 +126,7 @@ def _serve(function: Callable[[], Any], write: int, limits: Limits) -> None:
         os._exit(0)
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
     """Let the system kill this process with the one that began it, where it can."""
     try:
         import_module("ctypes").CDLL(None).prctl(1, int(signal.SIGKILL), 0, 0, 0)

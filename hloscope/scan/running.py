@@ -11,12 +11,16 @@ import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
 from importlib import import_module
+from multiprocessing.process import BaseProcess
+from threading import Thread
 from types import TracebackType
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from hloscope.errors import InputError
+from hloscope.scan.isolation import die_with_parent
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -53,23 +57,35 @@ class Engine(AbstractContextManager["Engine"]):
         self.jobs: Final = jobs
         self._make: Final = make
         self._executor: Executor | None = None
+        self._children: set[BaseProcess] = set()
 
     def submit(self, function: Callable[[T], R], task: T) -> Future[R]:
         """Give a task to the executor."""
         try:
-            if self._executor is None:
-                self._executor = self._make()
-            return self._executor.submit(function, task)
+            if len(self._children) == self.jobs:
+                return self._current().submit(function, task)
+            with _interrupts_later():  # which processes that begin here inherit
+                others = set(multiprocessing.active_children())
+                try:
+                    return self._current().submit(function, task)
+                finally:
+                    self._children |= set(multiprocessing.active_children()) - others
         except BrokenExecutor as error:  # it broke since the last task: told as of any other task
             broken = Future[R]()
             broken.set_exception(error)
             return broken
+
+    def _current(self) -> Executor:
+        if self._executor is None:
+            self._executor = self._make()
+        return self._executor
 
     def renew(self) -> None:
         """Forget an executor that broke."""
         if self._executor is not None:
             self._executor.shutdown(wait=False, cancel_futures=True)
             self._executor = None
+            self._children = set()
 
     def __exit__(
         self,
@@ -77,15 +93,20 @@ class Engine(AbstractContextManager["Engine"]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._executor is not None:
-            self._end(self._executor, wait=error is None)
+        executor, self._executor = self._executor, None
+        if executor is not None:
+            self._end(executor, wait=error is None)
 
     def _end(self, executor: Executor, *, wait: bool) -> None:
         """Let the workers end what they do, or end at once."""
-        executor.shutdown(wait=wait, cancel_futures=True)
-        if not wait and isinstance(executor, ProcessPoolExecutor):
-            for child in multiprocessing.active_children():
-                child.terminate()
+        if wait or not isinstance(executor, ProcessPoolExecutor):
+            executor.shutdown(wait=wait, cancel_futures=True)
+            return
+        for child in self._children:
+            child.kill()
+        closing = Thread(target=partial(executor.shutdown, cancel_futures=True), daemon=True)
+        closing.start()  # it puts away what processes shared
+        closing.join(PATIENCE)
 
 
 class Here(Executor):
@@ -140,6 +161,20 @@ def _pool(jobs: int) -> Executor:
 
 def _prepared() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is the business of who asked
+    die_with_parent()
+
+
+@contextmanager
+def _interrupts_later() -> Iterator[None]:
+    """Let interrupts wait; processes that begin meanwhile never hear of them."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class _Dask(Engine):
@@ -182,15 +217,28 @@ class _Dask(Engine):
 
 
 def in_order(
-    engine: Engine, function: Callable[[T], R], tasks: Iterable[T]
+    engine: Engine,
+    function: Callable[[T], R],
+    tasks: Iterable[T],
+    *,
+    waiting: int = WAITING,
+    last: Callable[[T], R] | None = None,
 ) -> Iterator[Done[T, R]]:
-    """What comes of each task, in the order of the tasks."""
+    """What comes of each task, in the order of the tasks.
+
+    Args:
+        engine: What runs them.
+        function: What is done with each.
+        tasks: The tasks.
+        waiting: So many for each worker are given out before the first of them is done.
+        last: What is done in this process with a task whose workers died, instead of `function`.
+    """
     coming = iter(tasks)
     given: deque[tuple[T, Future[R], int]] = deque()
     while True:
         for task in coming:
             given.append((task, engine.submit(function, task), 1))
-            if len(given) >= engine.jobs * WAITING:
+            if len(given) >= engine.jobs * waiting:
                 break
         if not given:
             return
@@ -202,7 +250,7 @@ def in_order(
             if trial < TRIALS:
                 given.appendleft((task, future, trial))
             else:
-                yield _here(function, task)
+                yield _here(last or function, task)
             _give_again(engine, function, given)
         except (Exception, CancelledError):  # not the task's own: it is lost on its way
             yield _here(function, task)

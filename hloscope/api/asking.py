@@ -1,0 +1,66 @@
+"""A question to every instruction of a program, and its answers as lines of JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from hloscope.api.indexing import Indexing
+from hloscope.api.program import Program
+from hloscope.api.views import InstructionView
+from hloscope.display import json_line
+from hloscope.errors import UnknownNameError
+from hloscope.fusion import Convention
+
+
+class IndexQuestion(NamedTuple):
+    """What is asked of each instruction; as the arguments of `InstructionView.indexing`."""
+
+    output: int | None = None
+    operand: int | None = None
+    from_operand: int | None = None
+    to_parameters: bool = False
+    physical: bool = False
+    linear: bool = False
+    convention: Convention = "structural"
+
+    def ask(self, view: InstructionView) -> Indexing:
+        """The answer about an instruction."""
+        order = {"physical": self.physical, "linear": self.linear}
+        if self.to_parameters:
+            return view.to_parameters(self.output, self.operand, **order)
+        if self.from_operand is None:
+            return view.indexing(self.output, self.operand, **order)
+        return view.indexing_from(self.from_operand, self.output, **order)
+
+
+def with_operands(program: Program) -> list[InstructionView]:
+    """All instructions that have operands, inside fusions too.
+
+    >>> from hloscope.api.reading import read
+    >>> with_operands(read("ENTRY e { p = f32[4] parameter(0) ROOT n = f32[4] negate(p) }"))
+    [<n = f32[4] negate(p)>]
+    """
+    return [view for view in program if view.ir.operands]
+
+
+def index_lines(
+    views: Iterable[InstructionView], answer: Callable[[InstructionView], dict[str, Any]]
+) -> Iterator[str]:
+    """A line of JSON for each instruction; none where the output or operand asked about is not.
+
+    Args:
+        views: The instructions.
+        answer: Gives the answer about an instruction, as JSON.
+
+    >>> from hloscope.api.reading import read
+    >>> program = read("ENTRY e { p = f32[4] parameter(0) ROOT n = f32[4] negate(p) }")
+    >>> len(list(index_lines(program, lambda view: IndexQuestion().ask(view).to_json())))
+    2
+    """
+    for view in views:
+        try:
+            found = answer(view)
+        except UnknownNameError:
+            continue
+        yield json_line(found)

@@ -1,0 +1,280 @@
+"""Indexing of many programs: a question to every instruction, by processes, with answers kept.
+
+The answers of a file are written to a file of their own, where the process that asked takes them
+up in the order of the programs: a worker that dies, or an interrupt, leaves no half of a line.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Generator, Sequence
+from functools import partial
+from hashlib import blake2b
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, BinaryIO, Final, NamedTuple
+
+from hloscope.api.asking import IndexQuestion, index_lines, with_operands
+from hloscope.api.explaining import check
+from hloscope.api.indexing import Indexing
+from hloscope.api.reading import read
+from hloscope.api.remote import content_of
+from hloscope.api.views import InstructionView
+from hloscope.display import INDEX_SCHEMA, Direction, to_json
+from hloscope.errors import HloscopeError, InputError
+from hloscope.indexing import Precision
+from hloscope.lazy import dataclass
+from hloscope.scan import Digests, Limits, Store, alone, code_digest, engine_of, in_order
+
+KEPT: Final = 1 << 30
+"""Bytes that the answers kept in a folder may take, if it is not said otherwise."""
+_AHEAD: Final = 4
+"""Programs for each worker that are given out at once."""
+_BLOCK: Final = 1 << 20
+_OUR_BUG: Final = 5
+
+
+class KeptAnswers(NamedTuple):
+    """Where answers are kept, and how many.
+
+    Attributes:
+        folder: The folder.
+        most: Bytes that they may take.
+    """
+
+    folder: Path
+    most: int = KEPT
+
+
+@dataclass(frozen=True, slots=True)
+class FileAnswers:
+    """The answers about one program.
+
+    Attributes:
+        file: What the program is called.
+        path: Where the answers are, a JSON object a line, until the next is asked for.
+        message: Why there are no more of them; empty if they are all.
+        code: The exit code of that.
+        trouble: Why they could not be kept.
+    """
+
+    file: str
+    path: str
+    message: str = ""
+    code: int = 0
+    trouble: str = ""
+
+
+class _Task(NamedTuple):
+    file: str
+    data: bytes | None
+    question: IndexQuestion
+    kept: KeptAnswers | None
+    code: str
+    path: str
+
+
+def answer_files(
+    files: Sequence[tuple[str, bytes | None]],
+    question: IndexQuestion,
+    *,
+    jobs: int | None = None,
+    kept: KeptAnswers | None = None,
+) -> Generator[FileAnswers, None, None]:
+    """Ask every instruction of many programs that has operands; in the order of the programs.
+
+    To be closed where not all is taken.
+
+    Args:
+        files: Paths or URLs, or what programs are called with their bytes.
+        question: What is asked.
+        jobs: Processes; as many as there are processors if not given.
+        kept: Where answers are kept, if they are.
+    """
+    if kept is not None:
+        kept = kept._replace(folder=kept.folder.absolute())
+    workers = max(1, min(jobs or os.cpu_count() or 1, len(files)))
+    code = code_digest() if kept is not None else ""
+    with TemporaryDirectory(prefix="hloscope-") as folder:
+        tasks = [
+            _Task(file, data, question, kept, code, os.path.join(folder, str(number)))
+            for number, (file, data) in enumerate(files)
+        ]
+        with engine_of(workers, None) as engine:
+            ahead = _AHEAD if workers > 1 else 1
+            for done in in_order(engine, _answer, tasks, waiting=ahead, last=_guarded):
+                task = done.task
+                lost = FileAnswers(task.file, task.path, _internal(task.file, done.error), _OUR_BUG)
+                yield done.result or lost
+                Path(task.path).unlink(missing_ok=True)
+
+
+def _guarded(task: _Task) -> FileAnswers:
+    """The answers about a program whose processes died: by one that may die as well."""
+    found, why = alone(partial(_told, task), Limits())
+    if found is None:
+        return FileAnswers(task.file, task.path, _internal(task.file, why.text), _OUR_BUG)
+    return FileAnswers(*found)
+
+
+def _told(task: _Task) -> list[Any]:
+    found = _answer(task)
+    return [found.file, found.path, found.message, found.code, found.trouble]
+
+
+def _internal(file: str, error: str) -> str:
+    return f"internal error: {file}: {error}\nask about it alone with --debug to see where"
+
+
+def _answer(task: _Task) -> FileAnswers:
+    """Write the answers about one program to the task's file."""
+    most = None if task.kept is None else task.kept.most
+    store = Store(None if task.kept is None else task.kept.folder, task.code, most)
+    message, code = "", 0
+    try:
+        with open(task.path, "wb") as out:
+            _write(task, store, out)
+    except HloscopeError as error:
+        message, code = str(error), error.exit_code
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        message, code = _internal(task.file, what), _OUR_BUG
+    return FileAnswers(task.file, task.path, message, code, store.trouble)
+
+
+def _write(task: _Task, store: Store, out: BinaryIO) -> None:
+    data = content_of(task.file) if task.data is None else task.data
+    digest = blake2b(data, digest_size=20).hexdigest()
+    key = store.key("index", INDEX_SCHEMA, task.file, digest, repr(task.question))
+    packed = store.get_bytes(key)
+    if packed is not None and _unpack(packed, out):
+        return
+    packer, parts = zlib.compressobj(1), list[bytes]()
+    program = read(data, name=task.file).by_convention(task.question.convention)
+    known = _Known(task.question, store)
+    answers = known.plain if store.folder is None else known.of
+    try:
+        for line in index_lines(with_operands(program), answers):
+            text = f"{line}\n".encode()
+            _put(out, text)
+            if store.folder is not None:
+                parts.append(packer.compress(text))
+    except HloscopeError:
+        raise
+    except Exception:
+        check(program.module)  # whose words are better, where the program is wrong
+        raise
+    if store.folder is not None:
+        store.put_bytes(key, b"".join([*parts, packer.flush()]))
+
+
+def _unpack(packed: bytes, out: BinaryIO) -> bool:
+    """Write what was packed; were it all?"""
+    unpacker = zlib.decompressobj()
+    try:
+        left = packed
+        while left and not unpacker.eof:
+            _put(out, unpacker.decompress(left, _BLOCK))
+            left = unpacker.unconsumed_tail
+    except zlib.error:
+        pass
+    if unpacker.eof:
+        return True
+    out.seek(0)
+    out.truncate()
+    return False
+
+
+def _put(out: BinaryIO, text: bytes) -> None:
+    try:
+        out.write(text)
+    except OSError as error:
+        where = os.path.dirname(out.name)
+        raise InputError(f"cannot write to `{where}`: {error.strerror or error}") from None
+
+
+class _Known:
+    """Answers by structure: those in which nothing is called by a name but the operands."""
+
+    def __init__(self, question: IndexQuestion, store: Store) -> None:
+        self._question: Final = question
+        self._store: Final = store
+        self._digests: Final = Digests()
+        self._parts: Final[dict[str, dict[str, Any] | None]] = {}
+
+    def of(self, view: InstructionView) -> dict[str, Any]:
+        """The answer about an instruction, as JSON."""
+        digest = self._digest(view)
+        if not digest:
+            return self.plain(view)
+        if digest not in self._parts:
+            key = self._store.key("maps", INDEX_SCHEMA, digest, repr(self._question))
+            kept = self._store.get(key)
+            if _is_whole(kept, view):
+                self._parts[digest] = kept
+            else:
+                found = self._question.ask(view)
+                told = found.to_json()
+                self._parts[digest] = part = _nameless(found, told)
+                if part is not None:
+                    self._store.put(key, part)
+                return told
+        part = self._parts[digest]
+        return self.plain(view) if part is None else _named(view, part)
+
+    def plain(self, view: InstructionView) -> dict[str, Any]:
+        """The answer about an instruction, as JSON, which is not looked for."""
+        return self._question.ask(view).to_json()
+
+    def _digest(self, view: InstructionView) -> str:
+        """The digest of what an answer depends on; empty where that is not known."""
+        is_told_by_structure = not self._question.to_parameters and not view.has_unknown_sizes
+        if not is_told_by_structure or len(view.values_read) != len(view.ir.operands):
+            return ""
+        try:
+            return self._digests.of_kernel(view.ir, view.computation.ir)
+        except TypeError:
+            return ""
+
+
+def _nameless(found: Indexing, told: dict[str, Any]) -> dict[str, Any] | None:
+    """What an answer is apart from names; nothing of one whose reasons and values have names."""
+    every = [a for o in found.answer.outputs for operand in o.touched for a in operand]
+    if any(a.precision is not Precision.EXACT or a.reason or a.via for a in every):
+        return None
+    if any(a.map is None or a.map.runtime for a in every):
+        return None
+    outputs = [
+        {**o, "operands": [{**operand, "name": ""} for operand in o["operands"]]}
+        for o in told["outputs"]
+    ]
+    return {"unreached": told.get("unreached"), "outputs": outputs, "maps": told["maps"]}
+
+
+def _is_whole(kept: Any, view: InstructionView) -> bool:
+    """Is it what `_nameless` gave for an instruction of as many operands?"""
+    count = len(view.ir.operands)
+    try:
+        numbers = [
+            operand["operand"] for output in kept["outputs"] for operand in output["operands"]
+        ]
+        is_right = kept.keys() == {"unreached", "outputs", "maps"} and type(kept["maps"]) is list
+        return is_right and all(type(n) is int and 0 <= n < count for n in numbers)
+    except (TypeError, KeyError, AttributeError):
+        return False
+
+
+def _named(view: InstructionView, part: dict[str, Any]) -> dict[str, Any]:
+    """The answer about an instruction, from that about another of its structure."""
+    way: Direction = "output_to_input" if part["unreached"] is None else "input_to_output"
+    told = to_json(view.unanswered(way), view.program.file)
+    if part["unreached"] is not None:
+        told["unreached"] = part["unreached"]
+    names = [value.name for value in view.ir.operands]
+    told["outputs"] = [
+        {**o, "operands": [{**one, "name": names[one["operand"]]} for one in o["operands"]]}
+        for o in part["outputs"]
+    ]
+    told["maps"] = part["maps"]
+    return told

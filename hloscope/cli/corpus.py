@@ -1,0 +1,68 @@
+"""`index --all` of many programs: answers in the order of the files, errors beside them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import click
+
+from hloscope.api import FileAnswers, IndexQuestion, KeptAnswers, answer_files, programs_meant
+from hloscope.cli.common import with_progress
+from hloscope.cli.stdin import STDIN, read_stdin
+
+_BLOCK = 1 << 20
+
+
+def print_corpus(
+    files: Sequence[str],
+    question: IndexQuestion,
+    jobs: int | None,
+    cache: str | None,
+    most: int,
+) -> None:
+    """Print the answers about many programs, a JSON object a line; exit with the largest code.
+
+    Args:
+        files: Files, directories, patterns, URLs, and `-` for the standard input.
+        question: What is asked of each instruction.
+        jobs: Processes.
+        cache: Where answers are kept.
+        most: Bytes that they may take.
+    """
+    given = list(_given(files))
+    kept = None if cache is None else KeptAnswers(Path(cache), most)
+    code, trouble = 0, ""
+    with closing(answer_files(given, question, jobs=jobs, kept=kept)) as answers:
+        for _ in with_progress(given, "indexing"):
+            found = next(answers)
+            _print(found)
+            code, trouble = max(code, found.code), trouble or found.trouble
+        next(answers, None)  # all is done, and the processes end
+    if trouble:
+        click.echo(f"what was found is not kept for the next time: {trouble}", err=True)
+    if code:
+        click.get_current_context().exit(code)
+
+
+def _given(files: Sequence[str]) -> Iterator[tuple[str, bytes | None]]:
+    """What programs are called, and the bytes of that from the standard input."""
+    for file in files:
+        if file == "-":
+            yield STDIN, read_stdin()
+        else:
+            for one in programs_meant(file):
+                yield one, None
+
+
+def _print(found: FileAnswers) -> None:
+    if sys.stdout is not None:  # else it was closed when the process started
+        with open(found.path, encoding="utf-8", newline="") as file:
+            while text := file.read(_BLOCK):
+                sys.stdout.write(text)
+    if found.message:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        click.echo(found.message, err=True)
