@@ -24,6 +24,7 @@ from typing import Any, Final
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import hloscope
+from hloscope.display import json_line
 
 MOST: Final = 1.3
 """An exponent above this is not linear."""
@@ -147,6 +148,13 @@ def scan(n: int) -> str:
     return fused("f32[1024]", lines)
 
 
+def reached(program: hloscope.Program) -> int:
+    """The number of flows from all parameters of the computation that the root calls."""
+    callee = program.root.ir.calls[0]
+    count = range(len(callee.parameters))
+    return sum([len(program.analysis.spread(callee, k, 0)) for k in count])
+
+
 def doubled(first: int) -> tuple[int, ...]:
     """A number, its double, and so on, to 64 times it.
 
@@ -161,8 +169,17 @@ ROWS: Final = {
         concatenation, lambda p: p.root.indexing_from(0), doubled(150)
     ),
     "what a concatenation reads": Row(concatenation, lambda p: p.root.indexing(), doubled(150)),
+    "every operand of a concatenation": Row(
+        concatenation,
+        lambda p: [p.root.indexing_from(k) for k in range(len(p.root.operands))],
+        doubled(10),
+    ),
+    "what each operand of a call reaches": Row(concatenation, reached, doubled(150)),
     "slices to parameters": Row(slices, lambda p: p.root.to_parameters(), doubled(4)),
     "all outputs to parameters": Row(layers, lambda p: p.root.to_parameters(None), doubled(20)),
+    "all outputs to parameters, as JSON": Row(
+        layers, lambda p: json_line(p.root.to_parameters(None).to_json()), doubled(10)
+    ),
     "reshape, transpose, reshape": Row(rearrangements, lambda p: p.root.indexing(), doubled(4)),
     "reshape, transpose, reshape: elements": Row(
         rearrangements, lambda p: p.root.indexing().map.card(), doubled(4)
@@ -220,14 +237,14 @@ def main() -> None:
     found = []
     for name in options.rows or ROWS:
         found.append(measure(name))
-        if not options.json:
+        if options.json:
+            print(json.dumps(found[-1]), flush=True)
+        else:
             row = found[-1]
             points = "  ".join(
                 f"{n}: {ms} ms" for n, ms in zip(row["sizes"], row["ms"], strict=True)
             )
             print(f"{row['exponent']:5.2f}  {name:<32} {points}", flush=True)
-    if options.json:
-        print(json.dumps(found, indent=1))
     sys.exit(any(row["exponent"] > MOST for row in found))
 
 

@@ -228,6 +228,25 @@ def analysis() -> Figure:
     return said, notes
 
 
+def growing() -> Figure:
+    """How time grows with size: exponents fitted to CPU times of n, 2n, ... 64n."""
+    rows = benchmark("growth.py")
+    notes = [
+        f"{row['row']}: n ** {row['exponent']}, {row['ms'][-1]:,} ms for n = {row['sizes'][-1]:,}"
+        for row in rows
+    ]
+    if not rows:
+        return "not measured: benchmarks/growth.py printed nothing", notes
+    exponents = sorted(row["exponent"] for row in rows)
+    fine = sum(exponent <= MOST for exponent in exponents)
+    said = f"{percent(fine, len(rows))} questions grow by at most n ** {MOST}"
+    return f"{said}; exponents {exponents[0]}–{exponents[-1]}", notes
+
+
+MOST: Final = 1.1
+"""The largest exponent that is promised."""
+
+
 def covered() -> Figure:
     """Ops by what their rules claim (`hloscope ops`), and every reason for less than exact."""
     rows = coverage()
@@ -308,6 +327,7 @@ ROWS: Final[dict[str, tuple[str, str, bool, Callable[[], Figure]]]] = {
         True,
         analysis,
     ),
+    "growth": ("growth", "exponents ≤ 1.1 from n to 64 n", False, growing),
     "coverage": ("coverage", "no op without a rule", False, covered),
     "executed": ("executed fusions", "all contained, ≥ 99 % equal", True, executed),
     "inexact": ("XLA's inexact cases", "exact where decidable", True, inexact),

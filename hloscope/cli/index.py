@@ -18,6 +18,7 @@ from hloscope.api import (
     index_lines,
     with_operands,
 )
+from hloscope.cli.amounts import Bytes
 from hloscope.cli.common import (
     complete_files,
     debug_option,
@@ -28,7 +29,6 @@ from hloscope.cli.common import (
 )
 from hloscope.cli.completing import complete_instructions
 from hloscope.cli.files import is_file, is_folder, read_program
-from hloscope.cli.options import Bytes
 from hloscope.cli.paging import print_long
 from hloscope.display import Index
 from hloscope.errors import NoFunctionError

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from fractions import Fraction
 from typing import Any, Final, TypeVar
 
 import click
 
 from hloscope.api import DEVICES
 from hloscope.cli.common import complete_files
-from hloscope.lazy import pattern
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_BYTES: Final = pattern(r"(\d{1,18}(?:\.\d{1,18})?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
 PICTURES: Final = ("text", "json", "svg", "html")
 
 
@@ -85,16 +82,3 @@ class Sizes(click.ParamType[tuple[int, ...]]):
         if not re.fullmatch(r"\s*(\d{1,18}(\s*,\s*\d{1,18})*)?\s*", value):
             self.fail(f"`{value}` is not a list of positive integers such as 16,64", param, ctx)
         return tuple([int(n) for n in value.split(",") if n.strip()])
-
-
-class Bytes(click.ParamType[int]):
-    """A number of bytes, `4G` or `500 MiB`."""
-
-    name = "size"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The number of bytes."""
-        found = _BYTES.fullmatch(str(value).strip())
-        if found is None:
-            self.fail(f"`{value}` is no size such as 4G or 500M", param, ctx)
-        return int(Fraction(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " "))

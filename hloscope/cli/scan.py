@@ -12,8 +12,9 @@ from typing import Any, Final
 import click
 
 from hloscope.api import ScanReport, scan_files
+from hloscope.cli.amounts import Bytes
 from hloscope.cli.common import complete_files, debug_option, json_option, print_json
-from hloscope.cli.options import Bytes, device_option
+from hloscope.cli.options import device_option
 from hloscope.cli.paging import is_tty
 from hloscope.cli.streams import styled_errors
 
