@@ -22,7 +22,7 @@ from hloscope.api.reading import read
 from hloscope.api.remote import content_of
 from hloscope.api.views import InstructionView
 from hloscope.display import INDEX_SCHEMA, Direction, to_json
-from hloscope.errors import HloscopeError, InputError
+from hloscope.errors import HloscopeError, InputError, NoFunctionError
 from hloscope.indexing import Precision
 from hloscope.lazy import dataclass
 from hloscope.scan import Digests, Limits, Store, alone, code_digest, engine_of, in_order
@@ -135,6 +135,8 @@ def _answer(task: _Task) -> FileAnswers:
     try:
         with open(task.path, "wb") as out:
             _write(task, store, out)
+    except NoFunctionError:
+        message = f"no function in {task.file}"
     except HloscopeError as error:
         message, code = str(error), error.exit_code
     except Exception as error:

@@ -34,10 +34,11 @@ def program(n: int, name: str = "p") -> str:
 
 @pytest.fixture
 def corpus(tmp_path: Path) -> list[Path]:
-    """Ten programs, two of them broken."""
+    """Ten programs: two of them are broken, one has no function."""
     paths = [tmp_path / f"{9 - n}.hlo" for n in range(10)]
     for n, path in enumerate(paths):
         path.write_text(program(n + 2))
+    paths[1].write_text("module {}")
     paths[3].write_text("HloModule m\nENTRY e {")
     paths[6].write_text(program(8).replace("calls=f", "calls=g"))
     return paths
