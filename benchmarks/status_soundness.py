@@ -96,7 +96,8 @@ def commands() -> Figure:
     """Mutated programs, maps and files of arrays, each through one command with options of its own.
 
     Every day has its own mutations; processes have 2,500 each.  What has another answer, or takes
-    long, is kept in `hloscope-broken-input` in the folder for temporary files.
+    long, is kept in `hloscope-broken-input` in the folder for temporary files.  Times are of the
+    processor, of the command and the processes it starts, whatever else the machine does.
     """
     seed = fresh_seed()
     parts = side_by_side(
@@ -139,6 +140,6 @@ ROWS: Final[dict[str, tuple[str, str, bool, Callable[[], Figure]]]] = {
     "execution": ("real programs by execution", "0 refuted", True, executed_real),
     "runtime-claims": ("claims about runtime variables", "0 wrong", False, runtime_claims),
     "op-sweep": ("changed ops", "50,000, 0 contradictions", False, swept),
-    "commands": ("broken input, every command", "own answers only; < 2 s", True, commands),
+    "commands": ("broken input, every command", "own answers only; < 2 s of CPU", True, commands),
 }
 """As `status.ROWS`."""
