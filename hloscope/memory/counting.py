@@ -15,6 +15,7 @@ from typing import Final
 from hloscope.affine import Interval, Runtime, Var, bounds, evaluate_array, variables
 from hloscope.arrays import Bools, Ints, np
 from hloscope.devices import LINE, SECTOR
+from hloscope.indexing import Constraint
 from hloscope.memory.periods import Values, representatives
 from hloscope.memory.requests import LANE, Requests, runtime_terms
 from hloscope.memory.traffic import BOUNDS, EXACT, SAMPLED, Request, Traffic
@@ -87,12 +88,17 @@ def _alignments(requests: Requests, terms: Mapping[Runtime, int]) -> Iterator[di
 
 
 def _unknown(requests: Requests, budget: int) -> Traffic:
-    """Nothing is known of addresses: at best one sector a request, at worst one for each lane."""
+    """Nothing is known of addresses: at best one sector a request, at worst one for each lane.
+
+    Where values read at run time say which lanes take part, it may be all of them, or none.
+    """
     lowest: dict[Var, int] = {Runtime(k): v.interval.lo for k, v in enumerate(requests.map.runtime)}
-    found = _Counter(requests, budget).count(lowest)
+    certain = _without_runtime(requests)
+    found = _Counter(certain, budget).count(lowest)
     each = max(requests.unit_bits // 8, 1)
     lanes = requests.warp
     requests_there = max(found.requests, 0)
+    at_least = requests_there if certain is requests else 0
     worst = replace(
         found,
         sectors=requests_there * lanes,
@@ -106,15 +112,28 @@ def _unknown(requests: Requests, budget: int) -> Traffic:
     )
     best = replace(
         found,
-        sectors=requests_there,
-        lines=requests_there,
-        asked=requests_there * each,
-        needed=requests_there,
-        histogram={1: requests_there} if requests_there else {},
+        requests=at_least,
+        sectors=at_least,
+        lines=at_least,
+        asked=at_least * each,
+        needed=at_least,
+        histogram={1: at_least} if at_least else {},
         worst=None,
         typical=None,
     )
     return replace(worst, best=best)
+
+
+def _without_runtime(requests: Requests) -> Requests:
+    """The requests without conditions on values read at run time; the same if there are none."""
+
+    def is_certain(constraint: Constraint) -> bool:
+        return not any(isinstance(v, Runtime) for v in variables(constraint[0]))
+
+    if all(map(is_certain, [c for domain in requests.domains for c in domain])):
+        return requests
+    kept = [tuple(filter(is_certain, domain)) for domain in requests.domains]
+    return replace(requests, map=requests.map.with_(constraints=kept[0]), others=tuple(kept[1:]))
 
 
 @lru_cache(maxsize=64)

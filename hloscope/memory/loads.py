@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 from typing import Final, TypeAlias
 
-from hloscope.fusion import Flow, Pool, composed
+from hloscope.fusion import INSIDE, Flow, Pool, composed
 from hloscope.indexing import Access
 from hloscope.ir import Instruction
 
@@ -45,7 +45,7 @@ def loads_of(
         reads: What leaf `i` of an instruction reads.
 
     Returns:
-        `None` if a value is read by more than `MOST_LOADS`.
+        `None` if a value is read by more than `MOST_LOADS`, or in several ways by what is called.
     """
     found: dict[Instruction, dict[int, Loads]] = {}
     heap: list[tuple[int, Instruction]] = []
@@ -63,6 +63,8 @@ def loads_of(
         _, ins = heappop(heap)
         for leaf, loads in found[ins].items():
             for operand, source, further in reads(ins, leaf):
+                if further is not None and len(further) > 1 and isinstance(ins.op, INSIDE):
+                    return None  # by which instructions of what is called, it does not say
                 target = ins.operands[operand] if isinstance(operand, int) else operand
                 for load in loads.values():
                     inner = load if further is None else composed(pool, load, further)

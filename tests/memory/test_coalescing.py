@@ -328,17 +328,44 @@ def of_fused(text: str, name: str) -> ArrayUse:
 @pytest.mark.parametrize(
     ("body", "requests"),
     [
-        ("r = f32[96] reverse(c), dimensions={0} ROOT a = f32[96] add(c, r)", 2),
-        ("n = f32[96] negate(c) ROOT a = f32[96] add(c, n)", 1),
+        ("r = f32[32] reverse(c), dimensions={0} ROOT a = f32[32] add(c, r)", 2),
+        ("n = f32[32] negate(c) ROOT a = f32[32] add(c, n)", 1),
     ],
     ids=["read by two instructions", "one read and used twice"],
 )
 def test_each_instruction_that_reads_makes_requests_of_its_own(body: str, requests: int) -> None:
-    head = "p = f32[1] parameter(0) q = f32[95] parameter(1)"
-    joined = "c = f32[96] concatenate(p, q), dimensions={0}"
+    head = "p = f32[1] parameter(0) q = f32[31] parameter(1)"
+    joined = "c = f32[32] concatenate(p, q), dimensions={0}"
     use = of_fused(f"ENTRY e {{ {head} {joined} {body} }}", "p")
     assert use.traffic is not None
     assert (use.precision, use.traffic.requests) == ("exact", requests)
+
+
+def test_what_a_called_computation_loads_on_several_conditions_has_bounds() -> None:
+    given = "p = f32[1] parameter(0) q = f32[31] parameter(1)"
+    body = "c = f32[32] concatenate(p, q), dimensions={0} r = f32[32] reverse(c), dimensions={0}"
+    answer = hloscope.read(
+        f"g {{ {given} {body} ROOT s = f32[32] add(c, r) }}\n"
+        f"f {{ {given} ROOT x = f32[32] call(p, q), to_apply=g }}\n"
+        f"ENTRY e {{ {given} ROOT r = f32[32] fusion(p, q), kind=kLoop, calls=f }}"
+    ).root.coalescing()
+    traffic = answer.operands[0].traffic
+    assert traffic is not None
+    assert traffic.best is not None
+    assert (traffic.best.requests, traffic.requests) == (1, 2)
+
+
+@pytest.mark.parametrize("start", [0, 50, 299])
+def test_where_values_read_at_run_time_say_who_takes_part_there_are_bounds(start: int) -> None:
+    text = "ENTRY e {{ p = f32[600] parameter(0) u = f32[300] parameter(1) i = s32[] {} "
+    text += "d = f32[600] dynamic-update-slice(p, u, i) ROOT n = f32[600] negate(d) }}"
+    told = of_fused(text.format("parameter(2)"), "p").traffic
+    true = of_fused(text.format(f"constant({start})"), "p").traffic
+    assert told is not None
+    assert told.best is not None
+    assert true is not None
+    assert told.best.requests <= true.requests <= told.requests
+    assert told.best.sectors <= true.sectors <= told.sectors
 
 
 def test_loads_that_are_not_told_apart_have_bounds() -> None:
