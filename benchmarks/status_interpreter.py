@@ -155,7 +155,7 @@ def repeated() -> Figure:
     best, middle = (geometric_mean(b) for b in zip(*[r["behind"] for r in rows], strict=True))
     said = f"{best:.1f} × behind XLA on {len(rows)} programs, by medians {middle:.1f} ×"
     loops = []
-    for row in benchmark("repeats.py", "--loops", "--rounds", "9"):
+    for row in benchmark("repeats.py", "--loops", "--rounds", "41"):
         (mine, middle), (theirs, their_middle) = row["ours_us"], row["theirs_us"]
         peer = "the reference" if row["loop"] == "while" else "XLA"
         said += f"; {row['loop']} {mine:.1f} µs a turn, {peer} {theirs:.1f}"

@@ -451,7 +451,10 @@ def _straight(program: Straight, env: list[Any], world: World) -> tuple[Value, .
         world.steps += program.tail
         ins, operands = (entry.ins, entry.operands) if entry else (None, ())
         _raise_at(error, ins, operands, env)
-    _count(world, program.tail, entry.step if entry else None)
+    if world.max_steps is None and world.on_step is None:
+        world.steps += program.tail
+    else:
+        _count(world, program.tail, entry.step if entry else None)
     return program.give(env)  # type: ignore[no-any-return]
 
 

@@ -92,7 +92,7 @@ def _while(op: While, at: Site) -> Kernel:
 
     def run(regions: tuple[Region, ...], state: list[Any]) -> Value:
         condition, body = regions
-        while condition(*state)[0]:
+        while condition.taking([*state])[0]:
             results = body.taking(state)
             state = [results] if whole else [*results]
             del results  # what only the state holds is written to
