@@ -15,7 +15,14 @@ from typing import Final, TypeAlias
 
 from hloscope.affine import Dim, Expr, FloorDiv, Range
 from hloscope.fusion import Analysis
-from hloscope.indexing import Access, Accesses, IndexingMap, Precision, output_to_input
+from hloscope.indexing import (
+    Access,
+    Accesses,
+    IndexingMap,
+    Precision,
+    output_sizes,
+    output_to_input,
+)
 from hloscope.ir import Instruction, TensorType
 from hloscope.lazy import dataclass
 from hloscope.ops import (
@@ -259,7 +266,7 @@ class _Walk:
             self._first[ins] = before
             before += count
         self._count = 0
-        self._ruled: dict[Instruction, list[tuple[int, IndexingMap, str]]] = {}
+        self._ruled: dict[tuple[Instruction, int], list[tuple[int, IndexingMap, str]]] = {}
 
     def run(self, root: TiledNode) -> list[TiledNode]:
         """The tiles from a root back."""
@@ -275,7 +282,7 @@ class _Walk:
             if node.instruction not in self._fused.inside:
                 continue
             operands = self._fused.operands(node.instruction)
-            maps = self._maps(node.instruction)
+            maps = self._maps(node.instruction, node.output)
             for k, (operand, (output, m, claim)) in enumerate(zip(operands, maps, strict=True)):
                 composed = self._composed(node, k, m)
                 runtime = [*node.runtime]
@@ -341,16 +348,16 @@ class _Walk:
                 reason = f"Bailing out on reshape, which alone has no tile: {alone.reason}"
                 raise RefusedError(replace(alone, reason=reason, instruction=ins))
 
-    def _maps(self, ins: Instruction) -> list[tuple[int, IndexingMap, str]]:
+    def _maps(self, ins: Instruction, output: int = 0) -> list[tuple[int, IndexingMap, str]]:
         """For each operand: which of its tensors is read, by which map, why that is too much."""
-        found = self._ruled.get(ins)
+        found = self._ruled.get((ins, output))
         if found is None:
-            found = self._ruled[ins] = [*self._find_maps(ins)]
+            found = self._ruled[ins, output] = [*self._find_maps(ins, output)]
         return found
 
-    def _find_maps(self, ins: Instruction) -> Iterator[tuple[int, IndexingMap, str]]:
-        sizes = _sizes(ins)
-        reads = self._reads(ins)
+    def _find_maps(self, ins: Instruction, output: int) -> Iterator[tuple[int, IndexingMap, str]]:
+        sizes = output_sizes(ins, output)
+        reads = self._reads(ins, output)
         for k, operand in enumerate(ins.operands):
             leaves = [(leaf, some) for (place, leaf), some in reads.items() if place == k and some]
             if isinstance(ins.op, Pad) or (isinstance(ins.op, DynamicUpdateSlice) and k == 0):
@@ -364,10 +371,10 @@ class _Walk:
                 leaf, (access,) = leaves[0]
                 yield leaf, _known_map(access, ins, k), access.reason
 
-    def _reads(self, ins: Instruction) -> dict[tuple[int, int], Accesses]:
-        """What an instruction reads, by operand and tensor."""
+    def _reads(self, ins: Instruction, output: int) -> dict[tuple[int, int], Accesses]:
+        """What an output of an instruction reads, by operand and tensor."""
         if self.keeps_points:  # as the rules have it: an analysis replaces points by their value
-            plain = output_to_input(ins, reader=self._analysis.bodies)
+            plain = output_to_input(ins, output, reader=self._analysis.bodies)
             maps = [access.map for some in plain for access in some]
             if not any([m is not None and m.runtime for m in maps]):
                 found: dict[tuple[int, int], Accesses] = {}
@@ -376,7 +383,7 @@ class _Walk:
                         place = k, access.leaf
                         found[place] = (*found.get(place, ()), access)
                 return found
-        reads = self._analysis.output_to_input(ins)
+        reads = self._analysis.output_to_input(ins, output)
         return {(k, leaf): some for (k, leaf), some in reads.items() if isinstance(k, int)}
 
     def _composed(self, node: TiledNode, operand: int, m: IndexingMap) -> IndexingMap:

@@ -40,6 +40,33 @@ def test_a_tile_too_large_for_shared_memory_is_refused_with_both_numbers() -> No
     assert search(tiles, limits_of("h100")).best[0].programs < ranking.best[0].programs
 
 
+OUTPUTS = """
+b {{ p = f32[6,6] parameter(0)
+  t = f32[6,6] transpose(p), dimensions={{1,0}} q = f32[36] reshape(p)
+  ROOT r = (f32[6,6], f32[6,6], f32[36]) tuple(p, t, q) }}
+f {{ p = f32[6,6] parameter(0)
+  c = (f32[6,6], f32[6,6], f32[36]) call(p), to_apply=b
+  ROOT g = {type} get-tuple-element(c), index={output} }}
+ENTRY e {{ p = f32[6,6] parameter(0) ROOT x = {type} fusion(p), kind=kLoop, calls=f }}
+"""
+
+
+@pytest.mark.parametrize(
+    ("output", "result", "sizes", "read"),
+    [
+        (0, "f32[6,6]", (2, 3), (2, 3)),
+        (1, "f32[6,6]", (2, 3), (3, 2)),
+        (2, "f32[36]", (12,), (2, 6)),
+    ],
+)
+def test_each_output_of_an_instruction_has_maps_of_its_own(
+    output: int, result: str, sizes: tuple[int, ...], read: tuple[int, ...]
+) -> None:
+    tiles = symbolic(OUTPUTS.format(output=output, type=result))
+    (tile,) = [node.tile for node in tiles.nodes if node.instruction.name == "p"]
+    assert tile.sizes_at(sizes) == read
+
+
 @pytest.mark.parametrize("name", sorted(PROGRAMS))
 def test_a_sweep_says_of_each_tiling_what_its_tiles_say(name: str) -> None:
     found = symbolic_tiles(Fused.of(parse_hlo(PROGRAMS[name]).entry.root))
