@@ -127,6 +127,13 @@ class _TooMuchError(Exception):
     """The plan is not written out."""
 
 
+class _Slots(dict[int, int]):
+    """Where the values of a plan are in the program."""
+
+    def __missing__(self, slot: int) -> int:
+        raise _TooMuchError  # a value that nobody gives: what reads it is refused where it is run
+
+
 def straight(plan: Plan) -> Straight | None:
     """The straight-line program of a plan; `None` where it calls itself or too much."""
     try:
@@ -308,7 +315,7 @@ class _Level:
     def __init__(self, plan: Plan, given: Sequence[int], of: Step | None = None) -> None:
         self.plan: Final = plan
         self.of: Final = of
-        self.slots: Final = dict(enumerate(given))
+        self.slots: Final = _Slots(enumerate(given))
         self.steps: Final = iter(plan.steps)
 
     def results(self) -> tuple[int, ...]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import time
 from collections.abc import Iterator
 from functools import cache
@@ -17,6 +16,8 @@ from hashlib import blake2b
 from pathlib import Path
 from stat import S_ISREG
 from typing import Any, Final, NamedTuple
+
+from hloscope.lazy import pattern
 
 _PACKAGE: Final = Path(__file__).parents[1]
 _SUFFIX: Final = ".json"
@@ -30,8 +31,8 @@ _FORGOTTEN: Final = 3600.0
 """Seconds after which a draft is one whose writer died."""
 _FRESH: Final = 60.0
 """Seconds until an answer that is used counts as used anew."""
-_OURS: Final = re.compile(r"[0-9a-f]{40}\.json(\.[0-9a-f]+\.tmp)?")
-_FOLDER: Final = re.compile(r"[0-9a-f]{2}")
+_OURS: Final = pattern(r"[0-9a-f]{40}\.json(\.[0-9a-f]+\.tmp)?")
+_FOLDER: Final = pattern(r"[0-9a-f]{2}")
 
 
 @cache

@@ -59,7 +59,7 @@ def _of_type(value: Any, type_: Type) -> Value:
     if isinstance(type_, TupleType):
         return tuple(map(_of_type, value, type_.elements))
     assert isinstance(type_, TensorType)
-    array = value.astype(dtype_of(type_.element), copy=False).view()
+    array = np.asarray(value.astype(dtype_of(type_.element), copy=False)).view()
     array.flags.writeable = False  # it stays with the program
     return array if array.shape else array[()]  # type: ignore[no-any-return]
 
