@@ -61,7 +61,7 @@ def _of_type(value: Any, type_: Type) -> Value:
     assert isinstance(type_, TensorType)
     array = np.asarray(value.astype(dtype_of(type_.element), copy=False)).view()
     array.flags.writeable = False  # it stays with the program
-    return array if array.shape else array[()]  # type: ignore[no-any-return]
+    return array if array.shape else array[()]
 
 
 @evaluates(Iota)
