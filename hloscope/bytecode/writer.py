@@ -307,8 +307,7 @@ class _Writer:
         if op.operands:
             mask |= 0x04
             out += varint(len(op.operands))
-            values = self.values
-            out += b"".join([values[operand] for operand in op.operands])
+            out += self._operands(op)
         if op.successors:
             mask |= 0x08
             out += self._successors(op)
@@ -320,6 +319,15 @@ class _Writer:
         if op.regions:
             mask |= 0x10
         out[at] = mask
+
+    def _operands(self, op: Operation) -> bytes:
+        """The numbers of the values that an op takes."""
+        values = self.values
+        try:
+            return b"".join([values[operand] for operand in op.operands])
+        except KeyError:
+            reason = "takes a value of a region it is not in"
+            raise UnsupportedError(f"{op.name} {reason}; `hloscope verify` says where") from None
 
     def _successors(self, op: Operation) -> bytes:
         """The numbers of the blocks that an op may go to."""

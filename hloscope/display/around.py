@@ -69,6 +69,8 @@ def neighbourhood(found: Found, around: int) -> dict[Instruction, int]:
         for distance in range(1, around + 1):
             following = [n for i in ring for n in (i.operands if sign < 0 else users.get(i, ()))]
             ring = [n for n in dict.fromkeys(following) if n not in steps]
+            if not ring:
+                break
             steps |= dict.fromkeys(ring, sign * distance)
     return steps
 

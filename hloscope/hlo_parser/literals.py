@@ -199,35 +199,38 @@ def _explain_shape(shape: Dims, text: str, found: str) -> NoReturn:
 
 
 def _numbers(element: ElementType, words: list[str], text: str) -> Array:
-    dtype = numpy_dtype(element)
+    """The values of the words of a literal, whose text is looked at where one is no number."""
     try:
-        match element.kind:
-            case "pred":
-                bools = [_BOOLS[w] if w in _BOOLS else int(w) != 0 for w in words]
-                return np.array(bools, dtype)
-            case "signed" | "unsigned":
-                return _integers(element, words)
-            case "complex":
-                half = ELEMENT_TYPES["f32" if element.bits == 64 else "f64"]
-                pairs = (word.partition(";") for word in words)
-                parts = [(real, imag or "0") for real, _, imag in pairs]
-                flat = _floats(half, list(chain.from_iterable(parts)))
-                return flat.view(dtype)
-            case _:
-                return _floats(element, words)
+        return _values(element, words)
     except (ValueError, OverflowError) as error:
         bad = next((word for word in words if not _is_number(element, word)), None)
         if bad is None:
             raise AssertionError(text) from error
         at = re.search(rf"(?<![\w.+-]){re.escape(bad)}(?![\w.])", text)
         start = at.start() if at else 0
-        fail(f"`{bad}` is no {element.name}", text, start, start + len(bad))
+        fail(f"`{shortened(bad)}` is no {element.name}", text, start, start + len(bad))
+
+
+def _values(element: ElementType, words: list[str]) -> Array:
+    match element.kind:
+        case "pred":
+            bools = [_BOOLS[w] if w in _BOOLS else int(w) != 0 for w in words]
+            return np.array(bools, numpy_dtype(element))
+        case "signed" | "unsigned":
+            return _integers(element, words)
+        case "complex":
+            half = ELEMENT_TYPES["f32" if element.bits == 64 else "f64"]
+            pairs = (word.partition(";") for word in words)
+            parts = [(real, imag or "0") for real, _, imag in pairs]
+            return _floats(half, list(chain.from_iterable(parts))).view(numpy_dtype(element))
+        case _:
+            return _floats(element, words)
 
 
 def _is_number(element: ElementType, word: str) -> bool:
     try:
-        _numbers(element, [word], word)
-    except Exception:
+        _values(element, [word])
+    except (ValueError, OverflowError):
         return False
     return True
 

@@ -204,3 +204,15 @@ def test_the_program_of_an_artifact_is_the_program(path: Path) -> None:
         pytest.skip(str(error)[:80])
     back = stablehlo_of(read_bytecode(data))
     assert print_mlir(back, dialects=DIALECTS) == print_mlir(tree, dialects=DIALECTS)
+
+
+@pytest.mark.parametrize("place", ["before", "within"])
+def test_values_of_regions_that_an_op_is_not_in_are_told(place: str) -> None:
+    taken = '%t = "stablehlo.tan"(%p) : (tensor<f32>) -> tensor<f32>'
+    before, within = (taken, "") if place == "before" else ("", taken)
+    text = f"""func.func @main(%c: tensor<i32>, %x: tensor<f32>) -> tensor<f32> {{ {before}
+      %r = "stablehlo.case"(%c) ({{ {within} stablehlo.return %x : tensor<f32> }}, {{
+        %p = stablehlo.constant dense<1.0> : tensor<f32> stablehlo.return %p : tensor<f32>
+      }}) : (tensor<i32>) -> tensor<f32> return %r : tensor<f32> }}"""
+    with pytest.raises(UnsupportedError, match="tan.* takes a value of a region it is not in"):
+        hloscope.serialize(text)

@@ -88,6 +88,11 @@ def test_show_prints_the_instruction_and_what_it_calls(run: Any) -> None:
     assert "ROOT split" in out
 
 
+def test_show_around_ends_with_the_program(run: Any) -> None:
+    far = run("show", "examples/convolution.hlo", "sum", "--around", "9" * 30)
+    assert far.stdout == run("show", "examples/convolution.hlo", "sum", "--around", "99").stdout
+
+
 def test_show_around_marks_the_instruction_among_its_neighbours(run: Any, ask: Any) -> None:
     out = run("show", "examples/convolution.hlo", "sum", "--around", "1").stdout.splitlines()
     assert out[0] == "main:"

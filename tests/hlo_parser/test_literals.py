@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 from hypothesis.extra import numpy as hnp
 
 from hloscope.errors import ParseError, UnsupportedError
-from hloscope.hlo_parser import parse_hlo
+from hloscope.hlo_parser import literals, parse_hlo
 from hloscope.hlo_parser.literals import literal_value, print_literal
 from hloscope.hlo_parser.types import parse_type
 from hloscope.ir.arrays import numpy_dtype
@@ -180,6 +180,19 @@ def test_wrong_literals_are_refused(type_: str, text: str, message: str) -> None
     with pytest.raises(ParseError) as caught:
         literal_value(parse_type(type_), text)
     assert message in caught.value.message
+
+
+def test_a_long_wrong_number_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[list[str]] = []
+    plain = literals._values
+    monkeypatch.setattr(
+        literals, "_values", lambda element, words: (looked.append(words), plain(element, words))[1]
+    )
+    long = "6" + ".66" * 2000
+    with pytest.raises(ParseError, match=r"`6\.66.*…` is no bf16") as caught:
+        literal_value(parse_type("bf16[2]"), f"{{5.5, {long}}}")
+    assert looked == [["5.5", long], ["5.5"], [long]]
+    assert len(caught.value.message) < 1000
 
 
 def test_arrays_of_another_shape_are_refused() -> None:
