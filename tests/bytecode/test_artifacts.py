@@ -214,5 +214,5 @@ def test_values_of_regions_that_an_op_is_not_in_are_told(place: str) -> None:
       %r = "stablehlo.case"(%c) ({{ {within} stablehlo.return %x : tensor<f32> }}, {{
         %p = stablehlo.constant dense<1.0> : tensor<f32> stablehlo.return %p : tensor<f32>
       }}) : (tensor<i32>) -> tensor<f32> return %r : tensor<f32> }}"""
-    with pytest.raises(UnsupportedError, match="tan.* takes a value of a region it is not in"):
+    with pytest.raises(UnsupportedError, match=r"tan.* takes a value of a region it is not in"):
         hloscope.serialize(text)
