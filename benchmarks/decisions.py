@@ -8,6 +8,7 @@ python benchmarks/decisions.py [--json]
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import os
 import statistics
@@ -87,6 +88,7 @@ def single(path: Path) -> Iterator[dict[str, Any]]:
                 for ins in computation:
                     _ = ins.operands
             kernel = program[name]
+            gc.collect()  # the programs before it are not this question's
             begin = time.process_time()
             with suppress(HloscopeError):  # a refusal is an answer
                 getattr(kernel, question)()
