@@ -27,7 +27,11 @@ from tests.filecheck import MismatchError, check, from_records
 
 FILE: Final = SHARED / "conformance/stablehlo/transforms/chunks.jsonl"
 
-EXCEPTIONS: Final[dict[str, str]] = {}
+EXCEPTIONS: Final[dict[str, str]] = {
+    "transforms.stablehlo_aggressive_simplification#0028": (
+        "the maximum that is kept is of the other result's minimum; dropping that changes its value"
+    ),
+}
 """Chunks that do not pass, by id: the reason."""
 
 

@@ -561,7 +561,7 @@ func.func @main(%a: tensor<3xi32>, %b: tensor<3xi32>) -> (tensor<i32>) {
   return %r#0 : tensor<i32>
 }
 
-// ----- reduce_without_unused fires
+// ----- reduce_without_unused stays
 func.func @main(%a: tensor<3xi32>, %b: tensor<3xi32>) -> (tensor<i32>) {
   %z = stablehlo.constant dense<1> : tensor<i32>
   %k = stablehlo.constant dense<7> : tensor<i32>

@@ -46,8 +46,8 @@ def reduce_of_nothing(rewriter: Rewriter, operation: Operation, limits: Limits) 
 def reduce_without_unused(rewriter: Rewriter, operation: Operation, limits: Limits) -> bool:
     """Results that nobody reads go, if those that are read are computed of their own operands.
 
-    An operand counts with its initial value: the body's two arguments for it.  Of another one's
-    the next step would take what is not accumulated any more.
+    An operand counts with its initial value: the body's two arguments for it.  A result of another
+    one's has another value where that is accumulated in another way; the reference drops it there.
     """
     half, found = len(operation.results), body_of(operation)
     used = [k for k, result in enumerate(operation.results) if rewriter.uses(result)]
@@ -61,7 +61,7 @@ def reduce_without_unused(rewriter: Rewriter, operation: Operation, limits: Limi
     pairs = [
         k for k in range(half) if {block.arguments[k], block.arguments[k + half]} & needed.keys()
     ]
-    if not {*pairs} <= {*used} or not all(map(may_go, rest)):
+    if pairs != used or not all(map(may_go, rest)):
         return False
     rewriter.set_operands(end, [end.operands[k] for k in used])
     for inner in reversed(rest):
