@@ -161,12 +161,9 @@ def index(
     question = IndexQuestion(
         output, operand, from_operand, to_parameters, physical, linear, convention
     )
-    if (
-        everything
-        and not verify
-        and (name is not None or jobs or cache is not None or is_folder(file))
-    ):
-        files = [file, *([] if name is None else [name]), *more]
+    files = [file, *([] if name is None else [name]), *more]
+    is_corpus = len(files) > 1 or jobs or cache is not None or is_folder(file)
+    if everything and not verify and is_corpus:
         corpus.print_corpus(files, question, jobs, cache, cache_size)
         return
     try:
@@ -287,7 +284,10 @@ _WRONG: Final[dict[str, Callable[[dict[str, Any]], bool]]] = {
         given["verify"] and given["form"] not in ("text", "json")
     ),
     "--all prints JSON lines for the whole program": lambda given: (
-        given["everything"] and (_is_instruction(given) or given["form"] not in ("text", "json"))
+        given["everything"] and given["form"] not in ("text", "json")
+    ),
+    "--all prints JSON lines for the whole program, not for NAME, which is no file": lambda given: (
+        given["everything"] and _is_instruction(given)
     ),
     "several files are for --all": lambda given: given["more"] and not given["everything"],
     "--jobs and --cache are for --all": lambda given: (
