@@ -110,7 +110,7 @@ class Evidence:
         pairs = self.elements.rows * self.elements.size
         if pairs > MOST_PAIRS:
             raise NotExecutableError(f"{pairs:,} pairs of elements are more than can be kept")
-        self._touched = Touched(instance, self.elements, claims)
+        self._touched = Touched(instance, self.elements, claims, self.runner.deadline)
         self.undecided = ""
         self._first: Any = None
         self._wrong: list[tuple[Run, int]] = []
@@ -133,9 +133,13 @@ class Evidence:
             except (HloscopeError, OverflowError) as error:
                 self.failures.append(str(getattr(error, "message", error)))
                 continue
+            try:
+                relation = self._guide(base)
+            except TimeOverError as error:
+                self.failures.append(error.message)
+                return
             if style == "numbered":
                 self._number(base, rng)
-            relation = self._guide(base)
             for k in range(COMPLEMENTS):
                 if deadline.is_over():
                     return
@@ -177,7 +181,7 @@ class Evidence:
         """What the run shows of the maps that guide."""
         try:
             relation = self._touched.relation(run.base)
-        except UndecidedError:
+        except (UndecidedError, TimeOverError):
             return
         touched = relation[:, run.changed]
         if self._first is None:

@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 from hloscope.affine import POS_INF, Expr, Interval, Range, Runtime, Var
 from hloscope.arrays import Bools, Ints, np
 from hloscope.indexing import Access, Accesses, IndexingMap, Variable, joined, ravel, replaced
+from hloscope.proof.allowance import Deadline
 from hloscope.proof.elements import Elements, Leaf, Place, nothing, points_of
 from hloscope.proof.instance import Instance
 from hloscope.proof.names import AS_THEY_ARE
@@ -31,11 +32,14 @@ class Touched:
         is_moving: Do any depend on values of the run?
     """
 
-    def __init__(self, instance: Instance, elements: Elements, claims: Claims) -> None:
+    def __init__(
+        self, instance: Instance, elements: Elements, claims: Claims, deadline: Deadline
+    ) -> None:
         self.claims: Final = claims
         self.is_moving: Final = any(is_moving(accesses) for accesses in claims.values())
         self._devices = instance.devices
         self._elements = elements
+        self._deadline = deadline
         self._whole: dict[int, Bools] = {}
         self._fixed: dict[Place, Bools | bool] = {}
 
@@ -44,12 +48,14 @@ class Touched:
 
         Raises:
             UndecidedError: It cannot be told.
+            TimeOverError: The time for gathering evidence is over, and it was not asked before.
         """
         key = id(base) if self.is_moving else 0
         if key not in self._whole:
             elements = self._elements
             found = nothing(elements.rows, elements.size)
             for place, accesses in self.claims.items():
+                self._deadline.check()
                 if accesses and elements.has(*place[1:]):
                     block = np.ix_(elements.rows_of(place[0]), elements.columns_of(*place[1:]))
                     found[block] = self._known(base, place, accesses)

@@ -12,8 +12,10 @@ from hloscope.cli.app import app
 from hloscope.interpreter import World, evaluate
 from hloscope.proof import Execution
 from hloscope.proof.allowance import Deadline, TimeOverError
+from hloscope.proof.evidence import Evidence
 from hloscope.proof.instance import instance_of
 from hloscope.proof.sizes import MAX_SIZES, ShrinkError, choose
+from hloscope.proof.touched import Touched
 
 LOOP = """HloModule m
 add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
@@ -87,3 +89,31 @@ def test_a_wrong_program_is_refused_before_anything_is_answered() -> None:
     result = CliRunner().invoke(app, ["index", "-", "--all", "--verify"], text)
     assert result.exit_code == 3
     assert not result.stdout
+
+
+class Looks(Deadline):
+    """A time that is over after so many looks."""
+
+    def __init__(self, looks: int) -> None:
+        super().__init__()
+        self.looks = looks
+
+    def check(self, _: int = 0) -> None:
+        self.looks -= 1
+        if self.looks < 0:
+            raise TimeOverError("the 0 s for running it are over")
+
+
+def test_a_table_of_what_is_touched_ends_with_the_time() -> None:
+    lines = [f"s{k} = f32[8] slice(p), slice={{[{k}:{k + 8}]}}" for k in range(3)]
+    adds = "a = f32[8] add(s0, s1) ROOT r = f32[8] add(a, s2)"
+    text = f"ENTRY e {{ p = f32[16] parameter(0) {' '.join(lines)} {adds} }}"
+    entry = hloscope.read(text).module.entry
+    all_of_it = Execution(entry.root, entry).evidence
+    assert all_of_it is not None
+    of = all_of_it.instance, all_of_it.elements, all_of_it.claims
+    with pytest.raises(TimeOverError):
+        Touched(*of, Looks(0)).relation(all_of_it.runs[0].base)
+    ends = [Evidence(of[0], of[2], deadline=Looks(looks)) for looks in range(20)]
+    assert not ends[0].runs
+    assert all("are over" in e.failures[0] for e in ends if len(e.runs) < len(all_of_it.runs))
