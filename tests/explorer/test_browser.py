@@ -195,7 +195,7 @@ def test_elements_of_a_tensor_that_cannot_be_drawn_are_told(page: Browser, tmp_p
     said = page.value("document.querySelector('.card.operand').textContent")
     assert "too many elements to be drawn" in said
     assert "1 element [5, 1048575, 7]" in said
-    assert page.value("location.hash") == "#e/n?at=5,1048575,7"
+    page.until("location.hash === '#e/n?at=5,1048575,7'", 20)
 
 
 def test_nothing_of_a_hostile_program_runs(page: Browser, tmp_path: Path, full: bool) -> None:
@@ -256,7 +256,7 @@ def test_an_address_leads_to_an_instruction_and_an_element(page: Browser, tmp_pa
     shown(page, tmp_path, PROGRAMS["moved"], "#e/t?from=0.0&at=5,2", parts=["maps"])
     assert page.value(LIGHT)[0]["elements"] == [[[2, 5]]]
     page.value("H.view.elements.move(0, 1)")
-    assert page.value("location.hash") == "#e/t?from=0.0&at=5,3"
+    page.until("location.hash === '#e/t?from=0.0&at=5,3'", 20)
 
 
 @pytest.mark.parametrize(
@@ -300,6 +300,17 @@ def test_what_is_grouped_holds_every_instruction(page: Browser, tmp_path: Path) 
             "H.view.rows.list.filter((row) => row.k !== undefined).map((row) => row.k)"
         )
         assert sorted(listed) == list(range(page.value("H.program.count")))
+
+
+@pytest.mark.parametrize("mode", ["op_name", "source"])
+def test_what_is_selected_is_unfolded_in_its_group(
+    page: Browser, tmp_path: Path, mode: str
+) -> None:
+    shown(page, tmp_path, EXAMPLES / "training_step.hlo", parts=["maps"])
+    page.value(f"H.view.rows.show('{mode}')")
+    for k in range(page.value("H.program.count")):
+        select(page, k)
+        assert page.value("document.querySelector('.row.selected') !== null"), k
 
 
 def test_changes_lead_to_their_instructions(page: Browser, tmp_path: Path) -> None:

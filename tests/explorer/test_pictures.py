@@ -72,7 +72,7 @@ def test_what_is_not_seen_is_drawn_when_there_is_time(page: Browser, tmp_path: P
     pin = "H.view.elements.pin({ output: 0, at: [200, 7] })"
     page.value(COUNTED)
     assert drawn_by(page, pin, 13) == 13
-    lit = "H.view.elements.cards.filter((c) => c.what === 'operand' && c.picture.lit.size)"
+    lit = "H.view.elements.cards.filter((c) => c.what === 'operand' && c.picture.litCells)"
     assert page.value(f"{lit}.map((card) => card.number)") == [5]
 
 
@@ -95,3 +95,86 @@ def test_pictures_have_the_colours_of_the_page(page: Browser, tmp_path: Path, wa
         page.call("Emulation.setEmulatedMedia", {"media": "", "features": []})
     if way != "key":
         page.until(f"{PIXEL} === '{LIGHT}'", 20)
+
+
+AREAS: Final = """(() => {
+  let seed = 7;
+  const random = (most) => (seed = (seed * 48271) % 2147483647) % most;
+  const wrong = [];
+  for (let round = 0; round < 60; round++) {
+    const shape = Array.from({ length: 1 + random(4) }, () => 1 + random(round % 3 ? 7 : 200));
+    const picture = new H.Picture(shape, {});
+    const set = () => {
+      const groups = shape.map((size, d) => {
+        const lo = random(size);
+        const step = 1 + random(2);
+        const count = 1 + random(Math.ceil((size - lo) / step));
+        return { dimensions: [d], run: { lo, step, count } };
+      });
+      return { groups, count: groups.reduce((product, { run }) => product * run.count, 1) };
+    };
+    const mark = (_, n) => ({ set: set(), colour: `--lit${n + 1}` });
+    const marks = Array.from({ length: random(4) }, mark);
+    const owners = new Map();
+    marks.forEach(({ set, colour }) => picture.grid.counts(set, (row, column) => {
+      const cell = `${row},${column}`;
+      if (!owners.has(cell)) owners.set(cell, colour);
+    }));
+    picture.light(marks);
+    const told = new Map();
+    for (const { row, rows, column, columns, colour, share } of picture.litAreas())
+      for (let r = row; r < row + rows; r++)
+        for (let c = column; c < column + columns; c++) {
+          const cell = `${r},${c}`;
+          const right = Math.min(1, picture.litIn(r, c) / picture.grid.size(r, c));
+          if (told.has(cell) || share !== right) wrong.push([round, cell]);
+          told.set(cell, colour);
+        }
+    const sum = marks.reduce((all, { set }) => all + set.count, 0);
+    if (sum !== picture.litElements) wrong.push([round, sum, picture.litElements]);
+    if (told.size !== owners.size || told.size !== picture.litCells) wrong.push([round, "cells"]);
+    for (const [cell, colour] of owners) if (told.get(cell) !== colour) wrong.push([round, cell]);
+  }
+  return wrong;
+})()"""
+
+
+def test_the_areas_that_are_drawn_are_the_cells_that_are_lit(page: Browser, tmp_path: Path) -> None:
+    shown(page, tmp_path, PROGRAMS["moved"], parts=["maps"])
+    assert page.value(AREAS) == []
+
+
+def test_all_combinations_of_values_are_told_as_a_box(page: Browser, tmp_path: Path) -> None:
+    text = """add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
+      sum { p = f32[8,6] parameter(0) z = f32[] constant(0) r = f32[48] reshape(p)
+      ROOT s = f32[] reduce(r, z), dimensions={0}, to_apply=add }
+      ENTRY e { p = f32[8,6] parameter(0) ROOT f = f32[] fusion(p), kind=kInput, calls=sum }"""
+    shown(page, tmp_path, text, "#e/f", parts=["maps"])
+    (card,) = page.value("H.view.elements.lit()")[1:]
+    assert len(card["elements"][0]) == 48
+    assert "48 elements [0:8, 0:6]" in page.value("H.view.elements.element.textContent")
+
+
+def test_a_value_of_run_time_that_is_chosen_lights_other_elements(
+    page: Browser, tmp_path: Path
+) -> None:
+    shown(page, tmp_path, PROGRAMS["read at run time"], "#e/s?at=0,0", parts=["maps"])
+    lit = "H.view.elements.lit().find((card) => card.number === 0 && card.what === 'operand')"
+    assert page.value(lit)["elements"] == [[[0, 0]]]
+    page.value(
+        """(() => { const [field] = document.querySelectorAll(".runtime input");
+        field.value = 3; field.dispatchEvent(new Event("input")); })()"""
+    )
+    assert page.value(lit)["elements"] == [[[3, 0]]]
+
+
+def test_what_is_pressed_below_the_pointer_is_asked_once(page: Browser, tmp_path: Path) -> None:
+    shown(page, tmp_path, PROGRAMS["moved"], parts=["maps"])
+    page.value("{ window.asked = 0; const { touched } = H; "
+               "H.touched = (...a) => { asked++; return touched(...a); } }")  # fmt: skip
+    page.value(OVER % 40)
+    assert page.value("asked") > 0
+    before = page.value("asked")
+    page.value("{ const { elements } = H.view; const { at } = elements.cards[0].picture.marks[0];"
+               "elements.pin({ output: 0, at }); }")  # fmt: skip
+    assert page.value("asked") == before

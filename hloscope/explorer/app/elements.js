@@ -184,19 +184,23 @@ class Elements {
   // What the asked element touches, for each card: the sets of its accesses.
   #light(asked, { transient = false } = {}) {
     const isBack = asked.operand !== undefined;
+    const question = `${asked.operand}.${asked.leaf}@${asked.at}`;
+    const own = this.#cardOf(asked);
     for (const card of this.cards) {
-      const here = card === this.#cardOf(asked);
-      const point = here ? asked.at : undefined;
-      if (here) {
-        card.picture?.light([{ set: null, colour: "--asked", at: point }]);
+      const isNew = card.question !== question; // a click asks what its pointer has asked
+      card.question = question;
+      if (card === own) {
+        if (isNew) card.picture?.light([{ set: null, colour: "--asked", at: asked.at }]);
         card.sets = [];
         card.fields?.forEach((field, d) => (document.activeElement === field ? 0 : (field.value = asked.at[d])));
         if (!transient) H.clear(card.said);
         continue;
       }
       const accesses = this.#accesses(card, asked, isBack);
-      card.sets = accesses.map(([access, id]) => H.touched(access, asked.at, this.runtime.get(id)));
-      card.picture?.light(card.sets.map((set, k) => ({ set, colour: colourOf(k) })));
+      if (isNew) {
+        card.sets = accesses.map(([access, id]) => H.touched(access, asked.at, this.runtime.get(id)));
+        card.picture?.light(card.sets.map((set, k) => ({ set, colour: colourOf(k) })));
+      }
       if (!transient) this.#say(card, accesses, asked, isBack);
       else this.#count(card, accesses);
     }
@@ -236,6 +240,7 @@ class Elements {
     Object.assign(field, { type: "number", min: lo, max: hi, value: values[k] });
     field.addEventListener("input", () => {
       values[k] = Math.max(Number(lo), Math.min(Number(hi), Math.trunc(Number(field.value)) || 0));
+      for (const card of this.cards) card.question = null; // the answers are others now
       this.#light(this.asked, { transient: true });
     });
     const range = ` in [${H.number(lo)}, ${H.number(hi)}], read from `;
@@ -250,7 +255,7 @@ class Elements {
       leaf: card.leaf,
       elements: card.sets.map((set) => set && H.elements(set, rankOf(card), most)),
       counts: card.sets.map((set) => set && set.count),
-      drawn: card.picture ? [...(card.picture.lit || new Map()).values()].reduce((sum, cell) => sum + cell.count, 0) : null,
+      drawn: card.picture ? card.picture.litElements : null,
     }));
   }
 }

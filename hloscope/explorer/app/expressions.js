@@ -40,19 +40,19 @@ const isSafe = (value) => Math.abs(value) < 2 ** 52;
 const number = (value) => Number(value);
 const big = (value) => BigInt(value);
 
+// Computes values of nodes as numbers; false at the first one that is not safe as a number.
+function fill(nodes, at, chosen, values) {
+  for (const k of chosen) {
+    values[k] = valueOf(nodes[k], values, at, number);
+    if (!isSafe(values[k])) return false;
+  }
+  return true;
+}
+
 // Values of some nodes (all if `only` is not given).  Numbers where they are safe, else BigInts.
 H.evaluate = (nodes, at, only) => {
-  const chosen = only || nodes.keys();
   const values = new Array(nodes.length);
-  let safe = true;
-  for (const k of chosen) {
-    const value = (values[k] = valueOf(nodes[k], values, at, number));
-    if (!isSafe(value)) {
-      safe = false;
-      break;
-    }
-  }
-  if (safe) return values;
+  if (fill(nodes, at, only || nodes.keys(), values)) return values;
   const exactly = { d: at.d.map(big), s: at.s.map(big), r: at.r.map(big) };
   for (const k of only || nodes.keys()) values[k] = valueOf(nodes[k], values, exactly, big);
   for (const k of only || nodes.keys()) {
@@ -157,33 +157,67 @@ function isLinear(nodes, k, variable) {
 
 const dependsOnRanges = (nodes, k) => neededFor(nodes, [k]).some((n) => nodes[n][0] === "s");
 
-// The different values of a group's results, as its variables run.
+// The different values of a group's results, as its variables run: sides that are independent of
+// each other; `null` if there are too many.
 function enumerated(map, group, at, most) {
-  const sides = group.variables.map((k) => map.ranges[k]);
-  const sizes = sides.map(([lo, hi]) => Number(hi) - Number(lo) + 1);
-  const total = sizes.reduce((a, b) => a * b, 1);
+  const sides = group.variables.map((k) => map.ranges[k].map(Number));
+  const total = sides.reduce((product, [lo, hi]) => product * (hi - lo + 1), 1);
   if (!(total <= most)) return null;
-  const wanted = [...group.results.map(([, node]) => node), ...group.where.map(([node]) => node)];
-  const needed = neededFor(map.nodes, wanted);
+  group.valuesAt ||= evaluator(map, group);
   const s = at.s.slice();
-  const here = { ...at, s };
+  group.variables.forEach((k, v) => (s[k] = sides[v][0]));
+  const valuesAt = group.valuesAt({ ...at, s });
+  const results = group.results.map(([, node]) => node);
   const found = new Map();
-  for (let k = 0; k < total; k++) {
-    let rest = k;
-    for (let v = sizes.length - 1; v >= 0; v--) {
-      s[group.variables[v]] = Number(sides[v][0]) + (rest % sizes[v]);
-      rest = Math.floor(rest / sizes[v]);
-    }
-    const values = H.evaluate(map.nodes, here, needed);
+  for (let left = total; left > 0; left--) {
+    const values = valuesAt();
     if (group.where.every(([node, lo, hi]) => inside(values[node], lo, hi))) {
-      const tuple = group.results.map(([, node]) => values[node]);
-      found.set(tuple.join(), tuple);
+      if (results.length === 1) found.set(values[results[0]], null);
+      else {
+        const tuple = results.map((node) => values[node]);
+        found.set(tuple.join(), tuple);
+      }
+    }
+    for (let v = sides.length - 1; v >= 0; v--) { // the next values of the variables
+      const k = group.variables[v];
+      if (s[k] < sides[v][1]) {
+        s[k]++;
+        break;
+      }
+      s[k] = sides[v][0];
     }
   }
   const dimensions = group.results.map(([dimension]) => dimension);
-  const tuples = [...found.values()];
-  const side = dimensions.length === 1 ? spaced(tuples.map(([value]) => value)) : null;
-  return side ? { dimensions, run: side } : { dimensions, tuples };
+  return results.length === 1 ? [sideOf(dimensions[0], [...found.keys()])] : sidesOf(dimensions, [...found.values()]);
+}
+
+// Values of one dimension: a run if they are one.
+function sideOf(dimension, values) {
+  const run = spaced(values);
+  return run ? { dimensions: [dimension], run } : { dimensions: [dimension], tuples: values.map((value) => [value]) };
+}
+
+// Different tuples: dimension by dimension if they are all combinations of some values of each.
+function sidesOf(dimensions, tuples) {
+  const sides = dimensions.map((_, n) => [...new Set(tuples.map((tuple) => tuple[n]))]);
+  const combinations = sides.reduce((product, values) => product * values.length, 1);
+  if (!dimensions.length || combinations !== tuples.length) return [{ dimensions, tuples }];
+  return sides.map((values, n) => sideOf(dimensions[n], values));
+}
+
+// Evaluates the nodes of a group again and again, at the values that the variables then have: what
+// does not depend on them is computed once.
+function evaluator(map, group) {
+  const wanted = [...group.results.map(([, node]) => node), ...group.where.map(([node]) => node)];
+  const needed = neededFor(map.nodes, wanted);
+  const depends = dependencies(map.nodes);
+  const fixed = needed.filter((k) => !depends[k].size);
+  const varying = needed.filter((k) => depends[k].size);
+  return (here) => {
+    const values = new Array(map.nodes.length);
+    const isFixed = fill(map.nodes, here, fixed, values);
+    return () => (isFixed && fill(map.nodes, here, varying, values) ? values : H.evaluate(map.nodes, here, needed));
+  };
 }
 
 // Different values as an evenly spaced run, if they are one: windows at an edge are.
@@ -221,11 +255,12 @@ function touched(access, at, runtime, most = MOST) {
   let count = 1;
   for (const group of access.groups) {
     if (!group.results.length && !group.where.length) continue;
-    const found = run(access, group, here) || enumerated(access, group, here, most);
+    const alone = run(access, group, here);
+    const found = alone ? [alone] : enumerated(access, group, here, most);
     if (found === null) return null;
-    const size = found.run ? found.run.count : found.tuples.length;
+    const size = found.reduce((product, side) => product * (side.run ? side.run.count : side.tuples.length), 1);
     if (!size) return NOTHING;
-    if (group.results.length) groups.push(found);
+    if (group.results.length) groups.push(...found);
     count *= group.results.length ? size : 1;
   }
   return { count, groups };

@@ -3,6 +3,7 @@
 const SIDE = { least: 3, most: 15 };
 const GAP = 3;
 const HEIGHT = 260;
+const FLAT = { rows: 8, height: 10 }; // cells of so few rows are at least so high, to be pointed at
 const FEW = 3; // so few lit cells get a ring
 
 // Colours of the style, asked for once: a question would have all styles worked out anew.
@@ -75,7 +76,8 @@ class Picture {
     const side = Math.max(SIDE.least, Math.min(SIDE.most, Math.floor(room / Math.max(1, across))));
     this.side = side;
     this.lefts = positions(columns, side);
-    this.height = Math.min(side, Math.max(SIDE.least, Math.floor(HEIGHT / Math.max(1, rows.starts.length))));
+    const tallest = rows.starts.length > FLAT.rows ? side : Math.max(side, FLAT.height);
+    this.height = Math.min(tallest, Math.max(SIDE.least, Math.floor(HEIGHT / Math.max(1, rows.starts.length))));
     this.tops = positions(rows, this.height);
     this.width = (this.lefts.at(-1) ?? 0) + side;
     this.tall = (this.tops.at(-1) ?? 0) + this.height;
@@ -95,60 +97,50 @@ class Picture {
     return { row, column, at: this.grid.elementOf(row, column), size: this.grid.size(row, column) };
   }
 
-  // Light sets: [{ set, colour, at? }]; a set may be null where nobody knows.
+  // Light sets: [{ set, colour, at? }]; a set may be null where nobody knows.  A cell that several
+  // sets light has the colour of the first.
   light(marks) {
     this.marks = marks;
     later(this);
-    this.lit = new Map();
-    for (const { set, colour } of marks) {
-      if (!set) continue;
+    const across = this.lefts.length;
+    this.counts ||= new Float64Array(across * this.tops.length);
+    this.owners ||= new Uint32Array(this.counts.length);
+    if (this.litCells) this.counts.fill(0);
+    this.litCells = 0;
+    marks.forEach(({ set }, n) => {
+      if (!set) return;
       this.grid.counts(set, (row, column, count) => {
-        const key = row * this.lefts.length + column;
-        const cell = this.lit.get(key) || { row, column, count: 0, colour };
-        cell.count += count;
-        this.lit.set(key, cell);
+        const cell = row * across + column;
+        if (!this.counts[cell]) {
+          this.litCells++;
+          this.owners[cell] = n;
+        }
+        this.counts[cell] += count;
       });
-    }
-  }
-
-  // All cells without light: drawn once, and copied then.
-  #ground() {
-    const colour = css("--cell");
-    if (this.ground?.colour === colour) return this.ground.canvas;
-    const canvas = document.createElement("canvas");
-    Object.assign(canvas, { width: this.canvas.width, height: this.canvas.height });
-    const context = canvas.getContext("2d");
-    context.setTransform(this.scale, 0, 0, this.scale, 0, 0);
-    context.fillStyle = colour;
-    context.beginPath();
-    for (const y of this.tops) {
-      for (const x of this.lefts) context.rect(x, y, this.side - this.line, this.height - this.line);
-    }
-    context.fill();
-    this.ground = { colour, canvas };
-    return canvas;
+    });
   }
 
   get line() {
     return this.side > 4 && this.height > 4 ? 1 : 0.5;
   }
 
+  // The cells are drawn as areas, and then the lines between them are taken out.
   draw() {
     waiting.delete(this);
-    const { line } = this;
     const context = this.canvas.getContext("2d");
-    context.setTransform(1, 0, 0, 1, 0, 0);
-    context.clearRect(0, 0, this.canvas.width, this.canvas.height);
-    context.drawImage(this.#ground(), 0, 0);
     context.setTransform(this.scale, 0, 0, this.scale, 0, 0);
-    for (const { row, column, count, colour } of (this.lit || new Map()).values()) {
-      const size = this.grid.size(row, column);
+    context.clearRect(0, 0, this.width + 1, this.tall + 1);
+    context.fillStyle = css("--cell");
+    context.fillRect(0, 0, this.width, this.tall);
+    for (const { row, rows, column, columns, colour, share } of this.litAreas()) {
       context.fillStyle = css(colour);
-      context.globalAlpha = 0.45 + 0.55 * Math.min(1, count / size);
-      context.fillRect(this.lefts[column], this.tops[row], this.side - line, this.height - line);
+      context.globalAlpha = 0.45 + 0.55 * share;
+      const [x, y] = [this.lefts[column], this.tops[row]];
+      context.fillRect(x, y, this.lefts[column + columns - 1] + this.side - x, this.tops[row + rows - 1] + this.height - y);
     }
     context.globalAlpha = 1;
-    if (this.lit?.size && this.lit.size <= FEW && this.side < 9) this.#ring(context);
+    this.#lines(context);
+    if (this.litCells && this.litCells <= FEW && Math.max(this.side, this.height) < 9) this.#rings(context);
     for (const { at, colour } of this.marks) {
       if (!at || !this.grid.count) continue;
       const [row, column] = this.grid.cellOf(at);
@@ -158,20 +150,81 @@ class Picture {
     }
   }
 
+  // Cells beside each other that are lit alike, as areas: runs within a row, and equal runs of
+  // rows below each other.
+  litAreas() {
+    const across = this.lefts.length;
+    const done = [];
+    let open = new Map(); // areas that reach the row before, by where they begin
+    for (let row = 0; this.litCells && row < this.tops.length; row++) {
+      const here = new Map();
+      for (let column = 0; column < across; ) {
+        const cell = row * across + column;
+        if (!this.counts[cell]) {
+          column++;
+          continue;
+        }
+        const owner = this.owners[cell];
+        const share = this.#share(row, column);
+        let columns = 1;
+        while (column + columns < across && this.#isLike(row, column + columns, owner, share)) columns++;
+        const above = open.get(column);
+        const grows = above && above.columns === columns && above.owner === owner && above.share === share;
+        const area = grows ? above : { row, rows: 0, column, columns, owner, share, colour: this.marks[owner].colour };
+        area.rows++;
+        if (!grows) done.push(area);
+        here.set(column, area);
+        column += columns;
+      }
+      open = here;
+    }
+    return done;
+  }
+
+  #isLike(row, column, owner, share) {
+    const cell = row * this.lefts.length + column;
+    return this.counts[cell] > 0 && this.owners[cell] === owner && this.#share(row, column) === share;
+  }
+
+  // How much of a cell is lit.
+  #share(row, column) {
+    return Math.min(1, this.counts[row * this.lefts.length + column] / this.grid.size(row, column));
+  }
+
+  #lines(context) {
+    const { line } = this;
+    this.lefts.forEach((x, k) => {
+      const end = x + this.side - line;
+      context.clearRect(end, 0, (this.lefts[k + 1] ?? this.width) - end, this.tall);
+    });
+    this.tops.forEach((y, k) => {
+      const end = y + this.height - line;
+      context.clearRect(0, end, this.width, (this.tops[k + 1] ?? this.tall) - end);
+    });
+  }
+
   // A ring around few small cells, which would be overlooked.
-  #ring(context) {
-    for (const { row, column, colour } of this.lit.values()) {
-      context.strokeStyle = css(colour);
-      context.lineWidth = 1.5;
-      context.beginPath();
-      context.arc(this.lefts[column] + this.side / 2, this.tops[row] + this.height / 2, 8, 0, 2 * Math.PI);
-      context.stroke();
+  #rings(context) {
+    for (const { row, rows, column, columns, colour } of this.litAreas()) {
+      for (let r = row; r < row + rows; r++) for (let c = column; c < column + columns; c++) this.#ring(context, r, c, colour);
     }
   }
 
-  // How many lit elements a cell has.
+  #ring(context, row, column, colour) {
+    context.strokeStyle = css(colour);
+    context.lineWidth = 1.5;
+    context.beginPath();
+    context.arc(this.lefts[column] + this.side / 2, this.tops[row] + this.height / 2, 8, 0, 2 * Math.PI);
+    context.stroke();
+  }
+
+  // How many lit elements a cell has, and all cells together.
   litIn(row, column) {
-    return this.lit?.get(row * this.lefts.length + column)?.count || 0;
+    return this.litCells ? this.counts[row * this.lefts.length + column] : 0;
+  }
+
+  get litElements() {
+    return this.litCells ? this.counts.reduce((sum, count) => sum + count, 0) : 0;
   }
 }
 

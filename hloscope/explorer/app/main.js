@@ -156,9 +156,24 @@ function address() {
   return `#${H.program.address(state.k)}${query.length ? `?${query.join("&")}` : ""}`;
 }
 
+let untold = null;
+
+// An instruction is a step of the history.  The address of an element follows when it is lit: to
+// change it takes longer than to light it.
 function remember(isNew) {
+  if (isNew) {
+    if (untold) tell("replaceState", untold);
+    tell("pushState", address());
+    return;
+  }
+  if (!untold) requestAnimationFrame(() => setTimeout(() => untold && tell("replaceState", untold), 0));
+  untold = address();
+}
+
+function tell(how, place) {
+  untold = null;
   try {
-    history[isNew ? "pushState" : "replaceState"](null, "", address());
+    history[how](null, "", place);
   } catch {
     // In a notebook's frame there is no address to change.
   }

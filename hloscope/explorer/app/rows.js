@@ -12,6 +12,7 @@ class Rows {
     this.mode = "program";
     this.open = new Set([`c${program.entry}`]);
     this.words = [];
+    this.grouped = {};
     this.selected = -1;
     this.inner = H.el("div", "rows-inner");
     this.element = H.el("div", "rows", this.inner);
@@ -84,34 +85,46 @@ class Rows {
 
   // Groups by the parts of the framework's names, or by file and line.
   #groups() {
-    const { program, details } = this;
-    const parts = this.mode === "op_name"
-      ? details.op_names.map((name) => (name ? name.split("/") : ["(no op_name)"]))
-      : details.traces.map((trace) => (trace.length ? fileAndLine(details.frames[trace[0]][0]) : ["(no source)"]));
-    const column = this.mode === "op_name" ? details.op_name : details.trace;
-    const top = { inside: new Map(), own: [], count: 0 };
-    for (let k = 0; k < program.count; k++) {
+    const list = [];
+    const add = (node, depth, path) => {
+      for (const [part, child] of node.inside) {
+        const fold = `${path}/${part}`;
+        list.push({ depth, fold, text: part, note: H.number(child.count) });
+        if (!this.open.has(fold)) continue;
+        add(child, depth + 1, fold);
+        for (const k of child.own) list.push({ k, depth: depth + 1, fold: "" });
+      }
+    };
+    this.grouped[this.mode] ||= this.#grouped();
+    add(this.grouped[this.mode], 0, `${this.mode}:`);
+    return list;
+  }
+
+  #grouped() {
+    const newNode = () => ({ inside: new Map(), own: [], count: 0 });
+    const top = newNode();
+    for (let k = 0; k < this.program.count; k++) {
       let node = top;
       node.count++;
-      for (const part of parts[column[k]].slice(0, DEEPEST)) {
-        if (!node.inside.has(part)) node.inside.set(part, { inside: new Map(), own: [], count: 0 });
+      for (const part of this.#groupOf(k)) {
+        if (!node.inside.has(part)) node.inside.set(part, newNode());
         node = node.inside.get(part);
         node.count++;
       }
       node.own.push(k);
     }
-    const list = [];
-    const add = (node, depth, path) => {
-      for (const [part, child] of node.inside) {
-        const fold = `${this.mode}:${path}/${part}`;
-        list.push({ depth, fold, text: part, note: H.number(child.count) });
-        if (!this.open.has(fold)) continue;
-        add(child, depth + 1, `${path}/${part}`);
-        for (const k of child.own) list.push({ k, depth: depth + 1, fold: "" });
-      }
-    };
-    add(top, 0, "");
-    return list;
+    return top;
+  }
+
+  // The names of the groups that an instruction is in, the outermost first.
+  #groupOf(k) {
+    const { details } = this;
+    if (this.mode === "op_name") {
+      const name = details.op_names[details.op_name[k]];
+      return name ? name.split("/").slice(0, DEEPEST) : ["(no op_name)"];
+    }
+    const [inner] = details.traces[details.trace[k]];
+    return inner === undefined ? ["(no source)"] : fileAndLine(details.frames[inner][0]);
   }
 
   #found() {
@@ -182,8 +195,9 @@ class Rows {
   reveal(k) {
     this.selected = k;
     if (k < 0) return;
-    if (!this.words.length && this.mode === "program" && !this.list.some((row) => row.k === k)) {
-      this.#unfold(k);
+    if (!this.words.length && !this.list.some((row) => row.k === k)) {
+      if (this.mode === "program") this.#unfold(k);
+      else this.#unfoldGroup(k);
       this.update();
     }
     const at = this.list.findIndex((row) => row.k === k);
@@ -218,6 +232,11 @@ class Rows {
       path += `c${computation}`;
       this.open.add(path);
     });
+  }
+
+  #unfoldGroup(k) {
+    let path = `${this.mode}:`;
+    for (const part of this.#groupOf(k)) this.open.add((path += `/${part}`));
   }
 
   // The instruction some rows further, from the selected one.
